@@ -1,0 +1,8 @@
+# Run at each build: writes OUTPUT with the commit that is checked out, touching it only when that changed.
+execute_process(
+  COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 --exclude=*
+  OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT commit)
+  set(commit unknown)
+endif()
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "#pragma once\n#define BILLOW_COMMIT \"@commit@\"\n" @ONLY)

@@ -1,0 +1,81 @@
+# Who may include whom: the one place that says it. A row is "module: what it may include". The build links by these
+# rows, and tools/check_layers.py fails on any #include outside them.
+set(BILLOW_MODULE_TABLE
+  "base:"
+  "cpu: base"
+  "gguf: base"
+  "tokenizer: base gguf"
+  "prompt: base"
+  "quant: base"
+  "kernels: base cpu quant"
+  "tensor: base quant"
+  "nn: base cpu quant kernels tensor"
+  "kv: base tensor"
+  "arch: base gguf quant tensor kernels nn kv"
+  "engine: base cpu gguf tokenizer kernels tensor nn kv arch"
+  "cli: base cpu gguf tokenizer prompt quant kernels tensor nn kv arch engine"
+)
+
+# The same for our headers outside src/, made by the build or of the bridge: "header: the modules that may include it".
+set(BILLOW_OUTSIDE_TABLE
+  "billow_bridge.h: prompt"
+  "billow_commit.h: cli"
+)
+
+# billow_module(NAME SOURCES file... [TESTS file...] [LIBS target...])
+#   A static library billow_NAME (headers under src/, found as "NAME/header.h"), linked with what its row names and LIBS,
+#   and one GoogleTest binary test_NAME, every case of it a ctest of the label "unit".
+function(billow_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;TESTS;LIBS" ${ARGN})
+  set(deps "")
+  foreach(row IN LISTS BILLOW_MODULE_TABLE)
+    if(row MATCHES "^${name}:(.*)$")
+      string(STRIP "${CMAKE_MATCH_1}" names)
+      string(REPLACE " " ";" deps "${names}")
+    endif()
+  endforeach()
+  list(TRANSFORM deps PREPEND billow_)
+  if(ARG_SOURCES)
+    add_library(billow_${name} STATIC ${ARG_SOURCES})
+    target_include_directories(billow_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+    target_link_libraries(billow_${name} PUBLIC ${deps} ${ARG_LIBS} PRIVATE billow_warnings)
+  else()
+    add_library(billow_${name} INTERFACE)
+    target_include_directories(billow_${name} INTERFACE ${CMAKE_SOURCE_DIR}/src)
+    target_link_libraries(billow_${name} INTERFACE ${deps} ${ARG_LIBS})
+  endif()
+  if(CMAKE_VERIFY_INTERFACE_HEADER_SETS)  # all_verify_interface_header_sets compiles each header alone
+    file(GLOB_RECURSE headers CONFIGURE_DEPENDS *.h)
+    list(FILTER headers EXCLUDE REGEX "\\.inl\\.h$")  # parts of one file, not headers
+    set(scope PUBLIC)
+    if(NOT ARG_SOURCES)
+      set(scope INTERFACE)
+    endif()
+    target_sources(billow_${name} ${scope}
+      FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR}/src FILES ${headers})
+  endif()
+  if(BILLOW_TESTS AND ARG_TESTS)
+    billow_test(test_${name} SOURCES ${ARG_TESTS} LIBS billow_${name})
+  endif()
+endfunction()
+
+# The test binaries with tests that run threads. Their label ends in "-threads", and `ninja threaded_tests` builds them.
+set(BILLOW_THREADED_TESTS test_cpu test_nn test_engine)
+add_custom_target(threaded_tests)
+
+# billow_test(NAME SOURCES file... LIBS target... [LABEL label]): a GoogleTest binary, each of its cases a ctest.
+include(GoogleTest)
+function(billow_test name)
+  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;LIBS" ${ARGN})
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL unit)
+  endif()
+  if(name IN_LIST BILLOW_THREADED_TESTS)
+    add_dependencies(threaded_tests ${name})
+    string(APPEND ARG_LABEL "-threads")
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} billow_warnings GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE BILLOW_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 900 DISCOVERY_TIMEOUT 120)
+endfunction()

@@ -1,0 +1,13 @@
+# BILLOW_SANITIZE applies to everything in the build, so that no object escapes it.
+if(BILLOW_SANITIZE)
+  add_compile_options(-fsanitize=${BILLOW_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${BILLOW_SANITIZE})
+endif()
+
+# libFuzzer steers by the coverage of the libraries, not only of the target; the targets link -fsanitize=fuzzer.
+if(BILLOW_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "BILLOW_FUZZ needs Clang: use the preset \"fuzz\"")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,11 @@
+// BILLOW_CHECK: for our own bugs. A false condition prints itself and aborts, in every build.
+#pragma once
+
+namespace billow {
+
+[[noreturn]] void check_failed(const char* condition, const char* file, int line) noexcept;
+
+}  // namespace billow
+
+#define BILLOW_CHECK(condition) \
+  ((condition) ? static_cast<void>(0) : ::billow::check_failed(#condition, __FILE__, __LINE__))

@@ -1,0 +1,13 @@
+// Log lines on standard error. Any thread may call. BILLOW_LOG=debug|info|warn|error|off sets the
+// level (default warn).
+#pragma once
+
+#include <string_view>
+
+namespace billow::log {
+
+void debug(std::string_view message);
+void info(std::string_view message);
+void warn(std::string_view message);
+
+}  // namespace billow::log

@@ -1,0 +1,29 @@
+// A whole file mapped read-only. Owns the mapping; move-only. Any thread may read the bytes.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace billow {
+
+class MappedFile {
+ public:
+  // Throws Error naming the path when it is missing, a directory, unreadable or empty.
+  explicit MappedFile(const std::string& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace billow

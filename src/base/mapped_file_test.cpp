@@ -1,0 +1,51 @@
+#include "base/mapped_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "base/error.h"
+
+namespace billow {
+namespace {
+
+std::string temporary(const std::string& name) {
+  return (std::filesystem::path(testing::TempDir()) / name).string();
+}
+
+ErrorCode code_of(const std::string& path) {
+  try {
+    MappedFile file(path);
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
+    return error.code();
+  }
+  ADD_FAILURE() << path << " was mapped";
+  return ErrorCode::kIo;
+}
+
+TEST(MappedFile, GivesTheBytesOfTheFileAndSurvivesMoves) {
+  const std::string path = temporary("mapped_file");
+  std::ofstream(path) << "billow";
+  MappedFile first(path);
+  MappedFile second(std::move(first));
+  ASSERT_EQ(second.bytes().size(), 6u);
+  EXPECT_EQ(static_cast<char>(second.bytes()[0]), 'b');
+  std::filesystem::remove(path);
+}
+
+TEST(MappedFile, SaysWhatIsWrongWithThePath) {
+  EXPECT_EQ(code_of(temporary("not there")), ErrorCode::kNotFound);
+  EXPECT_EQ(code_of(testing::TempDir()), ErrorCode::kInvalidInput);
+  EXPECT_EQ(code_of("/dev/null"), ErrorCode::kInvalidInput);
+  const std::string empty = temporary("empty");
+  std::ofstream(empty).flush();
+  EXPECT_EQ(code_of(empty), ErrorCode::kInvalidInput);
+  std::filesystem::remove(empty);
+}
+
+}  // namespace
+}  // namespace billow
