@@ -1,0 +1,62 @@
+#include "gguf/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <random>
+
+#include "base/error.h"
+
+namespace billow::gguf {
+namespace {
+
+// A rename is on the disk when its folder is. Some file systems cannot do that, which is no reason
+// to fail.
+void flush_folder_of(const std::string& path) noexcept {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::fsync(fd);
+  ::close(fd);
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const std::string& path)
+    : path_(path), temporary_(path + ".partial-" + std::to_string(std::random_device{}())) {
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd_ < 0) throw system_error("cannot create", temporary_, errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  // One call writes at most 2 GiB on Linux.
+  constexpr size_t kPieceBytes = size_t{1} << 30;
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_, bytes.data(), std::min(bytes.size(), kPieceBytes));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw system_error("cannot write", temporary_, errno);
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(fd_) != 0) throw system_error("cannot write", temporary_, errno);
+  const int closed = ::close(fd_);
+  fd_ = -1;
+  if (closed != 0) throw system_error("cannot write", temporary_, errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    throw system_error("cannot rename " + temporary_ + " to", path_, errno);
+  }
+  temporary_.clear();
+  flush_folder_of(path_);
+}
+
+}  // namespace billow::gguf

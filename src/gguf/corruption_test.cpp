@@ -1,0 +1,98 @@
+// Damaged files: each is read to the end or refused with one line, and nothing else happens. Run it
+// under AddressSanitizer and UndefinedBehaviorSanitizer to see that nothing else does.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "gguf/file.h"
+#include "gguf/raw_file.h"
+
+namespace billow::gguf {
+namespace {
+
+constexpr size_t kDataBytes = 32 + 18;
+
+RawFile small_file(uint32_t version) {
+  RawFile file(version);
+  file.counts(2, 6);
+  file.key("general.architecture", ValueType::kString).text("llama");
+  file.key("general.alignment", ValueType::kU32).number(uint32_t{32});
+  file.key("flag", ValueType::kBool).number(uint8_t{1});
+  file.key("texts", ValueType::kArray).array(ValueType::kString, 2).text("a").text("bc");
+  file.key("scores", ValueType::kArray).array(ValueType::kF32, 2).number(1.0f).number(-1.0f);
+  file.key("nested", ValueType::kArray).array(ValueType::kArray, 1);
+  file.array(ValueType::kU16, 1).number(uint16_t{9});
+  file.tensor("a", {4, 2}, 0, 0).tensor("b", {32}, 2, 32);
+  return file.pad().data(kDataBytes, 0x55);
+}
+
+uint64_t touched(const Array& array) {
+  uint64_t sum = array.n;
+  for (const std::string_view text : array.strings) sum += text.empty() ? 0u : uint8_t(text.back());
+  for (const Array& inner : array.arrays) sum += touched(inner);
+  for (const std::byte b : array.bytes) sum += std::to_integer<uint64_t>(b);
+  return sum;
+}
+
+// True when the bytes are a model, all of which could be read; false when they were refused as they
+// should be.
+bool read_or_refused(std::span<const std::byte> bytes) {
+  // An allocation of exactly this size, so that reading one byte too far is seen.
+  const std::vector<std::byte> copy(bytes.begin(), bytes.end());
+  try {
+    const File file = File::parse(copy, "m.gguf");
+    uint64_t sum = 0;
+    for (const Entry& entry : file.metadata()) {
+      EXPECT_EQ(file.find(entry.key), &entry.value);
+      if (const Array* array = as_array(entry.value)) sum += touched(*array);
+    }
+    for (const TensorInfo& tensor : file.tensors()) {
+      EXPECT_EQ(file.find_tensor(tensor.name), &tensor);
+      for (const std::byte b : tensor.data) sum += std::to_integer<uint64_t>(b);
+    }
+    EXPECT_GT(sum, 0u);
+    return true;
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_TRUE(message.starts_with("m.gguf: ")) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    EXPECT_LT(message.size(), 400u) << message;
+    return false;
+  }
+}
+
+class Corruption : public testing::TestWithParam<uint32_t> {};
+
+TEST_P(Corruption, EveryTruncationIsRefused) {
+  const RawFile file = small_file(GetParam());
+  EXPECT_TRUE(read_or_refused(file.bytes()));
+  for (size_t n = 0; n < file.bytes().size(); ++n) {
+    EXPECT_FALSE(read_or_refused(file.bytes().first(n))) << "of " << n << " bytes";
+  }
+}
+
+TEST_P(Corruption, EveryDamagedByteIsHarmless) {
+  const RawFile file = small_file(GetParam());
+  std::vector<std::byte> bytes(file.bytes().begin(), file.bytes().end());
+  size_t n_refused = 0;
+  for (size_t i = 0; i < bytes.size() - kDataBytes; ++i) {
+    const std::byte right = bytes[i];
+    const std::array damages = {right ^ std::byte{0x01}, right ^ std::byte{0x02},
+                                right ^ std::byte{0x80}, std::byte{0x00},
+                                std::byte{0x7F},         std::byte{0xFF}};
+    for (const std::byte damage : damages) {
+      bytes[i] = damage;
+      if (!read_or_refused(bytes)) ++n_refused;
+    }
+    bytes[i] = right;
+  }
+  EXPECT_GT(n_refused, bytes.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Gguf, Corruption, testing::Values(1u, 2u, 3u));
+
+}  // namespace
+}  // namespace billow::gguf

@@ -1,0 +1,219 @@
+#include "gguf/file.h"
+
+#include <filesystem>
+#include <iterator>
+#include <utility>
+
+#include "gguf/cursor.h"
+#include "gguf/name_index.h"
+#include "gguf/shard.h"
+#include "gguf/split.h"
+
+namespace billow::gguf {
+
+struct File::State {
+  std::string path;
+  uint32_t version = 0;
+  uint64_t n_bytes = 0;
+  uint32_t n_files = 1;
+  uint64_t alignment = 0;
+  std::vector<MappedFile> mappings;  // empty when parsed from memory
+  std::vector<Entry> metadata;
+  std::vector<TensorInfo> tensors;
+  NameIndex keys;
+  NameIndex names;  // of the tensors
+
+  Shard map(const std::string& shard_path);
+  void adopt_first(Shard&& shard);
+  void add_sibling(const std::string& sibling, uint64_t number, uint64_t count);
+  void add_tensors(Shard& shard);
+  void index_tensors();
+  template <typename T>
+  std::optional<T> get(std::string_view key, std::optional<T> (*convert)(const Value&) noexcept,
+                       std::string_view wanted) const;
+  template <typename T>
+  T require(std::string_view key, const std::optional<T>& value) const;
+};
+
+namespace {
+
+Error wrong_type(const std::string& path, std::string_view key, const Value& value,
+                 std::string_view wanted) {
+  std::string got(value_type_name(value.type));
+  if (const Array* array = as_array(value)) {
+    got += " of " + std::string(value_type_name(array->element_type));
+  }
+  if (const auto* number = std::get_if<int64_t>(&value.data)) got += " " + std::to_string(*number);
+  return file_error(path, "metadata key " + quoted(key) + " is of the type " + got + "; " +
+                              std::string(wanted) + " is wanted");
+}
+
+}  // namespace
+
+Shard File::State::map(const std::string& shard_path) {
+  const MappedFile& mapping = mappings.emplace_back(shard_path);
+  n_bytes += mapping.bytes().size();
+  return parse_shard(mapping.bytes(), shard_path);
+}
+
+void File::State::adopt_first(Shard&& shard) {
+  version = shard.version;
+  alignment = shard.alignment;
+  metadata = std::move(shard.metadata);
+  keys = std::move(shard.keys);
+  add_tensors(shard);
+}
+
+void File::State::add_sibling(const std::string& sibling, uint64_t number, uint64_t count) {
+  if (!std::filesystem::exists(sibling)) {
+    throw file_error(sibling,
+                     "part " + std::to_string(number + 1) + " of the " + std::to_string(count) +
+                         " files of the model is missing; put it beside the first",
+                     ErrorCode::kNotFound);
+  }
+  Shard shard = map(sibling);
+  const SplitKeys keys_of_it = read_split_keys(shard, sibling);
+  if (keys_of_it.number != number || keys_of_it.count != count) {
+    throw file_error(sibling, "the file says it is part " + std::to_string(keys_of_it.number + 1) +
+                                  " of " + std::to_string(keys_of_it.count) +
+                                  ", not the part its name says; download it again");
+  }
+  add_tensors(shard);
+  ++n_files;
+}
+
+void File::State::add_tensors(Shard& shard) {
+  std::ranges::move(shard.tensors, std::back_inserter(tensors));
+}
+
+void File::State::index_tensors() {
+  std::vector<std::string_view> all;
+  all.reserve(tensors.size());
+  for (const TensorInfo& tensor : tensors) all.push_back(tensor.name);
+  names = NameIndex(all);
+  if (const auto twice = names.duplicate()) {
+    throw file_error(path, "tensor " + std::to_string(twice->second) + " " +
+                               quoted(all[twice->second]) + ": the name is that of tensor " +
+                               std::to_string(twice->first) +
+                               " already; the file is damaged: download or convert it again");
+  }
+}
+
+template <typename T>
+std::optional<T> File::State::get(std::string_view key,
+                                  std::optional<T> (*convert)(const Value&) noexcept,
+                                  std::string_view wanted) const {
+  const std::optional<size_t> i = keys.find(key);
+  if (!i) return std::nullopt;
+  std::optional<T> converted = convert(metadata[*i].value);
+  if (!converted) throw wrong_type(path, key, metadata[*i].value, wanted);
+  return converted;
+}
+
+template <typename T>
+T File::State::require(std::string_view key, const std::optional<T>& value) const {
+  if (value) return *value;
+  throw file_error(
+      path, "metadata key " + quoted(key) + " is missing; the model was not converted completely");
+}
+
+File File::open(const std::string& path) {
+  auto state = std::make_unique<State>();
+  state->path = path;
+  Shard first = state->map(path);
+  const SplitKeys keys = read_split_keys(first, path);
+  const std::vector<std::string> siblings = sibling_paths(keys, path);
+  state->adopt_first(std::move(first));
+  for (size_t i = 0; i < siblings.size(); ++i) state->add_sibling(siblings[i], i + 1, keys.count);
+  const size_t n_tensors = state->tensors.size();
+  if (keys.count > 1 && keys.n_tensors.value_or(n_tensors) != n_tensors) {
+    throw file_error(path, "the " + std::to_string(keys.count) + " files hold " +
+                               std::to_string(n_tensors) + " tensors, but split.tensors.count is " +
+                               std::to_string(*keys.n_tensors) + "; one is of another model");
+  }
+  state->index_tensors();
+  return File(std::move(state));
+}
+
+File File::parse(std::span<const std::byte> bytes, const std::string& name) {
+  auto state = std::make_unique<State>();
+  state->path = name;
+  state->n_bytes = bytes.size();
+  Shard shard = parse_shard(bytes, name);
+  if (read_split_keys(shard, name).count > 1) {
+    throw file_error(name, "one of the files of a split, which must be opened by its path",
+                     ErrorCode::kUnsupported);
+  }
+  state->adopt_first(std::move(shard));
+  state->index_tensors();
+  return File(std::move(state));
+}
+
+File::File(std::unique_ptr<State> state) : state_(std::move(state)) {}
+File::File(File&&) noexcept = default;
+File& File::operator=(File&&) noexcept = default;
+File::~File() = default;
+
+const std::string& File::path() const noexcept { return state_->path; }
+uint32_t File::version() const noexcept { return state_->version; }
+uint64_t File::n_bytes() const noexcept { return state_->n_bytes; }
+uint32_t File::n_files() const noexcept { return state_->n_files; }
+uint64_t File::alignment() const noexcept { return state_->alignment; }
+std::span<const Entry> File::metadata() const noexcept { return state_->metadata; }
+std::span<const TensorInfo> File::tensors() const noexcept { return state_->tensors; }
+
+const Value* File::find(std::string_view key) const noexcept {
+  const std::optional<size_t> i = state_->keys.find(key);
+  return i ? &state_->metadata[*i].value : nullptr;
+}
+
+const TensorInfo* File::find_tensor(std::string_view name) const noexcept {
+  const std::optional<size_t> i = state_->names.find(name);
+  return i ? &state_->tensors[*i] : nullptr;
+}
+
+std::optional<uint64_t> File::get_uint(std::string_view key) const {
+  return state_->get<uint64_t>(key, as_uint, "an integer that is not negative");
+}
+
+std::optional<double> File::get_float(std::string_view key) const {
+  return state_->get<double>(key, as_float, "a number");
+}
+
+std::optional<bool> File::get_bool(std::string_view key) const {
+  return state_->get<bool>(key, as_bool, "a bool");
+}
+
+std::optional<std::string_view> File::get_string(std::string_view key) const {
+  return state_->get<std::string_view>(key, as_string, "a string");
+}
+
+const Array* File::get_array(std::string_view key) const {
+  const Value* value = find(key);
+  if (value == nullptr) return nullptr;
+  const Array* array = as_array(*value);
+  if (array == nullptr) throw wrong_type(path(), key, *value, "an array");
+  return array;
+}
+
+const Array* File::get_string_array(std::string_view key) const {
+  const Array* array = get_array(key);
+  if (array != nullptr && array->element_type != ValueType::kString) {
+    throw wrong_type(path(), key, *find(key), "an array of strings");
+  }
+  return array;
+}
+
+uint64_t File::require_uint(std::string_view key) const {
+  return state_->require(key, get_uint(key));
+}
+
+double File::require_float(std::string_view key) const {
+  return state_->require(key, get_float(key));
+}
+
+std::string_view File::require_string(std::string_view key) const {
+  return state_->require(key, get_string(key));
+}
+
+}  // namespace billow::gguf

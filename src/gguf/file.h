@@ -1,0 +1,79 @@
+// A GGUF model on disk: metadata and tensors of one file or of all files of a split, mapped
+// read-only. Every length and offset is checked against the file before it is used; a malformed
+// file is an Error that names file, place and what is wrong. Immutable after open; any thread may
+// read. Source of the format: the GGUF specification of ggml.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "gguf/value.h"
+
+namespace billow::gguf {
+
+struct TensorInfo {
+  std::string name;
+  uint32_t type = 0;                          // number of the file; see tensor_type.h
+  uint32_t n_dims = 1;                        // 1 to 4
+  std::array<uint64_t, 4> shape{1, 1, 1, 1};  // shape[0] varies fastest: the row length
+  std::span<const std::byte> data;            // in the mapping, exactly the tensor's bytes
+  uint64_t n_elements() const noexcept { return shape[0] * shape[1] * shape[2] * shape[3]; }
+};
+
+struct Entry {
+  std::string_view key;
+  Value value;
+};
+
+class File {
+ public:
+  // Opens `path`, and all its siblings when it is the first of a split.
+  static File open(const std::string& path);
+  // Parses one file from memory (no splits). `bytes` must outlive the File; `name` is for messages.
+  static File parse(std::span<const std::byte> bytes, const std::string& name);
+
+  File(File&&) noexcept;
+  File& operator=(File&&) noexcept;
+  ~File();
+
+  const std::string& path() const noexcept;
+  uint32_t version() const noexcept;
+  uint64_t n_bytes() const noexcept;    // of all files together
+  uint32_t n_files() const noexcept;    // more than 1 for a split
+  uint64_t alignment() const noexcept;  // of tensor data in the (first) file, bytes
+
+  std::span<const Entry> metadata() const noexcept;        // in file order
+  const Value* find(std::string_view key) const noexcept;  // null if absent
+  std::span<const TensorInfo> tensors() const noexcept;
+  const TensorInfo* find_tensor(std::string_view name) const noexcept;  // null if absent
+
+  // Typed access. Absent: nullopt. Present with another type (or out of range): an Error naming the
+  // key.
+  std::optional<uint64_t> get_uint(
+      std::string_view key) const;  // any integer type that is not negative
+  std::optional<double> get_float(std::string_view key) const;  // any number
+  std::optional<bool> get_bool(std::string_view key) const;     // bool or integer 0/1
+  std::optional<std::string_view> get_string(std::string_view key) const;
+  const Array* get_array(std::string_view key) const;         // null if absent
+  const Array* get_string_array(std::string_view key) const;  // null if absent
+  // The value, or an Error that names the missing key.
+  uint64_t require_uint(std::string_view key) const;
+  double require_float(std::string_view key) const;
+  std::string_view require_string(std::string_view key) const;
+
+ private:
+  struct State;
+  explicit File(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace billow::gguf

@@ -1,0 +1,31 @@
+// One file of a model, parsed and checked: what gguf::File is made of. A whole model is one shard
+// or the shards of a split. Everything in it is a view into the bytes, which must outlive it. Plain
+// data; any thread may read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "gguf/file.h"
+#include "gguf/name_index.h"
+
+namespace billow::gguf {
+
+struct Shard {
+  uint32_t version = 0;
+  uint64_t alignment = 0;  // of the tensors, bytes
+  std::vector<Entry> metadata;
+  std::vector<TensorInfo> tensors;
+  NameIndex keys;  // of `metadata`
+
+  const Value* find(std::string_view key) const noexcept;  // null if absent
+};
+
+// Parses GGUF version 1, 2 or 3. `file` is for messages. Throws Error for anything malformed:
+// kUnsupported for big-endian files, other versions and unknown tensor types, else kInvalidInput.
+Shard parse_shard(std::span<const std::byte> bytes, std::string_view file);
+
+}  // namespace billow::gguf

@@ -1,0 +1,137 @@
+#include "gguf/split.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/error.h"
+#include "gguf/file.h"
+#include "gguf/raw_file.h"
+#include "gguf/writer.h"
+
+namespace billow::gguf {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of its own for each test, with a model of three files and one tensor in each.
+class Split : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(testing::TempDir()) / (std::string("billow_split_") + test->name());
+    fs::remove_all(folder_);
+    fs::create_directory(folder_);
+    for (uint16_t i = 0; i < 3; ++i) write(i, i, 3, 3, "t" + std::to_string(i));
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string path(uint64_t number) const {
+    return split_path((folder_ / "model").string(), number, 3);
+  }
+
+  void write(uint64_t file_number, uint16_t number, uint16_t count, int32_t n_tensors,
+             const std::string& tensor) const {
+    RawFile file;
+    file.counts(1, 4).key("split.no", ValueType::kU16).number(number);
+    file.key("split.count", ValueType::kU16).number(count);
+    file.key("split.tensors.count", ValueType::kI32).number(n_tensors);
+    file.key("general.name", ValueType::kString).text("part " + std::to_string(number));
+    file.tensor(tensor, {1}, 0, 0).pad().data(4, static_cast<uint8_t>(number + 1));
+    std::ofstream(path(file_number), std::ios::binary)
+        .write(reinterpret_cast<const char*>(file.bytes().data()),
+               static_cast<std::streamsize>(file.bytes().size()));
+  }
+
+  void expect_refused(const std::string& opened, std::initializer_list<std::string> parts,
+                      ErrorCode code = ErrorCode::kInvalidInput) const {
+    try {
+      File::open(opened);
+      ADD_FAILURE() << "opened " << opened;
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      EXPECT_EQ(error.code(), code) << message;
+      EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+      for (const std::string& part : parts) {
+        EXPECT_NE(message.find(part), std::string::npos) << message << "\n  lacks " << part;
+      }
+    }
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Split, TheFirstFileOpensTheWholeModel) {
+  const File file = File::open(path(0));
+  EXPECT_EQ(file.n_files(), 3u);
+  EXPECT_EQ(file.n_bytes(),
+            fs::file_size(path(0)) + fs::file_size(path(1)) + fs::file_size(path(2)));
+  EXPECT_EQ(file.require_string("general.name"), "part 0");
+  ASSERT_EQ(file.tensors().size(), 3u);
+  for (uint8_t i = 0; i < 3; ++i) {
+    const TensorInfo* tensor = file.find_tensor("t" + std::to_string(i));
+    ASSERT_NE(tensor, nullptr);
+    EXPECT_EQ(tensor->data[0], std::byte(i + 1));
+  }
+}
+
+TEST_F(Split, AnotherFilePointsToTheFirst) {
+  expect_refused(path(1), {path(1) + ": part 2 of a model of 3 files", "open the first", path(0)});
+}
+
+TEST_F(Split, AMissingFileIsNamed) {
+  fs::remove(path(2));
+  expect_refused(path(0), {path(2) + ": part 3 of the 3 files", "missing"}, ErrorCode::kNotFound);
+}
+
+TEST_F(Split, AFileThatIsNotThePartOfItsNameIsNamed) {
+  write(1, 2, 3, 3, "x");
+  expect_refused(path(0), {path(1) + ": the file says it is part 3 of 3"});
+  write(1, 1, 4, 3, "x");
+  expect_refused(path(0), {path(1) + ": the file says it is part 2 of 4"});
+}
+
+TEST_F(Split, AWrongNumberOfTensorsIsRefused) {
+  write(0, 0, 3, 7, "t0");
+  expect_refused(path(0), {path(0), "hold 3 tensors, but split.tensors.count is 7"});
+}
+
+TEST_F(Split, ATensorInTwoFilesIsRefused) {
+  write(2, 2, 3, 3, "t0");
+  expect_refused(path(0), {"tensor 2 \"t0\"", "tensor 0"});
+}
+
+TEST_F(Split, AFirstFileOfAnotherNameCannotFindItsSiblings) {
+  const std::string renamed = (folder_ / "renamed.gguf").string();
+  fs::rename(path(0), renamed);
+  expect_refused(renamed, {"part 1 of a model of 3 files", "NAME-00001-of-00003.gguf"});
+}
+
+TEST_F(Split, ImpossibleKeysAreRefused) {
+  write(0, 3, 3, 3, "t0");
+  expect_refused(path(0), {"split.no 3 of split.count 3 is impossible"});
+  write(0, 0, 3, -1, "t0");
+  expect_refused(path(0), {"\"split.tensors.count\" must be an unsigned integer"});
+}
+
+TEST_F(Split, ADamagedSiblingIsNamed) {
+  fs::resize_file(path(1), fs::file_size(path(1)) - 1);
+  expect_refused(path(0), {path(1) + ": tensor 0 \"t1\"", "truncated"});
+}
+
+TEST_F(Split, ASplitOfOneIsAFile) {
+  write(0, 0, 1, 1, "t0");
+  const File file = File::open(path(0));
+  EXPECT_EQ(file.n_files(), 1u);
+  EXPECT_EQ(file.tensors().size(), 1u);
+}
+
+TEST_F(Split, FilesOfASplitCannotBeParsedFromMemory) {
+  const MappedFile mapped(path(0));
+  EXPECT_THROW(File::parse(mapped.bytes(), "memory"), Error);
+}
+
+}  // namespace
+}  // namespace billow::gguf

@@ -1,0 +1,210 @@
+#include "gguf/writer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "base/error.h"
+#include "gguf/file.h"
+
+namespace billow::gguf {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<std::byte> kData(24, std::byte{0x5a});
+
+Writer copy_of(const File& file) {
+  Writer writer;
+  for (const Entry& entry : file.metadata()) writer.set(entry.key, entry.value);
+  for (const TensorInfo& tensor : file.tensors()) {
+    writer.add_tensor(tensor.name, tensor.type, std::span(tensor.shape).first(tensor.n_dims),
+                      tensor.data);
+  }
+  return writer;
+}
+
+// Every setter, scalars of every type, nested arrays, two tensors.
+Writer complete_writer() {
+  Writer writer;
+  writer.set_uint("uint", 4000000000u);
+  writer.set_uint64("uint64", ~uint64_t{0});
+  writer.set_int("int", std::numeric_limits<int32_t>::min());
+  writer.set_float("float", 0.1f);
+  writer.set_bool("bool", true);
+  writer.set_string("string", "wave\n");
+  const std::vector<std::string> strings = {"a", "", std::string("\0\xff", 2)};
+  writer.set_strings("strings", strings);
+  writer.set_ints("ints", std::vector<int32_t>{-1, 2});
+  writer.set_floats("floats", std::vector<float>{0.5f, -0.0f});
+  writer.set_bools("bools", {true, false, true});
+  writer.set("u8", {ValueType::kU8, uint64_t{255}});
+  writer.set("i8", {ValueType::kI8, int64_t{-128}});
+  writer.set("u16", {ValueType::kU16, uint64_t{65535}});
+  writer.set("i16", {ValueType::kI16, int64_t{-32768}});
+  writer.set("i64", {ValueType::kI64, std::numeric_limits<int64_t>::min()});
+  writer.set("f64", {ValueType::kF64, 1e-300});
+  Array inner{
+      .element_type = ValueType::kString, .n = 1, .bytes = {}, .strings = {"deep"}, .arrays = {}};
+  Array outer{.element_type = ValueType::kArray,
+              .n = 2,
+              .bytes = {},
+              .strings = {},
+              .arrays = {inner, inner}};
+  writer.set("nested", {ValueType::kArray, outer});
+  writer.add_tensor("first", 0, std::vector<uint64_t>{2, 3}, kData);
+  writer.add_tensor("second", 0, std::vector<uint64_t>{1}, std::span(kData).first(4));
+  return writer;
+}
+
+TEST(Writer, WhatIsWrittenIsRead) {
+  const std::vector<std::byte> bytes = complete_writer().to_bytes();
+  const File file = File::parse(bytes, "memory");
+  EXPECT_EQ(file.version(), 3u);
+  EXPECT_EQ(file.require_uint("uint"), 4000000000u);
+  EXPECT_EQ(file.require_uint("uint64"), ~uint64_t{0});
+  EXPECT_EQ(file.require_float("int"), -2147483648.0);
+  EXPECT_EQ(file.require_float("float"), double{0.1f});
+  EXPECT_EQ(file.get_bool("bool"), true);
+  EXPECT_EQ(file.require_string("string"), "wave\n");
+  const Array* strings = file.get_string_array("strings");
+  ASSERT_NE(strings, nullptr);
+  EXPECT_EQ(strings->strings[2], std::string_view("\0\xff", 2));
+  EXPECT_EQ(file.get_array("ints")->integer(0), -1);
+  EXPECT_EQ(file.get_array("floats")->number(0), 0.5);
+  EXPECT_EQ(file.get_array("bools")->element_type, ValueType::kBool);
+  EXPECT_EQ(file.get_array("bools")->integer(2), 1);
+  EXPECT_EQ(file.require_uint("u8"), 255u);
+  EXPECT_EQ(file.require_float("i8"), -128.0);
+  EXPECT_EQ(file.require_uint("u16"), 65535u);
+  EXPECT_EQ(file.require_float("i16"), -32768.0);
+  EXPECT_EQ(std::get<int64_t>(file.find("i64")->data), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(file.require_float("f64"), 1e-300);
+  EXPECT_EQ(file.get_array("nested")->arrays[1].strings[0], "deep");
+  ASSERT_EQ(file.tensors().size(), 2u);
+  EXPECT_TRUE(std::ranges::equal(file.tensors()[0].data, kData));
+  EXPECT_EQ(file.tensors()[0].n_dims, 2u);
+}
+
+TEST(Writer, ReadingAndWritingAgainGivesTheSameBytes) {
+  const std::vector<std::byte> bytes = complete_writer().to_bytes();
+  EXPECT_EQ(copy_of(File::parse(bytes, "memory")).to_bytes(), bytes);
+}
+
+TEST(Writer, ASecondValueTakesThePlaceOfTheFirst) {
+  Writer writer;
+  writer.set_string("a", "old");
+  writer.set_uint("b", 1);
+  writer.set_uint("a", 2);
+  const std::vector<std::byte> bytes = writer.to_bytes();
+  const File file = File::parse(bytes, "memory");
+  ASSERT_EQ(file.metadata().size(), 2u);
+  EXPECT_EQ(file.metadata()[0].key, "a");
+  EXPECT_EQ(file.require_uint("a"), 2u);
+}
+
+TEST(Writer, TensorsBeginAtTheAlignmentOfTheFile) {
+  for (const uint32_t alignment : {8u, 32u, 4096u}) {
+    Writer writer = complete_writer();
+    writer.set_uint("general.alignment", alignment);
+    const std::vector<std::byte> bytes = writer.to_bytes();
+    EXPECT_EQ(bytes.size() % alignment, 0u);
+    const File file = File::parse(bytes, "memory");
+    EXPECT_EQ(file.alignment(), alignment);
+    for (const TensorInfo& tensor : file.tensors()) {
+      EXPECT_EQ(static_cast<size_t>(tensor.data.data() - bytes.data()) % alignment, 0u);
+    }
+  }
+}
+
+class WriterToDisk : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(testing::TempDir()) / (std::string("billow_writer_") + test->name());
+    fs::remove_all(folder_);
+    fs::create_directory(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  size_t n_files() const {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), {}));
+  }
+  fs::path folder_;
+};
+
+TEST_F(WriterToDisk, ReplacesTheFileAndLeavesNothingElse) {
+  const std::string path = (folder_ / "model.gguf").string();
+  std::ofstream(path) << "old";
+  const Writer writer = complete_writer();
+  writer.write(path);
+  EXPECT_EQ(n_files(), 1u);
+  const MappedFile mapped(path);
+  EXPECT_TRUE(std::ranges::equal(mapped.bytes(), writer.to_bytes()));
+  EXPECT_EQ(File::open(path).tensors().size(), 2u);
+}
+
+TEST_F(WriterToDisk, AFailureIsNamedAndLeavesTheOldFile) {
+  EXPECT_THROW(complete_writer().write((folder_ / "absent" / "model.gguf").string()), Error);
+  // A folder cannot be replaced by a file: the rename fails after everything was written.
+  const fs::path target = folder_ / "target";
+  fs::create_directory(target);
+  std::ofstream(target / "inside") << "kept";
+  try {
+    complete_writer().write(target.string());
+    ADD_FAILURE() << "a folder was replaced";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(target.string()), std::string::npos);
+  }
+  EXPECT_TRUE(fs::exists(target / "inside"));
+  EXPECT_EQ(n_files(), 1u);
+}
+
+TEST(WriterDeathTest, MisuseIsABug) {
+  Writer writer;
+  EXPECT_DEATH(writer.set_uint("", 1), "CHECK");
+  EXPECT_DEATH(writer.add_tensor("t", 0, std::vector<uint64_t>{2}, kData), "CHECK");
+  EXPECT_DEATH(writer.add_tensor("t", 4711, std::vector<uint64_t>{6}, kData), "CHECK");
+  writer.add_tensor("t", 0, std::vector<uint64_t>{6}, kData);
+  EXPECT_DEATH(writer.add_tensor("t", 0, std::vector<uint64_t>{6}, kData), "CHECK");
+}
+
+// Real files, which another program wrote, come back byte for byte.
+std::vector<fs::path> real_files() {
+  std::vector<fs::path> folders = {fs::path(BILLOW_SOURCE_DIR) / "../shared/data/vocab"};
+  const char* models = std::getenv("BILLOW_TEST_MODELS");
+  const char* home = std::getenv("HOME");
+  if (models != nullptr) {
+    folders.emplace_back(models);
+  } else if (home != nullptr) {
+    folders.push_back(fs::path(home) / ".cache/billow/models");
+  }
+  std::vector<fs::path> found;
+  for (const fs::path& folder : folders) {
+    if (!fs::is_directory(folder)) continue;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.path().extension() == ".gguf") found.push_back(entry.path());
+    }
+  }
+  return found;
+}
+
+TEST(RealFiles, ReadingAndWritingGivesTheSameBytes) {
+  constexpr uint64_t kMaxBytes = 100'000'000;  // to_bytes() holds all of it
+  const std::vector<fs::path> paths = real_files();
+  if (paths.empty()) GTEST_SKIP() << "neither vocabularies nor models on this machine";
+  for (const fs::path& path : paths) {
+    SCOPED_TRACE(path.string());
+    const File file = File::open(path.string());
+    EXPECT_FALSE(file.require_string("general.architecture").empty());
+    if (file.n_bytes() > kMaxBytes || file.n_files() > 1) continue;
+    const MappedFile mapped(path.string());
+    EXPECT_TRUE(std::ranges::equal(copy_of(file).to_bytes(), mapped.bytes()));
+  }
+}
+
+}  // namespace
+}  // namespace billow::gguf
