@@ -1,0 +1,232 @@
+#include "quant/group_fit.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+#include "quant/packed.h"
+
+namespace billow::quant {
+namespace {
+
+// Below this a part counts as zero; the square of anything larger is a normal float times a group.
+constexpr float kNothing = 1e-15f;
+
+using Weights = std::array<float, kSuperGroupLen>;
+
+float rounded_f16(float value) noexcept { return f16_to_f32(f32_to_f16(value)); }
+
+// Larger elements count for more, for they move the products more; the part's own size keeps the
+// small ones in view.
+void weigh(std::span<const float> x, float* weights) noexcept {
+  double sum = 0.0;
+  for (float value : x) sum += static_cast<double>(value) * static_cast<double>(value);
+  const float rms = static_cast<float>(std::sqrt(sum / static_cast<double>(x.size())));
+  for (size_t i = 0; i < x.size(); ++i) weights[i] = rms + std::fabs(x[i]);
+}
+
+struct Line {
+  float scale;
+  float min;
+};
+
+// The scale and the minimum (0 or more) that fit given codes best, in x ~ scale * code - min, and
+// how much of the weighted sum of squares they explain.
+struct LineFit {
+  Line line;
+  double gain;
+};
+
+LineFit fit_line(std::span<const float> x, const float* weights, float inverse, float min,
+                 int max_code) noexcept {
+  double w = 0, wq = 0, wqq = 0, wx = 0, wqx = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double code = rounded_code((x[i] + min) * inverse, 0, max_code);
+    const double weight = static_cast<double>(weights[i]);
+    const double value = static_cast<double>(x[i]);
+    w += weight;
+    wq += weight * code;
+    wqq += weight * code * code;
+    wx += weight * value;
+    wqx += weight * code * value;
+  }
+  const double determinant = w * wqq - wq * wq;
+  double scale = determinant > 0 ? (w * wqx - wq * wx) / determinant : 0.0;
+  double fitted_min = determinant > 0 ? (wq * wqx - wqq * wx) / determinant : 0.0;
+  if (fitted_min <= 0 || scale <= 0) {
+    fitted_min = 0;
+    scale = wqq > 0 ? wqx / wqq : 0.0;
+  }
+  const double gain = 2 * (scale * wqx - fitted_min * wx) - scale * scale * wqq +
+                      2 * scale * fitted_min * wq - fitted_min * fitted_min * w;
+  return {{static_cast<float>(scale), static_cast<float>(fitted_min)}, gain};
+}
+
+// Tries steps a little finer and coarser than the range of x asks for, and from the best of them
+// lets codes and line improve each other.
+Line best_line(std::span<const float> x, const float* weights, int max_code) noexcept {
+  const float min = std::max(0.0f, -*std::min_element(x.begin(), x.end()));
+  const float range = *std::max_element(x.begin(), x.end()) + min;
+  if (!(range > kNothing)) return {0.0f, min};
+  LineFit best = {{range / static_cast<float>(max_code), min}, -1e300};
+  for (int trial = -10; trial <= 10; ++trial) {
+    const float inverse = (static_cast<float>(max_code) + 0.1f * static_cast<float>(trial)) / range;
+    const LineFit fit = fit_line(x, weights, inverse, min, max_code);
+    if (fit.gain > best.gain) best = fit;
+  }
+  for (int round = 0; round < 4 && best.line.scale > 0.0f; ++round) {
+    const LineFit fit = fit_line(x, weights, 1.0f / best.line.scale, best.line.min, max_code);
+    if (!(fit.gain > best.gain)) break;
+    best = fit;
+  }
+  return best.line;
+}
+
+// The codes and the integer they multiply the scale with; lowest() is the level that the largest
+// magnitude is given.
+class UniformLevels {
+ public:
+  explicit UniformLevels(int n_steps) noexcept : n_steps_(n_steps) {}
+  int nearest(float x) const noexcept { return rounded_code(x, -n_steps_, n_steps_ - 1); }
+  float value(int code) const noexcept { return static_cast<float>(code); }
+  float lowest() const noexcept { return static_cast<float>(-n_steps_); }
+  static constexpr float kTrialStep = 0.1f;
+
+ private:
+  int n_steps_;
+};
+
+class CodebookLevels {
+ public:
+  explicit CodebookLevels(const int8_t* values) noexcept : values_(values) {}
+  int nearest(float x) const noexcept { return nearest_entry(values_, x); }
+  float value(int code) const noexcept { return static_cast<float>(values_[code]); }
+  float lowest() const noexcept { return static_cast<float>(values_[0]); }
+  static constexpr float kTrialStep = 1.0f;
+
+ private:
+  const int8_t* values_;
+};
+
+struct ScaleFit {
+  float scale;
+  double gain;  // of the weighted sum of squares, what scale * level explains
+};
+
+// The scale that fits best the levels nearest to x * inverse.
+template <class Levels>
+ScaleFit fit_scale(std::span<const float> x, const float* weights, float inverse,
+                   const Levels& levels) noexcept {
+  double wqx = 0, wqq = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double level = static_cast<double>(levels.value(levels.nearest(x[i] * inverse)));
+    const double weighted = static_cast<double>(weights[i]) * level;
+    wqx += weighted * static_cast<double>(x[i]);
+    wqq += weighted * level;
+  }
+  if (!(wqq > 0)) return {0.0f, 0.0};
+  return {static_cast<float>(wqx / wqq), wqx / wqq * wqx};
+}
+
+template <class Levels>
+float best_scale(std::span<const float> x, const float* weights, const Levels& levels) noexcept {
+  const float extreme = extreme_of(x.data(), x.size());
+  if (!(std::fabs(extreme) > kNothing)) return 0.0f;
+  ScaleFit best = {0.0f, 0.0};
+  for (int trial = -9; trial <= 9; ++trial) {
+    const float lowest = levels.lowest() + Levels::kTrialStep * static_cast<float>(trial);
+    const ScaleFit fit = fit_scale(x, weights, lowest / extreme, levels);
+    if (fit.gain > best.gain) best = fit;
+  }
+  for (int round = 0; round < 4 && best.scale != 0.0f; ++round) {
+    const ScaleFit fit = fit_scale(x, weights, 1.0f / best.scale, levels);
+    if (!(fit.gain > best.gain)) break;
+    best = fit;
+  }
+  return best.scale;
+}
+
+template <class Levels>
+SymmetricGroup fit_levels(const float* x, size_t part_len, int n_part_steps,
+                          const Levels& levels) noexcept {
+  Weights weights;
+  std::array<float, 16> scales = {};
+  const size_t n_parts = kSuperGroupLen / part_len;
+  for (size_t p = 0; p < n_parts; ++p) {
+    const std::span<const float> part(x + p * part_len, part_len);
+    weigh(part, weights.data() + p * part_len);
+    scales[p] = best_scale(part, weights.data() + p * part_len, levels);
+  }
+  SymmetricGroup group = {};
+  group.d =
+      rounded_f16(extreme_of(scales.data(), scales.size()) / static_cast<float>(-n_part_steps));
+  const float inverse = reciprocal_or_zero(group.d);
+  for (size_t p = 0; p < n_parts; ++p) {
+    group.part_scales[p] =
+        static_cast<int8_t>(rounded_code(scales[p] * inverse, -n_part_steps, n_part_steps - 1));
+  }
+  for (size_t i = 0; i < kSuperGroupLen; ++i) {
+    const size_t p = i / part_len;
+    const float scale = group.d * static_cast<float>(group.part_scales[p]);
+    group.codes[i] = static_cast<int8_t>(levels.nearest(x[i] * reciprocal_or_zero(scale)));
+  }
+  return group;
+}
+
+}  // namespace
+
+AffineGroup fit_affine(const float* x, const AffineFormat& format) noexcept {
+  const size_t n_parts = kSuperGroupLen / format.part_len;
+  std::array<Line, 16> lines = {};
+  Weights weights;
+  float max_scale = 0.0f;
+  float max_min = 0.0f;
+  for (size_t p = 0; p < n_parts; ++p) {
+    const std::span<const float> part(x + p * format.part_len, format.part_len);
+    weigh(part, weights.data());
+    lines[p] = best_line(part, weights.data(), format.max_code);
+    max_scale = std::max(max_scale, lines[p].scale);
+    max_min = std::max(max_min, lines[p].min);
+  }
+  AffineGroup group = {};
+  group.d = rounded_f16(max_scale / static_cast<float>(format.max_part_scale));
+  group.d_min = rounded_f16(max_min / static_cast<float>(format.max_part_scale));
+  const float inverse = reciprocal_or_zero(group.d);
+  const float inverse_min = reciprocal_or_zero(group.d_min);
+  for (size_t p = 0; p < n_parts; ++p) {
+    group.part_scales[p] =
+        static_cast<uint8_t>(rounded_code(lines[p].scale * inverse, 0, format.max_part_scale));
+    group.part_mins[p] =
+        static_cast<uint8_t>(rounded_code(lines[p].min * inverse_min, 0, format.max_part_scale));
+  }
+  for (size_t i = 0; i < kSuperGroupLen; ++i) {
+    const size_t p = i / format.part_len;
+    const float scale = group.d * static_cast<float>(group.part_scales[p]);
+    const float min = group.d_min * static_cast<float>(group.part_mins[p]);
+    group.codes[i] = static_cast<uint8_t>(
+        rounded_code((x[i] + min) * reciprocal_or_zero(scale), 0, format.max_code));
+  }
+  return group;
+}
+
+SymmetricGroup fit_symmetric(const float* x, const SymmetricFormat& format) noexcept {
+  return fit_levels(x, format.part_len, format.n_part_steps, UniformLevels(format.n_steps));
+}
+
+SymmetricGroup fit_codebook(const float* x, const int8_t* values) noexcept {
+  return fit_levels(x, 32, 32, CodebookLevels(values));
+}
+
+uint8_t nearest_entry(const int8_t* values, float x) noexcept {
+  uint8_t best = 0;
+  while (best < 15) {
+    const float here = static_cast<float>(values[best]);
+    const float next = static_cast<float>(values[best + 1]);
+    if (!(x - here >= next - x)) break;
+    ++best;
+  }
+  return best;
+}
+
+}  // namespace billow::quant

@@ -1,0 +1,67 @@
+// The 12 bytes in which Q4_K and Q5_K keep eight scales and eight minima of 6 bits. For part j < 4
+// the scale is the low 6 bits of byte j and the minimum those of byte j + 4. For part j >= 4 the
+// low 4 bits of the scale are the low half of byte j + 4 and those of the minimum its high half;
+// the upper 2 bits are the top of byte j - 4 (scale) and of byte j (minimum). Pure functions; any
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "quant/packed.h"
+
+namespace billow::quant {
+
+struct SixBitPair {
+  uint8_t scale;
+  uint8_t min;
+};
+
+inline SixBitPair load_six_bit(const uint8_t (&bytes)[12], size_t part) noexcept {
+  if (part < 4) {
+    return {static_cast<uint8_t>(bytes[part] & 63), static_cast<uint8_t>(bytes[part + 4] & 63)};
+  }
+  return {static_cast<uint8_t>((bytes[part + 4] & 15) | ((bytes[part - 4] >> 6) << 4)),
+          static_cast<uint8_t>((bytes[part + 4] >> 4) | ((bytes[part] >> 6) << 4))};
+}
+
+// Values are at most 63.
+inline void store_six_bit(const uint8_t* scales, const uint8_t* mins,
+                          uint8_t (&bytes)[12]) noexcept {
+  for (size_t j = 0; j < 4; ++j) {
+    bytes[j] = static_cast<uint8_t>(scales[j] | ((scales[j + 4] >> 4) << 6));
+    bytes[j + 4] = static_cast<uint8_t>(mins[j] | ((mins[j + 4] >> 4) << 6));
+    bytes[j + 8] = static_cast<uint8_t>((scales[j + 4] & 15) | ((mins[j + 4] & 15) << 4));
+  }
+}
+
+// The 16 scales and offsets of the unpacked form: part j of 32 elements has entries 2j and 2j + 1.
+template <class Isa>
+inline void unpack_six_bit(const uint8_t (&bytes)[12], float d, float d_min,
+                           float* __restrict scales, float* __restrict offsets) noexcept {
+  const uint32_t a = unpack_u32<Isa>(bytes);
+  const uint32_t b = unpack_u32<Isa>(bytes + 4);
+  const uint32_t c = unpack_u32<Isa>(bytes + 8);
+  const uint64_t scale_word =
+      (a & 0x3F3F3F3Fu) | uint64_t{(c & 0x0F0F0F0Fu) | ((a >> 2) & 0x30303030u)} << 32;
+  const uint64_t min_word =
+      (b & 0x3F3F3F3Fu) | uint64_t{((c >> 4) & 0x0F0F0F0Fu) | ((b >> 2) & 0x30303030u)} << 32;
+  uint8_t part_scales[8];
+  uint8_t part_mins[8];
+  __builtin_memcpy(part_scales, &scale_word, sizeof part_scales);
+  __builtin_memcpy(part_mins, &min_word, sizeof part_mins);
+#pragma GCC unroll 1
+  for (size_t j = 0; j < 8; ++j) {
+    const float scale = d * static_cast<float>(part_scales[j]);
+    scales[2 * j] = scale;
+    scales[2 * j + 1] = scale;
+  }
+#pragma GCC unroll 1
+  for (size_t j = 0; j < 8; ++j) {
+    const float offset = -d_min * static_cast<float>(part_mins[j]);
+    offsets[2 * j] = offset;
+    offsets[2 * j + 1] = offset;
+  }
+}
+
+}  // namespace billow::quant

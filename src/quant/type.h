@@ -1,0 +1,57 @@
+// The weight formats that Billow computes with: one row a format, made from type_list.h. A format's
+// header in types/ says how its bytes lie. Pure functions; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace billow::quant {
+
+// Numbered as in GGUF files.
+enum class Type : uint8_t {
+  kF32 = 0,
+  kF16 = 1,
+  kQ4_0 = 2,
+  kQ4_1 = 3,
+  kQ5_0 = 6,
+  kQ5_1 = 7,
+  kQ8_0 = 8,
+  kQ2_K = 10,
+  kQ3_K = 11,
+  kQ4_K = 12,
+  kQ5_K = 13,
+  kQ6_K = 14,
+  kQ8_K = 15,
+  kIQ4_NL = 20,
+  kIQ4_XS = 23,
+  kBF16 = 30,
+  kMXFP4 = 39,
+};
+
+struct TypeRow {
+  Type type;
+  std::string_view name;  // as users write it: "Q4_K"
+  uint32_t group_len;     // elements of a group; a row is a whole number of groups
+  uint32_t group_bytes;
+  bool integer;  // computed with 8-bit activations; false: in floating point
+  // Reference forms: one row of n elements, n a multiple of group_len.
+  void (*decode)(const std::byte* row, size_t n, float* out) noexcept;
+  void (*encode)(const float* in, size_t n, std::byte* row) noexcept;
+};
+
+// All rows, in order of their numbers.
+std::span<const TypeRow> types() noexcept;
+
+// Null for a GGUF number that Billow does not compute with.
+const TypeRow* find_type(uint32_t gguf_id) noexcept;
+// Null for an unknown name (upper or lower case).
+const TypeRow* find_type(std::string_view name) noexcept;
+// The row of a Type. Never fails.
+const TypeRow& row(Type type) noexcept;
+
+// Bytes of n elements. REQUIRES: n is a multiple of the group length.
+size_t row_bytes(Type type, size_t n) noexcept;
+
+}  // namespace billow::quant

@@ -1,0 +1,100 @@
+// MXFP4: 32 elements in 17 bytes, 4-bit floats (1 sign, 2 exponent, 1 mantissa bit) with a power of
+// two as their scale.
+//   byte 0      exponent e
+//   bytes 1-16  byte j holds element j in its low and element j + 16 in its high half
+//   x = 2^(e - 128) * kDoubled[code], where kDoubled is twice the value of the 4-bit float
+// e = 255 is a NaN in the standard and read as 2^127 here.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "quant/packed.h"
+#include "quant/type.h"
+
+namespace billow::quant {
+
+struct MXFP4 {
+  struct Group {
+    uint8_t exponent;
+    uint8_t codes[16];
+  };
+
+  struct DoubledValues {
+    int8_t values[16];
+  };
+
+  static constexpr Type kType = Type::kMXFP4;
+  static constexpr std::string_view kName = "MXFP4";
+  static constexpr size_t kGroupLen = 32;
+  static constexpr size_t kGroupBytes = 17;
+  static constexpr bool kInteger = true;
+  static constexpr DoubledValues kDoubled = {
+      {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}};
+
+  static void decode(const Group& group, float* out) noexcept {
+    const float d = std::ldexp(1.0f, group.exponent - 128);
+    for (size_t j = 0; j < 16; ++j) {
+      out[j] = d * static_cast<float>(kDoubled.values[group.codes[j] & 15]);
+      out[j + 16] = d * static_cast<float>(kDoubled.values[group.codes[j] >> 4]);
+    }
+  }
+
+  // The exponent puts the largest magnitude between 4 and 8, the largest value being 6; each
+  // element takes the nearest value, the first of the table when halfway.
+  static void encode(const float* in, Group& group) noexcept {
+    const float max_abs = std::fabs(extreme_of(in, kGroupLen));
+    group = {};
+    if (max_abs > 0.0f) {
+      group.exponent = truncated_code(std::floor(std::log2(max_abs)) + 125.0f, 255);
+    }
+    const float d = std::ldexp(1.0f, group.exponent - 128);
+    for (size_t i = 0; i < kGroupLen; ++i) {
+      group.codes[i % 16] |= static_cast<uint8_t>(nearest_code(in[i], d) << (i < 16 ? 0 : 4));
+    }
+  }
+
+  template <class Isa>
+  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
+                     float* __restrict offsets) noexcept {
+    static constexpr DoubledValues kTable = kDoubled;
+    uint8_t low[16];
+    uint8_t high[16];
+#pragma GCC unroll 1
+    for (size_t j = 0; j < 16; ++j) {
+      low[j] = static_cast<uint8_t>(group.codes[j] & 15);
+      high[j] = static_cast<uint8_t>(group.codes[j] >> 4);
+    }
+    Isa::lookup16(kTable.values, low, codes, 16);
+    Isa::lookup16(kTable.values, high, codes + 16, 16);
+    fill<Isa, 2>(scales, power<Isa>(group.exponent));
+    fill<Isa, 2>(offsets, 0.0f);
+  }
+
+ private:
+  static int nearest_code(float x, float d) noexcept {
+    int best = 0;
+    float best_error = std::fabs(x);
+    for (int code = 1; code < 16; ++code) {
+      const float error = std::fabs(static_cast<float>(kDoubled.values[code]) * d - x);
+      if (error < best_error) {
+        best = code;
+        best_error = error;
+      }
+    }
+    return best;
+  }
+
+  // 2^(e - 128); the two smallest are subnormal.
+  template <class Isa>
+  static float power(uint32_t e) noexcept {
+    const uint32_t bits = e < 2 ? 0x00200000u << e : (e - 1) << 23;
+    float value;
+    __builtin_memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+};
+
+}  // namespace billow::quant

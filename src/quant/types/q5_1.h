@@ -1,0 +1,75 @@
+// Q5_1: 32 elements in 24 bytes.
+//   bytes 0-1   f16 scale d
+//   bytes 2-3   f16 minimum m
+//   bytes 4-7   bit i of these 32 bits (little-endian) is bit 4 of element i
+//   bytes 8-23  bits 0-3: byte j holds element j in its low and element j + 16 in its high half
+//   x = d * code + m, codes 0..31
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "quant/packed.h"
+#include "quant/type.h"
+
+namespace billow::quant {
+
+struct Q5_1 {
+  struct Group {
+    uint8_t scale[2];
+    uint8_t min[2];
+    uint8_t high_bits[4];
+    uint8_t codes[16];
+  };
+
+  static constexpr Type kType = Type::kQ5_1;
+  static constexpr std::string_view kName = "Q5_1";
+  static constexpr size_t kGroupLen = 32;
+  static constexpr size_t kGroupBytes = 24;
+  static constexpr bool kInteger = true;
+
+  static void decode(const Group& group, float* out) noexcept {
+    const float d = load_f16(group.scale);
+    const float m = load_f16(group.min);
+    for (size_t i = 0; i < kGroupLen; ++i) {
+      const int low = i < 16 ? group.codes[i] & 15 : group.codes[i - 16] >> 4;
+      const int high = (group.high_bits[i / 8] >> (i % 8)) & 1;
+      out[i] = d * static_cast<float>(low | (high << 4)) + m;
+    }
+  }
+
+  static void encode(const float* in, Group& group) noexcept {
+    const float min = *std::min_element(in, in + kGroupLen);
+    const float max = *std::max_element(in, in + kGroupLen);
+    const float d = (max - min) / 31.0f;
+    const float inverse = reciprocal_or_zero(d);
+    group = {};
+    store_f16(d, group.scale);
+    store_f16(min, group.min);
+    for (size_t i = 0; i < kGroupLen; ++i) {
+      const int code = truncated_code((in[i] - min) * inverse + 0.5f, 31);
+      group.codes[i % 16] |= static_cast<uint8_t>((code & 15) << (i < 16 ? 0 : 4));
+      group.high_bits[i / 8] |= static_cast<uint8_t>((code >> 4) << (i % 8));
+    }
+  }
+
+  template <class Isa>
+  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
+                     float* __restrict offsets) noexcept {
+    uint8_t low_set[16];
+    uint8_t high_set[16];
+    unpack_bits<Isa>(group.high_bits, low_set);
+    unpack_bits<Isa>(group.high_bits + 2, high_set);
+#pragma GCC unroll 1
+    for (size_t j = 0; j < 16; ++j) {
+      codes[j] = static_cast<int8_t>((group.codes[j] & 15) | (low_set[j] & 16));
+      codes[j + 16] = static_cast<int8_t>((group.codes[j] >> 4) | (high_set[j] & 16));
+    }
+    fill<Isa, 2>(scales, unpack_f16<Isa>(group.scale));
+    fill<Isa, 2>(offsets, unpack_f16<Isa>(group.min));
+  }
+};
+
+}  // namespace billow::quant
