@@ -1,0 +1,11 @@
+// All bodies, in the order in which they use each other. Included inside the unnamed namespace of
+// an isa/ file.
+#include "kernels/body/math.inl.h"
+
+#include "kernels/body/rows.inl.h"
+
+#include "kernels/body/gemm.inl.h"
+
+#include "kernels/body/attention.inl.h"
+
+#include "kernels/body/table.inl.h"

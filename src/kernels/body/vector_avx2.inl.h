@@ -1,0 +1,84 @@
+// The vector vocabulary (explained in vector_scalar.inl.h) with AVX2, FMA and F16C: 8 floats, 32
+// codes.
+struct Isa {
+  using F = __m256;
+  static constexpr size_t kLanes = 8;
+  static __m256i first_lanes(size_t n) noexcept {
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lanes);
+  }
+  static F zero() noexcept { return _mm256_setzero_ps(); }
+  static F set1(float x) noexcept { return _mm256_set1_ps(x); }
+  static F load(const float* p) noexcept { return _mm256_loadu_ps(p); }
+  static void store(float* p, F x) noexcept { _mm256_storeu_ps(p, x); }
+  static F load_first(const float* p, size_t n) noexcept {
+    return _mm256_maskload_ps(p, first_lanes(n));
+  }
+  static void store_first(float* p, F x, size_t n) noexcept {
+    _mm256_maskstore_ps(p, first_lanes(n), x);
+  }
+  static F load_f16(const uint16_t* p) noexcept {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static void store_f16(uint16_t* p, F x) noexcept {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+  }
+  static F load_bf16(const uint16_t* p) noexcept {
+    const __m256i wide =
+        _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+  }
+  static F fma(F a, F b, F c) noexcept { return _mm256_fmadd_ps(a, b, c); }
+  static F max(F a, F b) noexcept { return _mm256_max_ps(a, b); }
+  static F min(F a, F b) noexcept { return _mm256_min_ps(a, b); }
+  static float sum(F x) noexcept {
+    __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    half = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
+  }
+  static float largest(F x) noexcept {
+    __m128 half = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    half = _mm_max_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
+  }
+  static F keep_above(F x, F limit, F value) noexcept {
+    return _mm256_and_ps(value, _mm256_cmp_ps(x, limit, _CMP_GT_OQ));
+  }
+  static F round(F x) noexcept {
+    return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  static F power_of_two(F n) noexcept {
+    const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23));
+  }
+
+  using Codes = __m256i;
+  static constexpr size_t kCodes = 32;
+  static constexpr float kCodeBias = 0.0f;
+  static Codes load_weight(const int8_t* p) noexcept {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  static Codes load_input(const int8_t* p) noexcept { return load_weight(p); }
+  // The unsigned by signed product wants |w| and x with the sign of w. |w| <= 128 and |x| <= 127
+  // keep the pair sums within 16 bits.
+  static F dot(Codes w, Codes x) noexcept {
+    const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+    return _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  }
+  static F spread16(const float* scales) noexcept {
+    return _mm256_set_m128(_mm_set1_ps(scales[1]), _mm_set1_ps(scales[0]));
+  }
+  static F spread32(const float* scales) noexcept { return _mm256_set1_ps(*scales); }
+  static constexpr size_t kTileN = 2;
+  static constexpr size_t kTileM = 4;
+
+  static float f16_to_f32(uint16_t h) noexcept { return _cvtsh_ss(h); }
+  static void lookup16(const int8_t* table, const uint8_t* nibbles, int8_t* out,
+                       size_t n) noexcept {
+    const __m128i row = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    for (size_t i = 0; i < n; i += 16) {
+      const __m128i index = _mm_loadu_si128(reinterpret_cast<const __m128i*>(nibbles + i));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm_shuffle_epi8(row, index));
+    }
+  }
+};

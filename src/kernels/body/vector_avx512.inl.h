@@ -1,0 +1,76 @@
+// The vector vocabulary (explained in vector_scalar.inl.h) with AVX-512 F, BW, DQ, VL and VNNI: 16
+// floats, 64 codes.
+struct Isa {
+  using F = __m512;
+  static constexpr size_t kLanes = 16;
+  static __mmask16 first_lanes(size_t n) noexcept { return static_cast<__mmask16>((1u << n) - 1u); }
+  static F zero() noexcept { return _mm512_setzero_ps(); }
+  static F set1(float x) noexcept { return _mm512_set1_ps(x); }
+  static F load(const float* p) noexcept { return _mm512_loadu_ps(p); }
+  static void store(float* p, F x) noexcept { _mm512_storeu_ps(p, x); }
+  static F load_first(const float* p, size_t n) noexcept {
+    return _mm512_maskz_loadu_ps(first_lanes(n), p);
+  }
+  static void store_first(float* p, F x, size_t n) noexcept {
+    _mm512_mask_storeu_ps(p, first_lanes(n), x);
+  }
+  static F load_f16(const uint16_t* p) noexcept {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static void store_f16(uint16_t* p, F x) noexcept {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                        _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+  }
+  static F load_bf16(const uint16_t* p) noexcept {
+    const __m512i wide =
+        _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+  }
+  static F fma(F a, F b, F c) noexcept { return _mm512_fmadd_ps(a, b, c); }
+  static F max(F a, F b) noexcept { return _mm512_max_ps(a, b); }
+  static F min(F a, F b) noexcept { return _mm512_min_ps(a, b); }
+  static float sum(F x) noexcept { return _mm512_reduce_add_ps(x); }
+  static float largest(F x) noexcept { return _mm512_reduce_max_ps(x); }
+  static F keep_above(F x, F limit, F value) noexcept {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, limit, _CMP_GT_OQ), value);
+  }
+  static F round(F x) noexcept {
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  static F power_of_two(F n) noexcept {
+    const __m512i exponent = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(exponent, 23));
+  }
+
+  using Codes = __m512i;
+  static constexpr size_t kCodes = 64;
+  // The product wants unsigned weights: codes become code + 128, and the caller takes 128 *
+  // sum(inputs) off again.
+  static constexpr float kCodeBias = 128.0f;
+  static Codes load_weight(const int8_t* p) noexcept {
+    return _mm512_xor_si512(load_input(p), _mm512_set1_epi8(static_cast<char>(0x80)));
+  }
+  static Codes load_input(const int8_t* p) noexcept { return _mm512_loadu_si512(p); }
+  static F dot(Codes w, Codes x) noexcept {
+    return _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(_mm512_setzero_si512(), w, x));
+  }
+  static F spread16(const float* scales) noexcept {
+    const __m512i lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    return _mm512_permutexvar_ps(lanes, _mm512_castps128_ps512(_mm_loadu_ps(scales)));
+  }
+  static F spread32(const float* scales) noexcept {
+    return _mm512_insertf32x8(_mm512_set1_ps(scales[0]), _mm256_set1_ps(scales[1]), 1);
+  }
+  static constexpr size_t kTileN = 4;
+  static constexpr size_t kTileM = 4;
+
+  static float f16_to_f32(uint16_t h) noexcept { return _cvtsh_ss(h); }
+  static void lookup16(const int8_t* table, const uint8_t* nibbles, int8_t* out,
+                       size_t n) noexcept {
+    const __m128i row = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    for (size_t i = 0; i < n; i += 16) {
+      const __m128i index = _mm_loadu_si128(reinterpret_cast<const __m128i*>(nibbles + i));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm_shuffle_epi8(row, index));
+    }
+  }
+};

@@ -1,0 +1,82 @@
+// The vector vocabulary with one lane, in plain C++: the reference that every other table is
+// compared with. Vocabulary (every Isa has all of it):
+//   F                     a vector of kLanes floats, with the operators + - * /
+//   load_first/store_first  the first n < kLanes lanes (the others are 0, or not written)
+//   keep_above(x, limit, value)  value where x > limit, else 0
+//   Codes                 kCodes int8 codes of weights or inputs
+//   dot(w, x)             lane l = the exact sum of (w + kCodeBias) * x over the codes of lane l,
+//   as float spread16(s)           to each lane its scale, one for each 16 codes; spread32(s): one
+//   for each 32 kTileN x kTileM       weight rows and input rows that a gemm tile keeps in
+//   registers
+struct Isa {
+  using F = float;
+  static constexpr size_t kLanes = 1;
+  static F zero() noexcept { return 0.0f; }
+  static F set1(float x) noexcept { return x; }
+  static F load(const float* p) noexcept { return *p; }
+  static void store(float* p, F x) noexcept { *p = x; }
+  static F load_first(const float*, size_t) noexcept { return 0.0f; }
+  static void store_first(float*, F, size_t) noexcept {}
+  static F load_f16(const uint16_t* p) noexcept { return f16_to_f32(*p); }
+  static void store_f16(uint16_t* p, F x) noexcept { *p = f32_to_f16(x); }
+  static F load_bf16(const uint16_t* p) noexcept {
+    const uint32_t bits = static_cast<uint32_t>(*p) << 16;
+    return __builtin_bit_cast(float, bits);
+  }
+  static F fma(F a, F b, F c) noexcept { return a * b + c; }
+  static F max(F a, F b) noexcept { return a > b ? a : b; }
+  static F min(F a, F b) noexcept { return a < b ? a : b; }
+  static float sum(F x) noexcept { return x; }
+  static float largest(F x) noexcept { return x; }
+  static F keep_above(F x, F limit, F value) noexcept { return x > limit ? value : 0.0f; }
+  static F round(F x) noexcept { return __builtin_rintf(x); }
+  static F power_of_two(F n) noexcept { return __builtin_ldexpf(1.0f, static_cast<int>(n)); }
+
+  struct Codes {
+    const int8_t* p;
+  };
+  static constexpr size_t kCodes = 16;
+  static constexpr float kCodeBias = 0.0f;
+  static Codes load_weight(const int8_t* p) noexcept { return {p}; }
+  static Codes load_input(const int8_t* p) noexcept { return {p}; }
+  static F dot(Codes w, Codes x) noexcept {
+    int sum = 0;
+    for (size_t i = 0; i < kCodes; ++i) sum += w.p[i] * x.p[i];
+    return static_cast<float>(sum);
+  }
+  static F spread16(const float* scales) noexcept { return *scales; }
+  static F spread32(const float* scales) noexcept { return *scales; }
+  static constexpr size_t kTileN = 2;
+  static constexpr size_t kTileM = 2;
+
+  // The software conversions of quant/half.h are not used here: an inline function shared by files
+  // that are built for different processors could be linked from the wrong one.
+  static float f16_to_f32(uint16_t h) noexcept {
+    const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
+    const uint32_t rest = h & 0x7FFFu;
+    if (rest >= 0x7C00u) return __builtin_bit_cast(float, sign | 0x7F800000u | (rest << 13));
+    const float magnitude = rest < 0x0400u ? static_cast<float>(rest) * 0x1p-24f
+                                           : __builtin_bit_cast(float, (rest << 13) + 0x38000000u);
+    return __builtin_bit_cast(float, sign | __builtin_bit_cast(uint32_t, magnitude));
+  }
+  static uint16_t f32_to_f16(float f) noexcept {
+    const uint32_t bits = __builtin_bit_cast(uint32_t, f);
+    const uint32_t sign = (bits >> 16) & 0x8000u;
+    const uint32_t rest = bits & 0x7FFFFFFFu;
+    uint32_t half = 0;
+    if (rest > 0x7F800000u) {
+      half = 0x7E00u;
+    } else if (rest >= 0x477FF000u) {
+      half = 0x7C00u;
+    } else if (rest < 0x38800000u) {
+      half = __builtin_bit_cast(uint32_t, __builtin_bit_cast(float, rest) + 0.5f) - 0x3F000000u;
+    } else {
+      half = (rest + 0xFFFu + ((rest >> 13) & 1u) - 0x38000000u) >> 13;
+    }
+    return static_cast<uint16_t>(sign | half);
+  }
+  static void lookup16(const int8_t* table, const uint8_t* nibbles, int8_t* out,
+                       size_t n) noexcept {
+    for (size_t i = 0; i < n; ++i) out[i] = table[nibbles[i]];
+  }
+};

@@ -1,0 +1,20 @@
+#include <immintrin.h>
+
+#include "kernels/isa/isa.h"
+#include "quant/type_list.h"
+#include "quant/unpack.h"
+
+namespace billow::kernels {
+namespace {
+
+#include "kernels/body/vector_avx2.inl.h"
+
+#include "kernels/body/bodies.inl.h"
+
+bool supported(const cpu::Features& features) noexcept { return features.avx2; }
+
+}  // namespace
+
+const KernelTable kAvx2 = make_table("avx2", supported, quant::Formats{});
+
+}  // namespace billow::kernels

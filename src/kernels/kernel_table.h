@@ -1,0 +1,117 @@
+// The kernels of one instruction set as a table of function pointers. Pointers, sizes and strides
+// only; no kernel allocates, throws or starts threads. Every table computes the same mathematics;
+// the scalar one is the reference. All results for a row depend on that row alone, never on how
+// many rows, threads or sequences run with it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "cpu/features.h"
+#include "quant/type.h"
+
+namespace billow::kernels {
+
+// Positions of a KV block. A block holds, for each layer and KV head, K as [k_len][64] and V as
+// [64][v_len], both F16.
+inline constexpr size_t kBlockPositions = 64;
+
+// Activations are quantised with one scale for each 32 values; rows are padded with zeros to a
+// multiple of this.
+inline constexpr size_t kActivationGroup = 32;
+inline constexpr size_t kRowPadding = 64;
+inline constexpr size_t padded(size_t k) {
+  return (k + kRowPadding - 1) / kRowPadding * kRowPadding;
+}
+
+// m rows of k inputs, in the form that the weight's type wants.
+struct GemmInput {
+  size_t m = 0;
+  size_t k = 0;
+  // Float types: rows of padded(k) floats, zero beyond k.
+  const float* values = nullptr;
+  // Integer types: value[i] = scales[i / 32] * codes[i]; sums[i / 16] = the sum of 16 values.
+  const int8_t* codes = nullptr;  // [m][padded(k)]
+  const float* scales = nullptr;  // [m][padded(k) / 32]
+  const float* sums = nullptr;    // [m][padded(k) / 16]
+};
+
+// out[row][n] = dot(weight row n, input row) for n in [n_begin, n_end).
+struct GemmArgs {
+  const std::byte* weight = nullptr;  // [n][k] in groups of the type
+  size_t row_bytes = 0;
+  size_t n_begin = 0;
+  size_t n_end = 0;
+  GemmInput input;
+  float* out =
+      nullptr;  // [m] rows, out_stride floats apart, written at columns n_begin .. n_end - 1
+  size_t out_stride = 0;
+};
+
+// Attention of `n_rows` query rows over the KV of one head of one sequence. A row sees positions
+// first[r] .. last[r].
+struct AttentionArgs {
+  size_t n_rows = 0;                      // at most kMaxAttentionRows
+  const float* const* queries = nullptr;  // [n_rows] pointers to k_len floats
+  float* const* outputs = nullptr;        // [n_rows] pointers to v_len floats
+  const uint32_t* first = nullptr;        // [n_rows]
+  const uint32_t* last = nullptr;         // [n_rows], inclusive
+  const std::byte* base = nullptr;        // the pool's blocks
+  const uint32_t* block_ids = nullptr;    // [position / 64]
+  size_t block_bytes = 0;
+  size_t k_offset = 0;  // of this layer's and head's K in a block, bytes
+  size_t v_offset = 0;
+  size_t k_len = 0;  // multiples of 16
+  size_t v_len = 0;
+  float scale = 1.0f;    // of the dot products
+  float softcap = 0.0f;  // score = softcap * tanh(score / softcap); 0 = none
+};
+inline constexpr size_t kMaxAttentionRows = 32;
+
+enum class RopeKind : uint8_t {
+  kAdjacent,  // rotates (2i, 2i+1): "norm"
+  kHalves,    // rotates (i, i + n_rot/2): "neox"
+};
+
+struct KernelTable {
+  std::string_view name;
+  bool (*supported)(const cpu::Features&) noexcept;
+
+  // Indexed by quant::Type; null for types that are not computed with.
+  std::array<void (*)(const GemmArgs&) noexcept, 40> gemm;
+  // One row of k floats into codes[padded(k)], scales[padded(k) / 32], sums[padded(k) / 16].
+  void (*quantize_row)(const float* x, size_t k, int8_t* codes, float* scales,
+                       float* sums) noexcept;
+
+  // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]. `out` may be `x`.
+  void (*rms_norm)(const float* x, const float* weight, size_t n, float eps, float* out) noexcept;
+  // Rotates the first n_rot values of each of n_heads heads in place; cosines and sines have n_rot
+  // / 2 values.
+  void (*rope)(float* x, size_t n_heads, size_t head_len, size_t n_rot, RopeKind kind,
+               const float* cosines, const float* sines) noexcept;
+  // gate[i] = silu(gate[i]) * up[i]; gate[i] = gelu_tanh(gate[i]) * up[i].
+  void (*silu_multiply)(float* gate, const float* up, size_t n) noexcept;
+  void (*gelu_multiply)(float* gate, const float* up, size_t n) noexcept;
+  void (*add)(float* x, const float* y, size_t n) noexcept;  // x += y
+  // x[i] = softcap * tanh(x[i] / softcap)
+  void (*softcap)(float* x, size_t n, float softcap) noexcept;
+  // Writes one position of one head: k_len floats as F16, 64 apart (K), or side by side (stride 1,
+  // V).
+  void (*store_f16)(const float* x, size_t n, uint16_t* out, size_t stride) noexcept;
+  void (*attention)(const AttentionArgs&) noexcept;
+};
+
+// The tables of this build, best first; scalar is the last.
+std::span<const KernelTable* const> tables() noexcept;
+
+// The best table that this processor supports, or the one that `forced` names (as given by
+// BILLOW_ISA; empty: none). An unknown or unsupported name is an Error that lists the names.
+const KernelTable& select_table(std::string_view forced);
+
+// select_table with the value of the environment variable BILLOW_ISA.
+const KernelTable& select_table();
+
+}  // namespace billow::kernels

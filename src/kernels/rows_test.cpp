@@ -1,0 +1,138 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/test_data.h"
+#include "quant/half.h"
+
+namespace billow::kernels {
+namespace {
+
+std::vector<const KernelTable*> all_tables() {
+  std::vector<const KernelTable*> usable = fast_tables();
+  usable.push_back(&scalar());
+  return usable;
+}
+
+// Every table against formulas in double precision, over lengths that leave every kind of tail.
+class Rows : public EachTable {};
+
+const size_t kLengths[] = {1, 7, 8, 15, 16, 17, 33, 64, 576};
+
+TEST_P(Rows, NormsByTheRootMeanSquare) {
+  for (const size_t n : kLengths) {
+    const std::vector<float> x = gaussian(n, 1);
+    const std::vector<float> weight = gaussian(n, 2);
+    std::vector<float> out = x;
+    GetParam()->rms_norm(out.data(), weight.data(), n, 1e-5f, out.data());
+    double squares = 0;
+    for (const float value : x) squares += static_cast<double>(value) * static_cast<double>(value);
+    for (size_t i = 0; i < n; ++i) {
+      const double expected = static_cast<double>(x[i]) /
+                              std::sqrt(squares / static_cast<double>(n) + 1e-5) *
+                              static_cast<double>(weight[i]);
+      EXPECT_NEAR(out[i], expected, 1e-6 * (1 + std::abs(expected)));
+    }
+  }
+}
+
+TEST_P(Rows, GatesBySiluAndGelu) {
+  for (const size_t n : kLengths) {
+    std::vector<float> gate = gaussian(n, 3);
+    for (size_t i = 0; i < n; ++i)
+      gate[i] *= 1.0f + static_cast<float>(i % 7) * 8.0f;  // far tails, too
+    const std::vector<float> up = gaussian(n, 4);
+    std::vector<float> silu = gate;
+    std::vector<float> gelu = gate;
+    GetParam()->silu_multiply(silu.data(), up.data(), n);
+    GetParam()->gelu_multiply(gelu.data(), up.data(), n);
+    for (size_t i = 0; i < n; ++i) {
+      const auto g = static_cast<double>(gate[i]);
+      const auto u = static_cast<double>(up[i]);
+      const double tanh = std::tanh(std::sqrt(2.0 / M_PI) * (g + 0.044715 * g * g * g));
+      EXPECT_NEAR(silu[i], g / (1 + std::exp(-g)) * u, 1e-6 * (1 + std::abs(g * u)));
+      EXPECT_NEAR(gelu[i], 0.5 * g * (1 + tanh) * u, 2e-6 * (1 + std::abs(g * u)));
+    }
+  }
+}
+
+TEST_P(Rows, CapsSoftly) {
+  std::vector<float> x = gaussian(77, 5);
+  for (float& value : x) value *= 60.0f;
+  std::vector<float> capped = x;
+  GetParam()->softcap(capped.data(), capped.size(), 30.0f);
+  for (size_t i = 0; i < x.size(); ++i)
+    EXPECT_NEAR(capped[i], 30.0 * std::tanh(static_cast<double>(x[i]) / 30.0), 1e-4);
+}
+
+TEST_P(Rows, StoresHalvesRoundedToNearest) {
+  std::vector<float> x = gaussian(64, 6);
+  x[3] = 1e30f;
+  x[5] = 1e-7f;
+  for (const size_t stride : {1u, 64u}) {
+    std::vector<uint16_t> out(64 * stride);
+    GetParam()->store_f16(x.data(), 64, out.data(), stride);
+    for (size_t i = 0; i < 64; ++i) EXPECT_EQ(out[i * stride], quant::f32_to_f16(x[i]));
+  }
+}
+
+TEST_P(Rows, RotatesBothKindsOfPairs) {
+  const std::vector<float> cosines = {0.6f, 0.8f, 1.0f};
+  const std::vector<float> sines = {0.8f, -0.6f, 0.0f};
+  for (const RopeKind kind : {RopeKind::kAdjacent, RopeKind::kHalves}) {
+    const std::vector<float> x = gaussian(16, 7);
+    std::vector<float> out = x;
+    GetParam()->rope(out.data(), 2, 8, 6, kind, cosines.data(), sines.data());
+    for (size_t h = 0; h < 2; ++h) {
+      for (size_t i = 0; i < 3; ++i) {
+        const size_t a = 8 * h + (kind == RopeKind::kAdjacent ? 2 * i : i);
+        const size_t b = kind == RopeKind::kAdjacent ? a + 1 : a + 3;
+        EXPECT_NEAR(out[a], x[a] * cosines[i] - x[b] * sines[i], 1e-6);
+        EXPECT_NEAR(out[b], x[a] * sines[i] + x[b] * cosines[i], 1e-6);
+      }
+      EXPECT_EQ(out[8 * h + 6], x[8 * h + 6]);
+      EXPECT_EQ(out[8 * h + 7], x[8 * h + 7]);
+    }
+  }
+}
+
+TEST_P(Rows, QuantisesWithinHalfAStep) {
+  for (const size_t k : {32u, 70u, 576u}) {
+    std::vector<float> x = gaussian(k, 8);
+    std::fill(x.begin(), x.begin() + 32, 0.0f);
+    std::vector<int8_t> codes(padded(k));
+    std::vector<float> scales(padded(k) / 32);
+    std::vector<float> sums(padded(k) / 16);
+    GetParam()->quantize_row(x.data(), k, codes.data(), scales.data(), sums.data());
+    for (size_t i = 0; i < padded(k); ++i) {
+      const float restored = scales[i / 32] * static_cast<float>(codes[i]);
+      EXPECT_NEAR(restored, i < k ? x[i] : 0.0f, 0.501f * scales[i / 32]);
+    }
+    for (size_t g = 0; g < sums.size(); ++g) {
+      int sum = 0;
+      for (size_t i = 16 * g; i < 16 * g + 16; ++i) sum += codes[i];
+      EXPECT_FLOAT_EQ(sums[g], scales[g / 2] * static_cast<float>(sum));
+    }
+  }
+}
+
+TEST_P(Rows, QuantisesBrokenValuesToNanWithoutHarm) {
+  for (const float bad :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    std::vector<float> x = gaussian(64, 9);
+    x[40] = bad;
+    std::vector<int8_t> codes(64);
+    std::vector<float> scales(2);
+    std::vector<float> sums(4);
+    GetParam()->quantize_row(x.data(), 64, codes.data(), scales.data(), sums.data());
+    EXPECT_FALSE(std::isnan(scales[0]));
+    EXPECT_TRUE(std::isnan(scales[1]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, Rows, testing::ValuesIn(all_tables()), table_name);
+
+}  // namespace
+}  // namespace billow::kernels

@@ -1,0 +1,49 @@
+#include "tensor/arena.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "base/error.h"
+
+namespace billow::tensor {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kSmallestChunk = size_t{1} << 20;
+
+}  // namespace
+
+void Arena::Free::operator()(std::byte* p) const noexcept { std::free(p); }
+
+std::byte* Arena::bytes(size_t n_bytes) {
+  const size_t n = (n_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  // A chunk that is too small for this request is passed over until the next release.
+  while (at_.chunk < chunks_.size() && chunks_[at_.chunk].n_bytes - at_.used < n)
+    at_ = {at_.chunk + 1, 0};
+  if (at_.chunk == chunks_.size()) {
+    const size_t wanted = std::max(n, kSmallestChunk);
+    auto* data = static_cast<std::byte*>(std::aligned_alloc(kAlignment, wanted));
+    if (data == nullptr) {
+      throw Error(ErrorCode::kOutOfMemory,
+                  "no memory for " + std::to_string(wanted) + " bytes of scratch");
+    }
+    chunks_.push_back({std::unique_ptr<std::byte, Free>(data), wanted});
+  }
+  std::byte* handed_out = chunks_[at_.chunk].data.get() + at_.used;
+  at_.used += n;
+  return handed_out;
+}
+
+void Arena::trim() noexcept {
+  chunks_.clear();
+  at_ = {};
+}
+
+size_t Arena::n_bytes() const noexcept {
+  size_t sum = 0;
+  for (const Chunk& chunk : chunks_) sum += chunk.n_bytes;
+  return sum;
+}
+
+}  // namespace billow::tensor
