@@ -1,0 +1,26 @@
+#include "arch/blocks/output.h"
+
+#include "nn/linear.h"
+#include "nn/rows.h"
+
+namespace billow::arch {
+
+void OutputWeights::load(const WeightLoader& load, const Hparams& h) {
+  load.matrix("token_embd.weight", embedding, h.n_embd, h.n_vocab);
+  load.matrix("output.weight", output, h.n_embd, h.n_vocab, Presence::kOptional);
+  if (!output) output = embedding;
+  load.vector("output_norm.weight", norm, h.n_embd);
+}
+
+void output_block(const nn::Compute& compute, const OutputWeights& weights, const Hparams& h,
+                  const Batch& batch, tensor::Matrix x, tensor::Matrix logits) {
+  const tensor::ArenaScope scope(compute.arena);
+  const tensor::Matrix normed = compute.arena.matrix(batch.logit_rows.size(), h.n_embd);
+  for (size_t i = 0; i < normed.n_rows; ++i) {
+    compute.kernels.rms_norm(x.row(batch.logit_rows[i]), weights.norm, h.n_embd, h.norm_epsilon,
+                             normed.row(i));
+  }
+  nn::linear(compute, normed, {{weights.output, nullptr, logits}});
+}
+
+}  // namespace billow::arch

@@ -1,0 +1,23 @@
+// The last step of a decoder: the final norm and the vocabulary's logits, for the rows that want
+// them.
+#pragma once
+
+#include "arch/hparams.h"
+#include "arch/model.h"
+#include "arch/weights.h"
+
+namespace billow::arch {
+
+struct OutputWeights {
+  tensor::Tensor embedding;  // [n_vocab][n_embd], of the input
+  tensor::Tensor output;     // [n_vocab][n_embd]; the embedding where the file has none
+  const float* norm = nullptr;
+
+  void load(const WeightLoader& load, const Hparams& h);
+};
+
+// x is [n][n_embd]; logits [batch.logit_rows.size()][n_vocab].
+void output_block(const nn::Compute& compute, const OutputWeights& weights, const Hparams& h,
+                  const Batch& batch, tensor::Matrix x, tensor::Matrix logits);
+
+}  // namespace billow::arch

@@ -1,0 +1,62 @@
+// A loaded model: weights where they lie in the mapped file, and the forward pass over a batch of
+// rows. Immutable after load; forward() may run on one thread at a time for one Compute and Cache.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gguf/file.h"
+#include "kv/block_table.h"
+#include "kv/cache.h"
+#include "nn/compute.h"
+#include "tensor/tensor.h"
+
+namespace billow::arch {
+
+// The rows of one step: prefill chunks and decode rows of any sequences side by side. Rows of one
+// sequence stand together, in order of their positions.
+struct Batch {
+  std::span<const int32_t> tokens;                // [n], in 0 .. n_vocab - 1
+  std::span<const uint32_t> positions;            // [n]
+  std::span<const uint32_t> sequences;            // [n], indices into `tables`
+  std::span<const kv::BlockTable* const> tables;  // each with room for the positions of its rows
+  std::span<const uint32_t> logit_rows;           // rows whose logits are wanted
+};
+
+struct ModelInfo {
+  std::string architecture;
+  size_t n_vocab = 0;
+  size_t n_embd = 0;
+  size_t n_layers = 0;
+  size_t max_context = 0;         // positions that the model was made for
+  std::vector<kv::LayerNeed> kv;  // one for each layer
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  const ModelInfo& info() const noexcept { return info_; }
+
+  // Evaluates the batch, writes its keys and values into the cache, and the logits of
+  // batch.logit_rows, in their order, into `logits`, [logit_rows.size()][n_vocab]. Throws Error
+  // only when scratch memory cannot be had.
+  virtual void forward(const nn::Compute& compute, kv::Cache& cache, const Batch& batch,
+                       tensor::Matrix logits) const = 0;
+
+ protected:
+  ModelInfo info_;
+};
+
+struct LoadOptions {
+  // Positions that sequences may reach; 0: the model's maximum. Some rope scalings depend on it.
+  size_t max_context = 0;
+};
+
+// Loads the model of `file`, which must outlive it. An architecture, weight format, or tensor that
+// is unknown, missing or of another shape than it should be is an Error that names it.
+std::unique_ptr<Model> load_model(const gguf::File& file, const LoadOptions& options);
+
+}  // namespace billow::arch

@@ -1,0 +1,25 @@
+// The table of architectures: one row each, in registry.cpp. docs/adding-a-model.md says how to add
+// one.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "arch/model.h"
+
+namespace billow::arch {
+
+struct ArchDef {
+  std::string_view name;  // general.architecture
+  std::unique_ptr<Model> (*load)(const gguf::File& file, const LoadOptions& options);
+};
+
+std::span<const ArchDef> architectures() noexcept;
+
+// Defined in the files of their names.
+extern const ArchDef kLlama;
+extern const ArchDef kQwen2;
+extern const ArchDef kGemma3;
+
+}  // namespace billow::arch

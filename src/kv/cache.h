@@ -1,0 +1,32 @@
+// The KV memory of a model: its layout and one pool of blocks for each group. Outlives the tables
+// that draw on it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "kv/block_pool.h"
+#include "kv/layout.h"
+
+namespace billow::kv {
+
+class Cache {
+ public:
+  // Room for `max_positions` positions in all sequences together (each sequence rounded up to whole
+  // blocks).
+  Cache(const std::vector<LayerNeed>& needs, size_t max_positions);
+
+  const Layout& layout() const noexcept { return layout_; }
+  BlockPool& pool(size_t group) noexcept { return *pools_[group]; }
+  const BlockPool& pool(size_t group) const noexcept { return *pools_[group]; }
+
+  size_t bytes_in_use() const noexcept;
+  void trim();  // returns the memory of unused blocks to the system
+
+ private:
+  Layout layout_;
+  std::vector<std::unique_ptr<BlockPool>> pools_;
+};
+
+}  // namespace billow::kv

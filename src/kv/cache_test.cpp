@@ -1,0 +1,56 @@
+#include "kv/cache.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "kv/block_table.h"
+
+namespace billow::kv {
+namespace {
+
+const std::vector<LayerNeed> kNeeds = {{2, 64, 32, 128}, {4, 16, 16, 0}, {2, 64, 32, 128}};
+
+TEST(Layout, GroupsLayersByWindowAndPlacesThemWithoutOverlap) {
+  const Layout layout(kNeeds);
+  ASSERT_EQ(layout.groups.size(), 2u);
+  EXPECT_EQ(layout.groups[0].window, 128u);
+  EXPECT_EQ(layout.groups[0].block_bytes, size_t{2} * 2 * 64 * 96 * 2);
+  EXPECT_EQ(layout.groups[1].block_bytes, size_t{4} * 64 * 32 * 2);
+  EXPECT_EQ(layout.layers[2].k_offset(0), size_t{2} * 64 * 96 * 2);
+  EXPECT_EQ(layout.layers[2].v_offset(1), layout.groups[0].block_bytes - size_t{64} * 32 * 2);
+}
+
+TEST(BlockTable, GrowsByBlocksAndReturnsThem) {
+  Cache cache(kNeeds, 64 * 4);
+  {
+    BlockTable table(cache);
+    ASSERT_TRUE(table.grow(1));
+    EXPECT_EQ(table.n_positions(), 64u);
+    ASSERT_TRUE(table.grow(65));
+    EXPECT_EQ(table.blocks(1).size(), 2u);
+    BlockTable moved(std::move(table));
+    EXPECT_EQ(cache.pool(0).n_in_use(), 2u);
+    BlockTable other(cache);
+    EXPECT_FALSE(other.grow(64 * 3));
+    EXPECT_TRUE(other.grow(64 * 2));
+  }
+  EXPECT_EQ(cache.bytes_in_use(), 0u);
+}
+
+TEST(BlockTable, ForgetsOnlyBlocksBeforeTheWindow) {
+  Cache cache(kNeeds, 64 * 16);
+  BlockTable table(cache);
+  ASSERT_TRUE(table.grow(64 * 8));
+  // The query at 190 sees 63..190, the one at 191 sees 64..191.
+  table.forget_before_window(190);
+  EXPECT_NE(table.blocks(0)[0], kNoBlock);
+  table.forget_before_window(191);
+  EXPECT_EQ(table.blocks(0)[0], kNoBlock);
+  EXPECT_NE(table.blocks(0)[1], kNoBlock);
+  EXPECT_EQ(cache.pool(0).n_in_use(), 7u);
+  EXPECT_EQ(cache.pool(1).n_in_use(), 8u);
+}
+
+}  // namespace
+}  // namespace billow::kv

@@ -1,0 +1,51 @@
+// Writing keys and values into KV blocks, and causal attention over them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "nn/compute.h"
+#include "tensor/tensor.h"
+
+namespace billow::nn {
+
+// The KV of one layer: where in the blocks its heads lie. Head h has K at k_offset + h *
+// head_bytes, V at v_offset + h * head_bytes of each block, in the layout that kernel_table.h
+// gives.
+struct KvLayer {
+  std::byte* base = nullptr;
+  size_t block_bytes = 0;
+  size_t k_offset = 0;
+  size_t v_offset = 0;
+  size_t head_bytes = 0;
+  size_t n_heads = 0;
+  size_t k_len = 0;  // multiples of 16
+  size_t v_len = 0;
+  size_t window = 0;  // positions that a query sees, itself included; 0: all
+};
+
+// The rows of a batch: row i belongs to position positions[i] of the sequence whose block ids are
+// blocks[sequences[i]]. Rows of one sequence that stand together are in order of their positions.
+struct KvRows {
+  std::span<const uint32_t> positions;
+  std::span<const uint32_t> sequences;
+  std::span<const std::span<const uint32_t>> blocks;
+};
+
+// Stores each row's keys ([n_heads * k_len]) and values ([n_heads * v_len]) as F16.
+void store_kv(const Compute& compute, const KvLayer& layer, const KvRows& rows, tensor::Matrix k,
+              tensor::Matrix v);
+
+struct AttentionScale {
+  float factor = 1.0f;   // of the dot products
+  float softcap = 0.0f;  // 0: none
+};
+
+// out row = softmax(scale * q K^T) V for each query head; q is [rows][n_q_heads * k_len], out
+// [rows][n_q_heads * v_len]. n_q_heads is a multiple of layer.n_heads: neighbouring query heads
+// share a KV head. A row sees the positions of its sequence up to its own, which are stored before.
+void attention(const Compute& compute, const KvLayer& layer, const KvRows& rows, tensor::Matrix q,
+               AttentionScale scale, tensor::Matrix out);
+
+}  // namespace billow::nn

@@ -1,0 +1,62 @@
+#include "nn/linear.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace billow::nn {
+namespace {
+
+std::vector<float> gaussian(size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> draw;
+  std::vector<float> values(n);
+  for (float& value : values) value = draw(random);
+  return values;
+}
+
+std::vector<std::byte> encoded(quant::Type type, const std::vector<float>& values) {
+  std::vector<std::byte> bytes(quant::row_bytes(type, values.size()));
+  quant::row(type).encode(values.data(), values.size(), bytes.data());
+  return bytes;
+}
+
+// Products of several types at once, with bias, against double arithmetic on the decoded weights.
+TEST(Linear, ComputesProductsOfSeveralTypesFromOneInput) {
+  constexpr size_t kIn = 256;
+  std::vector<float> x = gaussian(5 * kIn, 1);
+  const std::vector<float> bias = gaussian(37, 2);
+  for (const int n_threads : {1, 3}) {
+    cpu::ThreadTeam team(n_threads);
+    tensor::Arena arena;
+    const Compute compute{kernels::select_table(), team, arena};
+    const size_t n_out[2] = {37, 64};
+    const quant::Type types[2] = {quant::Type::kQ8_0, quant::Type::kF16};
+    std::vector<std::byte> weights[2];
+    std::vector<float> out[2];
+    for (size_t i = 0; i < 2; ++i) {
+      weights[i] = encoded(types[i], gaussian(n_out[i] * kIn, static_cast<unsigned>(3 + i)));
+      out[i].resize(5 * n_out[i]);
+    }
+    linear(compute, {x.data(), 5, kIn},
+           {{{weights[0].data(), types[0], kIn, 37}, bias.data(), {out[0].data(), 5, 37}},
+            {{weights[1].data(), types[1], kIn, 64}, nullptr, {out[1].data(), 5, 64}}});
+    for (size_t i = 0; i < 2; ++i) {
+      std::vector<float> decoded(n_out[i] * kIn);
+      quant::row(types[i]).decode(weights[i].data(), decoded.size(), decoded.data());
+      for (size_t m = 0; m < 5; ++m) {
+        for (size_t n = 0; n < n_out[i]; ++n) {
+          double sum = i == 0 ? static_cast<double>(bias[n]) : 0.0;
+          for (size_t k = 0; k < kIn; ++k)
+            sum += static_cast<double>(decoded[n * kIn + k] * x[m * kIn + k]);
+          EXPECT_NEAR(out[i][m * n_out[i] + n], sum, i == 0 ? 0.5 : 1e-4);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace billow::nn

@@ -1,0 +1,67 @@
+#include "nn/rows.h"
+
+#include <algorithm>
+
+namespace billow::nn {
+namespace {
+
+// Calls each(row) for all rows, on all threads when there are enough of them.
+template <class Each>
+void for_rows(const Compute& compute, size_t n_rows, Each each) {
+  constexpr size_t kRowsAtOnce = 8;
+  compute.team.for_pieces(n_rows, kRowsAtOnce, [&](size_t begin, size_t end, int) {
+    for (size_t i = begin; i < end; ++i) each(i);
+  });
+}
+
+}  // namespace
+
+void rms_norm(const Compute& compute, tensor::Matrix x, const float* weight, float eps,
+              tensor::Matrix out) {
+  for_rows(compute, x.n_rows, [&](size_t i) {
+    compute.kernels.rms_norm(x.row(i), weight, x.n_cols, eps, out.row(i));
+  });
+}
+
+void rms_norm_heads(const Compute& compute, tensor::Matrix x, size_t head_len, const float* weight,
+                    float eps) {
+  for_rows(compute, x.n_rows, [&](size_t i) {
+    for (float* head = x.row(i); head < x.row(i) + x.n_cols; head += head_len) {
+      compute.kernels.rms_norm(head, weight, head_len, eps, head);
+    }
+  });
+}
+
+void add(const Compute& compute, tensor::Matrix x, tensor::Matrix y) {
+  for_rows(compute, x.n_rows, [&](size_t i) { compute.kernels.add(x.row(i), y.row(i), x.n_cols); });
+}
+
+void scale(const Compute& compute, tensor::Matrix x, float factor) {
+  for_rows(compute, x.n_rows, [&](size_t i) {
+    std::for_each(x.row(i), x.row(i) + x.n_cols, [factor](float& value) { value *= factor; });
+  });
+}
+
+void silu_multiply(const Compute& compute, tensor::Matrix gate, tensor::Matrix up) {
+  for_rows(compute, gate.n_rows,
+           [&](size_t i) { compute.kernels.silu_multiply(gate.row(i), up.row(i), gate.n_cols); });
+}
+
+void gelu_multiply(const Compute& compute, tensor::Matrix gate, tensor::Matrix up) {
+  for_rows(compute, gate.n_rows,
+           [&](size_t i) { compute.kernels.gelu_multiply(gate.row(i), up.row(i), gate.n_cols); });
+}
+
+void softcap(const Compute& compute, tensor::Matrix x, float cap) {
+  for_rows(compute, x.n_rows, [&](size_t i) { compute.kernels.softcap(x.row(i), x.n_cols, cap); });
+}
+
+void embed(const Compute& compute, const tensor::Tensor& table, const int32_t* ids,
+           tensor::Matrix out) {
+  const quant::TypeRow& type = quant::row(table.type);
+  for_rows(compute, out.n_rows, [&](size_t i) {
+    type.decode(table.row(static_cast<size_t>(ids[i])), table.n_cols, out.row(i));
+  });
+}
+
+}  // namespace billow::nn

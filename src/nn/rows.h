@@ -1,0 +1,27 @@
+// Operations on each row of a matrix by itself. `x` is changed in place where there is no `out`.
+#pragma once
+
+#include "nn/compute.h"
+#include "tensor/tensor.h"
+
+namespace billow::nn {
+
+// out row = rms_norm(x row) * weight. `weight` has x.n_cols floats.
+void rms_norm(const Compute& compute, tensor::Matrix x, const float* weight, float eps,
+              tensor::Matrix out);
+// The same on each piece of head_len values, `weight` with head_len floats, in place.
+void rms_norm_heads(const Compute& compute, tensor::Matrix x, size_t head_len, const float* weight,
+                    float eps);
+void add(const Compute& compute, tensor::Matrix x, tensor::Matrix y);  // x += y
+void scale(const Compute& compute, tensor::Matrix x, float factor);
+void silu_multiply(const Compute& compute, tensor::Matrix gate,
+                   tensor::Matrix up);  // gate = silu(gate) * up
+void gelu_multiply(const Compute& compute, tensor::Matrix gate,
+                   tensor::Matrix up);                              // gate = gelu_tanh(gate) * up
+void softcap(const Compute& compute, tensor::Matrix x, float cap);  // cap * tanh(x / cap)
+
+// out row i = the decoded row `ids[i]` of `table`. REQUIRES: ids in range.
+void embed(const Compute& compute, const tensor::Tensor& table, const int32_t* ids,
+           tensor::Matrix out);
+
+}  // namespace billow::nn
