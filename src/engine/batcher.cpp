@@ -1,0 +1,22 @@
+#include "engine/batcher.h"
+
+#include <algorithm>
+
+namespace billow::engine {
+
+std::vector<Share> plan_batch(std::span<const size_t> n_pending, size_t n_batch, size_t first) {
+  std::vector<Share> shares;
+  size_t room = n_batch;
+  const size_t n = n_pending.size();
+  for (const bool writing : {true, false}) {
+    for (size_t i = 0; i < n && room > 0; ++i) {
+      const size_t sequence = (first + i) % n;
+      if (n_pending[sequence] == 0 || (n_pending[sequence] == 1) != writing) continue;
+      shares.push_back({sequence, std::min(room, n_pending[sequence])});
+      room -= shares.back().n_rows;
+    }
+  }
+  return shares;
+}
+
+}  // namespace billow::engine

@@ -1,0 +1,50 @@
+#include "engine/batcher.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace billow::engine {
+namespace {
+
+TEST(Batcher, WritersComeBeforePrompts) {
+  const std::vector<size_t> pending = {1000, 1, 0, 1, 30};
+  const std::vector<Share> shares = plan_batch(pending, 64, 0);
+  ASSERT_EQ(shares.size(), 3u);
+  EXPECT_EQ(shares[0].sequence, 1u);
+  EXPECT_EQ(shares[1].sequence, 3u);
+  EXPECT_EQ(shares[2].sequence, 0u);
+  EXPECT_EQ(shares[2].n_rows, 62u);
+}
+
+TEST(Batcher, NothingWaitsForEver) {
+  std::vector<size_t> pending(20, 100);
+  for (size_t step = 0; step < 200; ++step) {
+    for (const Share& share : plan_batch(pending, 16, step))
+      pending[share.sequence] -= share.n_rows;
+  }
+  for (const size_t rest : pending) EXPECT_EQ(rest, 0u);
+}
+
+TEST(Batcher, NeverPacksMoreThanThereIsOrFits) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<size_t> pending(random() % 9);
+    size_t total = 0;
+    for (size_t& n : pending) total += n = random() % 4 == 0 ? 1 : random() % 90;
+    const size_t n_batch = 1 + random() % 128;
+    size_t packed = 0;
+    std::vector<int> seen(pending.size());
+    for (const Share& share : plan_batch(pending, n_batch, random())) {
+      EXPECT_GE(share.n_rows, 1u);
+      EXPECT_LE(share.n_rows, pending[share.sequence]);
+      EXPECT_EQ(++seen[share.sequence], 1);
+      packed += share.n_rows;
+    }
+    EXPECT_EQ(packed, std::min(total, n_batch));
+  }
+}
+
+}  // namespace
+}  // namespace billow::engine

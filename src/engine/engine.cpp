@@ -1,0 +1,197 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "cpu/cores.h"
+#include "engine/batcher.h"
+
+namespace billow::engine {
+namespace {
+
+// Flat rows of one step, in the form that arch::Batch views.
+struct StepRows {
+  std::vector<int32_t> tokens;
+  std::vector<uint32_t> positions;
+  std::vector<uint32_t> sequences;
+  std::vector<const kv::BlockTable*> tables;
+  std::vector<uint32_t> logit_rows;
+
+  void add(std::span<const int32_t> run, size_t position, const kv::BlockTable& table) {
+    for (size_t i = 0; i < run.size(); ++i) {
+      tokens.push_back(run[i]);
+      positions.push_back(static_cast<uint32_t>(position + i));
+      sequences.push_back(static_cast<uint32_t>(tables.size()));
+    }
+    tables.push_back(&table);
+  }
+  arch::Batch view() const { return {tokens, positions, sequences, tables, logit_rows}; }
+};
+
+size_t context_of(const gguf::File& file, const EngineOptions& options) {
+  const std::string key =
+      std::string(file.require_string("general.architecture")) + ".context_length";
+  const size_t most = file.get_uint(key).value_or(0);
+  return options.max_context == 0 ? most : std::min(most, options.max_context);
+}
+
+size_t positions_in_whole_blocks(size_t n) {
+  return (n + kv::kBlockPositions - 1) / kv::kBlockPositions * kv::kBlockPositions;
+}
+
+}  // namespace
+
+const char* finish_reason_name(FinishReason reason) noexcept {
+  return reason == FinishReason::kStop ? "stop" : "length";
+}
+
+Engine::Engine(const std::string& path, const EngineOptions& options)
+    : Engine(gguf::File::open(path), options) {}
+
+Engine::Engine(gguf::File file, const EngineOptions& options)
+    : file_(std::move(file)),
+      tokenizer_(tokenizer::Tokenizer::load(file_)),
+      max_context_(context_of(file_, options)),
+      model_(arch::load_model(file_, {.max_context = max_context_})),
+      kernels_(options.kernels != nullptr ? options.kernels : &kernels::select_table()),
+      team_(options.n_threads > 0 ? options.n_threads : cpu::usable_cores()),
+      cache_(model_->info().kv, positions_in_whole_blocks(max_context_) * options.max_sequences),
+      n_batch_(std::max<size_t>(1, options.n_batch)),
+      max_sequences_(options.max_sequences) {
+  const auto n_tokens = static_cast<size_t>(tokenizer_.n_tokens());
+  if (n_tokens > model_->info().n_vocab) {
+    throw Error(ErrorCode::kInvalidInput, file_.path() + ": the vocabulary has " +
+                                              std::to_string(n_tokens) +
+                                              " tokens, but tensor token_embd.weight only " +
+                                              std::to_string(model_->info().n_vocab));
+  }
+}
+
+void Engine::check_tokens(std::span<const int32_t> tokens) const {
+  if (tokens.empty())
+    throw Error(ErrorCode::kInvalidInput, "the prompt is empty; give at least one token");
+  for (const int32_t token : tokens) {
+    if (!tokenizer_.has(token)) {
+      throw Error(ErrorCode::kInvalidInput, "token id " + std::to_string(token) +
+                                                " is not in the vocabulary of " +
+                                                std::to_string(tokenizer_.n_tokens()) + " tokens");
+    }
+  }
+}
+
+std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
+                                              const SequenceOptions& options) {
+  check_tokens(prompt);
+  if (prompt.size() >= max_context_) {
+    throw Error(ErrorCode::kTooLarge, "the prompt has " + std::to_string(prompt.size()) +
+                                          " tokens; with one to answer it exceeds the context of " +
+                                          std::to_string(max_context_) + "; shorten it");
+  }
+  if (running_.size() == max_sequences_) {
+    throw Error(ErrorCode::kTooLarge,
+                std::to_string(max_sequences_) + " sequences are running, which is the limit");
+  }
+  Sampler sampler(options.sampling, static_cast<int32_t>(model().n_vocab), prompt);
+  auto sequence =
+      std::make_shared<Sequence>(cache_, std::move(prompt), options, std::move(sampler));
+  running_.push_back(sequence);
+  return sequence;
+}
+
+void Engine::finish(const Sequence& sequence, FinishReason reason) {
+  for (const std::shared_ptr<Sequence>& candidate : running_) {
+    if (candidate.get() != &sequence) continue;
+    const std::shared_ptr<Sequence> kept = candidate;
+    return end(*kept, reason);
+  }
+}
+
+void Engine::end(Sequence& sequence, FinishReason reason) {
+  sequence.finish_reason_ = reason;
+  sequence.blocks_.clear();
+  std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
+    return candidate.get() == &sequence;
+  });
+  if (running_.empty()) cache_.trim();
+}
+
+std::vector<Engine::Token> Engine::step() {
+  std::vector<size_t> n_pending;
+  for (const auto& sequence : running_) n_pending.push_back(sequence->n_pending());
+  const std::vector<Share> shares = plan_batch(n_pending, n_batch_, n_steps_++);
+  StepRows rows;
+  std::vector<std::shared_ptr<Sequence>>
+      complete;  // those whose tokens are all evaluated after this step
+  for (const Share& share : shares) {
+    const std::shared_ptr<Sequence>& sequence = running_[share.sequence];
+    const size_t begin = sequence->n_evaluated_;
+    sequence->blocks_.forget_before_window(begin);
+    const bool grown = sequence->blocks_.grow(begin + share.n_rows);
+    BILLOW_CHECK(grown);  // the cache has room for max_sequences_ of max_context_
+    rows.add(sequence->tokens().subspan(begin, share.n_rows), begin, sequence->blocks_);
+    sequence->n_evaluated_ += share.n_rows;
+    if (sequence->n_pending() > 0) continue;
+    complete.push_back(sequence);
+    rows.logit_rows.push_back(static_cast<uint32_t>(rows.tokens.size() - 1));
+  }
+  std::vector<Token> out;
+  if (shares.empty()) return out;
+  const tensor::ArenaScope scope(arena_);
+  const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
+  model_->forward(compute(), cache_, rows.view(), logits);
+  for (size_t i = 0; i < complete.size(); ++i)
+    sample(complete[i], {logits.row(i), logits.n_cols}, out);
+  return out;
+}
+
+void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,
+                    std::vector<Token>& out) {
+  const SequenceOptions& options = sequence->options_;
+  if (options.max_new_tokens == 0) return end(*sequence, FinishReason::kLength);
+  // Rows of the embedding beyond the vocabulary are padding.
+  Sampled sampled =
+      sequence->sampler_.sample(logits.first(static_cast<size_t>(tokenizer_.n_tokens())));
+  const int32_t token = sampled.token;
+  const bool is_end = !options.ignore_eos && tokenizer_.is_end_of_generation(token);
+  out.push_back({sequence, std::move(sampled), is_end});
+  if (is_end) return end(*sequence, FinishReason::kStop);
+  sequence->sampler_.accept(token);
+  sequence->tokens_.push_back(token);
+  const bool enough = options.max_new_tokens > 0 &&
+                      sequence->n_generated() >= static_cast<size_t>(options.max_new_tokens);
+  if (enough || sequence->tokens_.size() >= max_context_) end(*sequence, FinishReason::kLength);
+}
+
+void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
+                      const std::function<void(size_t row, std::span<const float> logits)>& each) {
+  check_tokens(tokens);
+  if (tokens.size() > max_context_) {
+    throw Error(ErrorCode::kTooLarge, std::to_string(tokens.size()) +
+                                          " tokens exceed the context of " +
+                                          std::to_string(max_context_));
+  }
+  kv::BlockTable blocks(cache_);
+  // Few rows at a time: a row of logits may be a megabyte.
+  constexpr size_t kRowsAtOnce = 128;
+  for (size_t begin = 0; begin < tokens.size();) {
+    const size_t n =
+        std::min({begin < first ? first - begin : kRowsAtOnce, n_batch_, tokens.size() - begin});
+    blocks.forget_before_window(begin);
+    if (!blocks.grow(begin + n))
+      throw Error(ErrorCode::kOutOfMemory, "all KV memory is in use by running sequences");
+    StepRows rows;
+    rows.add(tokens.subspan(begin, n), begin, blocks);
+    for (size_t i = 0; i < n && begin >= first; ++i)
+      rows.logit_rows.push_back(static_cast<uint32_t>(i));
+    const tensor::ArenaScope scope(arena_);
+    const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
+    model_->forward(compute(), cache_, rows.view(), logits);
+    for (size_t i = 0; i < rows.logit_rows.size(); ++i)
+      each(begin + i, {logits.row(i), logits.n_cols});
+    begin += n;
+  }
+}
+
+}  // namespace billow::engine

@@ -1,0 +1,94 @@
+// A loaded model with its memory and threads, evaluating any number of sequences together. The
+// caller starts sequences and calls step() until they have finished; each step is one pass over the
+// weights. One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "arch/model.h"
+#include "cpu/thread_team.h"
+#include "engine/sequence.h"
+#include "gguf/file.h"
+#include "kernels/kernel_table.h"
+#include "kv/cache.h"
+#include "tensor/arena.h"
+#include "tokenizer/tokenizer.h"
+
+namespace billow::engine {
+
+struct EngineOptions {
+  int n_threads = 0;         // 0: the physical cores that the process may use
+  size_t max_context = 0;    // positions of a sequence; 0, or more than the model's: the model's
+  size_t n_batch = 512;      // rows of a step
+  size_t max_sequences = 8;  // that may run at once
+  const kernels::KernelTable* kernels = nullptr;  // null: kernels::select_table()
+};
+
+class Engine {
+ public:
+  // Opens and loads the model of `path`. Throws Error naming the file and what is wrong.
+  explicit Engine(const std::string& path, const EngineOptions& options = {});
+  // The same from an open file.
+  Engine(gguf::File file, const EngineOptions& options);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  const gguf::File& file() const noexcept { return file_; }
+  const tokenizer::Tokenizer& tokenizer() const noexcept { return tokenizer_; }
+  const arch::ModelInfo& model() const noexcept { return model_->info(); }
+  const kernels::KernelTable& kernels() const noexcept { return *kernels_; }
+  int n_threads() const noexcept { return team_.size(); }
+  size_t max_context() const noexcept { return max_context_; }
+  size_t kv_bytes() const noexcept { return cache_.bytes_in_use(); }
+
+  // Throws Error when the prompt is empty, holds an id that is no token or does not fit the
+  // context, when an option is out of range, or when max_sequences are running.
+  std::shared_ptr<const Sequence> start(std::vector<int32_t> prompt,
+                                        const SequenceOptions& options);
+  // Ends a sequence now and frees its memory; finished ones are ended already.
+  void finish(const Sequence& sequence, FinishReason reason);
+
+  // What a sequence got in a step.
+  struct Token {
+    std::shared_ptr<const Sequence> sequence;
+    Sampled sampled;
+    bool is_end = false;  // an end token: not part of the answer; the sequence has finished
+  };
+  // Runs one pass over the waiting rows and samples where a sequence's tokens are all evaluated.
+  // Empty while only prompts are read, and when nothing runs.
+  std::vector<Token> step();
+  bool idle() const noexcept { return running_.empty(); }
+
+  // Evaluates `tokens` from position 0 in a sequence of its own and calls each(row, logits) for
+  // rows `first` and later, logits of n_vocab floats.
+  void evaluate(std::span<const int32_t> tokens, size_t first,
+                const std::function<void(size_t row, std::span<const float> logits)>& each);
+
+ private:
+  nn::Compute compute() { return {*kernels_, team_, arena_}; }
+  void check_tokens(std::span<const int32_t> tokens) const;
+  void sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,
+              std::vector<Token>& out);
+  void end(Sequence& sequence, FinishReason reason);
+
+  gguf::File file_;
+  tokenizer::Tokenizer tokenizer_;
+  size_t max_context_;
+  std::unique_ptr<arch::Model> model_;
+  const kernels::KernelTable* kernels_;
+  cpu::ThreadTeam team_;
+  tensor::Arena arena_;
+  kv::Cache cache_;
+  size_t n_batch_;
+  size_t max_sequences_;
+  size_t n_steps_ = 0;
+  std::vector<std::shared_ptr<Sequence>> running_;
+};
+
+}  // namespace billow::engine

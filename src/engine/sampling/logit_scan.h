@@ -1,0 +1,56 @@
+// Questions to one row of logits that are answered in little more than one pass over it: the best
+// token, the k best, all above a threshold, the softmax's normaliser. NaN counts as -infinity
+// (never chosen), +infinity as the greatest finite float. Owns its scratch, borrows the row; one
+// thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace billow::engine {
+
+struct Candidate {
+  float logit = 0.0f;
+  int32_t token = 0;
+};
+
+// The order of candidates: the greater logit first, of equals the lower token.
+inline bool is_better(const Candidate& a, const Candidate& b) noexcept {
+  return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+}
+
+class LogitScan {
+ public:
+  // Makes `logits` (one per token) the row that the other functions speak of; it must stay as it is
+  // until the next read.
+  void read(std::span<const float> logits);
+
+  // Whether at least one logit is above -infinity. The other functions REQUIRE it.
+  bool has_finite() const noexcept;
+  float max() const noexcept { return max_; }
+  int32_t arg_max() const noexcept;
+
+  // Replaces `out` by the n best in order, or by all above -infinity when there are fewer.
+  void top(size_t n, std::vector<Candidate>& out);
+  // The same tokens by rising token, without the cost of sorting them. REQUIRES: n > 0.
+  void top_by_token(size_t n, std::vector<Candidate>& out);
+  // Replaces `out` by all that are at least `threshold` and above -infinity, by rising token.
+  void at_least(float threshold, std::vector<Candidate>& out) const;
+
+  // The sum of exp((logit - max) * scale), relative error below 1e-6. REQUIRES: scale is finite and
+  // not negative.
+  double sum_exp(float scale) const noexcept;
+
+ private:
+  void gather_top(size_t n, std::vector<Candidate>& out);
+
+  std::span<const float> logits_;
+  std::vector<float> block_max_;  // of every kBlock logits
+  std::vector<float> selection_;
+  std::vector<Candidate> ranked_;
+  float max_ = 0.0f;
+};
+
+}  // namespace billow::engine

@@ -1,0 +1,78 @@
+// The same seed gives the same tokens: alone or among others, with one thread or two, in any batch.
+#include <gtest/gtest.h>
+
+#include "engine/tiny_engine.h"
+
+namespace billow::engine {
+namespace {
+
+SequenceOptions sampled(int64_t seed) {
+  SequenceOptions options;
+  options.sampling.temperature = 1.0f;
+  options.sampling.top_p = 0.99f;
+  options.sampling.repeat_penalty = 1.1f;
+  options.sampling.seed = seed;
+  options.max_new_tokens = 60;
+  options.ignore_eos = true;
+  return options;
+}
+
+std::vector<int32_t> answer(const Sequence& sequence) {
+  return {sequence.tokens().begin() + static_cast<long>(sequence.n_prompt()),
+          sequence.tokens().end()};
+}
+
+void run(Engine& engine) {
+  while (!engine.idle()) engine.step();
+}
+
+TEST(Determinism, SameTokensAloneOrAmongSevenOthersWithOneThreadOrTwo) {
+  for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
+    const reference::TinyModelOptions model{.architecture = architecture,
+                                            .type = quant::Type::kQ4_K};
+    std::vector<int32_t> expected;
+    for (const int n_threads : {1, 2}) {
+      for (const size_t n_batch : {512u, 33u}) {
+        TinyEngine alone(model, {.n_threads = n_threads, .n_batch = n_batch});
+        const auto sequence = alone.engine.start(random_tokens(100, 300, 1), sampled(42));
+        run(alone.engine);
+        if (expected.empty()) expected = answer(*sequence);
+        EXPECT_EQ(answer(*sequence), expected);
+        EXPECT_EQ(expected.size(), 60u);
+
+        TinyEngine crowd(model, {.n_threads = n_threads, .n_batch = n_batch});
+        for (unsigned i = 0; i < 4; ++i)
+          crowd.engine.start(random_tokens(20 + 50 * i, 300, 2 + i), sampled(i));
+        crowd.engine.step();
+        const auto among = crowd.engine.start(random_tokens(100, 300, 1), sampled(42));
+        for (unsigned i = 4; i < 7; ++i)
+          crowd.engine.start(random_tokens(20 + 50 * i, 300, 2 + i), sampled(i));
+        run(crowd.engine);
+        EXPECT_EQ(answer(*among), expected)
+            << architecture << " threads " << n_threads << " batch " << n_batch;
+      }
+    }
+    TinyEngine other(model);
+    const auto differs = other.engine.start(random_tokens(100, 300, 1), sampled(43));
+    run(other.engine);
+    EXPECT_NE(answer(*differs), expected);
+  }
+}
+
+// An ended sequence leaves its blocks to the next, whose answer must not know.
+TEST(Determinism, SecondRunOnUsedMemoryGivesTheSameTokens) {
+  TinyEngine tiny({.architecture = "gemma3"});
+  std::vector<int32_t> expected;
+  for (int round = 0; round < 3; ++round) {
+    const auto sequence = tiny.engine.start(random_tokens(150, 300, 5), sampled(7));
+    run(tiny.engine);
+    if (expected.empty()) expected = answer(*sequence);
+    EXPECT_EQ(answer(*sequence), expected);
+    tiny.engine.start(random_tokens(200, 300, 6), sampled(8));
+    run(tiny.engine);
+  }
+  EXPECT_EQ(tiny.engine.kv_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace billow::engine

@@ -1,0 +1,80 @@
+// The engine's logits against the float reference, on generated models of every architecture and
+// weight format.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "engine/divergence.h"
+#include "engine/tiny_engine.h"
+#include "reference/reference_model.h"
+
+namespace billow::engine {
+namespace {
+
+constexpr size_t kTokens =
+    150;  // beyond windows, blocks and original contexts of the generated models
+
+double mean_divergence(std::span<const float> expected, std::span<const float> found,
+                       size_t n_vocab) {
+  double sum = 0.0;
+  for (size_t at = 0; at < expected.size(); at += n_vocab) {
+    sum += divergence(expected.subspan(at, n_vocab), found.subspan(at, n_vocab));
+  }
+  return sum / static_cast<double>(expected.size() / n_vocab);
+}
+
+TEST(Fidelity, EveryVariantOfEveryArchitectureEqualsTheReference) {
+  for (const reference::TinyVariant& variant : reference::tiny_variants()) {
+    const std::vector<std::byte> bytes = reference::make_tiny_model(variant.options);
+    const gguf::File file = gguf::File::parse(bytes, variant.name);
+    const reference::ReferenceModel model(file, variant.options.n_context);
+    const std::vector<int32_t> tokens = random_tokens(kTokens, 300, 1);
+    const std::vector<float> expected = model.logits(tokens);
+    for (const kernels::KernelTable* table : usable_tables()) {
+      TinyEngine tiny(variant.options, {.n_threads = 2, .kernels = table});
+      const std::vector<float> found = logits_of(tiny.engine, tokens);
+      ASSERT_EQ(found.size(), expected.size());
+      EXPECT_LT(mean_divergence(expected, found, model.n_vocab()), 1e-5)
+          << variant.name << " " << table->name;
+    }
+  }
+}
+
+TEST(Fidelity, EveryWeightFormatStaysCloseToTheReference) {
+  for (const quant::TypeRow& type : quant::types()) {
+    const reference::TinyModelOptions options{.type = type.type, .n_ff = 768};
+    const std::vector<std::byte> bytes = reference::make_tiny_model(options);
+    const gguf::File file = gguf::File::parse(bytes, std::string(type.name));
+    const std::vector<int32_t> tokens = random_tokens(kTokens, 300, 2);
+    const reference::ReferenceModel model(file);
+    const std::vector<float> expected = model.logits(tokens);
+    for (const kernels::KernelTable* table : usable_tables()) {
+      TinyEngine tiny(options, {.n_threads = 1, .kernels = table});
+      const std::vector<float> found = logits_of(tiny.engine, tokens);
+      EXPECT_LT(mean_divergence(expected, found, model.n_vocab()), type.integer ? 5e-3 : 1e-5)
+          << type.name << " " << table->name;
+    }
+  }
+}
+
+// How a prompt is cut into chunks changes nothing, not a bit: windows, blocks and batches are only
+// bookkeeping.
+TEST(Fidelity, ChunksOfAPromptGiveTheSameBits) {
+  for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
+    const reference::TinyModelOptions options{.architecture = architecture,
+                                              .type = quant::Type::kQ8_0};
+    const std::vector<int32_t> tokens = random_tokens(300, 300, 3);
+    std::vector<float> whole;
+    for (const size_t n_batch : {512u, 64u, 7u, 1u}) {
+      TinyEngine tiny(options, {.n_threads = 2, .n_batch = n_batch});
+      const std::vector<float> found = logits_of(tiny.engine, tokens, 250);
+      if (whole.empty()) whole = found;
+      ASSERT_EQ(found.size(), whole.size());
+      EXPECT_EQ(std::memcmp(found.data(), whole.data(), whole.size() * sizeof(float)), 0)
+          << architecture << " in chunks of " << n_batch;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace billow::engine

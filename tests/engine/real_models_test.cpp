@@ -1,0 +1,189 @@
+// The engine on real models: against the reference, alone and in company, and how much memory it
+// takes. Each model that is not there is skipped with its name.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "engine/divergence.h"
+#include "engine/generation.h"
+#include "engine/tiny_engine.h"
+#include "gguf/writer.h"
+#include "reference/reference_model.h"
+
+namespace billow::engine {
+namespace {
+
+const char* const kText =
+    "The river had been rising since morning, and by noon the lower road was gone. Martha counted "
+    "the sheep again, "
+    "found one missing, and sent the boy up the hill with a lantern although it was not dark. "
+    "\"Follow the wall,\" she "
+    "said, \"and when the wall ends, stop.\" He had never gone beyond it; nobody had, in his "
+    "lifetime. 17 * 23 = 391.";
+
+std::filesystem::path model_path(const std::string& name) {
+  const char* folder = std::getenv("BILLOW_TEST_MODELS");
+  if (folder != nullptr) return std::filesystem::path(folder) / name;
+  const char* home = std::getenv("HOME");
+  return std::filesystem::path(home ? home : "/root") / ".cache/billow/models" / name;
+}
+
+size_t status_bytes(const std::string& field) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(field + ":")) return std::stoul(line.substr(field.size() + 1)) * 1024;
+  }
+  return 0;
+}
+
+class RealModel : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    path_ = model_path(GetParam()).string();
+    if (!std::filesystem::exists(path_))
+      GTEST_SKIP() << path_ << " is not there; tools/setup models fetches it";
+  }
+  std::string path_;
+};
+
+struct Fidelity {
+  double mean_divergence = 0.0;
+  double same_best = 0.0;
+};
+
+Fidelity compare(std::span<const float> expected, std::span<const float> found, size_t n_vocab) {
+  Fidelity result;
+  const auto n = static_cast<double>(expected.size() / n_vocab);
+  for (size_t at = 0; at < expected.size(); at += n_vocab) {
+    const auto p = expected.subspan(at, n_vocab);
+    const auto q = found.subspan(at, n_vocab);
+    result.mean_divergence += divergence(p, q) / n;
+    const auto best_p = std::max_element(p.begin(), p.end()) - p.begin();
+    const auto best_q = std::max_element(q.begin(), q.end()) - q.begin();
+    result.same_best += (best_p == best_q ? 1.0 : 0.0) / n;
+  }
+  return result;
+}
+
+TEST_P(RealModel, EveryKernelTableStaysCloseToTheReference) {
+  const gguf::File file = gguf::File::open(path_);
+  const reference::ReferenceModel model(file);
+  std::vector<int32_t> tokens;
+  std::vector<float> expected;
+  for (const kernels::KernelTable* table : usable_tables()) {
+    Engine engine(path_, {.kernels = table});
+    if (tokens.empty()) tokens = engine.tokenizer().encode(kText);
+    if (expected.empty()) expected = model.logits(tokens);
+    const Fidelity result = compare(expected, logits_of(engine, tokens), model.n_vocab());
+    std::printf("%s, kernels %s: mean KL %.2e over %zu tokens, same best token %.1f %%\n",
+                GetParam(), std::string(table->name).c_str(), result.mean_divergence, tokens.size(),
+                100 * result.same_best);
+    EXPECT_LT(result.mean_divergence, 5e-3);
+  }
+}
+
+TEST_P(RealModel, SameTokensAloneOrAmongSevenOthersWithOneThreadOrTwo) {
+  SequenceOptions options;
+  options.sampling.seed = 123;
+  options.max_new_tokens = 24;
+  options.ignore_eos = true;
+  std::vector<int32_t> expected;
+  for (const int n_threads : {1, 2}) {
+    for (const size_t n_others : {size_t{0}, size_t{7}}) {
+      Engine engine(path_, {.n_threads = n_threads});
+      const std::vector<int32_t> prompt = engine.tokenizer().encode(kText);
+      for (size_t i = 0; i < n_others; ++i) {
+        const std::vector<int32_t> other =
+            engine.tokenizer().encode(std::string(kText).substr(10 * i, 40 + 20 * i));
+        engine.start(other, options);
+      }
+      const auto sequence = engine.start(prompt, options);
+      while (!engine.idle()) engine.step();
+      const std::vector<int32_t> answer(
+          sequence->tokens().begin() + static_cast<long>(prompt.size()), sequence->tokens().end());
+      if (expected.empty()) expected = answer;
+      EXPECT_EQ(answer, expected) << n_threads << " threads, " << n_others << " others";
+    }
+  }
+}
+
+// Weights are used from the mapped file: beside it and the KV there is room for 64 MiB only.
+TEST_P(RealModel, MemoryStaysWithinFileAndKvAnd64MiB) {
+  const size_t before = status_bytes("VmRSS");
+  Engine engine(path_);
+  std::string text;
+  while (text.size() < 6000) text += kText;
+  std::vector<int32_t> prompt = engine.tokenizer().encode(text);
+  prompt.resize(1024);
+  SequenceOptions options;
+  options.max_new_tokens = 16;
+  options.ignore_eos = true;
+  engine.start(prompt, options);
+  size_t most = 0;
+  size_t kv = 0;
+  while (!engine.idle()) {
+    engine.step();
+    most = std::max(most, status_bytes("VmRSS"));
+    kv = std::max(kv, engine.kv_bytes());
+  }
+  const size_t allowed = engine.file().n_bytes() + kv + (size_t{64} << 20);
+  std::printf("%s: resident %.1f MiB, file %.1f + KV %.1f MiB\n", GetParam(),
+              static_cast<double>(most) / 0x1p20,
+              static_cast<double>(engine.file().n_bytes()) / 0x1p20,
+              static_cast<double>(kv) / 0x1p20);
+  EXPECT_LE(most, allowed + before);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Files, RealModel,
+    testing::Values("smollm2-135m-q4_1.gguf", "qwen2.5-coder-0.5b-q4_k_m.gguf",
+                    "gemma3-270m-q4_k_m.gguf"),
+    [](const testing::TestParamInfo<const char*>& file) {
+      return std::string(file.param).substr(0, std::string(file.param).find_first_of("-."));
+    });
+
+// Float formats are computed in floating point: converted weights give the reference's logits
+// almost exactly.
+TEST(RealModelConverted, FloatWeightsEqualTheReference) {
+  const std::string path = model_path("smollm2-135m-q4_1.gguf").string();
+  if (!std::filesystem::exists(path))
+    GTEST_SKIP() << path << " is not there; tools/setup models fetches it";
+  const gguf::File file = gguf::File::open(path);
+  for (const quant::Type type : {quant::Type::kF16, quant::Type::kBF16}) {
+    gguf::Writer writer;
+    for (const gguf::Entry& entry : file.metadata()) writer.set(entry.key, entry.value);
+    std::vector<std::vector<std::byte>> converted;
+    for (const gguf::TensorInfo& tensor : file.tensors()) {
+      const std::span<const uint64_t> shape(tensor.shape.data(), tensor.n_dims);
+      if (tensor.n_dims == 1) {
+        writer.add_tensor(tensor.name, tensor.type, shape, tensor.data);
+        continue;
+      }
+      std::vector<float> values(tensor.n_elements());
+      quant::find_type(tensor.type)->decode(tensor.data.data(), values.size(), values.data());
+      std::vector<std::byte>& bytes = converted.emplace_back(quant::row_bytes(type, values.size()));
+      quant::row(type).encode(values.data(), values.size(), bytes.data());
+      writer.add_tensor(tensor.name, static_cast<uint32_t>(type), shape, bytes);
+    }
+    const std::vector<std::byte> bytes = writer.to_bytes();
+    const gguf::File reference_file = gguf::File::parse(bytes, "converted");
+    const reference::ReferenceModel model(reference_file);
+    std::vector<float> expected;
+    for (const kernels::KernelTable* table : usable_tables()) {
+      Engine engine(gguf::File::parse(bytes, "converted"), {.kernels = table});
+      const std::vector<int32_t> tokens = engine.tokenizer().encode(kText);
+      if (expected.empty()) expected = model.logits(tokens);
+      const Fidelity result = compare(expected, logits_of(engine, tokens), model.n_vocab());
+      std::printf("SmolLM2 %s, kernels %s: mean KL %.2e, same best token %.1f %%\n",
+                  std::string(quant::row(type).name).c_str(), std::string(table->name).c_str(),
+                  result.mean_divergence, 100 * result.same_best);
+      EXPECT_LT(result.mean_divergence, 1e-5);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace billow::engine

@@ -1,0 +1,126 @@
+// What the engine does with requests: limits, ends, refusals.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "engine/generation.h"
+#include "engine/perplexity.h"
+#include "engine/tiny_engine.h"
+#include "reference/reference_model.h"
+
+namespace billow::engine {
+namespace {
+
+SequenceOptions greedy(int64_t max_new_tokens) {
+  SequenceOptions options;
+  options.sampling.temperature = 0.0f;
+  options.max_new_tokens = max_new_tokens;
+  options.ignore_eos = true;
+  return options;
+}
+
+std::string refusal(Engine& engine, std::vector<int32_t> prompt, const SequenceOptions& options) {
+  try {
+    engine.start(std::move(prompt), options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Requests, RefusesPromptsThatCannotRun) {
+  TinyEngine tiny({}, {.max_context = 100, .max_sequences = 2});
+  EXPECT_NE(refusal(tiny.engine, {}, greedy(1)).find("empty"), std::string::npos);
+  EXPECT_NE(refusal(tiny.engine, {5, 300}, greedy(1)).find("300"), std::string::npos);
+  EXPECT_NE(refusal(tiny.engine, {-1}, greedy(1)).find("-1"), std::string::npos);
+  const std::string too_long = refusal(tiny.engine, random_tokens(100, 300, 1), greedy(1));
+  EXPECT_NE(too_long.find("100 tokens"), std::string::npos) << too_long;
+  EXPECT_NE(too_long.find("context of 100"), std::string::npos) << too_long;
+  SequenceOptions bad = greedy(1);
+  bad.sampling.top_p = 7.0f;
+  EXPECT_NE(refusal(tiny.engine, {1}, bad).find("top_p"), std::string::npos);
+  EXPECT_TRUE(tiny.engine.idle());
+  EXPECT_EQ(refusal(tiny.engine, random_tokens(99, 300, 1), greedy(1)), "");
+  EXPECT_EQ(refusal(tiny.engine, {1}, greedy(1)), "");
+  EXPECT_NE(refusal(tiny.engine, {1}, greedy(1)).find("2 sequences"), std::string::npos);
+}
+
+TEST(Requests, StopsAtTheLimitAndAtTheEndOfTheContext) {
+  TinyEngine tiny({}, {.max_context = 100});
+  const auto five = tiny.engine.start({1, 2, 3}, greedy(5));
+  const auto none = tiny.engine.start({1, 2, 3}, greedy(0));
+  const auto endless = tiny.engine.start(random_tokens(90, 300, 1), greedy(-1));
+  while (!tiny.engine.idle()) tiny.engine.step();
+  EXPECT_EQ(five->n_generated(), 5u);
+  EXPECT_EQ(none->n_generated(), 0u);
+  EXPECT_EQ(none->n_evaluated(), 3u);
+  EXPECT_EQ(endless->tokens().size(), 100u);
+  EXPECT_EQ(endless->finish_reason(), FinishReason::kLength);
+  EXPECT_EQ(tiny.engine.kv_bytes(), 0u);
+}
+
+TEST(Requests, GreedyTakesTheReferencesBestToken) {
+  const reference::TinyModelOptions options{.architecture = "qwen2"};
+  TinyEngine tiny(options);
+  const std::vector<int32_t> prompt = random_tokens(40, 300, 9);
+  const auto sequence = tiny.engine.start(prompt, greedy(20));
+  while (!tiny.engine.idle()) tiny.engine.step();
+  const reference::ReferenceModel model(tiny.engine.file());
+  const std::vector<float> logits = model.logits(sequence->tokens().first(59), 39);
+  for (size_t i = 0; i < 20; ++i) {
+    const auto row = std::span(logits).subspan(i * model.n_vocab(), model.n_vocab());
+    const auto best = std::max_element(row.begin(), row.end()) - row.begin();
+    EXPECT_EQ(sequence->tokens()[40 + i], best) << "token " << i;
+  }
+}
+
+TEST(Requests, AStopStringEndsTheSequenceAndIsNotShown) {
+  TinyEngine tiny({});
+  const std::vector<int32_t> prompt = tiny.engine.tokenizer().encode("stop strings");
+  std::string whole;
+  {
+    Generation generation(tiny.engine, prompt, greedy(40), {});
+    while (!generation.finished()) {
+      for (const Engine::Token& token : tiny.engine.step()) whole += generation.accept(token);
+    }
+    whole += generation.finish();
+  }
+  ASSERT_GT(whole.size(), 12u);
+  const std::string stop = whole.substr(8, 3);
+  std::string cut;
+  Generation generation(tiny.engine, prompt, greedy(40), {stop});
+  while (!generation.finished()) {
+    for (const Engine::Token& token : tiny.engine.step()) cut += generation.accept(token);
+  }
+  cut += generation.finish();
+  EXPECT_EQ(cut, whole.substr(0, whole.find(stop)));
+  EXPECT_EQ(generation.sequence().finish_reason(), FinishReason::kStop);
+  EXPECT_TRUE(tiny.engine.idle());
+}
+
+TEST(Requests, PerplexityIsThatOfTheReferencesProbabilities) {
+  TinyEngine tiny({});
+  const std::vector<int32_t> tokens = random_tokens(130, 300, 4);
+  const Perplexity found = perplexity(tiny.engine, tokens, 64, [](const Perplexity&, size_t) {});
+  EXPECT_EQ(found.n_chunks, 2u);
+  EXPECT_EQ(found.n_scored, 62u);
+  const reference::ReferenceModel model(tiny.engine.file());
+  double sum = 0.0;
+  for (size_t chunk = 0; chunk < 2; ++chunk) {
+    std::vector<int32_t> part(tokens.begin() + static_cast<long>(64 * chunk),
+                              tokens.begin() + static_cast<long>(64 * chunk + 64));
+    if (tiny.engine.tokenizer().add_bos()) part[0] = tiny.engine.tokenizer().bos();
+    const std::vector<float> logits = model.logits(part, 32);
+    for (size_t i = 0; i < 31; ++i) {
+      sum +=
+          negative_log_likelihood(std::span(logits).subspan(i * model.n_vocab(), model.n_vocab()),
+                                  tokens[64 * chunk + 33 + i]);
+    }
+  }
+  EXPECT_NEAR(found.value, std::exp(sum / 62), 1e-3 * found.value);
+  EXPECT_THROW(
+      perplexity(tiny.engine, std::span(tokens).first(127), 64, [](const Perplexity&, size_t) {}),
+      Error);
+}
+
+}  // namespace
+}  // namespace billow::engine

@@ -1,0 +1,52 @@
+// Engines on generated models, and their logits.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "reference/tiny_model.h"
+
+namespace billow::engine {
+
+// A generated model that lies in memory, and an engine on it.
+struct TinyEngine {
+  explicit TinyEngine(const reference::TinyModelOptions& model, const EngineOptions& options = {})
+      : bytes(reference::make_tiny_model(model)),
+        engine(gguf::File::parse(bytes, "tiny.gguf"), options) {}
+  std::vector<std::byte> bytes;
+  Engine engine;
+};
+
+inline std::vector<int32_t> random_tokens(size_t n, int32_t n_vocab, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<int32_t> tokens(n);
+  for (int32_t& token : tokens)
+    token = static_cast<int32_t>(random() % static_cast<unsigned>(n_vocab));
+  return tokens;
+}
+
+// [tokens.size() - first][n_vocab]
+inline std::vector<float> logits_of(Engine& engine, std::span<const int32_t> tokens,
+                                    size_t first = 0) {
+  std::vector<float> all;
+  engine.evaluate(tokens, first, [&](size_t, std::span<const float> row) {
+    all.insert(all.end(), row.begin(), row.end());
+  });
+  return all;
+}
+
+inline std::vector<const kernels::KernelTable*> usable_tables() {
+  std::vector<const kernels::KernelTable*> usable;
+  for (const kernels::KernelTable* table : kernels::tables()) {
+    if (table->supported(cpu::features())) usable.push_back(table);
+  }
+  return usable;
+}
+
+}  // namespace billow::engine
