@@ -1,0 +1,175 @@
+//! A chat template: the engine set up as the transformers library sets up Jinja2.
+
+use std::io;
+use std::sync::OnceLock;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::ValueKind;
+use minijinja::{Environment, Error, ErrorKind};
+
+use crate::session::{Failure, Limits, Status};
+use crate::{
+    clock, filters, input, keep, mutable_list, python_methods, python_repr, python_tests, session,
+    source, to_json,
+};
+
+const NAME: &str = "chat";
+const MAX_MESSAGE_BYTES: usize = 500;
+
+pub struct ChatTemplate {
+    environment: Environment<'static>,
+}
+
+/// Made once, outside of any session: what it initialises is shared by all.
+pub fn prepare() -> &'static Environment<'static> {
+    static BASE: OnceLock<Environment<'static>> = OnceLock::new();
+    BASE.get_or_init(|| {
+        let mut environment = Environment::new();
+        if let Ok(syntax) = SyntaxConfig::builder()
+            .trim_blocks(true)
+            .lstrip_blocks(true)
+            .build()
+        {
+            environment.set_syntax(syntax);
+        }
+        environment.set_debug(true);
+        environment.set_unknown_method_callback(python_methods::call);
+        environment.set_formatter(|out, state, value| {
+            if let Some(reason) = session::overrun() {
+                return Err(Error::new(ErrorKind::InvalidOperation, reason));
+            }
+            match value.kind() {
+                ValueKind::Number | ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
+                    Ok(out.write_str(&python_repr::text_of(value)?)?)
+                }
+                _ => minijinja::escape_formatter(out, state, value),
+            }
+        });
+        environment.add_filter("e", filters::escape);
+        environment.add_filter("escape", filters::escape);
+        environment.add_filter("float", filters::float);
+        environment.add_filter("int", filters::int);
+        environment.add_filter("replace", filters::replace);
+        environment.add_filter("string", filters::string);
+        environment.add_filter("tojson", to_json::tojson);
+        environment.add_filter("from_json", filters::from_json);
+        environment.add_filter("length", filters::length);
+        environment.add_filter("count", filters::length);
+        environment.add_filter("indent", filters::indent);
+        environment.add_filter("trim", filters::trim);
+        environment.add_test("iterable", python_tests::is_iterable);
+        environment.add_test("sequence", python_tests::is_sequence);
+        environment.add_function("raise_exception", filters::raise_exception);
+        environment.add_function("strftime_now", clock::strftime_now);
+        environment.add_function(source::MAKE_LIST, mutable_list::make);
+        environment.add_function(source::KEEP, keep::keep);
+        environment.remove_global("debug");
+        environment
+    })
+}
+
+impl ChatTemplate {
+    pub fn compile(source: Vec<u8>) -> Result<ChatTemplate, Failure> {
+        let source = String::from_utf8(source)
+            .map_err(|_| Failure::new(Status::Invalid, "the template is not UTF-8"))?;
+        let mut environment = prepare().clone();
+        environment
+            .add_template_owned(NAME, source::adapt(&source))
+            .map_err(|error| describe(&error, 0))?;
+        Ok(ChatTemplate { environment })
+    }
+
+    /// On a thread of its own (the clock belongs to the thread).
+    pub fn render(&self, json: &[u8], limits: &Limits) -> Result<String, Failure> {
+        let n_instructions = limits.n_instructions;
+        let fail = |error: Error| describe(&error, n_instructions);
+        let input = input::parse(json)?;
+        if let Some(time) = &input.clock {
+            clock::fix(time).map_err(fail)?;
+        }
+        let mut environment = self.environment.clone();
+        environment.set_fuel(Some(n_instructions));
+        let template = environment.get_template(NAME).map_err(fail)?;
+        let mut rendering = Rendering {
+            bytes: Vec::new(),
+            max_bytes: limits.memory_bytes / 4,
+        };
+        let result = template
+            .render_captured_to(input.variables, &mut rendering)
+            .map(drop);
+        result.map_err(|error| match error.kind() {
+            ErrorKind::WriteFailure => Failure::new(Status::TooLarge, "the rendering is too long"),
+            _ => fail(error),
+        })?;
+        String::from_utf8(rendering.bytes)
+            .map_err(|_| Failure::new(Status::Failed, "the rendering is not UTF-8"))
+    }
+}
+
+/// Collects the rendering and refuses to grow without end.
+struct Rendering {
+    bytes: Vec<u8>,
+    max_bytes: usize,
+}
+
+impl io::Write for Rendering {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.max_bytes - self.bytes.len() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// "line N: what", in one line.
+fn describe(error: &Error, n_instructions: u64) -> Failure {
+    let mut status = Status::Invalid;
+    let mut message = error
+        .line()
+        .map_or(String::new(), |line| format!("line {line}: "));
+    if error.kind() == ErrorKind::OutOfFuel {
+        status = Status::TooLarge;
+        message += &format!("the template executes more than {n_instructions} instructions");
+    } else {
+        if error
+            .detail()
+            .is_some_and(|d| [session::OUT_OF_MEMORY, session::OUT_OF_TIME].contains(&d))
+        {
+            status = Status::TooLarge;
+        }
+        match error.detail() {
+            Some(detail) if error.kind() == ErrorKind::InvalidOperation => message += detail,
+            Some(detail) => message += &format!("{}: {detail}", error.kind()),
+            None => message += &error.kind().to_string(),
+        }
+    }
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        message += &format!(": {inner}");
+        cause = inner.source();
+    }
+    Failure::new(status, one_line(&message))
+}
+
+fn one_line(message: &str) -> String {
+    let is_break = |c: char| c.is_control() || c == '\u{2028}' || c == '\u{2029}';
+    let mut line: String = message
+        .chars()
+        .map(|c| if is_break(c) { ' ' } else { c })
+        .collect();
+    if line.len() > MAX_MESSAGE_BYTES {
+        line.truncate(
+            (0..=MAX_MESSAGE_BYTES)
+                .rev()
+                .find(|at| line.is_char_boundary(*at))
+                .unwrap_or(0),
+        );
+        line += " ...";
+    }
+    line
+}

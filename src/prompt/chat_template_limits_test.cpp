@@ -1,0 +1,146 @@
+// Templates and inputs that would crash, hang or fill the memory come back as errors.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "prompt/chat_template.h"
+
+namespace billow::prompt {
+namespace {
+
+constexpr TemplateLimits kSmall{
+    .n_instructions = 100'000, .memory_bytes = 32 << 20, .time_ms = 10'000};
+
+// The code of what refuses, or kIo, which nothing here throws, if nothing does.
+ErrorCode refusal(const std::string& source, const Json& input = Json::object(),
+                  const TemplateLimits& limits = kSmall) {
+  try {
+    ChatTemplate(source, limits).render(input);
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.code();
+  }
+  return ErrorCode::kIo;
+}
+
+std::string repeat(const std::string& text, size_t n) {
+  std::string result;
+  for (size_t i = 0; i < n; ++i) result += text;
+  return result;
+}
+
+Json nested(size_t depth) {
+  Json value = 1;
+  for (size_t i = 0; i < depth; ++i) value = Json::array({std::move(value)});
+  return value;
+}
+
+TEST(ChatTemplateLimits, EndlessLoopsRunOutOfInstructions) {
+  EXPECT_EQ(refusal("{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}"
+                    "{% endfor %}"),
+            ErrorCode::kTooLarge);
+}
+
+TEST(ChatTemplateLimits, RecursionIsRefused) {
+  EXPECT_EQ(refusal("{% macro f(x) %}{{ f([x]) }}{% endmacro %}{{ f(1) }}"),
+            ErrorCode::kInvalidInput);
+  EXPECT_EQ(refusal("{% for i in [1] recursive %}{{ loop([i]) }}{% endfor %}"),
+            ErrorCode::kInvalidInput);
+  EXPECT_EQ(refusal("{% include 'chat' %}"), ErrorCode::kInvalidInput);
+  EXPECT_EQ(refusal("{% block a %}{{ self.a() }}{% endblock %}"), ErrorCode::kInvalidInput);
+}
+
+TEST(ChatTemplateLimits, DeepSourceIsRefused) {
+  EXPECT_EQ(refusal("{{ " + repeat("(", 100'000) + "1" + repeat(")", 100'000) + " }}"),
+            ErrorCode::kInvalidInput);
+  EXPECT_EQ(refusal(repeat("{% if 1 %}", 50'000)), ErrorCode::kInvalidInput);
+}
+
+TEST(ChatTemplateLimits, LongTemplatesAreRefused) {
+  EXPECT_EQ(refusal(std::string(kMaxTemplateBytes + 1, 'x')), ErrorCode::kTooLarge);
+  EXPECT_NO_THROW(ChatTemplate(std::string(kMaxTemplateBytes, 'x')));
+}
+
+TEST(ChatTemplateLimits, InputsAreBounded) {
+  EXPECT_EQ(refusal("", {{"x", nested(kMaxInputDepth)}}), ErrorCode::kTooLarge);
+  EXPECT_EQ(refusal("", {{"x", nested(1'000'000)}}), ErrorCode::kTooLarge);
+  EXPECT_EQ(refusal("", {{"x", std::string(kMaxInputBytes, 'x')}}), ErrorCode::kTooLarge);
+  EXPECT_EQ(refusal("", {{"x", Json::array_t(kMaxInputValues)}}), ErrorCode::kTooLarge);
+  EXPECT_EQ(refusal("", Json::array()), ErrorCode::kInvalidInput);
+}
+
+TEST(ChatTemplateLimits, InputsUpToTheBoundsAreTaken) {
+  EXPECT_EQ(ChatTemplate("{{ x }}").render({{"x", nested(kMaxInputDepth - 1)}}),
+            repeat("[", kMaxInputDepth - 1) + "1" + repeat("]", kMaxInputDepth - 1));
+  const std::string text(kMaxInputBytes - 1, '"');
+  EXPECT_EQ(ChatTemplate("{{ x }}").render({{"x", text}}), text);
+  EXPECT_EQ(ChatTemplate("{{ x | length }}").render({{"x", Json::array_t(kMaxInputValues - 1)}}),
+            std::to_string(kMaxInputValues - 1));
+}
+
+TEST(ChatTemplateLimits, DeepValuesNeitherOverflowTheStackNorHang) {
+  // About 400,000 lists in each other: as deep as a template of one MiB can make them.
+  const std::string level = "{%set x=" + repeat("[", 40) + "x" + repeat("]", 40) + "%}";
+  const std::string deep = "{%set x=1%}" + repeat(level, 10'000);
+  TemplateLimits limits;
+  EXPECT_NO_THROW(ChatTemplate(deep, limits).render(Json::object()));
+  EXPECT_EQ(refusal(deep + "{{x}}", Json::object(), limits), ErrorCode::kInvalidInput);
+  EXPECT_EQ(refusal(deep + "{{x|tojson}}", Json::object(), limits), ErrorCode::kInvalidInput);
+  EXPECT_NO_THROW(ChatTemplate(deep + "{%set y=x~x%}", limits).render(Json::object()));
+  EXPECT_NO_THROW(ChatTemplate(deep + "{{x==[x]}}", limits).render(Json::object()));
+}
+
+TEST(ChatTemplateLimits, NamespacesCannotContainThemselves) {
+  EXPECT_EQ(refusal("{% set ns = namespace() %}{% set ns.x = [{'a': ns}] %}{{ ns ~ 1 }}"),
+            ErrorCode::kInvalidInput);
+  EXPECT_EQ(refusal("{% set ns = namespace(x=1) %}{% for i in range(9999) %}{% set ns.x = [ns.x] %}"
+                    "{% endfor %}{{ ns.x ~ 1 }}"),
+            ErrorCode::kInvalidInput);
+}
+
+TEST(ChatTemplateLimits, MemoryIsBounded) {
+  const std::vector<std::string> greedy{
+      "{% set x = 'aaaaaaaaaaaaaaaa' %}" + repeat("{% set x = x ~ x %}", 60),
+      "{% set ns = namespace(x='aaaaaaaa') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}"
+      "{% endfor %}",
+      "{{ '%999999999d' | format(1) }}",
+      "{% for i in range(100000) %}" + std::string(100'000, 'x') + "{% endfor %}",
+      "{% set y %}{% for i in range(100000) %}" + std::string(100'000, 'x') +
+          "{% endfor %}{% endset %}",
+      "{% set l = range(100000) | list %}{{ l | join('a' * 10000) | length }}",
+      "{{ [1] | batch(1000000000, 1) | list | length }}",
+  };
+  for (const std::string& source : greedy) {
+    EXPECT_EQ(refusal(source), ErrorCode::kTooLarge) << source.substr(0, 80);
+  }
+}
+
+TEST(ChatTemplateLimits, ATemplateThatNeededTooMuchMemoryIsNotTriedAgain) {
+  const ChatTemplate chat("{{ '%999999999d' | format(1) if greedy else 'ok' }}", kSmall);
+  EXPECT_EQ(chat.render({{"greedy", false}}), "ok");
+  EXPECT_THROW(chat.render({{"greedy", true}}), Error);
+  try {
+    chat.render({{"greedy", false}});
+    FAIL() << "rendered again";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("an earlier rendering"), std::string::npos);
+  }
+}
+
+TEST(ChatTemplateLimits, TimeIsBounded) {
+  TemplateLimits limits;
+  limits.time_ms = 200;
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(refusal("{% set x = 'a' * 9000000 %}{% for i in range(90000) %}{% set y = x.upper() %}"
+                    "{% endfor %}",
+                    Json::object(), limits),
+            ErrorCode::kTooLarge);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+}  // namespace
+}  // namespace billow::prompt
