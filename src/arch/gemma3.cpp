@@ -133,9 +133,6 @@ class Gemma3 final : public Model {
 
 }  // namespace
 
-const ArchDef kGemma3 = {
-    "gemma3", [](const gguf::File& file, const LoadOptions& options) -> std::unique_ptr<Model> {
-      return std::make_unique<Gemma3>(file, options);
-    }};
+const ArchDef kGemma3 = {"gemma3", load_as<Gemma3>};
 
 }  // namespace billow::arch

@@ -15,6 +15,12 @@ struct ArchDef {
   std::unique_ptr<Model> (*load)(const gguf::File& file, const LoadOptions& options);
 };
 
+// The `load` of a family whose class is made from a file and options.
+template <class Family>
+std::unique_ptr<Model> load_as(const gguf::File& file, const LoadOptions& options) {
+  return std::make_unique<Family>(file, options);
+}
+
 std::span<const ArchDef> architectures() noexcept;
 
 // Defined in the files of their names.

@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -93,7 +94,11 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
     throw Error(ErrorCode::kTooLarge,
                 std::to_string(max_sequences_) + " sequences are running, which is the limit");
   }
-  Sampler sampler(options.sampling, static_cast<int32_t>(model().n_vocab), prompt);
+  SamplingOptions sampling = options.sampling;
+  for (const int32_t token : tokenizer_.suppressed()) {
+    sampling.logit_bias.push_back({token, -std::numeric_limits<float>::infinity()});
+  }
+  Sampler sampler(sampling, tokenizer_.n_tokens(), prompt);
   auto sequence =
       std::make_shared<Sequence>(cache_, std::move(prompt), options, std::move(sampler));
   running_.push_back(sequence);
@@ -117,10 +122,10 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
   if (running_.empty()) cache_.trim();
 }
 
-std::vector<Engine::Token> Engine::step() {
+std::vector<Engine::Token> Engine::step(size_t max_rows) {
   std::vector<size_t> n_pending;
   for (const auto& sequence : running_) n_pending.push_back(sequence->n_pending());
-  const std::vector<Share> shares = plan_batch(n_pending, n_batch_, n_steps_++);
+  const std::vector<Share> shares = plan_batch(n_pending, std::min(n_batch_, max_rows), n_steps_++);
   StepRows rows;
   std::vector<std::shared_ptr<Sequence>>
       complete;  // those whose tokens are all evaluated after this step

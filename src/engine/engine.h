@@ -60,9 +60,9 @@ class Engine {
     Sampled sampled;
     bool is_end = false;  // an end token: not part of the answer; the sequence has finished
   };
-  // Runs one pass over the waiting rows and samples where a sequence's tokens are all evaluated.
-  // Empty while only prompts are read, and when nothing runs.
-  std::vector<Token> step();
+  // Runs one pass over the waiting rows, at most n_batch and max_rows of them, and samples where a
+  // sequence's tokens are all evaluated. Empty while only prompts are read, and when nothing runs.
+  std::vector<Token> step(size_t max_rows = SIZE_MAX);
   bool idle() const noexcept { return running_.empty(); }
 
   // Evaluates `tokens` from position 0 in a sequence of its own and calls each(row, logits) for

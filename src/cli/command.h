@@ -1,0 +1,19 @@
+// The commands of the program, one file each. add_NAME() declares a command's options on `app`; its callback runs it
+// and throws Error when it cannot. Results go to standard output, everything else to standard error.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace billow::cli {
+
+void add_inspect(CLI::App& app);
+void add_tokenize(CLI::App& app);
+void add_detokenize(CLI::App& app);
+void add_render(CLI::App& app);
+void add_generate(CLI::App& app);
+void add_perplexity(CLI::App& app);
+void add_bench(CLI::App& app);
+
+}  // namespace billow::cli

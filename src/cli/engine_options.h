@@ -1,0 +1,23 @@
+// The options that every command with an engine has: which model, how many threads.
+#pragma once
+
+#include <string>
+
+#include "engine/engine.h"
+
+namespace CLI {
+class App;
+}
+
+namespace billow::cli {
+
+struct ModelOptions {
+  std::string model;
+  int n_threads = 0;
+  size_t max_context = 0;
+
+  void declare(CLI::App& command);
+  engine::EngineOptions engine() const;
+};
+
+}  // namespace billow::cli

@@ -1,0 +1,53 @@
+// The program: declares the commands and reports what they throw as one line.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/version.h"
+
+namespace {
+
+int report(const char* message) {
+  const bool colour = ::isatty(STDERR_FILENO) != 0;
+  std::fprintf(stderr, "%s %s\n",
+               colour ? "\033[1;31mbillow: error:\033[0m" : "billow: error:", message);
+  return 1;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Billow serves language models from GGUF files.", "billow");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", billow::cli::version_text,
+                       "Print version, compiler and kernels");
+  billow::cli::add_generate(app);
+  billow::cli::add_inspect(app);
+  billow::cli::add_tokenize(app);
+  billow::cli::add_detokenize(app);
+  billow::cli::add_render(app);
+  billow::cli::add_perplexity(app);
+  billow::cli::add_bench(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // Help and version are "errors" with status 0 to the library.
+    return error.get_exit_code() == 0 ? app.exit(error) : (app.exit(error), 2);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return report("out of memory; close other programs or use a smaller model");
+  } catch (const std::exception& error) {
+    return report(error.what());
+  }
+}

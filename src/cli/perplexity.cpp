@@ -1,0 +1,66 @@
+// billow perplexity: how well a model predicts a text.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "base/json.h"
+#include "base/mapped_file.h"
+#include "cli/command.h"
+#include "cli/engine_options.h"
+#include "engine/perplexity.h"
+
+namespace billow::cli {
+namespace {
+
+struct PerplexityOptions {
+  ModelOptions model;
+  std::string file;
+  size_t n_ctx = 512;
+  bool json = false;
+};
+
+void run(const PerplexityOptions& options) {
+  const MappedFile text(options.file);
+  engine::Engine engine(options.model.model, options.model.engine());
+  const std::string_view view(reinterpret_cast<const char*>(text.bytes().data()),
+                              text.bytes().size());
+  const std::vector<int32_t> tokens = engine.tokenizer().encode(view);
+  const bool progress = ::isatty(STDERR_FILENO) != 0;
+  const engine::Perplexity result = engine::perplexity(
+      engine, tokens, options.n_ctx, [&](const engine::Perplexity& so_far, size_t n_chunks) {
+        if (progress) {
+          std::fprintf(stderr, "\rchunk %zu of %zu: %.4f ", so_far.n_chunks, n_chunks,
+                       so_far.value);
+        }
+      });
+  if (progress) std::fprintf(stderr, "\r\033[K");
+  if (options.json) {
+    const Json out = {{"perplexity", result.value},  {"error", result.error},
+                      {"n_tokens", tokens.size()},   {"n_scored", result.n_scored},
+                      {"n_chunks", result.n_chunks}, {"n_ctx", options.n_ctx}};
+    std::printf("%s\n", out.dump().c_str());
+  } else {
+    std::printf("perplexity: %.4f +/- %.5f over %zu tokens in %zu chunks of %zu\n", result.value,
+                result.error, result.n_scored, result.n_chunks, options.n_ctx);
+  }
+}
+
+}  // namespace
+
+void add_perplexity(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("perplexity", "Measure how well a model predicts a text");
+  auto options = std::make_shared<PerplexityOptions>();
+  options->model.declare(*command);
+  command->add_option("-f,--file", options->file, "The text")->required();
+  command
+      ->add_option("-c,--ctx", options->n_ctx,
+                   "Tokens of a chunk; the second half of each is scored")
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace billow::cli

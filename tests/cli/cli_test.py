@@ -1,0 +1,164 @@
+"""Runs the program as a user would: good input gives what the help says, bad input one clear line and status 1."""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ARGS = argparse.Namespace()
+
+
+def billow(*args, stdin=b"", env=None):
+    environment = dict(os.environ, **(env or {}))
+    return subprocess.run([ARGS.billow, *map(str, args)], input=stdin, capture_output=True, env=environment, timeout=300)
+
+
+class Commands(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.dir = pathlib.Path(cls.folder.name)
+        subprocess.run([ARGS.make_models, str(cls.dir)], check=True, capture_output=True)
+        cls.model = sorted(cls.dir.glob("llama*.gguf"))[0]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def ok(self, *args, **kwargs):
+        done = billow(*args, **kwargs)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        return done.stdout
+
+    def refused(self, *args, names, status=1, **kwargs):
+        """One line on standard error that names what is wrong, nothing on standard output."""
+        done = billow(*args, **kwargs)
+        message = done.stderr.decode()
+        self.assertEqual(done.returncode, status, message)
+        self.assertEqual(done.stdout, b"")
+        self.assertEqual(message.count("\n"), 1, message)
+        self.assertTrue(message.startswith("billow: error: "), message)
+        for name in names:
+            self.assertIn(str(name), message)
+
+    def test_version_names_commit_compiler_and_kernels(self):
+        text = self.ok("--version").decode()
+        for word in ("billow", "commit", "kernels"):
+            self.assertIn(word, text)
+        self.assertRegex(text, "GCC|Clang")
+        self.assertIn("kernels scalar", self.ok("--version", env={"BILLOW_ISA": "scalar"}).decode())
+
+    def test_isa_that_is_unknown_is_an_error(self):
+        self.refused("generate", "--model", self.model, "--prompt", "x", names=["BILLOW_ISA", "z80", "scalar"],
+                     env={"BILLOW_ISA": "z80"})
+
+    def test_help_is_there_for_every_command(self):
+        for command in ("generate", "inspect", "tokenize", "detokenize", "render", "perplexity", "bench"):
+            self.assertIn(b"--", self.ok(command, "--help"))
+
+    def test_usage_errors_have_status_2(self):
+        self.assertEqual(billow().returncode, 2)
+        self.assertEqual(billow("generate").returncode, 2)
+        self.assertEqual(billow("generate", "--model", self.model, "--frobnicate").returncode, 2)
+
+    def test_generate_reports_counts_and_durations(self):
+        out = json.loads(self.ok("generate", "--model", self.model, "--prompt", "hello there", "--raw", "--json", "--tokens",
+                                 "--num-predict", 8, "--ignore-eos", "--temperature", 0, "--logprobs", 3))
+        self.assertEqual(out["eval_count"], 8)
+        self.assertEqual(len(out["tokens"]), 8)
+        self.assertEqual(out["done_reason"], "length")
+        self.assertGreater(out["prompt_eval_count"], 0)
+        for field in ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration"):
+            self.assertGreater(out[field], 0)
+        for token, entry in zip(out["tokens"], out["logprobs"]):
+            self.assertEqual(entry["token"], token)
+            self.assertEqual(entry["top"][0]["token"], token)
+            self.assertEqual(len(entry["top"]), 3)
+
+    def test_generate_streams_the_text_of_its_json(self):
+        args = ["generate", "--model", self.model, "--prompt", "hello there", "--raw", "--num-predict", 20, "--seed", 5]
+        text = json.loads(self.ok(*args, "--json"))["response"]
+        self.assertEqual(self.ok(*args).decode().rstrip("\n"), text.rstrip("\n"))
+        self.assertEqual(self.ok(*args[:3], "--raw", "--num-predict", 20, "--seed", 5, stdin=b"hello there").decode().rstrip("\n"),
+                         text.rstrip("\n"))
+
+    def test_the_same_seed_gives_the_same_answer_with_one_thread_or_two(self):
+        args = ["generate", "--model", self.model, "--prompt", "abc", "--raw", "--json", "--tokens", "--num-predict", 30,
+                "--ignore-eos", "--temperature", 1, "--seed", 11]
+        first = json.loads(self.ok(*args, "--threads", 1))["tokens"]
+        self.assertEqual(json.loads(self.ok(*args, "--threads", 2))["tokens"], first)
+
+    def test_tokens_survive_the_round_trip(self):
+        text = "Grüße, 世界! \U0001f600\n  two  spaces"
+        ids = self.ok("tokenize", "--model", self.model, "--no-special", stdin=text.encode())
+        self.assertEqual(self.ok("detokenize", "--model", self.model, stdin=ids).decode().rstrip("\n"), text)
+
+    def test_perplexity_and_bench_report_json(self):
+        text = self.dir / "text"
+        text.write_text("The quick brown fox jumps over the lazy dog. " * 30)
+        out = json.loads(self.ok("perplexity", "--model", self.model, "--file", text, "--ctx", 64, "--json"))
+        self.assertGreater(out["perplexity"], 1)
+        out = json.loads(self.ok("bench", "--model", self.model, "-p", 64, "-n", 8, "-d", 32, "-t", 2, "-r", 2, "--json"))
+        self.assertGreater(out["prompt"]["tokens_per_second"], 0)
+        self.assertGreater(out["generation"]["tokens_per_second"], 0)
+
+    def test_a_prompt_longer_than_the_context_is_refused_with_both_numbers(self):
+        self.refused("generate", "--model", self.model, "--raw", "--prompt", "word " * 3000, names=["tokens", "context of 2048"])
+
+    def test_files_that_are_no_models_are_named(self):
+        secret = self.dir / "secret.gguf"
+        secret.write_bytes(b"GGUF")
+        secret.chmod(0)
+        empty = self.dir / "empty.gguf"
+        empty.write_bytes(b"")
+        text = self.dir / "text.gguf"
+        text.write_bytes(b"this is not a model, only text that goes on a while")
+        cut = self.dir / "cut.gguf"
+        cut.write_bytes(self.model.read_bytes()[:-1000])
+        for command in (["generate", "--prompt", "x"], ["tokenize"], ["bench"], ["perplexity", "--file", text]):
+            for path in (self.dir / "nothing.gguf", self.dir, empty, text, cut):
+                self.refused(command[0], "--model", path, *command[1:], names=[path])
+        for path in (self.dir / "nothing.gguf", self.dir, empty, text, cut):
+            self.refused("inspect", path, names=[path])
+        if os.geteuid() != 0:
+            self.refused("inspect", secret, names=[secret, "Permission denied"])
+
+    def test_a_file_without_read_permission_is_named(self):
+        secret = self.dir / "unreadable.gguf"
+        secret.write_bytes(self.model.read_bytes())
+        secret.chmod(0)
+        if os.geteuid() == 0:  # root may read everything: become nobody for this one
+            self.dir.chmod(0o755)
+            command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", ARGS.billow, "inspect", str(secret)]
+            done = subprocess.run(command, capture_output=True)
+            if b"setpriv" in done.stderr or done.returncode == 126:
+                self.skipTest("cannot run as another user here: " + done.stderr.decode().strip())
+        else:
+            done = billow("inspect", secret)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Permission denied", done.stderr.decode())
+        self.assertIn(str(secret), done.stderr.decode())
+
+    def test_options_out_of_range_are_named(self):
+        base = ["generate", "--model", self.model, "--prompt", "x"]
+        self.refused(*base, "--top-p", 3, names=["top_p", "3"])
+        self.refused(*base, "--mirostat", 9, names=["mirostat", "9"])
+        self.refused(*base, "--logit-bias", "rubbish", names=["--logit-bias", "rubbish"])
+        self.refused(*base, "--logit-bias", "99999999=1", names=["99999999"])
+        self.refused("detokenize", "--model", self.model, "99999999", names=["99999999"])
+
+    def test_invalid_utf8_is_taken_as_it_is(self):
+        self.ok("generate", "--model", self.model, "--raw", "--num-predict", 2, stdin=b"\xff\xfe abc \xe2\x82")
+        ids = self.ok("tokenize", "--model", self.model, stdin=b"\xff\xfe\x80")
+        self.assertTrue(ids.strip())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--billow", required=True)
+    parser.add_argument("--make-models", required=True)
+    ARGS = parser.parse_args()
+    unittest.main(argv=[sys.argv[0], "-v"])
