@@ -1,5 +1,6 @@
-// The commands of the program, one file each. add_NAME() declares a command's options on `app`; its callback runs it
-// and throws Error when it cannot. Results go to standard output, everything else to standard error.
+// The commands of the program, one file each. add_NAME() declares a command's options on `app`; its
+// callback runs it and throws Error when it cannot. Results go to standard output, everything else
+// to standard error.
 #pragma once
 
 namespace CLI {

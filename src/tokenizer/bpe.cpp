@@ -1,0 +1,195 @@
+// Byte-pair encoding: words from the pre-tokeniser, merged by rank. Byte-level vocabularies (gpt2)
+// start from single bytes; those on raw text (gemma4 and its like) from UTF-8 characters. Symbols
+// are numbers: a token's id, or one above the ids for a text that takes part in merges without
+// being a token.
+#include <array>
+#include <string>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "gguf/file.h"
+#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/encoder.h"
+#include "tokenizer/escaped_space.h"
+#include "tokenizer/merge_chain.h"
+#include "tokenizer/pair_map.h"
+#include "tokenizer/pretokenizer.h"
+
+namespace billow::tokenizer {
+namespace {
+
+constexpr uint32_t kNoSymbol = UINT32_MAX;  // text that no merge knows
+constexpr size_t kMaxMerges = size_t{1} << 30;
+
+class BpeEncoder : public Encoder {
+ public:
+  explicit BpeEncoder(const EncoderInput& input)
+      : vocabulary_(input.vocabulary),
+        pre_tokenizer_(*input.settings.family),
+        raw_text_(input.settings.has_flag(kRawText)),
+        escape_spaces_(input.settings.has_flag(kEscapeSpaces)),
+        ignore_merges_(input.settings.has_flag(kIgnoreMerges)),
+        newline_words_(input.settings.has_flag(kNewlineWords)) {
+    read_bytes();
+    read_merges(input.file);
+  }
+
+  void encode(std::string_view text, bool /*after_special*/,
+              std::vector<TokenId>& out) const override {
+    std::string escaped;
+    if (escape_spaces_) {
+      escaped = escape_spaces(text);
+      text = escaped;
+    }
+    MergeChain<uint32_t> chain;
+    size_t begin = 0;
+    for (const size_t end : pre_tokenizer_.split(text)) {
+      encode_word(text.substr(begin, end - begin), chain, out);
+      begin = end;
+    }
+  }
+
+ private:
+  // Merges by rank; a merge's number is its rank.
+  struct ByRank {
+    const PairMap& ranks;
+    const std::vector<uint32_t>& merged;
+
+    bool find(const Symbol& left, const Symbol& right, uint32_t& rank,
+              uint32_t& symbol) const noexcept {
+      if (left.id == kNoSymbol || right.id == kNoSymbol) return false;
+      rank = ranks.find(left.id, right.id);
+      if (rank == PairMap::kAbsent) return false;
+      symbol = merged[rank];
+      return true;
+    }
+  };
+
+  bool is_token(uint32_t symbol) const noexcept {
+    return symbol < static_cast<uint32_t>(vocabulary_.n_tokens());
+  }
+
+  // The number of a text, a new one if it has none yet.
+  uint32_t intern(const std::string& text) {
+    const TokenId id = vocabulary_.find(text);
+    if (id != kNoToken) return static_cast<uint32_t>(id);
+    const auto next =
+        static_cast<uint32_t>(static_cast<size_t>(vocabulary_.n_tokens()) + others_.size());
+    return others_.emplace(text, next).first->second;
+  }
+
+  void read_bytes() {
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      const char c = static_cast<char>(byte);
+      if (raw_text_) {
+        byte_tokens_[byte] = vocabulary_.find_byte(static_cast<unsigned char>(byte));
+      } else {
+        byte_symbols_[byte] = intern(spell_bytes({&c, 1}));
+        byte_tokens_[byte] = vocabulary_.find(spell_bytes({&c, 1}));
+      }
+    }
+  }
+
+  void read_merges(const gguf::File& file) {
+    constexpr std::string_view kKey = "tokenizer.ggml.merges";
+    const gguf::Array* merges = file.get_string_array(kKey);
+    if (merges == nullptr) {
+      throw vocabulary_error(file, std::string(kKey) +
+                                       " is missing; byte-pair encoding needs it; "
+                                       "convert the model again");
+    }
+    const size_t n = merges->strings.size();
+    if (n > kMaxMerges) throw vocabulary_error(file, "more merges than 2^30");
+    merged_.reserve(n);
+    for (size_t rank = 0; rank < n; ++rank) {
+      const std::string_view merge = merges->strings[rank];
+      const size_t space = merge.find(' ', 1);
+      if (space == std::string_view::npos) {
+        throw vocabulary_error(file, std::string(kKey) + "[" + std::to_string(rank) +
+                                         "] is not two texts with a space between");
+      }
+      std::string left(merge.substr(0, space));
+      const std::string right(merge.substr(space + 1));
+      const uint32_t left_symbol = intern(left);
+      const uint32_t right_symbol = intern(right);
+      ranks_.insert(left_symbol, right_symbol, static_cast<uint32_t>(rank));
+      merged_.push_back(intern(left += right));
+    }
+  }
+
+  // The token that the whole word is, where the family takes such words as they are.
+  TokenId whole_word(std::string_view word) const {
+    if (ignore_merges_) return vocabulary_.find(raw_text_ ? std::string(word) : spell_bytes(word));
+    if (newline_words_ && word.find_first_not_of('\n') == std::string_view::npos) {
+      return vocabulary_.find(word);
+    }
+    return kNoToken;
+  }
+
+  void fill(std::string_view word, MergeChain<uint32_t>& chain) const {
+    chain.clear();
+    uint32_t at = 0;
+    while (at < word.size()) {
+      uint32_t end = at + 1;
+      uint32_t symbol = kNoSymbol;
+      if (raw_text_) {
+        end = at + utf8::decode(word.substr(at)).n_bytes;
+        symbol = character_symbol(word.substr(at, end - at));
+      } else {
+        symbol = byte_symbols_[static_cast<unsigned char>(word[at])];
+      }
+      chain.push({symbol, at, end});
+      at = end;
+    }
+  }
+
+  uint32_t character_symbol(std::string_view character) const {
+    const TokenId id = vocabulary_.find(character);
+    if (id != kNoToken) return static_cast<uint32_t>(id);
+    const auto other = others_.find(std::string(character));
+    return other == others_.end() ? kNoSymbol : other->second;
+  }
+
+  void encode_word(std::string_view word, MergeChain<uint32_t>& chain,
+                   std::vector<TokenId>& out) const {
+    const TokenId whole = whole_word(word);
+    if (whole != kNoToken) {
+      out.push_back(whole);
+      return;
+    }
+    fill(word, chain);
+    chain.merge(ByRank{ranks_, merged_});
+    chain.for_each([&](const Symbol& symbol) {
+      if (is_token(symbol.id)) {
+        out.push_back(static_cast<TokenId>(symbol.id));
+        return;
+      }
+      // Bytes without a token have no place in this vocabulary.
+      for (uint32_t i = symbol.begin; i < symbol.end; ++i) {
+        const TokenId id = byte_tokens_[static_cast<unsigned char>(word[i])];
+        if (id != kNoToken) out.push_back(id);
+      }
+    });
+  }
+
+  const Vocabulary& vocabulary_;
+  PreTokenizer pre_tokenizer_;
+  bool raw_text_;
+  bool escape_spaces_;
+  bool ignore_merges_;
+  bool newline_words_;
+  std::array<uint32_t, 256> byte_symbols_{};          // where words begin as bytes
+  std::array<TokenId, 256> byte_tokens_{};            // what stands for a byte in the end
+  std::unordered_map<std::string, uint32_t> others_;  // symbols that are no tokens
+  PairMap ranks_;
+  std::vector<uint32_t> merged_;  // by rank: the symbol that a merge makes
+};
+
+}  // namespace
+
+std::unique_ptr<Encoder> make_bpe_encoder(const EncoderInput& input) {
+  return std::make_unique<BpeEncoder>(input);
+}
+
+}  // namespace billow::tokenizer

@@ -1,0 +1,39 @@
+// The visible space U+2581 that SentencePiece vocabularies write for a space.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace billow::tokenizer {
+
+inline constexpr std::string_view kEscapedSpace = "\xE2\x96\x81";
+
+// `text` with every space as U+2581.
+inline std::string escape_spaces(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + text.size() / 2);
+  for (const char byte : text) {
+    if (byte == ' ') {
+      out += kEscapedSpace;
+    } else {
+      out.push_back(byte);
+    }
+  }
+  return out;
+}
+
+// `text` with every U+2581 as a space.
+inline std::string unescape_spaces(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const size_t at = text.find(kEscapedSpace);
+    out += text.substr(0, at);
+    if (at == std::string_view::npos) break;
+    out.push_back(' ');
+    text.remove_prefix(at + kEscapedSpace.size());
+  }
+  return out;
+}
+
+}  // namespace billow::tokenizer

@@ -1,0 +1,67 @@
+// A map from a pair of 32-bit numbers to a third, in one flat array: merge tables and trie edges,
+// which encoding looks up for every character. Build it on one thread, then any thread may find().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace billow::tokenizer {
+
+class PairMap {
+ public:
+  static constexpr uint32_t kAbsent = UINT32_MAX;
+
+  PairMap() : slots_(16) {}
+
+  // Stores `value` unless the pair has one already; returns the value that the pair has now.
+  // REQUIRES: value != kAbsent.
+  uint32_t insert(uint32_t first, uint32_t second, uint32_t value) {
+    if (2 * (n_used_ + 1) > slots_.size()) grow();
+    Slot& slot = slots_[locate(key_of(first, second))];
+    if (slot.value == kAbsent) {
+      slot = {key_of(first, second), value};
+      ++n_used_;
+    }
+    return slot.value;
+  }
+
+  // kAbsent if the pair was never inserted.
+  uint32_t find(uint32_t first, uint32_t second) const noexcept {
+    return slots_[locate(key_of(first, second))].value;
+  }
+
+ private:
+  struct Slot {
+    uint64_t key = 0;
+    uint32_t value = kAbsent;
+  };
+
+  static uint64_t key_of(uint32_t first, uint32_t second) noexcept {
+    return (uint64_t{first} << 32) | second;
+  }
+
+  // The slot of `key`, or the empty one where it belongs. The array is never full, so the search
+  // ends.
+  size_t locate(uint64_t key) const noexcept {
+    uint64_t hash = (key ^ (key >> 29)) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 32;
+    const size_t mask = slots_.size() - 1;
+    size_t at = static_cast<size_t>(hash) & mask;
+    while (slots_[at].value != kAbsent && slots_[at].key != key) at = (at + 1) & mask;
+    return at;
+  }
+
+  void grow() {
+    std::vector<Slot> old(2 * slots_.size());
+    old.swap(slots_);
+    for (const Slot& slot : old) {
+      if (slot.value != kAbsent) slots_[locate(slot.key)] = slot;
+    }
+  }
+
+  std::vector<Slot> slots_;
+  size_t n_used_ = 0;
+};
+
+}  // namespace billow::tokenizer

@@ -1,0 +1,92 @@
+#include "tokenizer/pieces.h"
+
+#include <charconv>
+#include <string>
+
+#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/escaped_space.h"
+
+namespace billow::tokenizer {
+namespace {
+
+// The byte of "<0xXX>"; the text itself if it is nothing like that.
+std::string byte_piece(std::string_view text) {
+  unsigned byte = 0;
+  if (text.size() == 6 && text.substr(0, 3) == "<0x" && text[5] == '>') {
+    const auto [end, error] = std::from_chars(text.data() + 3, text.data() + 5, byte, 16);
+    if (error == std::errc() && end == text.data() + 5) return {static_cast<char>(byte)};
+  }
+  return std::string(text);
+}
+
+std::string piece_of(const Settings& settings, const Vocabulary& vocabulary, TokenId id) {
+  const std::string_view text = vocabulary.text(id);
+  switch (vocabulary.type(id)) {
+    case TokenType::kUnknown:
+    case TokenType::kControl:
+    case TokenType::kUserDefined:
+      return std::string(text);
+    case TokenType::kByte:
+      return byte_piece(text);
+    case TokenType::kNormal:
+      break;
+    case TokenType::kUndefined:
+    case TokenType::kUnused:
+      return {};
+  }
+  const bool spelled = settings.kind == Kind::kBpe && !settings.has_flag(kRawText);
+  return spelled ? unspell_bytes(text) : unescape_spaces(text);
+}
+
+// Copies `text` without the characters for which drop(text, place) is true.
+template <typename Drop>
+std::string without(std::string_view text, const Drop& drop) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (!drop(text, at)) out.push_back(text[at]);
+  }
+  return out;
+}
+
+// Removes the two spaces around an apostrophe that stands alone.
+std::string join_lone_apostrophes(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    if (text.substr(at, 3) == " ' ") {
+      out.push_back('\'');
+      at += 3;
+    } else {
+      out.push_back(text[at++]);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Pieces::Pieces(const Settings& settings, const Vocabulary& vocabulary) {
+  begins_.reserve(static_cast<size_t>(vocabulary.n_tokens()) + 1);
+  begins_.push_back(0);
+  for (TokenId id = 0; id < vocabulary.n_tokens(); ++id) {
+    const std::string piece = piece_of(settings, vocabulary, id);
+    bytes_.insert(bytes_.end(), piece.begin(), piece.end());
+    begins_.push_back(bytes_.size());
+  }
+}
+
+std::string clean_up_spaces(std::string_view text) {
+  const std::string punctuated = without(text, [](std::string_view all, size_t at) {
+    return all[at] == ' ' && at + 1 < all.size() &&
+           std::string_view("?!.,").find(all[at + 1]) != std::string_view::npos;
+  });
+  const std::string joined = join_lone_apostrophes(punctuated);
+  return without(joined, [](std::string_view all, size_t at) {
+    const std::string_view rest = all.substr(at);
+    return rest.starts_with(" 's") || rest.starts_with(" 'm") || rest.starts_with(" 're") ||
+           rest.starts_with(" 've");
+  });
+}
+
+}  // namespace billow::tokenizer

@@ -1,0 +1,48 @@
+// How a vocabulary is used: its kind, its pre-tokeniser and its flags, from the keys of the file or
+// the defaults of the kind.
+#pragma once
+
+#include <string>
+
+#include "tokenizer/pretokenizer_table.h"
+#include "tokenizer/token.h"
+
+namespace billow::gguf {
+class File;
+}
+
+namespace billow::tokenizer {
+
+enum class Kind { kBpe, kSpm, kWordPiece, kUnigram };
+
+struct KindDefaults {
+  std::string_view name;  // value of tokenizer.ggml.model
+  Kind kind;
+  TokenId bos, eos, unknown, separator, padding, mask;
+  bool add_bos, add_eos, add_sep, add_space_prefix, clean_spaces;
+};
+
+struct Settings {
+  const KindDefaults* defaults = nullptr;
+  Kind kind = Kind::kBpe;
+  std::string pre;                             // name of the pre-tokeniser; BPE only
+  const PreTokenizerFamily* family = nullptr;  // BPE only
+  bool add_bos = false;
+  bool add_eos = false;
+  bool add_sep = false;
+  bool add_space_prefix = false;
+  bool clean_spaces = false;
+  bool remove_extra_whitespaces = false;
+  bool lowercase = true;
+  bool strip_accents = true;
+
+  bool has_flag(PreTokenizerFlag flag) const noexcept {
+    return family != nullptr && (family->flags & flag) != 0;
+  }
+};
+
+// Throws Error kUnsupported for a kind or pre-tokeniser that Billow does not know, naming it. A
+// missing pre-tokeniser is "default", with a warning.
+Settings load_settings(const gguf::File& file);
+
+}  // namespace billow::tokenizer

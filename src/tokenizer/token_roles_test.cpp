@@ -1,0 +1,97 @@
+#include "tokenizer/token_roles.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tokenizer/sample_vocabularies.h"
+
+namespace billow::tokenizer {
+namespace {
+
+// A vocabulary of these texts, all of one type, without keys for roles.
+Tokenizer load(const std::vector<std::string>& texts, TokenType type = TokenType::kControl) {
+  std::vector<SampleToken> tokens = {{"a"}};
+  for (const std::string& text : texts) tokens.push_back({text, type});
+  gguf::Writer writer;
+  writer.set_string("tokenizer.ggml.model", "gpt2");
+  writer.set_string("tokenizer.ggml.pre", "qwen2");
+  set_tokens(writer, tokens);
+  writer.set_strings("tokenizer.ggml.merges", std::vector<std::string>{});
+  return load_sample(writer);
+}
+
+bool ends(const Tokenizer& tokenizer, std::string_view text) {
+  return tokenizer.is_end_of_generation(tokenizer.find(text));
+}
+
+TEST(TokenRoles, EndTokensAreKnownByTheirText) {
+  const Tokenizer tokenizer =
+      load({"<|endoftext|>", "<|im_end|>", "<|im_start|>", "[e~[", "<｜end▁of▁sentence｜>"});
+  EXPECT_TRUE(ends(tokenizer, "<|im_end|>"));
+  EXPECT_TRUE(ends(tokenizer, "<|endoftext|>"));
+  EXPECT_TRUE(ends(tokenizer, "[e~["));
+  EXPECT_TRUE(ends(tokenizer, "<｜end▁of▁sentence｜>"));
+  EXPECT_FALSE(ends(tokenizer, "<|im_start|>"));
+  EXPECT_FALSE(ends(tokenizer, "a"));
+  EXPECT_EQ(tokenizer.text(tokenizer.eot()), "<|im_end|>");
+}
+
+TEST(TokenRoles, EndTokensOfAnotherTypeBecomeControlTokens) {
+  const Tokenizer tokenizer = load({"<end_of_turn>", "<b>"}, TokenType::kUserDefined);
+  EXPECT_TRUE(tokenizer.is_control(tokenizer.find("<end_of_turn>")));
+  EXPECT_FALSE(tokenizer.is_control(tokenizer.find("<b>")));
+}
+
+TEST(TokenRoles, FillInTheMiddleTokensAreKnownByTheirText) {
+  const Tokenizer tokenizer = load({"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>",
+                                    "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"});
+  const TokenRoles& roles = tokenizer.roles();
+  EXPECT_EQ(tokenizer.text(roles.fim_prefix), "<|fim_prefix|>");
+  EXPECT_EQ(tokenizer.text(roles.fim_suffix), "<|fim_suffix|>");
+  EXPECT_EQ(tokenizer.text(roles.fim_middle), "<|fim_middle|>");
+  EXPECT_TRUE(ends(tokenizer, "<|fim_pad|>"));
+  EXPECT_TRUE(ends(tokenizer, "<|repo_name|>"));
+  EXPECT_TRUE(ends(tokenizer, "<|file_sep|>"));
+  EXPECT_FALSE(ends(tokenizer, "<|fim_prefix|>"));
+}
+
+TEST(TokenRoles, EndOfAChannelDoesNotEndTheReply) {
+  EXPECT_TRUE(ends(load({"<|end|>"}), "<|end|>"));
+  const Tokenizer harmony =
+      load({"<|end|>", "<|return|>", "<|call|>", "<|channel|>", "<|message|>"});
+  EXPECT_FALSE(ends(harmony, "<|end|>"));
+  EXPECT_TRUE(ends(harmony, "<|return|>"));
+  EXPECT_TRUE(ends(harmony, "<|call|>"));
+  EXPECT_EQ(harmony.type(harmony.find("<|end|>")), TokenType::kUserDefined);
+  EXPECT_EQ(harmony.piece(harmony.find("<|channel|>")), "<|channel|>");
+  EXPECT_EQ(harmony.piece(harmony.find("<|return|>")), "");
+}
+
+TEST(TokenRoles, AToolResponseTokenTakesTheEndFromS) {
+  EXPECT_TRUE(ends(load({"</s>"}), "</s>"));
+  const Tokenizer tokenizer = load({"</s>", "<|tool_response>"});
+  EXPECT_FALSE(ends(tokenizer, "</s>"));
+  EXPECT_TRUE(ends(tokenizer, "<|tool_response>"));
+}
+
+TEST(TokenRoles, DefaultsOfTheKindHoldWithoutKeys) {
+  const Tokenizer spm = load_sample(sample_spm());
+  EXPECT_EQ(spm.bos(), 1);
+  EXPECT_EQ(spm.eos(), 2);
+  EXPECT_EQ(spm.roles().unknown, 0);
+  EXPECT_TRUE(spm.add_bos());
+  EXPECT_FALSE(spm.add_eos());
+  const Tokenizer unigram = load_sample(sample_unigram());
+  EXPECT_EQ(unigram.bos(), kNoToken);
+  EXPECT_EQ(unigram.eos(), 1);
+  EXPECT_TRUE(unigram.add_eos());
+  // The defaults of BERT lie outside of so small a vocabulary.
+  const Tokenizer bert = load_sample(sample_word_piece());
+  EXPECT_EQ(bert.bos(), 2);
+  EXPECT_EQ(bert.roles().separator, 3);
+}
+
+}  // namespace
+}  // namespace billow::tokenizer

@@ -1,0 +1,124 @@
+#include "tokenizer/vocabulary.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/log.h"
+#include "gguf/file.h"
+
+namespace billow::tokenizer {
+namespace {
+
+constexpr size_t kMaxTokens = size_t{1} << 30;
+
+bool is_number(gguf::ValueType type) {
+  return type != gguf::ValueType::kString && type != gguf::ValueType::kArray;
+}
+
+// The numeric array `key` with one element per token, or null if the file has none.
+const gguf::Array* per_token_numbers(const gguf::File& file, std::string_view key, size_t n) {
+  const gguf::Array* array = file.get_array(key);
+  if (array == nullptr) return nullptr;
+  if (!is_number(array->element_type)) {
+    throw vocabulary_error(file, std::string(key) + " is not an array of numbers");
+  }
+  if (array->n < n) {
+    throw vocabulary_error(file, std::string(key) + " has " + std::to_string(array->n) +
+                                     " elements for " + std::to_string(n) + " tokens");
+  }
+  return array;
+}
+
+}  // namespace
+
+Error vocabulary_error(const gguf::File& file, const std::string& what, ErrorCode code) {
+  return Error(code, "vocabulary of '" + file.path() + "': " + what);
+}
+
+Vocabulary::Vocabulary(const gguf::File& file) {
+  read_texts(file);
+  read_scores(file);
+  read_types(file);
+}
+
+void Vocabulary::read_texts(const gguf::File& file) {
+  constexpr std::string_view kKey = "tokenizer.ggml.tokens";
+  const gguf::Array* tokens = file.get_string_array(kKey);
+  if (tokens == nullptr || tokens->n == 0) {
+    throw vocabulary_error(file,
+                           std::string(kKey) + " is missing or empty; the file has no vocabulary");
+  }
+  if (tokens->n > kMaxTokens) throw vocabulary_error(file, "more tokens than 2^30");
+  const size_t n = tokens->strings.size();
+  begins_.reserve(n + 1);
+  begins_.push_back(0);
+  for (size_t i = 0; i < n; ++i) {
+    const std::string_view text = tokens->strings[i];
+    if (text.empty()) {
+      const std::string name = "[EMPTY_" + std::to_string(i) + "]";
+      bytes_.insert(bytes_.end(), name.begin(), name.end());
+    } else {
+      bytes_.insert(bytes_.end(), text.begin(), text.end());
+    }
+    begins_.push_back(bytes_.size());
+  }
+  types_.assign(n, TokenType::kNormal);
+  ids_.reserve(n);
+  size_t n_duplicates = 0;
+  for (TokenId id = 0; id < n_tokens(); ++id) {
+    if (!ids_.emplace(text(id), id).second) ++n_duplicates;
+    max_token_bytes_ = std::max(max_token_bytes_, text(id).size());
+  }
+  if (n_duplicates != 0) {
+    log::warn("vocabulary of '" + file.path() + "': " + std::to_string(n_duplicates) +
+              " tokens repeat the text of an earlier one and are never chosen");
+  }
+}
+
+void Vocabulary::read_scores(const gguf::File& file) {
+  constexpr std::string_view kKey = "tokenizer.ggml.scores";
+  const gguf::Array* scores = per_token_numbers(file, kKey, types_.size());
+  if (scores == nullptr) return;
+  scores_.reserve(types_.size());
+  for (size_t i = 0; i < types_.size(); ++i) {
+    const double score = scores->number(i);
+    if (std::isnan(score)) {
+      throw vocabulary_error(file,
+                             std::string(kKey) + "[" + std::to_string(i) + "] is not a number");
+    }
+    // Bounded, so that sums of them stay finite.
+    scores_.push_back(static_cast<float>(std::clamp(score, -1e30, 1e30)));
+  }
+}
+
+void Vocabulary::read_types(const gguf::File& file) {
+  const gguf::Array* types = per_token_numbers(file, "tokenizer.ggml.token_type", types_.size());
+  if (types == nullptr) return;
+  for (size_t i = 0; i < types_.size(); ++i) {
+    const double number = types->number(i);
+    const bool known = number >= 0 && number <= static_cast<double>(TokenType::kByte);
+    types_[i] = known ? static_cast<TokenType>(number) : TokenType::kUndefined;
+  }
+}
+
+std::string_view Vocabulary::text(TokenId id) const noexcept {
+  const auto i = static_cast<size_t>(id);
+  return {bytes_.data() + begins_[i], begins_[i + 1] - begins_[i]};
+}
+
+float Vocabulary::score(TokenId id) const noexcept {
+  return scores_.empty() ? 0.0F : scores_[static_cast<size_t>(id)];
+}
+
+TokenId Vocabulary::find(std::string_view text) const noexcept {
+  const auto found = ids_.find(text);
+  return found == ids_.end() ? kNoToken : found->second;
+}
+
+TokenId Vocabulary::find_byte(unsigned char byte) const noexcept {
+  constexpr char kHex[] = "0123456789ABCDEF";
+  const char name[] = {'<', '0', 'x', kHex[byte >> 4], kHex[byte & 15], '>'};
+  return find({name, sizeof name});
+}
+
+}  // namespace billow::tokenizer

@@ -1,0 +1,132 @@
+// WordPiece (kind "bert"): text is cleaned and cut into words, each the longest tokens from left to
+// right. The vocabulary marks the first piece of a word with U+2581 and leaves later ones bare.
+#include <utf8proc.h>
+
+#include <array>
+#include <string>
+
+#include "base/utf8.h"
+#include "tokenizer/encoder.h"
+#include "tokenizer/escaped_space.h"
+#include "tokenizer/trie.h"
+
+namespace billow::tokenizer {
+namespace {
+
+bool is_space(char32_t c, utf8proc_category_t category) {
+  if (c == 0x85 || (c >= 0x09 && c <= 0x0D)) return true;
+  return category == UTF8PROC_CATEGORY_ZS || category == UTF8PROC_CATEGORY_ZL ||
+         category == UTF8PROC_CATEGORY_ZP;
+}
+
+// Control, format, private use. What is not assigned yet stays: it may be an emoji of tomorrow.
+bool is_control(utf8proc_category_t category) {
+  return category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
+         category == UTF8PROC_CATEGORY_CO || category == UTF8PROC_CATEGORY_CS;
+}
+
+bool is_punctuation(utf8proc_category_t category) {
+  return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+}
+
+bool is_symbol(utf8proc_category_t category) {
+  return category >= UTF8PROC_CATEGORY_SM && category <= UTF8PROC_CATEGORY_SO;
+}
+
+// The blocks that BERT takes for Chinese characters, the gap of its own definition included.
+bool is_ideograph(char32_t c) {
+  constexpr std::array<std::array<char32_t, 2>, 8> kBlocks = {{{0x4E00, 0x9FFF},
+                                                               {0x3400, 0x4DBF},
+                                                               {0x20000, 0x2A6DF},
+                                                               {0x2A700, 0x2B73F},
+                                                               {0x2B740, 0x2B81F},
+                                                               {0x2B920, 0x2CEAF},
+                                                               {0xF900, 0xFAFF},
+                                                               {0x2F800, 0x2FA1F}}};
+  for (const auto& block : kBlocks) {
+    if (c >= block[0] && c <= block[1]) return true;
+  }
+  return false;
+}
+
+class WordPieceEncoder : public Encoder {
+ public:
+  explicit WordPieceEncoder(const EncoderInput& input)
+      : unknown_(input.roles.unknown),
+        lowercase_(input.settings.lowercase),
+        strip_accents_(input.settings.strip_accents) {
+    for (TokenId id = 0; id < input.vocabulary.n_tokens(); ++id) {
+      tokens_.insert(input.vocabulary.text(id), static_cast<uint32_t>(id));
+    }
+  }
+
+  void encode(std::string_view text, bool /*after_special*/,
+              std::vector<TokenId>& out) const override {
+    std::string word(kEscapedSpace);
+    while (!text.empty()) {
+      const utf8::CodePoint point = utf8::decode(text);
+      text.remove_prefix(point.n_bytes);
+      if (!strip_accents_) {
+        add(point.value, word, out);
+        continue;
+      }
+      std::array<utf8proc_int32_t, 8> parts{};  // no canonical decomposition has more than four
+      int boundary = 0;
+      const auto n =
+          utf8proc_decompose_char(static_cast<utf8proc_int32_t>(point.value), parts.data(),
+                                  parts.size(), UTF8PROC_DECOMPOSE, &boundary);
+      for (utf8proc_ssize_t i = 0; i < n; ++i) {
+        add(static_cast<char32_t>(parts[static_cast<size_t>(i)]), word, out);
+      }
+    }
+    finish(word, out);
+  }
+
+ private:
+  // Takes one character: it ends the word, is a word of its own, joins the word, or is dropped.
+  void add(char32_t c, std::string& word, std::vector<TokenId>& out) const {
+    const utf8proc_category_t category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+    if (is_space(c, category)) return finish(word, out);
+    if (c == 0 || c == 0xFFFD || is_control(category)) return;
+    if (strip_accents_ && category == UTF8PROC_CATEGORY_MN) return;
+    if (lowercase_) {
+      c = static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
+    }
+    const bool alone =
+        is_punctuation(category) || (c < 0x7F && is_symbol(category)) || is_ideograph(c);
+    if (alone) finish(word, out);
+    utf8::append(word, c);
+    if (alone) finish(word, out);
+  }
+
+  // Appends the tokens of `word`, which begins with U+2581, and begins the next one.
+  void finish(std::string& word, std::vector<TokenId>& out) const {
+    if (word.size() == kEscapedSpace.size()) return;
+    const size_t n_before = out.size();
+    std::string_view rest = word;
+    while (!rest.empty()) {
+      const Trie::Match match = tokens_.longest_prefix(rest);
+      if (match.value == Trie::kNone) {
+        out.resize(n_before);
+        if (unknown_ != kNoToken) out.push_back(unknown_);
+        break;
+      }
+      out.push_back(static_cast<TokenId>(match.value));
+      rest.remove_prefix(match.n_bytes);
+    }
+    word.resize(kEscapedSpace.size());
+  }
+
+  Trie tokens_;
+  TokenId unknown_;
+  bool lowercase_;
+  bool strip_accents_;
+};
+
+}  // namespace
+
+std::unique_ptr<Encoder> make_word_piece_encoder(const EncoderInput& input) {
+  return std::make_unique<WordPieceEncoder>(input);
+}
+
+}  // namespace billow::tokenizer
