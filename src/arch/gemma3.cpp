@@ -73,7 +73,7 @@ class Gemma3 final : public Model {
     const uint64_t window = file.require_uint(h_.prefix + "attention.sliding_window");
     const std::vector<bool> local = read_pattern(file, h_);
     info_ = describe(kGemma3.name, h_);
-    load_weights(WeightLoader(file));
+    load_weights(WeightLoader(file, options.packed));
     for (size_t i = 0; i < h_.n_layers; ++i) {
       layers_[i].local = local[i];
       if (local[i])

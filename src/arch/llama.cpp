@@ -23,7 +23,7 @@ class Llama final : public Model {
     const double default_scale = 1.0 / std::sqrt(static_cast<double>(h_.k_len));
     scale_.factor =
         static_cast<float>(file.get_float(h_.prefix + "attention.scale").value_or(default_scale));
-    const WeightLoader load(file);
+    const WeightLoader load(file, options.packed);
     output_.load(load, h_);
     layers_ = load_pre_norm_layers(load, h_);
     info_ = describe(kLlama.name, h_);

@@ -12,6 +12,7 @@
 #include "kv/block_table.h"
 #include "kv/cache.h"
 #include "nn/compute.h"
+#include "nn/packed_weights.h"
 #include "tensor/tensor.h"
 
 namespace billow::arch {
@@ -53,7 +54,13 @@ class Model {
 struct LoadOptions {
   // Positions that sequences may reach; 0: the model's maximum. Some rope scalings depend on it.
   size_t max_context = 0;
+  // Takes the packed forms of the weights, and must outlive the model; null: weights are used as
+  // they lie in the file.
+  nn::PackedWeights* packed = nullptr;
 };
+
+// Bytes that the packed forms of all matrices of `file` take at most.
+size_t most_packed_bytes(const gguf::File& file);
 
 // Loads the model of `file`, which must outlive it. An architecture, weight format, or tensor that
 // is unknown, missing or of another shape than it should be is an Error that names it.

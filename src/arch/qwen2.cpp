@@ -15,7 +15,7 @@ class Qwen2 final : public Model {
   Qwen2(const gguf::File& file, const LoadOptions& options)
       : h_(read_hparams(file)),
         rope_(read_rope(file, h_, kernels::RopeKind::kHalves, options.max_context)) {
-    const WeightLoader load(file);
+    const WeightLoader load(file, options.packed);
     output_.load(load, h_);
     layers_ = load_pre_norm_layers(load, h_);
     info_ = describe(kQwen2.name, h_);

@@ -11,6 +11,20 @@ std::span<const ArchDef> architectures() noexcept {
   return kRows;
 }
 
+size_t most_packed_bytes(const gguf::File& file) {
+  size_t sum = 0;
+  for (const gguf::TensorInfo& tensor : file.tensors()) {
+    const quant::TypeRow* type = quant::find_type(tensor.type);
+    // A matrix may be cut into three, each with a strip that is not full.
+    constexpr size_t kCuts = 3;
+    if (type != nullptr && tensor.n_dims == 2) {
+      sum += nn::PackedWeights::bytes_of(type->type, tensor.shape[0],
+                                         tensor.shape[1] + kCuts * quant::kStripRows);
+    }
+  }
+  return sum;
+}
+
 std::unique_ptr<Model> load_model(const gguf::File& file, const LoadOptions& options) {
   const std::string_view name = file.require_string("general.architecture");
   std::string known;

@@ -32,8 +32,8 @@ const gguf::TensorInfo* WeightLoader::find(const std::string& name, size_t n_col
   return info;
 }
 
-void WeightLoader::matrix(const std::string& name, tensor::Tensor& out, size_t n_cols,
-                          size_t n_rows, Presence presence) const {
+void WeightLoader::plain_matrix(const std::string& name, tensor::Tensor& out, size_t n_cols,
+                                size_t n_rows, Presence presence) const {
   const gguf::TensorInfo* info = find(name, n_cols, n_rows, presence);
   if (info == nullptr) return;
   const quant::TypeRow* type = quant::find_type(info->type);
@@ -42,7 +42,19 @@ void WeightLoader::matrix(const std::string& name, tensor::Tensor& out, size_t n
                                              gguf::tensor_type_name(info->type) +
                                              ", which is not supported");
   }
-  out = {info->data.data(), type->type, n_cols, n_rows};
+  out = {info->data.data(), type->type, n_cols, n_rows, nullptr};
+}
+
+void WeightLoader::matrix(const std::string& name, tensor::Tensor& out, size_t n_cols,
+                          size_t n_rows, Presence presence) const {
+  plain_matrix(name, out, n_cols, n_rows, presence);
+  if (out) pack(out);
+}
+
+void WeightLoader::pack(tensor::Tensor& matrix) const {
+  if (packed_ == nullptr) return;
+  packed_->pack(matrix);
+  if (matrix.packed != nullptr) file_.release({matrix.data, matrix.n_rows * matrix.row_bytes()});
 }
 
 void WeightLoader::vector(const std::string& name, const float*& out, size_t n,

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gguf/file.h"
+#include "nn/packed_weights.h"
 #include "tensor/tensor.h"
 
 namespace billow::arch {
@@ -14,11 +15,17 @@ enum class Presence : uint8_t { kRequired, kOptional };
 // another shape or a format that is not computed with is an Error naming the tensor.
 class WeightLoader {
  public:
-  explicit WeightLoader(const gguf::File& file) : file_(file) {}
+  // `packed` takes the matrices' packed forms; null: none are made.
+  WeightLoader(const gguf::File& file, nn::PackedWeights* packed) : file_(file), packed_(packed) {}
 
   // A matrix of n_rows rows of n_cols values; any weight format.
   void matrix(const std::string& name, tensor::Tensor& out, size_t n_cols, size_t n_rows,
               Presence presence = Presence::kRequired) const;
+  // The same, as it lies in the file only: to look rows up in, or to be cut.
+  void plain_matrix(const std::string& name, tensor::Tensor& out, size_t n_cols, size_t n_rows,
+                    Presence presence = Presence::kRequired) const;
+  // Makes the packed form of a matrix that has none.
+  void pack(tensor::Tensor& matrix) const;
   // n floats: norms and biases.
   void vector(const std::string& name, const float*& out, size_t n,
               Presence presence = Presence::kRequired) const;
@@ -30,6 +37,7 @@ class WeightLoader {
                                Presence presence) const;
 
   const gguf::File& file_;
+  nn::PackedWeights* packed_;
 };
 
 }  // namespace billow::arch

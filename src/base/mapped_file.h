@@ -19,6 +19,9 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
   const std::string& path() const noexcept { return path_; }
+  // Gives the memory of whole pages within `part` back to the system, if it lies in this file; who
+  // reads there again gets the same bytes from the file.
+  void release(std::span<const std::byte> part) const noexcept;
 
  private:
   std::string path_;

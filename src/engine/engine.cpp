@@ -55,9 +55,11 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
     : file_(std::move(file)),
       tokenizer_(tokenizer::Tokenizer::load(file_)),
       max_context_(context_of(file_, options)),
-      model_(arch::load_model(file_, {.max_context = max_context_})),
       kernels_(options.kernels != nullptr ? options.kernels : &kernels::select_table()),
       team_(options.n_threads > 0 ? options.n_threads : cpu::usable_cores()),
+      packed_(*kernels_, team_, options.pack_weights ? arch::most_packed_bytes(file_) : 0),
+      model_(arch::load_model(file_, {.max_context = max_context_,
+                                      .packed = options.pack_weights ? &packed_ : nullptr})),
       cache_(model_->info().kv, positions_in_whole_blocks(max_context_) * options.max_sequences),
       n_batch_(std::max<size_t>(1, options.n_batch)),
       max_sequences_(options.max_sequences) {

@@ -27,6 +27,7 @@ struct EngineOptions {
   size_t max_context = 0;    // positions of a sequence; 0, or more than the model's: the model's
   size_t n_batch = 512;      // rows of a step
   size_t max_sequences = 8;  // that may run at once
+  bool pack_weights = true;  // false: compute with weights as they lie in the file; slower
   const kernels::KernelTable* kernels = nullptr;  // null: kernels::select_table()
 };
 
@@ -80,9 +81,10 @@ class Engine {
   gguf::File file_;
   tokenizer::Tokenizer tokenizer_;
   size_t max_context_;
-  std::unique_ptr<arch::Model> model_;
   const kernels::KernelTable* kernels_;
   cpu::ThreadTeam team_;
+  nn::PackedWeights packed_;
+  std::unique_ptr<arch::Model> model_;
   tensor::Arena arena_;
   kv::Cache cache_;
   size_t n_batch_;

@@ -159,6 +159,10 @@ uint32_t File::version() const noexcept { return state_->version; }
 uint64_t File::n_bytes() const noexcept { return state_->n_bytes; }
 uint32_t File::n_files() const noexcept { return state_->n_files; }
 uint64_t File::alignment() const noexcept { return state_->alignment; }
+void File::release(std::span<const std::byte> bytes) const noexcept {
+  for (const MappedFile& mapping : state_->mappings) mapping.release(bytes);
+}
+
 std::span<const Entry> File::metadata() const noexcept { return state_->metadata; }
 std::span<const TensorInfo> File::tensors() const noexcept { return state_->tensors; }
 

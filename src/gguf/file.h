@@ -51,6 +51,10 @@ class File {
   uint32_t n_files() const noexcept;    // more than 1 for a split
   uint64_t alignment() const noexcept;  // of tensor data in the (first) file, bytes
 
+  // Gives the memory that holds `bytes` of a tensor back to the system; reading them again is
+  // slower but gives the same. Does nothing where the file was parsed from memory.
+  void release(std::span<const std::byte> bytes) const noexcept;
+
   std::span<const Entry> metadata() const noexcept;        // in file order
   const Value* find(std::string_view key) const noexcept;  // null if absent
   std::span<const TensorInfo> tensors() const noexcept;

@@ -18,10 +18,11 @@ struct Problem {
     codes.resize(m * width);
     scales.resize(m * width / kActivationGroup);
     sums.resize(m * width / 16);
+    code_sums.resize(m * width / 16);
     for (size_t i = 0; i < m; ++i) {
       std::memcpy(&values[i * width], &x[i * k], k * sizeof(float));
       table.quantize_row(&x[i * k], k, &codes[i * width], &scales[i * width / kActivationGroup],
-                         &sums[i * width / 16]);
+                         &sums[i * width / 16], &code_sums[i * width / 16]);
     }
     const std::vector<float> w = gaussian(n * k, seed + 1);
     weight.resize(n * quant::row_bytes(type, k) + 1);  // one more, to try an odd address
@@ -55,6 +56,7 @@ struct Problem {
   std::vector<float> x, values;
   std::vector<int8_t> codes;
   std::vector<float> scales, sums;
+  std::vector<int32_t> code_sums;
   std::vector<std::byte> weight;
 };
 

@@ -34,9 +34,10 @@ struct GemmInput {
   // Float types: rows of padded(k) floats, zero beyond k.
   const float* values = nullptr;
   // Integer types: value[i] = scales[i / 32] * codes[i]; sums[i / 16] = the sum of 16 values.
-  const int8_t* codes = nullptr;  // [m][padded(k)]
-  const float* scales = nullptr;  // [m][padded(k) / 32]
-  const float* sums = nullptr;    // [m][padded(k) / 16]
+  const int8_t* codes = nullptr;       // [m][padded(k)]
+  const float* scales = nullptr;       // [m][padded(k) / 32]
+  const float* sums = nullptr;         // [m][padded(k) / 16]
+  const int32_t* code_sums = nullptr;  // [m][padded(k) / 16], sums of the codes alone
 };
 
 // out[row][n] = dot(weight row n, input row) for n in [n_begin, n_end).
@@ -49,6 +50,29 @@ struct GemmArgs {
   float* out =
       nullptr;  // [m] rows, out_stride floats apart, written at columns n_begin .. n_end - 1
   size_t out_stride = 0;
+};
+
+// 16 or fewer rows of weights into one strip of the packed form (quant/packing.h).
+struct PackArgs {
+  const std::byte* weight = nullptr;  // [n_rows][k] in groups of the type
+  size_t row_bytes = 0;
+  size_t n_rows = 0;  // 1 to 16; the strip's others become 0
+  size_t k = 0;
+  int8_t* codes = nullptr;   // scratch: [16][padded(k)]
+  float* scales = nullptr;   // scratch: [16][padded(k) / 16]
+  float* offsets = nullptr;  // scratch: the same
+  std::byte* out = nullptr;  // Packing::strip_bytes(k) bytes, aligned to 64
+};
+
+// As GemmArgs, from packed weights of an integer type. n_begin is a multiple of 16.
+struct PackedGemmArgs {
+  const std::byte* weight = nullptr;  // strips of 16 rows
+  size_t n_begin = 0;
+  size_t n_end = 0;
+  GemmInput input;
+  float* out = nullptr;
+  size_t out_stride = 0;
+  size_t prefetch_bytes = 0;  // how far ahead of use the strips are asked for
 };
 
 // Attention of `n_rows` query rows over the KV of one head of one sequence. A row sees positions
@@ -82,9 +106,13 @@ struct KernelTable {
 
   // Indexed by quant::Type; null for types that are not computed with.
   std::array<void (*)(const GemmArgs&) noexcept, 40> gemm;
-  // One row of k floats into codes[padded(k)], scales[padded(k) / 32], sums[padded(k) / 16].
-  void (*quantize_row)(const float* x, size_t k, int8_t* codes, float* scales,
-                       float* sums) noexcept;
+  // For integer types: the packed form, and products with it.
+  std::array<void (*)(const PackArgs&) noexcept, 40> pack_strip;
+  std::array<void (*)(const PackedGemmArgs&) noexcept, 40> gemm_packed;
+  // One row of k floats into codes[padded(k)], scales[padded(k) / 32], sums and code_sums
+  // [padded(k) / 16].
+  void (*quantize_row)(const float* x, size_t k, int8_t* codes, float* scales, float* sums,
+                       int32_t* code_sums) noexcept;
 
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]. `out` may be `x`.
   void (*rms_norm)(const float* x, const float* weight, size_t n, float eps, float* out) noexcept;

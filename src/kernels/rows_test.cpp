@@ -105,7 +105,9 @@ TEST_P(Rows, QuantisesWithinHalfAStep) {
     std::vector<int8_t> codes(padded(k));
     std::vector<float> scales(padded(k) / 32);
     std::vector<float> sums(padded(k) / 16);
-    GetParam()->quantize_row(x.data(), k, codes.data(), scales.data(), sums.data());
+    std::vector<int32_t> code_sums(padded(k) / 16);
+    GetParam()->quantize_row(x.data(), k, codes.data(), scales.data(), sums.data(),
+                             code_sums.data());
     for (size_t i = 0; i < padded(k); ++i) {
       const float restored = scales[i / 32] * static_cast<float>(codes[i]);
       EXPECT_NEAR(restored, i < k ? x[i] : 0.0f, 0.501f * scales[i / 32]);
@@ -113,6 +115,7 @@ TEST_P(Rows, QuantisesWithinHalfAStep) {
     for (size_t g = 0; g < sums.size(); ++g) {
       int sum = 0;
       for (size_t i = 16 * g; i < 16 * g + 16; ++i) sum += codes[i];
+      EXPECT_EQ(code_sums[g], sum);
       EXPECT_FLOAT_EQ(sums[g], scales[g / 2] * static_cast<float>(sum));
     }
   }
@@ -126,7 +129,9 @@ TEST_P(Rows, QuantisesBrokenValuesToNanWithoutHarm) {
     std::vector<int8_t> codes(64);
     std::vector<float> scales(2);
     std::vector<float> sums(4);
-    GetParam()->quantize_row(x.data(), 64, codes.data(), scales.data(), sums.data());
+    std::vector<int32_t> code_sums(4);
+    GetParam()->quantize_row(x.data(), 64, codes.data(), scales.data(), sums.data(),
+                             code_sums.data());
     EXPECT_FALSE(std::isnan(scales[0]));
     EXPECT_TRUE(std::isnan(scales[1]));
   }

@@ -17,7 +17,8 @@ size_t rows_at_once(const tensor::Tensor& weight, size_t n_threads) {
   constexpr size_t kPieceBytes = size_t{48} << 10;
   const size_t by_bytes = std::max<size_t>(1, kPieceBytes / weight.row_bytes());
   const size_t by_share = std::max<size_t>(1, weight.n_rows / (4 * n_threads));
-  return (std::min(by_bytes, by_share) + 3) / 4 * 4;
+  return (std::min(by_bytes, by_share) + quant::kStripRows - 1) / quant::kStripRows *
+         quant::kStripRows;
 }
 
 void add_float_form(const Compute& compute, const tensor::Matrix& x, GemmInput& input) {
@@ -39,21 +40,39 @@ void add_integer_form(const Compute& compute, const tensor::Matrix& x, GemmInput
   auto* codes = compute.arena.array<int8_t>(x.n_rows * stride);
   auto* scales = compute.arena.array<float>(x.n_rows * stride / kernels::kActivationGroup);
   auto* sums = compute.arena.array<float>(x.n_rows * stride / 16);
+  auto* code_sums = compute.arena.array<int32_t>(x.n_rows * stride / 16);
   constexpr size_t kRowsAtOnce = 8;
   compute.team.for_pieces(x.n_rows, kRowsAtOnce, [&](size_t begin, size_t end, int) {
     for (size_t i = begin; i < end; ++i) {
       compute.kernels.quantize_row(x.row(i), x.n_cols, codes + i * stride,
                                    scales + i * stride / kernels::kActivationGroup,
-                                   sums + i * stride / 16);
+                                   sums + i * stride / 16, code_sums + i * stride / 16);
     }
   });
   input.codes = codes;
   input.scales = scales;
   input.sums = sums;
+  input.code_sums = code_sums;
 }
 
-void run_piece(const Compute& compute, const Product& product, const GemmInput& input, size_t begin,
-               size_t end) {
+// How far ahead weights are asked for: far enough for memory to answer, not so far that they are
+// evicted again.
+constexpr size_t kPrefetchBytes = 4096;
+
+void run_packed(const Compute& compute, const Product& product, const GemmInput& input,
+                size_t begin, size_t end) {
+  compute.kernels.gemm_packed[static_cast<size_t>(product.weight.type)](
+      {.weight = product.weight.packed,
+       .n_begin = begin,
+       .n_end = end,
+       .input = input,
+       .out = product.out.data,
+       .out_stride = product.out.n_cols,
+       .prefetch_bytes = kPrefetchBytes});
+}
+
+void run_rows(const Compute& compute, const Product& product, const GemmInput& input, size_t begin,
+              size_t end) {
   const auto gemm = compute.kernels.gemm[static_cast<size_t>(product.weight.type)];
   gemm({.weight = product.weight.data,
         .row_bytes = product.weight.row_bytes(),
@@ -62,6 +81,12 @@ void run_piece(const Compute& compute, const Product& product, const GemmInput& 
         .input = input,
         .out = product.out.data,
         .out_stride = product.out.n_cols});
+}
+
+void run_piece(const Compute& compute, const Product& product, const GemmInput& input, size_t begin,
+               size_t end) {
+  if (product.weight.packed != nullptr) run_packed(compute, product, input, begin, end);
+  if (product.weight.packed == nullptr) run_rows(compute, product, input, begin, end);
   if (product.bias == nullptr) return;
   for (size_t m = 0; m < input.m; ++m) {
     compute.kernels.add(product.out.row(m) + begin, product.bias + begin, end - begin);

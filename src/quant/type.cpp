@@ -35,6 +35,7 @@ constexpr TypeRow make_row() {
           .name = Format::kName,
           .group_len = Format::kGroupLen,
           .group_bytes = Format::kGroupBytes,
+          .packing = Format::kPacking,
           .integer = Format::kInteger,
           .decode = decode_row<Format>,
           .encode = encode_row<Format>};

@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "quant/packing.h"
+
 namespace billow::quant {
 
 // Numbered as in GGUF files.
@@ -35,7 +37,8 @@ struct TypeRow {
   std::string_view name;  // as users write it: "Q4_K"
   uint32_t group_len;     // elements of a group; a row is a whole number of groups
   uint32_t group_bytes;
-  bool integer;  // computed with 8-bit activations; false: in floating point
+  Packing packing;  // how it is packed for the kernels; packing.h
+  bool integer;     // computed with 8-bit activations; false: in floating point
   // Reference forms: one row of n elements, n a multiple of group_len.
   void (*decode)(const std::byte* row, size_t n, float* out) noexcept;
   void (*encode)(const float* in, size_t n, std::byte* row) noexcept;

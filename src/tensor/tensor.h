@@ -15,6 +15,7 @@ struct Tensor {
   quant::Type type = quant::Type::kF32;
   size_t n_cols = 0;
   size_t n_rows = 0;
+  const std::byte* packed = nullptr;  // the same in the packed form of quant/packing.h, or null
 
   explicit operator bool() const noexcept { return data != nullptr; }
   size_t row_bytes() const noexcept { return quant::row_bytes(type, n_cols); }

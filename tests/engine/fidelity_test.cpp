@@ -49,10 +49,12 @@ TEST(Fidelity, EveryWeightFormatStaysCloseToTheReference) {
     const reference::ReferenceModel model(file);
     const std::vector<float> expected = model.logits(tokens);
     for (const kernels::KernelTable* table : usable_tables()) {
-      TinyEngine tiny(options, {.n_threads = 1, .kernels = table});
-      const std::vector<float> found = logits_of(tiny.engine, tokens);
-      EXPECT_LT(mean_divergence(expected, found, model.n_vocab()), type.integer ? 5e-3 : 1e-5)
-          << type.name << " " << table->name;
+      for (const bool pack : {true, false}) {
+        TinyEngine tiny(options, {.n_threads = 1, .pack_weights = pack, .kernels = table});
+        const std::vector<float> found = logits_of(tiny.engine, tokens);
+        EXPECT_LT(mean_divergence(expected, found, model.n_vocab()), type.integer ? 5e-3 : 1e-5)
+            << type.name << " " << table->name << (pack ? " packed" : " as in the file");
+      }
     }
   }
 }

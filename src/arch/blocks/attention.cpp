@@ -11,7 +11,7 @@ static_assert(kernels::kBlockPositions == kv::kBlockPositions,
 
 // Rows [begin, begin + n) of a matrix.
 tensor::Tensor rows_of(const tensor::Tensor& whole, size_t begin, size_t n) {
-  return {whole.row(begin), whole.type, whole.n_cols, n};
+  return {whole.row(begin), whole.type, whole.n_cols, n, nullptr};
 }
 
 }  // namespace
@@ -21,11 +21,13 @@ void AttentionWeights::load(const WeightLoader& load, const std::string& prefix,
   const size_t n_k = h.n_kv_heads * h.k_len;
   const size_t n_v = h.n_kv_heads * h.v_len;
   tensor::Tensor qkv;
-  load.matrix(prefix + "attn_qkv.weight", qkv, h.n_embd, n_q + n_k + n_v, Presence::kOptional);
+  load.plain_matrix(prefix + "attn_qkv.weight", qkv, h.n_embd, n_q + n_k + n_v,
+                    Presence::kOptional);
   if (qkv) {
     q = rows_of(qkv, 0, n_q);
     k = rows_of(qkv, n_q, n_k);
     v = rows_of(qkv, n_q + n_k, n_v);
+    for (tensor::Tensor* part : {&q, &k, &v}) load.pack(*part);
     const float* bias = nullptr;
     load.vector(prefix + "attn_qkv.bias", bias, n_q + n_k + n_v, Presence::kOptional);
     if (bias != nullptr) {

@@ -6,9 +6,10 @@
 namespace billow::arch {
 
 void OutputWeights::load(const WeightLoader& load, const Hparams& h) {
-  load.matrix("token_embd.weight", embedding, h.n_embd, h.n_vocab);
+  load.plain_matrix("token_embd.weight", embedding, h.n_embd, h.n_vocab);
   load.matrix("output.weight", output, h.n_embd, h.n_vocab, Presence::kOptional);
   if (!output) output = embedding;
+  load.pack(output);
   load.vector("output_norm.weight", norm, h.n_embd);
 }
 

@@ -6,6 +6,10 @@
 
 #include "kernels/body/gemm.inl.h"
 
+#include "kernels/body/packed.inl.h"
+
+#include "kernels/body/pack.inl.h"
+
 #include "kernels/body/attention.inl.h"
 
 #include "kernels/body/table.inl.h"

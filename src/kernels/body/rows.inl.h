@@ -70,7 +70,8 @@ void store_f16(const float* x, size_t n, uint16_t* out, size_t stride) noexcept 
 }
 
 // A group whose values are not finite becomes NaN as a whole, one below 1e-30 becomes 0.
-void quantize_group(const float* x, int8_t* codes, float* scale, float* sums) noexcept {
+void quantize_group(const float* x, int8_t* codes, float* scale, float* sums,
+                    int32_t* code_sums) noexcept {
   F extreme = Isa::zero();
   for (size_t i = 0; i < kActivationGroup; i += Isa::kLanes) {
     const F v = Isa::load(x + i);
@@ -92,11 +93,13 @@ void quantize_group(const float* x, int8_t* codes, float* scale, float* sums) no
       codes[i] = static_cast<int8_t>(code);
       sum += code;
     }
+    code_sums[half] = sum;
     sums[half] = d * static_cast<float>(sum);
   }
 }
 
-void quantize_row(const float* x, size_t k, int8_t* codes, float* scales, float* sums) noexcept {
+void quantize_row(const float* x, size_t k, int8_t* codes, float* scales, float* sums,
+                  int32_t* code_sums) noexcept {
   const size_t k_padded = padded(k);
   for (size_t i = 0; i < k_padded; i += kActivationGroup) {
     float group[kActivationGroup];
@@ -105,6 +108,7 @@ void quantize_row(const float* x, size_t k, int8_t* codes, float* scales, float*
       for (size_t j = 0; j < kActivationGroup; ++j) group[j] = i + j < k ? x[i + j] : 0.0f;
       values = group;
     }
-    quantize_group(values, codes + i, scales + i / kActivationGroup, sums + i / 16);
+    quantize_group(values, codes + i, scales + i / kActivationGroup, sums + i / 16,
+                   code_sums + i / 16);
   }
 }

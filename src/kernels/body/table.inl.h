@@ -3,6 +3,8 @@ template <class Format>
 constexpr void set_gemm(KernelTable& table) noexcept {
   if constexpr (Format::kInteger) {
     table.gemm[static_cast<size_t>(Format::kType)] = gemm_integer<Format>;
+    table.pack_strip[static_cast<size_t>(Format::kType)] = pack_strip<Format>;
+    table.gemm_packed[static_cast<size_t>(Format::kType)] = gemm_packed<Format::kPacking>;
   } else {
     table.gemm[static_cast<size_t>(Format::kType)] = gemm_float<Format>;
   }

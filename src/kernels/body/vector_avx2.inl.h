@@ -81,4 +81,41 @@ struct Isa {
       _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm_shuffle_epi8(row, index));
     }
   }
+
+  using Bytes = uint8_t __attribute__((vector_size(32)));
+  using Ints = __m256i;
+  static Ints ints(int32_t x) noexcept { return _mm256_set1_epi32(x); }
+  static F to_float(Ints x) noexcept { return _mm256_cvtepi32_ps(x); }
+  static Bytes load_bytes(const uint8_t* p) noexcept {
+    return reinterpret_cast<Bytes>(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static Bytes broadcast4(const int8_t* p) noexcept {
+    int32_t quad;
+    __builtin_memcpy(&quad, p, 4);
+    return reinterpret_cast<Bytes>(_mm256_set1_epi32(quad));
+  }
+  // Byte i of v becomes 16 more where bit 4 * lane + i is set.
+  static Bytes bit_as_16(Bytes v, const uint8_t* bits, size_t lane) noexcept {
+    int32_t word;
+    __builtin_memcpy(&word, bits + lane / 2, 4);
+    const __m256i spread = _mm256_shuffle_epi8(
+        _mm256_set1_epi32(word), _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2,
+                                                  2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3));
+    const __m256i mask = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201ull));
+    const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, mask), mask);
+    return v | reinterpret_cast<Bytes>(_mm256_and_si256(set, _mm256_set1_epi8(16)));
+  }
+  static constexpr int kSignedBias = 0;
+  static Ints dot4(Ints sum, Bytes w, Bytes x) noexcept {
+    const __m256i pairs =
+        _mm256_maddubs_epi16(reinterpret_cast<__m256i>(w), reinterpret_cast<__m256i>(x));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  }
+  static Ints dot4_signed(Ints sum, Bytes w, Bytes x) noexcept {
+    const auto signed_w = reinterpret_cast<__m256i>(w);
+    const __m256i pairs = _mm256_maddubs_epi16(
+        _mm256_abs_epi8(signed_w), _mm256_sign_epi8(reinterpret_cast<__m256i>(x), signed_w));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  }
+  static constexpr size_t kPackedTileM = 4;
 };

@@ -73,4 +73,30 @@ struct Isa {
       _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm_shuffle_epi8(row, index));
     }
   }
+
+  using Bytes = uint8_t __attribute__((vector_size(64)));
+  using Ints = __m512i;
+  static Ints ints(int32_t x) noexcept { return _mm512_set1_epi32(x); }
+  static F to_float(Ints x) noexcept { return _mm512_cvtepi32_ps(x); }
+  static Bytes load_bytes(const uint8_t* p) noexcept {
+    return reinterpret_cast<Bytes>(_mm512_loadu_si512(p));
+  }
+  static Bytes broadcast4(const int8_t* p) noexcept {
+    int32_t quad;
+    __builtin_memcpy(&quad, p, 4);
+    return reinterpret_cast<Bytes>(_mm512_set1_epi32(quad));
+  }
+  static Bytes bit_as_16(Bytes v, const uint8_t* bits, size_t) noexcept {
+    uint64_t mask;
+    __builtin_memcpy(&mask, bits, 8);
+    const auto plain = reinterpret_cast<__m512i>(v);
+    return reinterpret_cast<Bytes>(
+        _mm512_mask_add_epi8(plain, _cvtu64_mask64(mask), plain, _mm512_set1_epi8(16)));
+  }
+  static constexpr int kSignedBias = 128;
+  static Ints dot4(Ints sum, Bytes w, Bytes x) noexcept {
+    return _mm512_dpbusd_epi32(sum, reinterpret_cast<__m512i>(w), reinterpret_cast<__m512i>(x));
+  }
+  static Ints dot4_signed(Ints sum, Bytes w, Bytes x) noexcept { return dot4(sum, w ^ 0x80, x); }
+  static constexpr size_t kPackedTileM = 8;
 };

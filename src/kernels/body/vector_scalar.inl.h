@@ -79,4 +79,35 @@ struct Isa {
                        size_t n) noexcept {
     for (size_t i = 0; i < n; ++i) out[i] = table[nibbles[i]];
   }
+
+  // Packed weights: a vector of kLanes outputs, each with 4 codes of k.
+  using Bytes = uint8_t __attribute__((vector_size(4)));
+  using Ints = int32_t;
+  static Ints ints(int32_t x) noexcept { return x; }
+  static F to_float(Ints x) noexcept { return static_cast<float>(x); }
+  static Bytes load_bytes(const uint8_t* p) noexcept {
+    Bytes v;
+    __builtin_memcpy(&v, p, 4);
+    return v;
+  }
+  static Bytes broadcast4(const int8_t* p) noexcept {
+    return load_bytes(reinterpret_cast<const uint8_t*>(p));
+  }
+  static Bytes bit_as_16(Bytes v, const uint8_t* bits, size_t lane) noexcept {
+    for (size_t i = 0; i < 4; ++i) {
+      const size_t at = 4 * lane + i;
+      v[i] = static_cast<uint8_t>(v[i] | (((bits[at / 8] >> at % 8) & 1) << 4));
+    }
+    return v;
+  }
+  static constexpr int kSignedBias = 0;
+  static Ints dot4(Ints sum, Bytes w, Bytes x) noexcept {
+    for (size_t i = 0; i < 4; ++i) sum += w[i] * static_cast<int8_t>(x[i]);
+    return sum;
+  }
+  static Ints dot4_signed(Ints sum, Bytes w, Bytes x) noexcept {
+    for (size_t i = 0; i < 4; ++i) sum += static_cast<int8_t>(w[i]) * static_cast<int8_t>(x[i]);
+    return sum;
+  }
+  static constexpr size_t kPackedTileM = 2;
 };

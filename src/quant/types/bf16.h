@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "quant/half.h"
+#include "quant/packing.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -22,6 +23,7 @@ struct BF16 {
   static constexpr size_t kGroupLen = 1;
   static constexpr size_t kGroupBytes = 2;
   static constexpr bool kInteger = false;
+  static constexpr Packing kPacking = {};
 
   static void decode(const Group& group, float* out) noexcept {
     uint16_t bits;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "quant/packed.h"
+#include "quant/packing.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -20,6 +21,7 @@ struct F16 {
   static constexpr size_t kGroupLen = 1;
   static constexpr size_t kGroupBytes = 2;
   static constexpr bool kInteger = false;
+  static constexpr Packing kPacking = {};
 
   static void decode(const Group& group, float* out) noexcept { *out = load_f16(group.value); }
 

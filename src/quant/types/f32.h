@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "quant/packing.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -20,6 +21,7 @@ struct F32 {
   static constexpr size_t kGroupLen = 1;
   static constexpr size_t kGroupBytes = 4;
   static constexpr bool kInteger = false;
+  static constexpr Packing kPacking = {};
 
   static void decode(const Group& group, float* out) noexcept {
     std::memcpy(out, group.value, sizeof group.value);

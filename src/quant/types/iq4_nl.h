@@ -11,6 +11,7 @@
 
 #include "quant/group_fit.h"
 #include "quant/packed.h"
+#include "quant/packing.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -34,6 +35,7 @@ struct IQ4_NL {
   static constexpr size_t kGroupLen = 32;
   static constexpr size_t kGroupBytes = 18;
   static constexpr bool kInteger = true;
+  static constexpr Packing kPacking = {.bits = 8};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);

@@ -13,6 +13,7 @@
 
 #include "quant/group_fit.h"
 #include "quant/packed.h"
+#include "quant/packing.h"
 #include "quant/type.h"
 #include "quant/types/iq4_nl.h"
 
@@ -31,6 +32,7 @@ struct IQ4_XS {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 136;
   static constexpr bool kInteger = true;
+  static constexpr Packing kPacking = {.bits = 8};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);

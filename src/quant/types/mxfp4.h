@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "quant/packed.h"
+#include "quant/packing.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -31,6 +32,7 @@ struct MXFP4 {
   static constexpr size_t kGroupLen = 32;
   static constexpr size_t kGroupBytes = 17;
   static constexpr bool kInteger = true;
+  static constexpr Packing kPacking = {.bits = 8};
   static constexpr DoubledValues kDoubled = {
       {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}};
 

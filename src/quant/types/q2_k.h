@@ -13,6 +13,7 @@
 
 #include "quant/group_fit.h"
 #include "quant/packed.h"
+#include "quant/packing.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -30,6 +31,7 @@ struct Q2_K {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 84;
   static constexpr bool kInteger = true;
+  static constexpr Packing kPacking = {.bits = 4, .scales_per_32 = 2, .offsets = true};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "quant/packed.h"
+#include "quant/packing.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -24,6 +25,7 @@ struct Q4_0 {
   static constexpr size_t kGroupLen = 32;
   static constexpr size_t kGroupBytes = 18;
   static constexpr bool kInteger = true;
+  static constexpr Packing kPacking = {.bits = 4};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);

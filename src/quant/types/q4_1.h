@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "quant/packed.h"
+#include "quant/packing.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -27,6 +28,7 @@ struct Q4_1 {
   static constexpr size_t kGroupLen = 32;
   static constexpr size_t kGroupBytes = 20;
   static constexpr bool kInteger = true;
+  static constexpr Packing kPacking = {.bits = 4, .offsets = true};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);

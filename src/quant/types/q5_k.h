@@ -14,6 +14,7 @@
 
 #include "quant/group_fit.h"
 #include "quant/packed.h"
+#include "quant/packing.h"
 #include "quant/six_bit.h"
 #include "quant/type.h"
 
@@ -33,6 +34,7 @@ struct Q5_K {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 176;
   static constexpr bool kInteger = true;
+  static constexpr Packing kPacking = {.bits = 5, .offsets = true};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "quant/packed.h"
+#include "quant/packing.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -25,6 +26,7 @@ struct Q8_0 {
   static constexpr size_t kGroupLen = 32;
   static constexpr size_t kGroupBytes = 34;
   static constexpr bool kInteger = true;
+  static constexpr Packing kPacking = {.bits = 8};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "quant/packed.h"
+#include "quant/packing.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -27,6 +28,7 @@ struct Q8_K {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 292;
   static constexpr bool kInteger = true;
+  static constexpr Packing kPacking = {.bits = 8};
 
   static void decode(const Group& group, float* out) noexcept {
     float d;

@@ -1,0 +1,68 @@
+# The two commands are `make run` and `make test`; each does all the set-up that it needs.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help run test build bench format lint clean setup-build setup-run setup-test
+
+# Everything kept outside the checkout lies in one folder, unless the user has a place for it already.
+ifeq ($(HOME),)
+export HOME := $(shell getent passwd "$$(id -u)" | cut -d: -f6)
+endif
+CACHE := $(HOME)/.cache/billow
+export BILLOW_TEST_MODELS := $(abspath $(or $(BILLOW_TEST_MODELS),$(CACHE)/models))
+export CCACHE_DIR ?= $(CACHE)/ccache
+export CCACHE_MAXSIZE ?= 2G
+export CCACHE_BASEDIR ?= $(CURDIR)
+export CCACHE_NOHASHDIR ?= 1
+ifeq ($(CARGO_HOME)$(wildcard $(HOME)/.cargo),)
+export CARGO_HOME := $(CACHE)/cargo
+endif
+
+BILLOW := build/release/bin/billow
+MODEL := $(BILLOW_TEST_MODELS)/smollm2-135m-q4_1.gguf
+QUESTION := What is the capital of France, and what is it known for?
+
+help:
+	@echo 'make run      set up, build and chat with a small model (not on a terminal: one question)'
+	@echo 'make test     set up, build in every way and run every test'
+	@echo 'make build    set up and build $(BILLOW)'
+	@echo 'make bench    measure speed on the models that are here'
+	@echo 'make format   bring every source file into its form'
+	@echo 'make lint     form, layers, style, headers, clang-tidy'
+	@echo 'make clean    remove what was built'
+
+setup-build setup-run setup-test: setup-%:
+	@tools/setup $(if $(filter test,$*),all,$*)
+
+# Once the build folder is configured, Ninja looks after everything that changes.
+define build-program
+@[ -e build/release/build.ninja ] || cmake --preset release
+@ninja -C build/release billow
+endef
+
+build: setup-build
+	$(build-program)
+
+run: setup-run
+	$(build-program)
+	@if [ -t 0 ]; then \
+	  exec $(BILLOW) generate --model "$(MODEL)" --chat; \
+	else \
+	  echo '> $(QUESTION)'; \
+	  exec $(BILLOW) generate --model "$(MODEL)" --prompt '$(QUESTION)'; \
+	fi
+
+bench: setup-run
+	$(build-program)
+	@tools/bench
+
+test: setup-test
+	@tools/test
+
+format: setup-test
+	@tools/lint format-in-place
+
+lint: setup-test
+	@tools/lint all
+
+clean:
+	rm -rf build
