@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
@@ -34,6 +35,20 @@ TEST(MappedFile, GivesTheBytesOfTheFileAndSurvivesMoves) {
   MappedFile second(std::move(first));
   ASSERT_EQ(second.bytes().size(), 6u);
   EXPECT_EQ(static_cast<char>(second.bytes()[0]), 'b');
+  std::filesystem::remove(path);
+}
+
+TEST(MappedFile, ReleasedPagesReadTheSameAgain) {
+  const std::string path = temporary("released");
+  std::ofstream(path) << std::string(100000, 'x') << "end";
+  const MappedFile file(path);
+  const std::string other(100, 'y');
+  file.release(file.bytes());
+  file.release(file.bytes().subspan(5000, 20000));
+  file.release(std::as_bytes(std::span(other)));  // not of this file: nothing happens
+  EXPECT_EQ(other, std::string(100, 'y'));
+  EXPECT_EQ(static_cast<char>(file.bytes()[50000]), 'x');
+  EXPECT_EQ(static_cast<char>(file.bytes()[100000]), 'e');
   std::filesystem::remove(path);
 }
 

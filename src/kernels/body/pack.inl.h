@@ -46,7 +46,7 @@ template <quant::Packing P>
 inline void write_scales(const PackBlock& block, const float* inverse_factors,
                          uint8_t* out) noexcept {
   auto* halves = reinterpret_cast<uint16_t*>(out);
-  constexpr size_t kParts = 2 * P.scales_per_32;
+  constexpr size_t kParts = size_t{2} * P.scales_per_32;
   for (size_t part = 0; part < kParts; ++part) {
     const size_t group = P.scales_per_32 == 2 ? part : 2 * part;
     float values[quant::kStripRows];
@@ -91,7 +91,7 @@ inline float row_factor(const float* scales, const float* offsets, size_t n) noe
 // Scratch: codes[16][padded(k)], scales and offsets [16][padded(k) / 16].
 template <class Format>
 void pack_strip(const PackArgs& args) noexcept {
-  constexpr quant::Packing P = Format::kPacking;
+  constexpr quant::Packing kPacking = Format::kPacking;
   const size_t k_padded = padded(args.k);
   const size_t n_groups = k_padded / quant::kScaleGroup;
   float inverse_factors[quant::kStripRows];
@@ -113,20 +113,20 @@ void pack_strip(const PackArgs& args) noexcept {
     inverse_factors[r] = 1.0f / factor;
   }
   auto* out = reinterpret_cast<uint8_t*>(args.out) + quant::kStripRows * sizeof(float);
-  for (size_t k = 0; k < k_padded; k += quant::kPackedBlock, out += P.block_bytes()) {
+  for (size_t k = 0; k < k_padded; k += quant::kPackedBlock, out += kPacking.block_bytes()) {
     PackBlock block;
     for (size_t r = 0; r < quant::kStripRows; ++r) {
       const int8_t* codes = args.codes + r * k_padded + k;
       for (size_t q = 0; q < kQuads; ++q) {
         for (size_t i = 0; i < 4; ++i)
-          block.codes[q][r][i] = static_cast<uint8_t>(codes[4 * q + i] + P.zero());
+          block.codes[q][r][i] = static_cast<uint8_t>(codes[4 * q + i] + kPacking.zero());
       }
       for (size_t g = 0; g < 4; ++g) {
         block.scales[g][r] = args.scales[r * n_groups + k / quant::kScaleGroup + g];
         block.offsets[g][r] = args.offsets[r * n_groups + k / quant::kScaleGroup + g];
       }
     }
-    write_codes<P>(block, out);
-    write_scales<P>(block, inverse_factors, out + P.code_bytes());
+    write_codes<kPacking>(block, out);
+    write_scales<kPacking>(block, inverse_factors, out + kPacking.code_bytes());
   }
 }

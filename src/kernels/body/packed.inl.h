@@ -33,7 +33,7 @@ inline Isa::Ints dot_quad(Isa::Ints sum, Isa::Bytes w, Isa::Bytes x) noexcept {
 template <quant::Packing P, size_t M>
 inline void packed_strip(const PackedGemmArgs& args, const uint8_t* strip, size_t m0,
                          size_t n0) noexcept {
-  constexpr size_t kParts = 2 * P.scales_per_32;  // of a block, each with its scales
+  constexpr size_t kParts = size_t{2} * P.scales_per_32;  // of a block, each with its scales
   constexpr size_t kPartQuads = kQuads / kParts;
   constexpr int kBias = P.bits == 8 ? Isa::kSignedBias : P.zero();
   const size_t stride = padded(args.input.k);
