@@ -11,8 +11,8 @@ namespace billow::arch {
 
 enum class Presence : uint8_t { kRequired, kOptional };
 
-// The visitor that an architecture's for_each_tensor is called with. A missing required tensor,
-// another shape or a format that is not computed with is an Error naming the tensor.
+// A missing required tensor, another shape or a format that is not computed with is an Error naming
+// the tensor.
 class WeightLoader {
  public:
   // `packed` takes the matrices' packed forms; null: none are made.
