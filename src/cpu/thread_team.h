@@ -46,6 +46,27 @@ class ThreadTeam {
     });
   }
 
+  // The same with pieces that begin large and end with single items, so that members work on long
+  // runs and still finish together.
+  template <class Work>
+  void for_shares(size_t n, Work&& work) {
+    if (n == 0) return;
+    if (n == 1 || workers_.empty()) return work(size_t{0}, n, 0);
+    std::atomic<size_t> next{0};
+    const size_t n_shares = 2 * static_cast<size_t>(size());
+    run([&](int member) {
+      for (;;) {
+        size_t begin = next.load(std::memory_order_relaxed);
+        size_t end = 0;
+        do {
+          if (begin >= n) return;
+          end = begin + (n - begin + n_shares - 1) / n_shares;
+        } while (!next.compare_exchange_weak(begin, end, std::memory_order_relaxed));
+        work(begin, end, member);
+      }
+    });
+  }
+
  private:
   struct Region {
     void (*call)(void* context, int member) = nullptr;

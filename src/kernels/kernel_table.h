@@ -19,40 +19,52 @@ namespace billow::kernels {
 // [64][v_len], both F16.
 inline constexpr size_t kBlockPositions = 64;
 
-// Activations are quantised with one scale for each 32 values; rows are padded with zeros to a
-// multiple of this.
-inline constexpr size_t kActivationGroup = 32;
 inline constexpr size_t kRowPadding = 64;
 inline constexpr size_t padded(size_t k) {
   return (k + kRowPadding - 1) / kRowPadding * kRowPadding;
 }
 
-// m rows of k inputs, in the form that the weight's type wants.
-struct GemmInput {
-  size_t m = 0;
-  size_t k = 0;
-  // Float types: rows of padded(k) floats, zero beyond k.
-  const float* values = nullptr;
-  // Integer types: value[i] = scales[i / 32] * codes[i]; sums[i / 16] = the sum of 16 values.
-  const int8_t* codes = nullptr;       // [m][padded(k)]
-  const float* scales = nullptr;       // [m][padded(k) / 32]
-  const float* sums = nullptr;         // [m][padded(k) / 16]
-  const int32_t* code_sums = nullptr;  // [m][padded(k) / 16], sums of the codes alone
+// Rows of activations, cut into groups of nearly equal size: group g has rows [begin(g), begin(g +
+// 1)).
+struct RowGroups {
+  size_t n_rows = 0;
+  size_t n = 0;  // groups
+
+  constexpr size_t begin(size_t g) const {
+    const size_t n_larger = n_rows % n;
+    return g * (n_rows / n) + (g < n_larger ? g : n_larger);
+  }
 };
 
-// out[row][n] = dot(weight row n, input row) for n in [n_begin, n_end).
-struct GemmArgs {
-  const std::byte* weight = nullptr;  // [n][k] in groups of the type
-  size_t row_bytes = 0;
-  size_t n_begin = 0;
-  size_t n_end = 0;
-  GemmInput input;
-  float* out =
-      nullptr;  // [m] rows, out_stride floats apart, written at columns n_begin .. n_end - 1
-  size_t out_stride = 0;
+// A form of activations that products take. It lies group after group of rows; a group of r rows
+// is, for each 32 of k (padded(k) / 32 times, 0 beyond k), a block of r * block_row_bytes bytes. Up
+// to few_rows rows stand in one group, more in groups of at most group_rows.
+struct InputForm {
+  size_t few_rows;
+  size_t group_rows;
+  size_t block_row_bytes;
+  // One group of n_rows rows of k floats, `stride` floats apart.
+  void (*write_group)(const float* x, size_t stride, size_t n_rows, size_t k,
+                      std::byte* out) noexcept;
+
+  RowGroups groups(size_t n_rows) const {
+    return {n_rows, n_rows <= few_rows ? 1 : (n_rows + group_rows - 1) / group_rows};
+  }
+  size_t bytes(size_t n_rows, size_t k) const {
+    return n_rows * (padded(k) / 32) * block_row_bytes;
+  }
 };
 
-// 16 or fewer rows of weights into one strip of the packed form (quant/packing.h).
+// The block of the integer form, one scale for each 32 values of a row, value = scale * code:
+//   int8  codes[r][32]
+//   float scales[r]
+//   int32 negative_code_sums[3][r]   of the first 16, the last 16, all 32
+//   float sums[3][r]                 scale * the sum of those codes
+inline constexpr size_t kActivationGroup = 32;
+inline constexpr size_t kActivationRowBytes = kActivationGroup + 7 * 4;
+
+// 16 or fewer rows of weights into one strip of the packed form (quant/packing.h). Float types need
+// no scratch.
 struct PackArgs {
   const std::byte* weight = nullptr;  // [n_rows][k] in groups of the type
   size_t row_bytes = 0;
@@ -64,15 +76,26 @@ struct PackArgs {
   std::byte* out = nullptr;  // Packing::strip_bytes(k) bytes, aligned to 64
 };
 
-// As GemmArgs, from packed weights of an integer type. n_begin is a multiple of 16.
-struct PackedGemmArgs {
-  const std::byte* weight = nullptr;  // strips of 16 rows
+// out[row][n] = dot(weight row n, input row) for n in [n_begin, n_end). n_begin is a multiple
+// of 16.
+struct GemmArgs {
+  const std::byte* weight = nullptr;  // packed: strips of 16 rows
   size_t n_begin = 0;
   size_t n_end = 0;
-  GemmInput input;
-  float* out = nullptr;
+  size_t m = 0;  // input rows
+  size_t k = 0;
+  const std::byte* input = nullptr;  // the rows in the type's InputForm
+  float* out =
+      nullptr;  // [m] rows, out_stride floats apart, written at columns n_begin .. n_end - 1
   size_t out_stride = 0;
   size_t prefetch_bytes = 0;  // how far ahead of use the strips are asked for
+};
+
+// What there is for a weight format; all null for one that is not computed with.
+struct TypeKernels {
+  const InputForm* input;
+  void (*pack_strip)(const PackArgs&) noexcept;
+  void (*gemm)(const GemmArgs&) noexcept;
 };
 
 // Attention of `n_rows` query rows over the KV of one head of one sequence. A row sees positions
@@ -104,15 +127,8 @@ struct KernelTable {
   std::string_view name;
   bool (*supported)(const cpu::Features&) noexcept;
 
-  // Indexed by quant::Type; null for types that are not computed with.
-  std::array<void (*)(const GemmArgs&) noexcept, 40> gemm;
-  // For integer types: the packed form, and products with it.
-  std::array<void (*)(const PackArgs&) noexcept, 40> pack_strip;
-  std::array<void (*)(const PackedGemmArgs&) noexcept, 40> gemm_packed;
-  // One row of k floats into codes[padded(k)], scales[padded(k) / 32], sums and code_sums
-  // [padded(k) / 16].
-  void (*quantize_row)(const float* x, size_t k, int8_t* codes, float* scales, float* sums,
-                       int32_t* code_sums) noexcept;
+  std::array<TypeKernels, 40> types;
+  const TypeKernels& of(quant::Type type) const { return types[static_cast<size_t>(type)]; }
 
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]. `out` may be `x`.
   void (*rms_norm)(const float* x, const float* weight, size_t n, float eps, float* out) noexcept;

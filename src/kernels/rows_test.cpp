@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "kernels/test_data.h"
@@ -98,25 +99,48 @@ TEST_P(Rows, RotatesBothKindsOfPairs) {
   }
 }
 
+// The integer form, read back.
+struct Quantized {
+  Quantized(const InputForm& form, const std::vector<float>& x, size_t n_rows, size_t k) {
+    bytes.resize(form.bytes(n_rows, k));
+    form.write_group(x.data(), k, n_rows, k, bytes.data());
+  }
+  template <class T>
+  T at(size_t offset) const {
+    T value;
+    std::memcpy(&value, bytes.data() + offset, sizeof value);
+    return value;
+  }
+  std::vector<std::byte> bytes;
+};
+
 TEST_P(Rows, QuantisesWithinHalfAStep) {
-  for (const size_t k : {32u, 70u, 576u}) {
-    std::vector<float> x = gaussian(k, 8);
-    std::fill(x.begin(), x.begin() + 32, 0.0f);
-    std::vector<int8_t> codes(padded(k));
-    std::vector<float> scales(padded(k) / 32);
-    std::vector<float> sums(padded(k) / 16);
-    std::vector<int32_t> code_sums(padded(k) / 16);
-    GetParam()->quantize_row(x.data(), k, codes.data(), scales.data(), sums.data(),
-                             code_sums.data());
-    for (size_t i = 0; i < padded(k); ++i) {
-      const float restored = scales[i / 32] * static_cast<float>(codes[i]);
-      EXPECT_NEAR(restored, i < k ? x[i] : 0.0f, 0.501f * scales[i / 32]);
-    }
-    for (size_t g = 0; g < sums.size(); ++g) {
-      int sum = 0;
-      for (size_t i = 16 * g; i < 16 * g + 16; ++i) sum += codes[i];
-      EXPECT_EQ(code_sums[g], sum);
-      EXPECT_FLOAT_EQ(sums[g], scales[g / 2] * static_cast<float>(sum));
+  const InputForm& form = *GetParam()->of(quant::Type::kQ8_0).input;
+  for (const size_t n_rows : {1u, 3u, 4u}) {
+    for (const size_t k : {32u, 70u, 576u}) {
+      std::vector<float> x = gaussian(n_rows * k, 8);
+      std::fill(x.begin(), x.begin() + 32, 0.0f);
+      const Quantized found(form, x, n_rows, k);
+      for (size_t i = 0; i < padded(k) * n_rows; i += 32) {
+        const size_t row = i / 32 % n_rows;
+        const size_t first = i / 32 / n_rows * 32;  // of k
+        const size_t block = first / 32 * n_rows * kActivationRowBytes;
+        const size_t scales = block + n_rows * 32 + row * 4;
+        const auto scale = found.at<float>(scales);
+        int sums[3] = {0, 0, 0};
+        for (size_t j = 0; j < 32; ++j) {
+          const auto code = found.at<int8_t>(block + row * 32 + j);
+          const float value = first + j < k ? x[row * k + first + j] : 0.0f;
+          EXPECT_NEAR(scale * static_cast<float>(code), value, 0.501f * scale);
+          sums[j / 16] += code;
+          sums[2] += code;
+        }
+        for (size_t s = 0; s < 3; ++s) {
+          EXPECT_EQ(found.at<int32_t>(scales + (1 + s) * n_rows * 4), -sums[s]);
+          EXPECT_FLOAT_EQ(found.at<float>(scales + (4 + s) * n_rows * 4),
+                          scale * static_cast<float>(sums[s]));
+        }
+      }
     }
   }
 }
@@ -126,14 +150,9 @@ TEST_P(Rows, QuantisesBrokenValuesToNanWithoutHarm) {
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     std::vector<float> x = gaussian(64, 9);
     x[40] = bad;
-    std::vector<int8_t> codes(64);
-    std::vector<float> scales(2);
-    std::vector<float> sums(4);
-    std::vector<int32_t> code_sums(4);
-    GetParam()->quantize_row(x.data(), 64, codes.data(), scales.data(), sums.data(),
-                             code_sums.data());
-    EXPECT_FALSE(std::isnan(scales[0]));
-    EXPECT_TRUE(std::isnan(scales[1]));
+    const Quantized found(*GetParam()->of(quant::Type::kQ8_0).input, x, 1, 64);
+    EXPECT_FALSE(std::isnan(found.at<float>(32)));
+    EXPECT_TRUE(std::isnan(found.at<float>(kActivationRowBytes + 32)));
   }
 }
 

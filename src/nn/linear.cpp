@@ -1,94 +1,125 @@
 #include "nn/linear.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <vector>
 
 #include "base/check.h"
+#include "quant/unpack.h"
 
 namespace billow::nn {
 namespace {
 
-using kernels::GemmInput;
-using kernels::padded;
+using kernels::InputForm;
 
-// Rows of weights that a thread takes at a time: enough bytes to be worth the trip, few enough to
-// share out evenly.
-size_t rows_at_once(const tensor::Tensor& weight, size_t n_threads) {
-  constexpr size_t kPieceBytes = size_t{48} << 10;
-  const size_t by_bytes = std::max<size_t>(1, kPieceBytes / weight.row_bytes());
-  const size_t by_share = std::max<size_t>(1, weight.n_rows / (4 * n_threads));
-  return (std::min(by_bytes, by_share) + quant::kStripRows - 1) / quant::kStripRows *
-         quant::kStripRows;
-}
-
-void add_float_form(const Compute& compute, const tensor::Matrix& x, GemmInput& input) {
-  const size_t stride = padded(x.n_cols);
-  if (stride == x.n_cols) {
-    input.values = x.data;
-    return;
-  }
-  auto* rows = compute.arena.array<float>(x.n_rows * stride);
-  for (size_t i = 0; i < x.n_rows; ++i) {
-    std::memcpy(rows + i * stride, x.row(i), x.n_cols * sizeof(float));
-    std::fill(rows + i * stride + x.n_cols, rows + (i + 1) * stride, 0.0f);
-  }
-  input.values = rows;
-}
-
-void add_integer_form(const Compute& compute, const tensor::Matrix& x, GemmInput& input) {
-  const size_t stride = padded(x.n_cols);
-  auto* codes = compute.arena.array<int8_t>(x.n_rows * stride);
-  auto* scales = compute.arena.array<float>(x.n_rows * stride / kernels::kActivationGroup);
-  auto* sums = compute.arena.array<float>(x.n_rows * stride / 16);
-  auto* code_sums = compute.arena.array<int32_t>(x.n_rows * stride / 16);
-  constexpr size_t kRowsAtOnce = 8;
-  compute.team.for_pieces(x.n_rows, kRowsAtOnce, [&](size_t begin, size_t end, int) {
-    for (size_t i = begin; i < end; ++i) {
-      compute.kernels.quantize_row(x.row(i), x.n_cols, codes + i * stride,
-                                   scales + i * stride / kernels::kActivationGroup,
-                                   sums + i * stride / 16, code_sums + i * stride / 16);
-    }
-  });
-  input.codes = codes;
-  input.scales = scales;
-  input.sums = sums;
-  input.code_sums = code_sums;
-}
+// Rows of weights in a unit of work: the widest panel of any kernel table.
+constexpr size_t kUnitRows = 2 * quant::kStripRows;
 
 // How far ahead weights are asked for: far enough for memory to answer, not so far that they are
 // evicted again.
 constexpr size_t kPrefetchBytes = 4096;
 
-void run_packed(const Compute& compute, const Product& product, const GemmInput& input,
-                size_t begin, size_t end) {
-  compute.kernels.gemm_packed[static_cast<size_t>(product.weight.type)](
-      {.weight = product.weight.packed,
-       .n_begin = begin,
-       .n_end = end,
-       .input = input,
-       .out = product.out.data,
-       .out_stride = product.out.n_cols,
-       .prefetch_bytes = kPrefetchBytes});
+size_t n_units(const tensor::Tensor& weight) { return (weight.n_rows + kUnitRows - 1) / kUnitRows; }
+
+size_t strip_bytes(const tensor::Tensor& weight) {
+  return quant::row(weight.type).packing.strip_bytes(weight.n_cols);
 }
 
-void run_rows(const Compute& compute, const Product& product, const GemmInput& input, size_t begin,
-              size_t end) {
-  const auto gemm = compute.kernels.gemm[static_cast<size_t>(product.weight.type)];
-  gemm({.weight = product.weight.data,
-        .row_bytes = product.weight.row_bytes(),
-        .n_begin = begin,
-        .n_end = end,
-        .input = input,
-        .out = product.out.data,
-        .out_stride = product.out.n_cols});
+// x in each form that the weights of its products want, made once.
+class Inputs {
+ public:
+  Inputs(const Compute& compute, tensor::Matrix x) : compute_(compute), x_(x) {}
+
+  void add(const InputForm* form) {
+    if (find(form) != nullptr) return;
+    BILLOW_CHECK(n_ < made_.size());
+    std::byte* bytes = compute_.arena.bytes(form->bytes(x_.n_rows, x_.n_cols));
+    made_[n_++] = {form, bytes};
+    const kernels::RowGroups groups = form->groups(x_.n_rows);
+    compute_.team.for_pieces(groups.n, 1, [&](size_t begin, size_t end, int) {
+      for (size_t g = begin; g < end; ++g) {
+        const size_t row = groups.begin(g);
+        form->write_group(x_.row(row), x_.n_cols, groups.begin(g + 1) - row, x_.n_cols,
+                          bytes + form->bytes(row, x_.n_cols));
+      }
+    });
+  }
+  const std::byte* find(const InputForm* form) const {
+    for (size_t i = 0; i < n_; ++i) {
+      if (made_[i].form == form) return made_[i].bytes;
+    }
+    return nullptr;
+  }
+
+ private:
+  struct Made {
+    const InputForm* form = nullptr;
+    const std::byte* bytes = nullptr;
+  };
+  const Compute& compute_;
+  tensor::Matrix x_;
+  std::array<Made, 4> made_;
+  size_t n_ = 0;
+};
+
+// What a thread needs to pack weights that are not kept packed, one unit at a time.
+struct Scratch {
+  std::byte* strips = nullptr;
+  int8_t* codes = nullptr;
+  float* scales = nullptr;
+  float* offsets = nullptr;
+};
+
+Scratch make_scratch(tensor::Arena& arena, size_t largest_strip, size_t k) {
+  const size_t n_codes = quant::kStripRows * kernels::padded(k);
+  return {arena.bytes(kUnitRows / quant::kStripRows * largest_strip), arena.array<int8_t>(n_codes),
+          arena.array<float>(n_codes / quant::kScaleGroup),
+          arena.array<float>(n_codes / quant::kScaleGroup)};
 }
 
-void run_piece(const Compute& compute, const Product& product, const GemmInput& input, size_t begin,
-               size_t end) {
-  if (product.weight.packed != nullptr) run_packed(compute, product, input, begin, end);
-  if (product.weight.packed == nullptr) run_rows(compute, product, input, begin, end);
+// Packs rows [begin, end), at most a unit, just before they are used.
+const std::byte* pack_unit(const kernels::TypeKernels& type, const tensor::Tensor& weight,
+                           size_t begin, size_t end, const Scratch& scratch) {
+  for (size_t row = begin; row < end; row += quant::kStripRows) {
+    type.pack_strip(
+        {.weight = weight.row(row),
+         .row_bytes = weight.row_bytes(),
+         .n_rows = std::min(quant::kStripRows, end - row),
+         .k = weight.n_cols,
+         .codes = scratch.codes,
+         .scales = scratch.scales,
+         .offsets = scratch.offsets,
+         .out = scratch.strips + (row - begin) / quant::kStripRows * strip_bytes(weight)});
+  }
+  return scratch.strips;
+}
+
+// Outputs [begin, end) of one product.
+void run_part(const Compute& compute, const Product& product, const Inputs& inputs, size_t begin,
+              size_t end, const Scratch& scratch) {
+  const tensor::Tensor& weight = product.weight;
+  const kernels::TypeKernels& type = compute.kernels.of(weight.type);
+  kernels::GemmArgs args = {.weight = weight.packed,
+                            .n_begin = begin,
+                            .n_end = end,
+                            .m = product.out.n_rows,
+                            .k = weight.n_cols,
+                            .input = inputs.find(type.input),
+                            .out = product.out.data,
+                            .out_stride = product.out.n_cols,
+                            .prefetch_bytes = kPrefetchBytes};
+  if (weight.packed != nullptr) type.gemm(args);
+  for (size_t row = begin; row < end && weight.packed == nullptr; row += kUnitRows) {
+    const size_t n = std::min(kUnitRows, end - row);
+    args.weight = pack_unit(type, weight, row, row + n, scratch);
+    args.n_begin = 0;
+    args.n_end = n;
+    args.out = product.out.data + row;
+    args.prefetch_bytes = 0;
+    type.gemm(args);
+  }
   if (product.bias == nullptr) return;
-  for (size_t m = 0; m < input.m; ++m) {
+  for (size_t m = 0; m < product.out.n_rows; ++m) {
     compute.kernels.add(product.out.row(m) + begin, product.bias + begin, end - begin);
   }
 }
@@ -96,30 +127,33 @@ void run_piece(const Compute& compute, const Product& product, const GemmInput& 
 }  // namespace
 
 void linear(const Compute& compute, tensor::Matrix x, std::initializer_list<Product> products) {
-  const tensor::ArenaScope scope(compute.arena);
-  GemmInput input{.m = x.n_rows, .k = x.n_cols};
   if (x.n_rows == 0) return;
-  size_t n_pieces = 0;
-  const auto n_threads = static_cast<size_t>(compute.team.size());
+  const tensor::ArenaScope scope(compute.arena);
+  Inputs inputs(compute, x);
+  size_t n = 0;
+  size_t largest_strip = 0;  // of those that are packed on the way
   for (const Product& product : products) {
     BILLOW_CHECK(product.weight.n_cols == x.n_cols && product.out.n_rows == x.n_rows &&
                  product.out.n_cols == product.weight.n_rows);
-    const bool integer = quant::row(product.weight.type).integer;
-    if (integer && input.codes == nullptr) add_integer_form(compute, x, input);
-    if (!integer && input.values == nullptr) add_float_form(compute, x, input);
-    const size_t piece = rows_at_once(product.weight, n_threads);
-    n_pieces += (product.weight.n_rows + piece - 1) / piece;
+    inputs.add(compute.kernels.of(product.weight.type).input);
+    if (product.weight.packed == nullptr)
+      largest_strip = std::max(largest_strip, strip_bytes(product.weight));
+    n += n_units(product.weight);
   }
-  compute.team.for_pieces(n_pieces, 1, [&](size_t begin, size_t end, int) {
-    size_t first = 0;  // of the present product's pieces
+  std::vector<Scratch> scratch(static_cast<size_t>(compute.team.size()));
+  for (Scratch& member : scratch) {
+    if (largest_strip > 0) member = make_scratch(compute.arena, largest_strip, x.n_cols);
+  }
+  compute.team.for_shares(n, [&](size_t begin, size_t end, int member) {
+    size_t first = 0;  // of the present product's units
     for (const Product& product : products) {
-      const size_t piece = rows_at_once(product.weight, n_threads);
-      const size_t n = (product.weight.n_rows + piece - 1) / piece;
-      for (size_t i = std::max(begin, first); i < std::min(end, first + n); ++i) {
-        const size_t row = (i - first) * piece;
-        run_piece(compute, product, input, row, std::min(row + piece, product.weight.n_rows));
+      const size_t last = first + n_units(product.weight);
+      if (begin < last && end > first) {
+        run_part(compute, product, inputs, (std::max(begin, first) - first) * kUnitRows,
+                 std::min((std::min(end, last) - first) * kUnitRows, product.weight.n_rows),
+                 scratch[static_cast<size_t>(member)]);
       }
-      first += n;
+      first = last;
     }
   });
 }

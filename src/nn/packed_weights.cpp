@@ -46,7 +46,7 @@ void PackedWeights::pack(tensor::Tensor& weight) {
   used_ += n;
   const size_t strip_bytes = quant::row(weight.type).packing.strip_bytes(weight.n_cols);
   const size_t n_strips = (weight.n_rows + quant::kStripRows - 1) / quant::kStripRows;
-  const auto pack_strip = kernels_->pack_strip[static_cast<size_t>(weight.type)];
+  const auto pack_strip = kernels_->of(weight.type).pack_strip;
   constexpr size_t kStripsAtOnce = 4;
   team_->for_pieces(n_strips, kStripsAtOnce, [&](size_t begin, size_t end, int) {
     const size_t width = kernels::padded(weight.n_cols);

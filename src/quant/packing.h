@@ -25,7 +25,7 @@ inline constexpr size_t kStripRows = 16;
 inline constexpr size_t kPackedBlock = 64;  // of k
 
 struct Packing {
-  uint8_t bits = 0;           // of a code: 4, 5, 6 or 8; 0: the format is not packed
+  uint8_t bits = 0;           // of a code: 4, 5, 6 or 8; of a float: 16 or 32
   uint8_t scales_per_32 = 1;  // 1 or 2
   bool offsets = false;
 
@@ -35,8 +35,11 @@ struct Packing {
   constexpr size_t code_bytes() const { return kStripRows * kPackedBlock * bits / 8; }
   constexpr size_t scale_bytes() const { return size_t{2} * scales_per_32 * kStripRows * 2; }
   constexpr size_t block_bytes() const { return code_bytes() + scale_bytes() * (offsets ? 2 : 1); }
+  constexpr bool integer() const { return bits <= 8; }
   constexpr size_t strip_bytes(size_t k) const {
-    return kStripRows * sizeof(float) + (k + kPackedBlock - 1) / kPackedBlock * block_bytes();
+    const size_t n_blocks = (k + kPackedBlock - 1) / kPackedBlock;
+    return integer() ? kStripRows * sizeof(float) + n_blocks * block_bytes()
+                     : n_blocks * code_bytes();
   }
   constexpr size_t matrix_bytes(size_t n, size_t k) const {
     return (n + kStripRows - 1) / kStripRows * strip_bytes(k);

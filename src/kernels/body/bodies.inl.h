@@ -4,9 +4,15 @@
 
 #include "kernels/body/rows.inl.h"
 
-#include "kernels/body/gemm.inl.h"
+#include "kernels/body/quantize.inl.h"
 
-#include "kernels/body/packed.inl.h"
+#include "kernels/body/strips.inl.h"
+
+#include "kernels/body/integer_product.inl.h"
+
+#include "kernels/body/float_product.inl.h"
+
+#include "kernels/body/products.inl.h"
 
 #include "kernels/body/pack.inl.h"
 

@@ -1,5 +1,20 @@
 // Brings 16 rows of weights into the packed form (quant/packing.h).
 
+template <class Format>
+inline void unpack_row(const std::byte* row, size_t k0, size_t n, int8_t* codes, float* scales,
+                       float* offsets) noexcept {
+  const auto* groups =
+      reinterpret_cast<const typename Format::Group*>(row) + k0 / Format::kGroupLen;
+  for (size_t g = 0; g < n / Format::kGroupLen; ++g) {
+    const size_t at = g * Format::kGroupLen;
+    Format::template unpack<Isa>(groups[g], codes + at, scales + at / quant::kScaleGroup,
+                                 offsets + at / quant::kScaleGroup);
+  }
+  for (size_t i = n; i < padded(n); ++i) codes[i] = 0;
+  for (size_t i = n / quant::kScaleGroup; i < padded(n) / quant::kScaleGroup; ++i)
+    scales[i] = offsets[i] = 0.0f;
+}
+
 // A block of 64 k of 16 rows on its way: codes by quad as the packed form orders them, scales by
 // row.
 struct PackBlock {
@@ -102,7 +117,6 @@ void pack_strip(const PackArgs& args) noexcept {
     if (r < args.n_rows) {
       unpack_row<Format>(args.weight + r * args.row_bytes, 0, args.k, args.codes + r * k_padded,
                          scales, offsets);
-      for (size_t g = 0; g < n_groups; ++g) offsets[g] += Isa::kCodeBias * scales[g];
     } else {
       __builtin_memset(args.codes + r * k_padded, 0, k_padded);
       __builtin_memset(scales, 0, n_groups * sizeof(float));

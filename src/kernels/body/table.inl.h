@@ -1,12 +1,15 @@
 // Fills a table with the kernels of this file's Isa.
+constexpr InputForm kIntegerInput = {kFewRows, Isa::kGroupRows, kActivationRowBytes,
+                                     quantize_group};
+constexpr InputForm kFloatInput = {kFewRows, Isa::kFloatGroupRows, kActivationGroup * sizeof(float),
+                                   write_floats};
+
 template <class Format>
-constexpr void set_gemm(KernelTable& table) noexcept {
+constexpr TypeKernels type_kernels() noexcept {
   if constexpr (Format::kInteger) {
-    table.gemm[static_cast<size_t>(Format::kType)] = gemm_integer<Format>;
-    table.pack_strip[static_cast<size_t>(Format::kType)] = pack_strip<Format>;
-    table.gemm_packed[static_cast<size_t>(Format::kType)] = gemm_packed<Format::kPacking>;
+    return {&kIntegerInput, pack_strip<Format>, gemm<IntegerProduct<Format::kPacking>>};
   } else {
-    table.gemm[static_cast<size_t>(Format::kType)] = gemm_float<Format>;
+    return {&kFloatInput, pack_floats<Format>, gemm<FloatProduct<Format>>};
   }
 }
 
@@ -17,8 +20,7 @@ constexpr KernelTable make_table(std::string_view name,
   KernelTable table{};
   table.name = name;
   table.supported = supported;
-  (set_gemm<Formats>(table), ...);
-  table.quantize_row = quantize_row;
+  ((table.types[static_cast<size_t>(Formats::kType)] = type_kernels<Formats>()), ...);
   table.rms_norm = rms_norm;
   table.rope = rope;
   table.silu_multiply = silu_multiply;

@@ -23,11 +23,6 @@ struct Isa {
   static void store_f16(uint16_t* p, F x) noexcept {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
   }
-  static F load_bf16(const uint16_t* p) noexcept {
-    const __m256i wide =
-        _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
-  }
   static F fma(F a, F b, F c) noexcept { return _mm256_fmadd_ps(a, b, c); }
   static F max(F a, F b) noexcept { return _mm256_max_ps(a, b); }
   static F min(F a, F b) noexcept { return _mm256_min_ps(a, b); }
@@ -52,26 +47,6 @@ struct Isa {
     return _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23));
   }
 
-  using Codes = __m256i;
-  static constexpr size_t kCodes = 32;
-  static constexpr float kCodeBias = 0.0f;
-  static Codes load_weight(const int8_t* p) noexcept {
-    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-  }
-  static Codes load_input(const int8_t* p) noexcept { return load_weight(p); }
-  // The unsigned by signed product wants |w| and x with the sign of w. |w| <= 128 and |x| <= 127
-  // keep the pair sums within 16 bits.
-  static F dot(Codes w, Codes x) noexcept {
-    const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
-    return _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-  }
-  static F spread16(const float* scales) noexcept {
-    return _mm256_set_m128(_mm_set1_ps(scales[1]), _mm_set1_ps(scales[0]));
-  }
-  static F spread32(const float* scales) noexcept { return _mm256_set1_ps(*scales); }
-  static constexpr size_t kTileN = 2;
-  static constexpr size_t kTileM = 4;
-
   static float f16_to_f32(uint16_t h) noexcept { return _cvtsh_ss(h); }
   static void lookup16(const int8_t* table, const uint8_t* nibbles, int8_t* out,
                        size_t n) noexcept {
@@ -85,9 +60,37 @@ struct Isa {
   using Bytes = uint8_t __attribute__((vector_size(32)));
   using Ints = __m256i;
   static Ints ints(int32_t x) noexcept { return _mm256_set1_epi32(x); }
+  static Ints shifted(const int32_t* p, Ints n) noexcept {
+    return _mm256_sllv_epi32(_mm256_set1_epi32(*p), n);
+  }
   static F to_float(Ints x) noexcept { return _mm256_cvtepi32_ps(x); }
   static Bytes load_bytes(const uint8_t* p) noexcept {
     return reinterpret_cast<Bytes>(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static void store_bytes(uint8_t* p, Bytes v) noexcept {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), reinterpret_cast<__m256i>(v));
+  }
+  // The words of even places of 8 pairs.
+  static F low_f16(Bytes v) noexcept {
+    const __m256i low = _mm256_and_si256(reinterpret_cast<__m256i>(v), _mm256_set1_epi32(0xFFFF));
+    const __m256i words = _mm256_packus_epi32(low, low);
+    return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(words, 0x08)));
+  }
+  static F high_f16(Bytes v) noexcept {
+    return low_f16(reinterpret_cast<Bytes>(_mm256_srli_epi32(reinterpret_cast<__m256i>(v), 16)));
+  }
+  static F low_bf16(Bytes v) noexcept {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(reinterpret_cast<__m256i>(v), 16));
+  }
+  static F high_bf16(Bytes v) noexcept {
+    return _mm256_castsi256_ps(_mm256_and_si256(reinterpret_cast<__m256i>(v),
+                                                _mm256_set1_epi32(static_cast<int>(0xFFFF0000))));
+  }
+  static void store_codes(int8_t* p, F x) noexcept {
+    const __m256i ints = _mm256_cvtps_epi32(x);
+    const __m128i words =
+        _mm_packs_epi32(_mm256_castsi256_si128(ints), _mm256_extracti128_si256(ints, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
   }
   static Bytes broadcast4(const int8_t* p) noexcept {
     int32_t quad;
@@ -111,11 +114,30 @@ struct Isa {
         _mm256_maddubs_epi16(reinterpret_cast<__m256i>(w), reinterpret_cast<__m256i>(x));
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
   }
+  static Bytes prepare_signed(Bytes w) noexcept { return w; }
+  // The unsigned by signed product wants |w| and x with the sign of w. |w| <= 128 and |x| <= 127
+  // keep the pair sums within 16 bits.
   static Ints dot4_signed(Ints sum, Bytes w, Bytes x) noexcept {
     const auto signed_w = reinterpret_cast<__m256i>(w);
     const __m256i pairs = _mm256_maddubs_epi16(
         _mm256_abs_epi8(signed_w), _mm256_sign_epi8(reinterpret_cast<__m256i>(x), signed_w));
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
   }
-  static constexpr size_t kPackedTileM = 4;
+  static constexpr bool kPairs = true;
+  static Bytes pairs(Bytes w, Bytes x) noexcept {
+    return reinterpret_cast<Bytes>(
+        _mm256_maddubs_epi16(reinterpret_cast<__m256i>(w), reinterpret_cast<__m256i>(x)));
+  }
+  static Bytes add_pairs(Bytes a, Bytes b) noexcept {
+    return reinterpret_cast<Bytes>(
+        _mm256_add_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+  }
+  static Ints add_widened(Ints sum, Bytes pairs) noexcept {
+    return _mm256_add_epi32(
+        sum, _mm256_madd_epi16(reinterpret_cast<__m256i>(pairs), _mm256_set1_epi16(1)));
+  }
+  static constexpr size_t kFewVectors[2] = {1, 2};
+  static constexpr size_t kGroupRows = 4;
+  static constexpr size_t kFloatGroupRows = 5;
+  static constexpr size_t kPanelVectors = 2;
 };

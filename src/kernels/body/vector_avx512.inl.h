@@ -21,11 +21,6 @@ struct Isa {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                         _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
   }
-  static F load_bf16(const uint16_t* p) noexcept {
-    const __m512i wide =
-        _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
-  }
   static F fma(F a, F b, F c) noexcept { return _mm512_fmadd_ps(a, b, c); }
   static F max(F a, F b) noexcept { return _mm512_max_ps(a, b); }
   static F min(F a, F b) noexcept { return _mm512_min_ps(a, b); }
@@ -42,28 +37,6 @@ struct Isa {
     return _mm512_castsi512_ps(_mm512_slli_epi32(exponent, 23));
   }
 
-  using Codes = __m512i;
-  static constexpr size_t kCodes = 64;
-  // The product wants unsigned weights: codes become code + 128, and the caller takes 128 *
-  // sum(inputs) off again.
-  static constexpr float kCodeBias = 128.0f;
-  static Codes load_weight(const int8_t* p) noexcept {
-    return _mm512_xor_si512(load_input(p), _mm512_set1_epi8(static_cast<char>(0x80)));
-  }
-  static Codes load_input(const int8_t* p) noexcept { return _mm512_loadu_si512(p); }
-  static F dot(Codes w, Codes x) noexcept {
-    return _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(_mm512_setzero_si512(), w, x));
-  }
-  static F spread16(const float* scales) noexcept {
-    const __m512i lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-    return _mm512_permutexvar_ps(lanes, _mm512_castps128_ps512(_mm_loadu_ps(scales)));
-  }
-  static F spread32(const float* scales) noexcept {
-    return _mm512_insertf32x8(_mm512_set1_ps(scales[0]), _mm256_set1_ps(scales[1]), 1);
-  }
-  static constexpr size_t kTileN = 4;
-  static constexpr size_t kTileM = 4;
-
   static float f16_to_f32(uint16_t h) noexcept { return _cvtsh_ss(h); }
   static void lookup16(const int8_t* table, const uint8_t* nibbles, int8_t* out,
                        size_t n) noexcept {
@@ -77,9 +50,32 @@ struct Isa {
   using Bytes = uint8_t __attribute__((vector_size(64)));
   using Ints = __m512i;
   static Ints ints(int32_t x) noexcept { return _mm512_set1_epi32(x); }
+  static Ints shifted(const int32_t* p, Ints n) noexcept {
+    return _mm512_sllv_epi32(_mm512_set1_epi32(*p), n);
+  }
   static F to_float(Ints x) noexcept { return _mm512_cvtepi32_ps(x); }
   static Bytes load_bytes(const uint8_t* p) noexcept {
     return reinterpret_cast<Bytes>(_mm512_loadu_si512(p));
+  }
+  static void store_bytes(uint8_t* p, Bytes v) noexcept {
+    _mm512_storeu_si512(p, reinterpret_cast<__m512i>(v));
+  }
+  static F low_f16(Bytes v) noexcept {
+    return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(reinterpret_cast<__m512i>(v)));
+  }
+  static F high_f16(Bytes v) noexcept {
+    return _mm512_cvtph_ps(
+        _mm512_cvtepi32_epi16(_mm512_srli_epi32(reinterpret_cast<__m512i>(v), 16)));
+  }
+  static F low_bf16(Bytes v) noexcept {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(reinterpret_cast<__m512i>(v), 16));
+  }
+  static F high_bf16(Bytes v) noexcept {
+    return _mm512_castsi512_ps(_mm512_and_si512(reinterpret_cast<__m512i>(v),
+                                                _mm512_set1_epi32(static_cast<int>(0xFFFF0000))));
+  }
+  static void store_codes(int8_t* p, F x) noexcept {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
   }
   static Bytes broadcast4(const int8_t* p) noexcept {
     int32_t quad;
@@ -97,6 +93,11 @@ struct Isa {
   static Ints dot4(Ints sum, Bytes w, Bytes x) noexcept {
     return _mm512_dpbusd_epi32(sum, reinterpret_cast<__m512i>(w), reinterpret_cast<__m512i>(x));
   }
-  static Ints dot4_signed(Ints sum, Bytes w, Bytes x) noexcept { return dot4(sum, w ^ 0x80, x); }
-  static constexpr size_t kPackedTileM = 8;
+  static Bytes prepare_signed(Bytes w) noexcept { return w ^ 0x80; }
+  static Ints dot4_signed(Ints sum, Bytes w, Bytes x) noexcept { return dot4(sum, w, x); }
+  static constexpr bool kPairs = false;
+  static constexpr size_t kFewVectors[2] = {2, 4};
+  static constexpr size_t kGroupRows = 7;
+  static constexpr size_t kFloatGroupRows = 12;
+  static constexpr size_t kPanelVectors = 2;
 };

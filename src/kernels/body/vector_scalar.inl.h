@@ -3,11 +3,14 @@
 //   F                     a vector of kLanes floats, with the operators + - * /
 //   load_first/store_first  the first n < kLanes lanes (the others are 0, or not written)
 //   keep_above(x, limit, value)  value where x > limit, else 0
-//   Codes                 kCodes int8 codes of weights or inputs
-//   dot(w, x)             lane l = the exact sum of (w + kCodeBias) * x over the codes of lane l,
-//   as float spread16(s)           to each lane its scale, one for each 16 codes; spread32(s): one
-//   for each 32 kTileN x kTileM       weight rows and input rows that a gemm tile keeps in
-//   registers
+//   Bytes                 kLanes times 4 codes of k, or 2 floats of 16 bits
+//   dot4(sum, w, x)       each lane's sum plus the products of its 4 codes, w unsigned, x signed;
+//                         dot4_signed takes signed w that prepare_signed has been through, raised
+//                         by kSignedBias
+//   kPairs                dot products are first summed in 16 bits: pairs, add_pairs, add_widened
+//   kFewVectors           vectors of weights that run side by side: 4 up to so many rows, 2 up to
+//                         so many, then 1
+//   kGroupRows, kPanelVectors  rows and vectors of a tile of many rows; kFloatGroupRows: of floats
 struct Isa {
   using F = float;
   static constexpr size_t kLanes = 1;
@@ -19,10 +22,6 @@ struct Isa {
   static void store_first(float*, F, size_t) noexcept {}
   static F load_f16(const uint16_t* p) noexcept { return f16_to_f32(*p); }
   static void store_f16(uint16_t* p, F x) noexcept { *p = f32_to_f16(x); }
-  static F load_bf16(const uint16_t* p) noexcept {
-    const uint32_t bits = static_cast<uint32_t>(*p) << 16;
-    return __builtin_bit_cast(float, bits);
-  }
   static F fma(F a, F b, F c) noexcept { return a * b + c; }
   static F max(F a, F b) noexcept { return a > b ? a : b; }
   static F min(F a, F b) noexcept { return a < b ? a : b; }
@@ -31,23 +30,6 @@ struct Isa {
   static F keep_above(F x, F limit, F value) noexcept { return x > limit ? value : 0.0f; }
   static F round(F x) noexcept { return __builtin_rintf(x); }
   static F power_of_two(F n) noexcept { return __builtin_ldexpf(1.0f, static_cast<int>(n)); }
-
-  struct Codes {
-    const int8_t* p;
-  };
-  static constexpr size_t kCodes = 16;
-  static constexpr float kCodeBias = 0.0f;
-  static Codes load_weight(const int8_t* p) noexcept { return {p}; }
-  static Codes load_input(const int8_t* p) noexcept { return {p}; }
-  static F dot(Codes w, Codes x) noexcept {
-    int sum = 0;
-    for (size_t i = 0; i < kCodes; ++i) sum += w.p[i] * x.p[i];
-    return static_cast<float>(sum);
-  }
-  static F spread16(const float* scales) noexcept { return *scales; }
-  static F spread32(const float* scales) noexcept { return *scales; }
-  static constexpr size_t kTileN = 2;
-  static constexpr size_t kTileM = 2;
 
   // The software conversions of quant/half.h are not used here: an inline function shared by files
   // that are built for different processors could be linked from the wrong one.
@@ -84,12 +66,21 @@ struct Isa {
   using Bytes = uint8_t __attribute__((vector_size(4)));
   using Ints = int32_t;
   static Ints ints(int32_t x) noexcept { return x; }
+  static Ints shifted(const int32_t* p, Ints n) noexcept { return n < 0 ? 0 : *p * (1 << n); }
   static F to_float(Ints x) noexcept { return static_cast<float>(x); }
   static Bytes load_bytes(const uint8_t* p) noexcept {
     Bytes v;
     __builtin_memcpy(&v, p, 4);
     return v;
   }
+  static void store_bytes(uint8_t* p, Bytes v) noexcept { __builtin_memcpy(p, &v, 4); }
+  // The low and high 16 bits of each lane, as floats.
+  static uint32_t word(Bytes v) noexcept { return __builtin_bit_cast(uint32_t, v); }
+  static F low_f16(Bytes v) noexcept { return f16_to_f32(static_cast<uint16_t>(word(v))); }
+  static F high_f16(Bytes v) noexcept { return f16_to_f32(static_cast<uint16_t>(word(v) >> 16)); }
+  static F low_bf16(Bytes v) noexcept { return __builtin_bit_cast(float, word(v) << 16); }
+  static F high_bf16(Bytes v) noexcept { return __builtin_bit_cast(float, word(v) & 0xFFFF0000u); }
+  static void store_codes(int8_t* p, F x) noexcept { *p = static_cast<int8_t>(round(x)); }
   static Bytes broadcast4(const int8_t* p) noexcept {
     return load_bytes(reinterpret_cast<const uint8_t*>(p));
   }
@@ -105,9 +96,14 @@ struct Isa {
     for (size_t i = 0; i < 4; ++i) sum += w[i] * static_cast<int8_t>(x[i]);
     return sum;
   }
+  static Bytes prepare_signed(Bytes w) noexcept { return w; }
   static Ints dot4_signed(Ints sum, Bytes w, Bytes x) noexcept {
     for (size_t i = 0; i < 4; ++i) sum += static_cast<int8_t>(w[i]) * static_cast<int8_t>(x[i]);
     return sum;
   }
-  static constexpr size_t kPackedTileM = 2;
+  static constexpr bool kPairs = false;
+  static constexpr size_t kFewVectors[2] = {0, 0};
+  static constexpr size_t kGroupRows = 4;
+  static constexpr size_t kFloatGroupRows = 4;
+  static constexpr size_t kPanelVectors = 4;
 };

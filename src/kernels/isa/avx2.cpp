@@ -1,5 +1,7 @@
 #include <immintrin.h>
 
+#include <utility>
+
 #include "kernels/isa/isa.h"
 #include "quant/type_list.h"
 #include "quant/unpack.h"

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "kernels/isa/isa.h"
 #include "quant/type_list.h"
 #include "quant/unpack.h"

@@ -23,7 +23,7 @@ struct BF16 {
   static constexpr size_t kGroupLen = 1;
   static constexpr size_t kGroupBytes = 2;
   static constexpr bool kInteger = false;
-  static constexpr Packing kPacking = {};
+  static constexpr Packing kPacking = {.bits = 16};
 
   static void decode(const Group& group, float* out) noexcept {
     uint16_t bits;

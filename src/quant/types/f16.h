@@ -21,7 +21,7 @@ struct F16 {
   static constexpr size_t kGroupLen = 1;
   static constexpr size_t kGroupBytes = 2;
   static constexpr bool kInteger = false;
-  static constexpr Packing kPacking = {};
+  static constexpr Packing kPacking = {.bits = 16};
 
   static void decode(const Group& group, float* out) noexcept { *out = load_f16(group.value); }
 

@@ -21,7 +21,7 @@ struct F32 {
   static constexpr size_t kGroupLen = 1;
   static constexpr size_t kGroupBytes = 4;
   static constexpr bool kInteger = false;
-  static constexpr Packing kPacking = {};
+  static constexpr Packing kPacking = {.bits = 32};
 
   static void decode(const Group& group, float* out) noexcept {
     std::memcpy(out, group.value, sizeof group.value);

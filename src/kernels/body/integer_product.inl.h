@@ -1,0 +1,253 @@
+// Products of integer formats. For each output and 32 (or 16) of k, in order: an exact integer sum,
+// one float multiply-add with the product of scales, and one with the offset. That order is the
+// same for weights from strips and from panels, so results do not depend on how many rows run
+// together.
+constexpr size_t kQuads = quant::kPackedBlock / 4;
+constexpr size_t kQuadBytes = quant::kStripRows * 4;
+constexpr size_t kLaneBytes = Isa::kLanes * 4;
+using Words = uint16_t __attribute__((vector_size(sizeof(Isa::Bytes))));
+constexpr size_t kInputQuads = kActivationGroup / 4;
+
+constexpr size_t parts_of_block(quant::Packing p) { return kInputsOfBlock * p.scales_per_32; }
+
+// The logarithm of what codes were raised by to make them unsigned; -1 for nothing.
+constexpr int zero_log2(quant::Packing p) {
+  const int zero = p.bits == 8 ? Isa::kSignedBias : p.zero();
+  return zero == 0 ? -1 : __builtin_ctz(static_cast<unsigned>(zero));
+}
+
+// The codes of quad q of a block, half h, as the dot products take them.
+template <quant::Packing P>
+inline Isa::Bytes packed_codes(const uint8_t* codes, size_t q, size_t h) noexcept {
+  const size_t lane_bytes = h * kLaneBytes;
+  if constexpr (P.bits == 8) {
+    return Isa::prepare_signed(Isa::load_bytes(codes + q * kQuadBytes + lane_bytes));
+  }
+  const Isa::Bytes pair = Isa::load_bytes(codes + q / 2 * kQuadBytes + lane_bytes);
+  const Isa::Bytes low = q % 2 == 0 ? pair & 15 : pair >> 4;
+  const uint8_t* high = codes + kQuads / 2 * kQuadBytes;
+  if constexpr (P.bits == 5) return Isa::bit_as_16(low, high + 8 * q, h * Isa::kLanes);
+  if constexpr (P.bits == 6) {
+    // There are no shifts of bytes; what words carry over from their other byte is masked off.
+    const auto bits =
+        reinterpret_cast<Words>(Isa::load_bytes(high + q / 4 * kQuadBytes + lane_bytes));
+    const int j = static_cast<int>(q % 4);
+    return low |
+           (reinterpret_cast<Isa::Bytes>(j < 2 ? bits << (4 - 2 * j) : bits >> (2 * j - 4)) & 0x30);
+  }
+  return low;
+}
+
+// V vectors of weights straight from their strips, a block of k at a time.
+template <quant::Packing P, size_t V>
+struct StripWeights {
+  static constexpr quant::Packing kPacking = P;
+  const uint8_t* block[V];  // of each vector's strip
+  size_t half[V];           // which part of the strip the vector is
+  size_t prefetch_bytes;
+
+  StripWeights(const GemmArgs& args, size_t vector, size_t first_block) noexcept
+      : prefetch_bytes(args.prefetch_bytes) {
+    for (size_t v = 0; v < V; ++v) {
+      block[v] = strip_of(args, P, vector + v) + quant::kStripRows * sizeof(float) +
+                 first_block * P.block_bytes();
+      half[v] = (vector + v) % kHalves;
+    }
+  }
+  Isa::Ints shift() const noexcept { return Isa::ints(zero_log2(P)); }
+  void prefetch() const noexcept {
+    for (size_t v = 0; v < V; ++v) {
+      if (half[v] != 0) continue;
+      for (size_t at = 0; at < P.block_bytes(); at += 64) {
+        __builtin_prefetch(block[v] + at + prefetch_bytes);
+      }
+    }
+  }
+  Isa::Bytes codes(size_t quad, size_t v) const noexcept {
+    return packed_codes<P>(block[v], quad, half[v]);
+  }
+  F halves(size_t index, size_t v) const noexcept {
+    return Isa::load_f16(reinterpret_cast<const uint16_t*>(block[v] + P.code_bytes()) +
+                         index * quant::kStripRows + half[v] * Isa::kLanes);
+  }
+  F scale(size_t part, size_t v) const noexcept { return halves(part, v); }
+  F offset(size_t part, size_t v) const noexcept { return halves(parts_of_block(P) + part, v); }
+  void next() noexcept {
+    for (size_t v = 0; v < V; ++v) block[v] += P.block_bytes();
+  }
+};
+
+// V vectors of weights decoded once for many rows: bytes ready for dot products, scales as floats.
+template <quant::Packing P, size_t V>
+struct PanelWeights {
+  static constexpr quant::Packing kPacking = P;
+  static constexpr size_t kCodeBytes = kQuads * V * kLaneBytes;
+  static constexpr size_t kScaleBytes = parts_of_block(P) * V * kLaneBytes;
+  static constexpr size_t kBlockBytes = kCodeBytes + kScaleBytes * (P.offsets ? 2 : 1);
+  const uint8_t* block;
+  int log2;  // zero_log2 of the strips that it was made from
+
+  Isa::Ints shift() const noexcept { return Isa::ints(log2); }
+  void prefetch() const noexcept {}
+  Isa::Bytes codes(size_t quad, size_t v) const noexcept {
+    return Isa::load_bytes(block + (quad * V + v) * kLaneBytes);
+  }
+  F floats(size_t index, size_t v) const noexcept {
+    return Isa::load(reinterpret_cast<const float*>(block + kCodeBytes) +
+                     (index * V + v) * Isa::kLanes);
+  }
+  F scale(size_t part, size_t v) const noexcept { return floats(part, v); }
+  F offset(size_t part, size_t v) const noexcept { return floats(parts_of_block(P) + part, v); }
+  void next() noexcept { block += kBlockBytes; }
+
+  template <class Weights>
+  static void fill(Weights weights, size_t n_blocks, uint8_t* out) noexcept {
+    for (size_t b = 0; b < n_blocks; ++b, weights.next(), out += kBlockBytes) {
+      weights.prefetch();
+      for (size_t q = 0; q < kQuads; ++q) {
+        for (size_t v = 0; v < V; ++v)
+          Isa::store_bytes(out + (q * V + v) * kLaneBytes, weights.codes(q, v));
+      }
+      auto* floats = reinterpret_cast<float*>(out + kCodeBytes);
+      for (size_t i = 0; i < parts_of_block(P) * (P.offsets ? 2 : 1); ++i) {
+        for (size_t v = 0; v < V; ++v)
+          Isa::store(floats + (i * V + v) * Isa::kLanes, weights.halves(i, v));
+      }
+    }
+  }
+};
+
+// M rows of activations in the integer form, 32 of k at a time.
+template <size_t M>
+struct InputRows {
+  const std::byte* at;
+  const int8_t* codes(size_t j) const noexcept {
+    return reinterpret_cast<const int8_t*>(at) + j * kActivationGroup;
+  }
+  float scale(size_t j) const noexcept { return floats()[j]; }
+  const int32_t* negative_code_sum(size_t which, size_t j) const noexcept {
+    return reinterpret_cast<const int32_t*>(floats()) + (1 + which) * M + j;
+  }
+  float sum(size_t which, size_t j) const noexcept { return floats()[(4 + which) * M + j]; }
+  void next() noexcept { at += M * kActivationRowBytes; }
+
+ private:
+  const float* floats() const noexcept {
+    return reinterpret_cast<const float*>(at + M * kActivationGroup);
+  }
+};
+
+// The same as add_quads, summed in 16 bits first: kQuadsAtOnce quads cannot overflow them. I is
+// Isa, which need not have these functions.
+template <class I, size_t kQuadsAtOnce, class Weights, size_t V, size_t M>
+inline void add_quads_in_pairs(const Weights& weights, size_t quad, size_t n,
+                               const InputRows<M>& rows, Isa::Ints (&sum)[V][M]) noexcept {
+  for (size_t q = quad; q < quad + n; q += kQuadsAtOnce) {
+    Isa::Bytes pairs[V][M] = {};
+    const size_t end = q + kQuadsAtOnce < quad + n ? q + kQuadsAtOnce : quad + n;
+    for (size_t i = q; i < end; ++i) {
+      Isa::Bytes w[V];
+      for (size_t v = 0; v < V; ++v) w[v] = weights.codes(i, v);
+      for (size_t j = 0; j < M; ++j) {
+        const Isa::Bytes x = Isa::broadcast4(rows.codes(j) + i % kInputQuads * 4);
+        for (size_t v = 0; v < V; ++v) {
+          pairs[v][j] = I::add_pairs(pairs[v][j], I::pairs(w[v], x));
+        }
+      }
+    }
+    for (size_t v = 0; v < V; ++v)
+      for (size_t j = 0; j < M; ++j) sum[v][j] = I::add_widened(sum[v][j], pairs[v][j]);
+  }
+}
+
+// sum[v][j] += dot products of n quads from `quad` on.
+template <class Weights, size_t V, size_t M>
+inline void add_quads(const Weights& weights, size_t quad, size_t n, const InputRows<M>& rows,
+                      Isa::Ints (&sum)[V][M]) noexcept {
+  constexpr unsigned kBits = Weights::kPacking.bits;
+  if constexpr (Isa::kPairs && kBits < 8) {
+    return add_quads_in_pairs<Isa, (8u >> (kBits - 4)), Weights, V, M>(weights, quad, n, rows, sum);
+  }
+  for (size_t q = quad; q < quad + n; ++q) {
+    Isa::Bytes w[V];
+    for (size_t v = 0; v < V; ++v) w[v] = weights.codes(q, v);
+    for (size_t j = 0; j < M; ++j) {
+      const Isa::Bytes x = Isa::broadcast4(rows.codes(j) + q % kInputQuads * 4);
+      for (size_t v = 0; v < V; ++v) {
+        sum[v][j] =
+            kBits == 8 ? Isa::dot4_signed(sum[v][j], w[v], x) : Isa::dot4(sum[v][j], w[v], x);
+      }
+    }
+  }
+}
+
+// acc[v][j] += weight vector v * input row j over n_blocks blocks of k.
+template <class Weights, size_t V, size_t M>
+inline void multiply(Weights weights, InputRows<M> rows, size_t n_blocks, F (&acc)[V][M]) noexcept {
+  constexpr quant::Packing kPacking = Weights::kPacking;
+  constexpr size_t kScales = kPacking.scales_per_32;
+  constexpr size_t kPartQuads = kActivationGroup / 4 / kScales;
+  const Isa::Ints shift = weights.shift();
+  for (size_t b = 0; b < n_blocks; ++b, weights.next()) {
+    weights.prefetch();
+    for (size_t input = 0; input < kInputsOfBlock; ++input, rows.next()) {
+      for (size_t s = 0; s < kScales; ++s) {
+        const size_t which = kScales == 2 ? s : 2;
+        const size_t part = input * kScales + s;
+        Isa::Ints sum[V][M];
+        for (size_t j = 0; j < M; ++j) {
+          const Isa::Ints start = kPacking.offsets
+                                      ? Isa::ints(0)
+                                      : Isa::shifted(rows.negative_code_sum(which, j), shift);
+          for (size_t v = 0; v < V; ++v) sum[v][j] = start;
+        }
+        add_quads<Weights, V, M>(weights, part * kPartQuads, kPartQuads, rows, sum);
+        for (size_t v = 0; v < V; ++v) {
+          const F scale = weights.scale(part, v);
+          for (size_t j = 0; j < M; ++j) {
+            acc[v][j] =
+                Isa::fma(Isa::to_float(sum[v][j]), scale * Isa::set1(rows.scale(j)), acc[v][j]);
+          }
+          if constexpr (kPacking.offsets) {
+            const F offset = weights.offset(part, v);
+            for (size_t j = 0; j < M; ++j)
+              acc[v][j] = Isa::fma(offset, Isa::set1(rows.sum(which, j)), acc[v][j]);
+          }
+        }
+      }
+    }
+  }
+}
+
+// The products of one integer format, for products.inl.h.
+template <quant::Packing P>
+struct IntegerProduct {
+  static constexpr quant::Packing kPacking = P;
+  static constexpr size_t kGroupRows = Isa::kGroupRows;
+  static constexpr size_t kSlabBlocks = 16;
+  static constexpr size_t kBlockRowBytes = kActivationRowBytes;
+  template <size_t V>
+  using Strips = StripWeights<P, V>;
+  template <size_t V>
+  using Panel = PanelWeights<P, V>;
+  template <size_t M>
+  using Rows = InputRows<M>;
+  // Panels of different codes are the same to the product, but where pairs are summed in 16 bits.
+  static constexpr quant::Packing kPanelPacking = {!Isa::kPairs && P.bits < 8 ? uint8_t{6} : P.bits,
+                                                   P.scales_per_32, P.offsets};
+  using PanelProduct = IntegerProduct<kPanelPacking>;
+  template <size_t V>
+  static Panel<V> panel(const uint8_t* at, int log2) noexcept {
+    return {at, log2};
+  }
+  static constexpr int kLog2 = zero_log2(P);
+
+  template <class Weights, size_t V, size_t M>
+  static void add(Weights weights, InputRows<M> rows, size_t n_blocks, F (&acc)[V][M]) noexcept {
+    multiply<Weights, V, M>(weights, rows, n_blocks, acc);
+  }
+  static F factor(const GemmArgs& args, size_t vector) noexcept {
+    return Isa::load(reinterpret_cast<const float*>(strip_of(args, P, vector)) +
+                     vector % kHalves * Isa::kLanes);
+  }
+};

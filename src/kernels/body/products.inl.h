@@ -1,0 +1,124 @@
+// Products with packed weights (quant/packing.h). A vector's lanes are outputs. Few rows take their
+// weights straight from the strips, one pass over them for all rows; for many, the weights are
+// decoded into a panel, a slab of k at a time, that all rows then use. A Product (integer_product,
+// float_product) says how weights are read and multiplied.
+constexpr size_t kFewRows = 8;
+
+// V vectors of outputs of all rows.
+template <class Product, size_t V, size_t M>
+inline void few_tile(const GemmArgs& args, size_t vector) noexcept {
+  using Strips = typename Product::template Strips<V>;
+  F acc[V][M];
+  for (size_t v = 0; v < V; ++v)
+    for (size_t j = 0; j < M; ++j) acc[v][j] = Isa::zero();
+  Product::template add<Strips, V, M>(Strips(args, vector, 0),
+                                      typename Product::template Rows<M>{args.input},
+                                      padded(args.k) / quant::kPackedBlock, acc);
+  for (size_t v = 0; v < V; ++v) {
+    const size_t lanes = lanes_of(args, vector + v);
+    if (lanes == 0) continue;
+    const F factor = Product::factor(args, vector + v);
+    for (size_t j = 0; j < M; ++j) {
+      store_lanes(args.out + j * args.out_stride + (vector + v) * Isa::kLanes, acc[v][j] * factor,
+                  lanes);
+    }
+  }
+}
+
+template <class Product, size_t M>
+void multiply_few(const GemmArgs& args) noexcept {
+  constexpr size_t kVectors = M <= Isa::kFewVectors[0] ? 4 : M <= Isa::kFewVectors[1] ? 2 : 1;
+  size_t vector = args.n_begin / Isa::kLanes;
+  const size_t end = end_vector(args);
+  for (; vector + kVectors <= end; vector += kVectors) few_tile<Product, kVectors, M>(args, vector);
+  for (; vector < end; ++vector) few_tile<Product, 1, M>(args, vector);
+}
+
+// Where a panel stands in a product.
+struct PanelPlace {
+  const uint8_t* panel;
+  int log2;
+  size_t vector;         // its first
+  bool first;            // of the slabs: sums begin here, later ones go on from what is in `out`
+  const float* factors;  // of the outputs, at the last slab; else null
+  size_t n_blocks;
+};
+
+// M rows from `row` on, their inputs at the slab's first k, with V vectors of outputs.
+template <class Product, size_t V, size_t M>
+void panel_tile(const GemmArgs& args, const PanelPlace& place, size_t row,
+                const std::byte* inputs) noexcept {
+  F acc[V][M];
+  float* out[V];
+  size_t lanes[V];
+  for (size_t v = 0; v < V; ++v) {
+    lanes[v] = lanes_of(args, place.vector + v);
+    out[v] = args.out + row * args.out_stride + (place.vector + v) * Isa::kLanes;
+    for (size_t j = 0; j < M; ++j) {
+      acc[v][j] = place.first || lanes[v] == 0 ? Isa::zero()
+                                               : load_lanes(out[v] + j * args.out_stride, lanes[v]);
+    }
+  }
+  Product::template add<typename Product::template Panel<V>, V, M>(
+      Product::template panel<V>(place.panel, place.log2),
+      typename Product::template Rows<M>{inputs}, place.n_blocks, acc);
+  for (size_t v = 0; v < V; ++v) {
+    if (lanes[v] == 0) continue;
+    const F factor =
+        place.factors == nullptr ? Isa::set1(1.0f) : Isa::load(place.factors + v * Isa::kLanes);
+    for (size_t j = 0; j < M; ++j)
+      store_lanes(out[v] + j * args.out_stride, acc[v][j] * factor, lanes[v]);
+  }
+}
+
+using PanelTile = void (*)(const GemmArgs&, const PanelPlace&, size_t, const std::byte*) noexcept;
+template <class Product, size_t V, size_t... M>
+constexpr PanelTile panel_tile_of(size_t n_rows, std::index_sequence<M...>) noexcept {
+  constexpr PanelTile kTiles[] = {panel_tile<Product, V, M + 1>...};
+  return kTiles[n_rows - 1];
+}
+
+template <class Product, size_t V>
+void multiply_many(const GemmArgs& args, size_t vector) noexcept {
+  using Panel = typename Product::template Panel<V>;
+  using Strips = typename Product::template Strips<V>;
+  alignas(64) uint8_t panel[Product::kSlabBlocks * Panel::kBlockBytes];
+  alignas(64) float factors[V * Isa::kLanes];
+  for (size_t v = 0; v < V; ++v)
+    Isa::store(factors + v * Isa::kLanes, Product::factor(args, vector + v));
+  const RowGroups groups = {args.m, (args.m + Product::kGroupRows - 1) / Product::kGroupRows};
+  const size_t n_blocks = padded(args.k) / quant::kPackedBlock;
+  constexpr size_t kRowBytes = kInputsOfBlock * Product::kBlockRowBytes;  // for a block of 64
+  for (size_t block = 0; block < n_blocks; block += Product::kSlabBlocks) {
+    const size_t left = n_blocks - block;
+    const size_t n = left < Product::kSlabBlocks ? left : Product::kSlabBlocks;
+    Panel::fill(Strips(args, vector, block), n, panel);
+    const PanelPlace place = {
+        panel, Product::kLog2, vector, block == 0, left == n ? factors : nullptr, n};
+    for (size_t g = 0; g < groups.n; ++g) {
+      const size_t row = groups.begin(g);
+      const size_t n_rows = groups.begin(g + 1) - row;
+      const PanelTile tile = panel_tile_of<typename Product::PanelProduct, V>(
+          n_rows, std::make_index_sequence<Product::kGroupRows>());
+      tile(args, place, row, args.input + (row * n_blocks + block * n_rows) * kRowBytes);
+    }
+  }
+}
+
+template <class Product, size_t... M>
+inline void multiply_few_rows(const GemmArgs& args, std::index_sequence<M...>) noexcept {
+  using Multiply = void (*)(const GemmArgs&) noexcept;
+  constexpr Multiply kFew[] = {multiply_few<Product, M + 1>...};
+  kFew[args.m - 1](args);
+}
+
+template <class Product>
+void gemm(const GemmArgs& args) noexcept {
+  if (args.m <= kFewRows)
+    return multiply_few_rows<Product>(args, std::make_index_sequence<kFewRows>());
+  size_t vector = args.n_begin / Isa::kLanes;
+  const size_t end = end_vector(args);
+  for (; vector + Isa::kPanelVectors <= end; vector += Isa::kPanelVectors)
+    multiply_many<Product, Isa::kPanelVectors>(args, vector);
+  for (; vector < end; ++vector) multiply_many<Product, 1>(args, vector);
+}

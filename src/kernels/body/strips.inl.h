@@ -1,0 +1,21 @@
+// Where the vectors of packed weights and of outputs lie: vector i is outputs [i * kLanes, (i + 1)
+// * kLanes).
+constexpr size_t kHalves = quant::kStripRows / Isa::kLanes;  // vectors of a strip
+constexpr size_t kInputsOfBlock = quant::kPackedBlock / kActivationGroup;
+
+inline const uint8_t* strip_of(const GemmArgs& args, quant::Packing packing,
+                               size_t vector) noexcept {
+  return reinterpret_cast<const uint8_t*>(args.weight) +
+         vector / kHalves * packing.strip_bytes(args.k);
+}
+
+// How many of a vector's outputs are wanted.
+inline size_t lanes_of(const GemmArgs& args, size_t vector) noexcept {
+  const size_t first = vector * Isa::kLanes;
+  if (first >= args.n_end) return 0;
+  return args.n_end - first < Isa::kLanes ? args.n_end - first : Isa::kLanes;
+}
+
+inline size_t end_vector(const GemmArgs& args) noexcept {
+  return (args.n_end + quant::kStripRows - 1) / quant::kStripRows * kHalves;
+}

@@ -1,0 +1,286 @@
+// The packed form and the products with it, for every weight format.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "kernels/test_data.h"
+#include "quant/unpack.h"
+
+namespace billow::kernels {
+namespace {
+
+struct Free {
+  void operator()(std::byte* p) const { std::free(p); }
+};
+
+// A matrix of one format in its packed form.
+class PackedMatrix {
+ public:
+  PackedMatrix(const KernelTable& table, quant::Type type, size_t n, size_t k,
+               const std::vector<std::byte>& rows)
+      : packing_(quant::row(type).packing), n_(n), k_(k) {
+    const size_t n_bytes = packing_.matrix_bytes(n, k);
+    bytes_.reset(static_cast<std::byte*>(std::aligned_alloc(64, n_bytes)));
+    std::memset(bytes_.get(), 0xA5, n_bytes);
+    std::vector<int8_t> codes(quant::kStripRows * padded(k));
+    std::vector<float> scales(codes.size() / 16);
+    std::vector<float> offsets(codes.size() / 16);
+    const size_t row_bytes = quant::row_bytes(type, k);
+    for (size_t row = 0; row < n; row += quant::kStripRows) {
+      table.of(type).pack_strip({.weight = rows.data() + row * row_bytes,
+                                 .row_bytes = row_bytes,
+                                 .n_rows = std::min(quant::kStripRows, n - row),
+                                 .k = k,
+                                 .codes = codes.data(),
+                                 .scales = scales.data(),
+                                 .offsets = offsets.data(),
+                                 .out = bytes_.get() + row / 16 * packing_.strip_bytes(k)});
+    }
+  }
+  const std::byte* data() const { return bytes_.get(); }
+  size_t n_bytes() const { return packing_.matrix_bytes(n_, k_); }
+
+ private:
+  quant::Packing packing_;
+  size_t n_, k_;
+  std::unique_ptr<std::byte, Free> bytes_;
+};
+
+// Rows of activations, and their integer form as `table` wants it grouped.
+struct Inputs {
+  Inputs(size_t m_, size_t k_, unsigned seed, size_t misalignment = 0)
+      : m(m_), k(k_), shift(misalignment), values(gaussian(m_ * k_ + shift, seed)) {}
+  const float* row(size_t i) const { return values.data() + shift + i * k; }
+
+  // Rows [begin, begin + n).
+  std::vector<std::byte> in(const InputForm& form, size_t begin, size_t n) const {
+    std::vector<std::byte> bytes(form.bytes(n, k));
+    const RowGroups groups = form.groups(n);
+    for (size_t g = 0; g < groups.n; ++g) {
+      const size_t first = groups.begin(g);
+      form.write_group(row(begin + first), k, groups.begin(g + 1) - first, k,
+                       bytes.data() + form.bytes(first, k));
+    }
+    return bytes;
+  }
+  // Row i as products with a type see it in the scalar table.
+  std::vector<double> seen(quant::Type type, size_t i) const {
+    const std::vector<std::byte> bytes = in(*scalar().of(type).input, i, 1);
+    std::vector<double> x(k);
+    for (size_t at = 0; at < k; ++at) {
+      x[at] = static_cast<double>(row(i)[at]);
+      if (!quant::row(type).integer) continue;
+      const std::byte* block = bytes.data() + at / 32 * kActivationRowBytes;
+      float scale = 0.0f;
+      std::memcpy(&scale, block + 32, sizeof scale);
+      x[at] = static_cast<double>(scale) * static_cast<int8_t>(block[at % 32]);
+    }
+    return x;
+  }
+  size_t m, k, shift;
+  std::vector<float> values;
+};
+
+std::vector<float> multiply(const KernelTable& table, quant::Type type, const PackedMatrix& matrix,
+                            const Inputs& inputs, size_t first_row, size_t n_rows, size_t n,
+                            size_t begin, size_t end) {
+  const TypeKernels& kernels = table.of(type);
+  const std::vector<std::byte> input = inputs.in(*kernels.input, first_row, n_rows);
+  std::vector<float> out(n_rows * n + 1, -1.0f);  // one more, to write at an odd address
+  kernels.gemm({.weight = matrix.data(),
+                .n_begin = begin,
+                .n_end = end,
+                .m = n_rows,
+                .k = inputs.k,
+                .input = input.data(),
+                .out = out.data() + 1,
+                .out_stride = n,
+                .prefetch_bytes = 1024});
+  out.erase(out.begin());
+  return out;
+}
+
+std::vector<std::byte> encoded_rows(quant::Type type, size_t n, size_t k, unsigned seed) {
+  const std::vector<float> values = gaussian(n * k, seed);
+  const size_t row_bytes = quant::row_bytes(type, k);
+  std::vector<std::byte> rows(n * row_bytes);
+  for (size_t i = 0; i < n; ++i) quant::row(type).encode(&values[i * k], k, &rows[i * row_bytes]);
+  return rows;
+}
+
+std::vector<size_t> widths(const quant::TypeRow& row) {
+  if (!row.integer) return {1, 7, 64, 579};
+  if (row.group_len == 256) return {256, 1280};
+  return {32, 96, 576, 1056};
+}
+
+std::vector<const KernelTable*> all_tables() {
+  std::vector<const KernelTable*> usable = fast_tables();
+  usable.push_back(&scalar());
+  return usable;
+}
+
+void expect_same_bytes(const std::vector<float>& found, const std::vector<float>& expected,
+                       const std::string& what) {
+  ASSERT_EQ(found.size(), expected.size());
+  EXPECT_EQ(std::memcmp(found.data(), expected.data(), found.size() * sizeof(float)), 0) << what;
+}
+
+class Products : public EachTable {};
+
+// Bytes and all: whoever packs, whoever multiplies.
+TEST_P(Products, FormIsThatOfTheScalarTable) {
+  for (const quant::TypeRow& row : quant::types()) {
+    for (const size_t k : widths(row)) {
+      const std::vector<std::byte> rows = encoded_rows(row.type, 21, k, 1);
+      const PackedMatrix expected(scalar(), row.type, 21, k, rows);
+      const PackedMatrix found(*GetParam(), row.type, 21, k, rows);
+      EXPECT_EQ(std::memcmp(expected.data(), found.data(), found.n_bytes()), 0)
+          << row.name << " k " << k;
+    }
+  }
+}
+
+// Against double arithmetic on the decoded weights and the quantised inputs: what is left is the
+// rounding of K-quants' scales to f16 and of float sums.
+TEST_P(Products, ProductsAreThoseOfTheDecodedWeights) {
+  for (const quant::TypeRow& row : quant::types()) {
+    for (const size_t k : widths(row)) {
+      const std::vector<std::byte> rows = encoded_rows(row.type, 37, k, 2);
+      const PackedMatrix matrix(*GetParam(), row.type, 37, k, rows);
+      const Inputs inputs(17, k, 3);
+      std::vector<std::vector<double>> x;
+      for (size_t j = 0; j < inputs.m; ++j) x.push_back(inputs.seen(row.type, j));
+      for (const size_t m : {1u, 2u, 3u, 8u, 17u}) {
+        const std::vector<float> out =
+            multiply(*GetParam(), row.type, matrix, inputs, 0, m, 37, 0, 37);
+        std::vector<float> w(k);
+        for (size_t n = 0; n < 37; ++n) {
+          row.decode(rows.data() + n * quant::row_bytes(row.type, k), k, w.data());
+          for (size_t j = 0; j < m; ++j) {
+            double sum = 0;
+            double size = 0;
+            for (size_t i = 0; i < k; ++i) {
+              sum += static_cast<double>(w[i]) * x[j][i];
+              size += std::abs(static_cast<double>(w[i]) * x[j][i]);
+            }
+            EXPECT_NEAR(out[j * 37 + n], sum, (row.integer ? 1.2e-3 : 1e-6) * size)
+                << row.name << " k " << k << " m " << m;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Integer sums are exact, so tables differ by the rounding of float sums only, whatever the number
+// of rows, the widths and the addresses.
+TEST_P(Products, AgreesWithScalarForEveryTypeAndShape) {
+  for (const quant::TypeRow& row : quant::types()) {
+    for (const size_t k : widths(row)) {
+      for (const size_t n : {1u, 16u, 50u}) {
+        const PackedMatrix matrix(scalar(), row.type, n, k, encoded_rows(row.type, n, k, 8));
+        for (const size_t m : {1u, 2u, 3u, 8u, 9u, 16u, 17u, 64u}) {
+          const Inputs inputs(m, k, 9, m % 3);
+          const std::vector<float> expected =
+              multiply(scalar(), row.type, matrix, inputs, 0, m, n, 0, n);
+          const std::vector<float> found =
+              multiply(*GetParam(), row.type, matrix, inputs, 0, m, n, 0, n);
+          double largest = 0;
+          for (size_t i = 0; i < found.size(); ++i) {
+            largest = std::max(largest, static_cast<double>(std::abs(found[i] - expected[i])));
+          }
+          EXPECT_LT(largest, 2e-6 * static_cast<double>(k))
+              << row.name << " n " << n << " k " << k << " m " << m;
+        }
+      }
+    }
+  }
+}
+
+// A row's results do not depend on the rows beside it nor on how the outputs are shared out:
+// sequences rely on it.
+TEST_P(Products, IsBitwiseIndependentOfItsNeighbours) {
+  for (const quant::TypeRow& row : quant::types()) {
+    const size_t k = widths(row).back();
+    const PackedMatrix matrix(*GetParam(), row.type, 50, k, encoded_rows(row.type, 50, k, 4));
+    const Inputs inputs(19, k, 5);
+    std::vector<float> alone;
+    for (size_t j = 0; j < 19; ++j) {
+      const std::vector<float> one =
+          multiply(*GetParam(), row.type, matrix, inputs, j, 1, 50, 0, 50);
+      alone.insert(alone.end(), one.begin(), one.end());
+    }
+    for (const size_t m : {2u, 3u, 4u, 5u, 7u, 8u, 9u, 16u, 19u}) {
+      const std::vector<float> together =
+          multiply(*GetParam(), row.type, matrix, inputs, 0, m, 50, 0, 50);
+      expect_same_bytes(together, {alone.begin(), alone.begin() + static_cast<long>(m * 50)},
+                        std::string(row.name) + " m " + std::to_string(m));
+    }
+    for (const size_t m : {1u, 19u}) {
+      for (const size_t cut : {0u, 16u, 32u, 48u}) {
+        std::vector<float> out = multiply(*GetParam(), row.type, matrix, inputs, 0, m, 50, 0, cut);
+        const std::vector<float> rest =
+            multiply(*GetParam(), row.type, matrix, inputs, 0, m, 50, cut, 50);
+        for (size_t i = 0; i < out.size(); ++i) {
+          if (i % 50 < cut) continue;
+          EXPECT_EQ(out[i], -1.0f) << "written beyond what was asked for";
+          out[i] = rest[i];
+        }
+        expect_same_bytes(out, {alone.begin(), alone.begin() + static_cast<long>(m * 50)},
+                          std::string(row.name) + " cut " + std::to_string(cut));
+      }
+    }
+  }
+}
+
+// A wide batch over several slabs of k.
+TEST_P(Products, IsTheSameForHundredsOfRows) {
+  for (const quant::Type type :
+       {quant::Type::kQ4_1, quant::Type::kQ6_K, quant::Type::kQ8_0, quant::Type::kF16}) {
+    constexpr size_t kWidth = 2304;
+    const PackedMatrix matrix(*GetParam(), type, 35, kWidth, encoded_rows(type, 35, kWidth, 4));
+    const Inputs inputs(512, kWidth, 5);
+    const std::vector<float> together =
+        multiply(*GetParam(), type, matrix, inputs, 0, 512, 35, 0, 35);
+    for (size_t j = 0; j < 512; j += 73) {
+      expect_same_bytes(multiply(*GetParam(), type, matrix, inputs, j, 1, 35, 0, 35),
+                        {together.begin() + static_cast<long>(j * 35),
+                         together.begin() + static_cast<long>((j + 1) * 35)},
+                        "row " + std::to_string(j));
+    }
+  }
+}
+
+// Scales far below the range of f16 keep their precision by the row's factor.
+TEST_P(Products, KeepsTinyScales) {
+  const size_t k = 256;
+  std::vector<float> values = gaussian(16 * k, 6);
+  for (float& value : values) value *= 1e-7f;
+  std::vector<std::byte> rows(16 * quant::row_bytes(quant::Type::kMXFP4, k));
+  for (size_t i = 0; i < 16; ++i) {
+    quant::row(quant::Type::kMXFP4)
+        .encode(&values[i * k], k, &rows[i * quant::row_bytes(quant::Type::kMXFP4, k)]);
+  }
+  const PackedMatrix matrix(*GetParam(), quant::Type::kMXFP4, 16, k, rows);
+  const Inputs inputs(1, k, 7);
+  const std::vector<float> out =
+      multiply(*GetParam(), quant::Type::kMXFP4, matrix, inputs, 0, 1, 16, 0, 16);
+  const std::vector<double> x = inputs.seen(quant::Type::kMXFP4, 0);
+  std::vector<float> w(k);
+  for (size_t n = 0; n < 16; ++n) {
+    quant::row(quant::Type::kMXFP4)
+        .decode(&rows[n * quant::row_bytes(quant::Type::kMXFP4, k)], k, w.data());
+    double sum = 0;
+    for (size_t i = 0; i < k; ++i) sum += static_cast<double>(w[i]) * x[i];
+    EXPECT_NEAR(out[n], sum, 1e-5 * 1e-7 * 256);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, Products, testing::ValuesIn(all_tables()), table_name);
+
+}  // namespace
+}  // namespace billow::kernels
