@@ -85,6 +85,9 @@ struct GemmArgs {
   size_t m = 0;  // input rows
   size_t k = 0;
   const std::byte* input = nullptr;  // the rows in the type's InputForm
+  // Where rows stand in several groups: which of them are computed.
+  size_t group_begin = 0;
+  size_t group_end = 1;
   float* out =
       nullptr;  // [m] rows, out_stride floats apart, written at columns n_begin .. n_end - 1
   size_t out_stride = 0;

@@ -96,6 +96,7 @@ std::vector<float> multiply(const KernelTable& table, quant::Type type, const Pa
                 .m = n_rows,
                 .k = inputs.k,
                 .input = input.data(),
+                .group_end = kernels.input->groups(n_rows).n,
                 .out = out.data() + 1,
                 .out_stride = n,
                 .prefetch_bytes = 1024});

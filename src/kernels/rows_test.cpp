@@ -80,21 +80,24 @@ TEST_P(Rows, StoresHalvesRoundedToNearest) {
 }
 
 TEST_P(Rows, RotatesBothKindsOfPairs) {
-  const std::vector<float> cosines = {0.6f, 0.8f, 1.0f};
-  const std::vector<float> sines = {0.8f, -0.6f, 0.0f};
-  for (const RopeKind kind : {RopeKind::kAdjacent, RopeKind::kHalves}) {
-    const std::vector<float> x = gaussian(16, 7);
-    std::vector<float> out = x;
-    GetParam()->rope(out.data(), 2, 8, 6, kind, cosines.data(), sines.data());
-    for (size_t h = 0; h < 2; ++h) {
-      for (size_t i = 0; i < 3; ++i) {
-        const size_t a = 8 * h + (kind == RopeKind::kAdjacent ? 2 * i : i);
-        const size_t b = kind == RopeKind::kAdjacent ? a + 1 : a + 3;
-        EXPECT_NEAR(out[a], x[a] * cosines[i] - x[b] * sines[i], 1e-6);
-        EXPECT_NEAR(out[b], x[a] * sines[i] + x[b] * cosines[i], 1e-6);
+  for (const size_t n_pairs : {3u, 16u, 32u, 45u}) {
+    const std::vector<float> cosines = gaussian(n_pairs, 5);
+    const std::vector<float> sines = gaussian(n_pairs, 6);
+    const size_t head_len = 2 * n_pairs + 2;
+    for (const RopeKind kind : {RopeKind::kAdjacent, RopeKind::kHalves}) {
+      const std::vector<float> x = gaussian(2 * head_len, 7);
+      std::vector<float> out = x;
+      GetParam()->rope(out.data(), 2, head_len, 2 * n_pairs, kind, cosines.data(), sines.data());
+      for (size_t h = 0; h < 2; ++h) {
+        for (size_t i = 0; i < n_pairs; ++i) {
+          const size_t a = head_len * h + (kind == RopeKind::kAdjacent ? 2 * i : i);
+          const size_t b = kind == RopeKind::kAdjacent ? a + 1 : a + n_pairs;
+          EXPECT_NEAR(out[a], x[a] * cosines[i] - x[b] * sines[i], 2e-6);
+          EXPECT_NEAR(out[b], x[a] * sines[i] + x[b] * cosines[i], 2e-6);
+        }
+        for (size_t i = head_len * (h + 1) - 2; i < head_len * (h + 1); ++i)
+          EXPECT_EQ(out[i], x[i]);
       }
-      EXPECT_EQ(out[8 * h + 6], x[8 * h + 6]);
-      EXPECT_EQ(out[8 * h + 7], x[8 * h + 7]);
     }
   }
 }

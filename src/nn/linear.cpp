@@ -21,6 +21,15 @@ constexpr size_t kPrefetchBytes = 4096;
 
 size_t n_units(const tensor::Tensor& weight) { return (weight.n_rows + kUnitRows - 1) / kUnitRows; }
 
+// Into how many runs of rows the units are cut, so that threads finish together although units are
+// few. A run should have enough rows to be worth its panel.
+size_t cuts_of(size_t n_rows, size_t n_units, size_t n_threads) {
+  constexpr size_t kRowsOfRun = 64;
+  constexpr size_t kItemsOfThread = 32;
+  const size_t wanted = (kItemsOfThread * n_threads + n_units - 1) / n_units;
+  return std::max<size_t>(1, std::min(wanted, n_rows / kRowsOfRun));
+}
+
 size_t strip_bytes(const tensor::Tensor& weight) {
   return quant::row(weight.type).packing.strip_bytes(weight.n_cols);
 }
@@ -94,23 +103,32 @@ const std::byte* pack_unit(const kernels::TypeKernels& type, const tensor::Tenso
   return scratch.strips;
 }
 
-// Outputs [begin, end) of one product.
-void run_part(const Compute& compute, const Product& product, const Inputs& inputs, size_t begin,
-              size_t end, const Scratch& scratch) {
+// A part of one product: outputs [begin, end) of the rows in groups [group_begin, group_end).
+struct Part {
+  size_t begin = 0;
+  size_t end = 0;
+  size_t group_begin = 0;
+  size_t group_end = 0;
+};
+
+void run_part(const Compute& compute, const Product& product, const Inputs& inputs,
+              const Part& part, const Scratch& scratch) {
   const tensor::Tensor& weight = product.weight;
   const kernels::TypeKernels& type = compute.kernels.of(weight.type);
   kernels::GemmArgs args = {.weight = weight.packed,
-                            .n_begin = begin,
-                            .n_end = end,
+                            .n_begin = part.begin,
+                            .n_end = part.end,
                             .m = product.out.n_rows,
                             .k = weight.n_cols,
                             .input = inputs.find(type.input),
+                            .group_begin = part.group_begin,
+                            .group_end = part.group_end,
                             .out = product.out.data,
                             .out_stride = product.out.n_cols,
                             .prefetch_bytes = kPrefetchBytes};
   if (weight.packed != nullptr) type.gemm(args);
-  for (size_t row = begin; row < end && weight.packed == nullptr; row += kUnitRows) {
-    const size_t n = std::min(kUnitRows, end - row);
+  for (size_t row = part.begin; row < part.end && weight.packed == nullptr; row += kUnitRows) {
+    const size_t n = std::min(kUnitRows, part.end - row);
     args.weight = pack_unit(type, weight, row, row + n, scratch);
     args.n_begin = 0;
     args.n_end = n;
@@ -119,8 +137,30 @@ void run_part(const Compute& compute, const Product& product, const Inputs& inpu
     type.gemm(args);
   }
   if (product.bias == nullptr) return;
-  for (size_t m = 0; m < product.out.n_rows; ++m) {
-    compute.kernels.add(product.out.row(m) + begin, product.bias + begin, end - begin);
+  const kernels::RowGroups groups = type.input->groups(product.out.n_rows);
+  for (size_t m = groups.begin(part.group_begin); m < groups.begin(part.group_end); ++m) {
+    compute.kernels.add(product.out.row(m) + part.begin, product.bias + part.begin,
+                        part.end - part.begin);
+  }
+}
+
+// Items [begin, end) of one product: its units in order, each cut into n_cuts runs of row groups.
+void run_items(const Compute& compute, const Product& product, const Inputs& inputs, size_t begin,
+               size_t end, size_t n_cuts, const Scratch& scratch) {
+  const size_t n_groups =
+      compute.kernels.of(product.weight.type).input->groups(product.out.n_rows).n;
+  while (begin < end) {
+    const size_t unit = begin / n_cuts;
+    const size_t cut = begin % n_cuts;
+    // Whole units go together; of the first and last there may be a part.
+    const size_t n_whole = cut == 0 ? (end - begin) / n_cuts : 0;
+    const size_t last_cut = n_whole > 0 ? n_cuts : std::min(n_cuts, cut + end - begin);
+    const size_t n_units = std::max<size_t>(1, n_whole);
+    run_part(compute, product, inputs,
+             {unit * kUnitRows, std::min((unit + n_units) * kUnitRows, product.weight.n_rows),
+              n_groups * cut / n_cuts, n_groups * last_cut / n_cuts},
+             scratch);
+    begin += n_whole > 0 ? n_whole * n_cuts : last_cut - cut;
   }
 }
 
@@ -140,18 +180,19 @@ void linear(const Compute& compute, tensor::Matrix x, std::initializer_list<Prod
       largest_strip = std::max(largest_strip, strip_bytes(product.weight));
     n += n_units(product.weight);
   }
-  std::vector<Scratch> scratch(static_cast<size_t>(compute.team.size()));
+  const auto n_threads = static_cast<size_t>(compute.team.size());
+  const size_t n_cuts = cuts_of(x.n_rows, n, n_threads);
+  std::vector<Scratch> scratch(n_threads);
   for (Scratch& member : scratch) {
     if (largest_strip > 0) member = make_scratch(compute.arena, largest_strip, x.n_cols);
   }
-  compute.team.for_shares(n, [&](size_t begin, size_t end, int member) {
-    size_t first = 0;  // of the present product's units
+  compute.team.for_shares(n * n_cuts, [&](size_t begin, size_t end, int member) {
+    size_t first = 0;  // of the present product's items
     for (const Product& product : products) {
-      const size_t last = first + n_units(product.weight);
+      const size_t last = first + n_units(product.weight) * n_cuts;
       if (begin < last && end > first) {
-        run_part(compute, product, inputs, (std::max(begin, first) - first) * kUnitRows,
-                 std::min((std::min(end, last) - first) * kUnitRows, product.weight.n_rows),
-                 scratch[static_cast<size_t>(member)]);
+        run_items(compute, product, inputs, std::max(begin, first) - first,
+                  std::min(end, last) - first, n_cuts, scratch[static_cast<size_t>(member)]);
       }
       first = last;
     }

@@ -95,7 +95,7 @@ void multiply_many(const GemmArgs& args, size_t vector) noexcept {
     Panel::fill(Strips(args, vector, block), n, panel);
     const PanelPlace place = {
         panel, Product::kLog2, vector, block == 0, left == n ? factors : nullptr, n};
-    for (size_t g = 0; g < groups.n; ++g) {
+    for (size_t g = args.group_begin; g < args.group_end; ++g) {
       const size_t row = groups.begin(g);
       const size_t n_rows = groups.begin(g + 1) - row;
       const PanelTile tile = panel_tile_of<typename Product::PanelProduct, V>(

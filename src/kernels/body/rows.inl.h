@@ -12,13 +12,46 @@ void rms_norm(const float* x, const float* weight, size_t n, float eps, float* o
   });
 }
 
+// The pairs of one head that stand n_rot / 2 apart; returns how many were rotated, whole vectors
+// only.
+inline size_t rotate_halves(float* x, size_t half, const float* cosines,
+                            const float* sines) noexcept {
+  size_t i = 0;
+  for (; i + Isa::kLanes <= half; i += Isa::kLanes) {
+    const F a = Isa::load(x + i);
+    const F b = Isa::load(x + half + i);
+    const F cosine = Isa::load(cosines + i);
+    const F sine = Isa::load(sines + i);
+    Isa::store(x + i, a * cosine - b * sine);
+    Isa::store(x + half + i, a * sine + b * cosine);
+  }
+  return i;
+}
+
+// The same for pairs that stand side by side. I is Isa, which need not have pairs of lanes.
+template <class I>
+inline size_t rotate_adjacent(float* x, size_t half, const float* cosines,
+                              const float* sines) noexcept {
+  size_t i = 0;
+  if constexpr (I::kLanes > 1) {
+    for (; i + I::kLanes / 2 <= half; i += I::kLanes / 2) {
+      const F v = I::load(x + 2 * i);
+      I::store(x + 2 * i, v * I::load_twice(cosines + i) +
+                              I::swap_pairs(v) * I::negate_even(I::load_twice(sines + i)));
+    }
+  }
+  return i;
+}
+
 void rope(float* x, size_t n_heads, size_t head_len, size_t n_rot, RopeKind kind,
           const float* cosines, const float* sines) noexcept {
   const size_t half = n_rot / 2;
   const size_t step = kind == RopeKind::kAdjacent ? 2 : 1;
   const size_t distance = kind == RopeKind::kAdjacent ? 1 : half;
   for (size_t h = 0; h < n_heads; ++h, x += head_len) {
-    for (size_t i = 0; i < half; ++i) {
+    size_t i = kind == RopeKind::kAdjacent ? rotate_adjacent<Isa>(x, half, cosines, sines)
+                                           : rotate_halves(x, half, cosines, sines);
+    for (; i < half; ++i) {
       const float a = x[i * step];
       const float b = x[i * step + distance];
       x[i * step] = a * cosines[i] - b * sines[i];

@@ -23,6 +23,15 @@ struct Isa {
   static void store_f16(uint16_t* p, F x) noexcept {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
   }
+  // p[0], p[0], p[1], p[1] and so on, of kLanes / 2 floats.
+  static F load_twice(const float* p) noexcept {
+    const __m256i lanes = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
+    return _mm256_permutevar8x32_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), lanes);
+  }
+  static F swap_pairs(F x) noexcept { return _mm256_permute_ps(x, 0xB1); }
+  static F negate_even(F x) noexcept {
+    return _mm256_xor_ps(x, _mm256_castsi256_ps(_mm256_set1_epi64x(0x80000000)));
+  }
   static F fma(F a, F b, F c) noexcept { return _mm256_fmadd_ps(a, b, c); }
   static F max(F a, F b) noexcept { return _mm256_max_ps(a, b); }
   static F min(F a, F b) noexcept { return _mm256_min_ps(a, b); }

@@ -21,6 +21,16 @@ struct Isa {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                         _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
   }
+  // p[0], p[0], p[1], p[1] and so on, of kLanes / 2 floats.
+  static F load_twice(const float* p) noexcept {
+    const __m512i lanes = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    return _mm512_permutexvar_ps(lanes, _mm512_castps256_ps512(_mm256_loadu_ps(p)));
+  }
+  static F swap_pairs(F x) noexcept { return _mm512_permute_ps(x, 0xB1); }
+  static F negate_even(F x) noexcept {
+    return _mm512_castsi512_ps(
+        _mm512_xor_si512(_mm512_castps_si512(x), _mm512_set1_epi64(0x80000000)));
+  }
   static F fma(F a, F b, F c) noexcept { return _mm512_fmadd_ps(a, b, c); }
   static F max(F a, F b) noexcept { return _mm512_max_ps(a, b); }
   static F min(F a, F b) noexcept { return _mm512_min_ps(a, b); }

@@ -1,0 +1,56 @@
+#include "cpu/numa.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <fstream>
+
+namespace billow::cpu {
+namespace {
+
+constexpr int kInterleave = 3;  // MPOL_INTERLEAVE of <linux/mempolicy.h>
+constexpr size_t kMaxNodes = 1024;
+constexpr size_t kWordBits = 8 * sizeof(unsigned long);
+
+bool read_number(const char*& at, const char* end, int& out) {
+  const auto [next, error] = std::from_chars(at, end, out);
+  at = next;
+  return error == std::errc() && out >= 0 && out < static_cast<int>(kMaxNodes);
+}
+
+}  // namespace
+
+std::vector<int> nodes_of_list(const std::string& list) {
+  std::vector<int> nodes;
+  const char* at = list.data();
+  const char* end = at + list.size();
+  while (at < end) {
+    int first = 0;
+    if (!read_number(at, end, first)) return {};
+    int last = first;
+    if (at < end && *at == '-' && !read_number(++at, end, last)) return {};
+    for (int node = first; node <= last; ++node) nodes.push_back(node);
+    if (at < end && *at++ != ',') return {};
+  }
+  return nodes;
+}
+
+void spread_over_nodes(void* data, size_t n_bytes) {
+  std::ifstream file("/sys/devices/system/node/has_memory");
+  std::string line;
+  std::getline(file, line);
+  const std::vector<int> nodes = nodes_of_list(line);
+  if (nodes.size() < 2) return;
+  std::array<unsigned long, kMaxNodes / kWordBits> mask{};
+  for (const int node : nodes) {
+    const auto i = static_cast<size_t>(node);
+    mask[i / kWordBits] |= 1ul << (i % kWordBits);
+  }
+  // No library is needed for the one call; when it fails, memory comes from the first toucher's
+  // node.
+  (void)::syscall(SYS_mbind, data, n_bytes, kInterleave, mask.data(), kMaxNodes + 1, 0);
+}
+
+}  // namespace billow::cpu
