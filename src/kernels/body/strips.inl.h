@@ -3,10 +3,8 @@
 constexpr size_t kHalves = quant::kStripRows / Isa::kLanes;  // vectors of a strip
 constexpr size_t kInputsOfBlock = quant::kPackedBlock / kActivationGroup;
 
-inline const uint8_t* strip_of(const GemmArgs& args, quant::Packing packing,
-                               size_t vector) noexcept {
-  return reinterpret_cast<const uint8_t*>(args.weight) +
-         vector / kHalves * packing.strip_bytes(args.k);
+inline const uint8_t* strip_of(const GemmArgs& args, size_t strip_bytes, size_t vector) noexcept {
+  return reinterpret_cast<const uint8_t*>(args.weight) + vector / kHalves * strip_bytes;
 }
 
 // How many of a vector's outputs are wanted.
