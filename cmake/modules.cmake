@@ -10,7 +10,7 @@ set(BILLOW_MODULE_TABLE
   "kernels: base cpu quant"
   "tensor: base quant"
   "nn: base cpu quant kernels tensor"
-  "kv: base tensor"
+  "kv: base kernels tensor"
   "arch: base gguf quant tensor kernels nn kv"
   "engine: base cpu gguf tokenizer kernels tensor nn kv arch"
   "cli: base cpu gguf tokenizer prompt quant kernels tensor nn kv arch engine"

@@ -10,39 +10,77 @@
 namespace billow::kernels {
 namespace {
 
-// K and V of one head over some blocks, in an order of blocks that is not that of positions.
+// K and V of one head over some blocks, in an order of blocks that is not that of positions, and
+// the same as plain numbers.
 struct Memory {
-  Memory(size_t n_positions_, size_t k_len_, size_t v_len_)
-      : n_positions(n_positions_), k_len(k_len_), v_len(v_len_) {
-    keys = gaussian(n_positions * k_len, 1);
-    values = gaussian(n_positions * v_len, 2);
+  Memory(KvType type_, size_t n_positions_, size_t k_len_, size_t v_len_)
+      : type(type_), n_positions(n_positions_), k_len(k_len_), v_len(v_len_) {
+    const std::vector<float> k = gaussian(n_positions * k_len, 1);
+    const std::vector<float> v = gaussian(n_positions * v_len, 2);
     const size_t n_blocks = (n_positions + 63) / 64;
-    // What was never written is NaN: no row may be touched by it.
-    bytes.assign(n_blocks * block_bytes() / 2, 0x7E00);
+    // What was never written is NaN (as codes: large): no row may be touched by it.
+    bytes.assign(n_blocks * block_bytes() / 2, 0x7E7E);
     for (size_t b = 0; b < n_blocks; ++b) ids.push_back(static_cast<uint32_t>(n_blocks - 1 - b));
     for (size_t p = 0; p < n_positions; ++p) {
-      uint16_t* block = bytes.data() + ids[p / 64] * block_bytes() / 2;
-      for (size_t d = 0; d < k_len; ++d) {
-        block[d * 64 + p % 64] = quant::f32_to_f16(keys[p * k_len + d]);
-        keys[p * k_len + d] = quant::f16_to_f32(block[d * 64 + p % 64]);
-      }
-      for (size_t d = 0; d < v_len; ++d) {
-        uint16_t& half = block[64 * k_len + p % 64 * v_len + d];
-        half = quant::f32_to_f16(values[p * v_len + d]);
-        values[p * v_len + d] = quant::f16_to_f32(half);
-      }
+      std::byte* place = block(p);
+      scalar().store_kv({.type = type,
+                         .k = &k[p * k_len],
+                         .v = &v[p * v_len],
+                         .k_len = k_len,
+                         .v_len = v_len,
+                         .within = p % 64,
+                         .k_block = place,
+                         .v_block = place + kv_bytes(type, k_len)});
+      for (size_t d = 0; d < k_len; ++d) keys.push_back(key(p, d));
+      for (size_t d = 0; d < v_len; ++d) values.push_back(value(p, d));
     }
+    for (size_t i = 0; i < keys.size(); ++i) EXPECT_NEAR(keys[i], k[i], 0.02);
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], v[i], 0.02);
   }
-  size_t block_bytes() const { return 2 * 64 * (k_len + v_len); }
+  size_t block_bytes() const { return kv_bytes(type, k_len) + kv_bytes(type, v_len); }
+  std::byte* block(size_t p) {
+    return reinterpret_cast<std::byte*>(bytes.data()) + ids[p / 64] * block_bytes();
+  }
+  // As kernels/kv_block.h describes the layout.
+  static double half(const std::byte* base, size_t index) {
+    uint16_t bits;
+    std::memcpy(&bits, base + 2 * index, 2);
+    return static_cast<double>(quant::f16_to_f32(bits));
+  }
+  double key(size_t p, size_t d) {
+    const std::byte* k = block(p);
+    if (type == KvType::kF16) return half(k, d * 64 + p % 64);
+    const auto code = static_cast<int8_t>(k[(d / 4 * 64 + p % 64) * 4 + d % 4]);
+    return code * half(k + 64 * k_len, d / 32 * 64 + p % 64);
+  }
+  double value(size_t p, size_t d) {
+    const std::byte* v = block(p) + kv_bytes(type, k_len);
+    if (type == KvType::kF16) return half(v, p % 64 * v_len + d);
+    const auto code = static_cast<int8_t>(v[p % 64 * v_len + d]);
+    return code * half(v + 64 * v_len, d / 32 * 64 + p % 64);
+  }
+
+  // What the kernels take a query for: with Q8_0, it is rounded as keys are, with a float scale.
+  std::vector<double> rounded(const float* query) const {
+    std::vector<double> out(query, query + k_len);
+    for (size_t at = 0; at < k_len && type == KvType::kQ8_0; at += 32) {
+      const size_t n = std::min<size_t>(32, k_len - at);
+      double largest = 0;
+      for (size_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(out[at + i]));
+      for (size_t i = 0; i < n; ++i)
+        out[at + i] = std::round(out[at + i] * 127 / largest) * largest / 127;
+    }
+    return out;
+  }
 
   // Plain softmax attention in double precision.
-  std::vector<double> expected(const float* query, size_t first, size_t last, double scale,
+  std::vector<double> expected(const float* row, size_t first, size_t last, double scale,
                                double cap) const {
+    const std::vector<double> query = rounded(row);
     std::vector<double> scores;
     for (size_t p = first; p <= last; ++p) {
       double score = 0;
-      for (size_t d = 0; d < k_len; ++d)
-        score += static_cast<double>(query[d]) * static_cast<double>(keys[p * k_len + d]);
+      for (size_t d = 0; d < k_len; ++d) score += query[d] * keys[p * k_len + d];
       score *= scale;
       scores.push_back(cap > 0 ? cap * std::tanh(score / cap) : score);
     }
@@ -53,47 +91,68 @@ struct Memory {
     for (size_t i = 0; i < scores.size(); ++i) {
       const double weight = std::exp(scores[i] - largest);
       sum += weight;
-      for (size_t d = 0; d < v_len; ++d)
-        out[d] += weight * static_cast<double>(values[(first + i) * v_len + d]);
+      for (size_t d = 0; d < v_len; ++d) out[d] += weight * values[(first + i) * v_len + d];
     }
-    for (double& value : out) value /= sum;
+    for (double& v : out) v /= sum;
     return out;
   }
 
+  KvType type;
   size_t n_positions, k_len, v_len;
-  std::vector<float> keys, values;
+  std::vector<double> keys, values;
   std::vector<uint16_t> bytes;
   std::vector<uint32_t> ids;
 };
 
-struct Rows {
+struct Tokens {
   std::vector<uint32_t> first, last;
+  size_t n_heads = 1;
+  size_t n_rows() const { return first.size() * n_heads; }
 };
 
+constexpr float kScale = 0.2f;
+
+// [tokens][heads][v_len]. With `pieces`, spans are computed in that many calls and merged.
 std::vector<float> run(const KernelTable& table, const Memory& memory,
-                       const std::vector<float>& queries, const Rows& rows, float cap) {
-  const size_t n = rows.first.size();
-  std::vector<float> out(n * memory.v_len);
-  std::vector<const float*> query_rows;
-  std::vector<float*> output_rows;
-  for (size_t r = 0; r < n; ++r) {
-    query_rows.push_back(&queries[r * memory.k_len]);
-    output_rows.push_back(&out[r * memory.v_len]);
+                       const std::vector<float>& queries, const Tokens& tokens, float cap = 0.0f,
+                       size_t n_pieces = 0) {
+  const size_t n_rows = tokens.n_rows();
+  std::vector<float> out(n_rows * memory.v_len);
+  std::vector<float> scratch(attention_scratch_floats(n_rows, memory.k_len, memory.v_len) + 16);
+  float* aligned = scratch.data();
+  while (reinterpret_cast<uintptr_t>(aligned) % 64 != 0) ++aligned;
+  AttentionArgs args{.type = memory.type,
+                     .n_tokens = tokens.first.size(),
+                     .n_heads = tokens.n_heads,
+                     .queries = queries.data(),
+                     .query_stride = tokens.n_heads * memory.k_len,
+                     .outputs = out.data(),
+                     .output_stride = tokens.n_heads * memory.v_len,
+                     .first = tokens.first.data(),
+                     .last = tokens.last.data(),
+                     .base = reinterpret_cast<const std::byte*>(memory.bytes.data()),
+                     .block_ids = memory.ids.data(),
+                     .block_bytes = memory.block_bytes(),
+                     .k_offset = 0,
+                     .v_offset = kv_bytes(memory.type, memory.k_len),
+                     .k_len = memory.k_len,
+                     .v_len = memory.v_len,
+                     .scale = kScale,
+                     .softcap = cap,
+                     .scratch = aligned};
+  const size_t begin = *std::min_element(tokens.first.begin(), tokens.first.end()) / kSpanPositions;
+  const size_t end = *std::max_element(tokens.last.begin(), tokens.last.end()) / kSpanPositions + 1;
+  std::vector<float> partials((end - begin) * n_rows * partial_floats(memory.v_len));
+  for (size_t piece = 0; piece < n_pieces; ++piece) {
+    args.span_begin = begin + piece * (end - begin) / n_pieces;
+    args.span_end = begin + (piece + 1) * (end - begin) / n_pieces;
+    args.partials = &partials[(args.span_begin - begin) * n_rows * partial_floats(memory.v_len)];
+    table.attention(args);
   }
-  table.attention({.n_rows = n,
-                   .queries = query_rows.data(),
-                   .outputs = output_rows.data(),
-                   .first = rows.first.data(),
-                   .last = rows.last.data(),
-                   .base = reinterpret_cast<const std::byte*>(memory.bytes.data()),
-                   .block_ids = memory.ids.data(),
-                   .block_bytes = memory.block_bytes(),
-                   .k_offset = 0,
-                   .v_offset = 2 * 64 * memory.k_len,
-                   .k_len = memory.k_len,
-                   .v_len = memory.v_len,
-                   .scale = 0.2f,
-                   .softcap = cap});
+  args.span_begin = begin;
+  args.span_end = end;
+  args.partials = n_pieces > 0 ? partials.data() : nullptr;
+  n_pieces > 0 ? table.merge_attention(args) : table.attention(args);
   return out;
 }
 
@@ -103,45 +162,126 @@ std::vector<const KernelTable*> all_tables() {
   return usable;
 }
 
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+// One token and many, with windows and without, that begin and end at the edges of blocks and
+// spans.
+std::vector<Tokens> shapes(size_t n_heads) {
+  std::vector<Tokens> shapes = {
+      {{0}, {0}, n_heads}, {{0}, {599}, n_heads}, {{256}, {511}, n_heads}, {{255}, {256}, n_heads}};
+  if (n_heads <= 8) {
+    shapes.push_back({{0, 0, 0, 64, 63, 100, 170, 128, 1, 5},
+                      {63, 64, 65, 64, 64, 227, 599, 191, 2, 280},
+                      n_heads});
+  }
+  return shapes;
+}
+
 class Attention : public EachTable {};
 
+void compare(const KernelTable& table, const Memory& memory, const Tokens& tokens, float cap) {
+  const std::vector<float> queries = gaussian(tokens.n_rows() * memory.k_len, 3);
+  const std::vector<float> out = run(table, memory, queries, tokens, cap);
+  for (size_t r = 0; r < tokens.n_rows(); ++r) {
+    const size_t t = r / tokens.n_heads;
+    const std::vector<double> expected =
+        memory.expected(&queries[r * memory.k_len], tokens.first[t], tokens.last[t],
+                        static_cast<double>(kScale), static_cast<double>(cap));
+    for (size_t d = 0; d < memory.v_len; ++d)
+      ASSERT_NEAR(out[r * memory.v_len + d], expected[d], 2e-5)
+          << "row " << r << " of " << tokens.n_rows() << ", heads " << tokens.n_heads << ", "
+          << memory.k_len << " and " << memory.v_len << " long";
+  }
+}
+
 TEST_P(Attention, EqualsSoftmaxOverWhatEachRowSees) {
-  for (const auto& [k_len, v_len] : {std::pair<size_t, size_t>{64, 64}, {16, 48}, {80, 16}}) {
-    for (const float cap : {0.0f, 3.0f}) {
-      const Memory memory(300, k_len, v_len);
-      // One row, many rows with windows, rows that begin and end at the edges of blocks.
-      for (const Rows& rows : {Rows{{0}, {0}}, Rows{{0}, {299}},
-                               Rows{{0, 0, 0, 64, 63, 100, 170, 128, 1, 5},
-                                    {63, 64, 65, 64, 64, 227, 299, 191, 2, 280}}}) {
-        const std::vector<float> queries = gaussian(rows.first.size() * k_len, 3);
-        const std::vector<float> out = run(*GetParam(), memory, queries, rows, cap);
-        for (size_t r = 0; r < rows.first.size(); ++r) {
-          const std::vector<double> expected =
-              memory.expected(&queries[r * k_len], rows.first[r], rows.last[r],
-                              static_cast<double>(0.2f), static_cast<double>(cap));
-          for (size_t d = 0; d < v_len; ++d)
-            EXPECT_NEAR(out[r * v_len + d], expected[d], 3e-6) << "row " << r;
+  for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
+    for (const auto& [k_len, v_len] : {std::pair<size_t, size_t>{16, 48},
+                                       {64, 64},
+                                       {80, 80},
+                                       {112, 16},
+                                       {128, 128},
+                                       {256, 256}}) {
+      const Memory memory(type, 600, k_len, v_len);
+      for (const size_t n_heads : {1u, 3u, 7u, 8u, 16u, 40u}) {
+        if (k_len > 128 && n_heads > 7) continue;  // takes long, shows nothing new
+        for (const Tokens& tokens : shapes(n_heads)) {
+          compare(*GetParam(), memory, tokens, n_heads == 3 ? 3.0f : 0.0f);
+          if (HasFatalFailure()) return;
         }
       }
     }
   }
 }
 
-TEST_P(Attention, IsBitwiseIndependentOfItsNeighbours) {
-  const Memory memory(200, 32, 32);
-  Rows rows;
-  for (uint32_t r = 0; r < 20; ++r) {
-    rows.first.push_back(r % 3 == 0 ? r * 5 : 0);
-    rows.last.push_back(100 + r * 5);
+TEST_P(Attention, IsBitwiseIndependentOfNeighboursAndOfWhoComputesWhichSpan) {
+  for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
+    for (const size_t len : {32u, 80u}) {
+      const Memory memory(type, 900, len, len);
+      for (const size_t n_heads : {1u, 3u, 5u}) {
+        Tokens tokens{{}, {}, n_heads};
+        for (uint32_t t = 0; t < 20; ++t) {
+          tokens.first.push_back(t % 3 == 0 ? t * 25 : 0);
+          tokens.last.push_back(420 + t * 23);
+        }
+        const std::vector<float> queries = gaussian(tokens.n_rows() * len, 4);
+        const std::vector<float> together = run(*GetParam(), memory, queries, tokens);
+        for (const size_t n_pieces : {1u, 2u, 4u})
+          EXPECT_TRUE(
+              same_bits(run(*GetParam(), memory, queries, tokens, 0.0f, n_pieces), together));
+        for (size_t t = 0; t < 20; ++t) {
+          const size_t at = t * n_heads * len;
+          const std::vector<float> query(queries.begin() + static_cast<long>(at),
+                                         queries.begin() + static_cast<long>(at + n_heads * len));
+          const Tokens alone{{tokens.first[t]}, {tokens.last[t]}, n_heads};
+          const auto expected = std::span(together).subspan(at, n_heads * len);
+          EXPECT_TRUE(same_bits(run(*GetParam(), memory, query, alone), expected));
+          EXPECT_TRUE(same_bits(run(*GetParam(), memory, query, alone, 0.0f, 3), expected));
+          const Tokens one_head{{tokens.first[t]}, {tokens.last[t]}, 1};
+          EXPECT_TRUE(same_bits(run(*GetParam(), memory, query, one_head), expected.first(len)));
+        }
+      }
+    }
   }
-  const std::vector<float> queries = gaussian(20 * 32, 4);
-  const std::vector<float> together = run(*GetParam(), memory, queries, rows, 0.0f);
-  for (size_t r = 0; r < 20; ++r) {
-    const std::vector<float> query(queries.begin() + static_cast<long>(r * 32),
-                                   queries.begin() + static_cast<long>(r * 32 + 32));
-    const std::vector<float> alone =
-        run(*GetParam(), memory, query, {{rows.first[r]}, {rows.last[r]}}, 0.0f);
-    EXPECT_EQ(std::memcmp(alone.data(), &together[r * 32], 32 * sizeof(float)), 0);
+}
+
+// Scores far apart: weights of 0, and a maximum that comes late.
+TEST_P(Attention, SurvivesScoresFarApart) {
+  for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
+    const Memory memory(type, 600, 64, 64);
+    std::vector<float> queries = gaussian(64, 5);
+    for (float& value : queries) value *= 200.0f;
+    const std::vector<float> out = run(*GetParam(), memory, queries, {{0}, {599}});
+    const std::vector<double> expected =
+        memory.expected(queries.data(), 0, 599, static_cast<double>(kScale), 0.0);
+    for (size_t d = 0; d < 64; ++d) EXPECT_NEAR(out[d], expected[d], 2e-3);
+  }
+}
+
+TEST_P(Attention, StoresTheSameBytesAsScalar) {
+  for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
+    std::vector<float> k = gaussian(80, 6);
+    std::vector<float> v = gaussian(48, 7);
+    k[3] = 1e3f;
+    k[40] = 1e-7f;
+    for (size_t i = 16; i < 32; ++i) v[i] = 0.0f;
+    for (size_t i = 32; i < 48; ++i) v[i] = 1e-12f;
+    std::vector<std::vector<std::byte>> blocks;
+    for (const KernelTable* table : {&scalar(), GetParam()}) {
+      std::vector<std::byte> block(kv_bytes(type, 80) + kv_bytes(type, 48));
+      table->store_kv({.type = type,
+                       .k = k.data(),
+                       .v = v.data(),
+                       .k_len = 80,
+                       .v_len = 48,
+                       .within = 5,
+                       .k_block = block.data(),
+                       .v_block = block.data() + kv_bytes(type, 80)});
+      blocks.push_back(block);
+    }
+    EXPECT_EQ(blocks[0], blocks[1]);
   }
 }
 

@@ -11,13 +11,10 @@
 #include <string_view>
 
 #include "cpu/features.h"
+#include "kernels/kv_block.h"
 #include "quant/type.h"
 
 namespace billow::kernels {
-
-// Positions of a KV block. A block holds, for each layer and KV head, K as [k_len][64] and V as
-// [64][v_len], both F16.
-inline constexpr size_t kBlockPositions = 64;
 
 inline constexpr size_t kRowPadding = 64;
 inline constexpr size_t padded(size_t k) {
@@ -101,25 +98,56 @@ struct TypeKernels {
   void (*gemm)(const GemmArgs&) noexcept;
 };
 
-// Attention of `n_rows` query rows over the KV of one head of one sequence. A row sees positions
-// first[r] .. last[r].
+// One position of one KV head, to be written into a block.
+struct StoreKvArgs {
+  KvType type = KvType::kF16;
+  const float* k = nullptr;  // k_len floats
+  const float* v = nullptr;
+  size_t k_len = 0;  // multiples of 16
+  size_t v_len = 0;
+  size_t within = 0;             // the position in the block, below 64
+  std::byte* k_block = nullptr;  // the head's parts of the block
+  std::byte* v_block = nullptr;
+};
+
+// Attention is defined over spans: 256 positions each, counted from position 0. A span gives a
+// partial result (greatest score, sum of weights, weighted sum of values) from a fresh start;
+// partial results are merged in order of the spans. So who computes which span, and together with
+// which other rows, changes no bit of a result.
+inline constexpr size_t kSpanPositions = 256;
+
+// Query rows of one sequence against one KV head: n_heads neighbouring query heads of n_tokens
+// tokens. Token t sees positions first[t] .. last[t].
 struct AttentionArgs {
-  size_t n_rows = 0;                      // at most kMaxAttentionRows
-  const float* const* queries = nullptr;  // [n_rows] pointers to k_len floats
-  float* const* outputs = nullptr;        // [n_rows] pointers to v_len floats
-  const uint32_t* first = nullptr;        // [n_rows]
-  const uint32_t* last = nullptr;         // [n_rows], inclusive
-  const std::byte* base = nullptr;        // the pool's blocks
-  const uint32_t* block_ids = nullptr;    // [position / 64]
+  KvType type = KvType::kF16;
+  size_t n_tokens = 0;
+  size_t n_heads = 0;  // n_tokens * n_heads is at most kMaxAttentionRows
+  const float* queries =
+      nullptr;  // head h of token t: k_len floats at t * query_stride + h * k_len
+  size_t query_stride = 0;
+  float* outputs = nullptr;  // likewise, of v_len floats
+  size_t output_stride = 0;
+  const uint32_t* first = nullptr;      // [n_tokens]
+  const uint32_t* last = nullptr;       // [n_tokens], inclusive
+  const std::byte* base = nullptr;      // the pool's blocks
+  const uint32_t* block_ids = nullptr;  // [position / 64]
   size_t block_bytes = 0;
   size_t k_offset = 0;  // of this layer's and head's K in a block, bytes
   size_t v_offset = 0;
   size_t k_len = 0;  // multiples of 16
   size_t v_len = 0;
-  float scale = 1.0f;    // of the dot products
-  float softcap = 0.0f;  // score = softcap * tanh(score / softcap); 0 = none
+  float scale = 1.0f;     // of the dot products
+  float softcap = 0.0f;   // score = softcap * tanh(score / softcap); 0 = none
+  size_t span_begin = 0;  // the spans to compute, or to merge
+  size_t span_end = 0;
+  float* partials = nullptr;  // [spans][rows][partial_floats(v_len)]; null: outputs are written
+  float* scratch = nullptr;   // attention_scratch_floats() floats, aligned to 64 bytes
 };
-inline constexpr size_t kMaxAttentionRows = 32;
+inline constexpr size_t kMaxAttentionRows = 112;
+inline constexpr size_t partial_floats(size_t v_len) { return v_len + 32; }
+inline constexpr size_t attention_scratch_floats(size_t n_rows, size_t k_len, size_t v_len) {
+  return n_rows * (k_len + 2 * partial_floats(v_len)) + 2 * 16 * kBlockPositions;
+}
 
 enum class RopeKind : uint8_t {
   kAdjacent,  // rotates (2i, 2i+1): "norm"
@@ -145,10 +173,14 @@ struct KernelTable {
   void (*add)(float* x, const float* y, size_t n) noexcept;  // x += y
   // x[i] = softcap * tanh(x[i] / softcap)
   void (*softcap)(float* x, size_t n, float softcap) noexcept;
-  // Writes one position of one head: k_len floats as F16, 64 apart (K), or side by side (stride 1,
-  // V).
-  void (*store_f16)(const float* x, size_t n, uint16_t* out, size_t stride) noexcept;
+  void (*store_kv)(const StoreKvArgs&) noexcept;
+  // The spans [span_begin, span_end) of the rows: their partial results where args.partials is
+  // given, else the outputs, which then need all spans that a row sees.
   void (*attention)(const AttentionArgs&) noexcept;
+  // The outputs from all partial results: [span_begin, span_end) in args.partials.
+  void (*merge_attention)(const AttentionArgs&) noexcept;
+  // Rows that attention takes at once: fewer use the processor less well.
+  size_t attention_rows;
 };
 
 // The tables of this build, best first; scalar is the last.

@@ -68,17 +68,6 @@ TEST_P(Rows, CapsSoftly) {
     EXPECT_NEAR(capped[i], 30.0 * std::tanh(static_cast<double>(x[i]) / 30.0), 1e-4);
 }
 
-TEST_P(Rows, StoresHalvesRoundedToNearest) {
-  std::vector<float> x = gaussian(64, 6);
-  x[3] = 1e30f;
-  x[5] = 1e-7f;
-  for (const size_t stride : {1u, 64u}) {
-    std::vector<uint16_t> out(64 * stride);
-    GetParam()->store_f16(x.data(), 64, out.data(), stride);
-    for (size_t i = 0; i < 64; ++i) EXPECT_EQ(out[i * stride], quant::f32_to_f16(x[i]));
-  }
-}
-
 TEST_P(Rows, RotatesBothKindsOfPairs) {
   for (const size_t n_pairs : {3u, 16u, 32u, 45u}) {
     const std::vector<float> cosines = gaussian(n_pairs, 5);

@@ -39,8 +39,9 @@ TEST(SelectTable, EveryTableHasEveryKernelAndType) {
     EXPECT_NE(table->gelu_multiply, nullptr);
     EXPECT_NE(table->add, nullptr);
     EXPECT_NE(table->softcap, nullptr);
-    EXPECT_NE(table->store_f16, nullptr);
+    EXPECT_NE(table->store_kv, nullptr);
     EXPECT_NE(table->attention, nullptr);
+    EXPECT_NE(table->merge_attention, nullptr);
     for (const quant::TypeRow& row : quant::types()) {
       const TypeKernels& kernels = table->of(row.type);
       EXPECT_TRUE(kernels.gemm && kernels.pack_strip && kernels.input && kernels.input->write_group)

@@ -12,7 +12,7 @@ namespace {
 const std::vector<LayerNeed> kNeeds = {{2, 64, 32, 128}, {4, 16, 16, 0}, {2, 64, 32, 128}};
 
 TEST(Layout, GroupsLayersByWindowAndPlacesThemWithoutOverlap) {
-  const Layout layout(kNeeds);
+  const Layout layout(kNeeds, KvType::kF16);
   ASSERT_EQ(layout.groups.size(), 2u);
   EXPECT_EQ(layout.groups[0].window, 128u);
   EXPECT_EQ(layout.groups[0].block_bytes, size_t{2} * 2 * 64 * 96 * 2);

@@ -4,7 +4,7 @@
 
 namespace billow::kv {
 
-Layout::Layout(const std::vector<LayerNeed>& needs) {
+Layout::Layout(const std::vector<LayerNeed>& needs, KvType type) {
   for (const LayerNeed& need : needs) {
     const auto found = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
       return group.window == need.window;
@@ -12,6 +12,7 @@ Layout::Layout(const std::vector<LayerNeed>& needs) {
     LayerPlace place;
     place.group = static_cast<uint32_t>(found - groups.begin());
     place.need = need;
+    place.type = type;
     if (found == groups.end()) groups.push_back({need.window, 0});
     Group& group = groups[place.group];
     place.offset = group.block_bytes;

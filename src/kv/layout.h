@@ -7,9 +7,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/kv_block.h"
+
 namespace billow::kv {
 
-inline constexpr uint32_t kBlockPositions = 64;
+using kernels::kBlockPositions;
+using kernels::KvType;
 
 // What one layer keeps for each position.
 struct LayerNeed {
@@ -23,13 +26,14 @@ struct LayerPlace {
   uint32_t group = 0;
   size_t offset = 0;  // of the layer in a block, bytes
   LayerNeed need;
+  KvType type = KvType::kF16;
+  // Of one head: its K, then its V, each as kernels/kv_block.h says.
   size_t head_bytes() const noexcept {
-    return size_t{2} * kBlockPositions * (need.k_len + need.v_len);
+    return kernels::kv_bytes(type, need.k_len) + kernels::kv_bytes(type, need.v_len);
   }
-  // Of a head's K, [k_len][64] F16, and V, [64][v_len] F16.
   size_t k_offset(size_t head) const noexcept { return offset + head * head_bytes(); }
   size_t v_offset(size_t head) const noexcept {
-    return k_offset(head) + size_t{2} * kBlockPositions * need.k_len;
+    return k_offset(head) + kernels::kv_bytes(type, need.k_len);
   }
 };
 
@@ -39,7 +43,7 @@ struct Group {
 };
 
 struct Layout {
-  explicit Layout(const std::vector<LayerNeed>& needs);
+  Layout(const std::vector<LayerNeed>& needs, KvType type);
   std::vector<LayerPlace> layers;
   std::vector<Group> groups;
 };

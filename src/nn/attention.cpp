@@ -1,6 +1,7 @@
 #include "nn/attention.h"
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "base/check.h"
@@ -10,63 +11,153 @@ namespace {
 
 using kernels::kBlockPositions;
 using kernels::kMaxAttentionRows;
+using kernels::kSpanPositions;
 
-// Neighbouring rows of one sequence that a call of the kernel takes together.
-struct Tile {
-  size_t begin = 0;
+// Query heads that share a KV head, as many as the kernel takes at once.
+struct HeadRange {
+  size_t kv_head = 0;
+  size_t q_begin = 0;
   size_t n = 0;
 };
 
-std::vector<Tile> tiles_of(std::span<const uint32_t> sequences, size_t rows_at_once) {
+std::vector<HeadRange> head_ranges(size_t n_kv_heads, size_t n_sharing) {
+  std::vector<HeadRange> ranges;
+  for (size_t head = 0; head < n_kv_heads; ++head) {
+    for (size_t done = 0; done < n_sharing; done += kMaxAttentionRows) {
+      ranges.push_back(
+          {head, head * n_sharing + done, std::min(kMaxAttentionRows, n_sharing - done)});
+    }
+  }
+  return ranges;
+}
+
+// Neighbouring rows of one sequence against one range of heads: the unit whose spans are shared
+// out.
+struct Tile {
+  HeadRange heads;
+  size_t begin = 0;  // its rows of the batch
+  size_t n = 0;
+  size_t span_begin = 0;
+  size_t span_end = 0;
+  float* partials = nullptr;  // where it is cut into several pieces
+  size_t n_pieces = 0;
+
+  size_t n_rows() const { return n * heads.n; }
+  size_t n_spans() const { return span_end - span_begin; }
+};
+
+// What a thread does at a time: some spans of a tile.
+struct Piece {
+  size_t tile = 0;
+  size_t span_begin = 0;
+  size_t span_end = 0;
+};
+
+size_t first_seen(const KvLayer& layer, size_t position) {
+  return layer.window != 0 && position + 1 > layer.window ? position + 1 - layer.window : 0;
+}
+
+// The tiles of a batch, those of later rows first: in a prompt they are the longest.
+std::vector<Tile> tiles_of(const Compute& compute, const KvLayer& layer, const KvRows& rows,
+                           size_t n_sharing) {
+  constexpr size_t kTilesPerThread = 8;  // few enough to reuse each block, enough to share out
+  const std::vector<HeadRange> ranges = head_ranges(layer.n_heads, n_sharing);
+  const size_t n_rows = rows.positions.size();
+  const size_t wanted = kTilesPerThread * static_cast<size_t>(compute.team.size());
+  const size_t tile_rows = std::clamp(n_rows * ranges.size() * ranges[0].n / wanted,
+                                      compute.kernels.attention_rows, kMaxAttentionRows);
+  const size_t tokens_at_once = std::max<size_t>(1, tile_rows / ranges[0].n);
   std::vector<Tile> tiles;
-  for (size_t i = 0; i < sequences.size(); ++i) {
-    const bool joins = !tiles.empty() && tiles.back().n < rows_at_once &&
-                       sequences[tiles.back().begin] == sequences[i];
-    if (joins) ++tiles.back().n;
-    if (!joins) tiles.push_back({i, 1});
+  for (size_t end = n_rows; end > 0;) {
+    size_t begin = end - 1;
+    while (begin > 0 && end - begin < tokens_at_once &&
+           rows.sequences[begin - 1] == rows.sequences[end - 1])
+      --begin;
+    for (const HeadRange& heads : ranges) {
+      tiles.push_back({.heads = heads,
+                       .begin = begin,
+                       .n = end - begin,
+                       .span_begin = first_seen(layer, rows.positions[begin]) / kSpanPositions,
+                       .span_end = rows.positions[end - 1] / kSpanPositions + 1});
+    }
+    end = begin;
   }
   return tiles;
 }
 
-// One KV head against one tile.
-void attend(const Compute& compute, const KvLayer& layer, const KvRows& rows, tensor::Matrix q,
-            AttentionScale scale, tensor::Matrix out, size_t head, Tile tile) {
-  const size_t n_q_heads = q.n_cols / layer.k_len;
-  const size_t n_sharing = n_q_heads / layer.n_heads;
-  const float* queries[kMaxAttentionRows];
-  float* outputs[kMaxAttentionRows];
+// Cuts small tiles so that the threads finish together: pieces get smaller towards the end.
+std::vector<Piece> pieces_of(const Compute& compute, const KvLayer& layer,
+                             std::vector<Tile>& tiles) {
+  constexpr size_t kPiecesPerThread = 4;
+  const auto n_threads = static_cast<size_t>(compute.team.size());
+  size_t n_left = 0;
+  for (const Tile& tile : tiles) n_left += tile.n_spans() * tile.n_rows();
+  std::vector<Piece> pieces;
+  for (size_t t = 0; t < tiles.size(); ++t) {
+    Tile& tile = tiles[t];
+    const bool may_cut =
+        n_threads > 1 && (tile.n == 1 || tile.n_rows() <= compute.kernels.attention_rows);
+    for (size_t span = tile.span_begin; span < tile.span_end; ++tile.n_pieces) {
+      const size_t share = n_left / (kPiecesPerThread * n_threads * tile.n_rows());
+      const size_t n =
+          may_cut ? std::clamp<size_t>(share, 1, tile.span_end - span) : tile.n_spans();
+      pieces.push_back({t, span, span + n});
+      n_left -= n * tile.n_rows();
+      span += n;
+    }
+    if (tile.n_pieces == 1) continue;
+    tile.partials = compute.arena.array<float>(tile.n_spans() * tile.n_rows() *
+                                               kernels::partial_floats(layer.v_len));
+  }
+  return pieces;
+}
+
+struct Operands {
+  const KvLayer& layer;
+  const KvRows& rows;
+  tensor::Matrix q;
+  AttentionScale scale;
+  tensor::Matrix out;
+};
+
+// Spans [span_begin, span_end) of a tile; or, with `merge`, its outputs from the partial results of
+// all spans.
+void attend(const Compute& compute, const Operands& on, const Tile& tile, size_t span_begin,
+            size_t span_end, float* scratch, bool merge) {
+  const KvLayer& layer = on.layer;
   uint32_t first[kMaxAttentionRows];
   uint32_t last[kMaxAttentionRows];
-  // More query heads than the kernel takes at once are done in turns.
-  for (size_t done = 0; done < tile.n * n_sharing;) {
-    const size_t n = std::min(kMaxAttentionRows, tile.n * n_sharing - done);
-    for (size_t i = 0; i < n; ++i) {
-      const size_t row = tile.begin + (done + i) / n_sharing;
-      const size_t q_head = head * n_sharing + (done + i) % n_sharing;
-      const uint32_t position = rows.positions[row];
-      queries[i] = q.row(row) + q_head * layer.k_len;
-      outputs[i] = out.row(row) + q_head * layer.v_len;
-      first[i] = layer.window != 0 && position + 1 > layer.window
-                     ? static_cast<uint32_t>(position + 1 - layer.window)
-                     : 0;
-      last[i] = position;
-    }
-    compute.kernels.attention({.n_rows = n,
-                               .queries = queries,
-                               .outputs = outputs,
-                               .first = first,
-                               .last = last,
-                               .base = layer.base,
-                               .block_ids = rows.blocks[rows.sequences[tile.begin]].data(),
-                               .block_bytes = layer.block_bytes,
-                               .k_offset = layer.k_offset + head * layer.head_bytes,
-                               .v_offset = layer.v_offset + head * layer.head_bytes,
-                               .k_len = layer.k_len,
-                               .v_len = layer.v_len,
-                               .scale = scale.factor,
-                               .softcap = scale.softcap});
-    done += n;
+  for (size_t t = 0; t < tile.n; ++t) {
+    last[t] = on.rows.positions[tile.begin + t];
+    first[t] = static_cast<uint32_t>(first_seen(layer, last[t]));
   }
+  const size_t span_floats = tile.n_rows() * kernels::partial_floats(layer.v_len);
+  const kernels::AttentionArgs args{
+      .type = layer.type,
+      .n_tokens = tile.n,
+      .n_heads = tile.heads.n,
+      .queries = on.q.row(tile.begin) + tile.heads.q_begin * layer.k_len,
+      .query_stride = on.q.n_cols,
+      .outputs = on.out.row(tile.begin) + tile.heads.q_begin * layer.v_len,
+      .output_stride = on.out.n_cols,
+      .first = first,
+      .last = last,
+      .base = layer.base,
+      .block_ids = on.rows.blocks[on.rows.sequences[tile.begin]].data(),
+      .block_bytes = layer.block_bytes,
+      .k_offset = layer.k_offset + tile.heads.kv_head * layer.head_bytes,
+      .v_offset = layer.v_offset + tile.heads.kv_head * layer.head_bytes,
+      .k_len = layer.k_len,
+      .v_len = layer.v_len,
+      .scale = on.scale.factor,
+      .softcap = on.scale.softcap,
+      .span_begin = span_begin,
+      .span_end = span_end,
+      .partials = tile.partials == nullptr
+                      ? nullptr
+                      : tile.partials + (span_begin - tile.span_begin) * span_floats,
+      .scratch = scratch};
+  merge ? compute.kernels.merge_attention(args) : compute.kernels.attention(args);
 }
 
 }  // namespace
@@ -79,14 +170,15 @@ void store_kv(const Compute& compute, const KvLayer& layer, const KvRows& rows, 
       const uint32_t position = rows.positions[row];
       const uint32_t id = rows.blocks[rows.sequences[row]][position / kBlockPositions];
       std::byte* block = layer.base + id * layer.block_bytes;
-      const size_t within = position % kBlockPositions;
       for (size_t h = 0; h < layer.n_heads; ++h) {
-        auto* keys = reinterpret_cast<uint16_t*>(block + layer.k_offset + h * layer.head_bytes);
-        auto* values = reinterpret_cast<uint16_t*>(block + layer.v_offset + h * layer.head_bytes);
-        compute.kernels.store_f16(k.row(row) + h * layer.k_len, layer.k_len, keys + within,
-                                  kBlockPositions);
-        compute.kernels.store_f16(v.row(row) + h * layer.v_len, layer.v_len,
-                                  values + within * layer.v_len, 1);
+        compute.kernels.store_kv({.type = layer.type,
+                                  .k = k.row(row) + h * layer.k_len,
+                                  .v = v.row(row) + h * layer.v_len,
+                                  .k_len = layer.k_len,
+                                  .v_len = layer.v_len,
+                                  .within = position % kBlockPositions,
+                                  .k_block = block + layer.k_offset + h * layer.head_bytes,
+                                  .v_block = block + layer.v_offset + h * layer.head_bytes});
       }
     }
   });
@@ -96,11 +188,26 @@ void attention(const Compute& compute, const KvLayer& layer, const KvRows& rows,
                AttentionScale scale, tensor::Matrix out) {
   const size_t n_q_heads = q.n_cols / layer.k_len;
   BILLOW_CHECK(n_q_heads % layer.n_heads == 0 && out.n_cols == n_q_heads * layer.v_len);
-  const size_t rows_at_once = std::max<size_t>(1, kMaxAttentionRows / (n_q_heads / layer.n_heads));
-  const std::vector<Tile> tiles = tiles_of(rows.sequences, rows_at_once);
-  compute.team.for_pieces(tiles.size() * layer.n_heads, 1, [&](size_t begin, size_t end, int) {
-    for (size_t i = begin; i < end; ++i) {
-      attend(compute, layer, rows, q, scale, out, i % layer.n_heads, tiles[i / layer.n_heads]);
+  if (q.n_rows == 0) return;
+  const tensor::ArenaScope scope(compute.arena);
+  const Operands operands{layer, rows, q, scale, out};
+  std::vector<Tile> tiles = tiles_of(compute, layer, rows, n_q_heads / layer.n_heads);
+  const std::vector<Piece> pieces = pieces_of(compute, layer, tiles);
+  const size_t scratch_floats =
+      kernels::attention_scratch_floats(kMaxAttentionRows, layer.k_len, layer.v_len);
+  auto* scratch =
+      compute.arena.array<float>(scratch_floats * static_cast<size_t>(compute.team.size()));
+  std::vector<std::atomic<size_t>> n_done(tiles.size());  // pieces
+  compute.team.for_pieces(pieces.size(), 1, [&](size_t begin, size_t end, int member) {
+    float* own = scratch + scratch_floats * static_cast<size_t>(member);
+    for (const Piece& piece : std::span(pieces).subspan(begin, end - begin)) {
+      const Tile& tile = tiles[piece.tile];
+      attend(compute, operands, tile, piece.span_begin, piece.span_end, own, false);
+      // Whoever finishes the last piece of a tile merges all of them.
+      if (tile.n_pieces > 1 &&
+          n_done[piece.tile].fetch_add(1, std::memory_order_acq_rel) + 1 == tile.n_pieces) {
+        attend(compute, operands, tile, tile.span_begin, tile.span_end, own, true);
+      }
     }
   });
 }

@@ -11,9 +11,10 @@
 namespace billow::nn {
 
 // The KV of one layer: where in the blocks its heads lie. Head h has K at k_offset + h *
-// head_bytes, V at v_offset + h * head_bytes of each block, in the layout that kernel_table.h
+// head_bytes, V at v_offset + h * head_bytes of each block, in the layout that kernels/kv_block.h
 // gives.
 struct KvLayer {
+  kernels::KvType type = kernels::KvType::kF16;
   std::byte* base = nullptr;
   size_t block_bytes = 0;
   size_t k_offset = 0;
@@ -33,7 +34,7 @@ struct KvRows {
   std::span<const std::span<const uint32_t>> blocks;
 };
 
-// Stores each row's keys ([n_heads * k_len]) and values ([n_heads * v_len]) as F16.
+// Stores each row's keys ([n_heads * k_len]) and values ([n_heads * v_len]).
 void store_kv(const Compute& compute, const KvLayer& layer, const KvRows& rows, tensor::Matrix k,
               tensor::Matrix v);
 
@@ -45,6 +46,8 @@ struct AttentionScale {
 // out row = softmax(scale * q K^T) V for each query head; q is [rows][n_q_heads * k_len], out
 // [rows][n_q_heads * v_len]. n_q_heads is a multiple of layer.n_heads: neighbouring query heads
 // share a KV head. A row sees the positions of its sequence up to its own, which are stored before.
+// The work is split by rows, KV heads and, where that leaves too little to share out, spans of
+// positions; a row's result does not depend on how.
 void attention(const Compute& compute, const KvLayer& layer, const KvRows& rows, tensor::Matrix q,
                AttentionScale scale, tensor::Matrix out);
 

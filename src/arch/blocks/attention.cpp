@@ -6,9 +6,6 @@
 namespace billow::arch {
 namespace {
 
-static_assert(kernels::kBlockPositions == kv::kBlockPositions,
-              "kernels and KV layout must agree on a block");
-
 // Rows [begin, begin + n) of a matrix.
 tensor::Tensor rows_of(const tensor::Tensor& whole, size_t begin, size_t n) {
   return {whole.row(begin), whole.type, whole.n_cols, n, nullptr};
@@ -64,7 +61,8 @@ AttentionPass::AttentionPass(const nn::Compute& compute_, kv::Cache& cache_, con
 nn::KvLayer AttentionPass::layer(size_t index) const {
   const kv::LayerPlace& place = cache.layout().layers[index];
   const kv::BlockPool& pool = cache.pool(place.group);
-  return {.base = pool.base(),
+  return {.type = place.type,
+          .base = pool.base(),
           .block_bytes = pool.block_bytes(),
           .k_offset = place.k_offset(0),
           .v_offset = place.v_offset(0),

@@ -1,139 +1,189 @@
-// Attention of query rows over the blocks of one KV head, by the online softmax (Milakov and
-// Gimelshein, arXiv 1805.02867): a running maximum and sum for each row, the output rescaled when
-// the maximum grows. Blocks are taken in order, so a row's result does not depend on the rows
-// beside it.
-constexpr size_t kStrips = kBlockPositions / Isa::kLanes;
-constexpr size_t kRowsAtOnce = 8;
-constexpr float kLowest = -3.0e38f;
+// Attention of query rows over the blocks of one KV head, span by span. Rows are cut into tiles of
+// at most Isa::kAttentionRows; each block is brought in once for all of them.
 
-// What is known of a row so far; its output is the unnormalised sum of values.
-struct AttentionRow {
-  const float* query;
-  float* output;
-  float maximum;
-  float sum;
-  size_t begin;  // positions of the present block that it sees: [begin, end)
-  size_t end;
+// What a tile needs to know of a block.
+struct AttentionBlock {
+  const std::byte* k;
+  const std::byte* v;
+  size_t start;  // its first position
+  size_t ahead;  // bytes from here to the block that comes next
 };
 
-// scores[r] = scale * (K^T query), K as [k_len][64].
-template <size_t R>
-inline void score_block(const AttentionArgs& args, AttentionRow* const* rows, const uint16_t* k,
-                        float (*scores)[kBlockPositions]) noexcept {
-  for (size_t strip = 0; strip < kStrips; ++strip) {
-    F acc[R];
-    for (size_t r = 0; r < R; ++r) acc[r] = Isa::zero();
-    const uint16_t* column = k + strip * Isa::kLanes;
-    for (size_t d = 0; d < args.k_len; ++d) {
-      const F key = Isa::load_f16(column + d * kBlockPositions);
-      for (size_t r = 0; r < R; ++r) acc[r] = Isa::fma(key, Isa::set1(rows[r]->query[d]), acc[r]);
-    }
-    for (size_t r = 0; r < R; ++r) {
-      F score = acc[r] * Isa::set1(args.scale);
-      if (args.softcap > 0.0f) score = softcapped(score, args.softcap);
-      Isa::store(scores[r] + strip * Isa::kLanes, score);
-    }
-  }
+// Up to Isa::kAttentionRows rows; row r sees positions [first[r], end[r]).
+struct AttentionTile {
+  size_t n_rows;
+  const uint32_t* first;
+  const uint32_t* end;
+  // The least and greatest of these.
+  size_t least_first;
+  size_t greatest_first;
+  size_t least_end;
+  size_t greatest_end;
+  const float* query;  // packed
+  size_t first_row;    // of its partial results
+};
+
+// What lies within the block that begins at `start`.
+inline size_t within_block(size_t position, size_t start) noexcept {
+  if (position <= start) return 0;
+  return position - start < kBlockPositions ? position - start : kBlockPositions;
 }
 
-// Turns scores into weights e^(score - maximum), 0 outside what the row sees, and brings the row up
-// to date.
-inline void weigh_block(AttentionRow& row, float* scores, size_t v_len) noexcept {
-  for (size_t i = 0; i < row.begin; ++i) scores[i] = kLowest;
-  for (size_t i = row.end; i < kBlockPositions; ++i) scores[i] = kLowest;
-  F largest = Isa::load(scores);
-  for (size_t strip = 1; strip < kStrips; ++strip)
-    largest = Isa::max(largest, Isa::load(scores + strip * Isa::kLanes));
-  const float block_maximum = Isa::largest(largest);
-  if (block_maximum > row.maximum) {
-    const float shrink =
-        Isa::sum(exponential(Isa::set1(row.maximum - block_maximum))) / Isa::kLanes;
-    for (size_t i = 0; i < v_len; i += Isa::kLanes) {
-      Isa::store(row.output + i, Isa::load(row.output + i) * Isa::set1(shrink));
-    }
-    row.sum *= shrink;
-    row.maximum = block_maximum;
-  }
-  F sum = Isa::zero();
-  for (size_t strip = 0; strip < kStrips; ++strip) {
-    const F weight = exponential(Isa::load(scores + strip * Isa::kLanes) - Isa::set1(row.maximum));
-    sum = sum + weight;
-    Isa::store(scores + strip * Isa::kLanes, weight);
-  }
-  row.sum += Isa::sum(sum);
-}
-
-// output += weights * V, V as [64][v_len]. Only positions that one of the rows sees are read:
-// others may hold anything.
 template <size_t R>
-inline void add_values(const AttentionArgs& args, AttentionRow* const* rows, const uint16_t* v,
-                       const float (*weights)[kBlockPositions]) noexcept {
-  size_t begin = kBlockPositions;
-  size_t end = 0;
+void attend_tile(const AttentionArgs& args, const AttentionTile& tile, const AttentionBlock& block,
+                 float* scores, float* partials) noexcept {
+  constexpr size_t kStep = kStripsFor<R> * Isa::kLanes;
+  const size_t begin = within_block(tile.least_first, block.start);
+  const size_t end = within_block(tile.greatest_end, block.start);
+  if (begin >= end) return;
+  const bool whole =
+      tile.greatest_first <= block.start && tile.least_end >= block.start + kBlockPositions;
+  const size_t stride = partial_floats(args.v_len);
+  const bool coded = args.type == KvType::kQ8_0;
+  if (coded) score_codes<R>(args, block.k, block.ahead, tile.query, begin, end, scores);
+  if (!coded) score_halves<R>(args, block.k, block.ahead, tile.query, begin, end, scores);
+  float shrink[R];
   for (size_t r = 0; r < R; ++r) {
-    begin = rows[r]->begin < begin ? rows[r]->begin : begin;
-    end = rows[r]->end > end ? rows[r]->end : end;
-  }
-  for (size_t i = 0; i < args.v_len; i += Isa::kLanes) {
-    F acc[R];
-    for (size_t r = 0; r < R; ++r) acc[r] = Isa::load(rows[r]->output + i);
-    for (size_t p = begin; p < end; ++p) {
-      const F value = Isa::load_f16(v + p * args.v_len + i);
-      for (size_t r = 0; r < R; ++r) acc[r] = Isa::fma(value, Isa::set1(weights[r][p]), acc[r]);
+    float* row = scores + r * kBlockPositions;
+    float* tail = partials + r * stride + args.v_len;
+    if (whole && args.softcap == 0.0f) {
+      shrink[r] = weigh_row(row, 0, kBlockPositions, 0, kBlockPositions, 0.0f, tail);
+    } else {
+      shrink[r] = weigh_row(row, begin / kStep * kStep, (end + kStep - 1) / kStep * kStep,
+                            within_block(tile.first[r], block.start),
+                            within_block(tile.end[r], block.start), args.softcap, tail);
     }
-    for (size_t r = 0; r < R; ++r) Isa::store(rows[r]->output + i, acc[r]);
+  }
+  if (coded) {
+    add_codes<R>(args, block.v, block.ahead, scores, begin, end, shrink,
+                 scores + Isa::kAttentionRows * kBlockPositions, partials, stride);
+  } else {
+    const HalfValues values{reinterpret_cast<const uint16_t*>(block.v), args.v_len};
+    add_values<R>(values, 0, args.v_len, block.ahead, scores, begin, end, shrink, partials, stride);
   }
 }
 
-template <size_t R>
-void attend_rows(const AttentionArgs& args, AttentionRow* const* rows, const uint16_t* k,
-                 const uint16_t* v) noexcept {
-  float scores[R][kBlockPositions];
-  score_block<R>(args, rows, k, scores);
-  for (size_t r = 0; r < R; ++r) weigh_block(*rows[r], scores[r], args.v_len);
-  add_values<R>(args, rows, v, scores);
+using AttendTile = void (*)(const AttentionArgs&, const AttentionTile&, const AttentionBlock&,
+                            float*, float*) noexcept;
+
+template <size_t R = Isa::kAttentionRows>
+inline AttendTile attend_of(size_t n_rows) noexcept {
+  if constexpr (R == 1) {
+    return attend_tile<1>;
+  } else {
+    return n_rows == R ? attend_tile<R> : attend_of<R - 1>(n_rows);
+  }
+}
+
+// Factor of queries: scores come out in powers of two, or as what the soft cap takes the tanh of.
+inline float query_factor(const AttentionArgs& args) noexcept {
+  return args.softcap > 0.0f ? args.scale / args.softcap : args.scale * kLog2E;
+}
+
+inline float* output_row(const AttentionArgs& args, size_t row) noexcept {
+  return args.outputs + row / args.n_heads * args.output_stride + row % args.n_heads * args.v_len;
+}
+
+// The rows of a call, cut evenly into tiles, with their queries packed.
+struct AttentionTiles {
+  AttentionTiles(const AttentionArgs& args, float* queries) noexcept;
+  static constexpr size_t kMaxTiles =
+      (kMaxAttentionRows + Isa::kAttentionRows - 1) / Isa::kAttentionRows;
+  size_t n_rows;
+  size_t n_tiles;
+  size_t first_block;  // that some row sees
+  size_t last_block;
+  uint32_t first[kMaxAttentionRows];
+  uint32_t end[kMaxAttentionRows];
+  AttentionTile tiles[kMaxTiles];
+};
+
+AttentionTiles::AttentionTiles(const AttentionArgs& args, float* queries) noexcept
+    : n_rows(args.n_tokens * args.n_heads),
+      n_tiles((n_rows + Isa::kAttentionRows - 1) / Isa::kAttentionRows) {
+  size_t least_first = args.first[0];
+  size_t greatest_end = 0;
+  size_t row = 0;
+  for (size_t t = 0; t < n_tiles; ++t) {
+    AttentionTile& tile = tiles[t];
+    const size_t n = n_rows / n_tiles + (t < n_rows % n_tiles ? 1 : 0);
+    tile = {n, first + row, end + row, SIZE_MAX, 0, SIZE_MAX, 0, queries + row * args.k_len, row};
+    const float* rows[Isa::kAttentionRows];
+    for (size_t r = 0; r < n; ++r, ++row) {
+      const size_t token = row / args.n_heads;
+      const size_t a = args.first[token];
+      const size_t b = size_t{args.last[token]} + 1;
+      first[row] = args.first[token];
+      end[row] = args.last[token] + 1;
+      tile.least_first = a < tile.least_first ? a : tile.least_first;
+      tile.greatest_first = a > tile.greatest_first ? a : tile.greatest_first;
+      tile.least_end = b < tile.least_end ? b : tile.least_end;
+      tile.greatest_end = b > tile.greatest_end ? b : tile.greatest_end;
+      rows[r] = args.queries + token * args.query_stride + row % args.n_heads * args.k_len;
+    }
+    least_first = tile.least_first < least_first ? tile.least_first : least_first;
+    greatest_end = tile.greatest_end > greatest_end ? tile.greatest_end : greatest_end;
+    const auto pack = args.type == KvType::kQ8_0 ? pack_query_codes : pack_queries;
+    pack(rows, n, args.k_len, query_factor(args), queries + tile.first_row * args.k_len);
+  }
+  first_block = least_first / kBlockPositions;
+  last_block = (greatest_end - 1) / kBlockPositions;
+}
+
+// The blocks of one span, into fresh partial results.
+inline void attend_span(const AttentionArgs& args, const AttentionTiles& rows, size_t span,
+                        float* scores, float* partials) noexcept {
+  constexpr size_t kSpanBlocks = kSpanPositions / kBlockPositions;
+  const size_t stride = partial_floats(args.v_len);
+  for (size_t r = 0; r < rows.n_rows; ++r) clear_partial(partials + r * stride, args.v_len);
+  size_t block = span * kSpanBlocks > rows.first_block ? span * kSpanBlocks : rows.first_block;
+  for (; block < (span + 1) * kSpanBlocks && block <= rows.last_block; ++block) {
+    const size_t offset = args.block_ids[block] * args.block_bytes;
+    const size_t next =
+        block < rows.last_block ? args.block_ids[block + 1] * args.block_bytes : offset;
+    const AttentionBlock place{args.base + offset + args.k_offset,
+                               args.base + offset + args.v_offset, block * kBlockPositions,
+                               next - offset};
+    for (size_t t = 0; t < rows.n_tiles; ++t) {
+      const AttentionTile& tile = rows.tiles[t];
+      attend_of(tile.n_rows)(args, tile, place, scores, partials + tile.first_row * stride);
+    }
+  }
+  for (size_t r = 0; r < rows.n_rows; ++r) close_partial(partials + r * stride, args.v_len);
 }
 
 void attention(const AttentionArgs& args) noexcept {
-  using Attend = void (*)(const AttentionArgs&, AttentionRow* const*, const uint16_t*,
-                          const uint16_t*) noexcept;
-  constexpr Attend kAttend[kRowsAtOnce + 1] = {nullptr,        attend_rows<1>, attend_rows<2>,
-                                               attend_rows<3>, attend_rows<4>, attend_rows<5>,
-                                               attend_rows<6>, attend_rows<7>, attend_rows<8>};
-  AttentionRow state[kMaxAttentionRows];
-  size_t block = args.first[0] / kBlockPositions;
-  size_t last_block = 0;
-  for (size_t r = 0; r < args.n_rows; ++r) {
-    state[r] = {args.queries[r], args.outputs[r], kLowest, 0.0f, 0, 0};
-    for (size_t i = 0; i < args.v_len; ++i) args.outputs[r][i] = 0.0f;
-    block = args.first[r] / kBlockPositions < block ? args.first[r] / kBlockPositions : block;
-    last_block =
-        args.last[r] / kBlockPositions > last_block ? args.last[r] / kBlockPositions : last_block;
-  }
-  for (; block <= last_block; ++block) {
-    const size_t start = block * kBlockPositions;
-    const std::byte* tile = args.base + args.block_ids[block] * args.block_bytes;
-    const auto* k = reinterpret_cast<const uint16_t*>(tile + args.k_offset);
-    const auto* v = reinterpret_cast<const uint16_t*>(tile + args.v_offset);
-    AttentionRow* active[kRowsAtOnce];
-    size_t n_active = 0;
-    for (size_t r = 0; r < args.n_rows; ++r) {
-      if (args.last[r] >= start && args.first[r] < start + kBlockPositions) {
-        state[r].begin = args.first[r] > start ? args.first[r] - start : 0;
-        const size_t end = args.last[r] + 1 - start;
-        state[r].end = end < kBlockPositions ? end : kBlockPositions;
-        active[n_active++] = &state[r];
-      }
-      if (n_active == kRowsAtOnce || (r + 1 == args.n_rows && n_active > 0)) {
-        kAttend[n_active](args, active, k, v);
-        n_active = 0;
-      }
+  const AttentionTiles rows(args, args.scratch);
+  const size_t stride = partial_floats(args.v_len);
+  float* merged = args.scratch + rows.n_rows * args.k_len;
+  float* span_partials = merged + rows.n_rows * stride;
+  float* scores = span_partials + rows.n_rows * stride;
+  if (args.partials != nullptr) {
+    for (size_t span = args.span_begin; span < args.span_end; ++span) {
+      const size_t at = (span - args.span_begin) * rows.n_rows * stride;
+      attend_span(args, rows, span, scores, args.partials + at);
     }
+    return;
   }
-  for (size_t r = 0; r < args.n_rows; ++r) {
-    const F factor = Isa::set1(1.0f / state[r].sum);
-    for (size_t i = 0; i < args.v_len; i += Isa::kLanes) {
-      Isa::store(args.outputs[r] + i, Isa::load(args.outputs[r] + i) * factor);
+  for (size_t r = 0; r < rows.n_rows; ++r) clear_partial(merged + r * stride, args.v_len);
+  for (size_t span = args.span_begin; span < args.span_end; ++span) {
+    attend_span(args, rows, span, scores, span_partials);
+    for (size_t r = 0; r < rows.n_rows; ++r)
+      merge_partial(merged + r * stride, span_partials + r * stride, args.v_len);
+  }
+  for (size_t r = 0; r < rows.n_rows; ++r)
+    write_output(merged + r * stride, args.v_len, output_row(args, r));
+}
+
+void merge_attention(const AttentionArgs& args) noexcept {
+  const size_t n_rows = args.n_tokens * args.n_heads;
+  const size_t stride = partial_floats(args.v_len);
+  float* merged = args.scratch;
+  for (size_t r = 0; r < n_rows; ++r) {
+    clear_partial(merged, args.v_len);
+    for (size_t span = 0; span < args.span_end - args.span_begin; ++span) {
+      merge_partial(merged, args.partials + (span * n_rows + r) * stride, args.v_len);
     }
+    write_output(merged, args.v_len, output_row(args, r));
   }
 }

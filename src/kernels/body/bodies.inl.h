@@ -16,6 +16,12 @@
 
 #include "kernels/body/pack.inl.h"
 
+#include "kernels/body/kv_store.inl.h"
+
+#include "kernels/body/attention_tile.inl.h"
+
+#include "kernels/body/attention_softmax.inl.h"
+
 #include "kernels/body/attention.inl.h"
 
 #include "kernels/body/table.inl.h"

@@ -93,11 +93,3 @@ void softcap(float* x, size_t n, float cap) noexcept {
     store_lanes(x + i, softcapped(load_lanes(x + i, lanes), cap), lanes);
   });
 }
-
-void store_f16(const float* x, size_t n, uint16_t* out, size_t stride) noexcept {
-  for (size_t i = 0; i < n; i += Isa::kLanes) {
-    uint16_t halves[Isa::kLanes];
-    Isa::store_f16(halves, Isa::load(x + i));
-    for (size_t j = 0; j < Isa::kLanes; ++j) out[(i + j) * stride] = halves[j];
-  }
-}

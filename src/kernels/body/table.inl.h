@@ -27,7 +27,9 @@ constexpr KernelTable make_table(std::string_view name,
   table.gelu_multiply = gelu_multiply;
   table.add = add;
   table.softcap = softcap;
-  table.store_f16 = store_f16;
+  table.store_kv = store_kv;
   table.attention = attention;
+  table.merge_attention = merge_attention;
+  table.attention_rows = Isa::kAttentionRows;
   return table;
 }

@@ -149,4 +149,16 @@ struct Isa {
   static constexpr size_t kGroupRows = 4;
   static constexpr size_t kFloatGroupRows = 5;
   static constexpr size_t kPanelVectors = 2;
+  static constexpr size_t kAttentionRows = 6;
+  static F load_i8(const int8_t* p) noexcept {
+    return _mm256_cvtepi32_ps(
+        _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+  }
+  static F keep_first(F x, size_t n, F rest) noexcept {
+    return _mm256_blendv_ps(rest, x, _mm256_castsi256_ps(first_lanes(n)));
+  }
+  static bool any_above(F x, F limit) noexcept {
+    return _mm256_movemask_ps(_mm256_cmp_ps(x, limit, _CMP_GT_OQ)) != 0;
+  }
+  static float first(F x) noexcept { return _mm256_cvtss_f32(x); }
 };

@@ -110,4 +110,16 @@ struct Isa {
   static constexpr size_t kGroupRows = 7;
   static constexpr size_t kFloatGroupRows = 12;
   static constexpr size_t kPanelVectors = 2;
+  static constexpr size_t kAttentionRows = 14;
+  static F load_i8(const int8_t* p) noexcept {
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  }
+  static F keep_first(F x, size_t n, F rest) noexcept {
+    return _mm512_mask_mov_ps(rest, first_lanes(n), x);
+  }
+  static bool any_above(F x, F limit) noexcept {
+    return _mm512_cmp_ps_mask(x, limit, _CMP_GT_OQ) != 0;
+  }
+  static float first(F x) noexcept { return _mm512_cvtss_f32(x); }
 };

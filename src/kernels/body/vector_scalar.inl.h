@@ -106,4 +106,11 @@ struct Isa {
   static constexpr size_t kGroupRows = 4;
   static constexpr size_t kFloatGroupRows = 4;
   static constexpr size_t kPanelVectors = 4;
+  // Attention: rows of a tile, int8 codes as floats, the first n lanes of x and the others of rest
+  // (n <= kLanes), whether a lane of x is above that of limit, lane 0.
+  static constexpr size_t kAttentionRows = 4;
+  static F load_i8(const int8_t* p) noexcept { return static_cast<float>(*p); }
+  static F keep_first(F x, size_t n, F rest) noexcept { return n > 0 ? x : rest; }
+  static bool any_above(F x, F limit) noexcept { return x > limit; }
+  static float first(F x) noexcept { return x; }
 };

@@ -1,0 +1,213 @@
+// The inner loops of attention: R query rows against one block of 64 positions, R at most
+// Isa::kAttentionRows so that the sums stay in registers. Each score and each output is summed in
+// the same order whatever R is.
+
+// Vectors of positions, or of a value's dimensions, that R rows keep sums of at once.
+template <size_t R>
+constexpr size_t kStripsFor = 3 * R <= Isa::kAttentionRows ? 4 : 2;
+
+// Asks for the line that lies `ahead` bytes behind p, of another block.
+inline void prefetch(const void* p, size_t ahead) noexcept {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + ahead));
+}
+
+// R rows of a query, scaled, as [k_len][R].
+inline void pack_queries(const float* const* rows, size_t n_rows, size_t k_len, float factor,
+                         float* packed) noexcept {
+  for (size_t r = 0; r < n_rows; ++r) {
+    for (size_t d = 0; d < k_len; ++d) packed[d * n_rows + r] = rows[r][d] * factor;
+  }
+}
+
+// The same as codes with a scale for each 32, where keys are codes: [k_len / 4][R][4], then
+// [groups][R] scales, then [groups][R] sums of codes times what dot4_signed wants taken off.
+inline void pack_query_codes(const float* const* rows, size_t n_rows, size_t k_len, float factor,
+                             float* packed) noexcept {
+  const size_t n_groups = kv_groups(k_len);
+  auto* codes = reinterpret_cast<int8_t*>(packed);
+  float* scales = packed + n_rows * k_len / 4;
+  auto* offsets = reinterpret_cast<int32_t*>(scales + n_rows * n_groups);
+  for (size_t r = 0; r < n_rows; ++r) {
+    for (size_t g = 0; g < n_groups; ++g) {
+      const size_t at = g * kKvGroup;
+      const size_t n = k_len - at < kKvGroup ? k_len - at : kKvGroup;
+      const float largest = greatest_magnitude(rows[r] + at, n);
+      int8_t group[kKvGroup] = {};
+      if (largest > 1e-30f && largest < 1e30f)
+        encode_group(rows[r] + at, n, 127.0f / largest, group);
+      int32_t sum = 0;
+      for (size_t i = 0; i < n; ++i) sum += group[i];
+      for (size_t i = 0; i < n; i += 4) {
+        __builtin_memcpy(codes + ((at + i) / 4 * n_rows + r) * 4, group + i, 4);
+      }
+      scales[g * n_rows + r] = largest * (1.0f / 127.0f) * factor;
+      offsets[g * n_rows + r] = -Isa::kSignedBias * sum;
+    }
+  }
+}
+
+// scores[r][p] = sum over d of K[d][p] * q[d][r], for the positions p in [begin, end) at least.
+// `ahead` bytes further on lies what is wanted next.
+template <size_t R>
+inline void score_halves(const AttentionArgs& args, const std::byte* k_block, size_t ahead,
+                         const float* q, size_t begin, size_t end, float* scores) noexcept {
+  constexpr size_t S = kStripsFor<R>;
+  constexpr size_t kStep = S * Isa::kLanes;
+  const auto* keys = reinterpret_cast<const uint16_t*>(k_block);
+  for (size_t at = begin / kStep * kStep; at < end; at += kStep) {
+    F acc[R][S];
+    for (size_t r = 0; r < R; ++r) {
+      for (size_t s = 0; s < S; ++s) acc[r][s] = Isa::zero();
+    }
+    for (size_t d = 0; d < args.k_len; ++d) {
+      const uint16_t* row = keys + d * kBlockPositions + at;
+      for (size_t i = 0; i < kStep; i += 32) prefetch(row + i, ahead);
+      F key[S];
+      for (size_t s = 0; s < S; ++s) key[s] = Isa::load_f16(row + s * Isa::kLanes);
+      for (size_t r = 0; r < R; ++r) {
+        const F query = Isa::set1(q[d * R + r]);
+        for (size_t s = 0; s < S; ++s) acc[r][s] = Isa::fma(key[s], query, acc[r][s]);
+      }
+    }
+    for (size_t r = 0; r < R; ++r) {
+      for (size_t s = 0; s < S; ++s)
+        Isa::store(scores + r * kBlockPositions + at + s * Isa::kLanes, acc[r][s]);
+    }
+  }
+}
+
+// The same where keys are codes: an exact sum over each 32 of d, times both scales.
+template <size_t R>
+inline void score_codes(const AttentionArgs& args, const std::byte* k_block, size_t ahead,
+                        const float* q, size_t begin, size_t end, float* scores) noexcept {
+  constexpr size_t S = kStripsFor<R> / (R > 7 ? 2 : 1);  // integer sums want registers too
+  constexpr size_t kStep = S * Isa::kLanes;
+  const size_t n_groups = kv_groups(args.k_len);
+  const auto* keys = reinterpret_cast<const uint8_t*>(k_block);
+  const auto* key_scales =
+      reinterpret_cast<const uint16_t*>(k_block + kv_code_bytes(KvType::kQ8_0, args.k_len));
+  const auto* codes = reinterpret_cast<const int8_t*>(q);
+  const float* scales = q + R * args.k_len / 4;
+  const auto* offsets = reinterpret_cast<const int32_t*>(scales + R * n_groups);
+  for (size_t at = begin / kStep * kStep; at < end; at += kStep) {
+    F acc[R][S];
+    for (size_t r = 0; r < R; ++r) {
+      for (size_t s = 0; s < S; ++s) acc[r][s] = Isa::zero();
+    }
+    for (size_t g = 0; g < n_groups; ++g) {
+      Isa::Ints sum[R][S];
+      for (size_t r = 0; r < R; ++r) {
+        for (size_t s = 0; s < S; ++s) sum[r][s] = Isa::ints(offsets[g * R + r]);
+      }
+      const size_t quad_end = (g + 1) * kKvGroup < args.k_len ? (g + 1) * kKvGroup : args.k_len;
+      for (size_t quad = g * kKvGroup / 4; quad < quad_end / 4; ++quad) {
+        const uint8_t* row = keys + (quad * kBlockPositions + at) * 4;
+        for (size_t i = 0; i < 4 * kStep; i += 64) prefetch(row + i, ahead);
+        Isa::Bytes key[S];
+        for (size_t s = 0; s < S; ++s) key[s] = Isa::load_bytes(row + s * Isa::kLanes * 4);
+        for (size_t r = 0; r < R; ++r) {
+          const Isa::Bytes query = Isa::broadcast4(codes + (quad * R + r) * 4);
+          for (size_t s = 0; s < S; ++s) sum[r][s] = Isa::dot4_signed(sum[r][s], key[s], query);
+        }
+      }
+      F scale[S];
+      const uint16_t* group_scales = key_scales + g * kBlockPositions + at;
+      prefetch(group_scales, ahead);
+      for (size_t s = 0; s < S; ++s) scale[s] = Isa::load_f16(group_scales + s * Isa::kLanes);
+      for (size_t r = 0; r < R; ++r) {
+        const F mine = Isa::set1(scales[g * R + r]);
+        for (size_t s = 0; s < S; ++s)
+          acc[r][s] = Isa::fma(Isa::to_float(sum[r][s]) * mine, scale[s], acc[r][s]);
+      }
+    }
+    for (size_t r = 0; r < R; ++r) {
+      for (size_t s = 0; s < S; ++s)
+        Isa::store(scores + r * kBlockPositions + at + s * Isa::kLanes, acc[r][s]);
+    }
+  }
+}
+
+struct HalfValues {
+  const uint16_t* p;
+  size_t v_len;
+  const void* address(size_t position, size_t dim) const noexcept {
+    return p + position * v_len + dim;
+  }
+  F at(size_t position, size_t dim) const noexcept {
+    return Isa::load_f16(p + position * v_len + dim);
+  }
+};
+
+struct CodeValues {
+  const int8_t* p;
+  size_t v_len;
+  const void* address(size_t position, size_t dim) const noexcept {
+    return p + position * v_len + dim;
+  }
+  F at(size_t position, size_t dim) const noexcept {
+    return Isa::load_i8(p + position * v_len + dim);
+  }
+};
+
+// out[r][i] = out[r][i] * shrink[r] + sum over p in [begin, end) of weights[r][p] * V[p][i], for S
+// vectors of i from `dim` on. Rows of `out` are `stride` floats apart.
+template <size_t R, size_t S, class Values>
+inline void add_strips(const Values& values, size_t dim, size_t ahead, const float* weights,
+                       size_t begin, size_t end, const float* shrink, float* out,
+                       size_t stride) noexcept {
+  F acc[R][S];
+  for (size_t r = 0; r < R; ++r) {
+    for (size_t s = 0; s < S; ++s) acc[r][s] = Isa::zero();
+  }
+  for (size_t p = begin; p < end; ++p) {
+    prefetch(values.address(p, dim), ahead);
+    F value[S];
+    for (size_t s = 0; s < S; ++s) value[s] = values.at(p, dim + s * Isa::kLanes);
+    for (size_t r = 0; r < R; ++r) {
+      const F weight = Isa::set1(weights[r * kBlockPositions + p]);
+      for (size_t s = 0; s < S; ++s) acc[r][s] = Isa::fma(value[s], weight, acc[r][s]);
+    }
+  }
+  for (size_t r = 0; r < R; ++r) {
+    float* row = out + r * stride + dim;
+    for (size_t s = 0; s < S; ++s, row += Isa::kLanes)
+      Isa::store(row, Isa::fma(Isa::load(row), Isa::set1(shrink[r]), acc[r][s]));
+  }
+}
+
+// The same for all dimensions in [dim, dim_end), a multiple of 16 of them.
+template <size_t R, class Values>
+inline void add_values(const Values& values, size_t dim, size_t dim_end, size_t ahead,
+                       const float* weights, size_t begin, size_t end, const float* shrink,
+                       float* out, size_t stride) noexcept {
+  constexpr size_t S = kStripsFor<R>;
+  for (; dim + S * Isa::kLanes <= dim_end; dim += S * Isa::kLanes) {
+    add_strips<R, S>(values, dim, ahead, weights, begin, end, shrink, out, stride);
+  }
+  for (; dim < dim_end; dim += Isa::kLanes) {
+    add_strips<R, 1>(values, dim, ahead, weights, begin, end, shrink, out, stride);
+  }
+}
+
+// Values as codes: a group's scales go into the weights.
+template <size_t R>
+inline void add_codes(const AttentionArgs& args, const std::byte* v_block, size_t ahead,
+                      const float* weights, size_t begin, size_t end, const float* shrink,
+                      float* scaled, float* out, size_t stride) noexcept {
+  const CodeValues values{reinterpret_cast<const int8_t*>(v_block), args.v_len};
+  const auto* scales =
+      reinterpret_cast<const uint16_t*>(v_block + kv_code_bytes(KvType::kQ8_0, args.v_len));
+  for (size_t dim = 0; dim < args.v_len; dim += kKvGroup, scales += kBlockPositions) {
+    prefetch(scales, ahead);
+    prefetch(scales + kBlockPositions / 2, ahead);
+    for (size_t at = begin / Isa::kLanes * Isa::kLanes; at < end; at += Isa::kLanes) {
+      const F scale = Isa::load_f16(scales + at);
+      for (size_t r = 0; r < R; ++r) {
+        const size_t i = r * kBlockPositions + at;
+        Isa::store(scaled + i, Isa::load(weights + i) * scale);
+      }
+    }
+    const size_t dim_end = dim + kKvGroup < args.v_len ? dim + kKvGroup : args.v_len;
+    add_values<R>(values, dim, dim_end, ahead, scaled, begin, end, shrink, out, stride);
+  }
+}

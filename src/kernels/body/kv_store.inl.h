@@ -1,0 +1,73 @@
+// Writing keys and values of one position into a KV block (kernels/kv_block.h).
+inline void store_halves(const float* x, size_t n, uint16_t* out, size_t stride) noexcept {
+  for (size_t i = 0; i < n; i += Isa::kLanes) {
+    uint16_t halves[Isa::kLanes];
+    Isa::store_f16(halves, Isa::load(x + i));
+    for (size_t j = 0; j < Isa::kLanes; ++j) out[(i + j) * stride] = halves[j];
+  }
+}
+
+// The greatest magnitude of n values, a multiple of 16; NaN where one of them is not finite.
+inline float greatest_magnitude(const float* x, size_t n) noexcept {
+  F extreme = Isa::zero();
+  F probe = Isa::zero();  // becomes NaN, which the maximum may lose
+  for (size_t i = 0; i < n; i += Isa::kLanes) {
+    const F v = Isa::load(x + i);
+    extreme = Isa::max(extreme, Isa::max(v, Isa::zero() - v));
+    probe = probe + v * Isa::zero();
+  }
+  return Isa::largest(extreme) + Isa::sum(probe);
+}
+
+// codes[i] = x[i] / d to the nearest, in -127 .. 127.
+inline void encode_group(const float* x, size_t n, float inverse, int8_t* codes) noexcept {
+  for (size_t i = 0; i < n; ++i) {
+    float t = x[i] * inverse;
+    t = t > 127.0f ? 127.0f : t;
+    t = t < -127.0f ? -127.0f : t;
+    codes[i] = static_cast<int8_t>(static_cast<int>(t + (t < 0.0f ? -0.5f : 0.5f)));
+  }
+}
+
+// One group as codes; returns its scale as F16. Values that are not finite, or too large for the
+// scale, make it not finite; ones too small make 0.
+inline uint16_t encode_kv_group(const float* x, size_t n, int8_t* codes) noexcept {
+  const float largest = greatest_magnitude(x, n);
+  uint16_t halves[Isa::kLanes];
+  Isa::store_f16(halves, Isa::set1(largest / 127.0f));
+  const float d = Isa::f16_to_f32(halves[0]);
+  const bool usable = d > 0.0f && d < 65536.0f;
+  if (usable) {
+    encode_group(x, n, 1.0f / d, codes);
+  } else {
+    for (size_t i = 0; i < n; ++i) codes[i] = 0;
+  }
+  return halves[0];
+}
+
+// The values of one position go to codes + stride * (quad of values), scales are 64 apart.
+inline void store_codes(const float* x, size_t len, size_t within, std::byte* block,
+                        size_t position_bytes, size_t quad_stride) noexcept {
+  auto* codes = reinterpret_cast<int8_t*>(block) + within * position_bytes;
+  auto* scales = reinterpret_cast<uint16_t*>(block + kv_code_bytes(KvType::kQ8_0, len)) + within;
+  for (size_t at = 0; at < len; at += kKvGroup) {
+    const size_t n = len - at < kKvGroup ? len - at : kKvGroup;
+    int8_t group[kKvGroup];
+    scales[at / kKvGroup * kBlockPositions] = encode_kv_group(x + at, n, group);
+    for (size_t i = 0; i < n; i += 4) {
+      __builtin_memcpy(codes + (at + i) / 4 * quad_stride, group + i, 4);
+    }
+  }
+}
+
+void store_kv(const StoreKvArgs& args) noexcept {
+  if (args.type == KvType::kF16) {
+    store_halves(args.k, args.k_len, reinterpret_cast<uint16_t*>(args.k_block) + args.within,
+                 kBlockPositions);
+    store_halves(args.v, args.v_len,
+                 reinterpret_cast<uint16_t*>(args.v_block) + args.within * args.v_len, 1);
+  } else {
+    store_codes(args.k, args.k_len, args.within, args.k_block, 4, 4 * kBlockPositions);
+    store_codes(args.v, args.v_len, args.within, args.v_block, args.v_len, 4);
+  }
+}
