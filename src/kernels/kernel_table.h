@@ -67,7 +67,6 @@ struct PackArgs {
   size_t row_bytes = 0;
   size_t n_rows = 0;  // 1 to 16; the strip's others become 0
   size_t k = 0;
-  int8_t* codes = nullptr;   // scratch: [16][padded(k)]
   float* scales = nullptr;   // scratch: [16][padded(k) / 16]
   float* offsets = nullptr;  // scratch: the same
   std::byte* out = nullptr;  // Packing::strip_bytes(k) bytes, aligned to 64

@@ -25,17 +25,15 @@ class PackedMatrix {
     const size_t n_bytes = packing_.matrix_bytes(n, k);
     bytes_.reset(static_cast<std::byte*>(std::aligned_alloc(64, n_bytes)));
     std::memset(bytes_.get(), 0xA5, n_bytes);
-    std::vector<int8_t> codes(quant::kStripRows * padded(k));
-    std::vector<float> scales(codes.size() / 16);
-    std::vector<float> offsets(codes.size() / 16);
+    std::vector<float> scales(quant::kStripRows * padded(k) / 16);
+    std::vector<float> offsets(scales.size());
     const size_t row_bytes = quant::row_bytes(type, k);
     for (size_t row = 0; row < n; row += quant::kStripRows) {
       table.of(type).pack_strip({.weight = rows.data() + row * row_bytes,
                                  .row_bytes = row_bytes,
                                  .n_rows = std::min(quant::kStripRows, n - row),
                                  .k = k,
-                                 .codes = codes.data(),
-                                 .scales = scales.data(),
+                                                       .scales = scales.data(),
                                  .offsets = offsets.data(),
                                  .out = bytes_.get() + row / 16 * packing_.strip_bytes(k)});
     }

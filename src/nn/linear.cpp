@@ -74,16 +74,14 @@ class Inputs {
 // What a thread needs to pack weights that are not kept packed, one unit at a time.
 struct Scratch {
   std::byte* strips = nullptr;
-  int8_t* codes = nullptr;
   float* scales = nullptr;
   float* offsets = nullptr;
 };
 
 Scratch make_scratch(tensor::Arena& arena, size_t largest_strip, size_t k) {
-  const size_t n_codes = quant::kStripRows * kernels::padded(k);
-  return {arena.bytes(kUnitRows / quant::kStripRows * largest_strip), arena.array<int8_t>(n_codes),
-          arena.array<float>(n_codes / quant::kScaleGroup),
-          arena.array<float>(n_codes / quant::kScaleGroup)};
+  const size_t n_scales = quant::kStripRows * kernels::padded(k) / quant::kScaleGroup;
+  return {arena.bytes(kUnitRows / quant::kStripRows * largest_strip), arena.array<float>(n_scales),
+          arena.array<float>(n_scales)};
 }
 
 // Packs rows [begin, end), at most a unit, just before they are used.
@@ -95,7 +93,6 @@ const std::byte* pack_unit(const kernels::TypeKernels& type, const tensor::Tenso
          .row_bytes = weight.row_bytes(),
          .n_rows = std::min(quant::kStripRows, end - row),
          .k = weight.n_cols,
-         .codes = scratch.codes,
          .scales = scratch.scales,
          .offsets = scratch.offsets,
          .out = scratch.strips + (row - begin) / quant::kStripRows * strip_bytes(weight)});

@@ -50,8 +50,7 @@ void PackedWeights::pack(tensor::Tensor& weight) {
   constexpr size_t kStripsAtOnce = 4;
   team_->for_pieces(n_strips, kStripsAtOnce, [&](size_t begin, size_t end, int) {
     const size_t width = kernels::padded(weight.n_cols);
-    std::vector<int8_t> codes(quant::kStripRows * width);
-    std::vector<float> scales(codes.size() / quant::kScaleGroup);
+    std::vector<float> scales(quant::kStripRows * width / quant::kScaleGroup);
     std::vector<float> offsets(scales.size());
     for (size_t i = begin; i < end; ++i) {
       const size_t row = i * quant::kStripRows;
@@ -59,7 +58,6 @@ void PackedWeights::pack(tensor::Tensor& weight) {
                   .row_bytes = weight.row_bytes(),
                   .n_rows = std::min(quant::kStripRows, weight.n_rows - row),
                   .k = weight.n_cols,
-                  .codes = codes.data(),
                   .scales = scales.data(),
                   .offsets = offsets.data(),
                   .out = out + i * strip_bytes});

@@ -1,35 +1,28 @@
-// Brings 16 rows of weights into the packed form (quant/packing.h).
+// Brings 16 rows of weights into the packed form (quant/packing.h): codes by quad of k first, then,
+// when the whole row's scales are known, these.
 
+// Whether a group has one scale (and minimum) in f16, which the packed form then takes over bit by
+// bit. The others' scales are products, and go through floats.
 template <class Format>
-inline void unpack_row(const std::byte* row, size_t k0, size_t n, int8_t* codes, float* scales,
-                       float* offsets) noexcept {
-  const auto* groups =
-      reinterpret_cast<const typename Format::Group*>(row) + k0 / Format::kGroupLen;
-  for (size_t g = 0; g < n / Format::kGroupLen; ++g) {
-    const size_t at = g * Format::kGroupLen;
-    Format::template unpack<Isa>(groups[g], codes + at, scales + at / quant::kScaleGroup,
-                                 offsets + at / quant::kScaleGroup);
-  }
-  for (size_t i = n; i < padded(n); ++i) codes[i] = 0;
-  for (size_t i = n / quant::kScaleGroup; i < padded(n) / quant::kScaleGroup; ++i)
-    scales[i] = offsets[i] = 0.0f;
-}
+constexpr bool kScalesAsTheyLie =
+    Format::kGroupLen == 32 &&
+    requires(typename Format::Group group) { requires sizeof(group.scale) == sizeof(uint16_t); };
 
-// A block of 64 k of 16 rows on its way: codes by quad as the packed form orders them, scales by
-// row.
-struct PackBlock {
-  uint8_t codes[kQuads][quant::kStripRows][4];
-  float scales[4][quant::kStripRows];
-  float offsets[4][quant::kStripRows];
+// What is unpacked at once: some k of 16 rows.
+template <class Format>
+struct PackStep {
+  static constexpr size_t kLen =
+      Format::kGroupLen > quant::kPackedBlock ? Format::kGroupLen : quant::kPackedBlock;
+  alignas(64) uint8_t codes[quant::kStripRows][kLen];
 };
 
+// The codes of 16 rows of 64 k, `stride` bytes apart and signed, as a block of the packed form.
 template <quant::Packing P>
-inline void write_codes(const PackBlock& block, uint8_t* out) noexcept {
-  const auto* codes = reinterpret_cast<const uint8_t*>(block.codes);
-  if constexpr (P.bits == 8) {
-    __builtin_memcpy(out, codes, sizeof block.codes);
-    return;
-  }
+inline void write_codes(const uint8_t* rows, size_t stride, uint8_t* out) noexcept {
+  if constexpr (P.bits == 8) return Isa::transpose_words(rows, stride, out);
+  alignas(64) uint8_t codes[kQuads * kQuadBytes];
+  Isa::transpose_words(rows, stride, codes);
+  for (uint8_t& code : codes) code = static_cast<uint8_t>(code + P.zero());
   for (size_t pair = 0; pair < kQuads / 2; ++pair) {
     const uint8_t* low = codes + 2 * pair * kQuadBytes;
     for (size_t i = 0; i < kQuadBytes; ++i) {
@@ -38,109 +31,169 @@ inline void write_codes(const PackBlock& block, uint8_t* out) noexcept {
   }
   uint8_t* high = out + kQuads / 2 * kQuadBytes;
   if constexpr (P.bits == 5) {
-    for (size_t i = 0; i < kQuads * kQuadBytes; i += 8) {
-      unsigned bits = 0;
-      for (size_t j = 0; j < 8; ++j) bits |= ((codes[i + j] >> 4) & 1u) << j;
-      high[i / 8] = static_cast<uint8_t>(bits);
-    }
+    for (size_t q = 0; q < kQuads; ++q) Isa::collect_bit_4(codes + q * kQuadBytes, high + 8 * q);
   }
   if constexpr (P.bits == 6) {
     for (size_t four = 0; four < kQuads / 4; ++four) {
       const uint8_t* from = codes + 4 * four * kQuadBytes;
       for (size_t i = 0; i < kQuadBytes; ++i) {
-        unsigned bits = 0;
-        for (size_t j = 0; j < 4; ++j) bits |= ((from[j * kQuadBytes + i] >> 4) & 3u) << (2 * j);
-        high[four * kQuadBytes + i] = static_cast<uint8_t>(bits);
+        high[four * kQuadBytes + i] = static_cast<uint8_t>(
+            ((from[i] >> 4) & 3) | ((from[kQuadBytes + i] >> 2) & 12) |
+            (from[2 * kQuadBytes + i] & 48) | ((from[3 * kQuadBytes + i] << 2) & 192));
       }
     }
   }
 }
 
-// f16 scales (and offsets) of the block's parts, divided by each row's factor.
-template <quant::Packing P>
-inline void write_scales(const PackBlock& block, const float* inverse_factors,
-                         uint8_t* out) noexcept {
-  auto* halves = reinterpret_cast<uint16_t*>(out);
-  constexpr size_t kParts = size_t{2} * P.scales_per_32;
-  for (size_t part = 0; part < kParts; ++part) {
-    const size_t group = P.scales_per_32 == 2 ? part : 2 * part;
-    float values[quant::kStripRows];
-    for (size_t r = 0; r < quant::kStripRows; ++r)
-      values[r] = block.scales[group][r] * inverse_factors[r];
-    for (size_t r = 0; r < quant::kStripRows; r += Isa::kLanes) {
-      Isa::store_f16(halves + part * quant::kStripRows + r, Isa::load(values + r));
-    }
-    if constexpr (P.offsets) {
-      for (size_t r = 0; r < quant::kStripRows; ++r)
-        values[r] = block.offsets[group][r] * inverse_factors[r];
-      for (size_t r = 0; r < quant::kStripRows; r += Isa::kLanes) {
-        Isa::store_f16(halves + (kParts + part) * quant::kStripRows + r, Isa::load(values + r));
-      }
+// Copies the scales (and minima) of row r's groups to their block.
+template <class Format>
+inline void copy_scales(const typename Format::Group* groups, size_t n, size_t r,
+                        uint8_t* out) noexcept {
+  constexpr size_t kBytes = sizeof(uint16_t);
+  for (size_t g = 0; g < n; ++g) {
+    __builtin_memcpy(out + (g * quant::kStripRows + r) * kBytes, groups[g].scale, kBytes);
+    if constexpr (Format::kPacking.offsets) {
+      __builtin_memcpy(out + ((2 + g) * quant::kStripRows + r) * kBytes, groups[g].min, kBytes);
     }
   }
 }
 
-inline bool exact_in_f16(float x) noexcept {
-  uint16_t half[Isa::kLanes];
-  float back[Isa::kLanes];
-  Isa::store_f16(half, Isa::set1(x));
-  Isa::store(back, Isa::load_f16(half));
-  return back[0] == x;
+// The largest magnitude of `largest` and n values, and in `error` whether f16 does not hold one of
+// them.
+inline F largest_in_f16(const float* values, size_t n, F largest, F& error) noexcept {
+  for_vectors(n, [&](size_t i, size_t lanes) {
+    const F value = load_lanes(values + i, lanes);
+    uint16_t half[Isa::kLanes];
+    Isa::store_f16(half, value);
+    const F difference = value - Isa::load_f16(half);
+    error = Isa::max(Isa::max(difference, Isa::zero() - difference), error);
+    largest = Isa::max(Isa::max(value, Isa::zero() - value), largest);
+  });
+  return largest;
 }
 
 // 1 where f16 holds all scales and offsets exactly, else the power of two just above the largest.
+template <quant::Packing P>
 inline float row_factor(const float* scales, const float* offsets, size_t n) noexcept {
-  bool exact = true;
-  float largest = 0.0f;
-  for (size_t i = 0; i < n; ++i) {
-    exact = exact && exact_in_f16(scales[i]) && exact_in_f16(offsets[i]);
-    largest = __builtin_fmaxf(
-        largest, __builtin_fmaxf(__builtin_fabsf(scales[i]), __builtin_fabsf(offsets[i])));
-  }
-  if (exact || !(largest < 1e30f)) return 1.0f;
+  F error = Isa::zero();
+  F vector = largest_in_f16(scales, n, Isa::zero(), error);
+  if constexpr (P.offsets) vector = largest_in_f16(offsets, n, vector, error);
+  const float largest = Isa::largest(vector);
+  if (!(Isa::largest(error) > 0.0f) || !(largest < 1e30f)) return 1.0f;
   int exponent = 0;
   (void)__builtin_frexpf(largest, &exponent);
   return __builtin_ldexpf(1.0f, exponent < -100 ? -100 : exponent);
 }
 
-// Scratch: codes[16][padded(k)], scales and offsets [16][padded(k) / 16].
+// Scales or offsets of the parts of up to 256 k, [16 rows][n_groups] with n <= 16 of each row here,
+// divided by the rows' factors. `out` is where they lie in the first block.
+template <quant::Packing P>
+inline void write_values(const float* values, size_t n_groups, size_t n,
+                         const float* inverse_factors, uint8_t* out) noexcept {
+  constexpr size_t kGroups = quant::kPackedBlock / quant::kScaleGroup;
+  constexpr size_t kWords = 16;
+  float tail[quant::kStripRows][kWords] = {};
+  const auto* rows = reinterpret_cast<const uint8_t*>(values);
+  size_t stride = n_groups * sizeof(float);
+  if (n < kWords) {
+    for (size_t r = 0; r < quant::kStripRows; ++r) {
+      __builtin_memcpy(tail[r], values + r * n_groups, n * sizeof(float));
+    }
+    rows = reinterpret_cast<const uint8_t*>(tail);
+    stride = sizeof tail[0];
+  }
+  float by_group[kWords][quant::kStripRows];
+  Isa::transpose_words(rows, stride, reinterpret_cast<uint8_t*>(by_group));
+  for (size_t g = 0; g < n; g += 2 / P.scales_per_32) {
+    const size_t part = g % kGroups * P.scales_per_32 / 2;
+    auto* halves = reinterpret_cast<uint16_t*>(out + g / kGroups * P.block_bytes());
+    for (size_t r = 0; r < quant::kStripRows; r += Isa::kLanes) {
+      Isa::store_f16(halves + part * quant::kStripRows + r,
+                     Isa::load(by_group[g] + r) * Isa::load(inverse_factors + r));
+    }
+  }
+}
+
+// Unpacks n values of each row from k on. Scales go where they belong: to `block`, the scales of
+// the step's first block, or to scratch. `args` by value: the stores of bytes could change what a
+// reference refers to.
 template <class Format>
-void pack_strip(const PackArgs& args) noexcept {
-  constexpr quant::Packing kPacking = Format::kPacking;
-  const size_t k_padded = padded(args.k);
-  const size_t n_groups = k_padded / quant::kScaleGroup;
-  float inverse_factors[quant::kStripRows];
+inline void unpack_step(const PackArgs args, size_t k, size_t n, PackStep<Format>& step,
+                        uint8_t* block) noexcept {
+  constexpr size_t kScales = Format::kGroupLen / quant::kScaleGroup;  // of a group
+  const size_t n_scales = padded(args.k) / quant::kScaleGroup;
+  for (size_t r = 0; r < args.n_rows; ++r) {
+    const auto* groups =
+        reinterpret_cast<const typename Format::Group*>(args.weight + r * args.row_bytes) +
+        k / Format::kGroupLen;
+    for (size_t g = 0; g < n / Format::kGroupLen; ++g) {
+      auto* codes = reinterpret_cast<int8_t*>(step.codes[r] + g * Format::kGroupLen);
+      if constexpr (kScalesAsTheyLie<Format>) {
+        float scales[kScales];
+        float offsets[kScales];
+        Format::template unpack<Isa>(groups[g], codes, scales, offsets);
+      } else {
+        const size_t at = r * n_scales + k / quant::kScaleGroup + g * kScales;
+        Format::template unpack<Isa>(groups[g], codes, args.scales + at, args.offsets + at);
+      }
+    }
+    if constexpr (kScalesAsTheyLie<Format>) {
+      copy_scales<Format>(groups, n / Format::kGroupLen, r, block);
+    }
+  }
+}
+
+// The rows' factors, and the scales and offsets that scratch holds, divided by them.
+template <quant::Packing P>
+inline void write_scales(const PackArgs& args, uint8_t* out) noexcept {
+  constexpr size_t kGroupsAtOnce = 16;
+  const size_t n_groups = padded(args.k) / quant::kScaleGroup;
   auto* factors = reinterpret_cast<float*>(args.out);
+  float inverse_factors[quant::kStripRows];
   for (size_t r = 0; r < quant::kStripRows; ++r) {
     float* scales = args.scales + r * n_groups;
     float* offsets = args.offsets + r * n_groups;
-    if (r < args.n_rows) {
-      unpack_row<Format>(args.weight + r * args.row_bytes, 0, args.k, args.codes + r * k_padded,
-                         scales, offsets);
-    } else {
-      __builtin_memset(args.codes + r * k_padded, 0, k_padded);
-      __builtin_memset(scales, 0, n_groups * sizeof(float));
-      __builtin_memset(offsets, 0, n_groups * sizeof(float));
-    }
-    const float factor = row_factor(scales, offsets, n_groups);
-    factors[r] = factor;
-    inverse_factors[r] = 1.0f / factor;
+    const size_t n_filled = r < args.n_rows ? args.k / quant::kScaleGroup : 0;
+    for (size_t g = n_filled; g < n_groups; ++g) scales[g] = offsets[g] = 0.0f;
+    factors[r] = row_factor<P>(scales, offsets, n_filled);
+    inverse_factors[r] = 1.0f / factors[r];
   }
-  auto* out = reinterpret_cast<uint8_t*>(args.out) + quant::kStripRows * sizeof(float);
-  for (size_t k = 0; k < k_padded; k += quant::kPackedBlock, out += kPacking.block_bytes()) {
-    PackBlock block;
-    for (size_t r = 0; r < quant::kStripRows; ++r) {
-      const int8_t* codes = args.codes + r * k_padded + k;
-      for (size_t q = 0; q < kQuads; ++q) {
-        for (size_t i = 0; i < 4; ++i)
-          block.codes[q][r][i] = static_cast<uint8_t>(codes[4 * q + i] + kPacking.zero());
-      }
-      for (size_t g = 0; g < 4; ++g) {
-        block.scales[g][r] = args.scales[r * n_groups + k / quant::kScaleGroup + g];
-        block.offsets[g][r] = args.offsets[r * n_groups + k / quant::kScaleGroup + g];
-      }
+  for (size_t g = 0; g < n_groups; g += kGroupsAtOnce) {
+    const size_t n = n_groups - g < kGroupsAtOnce ? n_groups - g : kGroupsAtOnce;
+    uint8_t* block =
+        out + g * quant::kScaleGroup / quant::kPackedBlock * P.block_bytes() + P.code_bytes();
+    write_values<P>(args.scales + g, n_groups, n, inverse_factors, block);
+    if constexpr (P.offsets) {
+      write_values<P>(args.offsets + g, n_groups, n, inverse_factors, block + P.scale_bytes());
     }
-    write_codes<kPacking>(block, out);
-    write_scales<kPacking>(block, inverse_factors, out + kPacking.code_bytes());
+  }
+}
+
+// Scratch: scales and offsets [16][padded(k) / 16].
+template <class Format>
+void pack_strip(const PackArgs& args) noexcept {
+  constexpr quant::Packing kPacking = Format::kPacking;
+  constexpr size_t kStepLen = PackStep<Format>::kLen;
+  constexpr size_t kScaleBytes = kPacking.block_bytes() - kPacking.code_bytes();
+  auto* out = reinterpret_cast<uint8_t*>(args.out) + quant::kStripRows * sizeof(float);
+  PackStep<Format> step;
+  for (size_t k = 0; k < args.k; k += kStepLen) {
+    const size_t n = args.k - k < kStepLen ? args.k - k : kStepLen;
+    uint8_t* blocks = out + k / quant::kPackedBlock * kPacking.block_bytes();
+    if (n < kStepLen || args.n_rows < quant::kStripRows) {
+      __builtin_memset(&step, 0, sizeof step);
+      __builtin_memset(blocks + kPacking.code_bytes(), 0, kScaleBytes);
+    }
+    unpack_step<Format>(args, k, n, step, blocks + kPacking.code_bytes());
+    for (size_t i = 0; i < n; i += quant::kPackedBlock) {
+      write_codes<kPacking>(step.codes[0] + i, kStepLen,
+                            blocks + i / quant::kPackedBlock * kPacking.block_bytes());
+    }
+  }
+  if constexpr (kScalesAsTheyLie<Format>) {
+    auto* factors = reinterpret_cast<float*>(args.out);
+    for (size_t r = 0; r < quant::kStripRows; ++r) factors[r] = 1.0f;
+  } else {
+    write_scales<kPacking>(args, out);
   }
 }

@@ -161,4 +161,38 @@ struct Isa {
     return _mm256_movemask_ps(_mm256_cmp_ps(x, limit, _CMP_GT_OQ)) != 0;
   }
   static float first(F x) noexcept { return _mm256_cvtss_f32(x); }
+  // Read in pieces of 16 bytes, as the codes were written (quant/unpack.h).
+  static __m256i load_pair(const uint8_t* low, const uint8_t* high) noexcept {
+    const __m256i first =
+        _mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(low)));
+    return _mm256_inserti128_si256(first, _mm_loadu_si128(reinterpret_cast<const __m128i*>(high)),
+                                   1);
+  }
+  static void transpose_words(const uint8_t* in, size_t stride, uint8_t* out) noexcept {
+    for (size_t half = 0; half < 2; ++half) {
+      const uint8_t* rows = in + 8 * half * stride;
+      for (size_t j = 0; j < 4; ++j) {
+        __m256i v[4];
+        for (size_t i = 0; i < 4; ++i) {
+          v[i] = load_pair(rows + i * stride + 16 * j, rows + (i + 4) * stride + 16 * j);
+        }
+        const __m256i a = _mm256_unpacklo_epi32(v[0], v[1]);
+        const __m256i b = _mm256_unpackhi_epi32(v[0], v[1]);
+        const __m256i c = _mm256_unpacklo_epi32(v[2], v[3]);
+        const __m256i d = _mm256_unpackhi_epi32(v[2], v[3]);
+        auto* to = reinterpret_cast<__m256i*>(out + 256 * j + 32 * half);
+        _mm256_storeu_si256(to, _mm256_unpacklo_epi64(a, c));
+        _mm256_storeu_si256(to + 2, _mm256_unpackhi_epi64(a, c));
+        _mm256_storeu_si256(to + 4, _mm256_unpacklo_epi64(b, d));
+        _mm256_storeu_si256(to + 6, _mm256_unpackhi_epi64(b, d));
+      }
+    }
+  }
+  static void collect_bit_4(const uint8_t* in, uint8_t* out) noexcept {
+    for (size_t half = 0; half < 2; ++half) {
+      const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + 32 * half));
+      const int bits = _mm256_movemask_epi8(_mm256_slli_epi16(v, 3));
+      __builtin_memcpy(out + 4 * half, &bits, 4);
+    }
+  }
 };

@@ -122,4 +122,35 @@ struct Isa {
     return _mm512_cmp_ps_mask(x, limit, _CMP_GT_OQ) != 0;
   }
   static float first(F x) noexcept { return _mm512_cvtss_f32(x); }
+  static Ints dot4_signed(Ints sum, Bytes w, Bytes x) noexcept { return dot4(sum, w ^ 0x80, x); }
+  // Rows 0, 4, 8 and 12 from `in` on. Read in pieces of 16 bytes, as the codes were written
+  // (quant/unpack.h).
+  static __m512i load_every_fourth(const uint8_t* in, size_t stride) noexcept {
+    const auto piece = [&](size_t row) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + row * stride));
+    };
+    const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(piece(0)), piece(4), 1);
+    const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(piece(8)), piece(12), 1);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+  }
+  static void transpose_words(const uint8_t* in, size_t stride, uint8_t* out) noexcept {
+    for (size_t j = 0; j < 4; ++j) {
+      __m512i v[4];
+      for (size_t i = 0; i < 4; ++i) v[i] = load_every_fourth(in + i * stride + 16 * j, stride);
+      const __m512i a = _mm512_unpacklo_epi32(v[0], v[1]);
+      const __m512i b = _mm512_unpackhi_epi32(v[0], v[1]);
+      const __m512i c = _mm512_unpacklo_epi32(v[2], v[3]);
+      const __m512i d = _mm512_unpackhi_epi32(v[2], v[3]);
+      uint8_t* to = out + 256 * j;
+      _mm512_storeu_si512(to, _mm512_unpacklo_epi64(a, c));
+      _mm512_storeu_si512(to + 64, _mm512_unpackhi_epi64(a, c));
+      _mm512_storeu_si512(to + 128, _mm512_unpacklo_epi64(b, d));
+      _mm512_storeu_si512(to + 192, _mm512_unpackhi_epi64(b, d));
+    }
+  }
+  static void collect_bit_4(const uint8_t* in, uint8_t* out) noexcept {
+    const uint64_t bits =
+        _cvtmask64_u64(_mm512_test_epi8_mask(_mm512_loadu_si512(in), _mm512_set1_epi8(16)));
+    __builtin_memcpy(out, &bits, sizeof bits);
+  }
 };

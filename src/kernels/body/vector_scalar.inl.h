@@ -113,4 +113,20 @@ struct Isa {
   static F keep_first(F x, size_t n, F rest) noexcept { return n > 0 ? x : rest; }
   static bool any_above(F x, F limit) noexcept { return x > limit; }
   static float first(F x) noexcept { return x; }
+  // Making the packed form. out[j][i] = in[i][j] for 16 x 16 words of 4 bytes; rows of `in` are
+  // `stride` bytes apart, those of `out` 64.
+  static void transpose_words(const uint8_t* in, size_t stride, uint8_t* out) noexcept {
+    for (size_t i = 0; i < 16; ++i) {
+      for (size_t j = 0; j < 16; ++j)
+        __builtin_memcpy(out + 64 * j + 4 * i, in + i * stride + 4 * j, 4);
+    }
+  }
+  // Bit i of the 8 bytes at `out` = bit 4 of byte i of the 64 at `in`.
+  static void collect_bit_4(const uint8_t* in, uint8_t* out) noexcept {
+    for (size_t i = 0; i < 8; ++i) {
+      unsigned bits = 0;
+      for (size_t j = 0; j < 8; ++j) bits |= ((in[8 * i + j] >> 4) & 1u) << j;
+      out[i] = static_cast<uint8_t>(bits);
+    }
+  }
 };
