@@ -54,8 +54,8 @@ class Model {
 struct LoadOptions {
   // Positions that sequences may reach; 0: the model's maximum. Some rope scalings depend on it.
   size_t max_context = 0;
-  // Takes the packed forms of the weights, and must outlive the model; null: weights are used as
-  // they lie in the file.
+  // Gets the weights that have a packed form, must outlive the model, and must have made them
+  // before the first pass; null: weights are used as they lie in the file.
   nn::PackedWeights* packed = nullptr;
 };
 

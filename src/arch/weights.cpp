@@ -52,9 +52,7 @@ void WeightLoader::matrix(const std::string& name, tensor::Tensor& out, size_t n
 }
 
 void WeightLoader::pack(tensor::Tensor& matrix) const {
-  if (packed_ == nullptr) return;
-  packed_->pack(matrix);
-  if (matrix.packed != nullptr) file_.release({matrix.data, matrix.n_rows * matrix.row_bytes()});
+  if (packed_ != nullptr) packed_->add(matrix);
 }
 
 void WeightLoader::vector(const std::string& name, const float*& out, size_t n,

@@ -15,7 +15,7 @@ enum class Presence : uint8_t { kRequired, kOptional };
 // the tensor.
 class WeightLoader {
  public:
-  // `packed` takes the matrices' packed forms; null: none are made.
+  // `packed` is to make the matrices' packed forms; null: there are none.
   WeightLoader(const gguf::File& file, nn::PackedWeights* packed) : file_(file), packed_(packed) {}
 
   // A matrix of n_rows rows of n_cols values; any weight format.
@@ -24,7 +24,7 @@ class WeightLoader {
   // The same, as it lies in the file only: to look rows up in, or to be cut.
   void plain_matrix(const std::string& name, tensor::Tensor& out, size_t n_cols, size_t n_rows,
                     Presence presence = Presence::kRequired) const;
-  // Makes the packed form of a matrix that has none.
+  // Orders the packed form of a matrix that has none.
   void pack(tensor::Tensor& matrix) const;
   // n floats: norms and biases.
   void vector(const std::string& name, const float*& out, size_t n,

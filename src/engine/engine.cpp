@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 #include <utility>
 
@@ -53,17 +54,18 @@ Engine::Engine(const std::string& path, const EngineOptions& options)
 
 Engine::Engine(gguf::File file, const EngineOptions& options)
     : file_(std::move(file)),
-      tokenizer_(tokenizer::Tokenizer::load(file_)),
       max_context_(context_of(file_, options)),
       kernels_(options.kernels != nullptr ? options.kernels : &kernels::select_table()),
       team_(options.n_threads > 0 ? options.n_threads : cpu::usable_cores()),
-      packed_(*kernels_, team_, options.pack_weights ? arch::most_packed_bytes(file_) : 0),
+      packed_(*kernels_, options.pack_weights ? arch::most_packed_bytes(file_) : 0,
+              [this](std::span<const std::byte> bytes) { file_.release(bytes); }),
       model_(arch::load_model(file_, {.max_context = max_context_,
                                       .packed = options.pack_weights ? &packed_ : nullptr})),
       cache_(model_->info().kv, positions_in_whole_blocks(max_context_) * options.max_sequences),
       n_batch_(std::max<size_t>(1, options.n_batch)),
       max_sequences_(options.max_sequences) {
-  const auto n_tokens = static_cast<size_t>(tokenizer_.n_tokens());
+  prepare();
+  const auto n_tokens = static_cast<size_t>(tokenizer_->n_tokens());
   if (n_tokens > model_->info().n_vocab) {
     throw Error(ErrorCode::kInvalidInput, file_.path() + ": the vocabulary has " +
                                               std::to_string(n_tokens) +
@@ -72,14 +74,28 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
   }
 }
 
+// One thread reads the vocabulary while the others begin to pack.
+void Engine::prepare() {
+  std::exception_ptr error;
+  team_.run([&](int member) {
+    try {
+      if (member == 0) tokenizer_.emplace(tokenizer::Tokenizer::load(file_));
+    } catch (...) {
+      error = std::current_exception();
+    }
+    packed_.pack();
+  });
+  if (error) std::rethrow_exception(error);
+}
+
 void Engine::check_tokens(std::span<const int32_t> tokens) const {
   if (tokens.empty())
     throw Error(ErrorCode::kInvalidInput, "the prompt is empty; give at least one token");
   for (const int32_t token : tokens) {
-    if (!tokenizer_.has(token)) {
+    if (!tokenizer_->has(token)) {
       throw Error(ErrorCode::kInvalidInput, "token id " + std::to_string(token) +
                                                 " is not in the vocabulary of " +
-                                                std::to_string(tokenizer_.n_tokens()) + " tokens");
+                                                std::to_string(tokenizer_->n_tokens()) + " tokens");
     }
   }
 }
@@ -97,10 +113,10 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
                 std::to_string(max_sequences_) + " sequences are running, which is the limit");
   }
   SamplingOptions sampling = options.sampling;
-  for (const int32_t token : tokenizer_.suppressed()) {
+  for (const int32_t token : tokenizer_->suppressed()) {
     sampling.logit_bias.push_back({token, -std::numeric_limits<float>::infinity()});
   }
-  Sampler sampler(sampling, tokenizer_.n_tokens(), prompt);
+  Sampler sampler(sampling, tokenizer_->n_tokens(), prompt);
   auto sequence =
       std::make_shared<Sequence>(cache_, std::move(prompt), options, std::move(sampler));
   running_.push_back(sequence);
@@ -159,9 +175,9 @@ void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const f
   if (options.max_new_tokens == 0) return end(*sequence, FinishReason::kLength);
   // Rows of the embedding beyond the vocabulary are padding.
   Sampled sampled =
-      sequence->sampler_.sample(logits.first(static_cast<size_t>(tokenizer_.n_tokens())));
+      sequence->sampler_.sample(logits.first(static_cast<size_t>(tokenizer_->n_tokens())));
   const int32_t token = sampled.token;
-  const bool is_end = !options.ignore_eos && tokenizer_.is_end_of_generation(token);
+  const bool is_end = !options.ignore_eos && tokenizer_->is_end_of_generation(token);
   out.push_back({sequence, std::move(sampled), is_end});
   if (is_end) return end(*sequence, FinishReason::kStop);
   sequence->sampler_.accept(token);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,7 +42,7 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   const gguf::File& file() const noexcept { return file_; }
-  const tokenizer::Tokenizer& tokenizer() const noexcept { return tokenizer_; }
+  const tokenizer::Tokenizer& tokenizer() const noexcept { return *tokenizer_; }
   const arch::ModelInfo& model() const noexcept { return model_->info(); }
   const kernels::KernelTable& kernels() const noexcept { return *kernels_; }
   int n_threads() const noexcept { return team_.size(); }
@@ -72,6 +73,7 @@ class Engine {
                 const std::function<void(size_t row, std::span<const float> logits)>& each);
 
  private:
+  void prepare();
   nn::Compute compute() { return {*kernels_, team_, arena_}; }
   void check_tokens(std::span<const int32_t> tokens) const;
   void sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,
@@ -79,7 +81,7 @@ class Engine {
   void end(Sequence& sequence, FinishReason reason);
 
   gguf::File file_;
-  tokenizer::Tokenizer tokenizer_;
+  std::optional<tokenizer::Tokenizer> tokenizer_;  // always there once the engine is made
   size_t max_context_;
   const kernels::KernelTable* kernels_;
   cpu::ThreadTeam team_;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -13,57 +13,92 @@
 namespace billow::nn {
 namespace {
 
+// Threads take work by huge pages of the packed form, so that each page is cleared by the one that
+// fills it: two that touch a page at once would both clear it.
 constexpr size_t kHugePage = size_t{2} << 20;
+
+constexpr size_t rounded_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 }  // namespace
 
-PackedWeights::PackedWeights(const kernels::KernelTable& kernels, cpu::ThreadTeam& team,
-                             size_t max_bytes)
-    : kernels_(&kernels), team_(&team), capacity_((max_bytes + kHugePage) / kHugePage * kHugePage) {
-  void* mapped = ::mmap(nullptr, capacity_, PROT_READ | PROT_WRITE,
+PackedWeights::PackedWeights(const kernels::KernelTable& kernels, size_t max_bytes, Release release)
+    : kernels_(&kernels),
+      release_(std::move(release)),
+      n_mapped_(rounded_up(max_bytes, kHugePage) + kHugePage),
+      capacity_(n_mapped_ - kHugePage) {
+  void* mapped = ::mmap(nullptr, n_mapped_, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) {
     throw Error(ErrorCode::kOutOfMemory,
-                "no address space for " + std::to_string(capacity_) + " bytes of weights");
+                "no address space for " + std::to_string(max_bytes) + " bytes of weights");
   }
-  base_ = static_cast<std::byte*>(mapped);
-  ::madvise(base_, capacity_,
-            MADV_HUGEPAGE);  // refused on some systems, which costs a few per cent of speed only
+  mapped_ = static_cast<std::byte*>(mapped);
+  base_ = mapped_ + (kHugePage - reinterpret_cast<uintptr_t>(mapped) % kHugePage) % kHugePage;
+  // Refused on some systems, which costs a few per cent of speed only.
+  if (capacity_ != 0) ::madvise(base_, capacity_, MADV_HUGEPAGE);
 }
 
-PackedWeights::~PackedWeights() { ::munmap(base_, capacity_); }
+PackedWeights::~PackedWeights() { ::munmap(mapped_, n_mapped_); }
 
 size_t PackedWeights::bytes_of(quant::Type type, size_t n_cols, size_t n_rows) {
   const quant::Packing packing = quant::row(type).packing;
   return packing.bits == 0 ? 0 : packing.matrix_bytes(n_rows, n_cols);
 }
 
-void PackedWeights::pack(tensor::Tensor& weight) {
+void PackedWeights::add(tensor::Tensor& weight) {
   const size_t n = bytes_of(weight.type, weight.n_cols, weight.n_rows);
   if (n == 0 || weight.packed != nullptr) return;
   BILLOW_CHECK(used_ + n <= capacity_);
-  std::byte* out = base_ + used_;
+  jobs_.push_back({.weight = weight,
+                   .begin = used_,
+                   .strip_bytes = quant::row(weight.type).packing.strip_bytes(weight.n_cols),
+                   .n_strips = (weight.n_rows + quant::kStripRows - 1) / quant::kStripRows});
+  weight.packed = base_ + used_;
   used_ += n;
-  const size_t strip_bytes = quant::row(weight.type).packing.strip_bytes(weight.n_cols);
-  const size_t n_strips = (weight.n_rows + quant::kStripRows - 1) / quant::kStripRows;
-  const auto pack_strip = kernels_->of(weight.type).pack_strip;
-  constexpr size_t kStripsAtOnce = 4;
-  team_->for_pieces(n_strips, kStripsAtOnce, [&](size_t begin, size_t end, int) {
-    const size_t width = kernels::padded(weight.n_cols);
-    std::vector<float> scales(quant::kStripRows * width / quant::kScaleGroup);
-    std::vector<float> offsets(scales.size());
-    for (size_t i = begin; i < end; ++i) {
-      const size_t row = i * quant::kStripRows;
-      pack_strip({.weight = weight.row(row),
-                  .row_bytes = weight.row_bytes(),
-                  .n_rows = std::min(quant::kStripRows, weight.n_rows - row),
-                  .k = weight.n_cols,
-                  .scales = scales.data(),
-                  .offsets = offsets.data(),
-                  .out = out + i * strip_bytes});
-    }
-  });
-  weight.packed = out;
+}
+
+void PackedWeights::pack() {
+  size_t most_columns = 0;
+  for (const Job& job : jobs_) most_columns = std::max(most_columns, job.weight.n_cols);
+  const size_t n_scales = quant::kStripRows * kernels::padded(most_columns) / quant::kScaleGroup;
+  Scratch scratch{std::vector<float>(n_scales), std::vector<float>(n_scales)};
+  for (;;) {
+    const size_t begin = taken_.fetch_add(kHugePage, std::memory_order_relaxed);
+    if (begin >= used_) return;
+    pack_piece(begin, std::min(begin + kHugePage, used_), scratch);
+  }
+}
+
+// The strips that begin in [begin, end).
+void PackedWeights::pack_piece(size_t begin, size_t end, Scratch& scratch) const {
+  auto job = std::ranges::upper_bound(jobs_, begin, {}, &Job::end);
+  for (; job != jobs_.end() && job->begin < end; ++job) {
+    const auto strips_before = [&](size_t place) {
+      if (place <= job->begin) return size_t{0};
+      return std::min(job->n_strips,
+                      (place - job->begin + job->strip_bytes - 1) / job->strip_bytes);
+    };
+    pack_strips(*job, strips_before(begin), strips_before(end), scratch);
+  }
+}
+
+void PackedWeights::pack_strips(const Job& job, size_t first, size_t last, Scratch& scratch) const {
+  const tensor::Tensor& weight = job.weight;
+  const size_t row_bytes = weight.row_bytes();
+  const auto pack_strip = kernels_->pack_strip[static_cast<size_t>(weight.type)];
+  for (size_t i = first; i < last; ++i) {
+    const size_t row = i * quant::kStripRows;
+    pack_strip({.weight = weight.data + row * row_bytes,
+                .row_bytes = row_bytes,
+                .n_rows = std::min(quant::kStripRows, weight.n_rows - row),
+                .k = weight.n_cols,
+                .scales = scratch.scales.data(),
+                .offsets = scratch.offsets.data(),
+                .out = base_ + job.begin + i * job.strip_bytes});
+  }
+  const size_t first_row = std::min(first * quant::kStripRows, weight.n_rows);
+  const size_t last_row = std::min(last * quant::kStripRows, weight.n_rows);
+  if (release_) release_({weight.data + first_row * row_bytes, (last_row - first_row) * row_bytes});
 }
 
 }  // namespace billow::nn

@@ -1,10 +1,14 @@
-// Owns the packed form of a model's weights (quant/packing.h) and makes it, in parallel, when a
-// matrix is loaded. One thread at a time; the packed bytes may be read by any.
+// Owns the packed form of a model's weights (quant/packing.h). Loading has two steps: one thread
+// adds the matrices, then any number of threads make the packed forms together. After that any
+// thread may read them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
 
-#include "cpu/thread_team.h"
 #include "kernels/kernel_table.h"
 #include "tensor/tensor.h"
 
@@ -12,10 +16,12 @@ namespace billow::nn {
 
 class PackedWeights {
  public:
+  // Called with the bytes of weights that are packed and will hardly be read again; by any thread.
+  using Release = std::function<void(std::span<const std::byte>)>;
+
   // Address space for `max_bytes` of packed weights (bytes_of() of all of them, each rounded up to
-  // 64). Throws Error when it cannot be had. `kernels` and `team` must outlive the calls of pack(),
-  // not the object.
-  PackedWeights(const kernels::KernelTable& kernels, cpu::ThreadTeam& team, size_t max_bytes);
+  // 64). Throws Error when it cannot be had. `kernels` must outlive the calls of pack().
+  PackedWeights(const kernels::KernelTable& kernels, size_t max_bytes, Release release);
   ~PackedWeights();
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
@@ -23,17 +29,40 @@ class PackedWeights {
   // What the packed form of n_rows x n_cols takes; 0 for formats that are not packed.
   static size_t bytes_of(quant::Type type, size_t n_cols, size_t n_rows);
 
-  // Sets weight.packed, where its format has a packed form.
-  void pack(tensor::Tensor& weight);
+  // Sets weight.packed, where its format has a packed form, to where pack() will make it.
+  void add(tensor::Tensor& weight);
+
+  // Makes what was added and is not made or in the making yet. Threads that call it at the same
+  // time share the work; all is made when all of them have returned.
+  void pack();
 
   size_t n_bytes() const noexcept { return used_; }
 
  private:
+  // A matrix to pack.
+  struct Job {
+    tensor::Tensor weight;
+    size_t begin = 0;  // of its packed form
+    size_t strip_bytes = 0;
+    size_t n_strips = 0;
+    size_t end() const noexcept { return begin + n_strips * strip_bytes; }
+  };
+  struct Scratch {
+    std::vector<float> scales;
+    std::vector<float> offsets;
+  };
+  void pack_piece(size_t begin, size_t end, Scratch& scratch) const;
+  void pack_strips(const Job& job, size_t first, size_t last, Scratch& scratch) const;
+
   const kernels::KernelTable* kernels_;
-  cpu::ThreadTeam* team_;
-  std::byte* base_ = nullptr;
+  Release release_;
+  std::byte* mapped_ = nullptr;
+  size_t n_mapped_ = 0;
+  std::byte* base_ = nullptr;  // the first huge page of the mapping
   size_t capacity_ = 0;
   size_t used_ = 0;
+  std::vector<Job> jobs_;         // in the order of their places
+  std::atomic<size_t> taken_{0};  // bytes of the packed form whose making has begun
 };
 
 }  // namespace billow::nn
