@@ -71,12 +71,12 @@ class BpeEncoder : public Encoder {
   }
 
   // The number of a text, a new one if it has none yet.
-  uint32_t intern(const std::string& text) {
+  uint32_t intern(std::string_view text) {
     const TokenId id = vocabulary_.find(text);
     if (id != kNoToken) return static_cast<uint32_t>(id);
     const auto next =
         static_cast<uint32_t>(static_cast<size_t>(vocabulary_.n_tokens()) + others_.size());
-    return others_.emplace(text, next).first->second;
+    return others_.emplace(std::string(text), next).first->second;
   }
 
   void read_bytes() {
@@ -102,6 +102,8 @@ class BpeEncoder : public Encoder {
     const size_t n = merges->strings.size();
     if (n > kMaxMerges) throw vocabulary_error(file, "more merges than 2^30");
     merged_.reserve(n);
+    ranks_.reserve(n);
+    std::string joined;
     for (size_t rank = 0; rank < n; ++rank) {
       const std::string_view merge = merges->strings[rank];
       const size_t space = merge.find(' ', 1);
@@ -109,12 +111,13 @@ class BpeEncoder : public Encoder {
         throw vocabulary_error(file, std::string(kKey) + "[" + std::to_string(rank) +
                                          "] is not two texts with a space between");
       }
-      std::string left(merge.substr(0, space));
-      const std::string right(merge.substr(space + 1));
+      const std::string_view left = merge.substr(0, space);
+      const std::string_view right = merge.substr(space + 1);
       const uint32_t left_symbol = intern(left);
       const uint32_t right_symbol = intern(right);
       ranks_.insert(left_symbol, right_symbol, static_cast<uint32_t>(rank));
-      merged_.push_back(intern(left += right));
+      joined.assign(left).append(right);
+      merged_.push_back(intern(joined));
     }
   }
 

@@ -50,10 +50,14 @@ std::string spell_bytes(std::string_view bytes) {
   return text;
 }
 
-std::string unspell_bytes(std::string_view text) {
-  std::string bytes;
-  bytes.reserve(text.size());
+void append_unspelled(std::string_view text, std::string& bytes) {
   while (!text.empty()) {
+    const auto first = static_cast<unsigned char>(text.front());
+    if (first > ' ' && first < 0x7F) {  // most characters: they stand for themselves
+      bytes.push_back(text.front());
+      text.remove_prefix(1);
+      continue;
+    }
     const utf8::CodePoint point = utf8::decode(text);
     const auto byte = point.valid ? character_to_byte(point.value) : std::nullopt;
     if (byte) {
@@ -63,7 +67,6 @@ std::string unspell_bytes(std::string_view text) {
     }
     text.remove_prefix(point.n_bytes);
   }
-  return bytes;
 }
 
 }  // namespace billow::tokenizer

@@ -15,7 +15,7 @@ std::optional<uint8_t> character_to_byte(char32_t character) noexcept;
 
 // The bytes written in the alphabet, as UTF-8.
 std::string spell_bytes(std::string_view bytes);
-// The way back. Characters outside of the alphabet stay as they are.
-std::string unspell_bytes(std::string_view text);
+// The way back, appended to `bytes`. Characters outside of the alphabet stay as they are.
+void append_unspelled(std::string_view text, std::string& bytes);
 
 }  // namespace billow::tokenizer

@@ -22,10 +22,8 @@ inline std::string escape_spaces(std::string_view text) {
   return out;
 }
 
-// `text` with every U+2581 as a space.
-inline std::string unescape_spaces(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
+// Appends `text` with every U+2581 as a space.
+inline void append_unescaped(std::string_view text, std::string& out) {
   while (!text.empty()) {
     const size_t at = text.find(kEscapedSpace);
     out += text.substr(0, at);
@@ -33,7 +31,6 @@ inline std::string unescape_spaces(std::string_view text) {
     out.push_back(' ');
     text.remove_prefix(at + kEscapedSpace.size());
   }
-  return out;
 }
 
 }  // namespace billow::tokenizer

@@ -2,6 +2,7 @@
 // which encoding looks up for every character. Build it on one thread, then any thread may find().
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -14,10 +15,16 @@ class PairMap {
 
   PairMap() : slots_(16) {}
 
+  // Makes room for n pairs.
+  void reserve(size_t n) {
+    const size_t wanted = std::bit_ceil(2 * (n + 1));
+    if (wanted > slots_.size()) resize(wanted);
+  }
+
   // Stores `value` unless the pair has one already; returns the value that the pair has now.
   // REQUIRES: value != kAbsent.
   uint32_t insert(uint32_t first, uint32_t second, uint32_t value) {
-    if (2 * (n_used_ + 1) > slots_.size()) grow();
+    if (2 * (n_used_ + 1) > slots_.size()) resize(2 * slots_.size());
     Slot& slot = slots_[locate(key_of(first, second))];
     if (slot.value == kAbsent) {
       slot = {key_of(first, second), value};
@@ -52,8 +59,8 @@ class PairMap {
     return at;
   }
 
-  void grow() {
-    std::vector<Slot> old(2 * slots_.size());
+  void resize(size_t n) {
+    std::vector<Slot> old(n);
     old.swap(slots_);
     for (const Slot& slot : old) {
       if (slot.value != kAbsent) slots_[locate(slot.key)] = slot;

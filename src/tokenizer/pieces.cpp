@@ -9,33 +9,39 @@
 namespace billow::tokenizer {
 namespace {
 
-// The byte of "<0xXX>"; the text itself if it is nothing like that.
-std::string byte_piece(std::string_view text) {
+// Appends the byte of "<0xXX>"; the text itself if it is nothing like that.
+void append_byte(std::string_view text, std::string& out) {
   unsigned byte = 0;
   if (text.size() == 6 && text.substr(0, 3) == "<0x" && text[5] == '>') {
     const auto [end, error] = std::from_chars(text.data() + 3, text.data() + 5, byte, 16);
-    if (error == std::errc() && end == text.data() + 5) return {static_cast<char>(byte)};
+    if (error == std::errc() && end == text.data() + 5) {
+      out.push_back(static_cast<char>(byte));
+      return;
+    }
   }
-  return std::string(text);
+  out += text;
 }
 
-std::string piece_of(const Settings& settings, const Vocabulary& vocabulary, TokenId id) {
+void append_piece(const Settings& settings, const Vocabulary& vocabulary, TokenId id,
+                  std::string& out) {
   const std::string_view text = vocabulary.text(id);
   switch (vocabulary.type(id)) {
     case TokenType::kUnknown:
     case TokenType::kControl:
     case TokenType::kUserDefined:
-      return std::string(text);
+      out += text;
+      return;
     case TokenType::kByte:
-      return byte_piece(text);
+      append_byte(text, out);
+      return;
     case TokenType::kNormal:
       break;
     case TokenType::kUndefined:
     case TokenType::kUnused:
-      return {};
+      return;
   }
   const bool spelled = settings.kind == Kind::kBpe && !settings.has_flag(kRawText);
-  return spelled ? unspell_bytes(text) : unescape_spaces(text);
+  spelled ? append_unspelled(text, out) : append_unescaped(text, out);
 }
 
 // Copies `text` without the characters for which drop(text, place) is true.
@@ -70,8 +76,7 @@ Pieces::Pieces(const Settings& settings, const Vocabulary& vocabulary) {
   begins_.reserve(static_cast<size_t>(vocabulary.n_tokens()) + 1);
   begins_.push_back(0);
   for (TokenId id = 0; id < vocabulary.n_tokens(); ++id) {
-    const std::string piece = piece_of(settings, vocabulary, id);
-    bytes_.insert(bytes_.end(), piece.begin(), piece.end());
+    append_piece(settings, vocabulary, id, bytes_);
     begins_.push_back(bytes_.size());
   }
 }

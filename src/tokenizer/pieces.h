@@ -23,7 +23,7 @@ class Pieces {
   }
 
  private:
-  std::vector<char> bytes_;     // all pieces, one after the other
+  std::string bytes_;           // all pieces, one after the other
   std::vector<size_t> begins_;  // n_tokens + 1 places in bytes_
 };
 

@@ -1,7 +1,9 @@
 #include "tokenizer/vocabulary.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <functional>
 
 #include "base/log.h"
 #include "gguf/file.h"
@@ -14,6 +16,10 @@ constexpr size_t kMaxTokens = size_t{1} << 30;
 bool is_number(gguf::ValueType type) {
   return type != gguf::ValueType::kString && type != gguf::ValueType::kArray;
 }
+
+size_t hash_of(std::string_view text) { return std::hash<std::string_view>{}(text); }
+
+uint32_t upper_half(size_t hash) { return static_cast<uint32_t>(hash >> 32); }
 
 // The numeric array `key` with one element per token, or null if the file has none.
 const gguf::Array* per_token_numbers(const gguf::File& file, std::string_view key, size_t n) {
@@ -63,16 +69,37 @@ void Vocabulary::read_texts(const gguf::File& file) {
     begins_.push_back(bytes_.size());
   }
   types_.assign(n, TokenType::kNormal);
-  ids_.reserve(n);
-  size_t n_duplicates = 0;
-  for (TokenId id = 0; id < n_tokens(); ++id) {
-    if (!ids_.emplace(text(id), id).second) ++n_duplicates;
-    max_token_bytes_ = std::max(max_token_bytes_, text(id).size());
-  }
+  const size_t n_duplicates = index_texts();
   if (n_duplicates != 0) {
     log::warn("vocabulary of '" + file.path() + "': " + std::to_string(n_duplicates) +
               " tokens repeat the text of an earlier one and are never chosen");
   }
+}
+
+size_t Vocabulary::index_texts() {
+  places_.resize(std::bit_ceil(2 * static_cast<size_t>(n_tokens())));
+  size_t n_duplicates = 0;
+  for (TokenId id = 0; id < n_tokens(); ++id) {
+    const size_t hash = hash_of(text(id));
+    Place& place = places_[locate(text(id), hash)];
+    if (place.id != kNoToken) {
+      ++n_duplicates;
+    } else {
+      place = {upper_half(hash), id};
+    }
+    max_token_bytes_ = std::max(max_token_bytes_, text(id).size());
+  }
+  return n_duplicates;
+}
+
+size_t Vocabulary::locate(std::string_view wanted, size_t hash) const noexcept {
+  const size_t mask = places_.size() - 1;
+  size_t at = hash & mask;
+  while (places_[at].id != kNoToken &&
+         (places_[at].hash != upper_half(hash) || text(places_[at].id) != wanted)) {
+    at = (at + 1) & mask;
+  }
+  return at;
 }
 
 void Vocabulary::read_scores(const gguf::File& file) {
@@ -111,8 +138,7 @@ float Vocabulary::score(TokenId id) const noexcept {
 }
 
 TokenId Vocabulary::find(std::string_view text) const noexcept {
-  const auto found = ids_.find(text);
-  return found == ids_.end() ? kNoToken : found->second;
+  return places_[locate(text, hash_of(text))].id;
 }
 
 TokenId Vocabulary::find_byte(unsigned char byte) const noexcept {

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -45,6 +44,9 @@ class Vocabulary {
 
  private:
   void read_texts(const gguf::File& file);
+  size_t index_texts();  // returns how many texts an earlier token has
+  // The place of `text`, or the free one where it belongs.
+  size_t locate(std::string_view text, size_t hash) const noexcept;
   void read_scores(const gguf::File& file);
   void read_types(const gguf::File& file);
 
@@ -52,7 +54,13 @@ class Vocabulary {
   std::vector<size_t> begins_;  // n_tokens + 1 places in bytes_
   std::vector<float> scores_;   // empty if the file has none
   std::vector<TokenType> types_;
-  std::unordered_map<std::string_view, TokenId> ids_;
+  // The tokens by their texts: a power of two of places, at most half of them taken. A token stands
+  // at the place that its text's hash names, or at the next that was free.
+  struct Place {
+    uint32_t hash = 0;  // its upper half, to pass over most others without reading their texts
+    TokenId id = kNoToken;
+  };
+  std::vector<Place> places_;
   size_t max_token_bytes_ = 0;
 };
 
