@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
+#include "cli/memory_json.h"
 
 namespace billow::cli {
 namespace {
@@ -130,6 +131,7 @@ void run(const BenchOptions& options) {
     out["generation"] = rates.json();
     if (!options.json) rates.print("generate", options.n_generate, options.depth);
   }
+  out["memory"] = memory_json(engine.memory());
   if (options.json) std::printf("%s\n", out.dump().c_str());
 }
 

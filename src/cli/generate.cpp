@@ -17,6 +17,7 @@
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
+#include "cli/memory_json.h"
 #include "cli/sampling_options.h"
 #include "engine/generation.h"
 #include "prompt/chat_template.h"
@@ -150,7 +151,8 @@ void print_now(const std::string& text) {
   std::fflush(stdout);
 }
 
-Json report(const GenerateOptions& options, const Answer& answer, Clock::duration load_time) {
+Json report(const engine::Engine& engine, const GenerateOptions& options, const Answer& answer,
+            Clock::duration load_time) {
   Json out = {{"model", options.model.model},
               {"response", answer.text},
               {"done_reason", answer.done_reason},
@@ -160,7 +162,8 @@ Json report(const GenerateOptions& options, const Answer& answer, Clock::duratio
               {"prompt_eval_count", answer.n_prompt},
               {"prompt_eval_duration", nanoseconds(answer.prompt_time)},
               {"eval_count", answer.tokens.size()},
-              {"eval_duration", nanoseconds(answer.answer_time)}};
+              {"eval_duration", nanoseconds(answer.answer_time)},
+              {"memory", memory_json(engine.memory())}};
   if (options.tokens) out["tokens"] = answer.tokens;
   if (options.sampling.n_logprobs >= 0) out["logprobs"] = answer.logprobs;
   return out;
@@ -181,7 +184,7 @@ void answer_once(engine::Engine& engine, const GenerateOptions& options,
   const Answer answer = generate(engine, options, prompt, [&](const std::string& piece) {
     if (!options.json) print_now(piece);
   });
-  if (options.json) print_now(report(options, answer, load_time).dump() + "\n");
+  if (options.json) print_now(report(engine, options, answer, load_time).dump() + "\n");
   if (!options.json && !answer.text.ends_with('\n')) print_now("\n");
 }
 

@@ -88,6 +88,15 @@ void Engine::prepare() {
   if (error) std::rethrow_exception(error);
 }
 
+MemoryUse Engine::memory() const noexcept {
+  return {.file = file_.n_bytes(),
+          .packed = packed_.n_bytes(),
+          .kv_reserved = cache_.bytes_reserved(),
+          .kv_in_use = cache_.bytes_in_use(),
+          .kv_most = cache_.most_bytes_in_use(),
+          .scratch = arena_.n_bytes()};
+}
+
 void Engine::check_tokens(std::span<const int32_t> tokens) const {
   if (tokens.empty())
     throw Error(ErrorCode::kInvalidInput, "the prompt is empty; give at least one token");

@@ -32,6 +32,16 @@ struct EngineOptions {
   const kernels::KernelTable* kernels = nullptr;  // null: kernels::select_table()
 };
 
+// What an engine's memory is taken by, in bytes.
+struct MemoryUse {
+  size_t file = 0;         // of the model, mapped; pages of packed weights are given back
+  size_t packed = 0;       // weights in packed form
+  size_t kv_reserved = 0;  // address space of KV memory
+  size_t kv_in_use = 0;    // blocks of running sequences
+  size_t kv_most = 0;      // the most that was in use so far
+  size_t scratch = 0;      // kept for the largest pass so far
+};
+
 class Engine {
  public:
   // Opens and loads the model of `path`. Throws Error naming the file and what is wrong.
@@ -48,6 +58,7 @@ class Engine {
   int n_threads() const noexcept { return team_.size(); }
   size_t max_context() const noexcept { return max_context_; }
   size_t kv_bytes() const noexcept { return cache_.bytes_in_use(); }
+  MemoryUse memory() const noexcept;
 
   // Throws Error when the prompt is empty, holds an id that is no token or does not fit the
   // context, when an option is out of range, or when max_sequences are running.

@@ -30,6 +30,7 @@ class BlockPool {
   std::byte* base() const noexcept { return base_; }
   size_t block_bytes() const noexcept { return block_bytes_; }
   size_t n_in_use() const noexcept { return n_touched_ - free_.size(); }
+  size_t most_in_use() const noexcept { return n_touched_; }  // at one time, so far
   size_t max_blocks() const noexcept { return max_blocks_; }
 
  private:

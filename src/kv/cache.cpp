@@ -16,6 +16,18 @@ size_t Cache::bytes_in_use() const noexcept {
   return sum;
 }
 
+size_t Cache::most_bytes_in_use() const noexcept {
+  size_t sum = 0;
+  for (const auto& pool : pools_) sum += pool->most_in_use() * pool->block_bytes();
+  return sum;
+}
+
+size_t Cache::bytes_reserved() const noexcept {
+  size_t sum = 0;
+  for (const auto& pool : pools_) sum += pool->max_blocks() * pool->block_bytes();
+  return sum;
+}
+
 void Cache::trim() {
   for (const auto& pool : pools_) pool->trim();
 }

@@ -22,7 +22,9 @@ class Cache {
   const BlockPool& pool(size_t group) const noexcept { return *pools_[group]; }
 
   size_t bytes_in_use() const noexcept;
-  void trim();  // returns the memory of unused blocks to the system
+  size_t most_bytes_in_use() const noexcept;  // of each pool at one time, so far
+  size_t bytes_reserved() const noexcept;     // of address space: the most that can be in use
+  void trim();                                // returns the memory of unused blocks to the system
 
  private:
   Layout layout_;

@@ -48,6 +48,7 @@ size_t PackedWeights::bytes_of(quant::Type type, size_t n_cols, size_t n_rows) {
 void PackedWeights::add(tensor::Tensor& weight) {
   const size_t n = bytes_of(weight.type, weight.n_cols, weight.n_rows);
   if (n == 0 || weight.packed != nullptr) return;
+  BILLOW_CHECK(taken_.load(std::memory_order_relaxed) == 0);
   BILLOW_CHECK(used_ + n <= capacity_);
   jobs_.push_back({.weight = weight,
                    .begin = used_,
@@ -85,7 +86,7 @@ void PackedWeights::pack_piece(size_t begin, size_t end, Scratch& scratch) const
 void PackedWeights::pack_strips(const Job& job, size_t first, size_t last, Scratch& scratch) const {
   const tensor::Tensor& weight = job.weight;
   const size_t row_bytes = weight.row_bytes();
-  const auto pack_strip = kernels_->pack_strip[static_cast<size_t>(weight.type)];
+  const auto pack_strip = kernels_->of(weight.type).pack_strip;
   for (size_t i = first; i < last; ++i) {
     const size_t row = i * quant::kStripRows;
     pack_strip({.weight = weight.data + row * row_bytes,

@@ -29,11 +29,12 @@ class PackedWeights {
   // What the packed form of n_rows x n_cols takes; 0 for formats that are not packed.
   static size_t bytes_of(quant::Type type, size_t n_cols, size_t n_rows);
 
-  // Sets weight.packed, where its format has a packed form, to where pack() will make it.
+  // Sets weight.packed, where its format has a packed form, to where pack() will make it. REQUIRES:
+  // pack() has not been called.
   void add(tensor::Tensor& weight);
 
-  // Makes what was added and is not made or in the making yet. Threads that call it at the same
-  // time share the work; all is made when all of them have returned.
+  // Makes all that was added. Threads that call it at the same time share the work; all is made
+  // when all of them have returned.
   void pack();
 
   size_t n_bytes() const noexcept { return used_; }

@@ -73,6 +73,10 @@ class Commands(unittest.TestCase):
         self.assertGreater(out["prompt_eval_count"], 0)
         for field in ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration"):
             self.assertGreater(out[field], 0)
+        self.assertEqual(out["memory"]["file_bytes"], os.path.getsize(self.model))
+        self.assertGreaterEqual(out["memory"]["packed_bytes"], 0)
+        for field in ("kv_reserved_bytes", "kv_most_bytes", "scratch_bytes"):
+            self.assertGreater(out["memory"][field], 0, field)
         for token, entry in zip(out["tokens"], out["logprobs"]):
             self.assertEqual(entry["token"], token)
             self.assertEqual(entry["top"][0]["token"], token)

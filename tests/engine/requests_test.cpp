@@ -58,6 +58,27 @@ TEST(Requests, StopsAtTheLimitAndAtTheEndOfTheContext) {
   EXPECT_EQ(tiny.engine.kv_bytes(), 0u);
 }
 
+TEST(Requests, MemoryIsReportedAsItIsTaken) {
+  const reference::TinyModelOptions model{.type = quant::Type::kQ8_0};
+  TinyEngine tiny(model, {.max_context = 100, .max_sequences = 2});
+  const MemoryUse before = tiny.engine.memory();
+  EXPECT_EQ(before.file, tiny.bytes.size());
+  EXPECT_GT(before.packed, 0u);
+  EXPECT_GT(before.kv_reserved, 0u);
+  EXPECT_EQ(before.kv_most, 0u);
+  EXPECT_EQ(before.scratch, 0u);
+  const auto sequence = tiny.engine.start(random_tokens(70, 300, 1), greedy(2));
+  (void)tiny.engine.step();
+  const MemoryUse running = tiny.engine.memory();
+  // 70 positions are two blocks of 64 of the four that two sequences may take.
+  EXPECT_EQ(running.kv_in_use, before.kv_reserved / 2);
+  EXPECT_GT(running.scratch, 0u);
+  while (!tiny.engine.idle()) tiny.engine.step();
+  EXPECT_EQ(tiny.engine.memory().kv_in_use, 0u);
+  EXPECT_EQ(tiny.engine.memory().kv_most, running.kv_in_use);
+  EXPECT_EQ(TinyEngine(model, {.pack_weights = false}).engine.memory().packed, 0u);
+}
+
 TEST(Requests, GreedyTakesTheReferencesBestToken) {
   const reference::TinyModelOptions options{.architecture = "qwen2"};
   TinyEngine tiny(options);

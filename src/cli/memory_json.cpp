@@ -1,0 +1,16 @@
+#include "cli/memory_json.h"
+
+#include "base/json.h"
+
+namespace billow::cli {
+
+Json memory_json(const engine::MemoryUse& use) {
+  return {{"file_bytes", use.file},
+          {"packed_bytes", use.packed},
+          {"kv_reserved_bytes", use.kv_reserved},
+          {"kv_in_use_bytes", use.kv_in_use},
+          {"kv_most_bytes", use.kv_most},
+          {"scratch_bytes", use.scratch}};
+}
+
+}  // namespace billow::cli

@@ -1,0 +1,116 @@
+#include "nn/packed_weights.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <random>
+
+#include "cpu/thread_team.h"
+
+namespace billow::nn {
+namespace {
+
+// Rows of any bytes: packing is defined for all of them.
+std::vector<std::byte> random_rows(const tensor::Tensor& shape, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::byte> rows(shape.n_rows * shape.row_bytes());
+  for (std::byte& byte : rows) byte = static_cast<std::byte>(random() & 0x3F);
+  return rows;
+}
+
+struct Matrices {
+  // More than two huge pages of packed form; strips lie across their borders.
+  Matrices()
+      : shapes{{nullptr, quant::Type::kQ4_0, 2080, 2070, nullptr},
+               {nullptr, quant::Type::kQ6_K, 512, 21, nullptr},
+               {nullptr, quant::Type::kQ8_0, 96, 5, nullptr},
+               {nullptr, quant::Type::kQ4_K, 1024, 4000, nullptr}} {
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      rows.push_back(random_rows(shapes[i], static_cast<unsigned>(i)));
+      shapes[i].data = rows[i].data();
+    }
+  }
+  size_t packed_bytes() const {
+    size_t sum = 0;
+    for (const tensor::Tensor& shape : shapes) {
+      sum += PackedWeights::bytes_of(shape.type, shape.n_cols, shape.n_rows);
+    }
+    return sum;
+  }
+  std::vector<std::vector<std::byte>> rows;
+  std::vector<tensor::Tensor> shapes;
+};
+
+// Strip by strip.
+std::vector<std::byte> packed_alone(const tensor::Tensor& weight) {
+  const quant::Packing packing = quant::row(weight.type).packing;
+  const size_t n_scales = 16 * kernels::padded(weight.n_cols) / 16;
+  std::vector<float> scales(n_scales);
+  std::vector<float> offsets(n_scales);
+  std::vector<std::byte> out(packing.matrix_bytes(weight.n_rows, weight.n_cols));
+  for (size_t row = 0; row < weight.n_rows; row += 16) {
+    kernels::select_table().pack_strip[static_cast<size_t>(weight.type)](
+        {.weight = weight.row(row),
+         .row_bytes = weight.row_bytes(),
+         .n_rows = std::min<size_t>(16, weight.n_rows - row),
+         .k = weight.n_cols,
+         .scales = scales.data(),
+         .offsets = offsets.data(),
+         .out = out.data() + row / 16 * packing.strip_bytes(weight.n_cols)});
+  }
+  return out;
+}
+
+TEST(PackedWeights, AnyNumberOfThreadsMakesTheSameBytes) {
+  const Matrices matrices;
+  ASSERT_GT(matrices.packed_bytes(), size_t{4} << 20);
+  for (const int n_threads : {1, 3}) {
+    PackedWeights packed(kernels::select_table(), matrices.packed_bytes(), {});
+    std::vector<tensor::Tensor> weights = matrices.shapes;
+    for (tensor::Tensor& weight : weights) packed.add(weight);
+    cpu::ThreadTeam team(n_threads);
+    team.run([&](int) { packed.pack(); });
+    EXPECT_EQ(packed.n_bytes(), matrices.packed_bytes());
+    for (const tensor::Tensor& weight : weights) {
+      const std::vector<std::byte> expected = packed_alone(weight);
+      EXPECT_EQ(std::memcmp(weight.packed, expected.data(), expected.size()), 0)
+          << quant::row(weight.type).name << " with " << n_threads << " threads";
+    }
+  }
+}
+
+TEST(PackedWeights, ReleasesEachByteOnce) {
+  const Matrices matrices;
+  std::mutex mutex;
+  std::map<const std::byte*, size_t> released;
+  PackedWeights packed(kernels::select_table(), matrices.packed_bytes(),
+                       [&](std::span<const std::byte> part) {
+                         const std::lock_guard lock(mutex);
+                         if (!part.empty()) released[part.data()] += part.size();
+                       });
+  std::vector<tensor::Tensor> weights = matrices.shapes;
+  for (tensor::Tensor& weight : weights) packed.add(weight);
+  cpu::ThreadTeam team(2);
+  team.run([&](int) { packed.pack(); });
+  for (const std::vector<std::byte>& rows : matrices.rows) {
+    const std::byte* at = rows.data();
+    while (released.contains(at)) at += released[at];
+    EXPECT_EQ(at, rows.data() + rows.size());
+  }
+}
+
+TEST(PackedWeights, LeavesFloatsAlone) {
+  PackedWeights packed(kernels::select_table(), 0, {});
+  const std::vector<float> values(64);
+  tensor::Tensor weight{reinterpret_cast<const std::byte*>(values.data()), quant::Type::kF32, 32, 2,
+                        nullptr};
+  packed.add(weight);
+  packed.pack();
+  EXPECT_EQ(weight.packed, nullptr);
+  EXPECT_EQ(packed.n_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace billow::nn
