@@ -1,4 +1,5 @@
-// billow bench: how fast prompts are read and answers written, at a depth of the context.
+// billow bench: how fast prompts are read and answers written, by one sequence at a depth of the
+// context or by several together.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -26,8 +27,12 @@ struct BenchOptions {
   size_t n_prompt = 512;
   size_t n_generate = 128;
   size_t depth = 0;
+  size_t n_parallel = 1;
   size_t n_runs = 5;
   bool json = false;
+
+  // Of each sequence when it writes: several sequences write after their prompts.
+  size_t generation_depth() const { return std::max<size_t>(1, n_parallel > 1 ? n_prompt : depth); }
 };
 
 std::vector<int32_t> random_tokens(const engine::Engine& engine, size_t n, unsigned seed) {
@@ -44,27 +49,44 @@ double rate(size_t n_tokens, Clock::time_point since) {
          std::chrono::duration<double>(Clock::now() - since).count();
 }
 
-// Tokens a second over the last n_prompt tokens of a prompt.
-double prompt_rate(engine::Engine& engine, const BenchOptions& options, unsigned seed) {
-  const size_t n = options.depth + options.n_prompt;
-  const auto sequence = engine.start(random_tokens(engine, n, seed), {.max_new_tokens = 0});
-  while (sequence->n_evaluated() < options.depth)
-    engine.step(options.depth - sequence->n_evaluated());
-  const Clock::time_point start = Clock::now();
-  while (!engine.idle()) engine.step();
-  return rate(options.n_prompt, start);
+// Starts all sequences, each with a prompt of its own.
+std::vector<std::shared_ptr<const engine::Sequence>> start_all(
+    engine::Engine& engine, const BenchOptions& options, size_t n_tokens, unsigned seed,
+    const engine::SequenceOptions& sequence_options) {
+  std::vector<std::shared_ptr<const engine::Sequence>> sequences;
+  for (size_t i = 0; i < options.n_parallel; ++i) {
+    const auto own_seed = static_cast<unsigned>(seed * options.n_parallel + i);
+    sequences.push_back(engine.start(random_tokens(engine, n_tokens, own_seed), sequence_options));
+  }
+  return sequences;
 }
 
+// Tokens a second over the last n_prompt tokens of each prompt.
+double prompt_rate(engine::Engine& engine, const BenchOptions& options, unsigned seed) {
+  const auto sequences =
+      start_all(engine, options, options.depth + options.n_prompt, seed, {.max_new_tokens = 0});
+  while (sequences[0]->n_evaluated() < options.depth)  // only one sequence has a depth
+    engine.step(options.depth - sequences[0]->n_evaluated());
+  const Clock::time_point start = Clock::now();
+  while (!engine.idle()) engine.step();
+  return rate(options.n_prompt * options.n_parallel, start);
+}
+
+// Tokens a second of all sequences over n_generate steps in which each of them writes a token.
 double generation_rate(engine::Engine& engine, const BenchOptions& options, unsigned seed) {
   engine::SequenceOptions sequence_options;
   sequence_options.sampling.temperature = 0.0f;
-  sequence_options.max_new_tokens = static_cast<int64_t>(options.n_generate) + 1;
   sequence_options.ignore_eos = true;
-  engine.start(random_tokens(engine, std::max<size_t>(1, options.depth), seed), sequence_options);
-  while (engine.step().empty()) continue;
+  const auto sequences =
+      start_all(engine, options, options.generation_depth(), seed, sequence_options);
+  const auto waits = [](const auto& sequence) { return sequence->n_generated() == 0; };
+  while (std::any_of(sequences.begin(), sequences.end(), waits)) engine.step();
+  size_t n_tokens = 0;
   const Clock::time_point start = Clock::now();
-  while (!engine.idle()) engine.step();
-  return rate(options.n_generate, start);
+  for (size_t i = 0; i < options.n_generate; ++i) n_tokens += engine.step().size();
+  const double result = rate(n_tokens, start);
+  for (const auto& sequence : sequences) engine.finish(*sequence, engine::FinishReason::kLength);
+  return result;
 }
 
 struct Rates {
@@ -81,20 +103,25 @@ struct Rates {
             {"max", *std::max_element(runs.begin(), runs.end())},
             {"runs", runs}};
   }
-  void print(const char* what, size_t n, size_t depth) const {
-    std::printf("%-8s %6zu tokens at depth %-6zu %10.1f tokens/s (%.1f to %.1f)\n", what, n, depth,
-                median(), *std::min_element(runs.begin(), runs.end()),
+  void print(const char* what, size_t n_parallel, size_t n, size_t depth) const {
+    const std::string times = n_parallel > 1 ? std::to_string(n_parallel) + " x " : "";
+    std::printf("%-8s %9s tokens at depth %-6zu %10.1f tokens/s (%.1f to %.1f)\n", what,
+                (times + std::to_string(n)).c_str(), depth, median(),
+                *std::min_element(runs.begin(), runs.end()),
                 *std::max_element(runs.begin(), runs.end()));
   }
 };
 
-template <class Measure>
-Rates measure(const BenchOptions& options, const char* what, Measure run) {
+using Measure = double (*)(engine::Engine&, const BenchOptions&, unsigned seed);
+
+Rates measure(engine::Engine& engine, const BenchOptions& options, const char* what, Measure run) {
   const bool progress = ::isatty(STDERR_FILENO) != 0;
   Rates rates;
-  run(0u);  // warms pages and caches; not counted
+  BenchOptions warm_up = options;  // brings pages and caches in; needs no depth for that
+  warm_up.depth = 0;
+  run(engine, warm_up, 0u);
   for (size_t i = 0; i < options.n_runs; ++i) {
-    rates.runs.push_back(run(static_cast<unsigned>(i + 1)));
+    rates.runs.push_back(run(engine, options, static_cast<unsigned>(i + 1)));
     if (progress)
       std::fprintf(stderr, "\r%s: run %zu of %zu, %.1f tokens/s\033[K", what, i + 1, options.n_runs,
                    rates.runs.back());
@@ -103,33 +130,49 @@ Rates measure(const BenchOptions& options, const char* what, Measure run) {
   return rates;
 }
 
+engine::EngineOptions engine_options(const BenchOptions& options) {
+  engine::EngineOptions result = options.model.engine();
+  result.max_sequences = std::max(result.max_sequences, options.n_parallel);
+  return result;
+}
+
+// Throws where a sequence would not fit the context. Those that finish their prompt first write
+// while the others still read: a token each step.
+void check_context(const BenchOptions& options, size_t n_batch, size_t max_context) {
+  const size_t n_reading_steps =
+      options.n_parallel > 1 ? (options.n_prompt / n_batch + 1) * options.n_parallel : 0;
+  const size_t n_written = options.generation_depth() + n_reading_steps + options.n_generate;
+  const size_t needed = std::max(options.depth + options.n_prompt, n_written) + 2;
+  if (needed <= max_context) return;
+  throw Error(ErrorCode::kTooLarge, "depth and tokens together need a context of " +
+                                        std::to_string(needed) + ", the model has " +
+                                        std::to_string(max_context));
+}
+
 void run(const BenchOptions& options) {
-  engine::Engine engine(options.model.model, options.model.engine());
-  const size_t needed = options.depth + std::max(options.n_prompt, options.n_generate) + 2;
-  if (needed > engine.max_context()) {
-    throw Error(ErrorCode::kTooLarge, "depth and tokens together need a context of " +
-                                          std::to_string(needed) + ", the model has " +
-                                          std::to_string(engine.max_context()));
-  }
+  const engine::EngineOptions with = engine_options(options);
+  engine::Engine engine(options.model.model, with);
+  check_context(options, with.n_batch, engine.max_context());
   Json out = {{"model", options.model.model},     {"architecture", engine.model().architecture},
               {"kernels", engine.kernels().name}, {"threads", engine.n_threads()},
-              {"depth", options.depth},           {"n_prompt", options.n_prompt},
-              {"n_generate", options.n_generate}};
+              {"parallel", options.n_parallel},   {"depth", options.depth},
+              {"n_prompt", options.n_prompt},     {"n_generate", options.n_generate}};
   if (!options.json) {
     std::printf("%s, %d threads, kernels %s, median of %zu runs\n", options.model.model.c_str(),
                 engine.n_threads(), std::string(engine.kernels().name).c_str(), options.n_runs);
   }
   if (options.n_prompt > 0) {
-    const Rates rates = measure(options, "prompt",
-                                [&](unsigned seed) { return prompt_rate(engine, options, seed); });
+    const Rates rates = measure(engine, options, "prompt", prompt_rate);
     out["prompt"] = rates.json();
-    if (!options.json) rates.print("prompt", options.n_prompt, options.depth);
+    if (!options.json) rates.print("prompt", options.n_parallel, options.n_prompt, options.depth);
   }
   if (options.n_generate > 0) {
-    const Rates rates = measure(
-        options, "generate", [&](unsigned seed) { return generation_rate(engine, options, seed); });
+    const Rates rates = measure(engine, options, "generate", generation_rate);
     out["generation"] = rates.json();
-    if (!options.json) rates.print("generate", options.n_generate, options.depth);
+    out["generation"]["depth"] = options.generation_depth();
+    if (!options.json) {
+      rates.print("generate", options.n_parallel, options.n_generate, options.generation_depth());
+    }
   }
   out["memory"] = memory_json(engine.memory());
   if (options.json) std::printf("%s\n", out.dump().c_str());
@@ -148,7 +191,14 @@ void add_bench(CLI::App& app) {
       ->capture_default_str();
   command->add_option("-n,--num-predict", options->n_generate, "Tokens to write; 0: do not measure")
       ->capture_default_str();
-  command->add_option("-d,--depth", options->depth, "Tokens in the context before")
+  CLI::Option* depth =
+      command->add_option("-d,--depth", options->depth, "Tokens in the context before")
+          ->capture_default_str();
+  command
+      ->add_option("--parallel", options->n_parallel,
+                   "Sequences at once, each with a prompt of its own, after which it writes")
+      ->check(CLI::Range(1, 1024))
+      ->excludes(depth)
       ->capture_default_str();
   command->add_option("-r,--runs", options->n_runs, "Runs; the median is reported")
       ->check(CLI::Range(1, 1000))

@@ -108,6 +108,10 @@ class Commands(unittest.TestCase):
         out = json.loads(self.ok("bench", "--model", self.model, "-p", 64, "-n", 8, "-d", 32, "-t", 2, "-r", 2, "--json"))
         self.assertGreater(out["prompt"]["tokens_per_second"], 0)
         self.assertGreater(out["generation"]["tokens_per_second"], 0)
+        out = json.loads(self.ok("bench", "--model", self.model, "-p", 40, "-n", 8, "--parallel", 10, "-t", 2, "-r", 1, "--json"))
+        self.assertEqual((out["parallel"], out["generation"]["depth"]), (10, 40))
+        self.assertGreater(out["generation"]["tokens_per_second"], 0)
+        self.refused("bench", "--model", self.model, "-p", 1024, "-n", 1022, "--parallel", 2, names=["context", "2048"])
 
     def test_a_prompt_longer_than_the_context_is_refused_with_both_numbers(self):
         self.refused("generate", "--model", self.model, "--raw", "--prompt", "word " * 3000, names=["tokens", "context of 2048"])
