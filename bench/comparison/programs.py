@@ -1,0 +1,214 @@
+"""The programs that are compared. Each measures a case once, in a process of its own, and gives {measure: value}."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import threading
+import time
+
+from comparison import cases
+
+OPENVINO_PEER = pathlib.Path(__file__).resolve().parents[1] / "openvino_peer.py"
+
+
+ROOM = "/var/cache/billow-bench"  # where models lie in a root
+
+
+class Skipped(Exception):
+    """This program does not run this case, and why."""
+
+
+def last_line(text):
+    lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "no word about it"
+
+
+def output(command, timeout):
+    """What the command printed. Raises Skipped when it fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False)
+    except subprocess.TimeoutExpired:
+        raise Skipped(f"took longer than {timeout} s") from None
+    except OSError as error:
+        raise Skipped(f"{command[0]}: {error.strerror}") from None
+    if done.returncode != 0:
+        raise Skipped(f"exit status {done.returncode}: {last_line(done.stderr or done.stdout)}")
+    return done.stdout
+
+
+def first_byte_ms(command, timeout):
+    """Milliseconds from starting the command to the first byte that it prints. Raises Skipped when it fails."""
+    start = time.perf_counter()
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise Skipped(f"{command[0]}: {error.strerror}") from None
+    timer = threading.Timer(timeout, process.kill)
+    timer.start()
+    with process:
+        first = process.stdout.read(1)
+        elapsed = time.perf_counter() - start
+        process.stdout.read()
+    timer.cancel()
+    if process.returncode != 0 or not first:
+        raise Skipped(f"exit status {process.returncode}, {'an answer' if first else 'no answer'}")
+    return 1000 * elapsed
+
+
+class Billow:
+    """Our own program, with a number of threads of its own where `threads` is given."""
+
+    def __init__(self, program, name="billow", threads=None):
+        self.name, self.program, self.threads = name, str(program), threads
+        self.bench_help = output([self.program, "bench", "--help"], 60).decode()
+
+    def version(self):
+        return output([self.program, "--version"], 60).decode().strip()
+
+    def run(self, case, model, threads, timeout):
+        threads = self.threads or threads
+        if case.kind == "first-token":
+            command = [self.program, "generate", "--model", model, "--threads", threads, "--raw", "--num-predict", 1,
+                       "--temperature", 0, "--prompt", cases.FIRST_TOKEN_PROMPT]
+            return {"first-token": first_byte_ms([str(word) for word in command], timeout)}
+        command = [self.program, "bench", "--model", model, "--threads", threads, "--runs", 1, "--json",
+                   "--prompt-tokens", case.n_prompt, "--num-predict", case.n_generate]
+        command += ["--parallel", case.n_parallel] if case.kind == "parallel" else ["--depth", case.depth]
+        if case.kv:
+            if "--kv-type" not in self.bench_help:
+                if case.kv != "f16":
+                    raise Skipped(f"this build has no --kv-type, so no KV in {case.kv}")
+            else:
+                command += ["--kv-type", case.kv]
+        return parse_billow(output([str(word) for word in command], timeout))
+
+
+def parse_billow(text):
+    out = json.loads(text)
+    return {measure: out[key]["tokens_per_second"] for measure, key in (("prefill", "prompt"), ("decode", "generation"))
+            if key in out}
+
+
+def same_content(path, other):
+    """Whether one is a link to the other, or copied from it."""
+    one, two = path.stat(), other.stat()
+    return path.samefile(other) or (one.st_size, one.st_mtime_ns) == (two.st_size, two.st_mtime_ns)
+
+
+class LlamaCpp:
+    """llama.cpp's own tools, in a folder or in a root to chroot into."""
+
+    def __init__(self, name, folder, root=None):
+        self.name, self.folder, self.root = name, folder, root
+
+    def tool(self, tool):
+        """The command of a tool, or None."""
+        if self.root:
+            there = os.access(os.path.join(self.root, self.folder.lstrip("/"), tool), os.X_OK)
+            return ["chroot", self.root, f"{self.folder}/{tool}"] if there else None
+        path = os.path.join(self.folder, tool)
+        return [path] if os.access(path, os.X_OK) else None
+
+    def needed(self, tool):
+        command = self.tool(tool)
+        if command is None:
+            raise Skipped(f"has no {tool}")
+        return command
+
+    def scratch(self, path):
+        """A file for the tools to write: its name as they see it, and as we do."""
+        if not self.root:
+            return str(path), path
+        inside = f"{ROOM}/{path.name}"
+        outside = pathlib.Path(self.root + inside)
+        outside.parent.mkdir(parents=True, exist_ok=True)
+        return inside, outside
+
+    def visible(self, path):
+        """The file under a name that the tools can open: in a root, a link to it or a copy."""
+        inside, outside = self.scratch(path)
+        if outside != path and not (outside.exists() and same_content(path, outside)):
+            outside.unlink(missing_ok=True)
+            try:
+                os.link(path, outside)
+            except OSError:
+                shutil.copy2(path, outside)
+        return inside
+
+    def version(self):
+        done = subprocess.run(self.needed("llama-bench") + ["--version"], capture_output=True, timeout=60, check=False)
+        lines = (done.stdout + done.stderr).decode(errors="replace").splitlines()
+        return next((line for line in lines if line.startswith("version")), "version unknown")
+
+    def run(self, case, model, threads, timeout):
+        run = {"first-token": self._first_token, "parallel": self._parallel}.get(case.kind, self._bench)
+        return run(case, self.visible(model), str(threads), timeout)
+
+    def _bench(self, case, model, threads, timeout):
+        kv = {"q8_0": ["-ctk", "q8_0", "-ctv", "q8_0", "-fa", "1"]}.get(case.kv, [])
+        command = self.needed("llama-bench") + ["-m", model, "-t", threads, "-p", str(case.n_prompt), "-n",
+                                                str(case.n_generate), "-d", str(case.depth), "-r", "1", "-o", "json"]
+        return parse_llama_bench(output(command + kv, timeout))
+
+    def _parallel(self, case, model, threads, timeout):
+        n, n_new, n_parallel = case.n_prompt, case.n_generate, case.n_parallel
+        command = self.needed("llama-batched-bench") + [
+            "-m", model, "-t", threads, "-c", str((n + n_new) * n_parallel), "-b", "2048", "-ub", "512", "-npp", str(n),
+            "-ntg", str(n_new), "-npl", str(n_parallel), "--output-format", "jsonl"]
+        return parse_batched_bench(output(command, timeout))
+
+    def _first_token(self, _, model, threads, timeout):
+        command = self.needed("llama-completion") + [
+            "-m", model, "-t", threads, "-c", "512", "-no-cnv", "-n", "1", "--temp", "0", "--no-warmup",
+            "--no-display-prompt", "-p", cases.FIRST_TOKEN_PROMPT]
+        return {"first-token": first_byte_ms(command, timeout)}
+
+
+def parse_llama_bench(text):
+    """Rates of llama-bench's JSON: prompts and answers are rows of their own."""
+    return {"prefill" if row["n_prompt"] else "decode": row["avg_ts"] for row in json.loads(text)}
+
+
+def parse_batched_bench(text):
+    for line in text.decode().splitlines():
+        if line.startswith("{"):
+            row = json.loads(line)
+            return {"prefill": row["speed_pp"], "decode": row["speed_tg"]}
+    raise Skipped("llama-batched-bench printed no result")
+
+
+def llama_of(spec, n):
+    """The LlamaCpp of "[NAME=]PLACE"; PLACE is a folder of tools, a llama-bench, or chroot:ROOT. Raises ValueError."""
+    name, place = spec.split("=", 1) if "=" in spec else (f"llama.cpp-{n}" if n > 1 else "llama.cpp", spec)
+    if place.startswith("chroot:"):
+        root = place.removeprefix("chroot:")
+        for folder in ("/usr/bin", "/usr/local/bin"):
+            if LlamaCpp(name, folder, root).tool("llama-bench"):
+                return LlamaCpp(name, folder, root)
+        raise ValueError(f"{place}: no llama-bench in /usr/bin or /usr/local/bin of that root")
+    folder = place if os.path.isdir(place) else os.path.dirname(shutil.which(place) or place)
+    if not LlamaCpp(name, folder).tool("llama-bench"):
+        raise ValueError(f"{place}: no llama-bench there")
+    return LlamaCpp(name, os.path.abspath(folder))
+
+
+class OpenVino:
+    """OpenVINO GenAI, through bench/openvino_peer.py under the Python that has it."""
+
+    def __init__(self, python, name="openvino"):
+        self.name, self.python = name, str(python)
+
+    def version(self):
+        code = "import openvino_genai; print('OpenVINO GenAI', openvino_genai.__version__)"
+        return output([self.python, "-c", code], 120).decode().strip()
+
+    def run(self, case, model, threads, timeout):
+        wanted = {"model": str(model), "kind": case.kind, "threads": threads, "n_prompt": case.n_prompt, "kv": case.kv,
+                  "n_generate": case.n_generate, "depth": case.depth, "n_parallel": case.n_parallel,
+                  "text": cases.FIRST_TOKEN_PROMPT}
+        command = [self.python, str(OPENVINO_PEER), json.dumps(wanted)]
+        if case.kind == "first-token":
+            return {"first-token": first_byte_ms(command, timeout)}
+        return json.loads(output(command, timeout).splitlines()[-1])
