@@ -1,7 +1,7 @@
 # The two commands are `make run` and `make test`; each does all the set-up that it needs.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test build bench format lint clean setup-build setup-run setup-test
+.PHONY: help run test build bench format lint clean setup-build setup-run setup-bench setup-test
 
 # Everything kept outside the checkout lies in one folder, unless the user has a place for it already.
 ifeq ($(HOME),)
@@ -25,12 +25,12 @@ help:
 	@echo 'make run      set up, build and chat with a small model (not on a terminal: one question)'
 	@echo 'make test     set up, build in every way and run every test'
 	@echo 'make build    set up and build $(BILLOW)'
-	@echo 'make bench    measure speed on the models that are here'
+	@echo 'make bench    compare speed with llama.cpp and OpenVINO where they are here; BENCH_ARGS=--quick or --help'
 	@echo 'make format   bring every source file into its form'
 	@echo 'make lint     form, layers, style, headers, clang-tidy'
 	@echo 'make clean    remove what was built'
 
-setup-build setup-run setup-test: setup-%:
+setup-build setup-run setup-bench setup-test: setup-%:
 	@tools/setup $(if $(filter test,$*),all,$*)
 
 # Once the build folder is configured, Ninja looks after everything that changes.
@@ -51,9 +51,11 @@ run: setup-run
 	  exec $(BILLOW) generate --model "$(MODEL)" --prompt '$(QUESTION)'; \
 	fi
 
-bench: setup-run
-	$(build-program)
-	@tools/bench
+# Configured anew each time: an older build folder may know nothing of the benchmarks.
+bench: setup-bench
+	@cmake --preset release >/dev/null
+	@ninja -C build/release billow billow_micro
+	@bench/compare $(BENCH_ARGS)
 
 test: setup-test
 	@tools/test

@@ -61,7 +61,7 @@ class ProcessorTime:
         return {"steal_percent": 100 * (self.steal - before.steal) / total, "others_percent": max(0.0, 100 * others / total)}
 
 
-CANARIES = {"peak/fma_f32/all": "registers, GMAC/s", "peak/read_256KiB/all": "L2, GB/s", "peak/read_512MiB/all": "memory, GB/s"}
+CANARIES = {"peak/f32/all": "registers, GMAC/s", "peak/read_256KiB/all": "L2, GB/s", "peak/read_512MiB/all": "memory, GB/s"}
 
 
 def canary(billow):

@@ -1,0 +1,136 @@
+// nn::linear with the weights of every format, in the shapes of small models. Consecutive calls
+// take other matrices, together as large as a small model: in a model, too, a matrix is out of the
+// caches when it is used again.
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "benchmarks.h"
+#include "nn/linear.h"
+#include "nn/packed_weights.h"
+
+namespace billow::bench {
+namespace {
+
+struct Shape {
+  size_t n_out;
+  size_t k;
+};
+
+constexpr Shape kShapes[] = {{1536, 576}, {576, 1536}, {4864, 896}, {896, 4864}};
+constexpr size_t kRows[] = {1, 2, 4, 8, 16, 64, 512};
+constexpr size_t kSetBytes = size_t{96} << 20;
+
+std::vector<float> gaussian(size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> draw;
+  std::vector<float> values(n);
+  for (float& value : values) value = draw(random);
+  return values;
+}
+
+// Matrices of one shape and format, packed where the format has a packed form.
+class WeightSet {
+ public:
+  WeightSet(Rig& rig, const quant::TypeRow& type, Shape shape) {
+    const size_t packed = nn::PackedWeights::bytes_of(type.type, shape.k, shape.n_out);
+    const size_t plain = quant::row_bytes(type.type, shape.k) * shape.n_out;
+    bytes_ = packed > 0 ? packed : plain;
+    const size_t n_copies = kSetBytes / bytes_ + 1;
+    data_.resize(packed > 0 ? plain : plain * n_copies);
+    fill(type, shape.k, plain);
+    if (packed > 0)
+      packed_.emplace(rig.kernels(), rig.team(), n_copies * ((packed + 63) / 64 * 64));
+    for (size_t i = 0; i < n_copies; ++i) {
+      const std::byte* data = data_.data() + (packed > 0 ? 0 : i * plain);
+      tensors_.push_back({data, type.type, shape.k, shape.n_out, nullptr});
+      if (packed_) packed_->pack(tensors_.back());
+    }
+  }
+  const tensor::Tensor& next() { return tensors_[i_++ % tensors_.size()]; }
+  size_t bytes() const { return bytes_; }  // of one matrix, as it is read
+
+ private:
+  // A few rows are encoded and repeated: encoders are slow.
+  void fill(const quant::TypeRow& type, size_t k, size_t plain) {
+    constexpr size_t kEncodedRows = 16;
+    const size_t strip = quant::row_bytes(type.type, k) * kEncodedRows;
+    for (size_t i = 0; i < kEncodedRows; ++i) {
+      type.encode(gaussian(k, static_cast<unsigned>(i)).data(), k,
+                  data_.data() + i * strip / kEncodedRows);
+    }
+    for (size_t at = strip; at < data_.size(); at += strip)
+      std::memcpy(data_.data() + at, data_.data(), std::min(strip, plain));
+  }
+
+  std::vector<std::byte> data_;
+  std::optional<nn::PackedWeights> packed_;
+  std::vector<tensor::Tensor> tensors_;
+  size_t bytes_ = 0;
+  size_t i_ = 0;
+};
+
+// The set of the benchmark that runs now; benchmarks of one set follow each other.
+struct CurrentSet {
+  const quant::TypeRow* type = nullptr;
+  const Shape* shape = nullptr;
+  std::unique_ptr<WeightSet> set;
+
+  WeightSet& get(Rig& rig, const quant::TypeRow& new_type, const Shape& new_shape) {
+    if (std::exchange(type, &new_type) != &new_type ||
+        std::exchange(shape, &new_shape) != &new_shape || !set) {
+      set.reset();
+      shape = &new_shape;
+      set = std::make_unique<WeightSet>(rig, new_type, new_shape);
+    }
+    return *set;
+  }
+};
+
+void run(benchmark::State& state, Rig& rig, WeightSet& set, const quant::TypeRow& type, Shape shape,
+         size_t n_rows) {
+  std::vector<float> x = gaussian(n_rows * shape.k, 1);
+  std::vector<float> out(n_rows * shape.n_out);
+  const nn::Compute compute = rig.compute();
+  const Clock::time_point start = Clock::now();
+  for (auto _ : state) {
+    nn::linear(compute, {x.data(), n_rows, shape.k},
+               {{set.next(), nullptr, {out.data(), n_rows, shape.n_out}}});
+  }
+  const double seconds = seconds_each(state, start);
+  const Peaks& peaks = rig.peaks();
+  count(state, seconds, peaks, type.integer ? peaks.i8_macs : peaks.f32_macs,
+        static_cast<double>(n_rows * shape.n_out * shape.k), static_cast<double>(set.bytes()));
+}
+
+}  // namespace
+
+void add_linear_benchmarks(std::span<const NamedRig> rigs) {
+  const auto current = std::make_shared<CurrentSet>();
+  for (const quant::TypeRow& type : quant::types()) {
+    if (type.type == quant::Type::kQ8_K) continue;  // of activations, not of weights
+    for (const Shape& shape : kShapes) {
+      if (shape.k % type.group_len != 0) continue;
+      for (const size_t n_rows : kRows) {
+        for (const NamedRig& named : rigs) {
+          const std::string name = "linear/" + std::string(type.name) + "/" +
+                                   std::to_string(shape.n_out) + "x" + std::to_string(shape.k) +
+                                   "/rows:" + std::to_string(n_rows) + "/" + named.name;
+          benchmark::RegisterBenchmark(
+              name.c_str(),
+              [current, &type, &shape, n_rows, rig = named.rig](benchmark::State& state) {
+                run(state, *rig, current->get(*rig, type, shape), type, shape, n_rows);
+              })
+              ->UseRealTime()
+              ->MinTime(0.05)
+              ->Unit(benchmark::kMicrosecond);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace billow::bench

@@ -1,0 +1,141 @@
+#include "peak_loops.h"
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace billow::bench {
+namespace {
+
+// Chains of additions that do not wait for each other: more than the longest latency times the
+// widest issue, and few enough for 16 registers. The empty asm statements keep each chain in a
+// register and hide from the compiler that its inputs never change.
+constexpr size_t kChains = 12;
+#define BILLOW_UNROLLED _Pragma("GCC unroll 12")
+
+__attribute__((target("avx512f"))) void fma_f32_avx512(size_t n_rounds) {
+  const __m512 x = _mm512_set1_ps(1.0001f);
+  const __m512 y = _mm512_set1_ps(0.9997f);
+  __m512 sums[kChains];
+  BILLOW_UNROLLED
+  for (__m512& sum : sums) sum = x;
+  for (size_t i = 0; i < n_rounds; ++i) {
+    BILLOW_UNROLLED
+    for (__m512& sum : sums) {
+      sum = _mm512_fmadd_ps(x, y, sum);
+      asm volatile("" : "+v"(sum));
+    }
+  }
+}
+
+__attribute__((target("avx2,fma"))) void fma_f32_avx2(size_t n_rounds) {
+  const __m256 x = _mm256_set1_ps(1.0001f);
+  const __m256 y = _mm256_set1_ps(0.9997f);
+  __m256 sums[kChains];
+  BILLOW_UNROLLED
+  for (__m256& sum : sums) sum = x;
+  for (size_t i = 0; i < n_rounds; ++i) {
+    BILLOW_UNROLLED
+    for (__m256& sum : sums) {
+      sum = _mm256_fmadd_ps(x, y, sum);
+      asm volatile("" : "+x"(sum));
+    }
+  }
+}
+
+__attribute__((target("avx512f,avx512vnni"))) void dot_i8_vnni(size_t n_rounds) {
+  const __m512i x = _mm512_set1_epi8(77);
+  const __m512i y = _mm512_set1_epi8(-3);
+  __m512i sums[kChains];
+  BILLOW_UNROLLED
+  for (__m512i& sum : sums) sum = _mm512_set1_epi32(1);
+  for (size_t i = 0; i < n_rounds; ++i) {
+    BILLOW_UNROLLED
+    for (__m512i& sum : sums) {
+      sum = _mm512_dpbusd_epi32(sum, x, y);
+      asm volatile("" : "+v"(sum));
+    }
+  }
+}
+
+__attribute__((target("avx2"))) void dot_i8_avx2(size_t n_rounds) {
+  __m256i x = _mm256_set1_epi8(77);
+  const __m256i y = _mm256_set1_epi8(-3);
+  const __m256i ones = _mm256_set1_epi16(1);
+  __m256i sums[kChains];
+  BILLOW_UNROLLED
+  for (__m256i& sum : sums) sum = _mm256_set1_epi32(1);
+  for (size_t i = 0; i < n_rounds; ++i) {
+    BILLOW_UNROLLED
+    for (__m256i& sum : sums) {
+      asm volatile("" : "+x"(x));  // or the product would be computed once
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(x, y), ones));
+      asm volatile("" : "+x"(sum));
+    }
+  }
+}
+
+__attribute__((target("avx512f,avx512bf16"))) void dot_bf16_avx512(size_t n_rounds) {
+  const auto x = reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3f81));  // a little over 1
+  __m512 sums[kChains];
+  BILLOW_UNROLLED
+  for (__m512& sum : sums) sum = _mm512_set1_ps(1.0f);
+  for (size_t i = 0; i < n_rounds; ++i) {
+    BILLOW_UNROLLED
+    for (__m512& sum : sums) {
+      sum = _mm512_dpbf16_ps(sum, x, x);
+      asm volatile("" : "+v"(sum));
+    }
+  }
+}
+
+constexpr double macs_of(double lanes) { return lanes * static_cast<double>(kChains); }
+
+const RegisterLoop kLoops[] = {
+    {"f32", "AVX-512 FMA", macs_of(16), [] { return __builtin_cpu_supports("avx512f") != 0; },
+     fma_f32_avx512},
+    {"f32", "AVX2 FMA", macs_of(8), [] { return __builtin_cpu_supports("fma") != 0; },
+     fma_f32_avx2},
+    {"i8", "AVX-512 VNNI", macs_of(64), [] { return __builtin_cpu_supports("avx512vnni") != 0; },
+     dot_i8_vnni},
+    {"i8", "AVX2 maddubs", macs_of(32), [] { return __builtin_cpu_supports("avx2") != 0; },
+     dot_i8_avx2},
+    {"bf16", "AVX-512 BF16 dot", macs_of(32),
+     [] { return __builtin_cpu_supports("avx512bf16") != 0; }, dot_bf16_avx512},
+};
+
+// Far enough ahead for memory to answer. Beyond the end a prefetch does no harm.
+constexpr size_t kAhead = 4096;
+constexpr size_t kLine = 64;
+constexpr size_t kStep = 4 * kLine;
+
+__attribute__((target("avx2"))) void read_avx2(const std::byte* at, const std::byte* end) {
+  for (; at < end; at += kStep) {
+    for (size_t i = 0; i < kStep; i += kLine) __builtin_prefetch(at + kAhead + i);
+    for (size_t i = 0; i < kStep; i += sizeof(__m256i)) {
+      __m256i value = _mm256_load_si256(reinterpret_cast<const __m256i*>(at + i));
+      asm volatile("" : "+x"(value));
+    }
+  }
+}
+
+void read_sse2(const std::byte* at, const std::byte* end) {
+  for (; at < end; at += kStep) {
+    for (size_t i = 0; i < kStep; i += kLine) __builtin_prefetch(at + kAhead + i);
+    for (size_t i = 0; i < kStep; i += sizeof(__m128i)) {
+      __m128i value = _mm_load_si128(reinterpret_cast<const __m128i*>(at + i));
+      asm volatile("" : "+x"(value));
+    }
+  }
+}
+
+}  // namespace
+
+std::span<const RegisterLoop> register_loops() { return kLoops; }
+
+void read_memory(const std::byte* data, size_t n_bytes) {
+  const auto read = __builtin_cpu_supports("avx2") != 0 ? read_avx2 : read_sse2;
+  read(data, data + n_bytes);
+}
+
+}  // namespace billow::bench
