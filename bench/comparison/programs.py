@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -40,20 +41,24 @@ def output(command, timeout):
 
 def first_byte_ms(command, timeout):
     """Milliseconds from starting the command to the first byte that it prints. Raises Skipped when it fails."""
-    start = time.perf_counter()
-    try:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
-    except OSError as error:
-        raise Skipped(f"{command[0]}: {error.strerror}") from None
-    timer = threading.Timer(timeout, process.kill)
-    timer.start()
-    with process:
-        first = process.stdout.read(1)
-        elapsed = time.perf_counter() - start
-        process.stdout.read()
-    timer.cancel()
-    if process.returncode != 0 or not first:
-        raise Skipped(f"exit status {process.returncode}, {'an answer' if first else 'no answer'}")
+    with tempfile.TemporaryFile() as errors:
+        start = time.perf_counter()
+        try:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL)
+        except OSError as error:
+            raise Skipped(f"{command[0]}: {error.strerror}") from None
+        timer = threading.Timer(timeout, process.kill)
+        timer.start()
+        with process:
+            first = process.stdout.read(1)
+            elapsed = time.perf_counter() - start
+            process.stdout.read()
+        timer.cancel()
+        errors.seek(0)
+        if process.returncode != 0:
+            raise Skipped(f"exit status {process.returncode}: {last_line(errors.read())}")
+        if not first:
+            raise Skipped(f"no answer: {last_line(errors.read())}")
     return 1000 * elapsed
 
 

@@ -51,7 +51,7 @@ std::vector<std::byte> packed_alone(const tensor::Tensor& weight) {
   std::vector<float> offsets(n_scales);
   std::vector<std::byte> out(packing.matrix_bytes(weight.n_rows, weight.n_cols));
   for (size_t row = 0; row < weight.n_rows; row += 16) {
-    kernels::select_table().pack_strip[static_cast<size_t>(weight.type)](
+    kernels::select_table().of(weight.type).pack_strip(
         {.weight = weight.row(row),
          .row_bytes = weight.row_bytes(),
          .n_rows = std::min<size_t>(16, weight.n_rows - row),

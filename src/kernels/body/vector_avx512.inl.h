@@ -122,7 +122,6 @@ struct Isa {
     return _mm512_cmp_ps_mask(x, limit, _CMP_GT_OQ) != 0;
   }
   static float first(F x) noexcept { return _mm512_cvtss_f32(x); }
-  static Ints dot4_signed(Ints sum, Bytes w, Bytes x) noexcept { return dot4(sum, w ^ 0x80, x); }
   // Rows 0, 4, 8 and 12 from `in` on. Read in pieces of 16 bytes, as the codes were written
   // (quant/unpack.h).
   static __m512i load_every_fourth(const uint8_t* in, size_t stride) noexcept {
