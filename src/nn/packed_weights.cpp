@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "cpu/numa.h"
 #include "quant/unpack.h"
 
 namespace billow::nn {
@@ -34,6 +35,7 @@ PackedWeights::PackedWeights(const kernels::KernelTable& kernels, size_t max_byt
   }
   mapped_ = static_cast<std::byte*>(mapped);
   base_ = mapped_ + (kHugePage - reinterpret_cast<uintptr_t>(mapped) % kHugePage) % kHugePage;
+  cpu::spread_over_nodes(mapped_, n_mapped_);
   // Refused on some systems, which costs a few per cent of speed only.
   if (capacity_ != 0) ::madvise(base_, capacity_, MADV_HUGEPAGE);
 }
@@ -41,8 +43,7 @@ PackedWeights::PackedWeights(const kernels::KernelTable& kernels, size_t max_byt
 PackedWeights::~PackedWeights() { ::munmap(mapped_, n_mapped_); }
 
 size_t PackedWeights::bytes_of(quant::Type type, size_t n_cols, size_t n_rows) {
-  const quant::Packing packing = quant::row(type).packing;
-  return packing.bits == 0 ? 0 : packing.matrix_bytes(n_rows, n_cols);
+  return quant::row(type).packing.matrix_bytes(n_rows, n_cols);
 }
 
 void PackedWeights::add(tensor::Tensor& weight) {

@@ -26,6 +26,8 @@ struct Matrices {
       : shapes{{nullptr, quant::Type::kQ4_0, 2080, 2070, nullptr},
                {nullptr, quant::Type::kQ6_K, 512, 21, nullptr},
                {nullptr, quant::Type::kQ8_0, 96, 5, nullptr},
+               {nullptr, quant::Type::kF16, 70, 37, nullptr},
+               {nullptr, quant::Type::kF32, 33, 16, nullptr},
                {nullptr, quant::Type::kQ4_K, 1024, 4000, nullptr}} {
     for (size_t i = 0; i < shapes.size(); ++i) {
       rows.push_back(random_rows(shapes[i], static_cast<unsigned>(i)));
@@ -51,14 +53,15 @@ std::vector<std::byte> packed_alone(const tensor::Tensor& weight) {
   std::vector<float> offsets(n_scales);
   std::vector<std::byte> out(packing.matrix_bytes(weight.n_rows, weight.n_cols));
   for (size_t row = 0; row < weight.n_rows; row += 16) {
-    kernels::select_table().of(weight.type).pack_strip(
-        {.weight = weight.row(row),
-         .row_bytes = weight.row_bytes(),
-         .n_rows = std::min<size_t>(16, weight.n_rows - row),
-         .k = weight.n_cols,
-         .scales = scales.data(),
-         .offsets = offsets.data(),
-         .out = out.data() + row / 16 * packing.strip_bytes(weight.n_cols)});
+    kernels::select_table()
+        .of(weight.type)
+        .pack_strip({.weight = weight.row(row),
+                     .row_bytes = weight.row_bytes(),
+                     .n_rows = std::min<size_t>(16, weight.n_rows - row),
+                     .k = weight.n_cols,
+                     .scales = scales.data(),
+                     .offsets = offsets.data(),
+                     .out = out.data() + row / 16 * packing.strip_bytes(weight.n_cols)});
   }
   return out;
 }
@@ -99,17 +102,6 @@ TEST(PackedWeights, ReleasesEachByteOnce) {
     while (released.contains(at)) at += released[at];
     EXPECT_EQ(at, rows.data() + rows.size());
   }
-}
-
-TEST(PackedWeights, LeavesFloatsAlone) {
-  PackedWeights packed(kernels::select_table(), 0, {});
-  const std::vector<float> values(64);
-  tensor::Tensor weight{reinterpret_cast<const std::byte*>(values.data()), quant::Type::kF32, 32, 2,
-                        nullptr};
-  packed.add(weight);
-  packed.pack();
-  EXPECT_EQ(weight.packed, nullptr);
-  EXPECT_EQ(packed.n_bytes(), 0u);
 }
 
 }  // namespace

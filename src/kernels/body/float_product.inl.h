@@ -143,22 +143,25 @@ void write_floats(const float* x, size_t stride, size_t n_rows, size_t k, std::b
   }
 }
 
-// A strip of the packed form: 2- or 4-byte floats of 16 rows side by side.
+// A strip of the packed form, 64 bytes of each row at a time.
 template <class Format>
 void pack_floats(const PackArgs& args) noexcept {
-  using Word = std::conditional_t<Format::kGroupBytes == 4, uint32_t, uint16_t>;
-  constexpr size_t kTogether = Format::kGroupBytes == 4 ? 1 : 2;  // of k
-  auto* out = reinterpret_cast<Word*>(args.out);
-  for (size_t k = 0; k < padded(args.k); k += kTogether) {
-    for (size_t r = 0; r < quant::kStripRows; ++r) {
-      for (size_t i = 0; i < kTogether; ++i, ++out) {
-        Word word = 0;
-        if (r < args.n_rows && k + i < args.k) {
-          __builtin_memcpy(&word, args.weight + r * args.row_bytes + (k + i) * sizeof(Word),
-                           sizeof(Word));
-        }
-        *out = word;
-      }
+  constexpr size_t kPieceBytes = 64;
+  const size_t row_bytes = args.k * Format::kGroupBytes;
+  auto* out = reinterpret_cast<uint8_t*>(args.out);
+  for (size_t at = 0; at < padded(args.k) * Format::kGroupBytes; at += kPieceBytes) {
+    const auto* rows = reinterpret_cast<const uint8_t*>(args.weight) + at;
+    size_t stride = args.row_bytes;
+    alignas(64) uint8_t edge[quant::kStripRows * kPieceBytes];
+    if (at + kPieceBytes > row_bytes || args.n_rows < quant::kStripRows) {
+      __builtin_memset(edge, 0, sizeof edge);
+      const size_t left = at < row_bytes ? row_bytes - at : 0;
+      const size_t n = left < kPieceBytes ? left : kPieceBytes;
+      for (size_t r = 0; r < args.n_rows; ++r)
+        __builtin_memcpy(edge + r * kPieceBytes, rows + r * stride, n);
+      rows = edge;
+      stride = kPieceBytes;
     }
+    Isa::transpose_words(rows, stride, out + at * quant::kStripRows);
   }
 }
