@@ -4,13 +4,15 @@
 //
 // A strip is 16 rows: 16 floats, the factor of each row, then for each 64 of k one block:
 //   low codes   16 quads of k, each [16 rows][4 k]. 4 to 6 bits: nibbles, quad 2 j in the low and
-//   quad 2 j + 1 in the
-//               high half of 64 bytes; 8 bits: a byte each, signed
+//               quad 2 j + 1 in the high half of the 64 bytes at 64 j; 8 bits: a byte each, signed;
+//               2 and 3 bits: bits 0-1 of quad 4 i + j at bit 2 j of the 64 bytes at 64 i
+//   3 bits      128 bytes: bit 2 of quad q, 64 bits in the order of its bytes, at 8 q
 //   5 bits      128 bytes: bit 4 of quad q, 64 bits in the order of its bytes, at 8 q
 //   6 bits      256 bytes: bits 4-5 of quad 4 i + j at bit 2 j of the 64 bytes at 64 i
 //   scales      f16 [2 or 4][16 rows]: of each 32 or 16 of k
 //   offsets     the same, where the format has them
-// weight = factor * (scale * (code - zero) + offset). Rows beyond the matrix and k beyond the row
+// weight = factor * (scale * (code - zero) + offset), or, of formats with unevenly spaced values,
+// factor * scale * codebook[code]. Rows beyond the matrix and k beyond the row
 // are 0. Everything lies at multiples of 64 bytes. Scales that f16 holds exactly are kept exactly
 // (the factor is 1 then); products of a K-quant's scales are rounded to f16 relative to the row's
 // largest.
@@ -24,14 +26,35 @@ namespace billow::quant {
 inline constexpr size_t kStripRows = 16;
 inline constexpr size_t kPackedBlock = 64;  // of k
 
+// What the 16 codes of a format with unevenly spaced values stand for.
+struct Codebook {
+  int8_t values[16];
+};
+inline constexpr Codebook kIq4Values = {
+    {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}};
+// Twice the values of floats of 1 sign, 2 exponent and 1 mantissa bit.
+inline constexpr Codebook kFp4Values = {{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}};
+
+enum class CodeValues : uint8_t { kEven, kIq4, kFp4 };
+
 struct Packing {
-  uint8_t bits = 0;           // of a code: 4, 5, 6 or 8; of a float: 16 or 32
+  uint8_t bits = 0;           // of a code: 2 to 6 or 8; of a float: 16 or 32
   uint8_t scales_per_32 = 1;  // 1 or 2
   bool offsets = false;
+  CodeValues values = CodeValues::kEven;  // other than kEven: 4 bits, no offsets
 
   friend constexpr bool operator==(const Packing&, const Packing&) = default;
   // What is added to a code to make it unsigned; 8-bit codes stay signed.
-  constexpr int zero() const { return offsets || bits == 8 ? 0 : 1 << (bits - 1); }
+  constexpr int zero() const {
+    return offsets || bits == 8 || has_codebook() ? 0 : 1 << (bits - 1);
+  }
+  constexpr bool has_codebook() const { return values != CodeValues::kEven; }
+  // Whether codes, or what a codebook says for them, are signed.
+  constexpr bool is_signed() const { return bits == 8 || has_codebook(); }
+  // REQUIRES: has_codebook().
+  constexpr Codebook codebook() const {
+    return values == CodeValues::kIq4 ? kIq4Values : kFp4Values;
+  }
   constexpr size_t code_bytes() const { return kStripRows * kPackedBlock * bits / 8; }
   constexpr size_t scale_bytes() const { return size_t{2} * scales_per_32 * kStripRows * 2; }
   constexpr size_t block_bytes() const { return code_bytes() + scale_bytes() * (offsets ? 2 : 1); }

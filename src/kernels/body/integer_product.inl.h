@@ -12,7 +12,7 @@ constexpr size_t parts_of_block(quant::Packing p) { return kInputsOfBlock * p.sc
 
 // The logarithm of what codes were raised by to make them unsigned; -1 for nothing.
 constexpr int zero_log2(quant::Packing p) {
-  const int zero = p.bits == 8 ? Isa::kSignedBias : p.zero();
+  const int zero = p.is_signed() ? Isa::kSignedBias : p.zero();
   return zero == 0 ? -1 : __builtin_ctz(static_cast<unsigned>(zero));
 }
 
@@ -22,6 +22,14 @@ inline Isa::Bytes packed_codes(const uint8_t* codes, size_t q, size_t h) noexcep
   const size_t lane_bytes = h * kLaneBytes;
   if constexpr (P.bits == 8) {
     return Isa::prepare_signed(Isa::load_bytes(codes + q * kQuadBytes + lane_bytes));
+  }
+  if constexpr (P.bits < 4) {
+    const auto four =
+        reinterpret_cast<Words>(Isa::load_bytes(codes + q / 4 * kQuadBytes + lane_bytes));
+    const Isa::Bytes low = reinterpret_cast<Isa::Bytes>(four >> static_cast<int>(q % 4 * 2)) & 3;
+    if constexpr (P.bits == 2) return low;
+    const uint8_t* high = codes + kQuads / 4 * kQuadBytes;
+    return low | (Isa::bit_as_16(Isa::Bytes{}, high + 8 * q, h * Isa::kLanes) >> 2);
   }
   const Isa::Bytes pair = Isa::load_bytes(codes + q / 2 * kQuadBytes + lane_bytes);
   const Isa::Bytes low = q % 2 == 0 ? pair & 15 : pair >> 4;
@@ -34,6 +42,10 @@ inline Isa::Bytes packed_codes(const uint8_t* codes, size_t q, size_t h) noexcep
     const int j = static_cast<int>(q % 4);
     return low |
            (reinterpret_cast<Isa::Bytes>(j < 2 ? bits << (4 - 2 * j) : bits >> (2 * j - 4)) & 0x30);
+  }
+  if constexpr (P.has_codebook()) {
+    static constexpr quant::Codebook kTable = P.codebook();
+    return Isa::prepare_signed(Isa::lookup_bytes(kTable.values, low));
   }
   return low;
 }
@@ -164,9 +176,11 @@ inline void add_quads_in_pairs(const Weights& weights, size_t quad, size_t n,
 template <class Weights, size_t V, size_t M>
 inline void add_quads(const Weights& weights, size_t quad, size_t n, const InputRows<M>& rows,
                       Isa::Ints (&sum)[V][M]) noexcept {
-  constexpr unsigned kBits = Weights::kPacking.bits;
-  if constexpr (Isa::kPairs && kBits < 8) {
-    return add_quads_in_pairs<Isa, (8u >> (kBits - 4)), Weights, V, M>(weights, quad, n, rows, sum);
+  constexpr bool kSigned = Weights::kPacking.is_signed();
+  if constexpr (Isa::kPairs && !kSigned) {
+    constexpr unsigned kBits = Weights::kPacking.bits;
+    constexpr size_t kAtOnce = kBits <= 4 ? 8 : 8 >> (kBits - 4);
+    return add_quads_in_pairs<Isa, kAtOnce, Weights, V, M>(weights, quad, n, rows, sum);
   }
   for (size_t q = quad; q < quad + n; ++q) {
     Isa::Bytes w[V];
@@ -174,8 +188,7 @@ inline void add_quads(const Weights& weights, size_t quad, size_t n, const Input
     for (size_t j = 0; j < M; ++j) {
       const Isa::Bytes x = Isa::broadcast4(rows.codes(j) + q % kInputQuads * 4);
       for (size_t v = 0; v < V; ++v) {
-        sum[v][j] =
-            kBits == 8 ? Isa::dot4_signed(sum[v][j], w[v], x) : Isa::dot4(sum[v][j], w[v], x);
+        sum[v][j] = kSigned ? Isa::dot4_signed(sum[v][j], w[v], x) : Isa::dot4(sum[v][j], w[v], x);
       }
     }
   }
@@ -233,8 +246,12 @@ struct IntegerProduct {
   template <size_t M>
   using Rows = InputRows<M>;
   // Panels of different codes are the same to the product, but where pairs are summed in 16 bits.
-  static constexpr quant::Packing kPanelPacking = {!Isa::kPairs && P.bits < 8 ? uint8_t{6} : P.bits,
-                                                   P.scales_per_32, P.offsets};
+  static constexpr uint8_t kUnsignedBits = Isa::kPairs ? (P.bits < 4 ? 4 : P.bits) : 6;
+  static constexpr quant::Packing kPanelPacking = {
+      .bits = P.is_signed() ? uint8_t{8} : kUnsignedBits,
+      .scales_per_32 = P.scales_per_32,
+      .offsets = P.offsets,
+      .values = quant::CodeValues::kEven};
   using PanelProduct = IntegerProduct<kPanelPacking>;
   template <size_t V>
   static Panel<V> panel(const uint8_t* at, int log2) noexcept {

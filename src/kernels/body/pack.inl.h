@@ -16,6 +16,27 @@ struct PackStep {
   alignas(64) uint8_t codes[quant::kStripRows][kLen];
 };
 
+// Unpacks to the codes themselves where Isa unpacks to what a codebook says for them.
+struct CodesOnly : Isa {
+  static void lookup16(const int8_t*, const uint8_t* nibbles, int8_t* out, size_t n) noexcept {
+    __builtin_memcpy(out, nibbles, n);
+  }
+};
+
+// Bits kShift and kShift + 1 of a block's codes, of four quads in a byte.
+template <int kShift>
+inline void write_pairs_of_bits(const uint8_t* codes, uint8_t* out) noexcept {
+  for (size_t four = 0; four < kQuads / 4; ++four, out += kQuadBytes) {
+    const uint8_t* from = codes + 4 * four * kQuadBytes;
+    for (size_t i = 0; i < kQuadBytes; ++i) {
+      out[i] = static_cast<uint8_t>(((from[i] >> kShift) & 3) |
+                                    ((from[kQuadBytes + i] >> kShift) & 3) << 2 |
+                                    ((from[2 * kQuadBytes + i] >> kShift) & 3) << 4 |
+                                    ((from[3 * kQuadBytes + i] >> kShift) & 3) << 6);
+    }
+  }
+}
+
 // The codes of 16 rows of 64 k, `stride` bytes apart and signed, as a block of the packed form.
 template <quant::Packing P>
 inline void write_codes(const uint8_t* rows, size_t stride, uint8_t* out) noexcept {
@@ -23,26 +44,23 @@ inline void write_codes(const uint8_t* rows, size_t stride, uint8_t* out) noexce
   alignas(64) uint8_t codes[kQuads * kQuadBytes];
   Isa::transpose_words(rows, stride, codes);
   for (uint8_t& code : codes) code = static_cast<uint8_t>(code + P.zero());
-  for (size_t pair = 0; pair < kQuads / 2; ++pair) {
-    const uint8_t* low = codes + 2 * pair * kQuadBytes;
-    for (size_t i = 0; i < kQuadBytes; ++i) {
-      out[pair * kQuadBytes + i] = static_cast<uint8_t>((low[i] & 15) | (low[kQuadBytes + i] << 4));
-    }
-  }
-  uint8_t* high = out + kQuads / 2 * kQuadBytes;
-  if constexpr (P.bits == 5) {
-    for (size_t q = 0; q < kQuads; ++q) Isa::collect_bit_4(codes + q * kQuadBytes, high + 8 * q);
-  }
-  if constexpr (P.bits == 6) {
-    for (size_t four = 0; four < kQuads / 4; ++four) {
-      const uint8_t* from = codes + 4 * four * kQuadBytes;
+  if constexpr (P.bits < 4) {
+    write_pairs_of_bits<0>(codes, out);
+    out += kQuads / 4 * kQuadBytes;
+  } else {
+    for (size_t pair = 0; pair < kQuads / 2; ++pair, out += kQuadBytes) {
+      const uint8_t* low = codes + 2 * pair * kQuadBytes;
       for (size_t i = 0; i < kQuadBytes; ++i) {
-        high[four * kQuadBytes + i] = static_cast<uint8_t>(
-            ((from[i] >> 4) & 3) | ((from[kQuadBytes + i] >> 2) & 12) |
-            (from[2 * kQuadBytes + i] & 48) | ((from[3 * kQuadBytes + i] << 2) & 192));
+        out[i] = static_cast<uint8_t>((low[i] & 15) | (low[kQuadBytes + i] << 4));
       }
     }
   }
+  if constexpr (P.bits == 3 || P.bits == 5) {
+    for (size_t q = 0; q < kQuads; ++q) {
+      Isa::template collect_bit<P.bits - 1>(codes + q * kQuadBytes, out + 8 * q);
+    }
+  }
+  if constexpr (P.bits == 6) write_pairs_of_bits<4>(codes, out);
 }
 
 // Copies the scales (and minima) of row r's groups to their block.
@@ -120,6 +138,7 @@ inline void write_values(const float* values, size_t n_groups, size_t n,
 template <class Format>
 inline void unpack_step(const PackArgs args, size_t k, size_t n, PackStep<Format>& step,
                         uint8_t* block) noexcept {
+  using Codes = std::conditional_t<Format::kPacking.has_codebook(), CodesOnly, Isa>;
   constexpr size_t kScales = Format::kGroupLen / quant::kScaleGroup;  // of a group
   const size_t n_scales = padded(args.k) / quant::kScaleGroup;
   for (size_t r = 0; r < args.n_rows; ++r) {
@@ -131,10 +150,10 @@ inline void unpack_step(const PackArgs args, size_t k, size_t n, PackStep<Format
       if constexpr (kScalesAsTheyLie<Format>) {
         float scales[kScales];
         float offsets[kScales];
-        Format::template unpack<Isa>(groups[g], codes, scales, offsets);
+        Format::template unpack<Codes>(groups[g], codes, scales, offsets);
       } else {
         const size_t at = r * n_scales + k / quant::kScaleGroup + g * kScales;
-        Format::template unpack<Isa>(groups[g], codes, args.scales + at, args.offsets + at);
+        Format::template unpack<Codes>(groups[g], codes, args.scales + at, args.offsets + at);
       }
     }
     if constexpr (kScalesAsTheyLie<Format>) {

@@ -117,6 +117,11 @@ struct Isa {
     const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, mask), mask);
     return v | reinterpret_cast<Bytes>(_mm256_and_si256(set, _mm256_set1_epi8(16)));
   }
+  static Bytes lookup_bytes(const int8_t* table, Bytes codes) noexcept {
+    const __m256i entries =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+    return reinterpret_cast<Bytes>(_mm256_shuffle_epi8(entries, reinterpret_cast<__m256i>(codes)));
+  }
   static constexpr int kSignedBias = 0;
   static Ints dot4(Ints sum, Bytes w, Bytes x) noexcept {
     const __m256i pairs =
@@ -188,10 +193,11 @@ struct Isa {
       }
     }
   }
-  static void collect_bit_4(const uint8_t* in, uint8_t* out) noexcept {
+  template <int kBit>
+  static void collect_bit(const uint8_t* in, uint8_t* out) noexcept {
     for (size_t half = 0; half < 2; ++half) {
       const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + 32 * half));
-      const int bits = _mm256_movemask_epi8(_mm256_slli_epi16(v, 3));
+      const int bits = _mm256_movemask_epi8(_mm256_slli_epi16(v, 7 - kBit));
       __builtin_memcpy(out + 4 * half, &bits, 4);
     }
   }

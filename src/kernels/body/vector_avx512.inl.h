@@ -99,6 +99,11 @@ struct Isa {
     return reinterpret_cast<Bytes>(
         _mm512_mask_add_epi8(plain, _cvtu64_mask64(mask), plain, _mm512_set1_epi8(16)));
   }
+  static Bytes lookup_bytes(const int8_t* table, Bytes codes) noexcept {
+    const __m512i entries =
+        _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+    return reinterpret_cast<Bytes>(_mm512_shuffle_epi8(entries, reinterpret_cast<__m512i>(codes)));
+  }
   static constexpr int kSignedBias = 128;
   static Ints dot4(Ints sum, Bytes w, Bytes x) noexcept {
     return _mm512_dpbusd_epi32(sum, reinterpret_cast<__m512i>(w), reinterpret_cast<__m512i>(x));
@@ -147,9 +152,10 @@ struct Isa {
       _mm512_storeu_si512(to + 192, _mm512_unpackhi_epi64(b, d));
     }
   }
-  static void collect_bit_4(const uint8_t* in, uint8_t* out) noexcept {
+  template <int kBit>
+  static void collect_bit(const uint8_t* in, uint8_t* out) noexcept {
     const uint64_t bits =
-        _cvtmask64_u64(_mm512_test_epi8_mask(_mm512_loadu_si512(in), _mm512_set1_epi8(16)));
+        _cvtmask64_u64(_mm512_test_epi8_mask(_mm512_loadu_si512(in), _mm512_set1_epi8(1 << kBit)));
     __builtin_memcpy(out, &bits, sizeof bits);
   }
 };

@@ -91,6 +91,11 @@ struct Isa {
     }
     return v;
   }
+  // Byte by byte the entry of a table of 16 that a code of 0 to 15 names.
+  static Bytes lookup_bytes(const int8_t* table, Bytes codes) noexcept {
+    for (size_t i = 0; i < 4; ++i) codes[i] = static_cast<uint8_t>(table[codes[i]]);
+    return codes;
+  }
   static constexpr int kSignedBias = 0;
   static Ints dot4(Ints sum, Bytes w, Bytes x) noexcept {
     for (size_t i = 0; i < 4; ++i) sum += w[i] * static_cast<int8_t>(x[i]);
@@ -121,11 +126,12 @@ struct Isa {
         __builtin_memcpy(out + 64 * j + 4 * i, in + i * stride + 4 * j, 4);
     }
   }
-  // Bit i of the 8 bytes at `out` = bit 4 of byte i of the 64 at `in`.
-  static void collect_bit_4(const uint8_t* in, uint8_t* out) noexcept {
+  // Bit i of the 8 bytes at `out` = bit kBit of byte i of the 64 at `in`.
+  template <int kBit>
+  static void collect_bit(const uint8_t* in, uint8_t* out) noexcept {
     for (size_t i = 0; i < 8; ++i) {
       unsigned bits = 0;
-      for (size_t j = 0; j < 8; ++j) bits |= ((in[8 * i + j] >> 4) & 1u) << j;
+      for (size_t j = 0; j < 8; ++j) bits |= ((in[8 * i + j] >> kBit) & 1u) << j;
       out[i] = static_cast<uint8_t>(bits);
     }
   }

@@ -16,14 +16,6 @@
 
 namespace billow::quant {
 
-struct Codebook {
-  int8_t values[16];
-};
-
-// Shared by IQ4_NL and IQ4_XS.
-inline constexpr Codebook kIq4Values = {
-    {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}};
-
 struct IQ4_NL {
   struct Group {
     uint8_t scale[2];
@@ -35,7 +27,7 @@ struct IQ4_NL {
   static constexpr size_t kGroupLen = 32;
   static constexpr size_t kGroupBytes = 18;
   static constexpr bool kInteger = true;
-  static constexpr Packing kPacking = {.bits = 8};
+  static constexpr Packing kPacking = {.bits = 4, .values = CodeValues::kIq4};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);

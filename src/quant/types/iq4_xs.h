@@ -32,7 +32,7 @@ struct IQ4_XS {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 136;
   static constexpr bool kInteger = true;
-  static constexpr Packing kPacking = {.bits = 8};
+  static constexpr Packing kPacking = {.bits = 4, .values = CodeValues::kIq4};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);

@@ -2,7 +2,8 @@
 // two as their scale.
 //   byte 0      exponent e
 //   bytes 1-16  byte j holds element j in its low and element j + 16 in its high half
-//   x = 2^(e - 128) * kDoubled[code], where kDoubled is twice the value of the 4-bit float
+//   x = 2^(e - 128) * kFp4Values[code], where kFp4Values (packing.h) is twice the value of the
+//   float
 // e = 255 is a NaN in the standard and read as 2^127 here.
 #pragma once
 
@@ -23,24 +24,18 @@ struct MXFP4 {
     uint8_t codes[16];
   };
 
-  struct DoubledValues {
-    int8_t values[16];
-  };
-
   static constexpr Type kType = Type::kMXFP4;
   static constexpr std::string_view kName = "MXFP4";
   static constexpr size_t kGroupLen = 32;
   static constexpr size_t kGroupBytes = 17;
   static constexpr bool kInteger = true;
-  static constexpr Packing kPacking = {.bits = 8};
-  static constexpr DoubledValues kDoubled = {
-      {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}};
+  static constexpr Packing kPacking = {.bits = 4, .values = CodeValues::kFp4};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = std::ldexp(1.0f, group.exponent - 128);
     for (size_t j = 0; j < 16; ++j) {
-      out[j] = d * static_cast<float>(kDoubled.values[group.codes[j] & 15]);
-      out[j + 16] = d * static_cast<float>(kDoubled.values[group.codes[j] >> 4]);
+      out[j] = d * static_cast<float>(kFp4Values.values[group.codes[j] & 15]);
+      out[j + 16] = d * static_cast<float>(kFp4Values.values[group.codes[j] >> 4]);
     }
   }
 
@@ -61,7 +56,7 @@ struct MXFP4 {
   template <class Isa>
   static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
                      float* __restrict offsets) noexcept {
-    static constexpr DoubledValues kTable = kDoubled;
+    static constexpr Codebook kTable = kFp4Values;
     uint8_t low[16];
     uint8_t high[16];
 #pragma GCC unroll 1
@@ -80,7 +75,7 @@ struct MXFP4 {
     int best = 0;
     float best_error = std::fabs(x);
     for (int code = 1; code < 16; ++code) {
-      const float error = std::fabs(static_cast<float>(kDoubled.values[code]) * d - x);
+      const float error = std::fabs(static_cast<float>(kFp4Values.values[code]) * d - x);
       if (error < best_error) {
         best = code;
         best_error = error;

@@ -31,7 +31,7 @@ struct Q2_K {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 84;
   static constexpr bool kInteger = true;
-  static constexpr Packing kPacking = {.bits = 4, .scales_per_32 = 2, .offsets = true};
+  static constexpr Packing kPacking = {.bits = 2, .scales_per_32 = 2, .offsets = true};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);

@@ -33,7 +33,7 @@ struct Q3_K {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 110;
   static constexpr bool kInteger = true;
-  static constexpr Packing kPacking = {.bits = 4, .scales_per_32 = 2};
+  static constexpr Packing kPacking = {.bits = 3, .scales_per_32 = 2};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);
