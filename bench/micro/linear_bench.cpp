@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <random>
-#include <utility>
 #include <vector>
 
 #include "benchmarks.h"
@@ -80,11 +79,11 @@ struct CurrentSet {
   std::unique_ptr<WeightSet> set;
 
   WeightSet& get(Rig& rig, const quant::TypeRow& new_type, const Shape& new_shape) {
-    if (std::exchange(type, &new_type) != &new_type ||
-        std::exchange(shape, &new_shape) != &new_shape || !set) {
-      set.reset();
-      shape = &new_shape;
+    if (type != &new_type || shape != &new_shape) {
+      set.reset();  // before the next is made: there is memory for one
       set = std::make_unique<WeightSet>(rig, new_type, new_shape);
+      type = &new_type;
+      shape = &new_shape;
     }
     return *set;
   }
