@@ -61,7 +61,8 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
               [this](std::span<const std::byte> bytes) { file_.release(bytes); }),
       model_(arch::load_model(file_, {.max_context = max_context_,
                                       .packed = options.pack_weights ? &packed_ : nullptr})),
-      cache_(model_->info().kv, positions_in_whole_blocks(max_context_) * options.max_sequences),
+      cache_(model_->info().kv, positions_in_whole_blocks(max_context_) * options.max_sequences,
+             options.kv_type),
       n_batch_(std::max<size_t>(1, options.n_batch)),
       max_sequences_(options.max_sequences) {
   prepare();

@@ -1,6 +1,7 @@
 // The memory of the blocks of one group. Address space for the maximum is reserved once; the system
-// backs a block with memory when it is first written and gets it back when the pool is asked to
-// trim. Used by one thread at a time, but the blocks' bytes may be read and written by any.
+// backs a block with memory, in huge pages where it has them, when it is first written and gets it
+// back when the pool is asked to trim. Used by one thread at a time, but the blocks' bytes may be
+// read and written by any.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,7 @@ class BlockPool {
   // A block whose bytes may be anything; nullopt when all are in use.
   [[nodiscard]] std::optional<BlockId> take();
   void give_back(BlockId block);
-  // Returns the memory of all unused blocks to the system.
+  // Returns the memory of unused blocks to the system, as far as they fill huge pages.
   void trim();
 
   std::byte* base() const noexcept { return base_; }
@@ -37,7 +38,8 @@ class BlockPool {
   size_t block_bytes_;
   size_t max_blocks_;
   size_t mapped_bytes_;
-  std::byte* base_ = nullptr;
+  std::byte* mapped_ = nullptr;
+  std::byte* base_ = nullptr;  // the first huge page of it
   size_t n_touched_ = 0;       // blocks below this have been handed out at some time
   std::vector<BlockId> free_;  // the touched ones that are not in use
 };

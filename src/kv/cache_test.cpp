@@ -21,6 +21,14 @@ TEST(Layout, GroupsLayersByWindowAndPlacesThemWithoutOverlap) {
   EXPECT_EQ(layout.layers[2].v_offset(1), layout.groups[0].block_bytes - size_t{64} * 32 * 2);
 }
 
+TEST(Layout, KvOfEightBitsTakesACodeForEachValueAndAScaleForEach32) {
+  const std::vector<LayerNeed> needs = {{2, 64, 80, 0}};
+  const Layout layout(needs, KvType::kQ8_0);
+  const size_t head = size_t{64} * (64 + 2 * 2 + 80 + 3 * 2);
+  EXPECT_EQ(layout.groups[0].block_bytes, 2 * head);
+  EXPECT_EQ(layout.layers[0].v_offset(1), head + size_t{64} * (64 + 2 * 2));
+}
+
 TEST(BlockTable, GrowsByBlocksAndReturnsThem) {
   Cache cache(kNeeds, 64 * 4);
   {

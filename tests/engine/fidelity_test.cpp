@@ -40,6 +40,25 @@ TEST(Fidelity, EveryVariantOfEveryArchitectureEqualsTheReference) {
   }
 }
 
+// Keys and values of 8 bits cost as much as weights of 8 bits, on every variant.
+TEST(Fidelity, KvOfEightBitsStaysCloseToTheReference) {
+  for (const reference::TinyVariant& variant : reference::tiny_variants()) {
+    const std::vector<std::byte> bytes = reference::make_tiny_model(variant.options);
+    const gguf::File file = gguf::File::parse(bytes, variant.name);
+    const reference::ReferenceModel model(file, variant.options.n_context);
+    const std::vector<int32_t> tokens = random_tokens(kTokens, 300, 1);
+    const std::vector<float> expected = model.logits(tokens);
+    for (const kernels::KernelTable* table : usable_tables()) {
+      TinyEngine tiny(variant.options,
+                      {.n_threads = 2, .kv_type = kernels::KvType::kQ8_0, .kernels = table});
+      const std::vector<float> found = logits_of(tiny.engine, tokens);
+      const double lost = mean_divergence(expected, found, model.n_vocab());
+      EXPECT_LT(lost, 5e-3) << variant.name << " " << table->name;
+      EXPECT_GT(lost, 1e-9) << variant.name << ": are these 8 bits?";
+    }
+  }
+}
+
 TEST(Fidelity, EveryWeightFormatStaysCloseToTheReference) {
   for (const quant::TypeRow& type : quant::types()) {
     const reference::TinyModelOptions options{.type = type.type, .n_ff = 768};
@@ -66,14 +85,16 @@ TEST(Fidelity, ChunksOfAPromptGiveTheSameBits) {
     const reference::TinyModelOptions options{.architecture = architecture,
                                               .type = quant::Type::kQ8_0};
     const std::vector<int32_t> tokens = random_tokens(300, 300, 3);
-    std::vector<float> whole;
-    for (const size_t n_batch : {512u, 64u, 7u, 1u}) {
-      TinyEngine tiny(options, {.n_threads = 2, .n_batch = n_batch});
-      const std::vector<float> found = logits_of(tiny.engine, tokens, 250);
-      if (whole.empty()) whole = found;
-      ASSERT_EQ(found.size(), whole.size());
-      EXPECT_EQ(std::memcmp(found.data(), whole.data(), whole.size() * sizeof(float)), 0)
-          << architecture << " in chunks of " << n_batch;
+    for (const kernels::KvType kv_type : {kernels::KvType::kF16, kernels::KvType::kQ8_0}) {
+      std::vector<float> whole;
+      for (const size_t n_batch : {512u, 64u, 7u, 1u}) {
+        TinyEngine tiny(options, {.n_threads = 2, .n_batch = n_batch, .kv_type = kv_type});
+        const std::vector<float> found = logits_of(tiny.engine, tokens, 250);
+        if (whole.empty()) whole = found;
+        ASSERT_EQ(found.size(), whole.size());
+        EXPECT_EQ(std::memcmp(found.data(), whole.data(), whole.size() * sizeof(float)), 0)
+            << architecture << " in chunks of " << n_batch;
+      }
     }
   }
 }

@@ -5,8 +5,9 @@
 struct AttentionBlock {
   const std::byte* k;
   const std::byte* v;
-  size_t start;  // its first position
-  size_t ahead;  // bytes from here to the block that comes next
+  size_t start;      // its first position
+  uintptr_t next_k;  // addresses in the block that comes next
+  uintptr_t next_v;
 };
 
 // Up to Isa::kAttentionRows rows; row r sees positions [first[r], end[r]).
@@ -40,8 +41,8 @@ void attend_tile(const AttentionArgs& args, const AttentionTile& tile, const Att
       tile.greatest_first <= block.start && tile.least_end >= block.start + kBlockPositions;
   const size_t stride = partial_floats(args.v_len);
   const bool coded = args.type == KvType::kQ8_0;
-  if (coded) score_codes<R>(args, block.k, block.ahead, tile.query, begin, end, scores);
-  if (!coded) score_halves<R>(args, block.k, block.ahead, tile.query, begin, end, scores);
+  if (coded) score_codes<R>(args, block.k, block.next_k, tile.query, begin, end, scores);
+  if (!coded) score_halves<R>(args, block.k, block.next_k, tile.query, begin, end, scores);
   float shrink[R];
   for (size_t r = 0; r < R; ++r) {
     float* row = scores + r * kBlockPositions;
@@ -55,11 +56,12 @@ void attend_tile(const AttentionArgs& args, const AttentionTile& tile, const Att
     }
   }
   if (coded) {
-    add_codes<R>(args, block.v, block.ahead, scores, begin, end, shrink,
+    add_codes<R>(args, block.v, block.next_k, scores, begin, end, shrink,
                  scores + Isa::kAttentionRows * kBlockPositions, partials, stride);
   } else {
     const HalfValues values{reinterpret_cast<const uint16_t*>(block.v), args.v_len};
-    add_values<R>(values, 0, args.v_len, block.ahead, scores, begin, end, shrink, partials, stride);
+    add_values<R>(values, 0, args.v_len, block.next_v, scores, begin, end, shrink, partials,
+                  stride);
   }
 }
 
@@ -138,12 +140,12 @@ inline void attend_span(const AttentionArgs& args, const AttentionTiles& rows, s
   for (size_t r = 0; r < rows.n_rows; ++r) clear_partial(partials + r * stride, args.v_len);
   size_t block = span * kSpanBlocks > rows.first_block ? span * kSpanBlocks : rows.first_block;
   for (; block < (span + 1) * kSpanBlocks && block <= rows.last_block; ++block) {
-    const size_t offset = args.block_ids[block] * args.block_bytes;
-    const size_t next =
-        block < rows.last_block ? args.block_ids[block + 1] * args.block_bytes : offset;
-    const AttentionBlock place{args.base + offset + args.k_offset,
-                               args.base + offset + args.v_offset, block * kBlockPositions,
-                               next - offset};
+    const std::byte* here = args.base + args.block_ids[block] * args.block_bytes;
+    const size_t next = block < rows.last_block ? block + 1 : block;
+    const auto there =
+        reinterpret_cast<uintptr_t>(args.base + args.block_ids[next] * args.block_bytes);
+    const AttentionBlock place{here + args.k_offset, here + args.v_offset, block * kBlockPositions,
+                               there + args.k_offset, there + args.v_offset};
     for (size_t t = 0; t < rows.n_tiles; ++t) {
       const AttentionTile& tile = rows.tiles[t];
       attend_of(tile.n_rows)(args, tile, place, scores, partials + tile.first_row * stride);

@@ -6,9 +6,11 @@
 template <size_t R>
 constexpr size_t kStripsFor = 3 * R <= Isa::kAttentionRows ? 4 : 2;
 
-// Asks for the line that lies `ahead` bytes behind p, of another block.
-inline void prefetch(const void* p, size_t ahead) noexcept {
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + ahead));
+// Asks for `bytes` bytes of the next block: into the second level of caches, as the first one is
+// full of this block. The address may be any.
+inline void prefetch(uintptr_t begin, size_t bytes) noexcept {
+  for (size_t i = 0; i < bytes; i += 64)
+    __builtin_prefetch(reinterpret_cast<const void*>(begin + i), 0, 2);
 }
 
 // R rows of a query, scaled, as [k_len][R].
@@ -47,9 +49,9 @@ inline void pack_query_codes(const float* const* rows, size_t n_rows, size_t k_l
 }
 
 // scores[r][p] = sum over d of K[d][p] * q[d][r], for the positions p in [begin, end) at least.
-// `ahead` bytes further on lies what is wanted next.
+// From `wanted` lie the keys that are wanted next.
 template <size_t R>
-inline void score_halves(const AttentionArgs& args, const std::byte* k_block, size_t ahead,
+inline void score_halves(const AttentionArgs& args, const std::byte* k_block, uintptr_t wanted,
                          const float* q, size_t begin, size_t end, float* scores) noexcept {
   constexpr size_t S = kStripsFor<R>;
   constexpr size_t kStep = S * Isa::kLanes;
@@ -61,7 +63,7 @@ inline void score_halves(const AttentionArgs& args, const std::byte* k_block, si
     }
     for (size_t d = 0; d < args.k_len; ++d) {
       const uint16_t* row = keys + d * kBlockPositions + at;
-      for (size_t i = 0; i < kStep; i += 32) prefetch(row + i, ahead);
+      prefetch(wanted + 2 * (d * kBlockPositions + at), 2 * kStep);
       F key[S];
       for (size_t s = 0; s < S; ++s) key[s] = Isa::load_f16(row + s * Isa::kLanes);
       for (size_t r = 0; r < R; ++r) {
@@ -78,7 +80,7 @@ inline void score_halves(const AttentionArgs& args, const std::byte* k_block, si
 
 // The same where keys are codes: an exact sum over each 32 of d, times both scales.
 template <size_t R>
-inline void score_codes(const AttentionArgs& args, const std::byte* k_block, size_t ahead,
+inline void score_codes(const AttentionArgs& args, const std::byte* k_block, uintptr_t wanted,
                         const float* q, size_t begin, size_t end, float* scores) noexcept {
   constexpr size_t S = kStripsFor<R> / (R > 7 ? 2 : 1);  // integer sums want registers too
   constexpr size_t kStep = S * Isa::kLanes;
@@ -102,7 +104,6 @@ inline void score_codes(const AttentionArgs& args, const std::byte* k_block, siz
       const size_t quad_end = (g + 1) * kKvGroup < args.k_len ? (g + 1) * kKvGroup : args.k_len;
       for (size_t quad = g * kKvGroup / 4; quad < quad_end / 4; ++quad) {
         const uint8_t* row = keys + (quad * kBlockPositions + at) * 4;
-        for (size_t i = 0; i < 4 * kStep; i += 64) prefetch(row + i, ahead);
         Isa::Bytes key[S];
         for (size_t s = 0; s < S; ++s) key[s] = Isa::load_bytes(row + s * Isa::kLanes * 4);
         for (size_t r = 0; r < R; ++r) {
@@ -112,7 +113,8 @@ inline void score_codes(const AttentionArgs& args, const std::byte* k_block, siz
       }
       F scale[S];
       const uint16_t* group_scales = key_scales + g * kBlockPositions + at;
-      prefetch(group_scales, ahead);
+      // Codes are asked for with the values, which take longer; here what lies behind them.
+      prefetch(wanted + 2 * kBlockPositions * (args.k_len + 2 * g), at == 0 ? 256 : 0);
       for (size_t s = 0; s < S; ++s) scale[s] = Isa::load_f16(group_scales + s * Isa::kLanes);
       for (size_t r = 0; r < R; ++r) {
         const F mine = Isa::set1(scales[g * R + r]);
@@ -130,9 +132,6 @@ inline void score_codes(const AttentionArgs& args, const std::byte* k_block, siz
 struct HalfValues {
   const uint16_t* p;
   size_t v_len;
-  const void* address(size_t position, size_t dim) const noexcept {
-    return p + position * v_len + dim;
-  }
   F at(size_t position, size_t dim) const noexcept {
     return Isa::load_f16(p + position * v_len + dim);
   }
@@ -141,26 +140,25 @@ struct HalfValues {
 struct CodeValues {
   const int8_t* p;
   size_t v_len;
-  const void* address(size_t position, size_t dim) const noexcept {
-    return p + position * v_len + dim;
-  }
   F at(size_t position, size_t dim) const noexcept {
     return Isa::load_i8(p + position * v_len + dim);
   }
 };
 
 // out[r][i] = out[r][i] * shrink[r] + sum over p in [begin, end) of weights[r][p] * V[p][i], for S
-// vectors of i from `dim` on. Rows of `out` are `stride` floats apart.
+// vectors of i from `dim` on. Rows of `out` are `stride` floats apart. From `wanted` lies what is
+// wanted next: for all dimensions together, 128 * v_len bytes.
 template <size_t R, size_t S, class Values>
-inline void add_strips(const Values& values, size_t dim, size_t ahead, const float* weights,
+inline void add_strips(const Values& values, size_t dim, uintptr_t wanted, const float* weights,
                        size_t begin, size_t end, const float* shrink, float* out,
                        size_t stride) noexcept {
+  constexpr size_t kWantedBytes = 2 * S * Isa::kLanes;  // with each position
   F acc[R][S];
   for (size_t r = 0; r < R; ++r) {
     for (size_t s = 0; s < S; ++s) acc[r][s] = Isa::zero();
   }
   for (size_t p = begin; p < end; ++p) {
-    prefetch(values.address(p, dim), ahead);
+    prefetch(wanted + 2 * kBlockPositions * dim + p * kWantedBytes, kWantedBytes);
     F value[S];
     for (size_t s = 0; s < S; ++s) value[s] = values.at(p, dim + s * Isa::kLanes);
     for (size_t r = 0; r < R; ++r) {
@@ -177,29 +175,27 @@ inline void add_strips(const Values& values, size_t dim, size_t ahead, const flo
 
 // The same for all dimensions in [dim, dim_end), a multiple of 16 of them.
 template <size_t R, class Values>
-inline void add_values(const Values& values, size_t dim, size_t dim_end, size_t ahead,
+inline void add_values(const Values& values, size_t dim, size_t dim_end, uintptr_t wanted,
                        const float* weights, size_t begin, size_t end, const float* shrink,
                        float* out, size_t stride) noexcept {
   constexpr size_t S = kStripsFor<R>;
   for (; dim + S * Isa::kLanes <= dim_end; dim += S * Isa::kLanes) {
-    add_strips<R, S>(values, dim, ahead, weights, begin, end, shrink, out, stride);
+    add_strips<R, S>(values, dim, wanted, weights, begin, end, shrink, out, stride);
   }
   for (; dim < dim_end; dim += Isa::kLanes) {
-    add_strips<R, 1>(values, dim, ahead, weights, begin, end, shrink, out, stride);
+    add_strips<R, 1>(values, dim, wanted, weights, begin, end, shrink, out, stride);
   }
 }
 
 // Values as codes: a group's scales go into the weights.
 template <size_t R>
-inline void add_codes(const AttentionArgs& args, const std::byte* v_block, size_t ahead,
+inline void add_codes(const AttentionArgs& args, const std::byte* v_block, uintptr_t wanted,
                       const float* weights, size_t begin, size_t end, const float* shrink,
                       float* scaled, float* out, size_t stride) noexcept {
   const CodeValues values{reinterpret_cast<const int8_t*>(v_block), args.v_len};
   const auto* scales =
       reinterpret_cast<const uint16_t*>(v_block + kv_code_bytes(KvType::kQ8_0, args.v_len));
   for (size_t dim = 0; dim < args.v_len; dim += kKvGroup, scales += kBlockPositions) {
-    prefetch(scales, ahead);
-    prefetch(scales + kBlockPositions / 2, ahead);
     for (size_t at = begin / Isa::kLanes * Isa::kLanes; at < end; at += Isa::kLanes) {
       const F scale = Isa::load_f16(scales + at);
       for (size_t r = 0; r < R; ++r) {
@@ -208,6 +204,6 @@ inline void add_codes(const AttentionArgs& args, const std::byte* v_block, size_
       }
     }
     const size_t dim_end = dim + kKvGroup < args.v_len ? dim + kKvGroup : args.v_len;
-    add_values<R>(values, dim, dim_end, ahead, scaled, begin, end, shrink, out, stride);
+    add_values<R>(values, dim, dim_end, wanted, scaled, begin, end, shrink, out, stride);
   }
 }
