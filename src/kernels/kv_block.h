@@ -3,7 +3,8 @@
 //   F16:  K as [len][64], V as [64][len], F16 each.
 //   Q8_0: int8 codes with one F16 scale for each 32 values of a position (the last one for 16 where
 //         len is no multiple of 32); value = code * scale. K: codes [len / 4][64][4], then scales
-//         [groups][64]. V: codes [64][len], then scales [groups][64].
+//         [groups][64]. V: codes [64][len], then scales [groups][64]. Each group of a key is kept
+//         rotated, as H key / sqrt(n), H the Hadamard matrix; so are queries when they meet keys.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@ inline void pack_queries(const float* const* rows, size_t n_rows, size_t k_len, 
   }
 }
 
-// The same as codes with a scale for each 32, where keys are codes: [k_len / 4][R][4], then
+// The same as codes with a scale for each 32, rotated, where keys are: [k_len / 4][R][4], then
 // [groups][R] scales, then [groups][R] sums of codes times what dot4_signed wants taken off.
 inline void pack_query_codes(const float* const* rows, size_t n_rows, size_t k_len, float factor,
                              float* packed) noexcept {
@@ -33,10 +33,11 @@ inline void pack_query_codes(const float* const* rows, size_t n_rows, size_t k_l
     for (size_t g = 0; g < n_groups; ++g) {
       const size_t at = g * kKvGroup;
       const size_t n = k_len - at < kKvGroup ? k_len - at : kKvGroup;
-      const float largest = greatest_magnitude(rows[r] + at, n);
+      float rotated[kKvGroup];
+      rotate_group(rows[r] + at, n, rotated);
+      const float largest = greatest_magnitude(rotated, n);
       int8_t group[kKvGroup] = {};
-      if (largest > 1e-30f && largest < 1e30f)
-        encode_group(rows[r] + at, n, 127.0f / largest, group);
+      if (largest > 1e-30f && largest < 1e30f) encode_group(rotated, n, 127.0f / largest, group);
       int32_t sum = 0;
       for (size_t i = 0; i < n; ++i) sum += group[i];
       for (size_t i = 0; i < n; i += 4) {

@@ -29,6 +29,24 @@ inline void encode_group(const float* x, size_t n, float inverse, int8_t* codes)
   }
 }
 
+// out = H x / sqrt(n) for n = 32 or 16, H the Hadamard matrix of +1 and -1, by sums and differences
+// of neighbours. It is its own inverse and keeps dot products, and it spreads a value that is far
+// above the others over the group, whose scale would otherwise be too coarse for the others.
+inline void rotate_group(const float* x, size_t n, float* out) noexcept {
+  float half_way[kKvGroup];
+  const float* from = x;
+  for (size_t done = 1; done < n; done *= 2) {
+    float* to = from == out ? half_way : out;
+    for (size_t i = 0; i < n / 2; ++i) {
+      to[i] = from[2 * i] + from[2 * i + 1];
+      to[i + n / 2] = from[2 * i] - from[2 * i + 1];
+    }
+    from = to;
+  }
+  const float factor = n == kKvGroup ? 0.17677670f : 0.25f;
+  for (size_t i = 0; i < n; ++i) out[i] = from[i] * factor;
+}
+
 // One group as codes; returns its scale as F16. Values that are not finite, or too large for the
 // scale, make it not finite; ones too small make 0.
 inline uint16_t encode_kv_group(const float* x, size_t n, int8_t* codes) noexcept {
@@ -45,15 +63,18 @@ inline uint16_t encode_kv_group(const float* x, size_t n, int8_t* codes) noexcep
   return halves[0];
 }
 
-// The values of one position go to codes + stride * (quad of values), scales are 64 apart.
+// The values of one position, rotated if they are keys. They go to codes + stride * (quad of
+// values), scales are 64 apart.
 inline void store_codes(const float* x, size_t len, size_t within, std::byte* block,
-                        size_t position_bytes, size_t quad_stride) noexcept {
+                        size_t position_bytes, size_t quad_stride, bool rotate) noexcept {
   auto* codes = reinterpret_cast<int8_t*>(block) + within * position_bytes;
   auto* scales = reinterpret_cast<uint16_t*>(block + kv_code_bytes(KvType::kQ8_0, len)) + within;
   for (size_t at = 0; at < len; at += kKvGroup) {
     const size_t n = len - at < kKvGroup ? len - at : kKvGroup;
+    float rotated[kKvGroup];
     int8_t group[kKvGroup];
-    scales[at / kKvGroup * kBlockPositions] = encode_kv_group(x + at, n, group);
+    if (rotate) rotate_group(x + at, n, rotated);
+    scales[at / kKvGroup * kBlockPositions] = encode_kv_group(rotate ? rotated : x + at, n, group);
     for (size_t i = 0; i < n; i += 4) {
       __builtin_memcpy(codes + (at + i) / 4 * quad_stride, group + i, 4);
     }
@@ -67,7 +88,7 @@ void store_kv(const StoreKvArgs& args) noexcept {
     store_halves(args.v, args.v_len,
                  reinterpret_cast<uint16_t*>(args.v_block) + args.within * args.v_len, 1);
   } else {
-    store_codes(args.k, args.k_len, args.within, args.k_block, 4, 4 * kBlockPositions);
-    store_codes(args.v, args.v_len, args.within, args.v_block, args.v_len, 4);
+    store_codes(args.k, args.k_len, args.within, args.k_block, 4, 4 * kBlockPositions, true);
+    store_codes(args.v, args.v_len, args.within, args.v_block, args.v_len, 4, false);
   }
 }
