@@ -153,11 +153,15 @@ enum class RopeKind : uint8_t {
   kHalves,    // rotates (i, i + n_rot/2): "neox"
 };
 
+using TypeTable = std::array<TypeKernels, 40>;  // by quant::Type
+
 struct KernelTable {
   std::string_view name;
   bool (*supported)(const cpu::Features&) noexcept;
+  // Whether it is chosen unasked: supported, and no slower there than the tables after it.
+  bool (*preferred)(const cpu::Features&) noexcept;
 
-  std::array<TypeKernels, 40> types;
+  TypeTable types;
   const TypeKernels& of(quant::Type type) const { return types[static_cast<size_t>(type)]; }
 
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]. `out` may be `x`.
@@ -185,7 +189,7 @@ struct KernelTable {
 // The tables of this build, best first; scalar is the last.
 std::span<const KernelTable* const> tables() noexcept;
 
-// The best table that this processor supports, or the one that `forced` names (as given by
+// The first table that is preferred on this processor, or the one that `forced` names (as given by
 // BILLOW_ISA; empty: none). An unknown or unsupported name is an Error that lists the names.
 const KernelTable& select_table(std::string_view forced);
 

@@ -1,4 +1,6 @@
+#include <array>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 
 #include "base/error.h"
@@ -8,18 +10,66 @@
 namespace billow::kernels {
 namespace {
 
-const KernelTable* const kTables[] = {&kAvx512, &kAvx2, &kScalar};
+using cpu::Features;
+
+struct Row {
+  std::string_view name;
+  bool (*supported)(const Features&) noexcept;
+  const KernelTable& base;
+  const Overlay* overlay = nullptr;
+  bool (*preferred)(const Features&) noexcept = nullptr;  // null: wherever it is supported
+};
+
+// Best first.
+const Row kRows[] = {
+    {"avx512", [](const Features& f) noexcept { return f.avx512_vnni; }, kAvx512},
+    {"avx2", [](const Features& f) noexcept { return f.avx2; }, kAvx2},
+    {"scalar", [](const Features&) noexcept { return true; }, kScalar},
+};
+
+class Tables {
+ public:
+  Tables() noexcept {
+    for (size_t i = 0; i < tables_.size(); ++i) {
+      const Row& row = kRows[i];
+      tables_[i] = row.overlay == nullptr ? row.base : overlaid(row.base, *row.overlay);
+      tables_[i].name = row.name;
+      tables_[i].supported = row.supported;
+      tables_[i].preferred = row.preferred == nullptr ? row.supported : row.preferred;
+      list_[i] = &tables_[i];
+    }
+  }
+  std::span<const KernelTable* const> list() const noexcept { return list_; }
+
+ private:
+  std::array<KernelTable, std::size(kRows)> tables_{};
+  std::array<const KernelTable*, std::size(kRows)> list_{};
+};
 
 }  // namespace
 
-std::span<const KernelTable* const> tables() noexcept { return kTables; }
+KernelTable overlaid(const KernelTable& base, const Overlay& overlay) noexcept {
+  KernelTable table = base;
+  for (size_t i = 0; i < table.types.size(); ++i) {
+    const TypeKernels& from = overlay.types[i];
+    TypeKernels& to = table.types[i];
+    if (from.input != nullptr) to.input = from.input;
+    if (from.pack_strip != nullptr) to.pack_strip = from.pack_strip;
+    if (from.gemm != nullptr) to.gemm = from.gemm;
+  }
+  return table;
+}
+
+std::span<const KernelTable* const> tables() noexcept {
+  static const Tables all;
+  return all.list();
+}
 
 const KernelTable& select_table(std::string_view forced) {
   std::string names;
-  for (const KernelTable* table : kTables) {
-    const bool supported = table->supported(cpu::features());
-    if (forced.empty() && supported) return *table;
-    if (forced == table->name && supported) return *table;
+  for (const KernelTable* table : tables()) {
+    if (forced.empty() && table->preferred(cpu::features())) return *table;
+    if (forced == table->name && table->supported(cpu::features())) return *table;
     if (forced == table->name) {
       throw Error(ErrorCode::kUnsupported,
                   "BILLOW_ISA=" + std::string(forced) +

@@ -1,7 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <string>
+#include <vector>
+
 #include "base/error.h"
 #include "kernels/kernel_table.h"
+#include "kernels/test_data.h"
 
 namespace billow::kernels {
 namespace {
@@ -27,8 +32,37 @@ TEST(SelectTable, TakesTheBestThatTheProcessorHas) {
   const KernelTable& chosen = select_table("");
   for (const KernelTable* table : tables()) {
     if (table == &chosen) break;
-    EXPECT_FALSE(table->supported(cpu::features())) << table->name;
+    EXPECT_FALSE(table->preferred(cpu::features())) << table->name;
   }
+  EXPECT_TRUE(chosen.preferred(cpu::features()) && chosen.supported(cpu::features()));
+}
+
+// One test a table, so that it says which ones this machine could not run.
+class Forced : public EachTable {};
+
+TEST_P(Forced, ByTheEnvironmentIsTheTableInUse) {
+  const KernelTable& table = *GetParam();
+  const char* before = std::getenv("BILLOW_ISA");
+  const std::string kept = before ? before : "";
+  ::setenv("BILLOW_ISA", std::string(table.name).c_str(), 1);
+  if (table.supported(cpu::features())) {
+    EXPECT_EQ(&select_table(), &table);
+  } else {
+    EXPECT_THROW(select_table(), Error);
+  }
+  if (before == nullptr) ::unsetenv("BILLOW_ISA");
+  if (before != nullptr) ::setenv("BILLOW_ISA", kept.c_str(), 1);
+  if (!table.supported(cpu::features())) {
+    GTEST_SKIP() << "this processor has no " << table.name << "; refused, as it should be";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, Forced, testing::ValuesIn(tables()), table_name);
+
+TEST(SelectTable, NamesAreThoseOfTheDocuments) {
+  std::vector<std::string_view> names;
+  for (const KernelTable* table : tables()) names.push_back(table->name);
+  EXPECT_EQ(names, (std::vector<std::string_view>{"avx512", "avx2", "scalar"}));
 }
 
 TEST(SelectTable, EveryTableHasEveryKernelAndType) {

@@ -55,6 +55,21 @@ class Commands(unittest.TestCase):
         self.refused("generate", "--model", self.model, "--prompt", "x", names=["BILLOW_ISA", "z80", "scalar"],
                      env={"BILLOW_ISA": "z80"})
 
+    def test_forced_isa_is_the_one_in_use(self):
+        """All that the program knows: each one either runs and says so, or is refused by name."""
+        text = billow("--version", env={"BILLOW_ISA": "z80"}).stderr.decode()
+        names = text.partition("one of ")[2].strip().split(", ")
+        self.assertEqual(names[-1], "scalar")
+        for name in names:
+            env = {"BILLOW_ISA": name}
+            command = ("bench", "--model", self.model, "-p", 9, "-n", 2, "-t", 1, "-r", 1, "--json")
+            with self.subTest(name):
+                if "not supported" in billow("--version", env=env).stderr.decode():
+                    self.refused(*command, names=["BILLOW_ISA", name], env=env)
+                    continue
+                self.assertTrue(self.ok("--version", env=env).decode().strip().endswith(f"kernels {name}"))
+                self.assertEqual(json.loads(self.ok(*command, env=env))["kernels"], name)
+
     def test_help_is_there_for_every_command(self):
         for command in ("generate", "inspect", "tokenize", "detokenize", "render", "perplexity", "bench"):
             self.assertIn(b"--", self.ok(command, "--help"))

@@ -14,12 +14,8 @@ constexpr TypeKernels type_kernels() noexcept {
 }
 
 template <class... Formats>
-constexpr KernelTable make_table(std::string_view name,
-                                 bool (*supported)(const cpu::Features&) noexcept,
-                                 quant::TypeList<Formats...>) noexcept {
+constexpr KernelTable make_table(quant::TypeList<Formats...>) noexcept {
   KernelTable table{};
-  table.name = name;
-  table.supported = supported;
   ((table.types[static_cast<size_t>(Formats::kType)] = type_kernels<Formats>()), ...);
   table.rms_norm = rms_norm;
   table.rope = rope;

@@ -13,10 +13,8 @@ namespace {
 
 #include "kernels/body/bodies.inl.h"
 
-bool supported(const cpu::Features& features) noexcept { return features.avx2; }
-
 }  // namespace
 
-const KernelTable kAvx2 = make_table("avx2", supported, quant::Formats{});
+constinit const KernelTable kAvx2 = make_table(quant::Formats{});
 
 }  // namespace billow::kernels

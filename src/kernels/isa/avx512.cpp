@@ -13,10 +13,8 @@ namespace {
 
 #include "kernels/body/bodies.inl.h"
 
-bool supported(const cpu::Features& features) noexcept { return features.avx512_vnni; }
-
 }  // namespace
 
-const KernelTable kAvx512 = make_table("avx512", supported, quant::Formats{});
+constinit const KernelTable kAvx512 = make_table(quant::Formats{});
 
 }  // namespace billow::kernels

@@ -1,9 +1,19 @@
-// The tables that the files of this folder define, one each.
+// What the files of this folder define, one each: tables, and overlays that replace some kernels of
+// a table. All of it is constant data: select.cpp, which is built for every processor, gives tables
+// their names and conditions, so that no code of an instruction set runs before it is chosen.
 #pragma once
 
 #include "kernels/kernel_table.h"
 
 namespace billow::kernels {
+
+// Of each weight format the kernels that are replaced; what is null stays.
+struct Overlay {
+  TypeTable types;
+};
+
+// `base` with the kernels of `overlay` in place of its own.
+KernelTable overlaid(const KernelTable& base, const Overlay& overlay) noexcept;
 
 extern const KernelTable kScalar;
 extern const KernelTable kAvx2;

@@ -11,10 +11,8 @@ namespace {
 
 #include "kernels/body/bodies.inl.h"
 
-bool supported(const cpu::Features&) noexcept { return true; }
-
 }  // namespace
 
-const KernelTable kScalar = make_table("scalar", supported, quant::Formats{});
+constinit const KernelTable kScalar = make_table(quant::Formats{});
 
 }  // namespace billow::kernels
