@@ -23,6 +23,7 @@ struct Row {
 // Best first.
 const Row kRows[] = {
     {"avx512", [](const Features& f) noexcept { return f.avx512_vnni; }, kAvx512},
+    {"avx_vnni", [](const Features& f) noexcept { return f.avx_vnni; }, kAvx2, &kAvxVnni},
     {"avx2", [](const Features& f) noexcept { return f.avx2; }, kAvx2},
     {"scalar", [](const Features&) noexcept { return true; }, kScalar},
 };

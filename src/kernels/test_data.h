@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/kernel_table.h"
+#include "kernels/test_isa/test_isa.h"
 
 namespace billow::kernels {
 
@@ -21,11 +22,14 @@ inline std::vector<float> gaussian(size_t n, unsigned seed) {
 
 inline const KernelTable& scalar() { return *tables().back(); }
 
-// The tables that this machine can run, beside scalar.
+// The tables that this machine can run, beside scalar; those that only tests have among them.
 inline std::vector<const KernelTable*> fast_tables() {
   std::vector<const KernelTable*> usable;
   for (const KernelTable* table : tables()) {
     if (table != &scalar() && table->supported(cpu::features())) usable.push_back(table);
+  }
+  for (const KernelTable* table : test_tables()) {
+    if (table->supported(cpu::features())) usable.push_back(table);
   }
   return usable;
 }

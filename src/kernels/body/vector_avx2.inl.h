@@ -1,6 +1,6 @@
 // The vector vocabulary (explained in vector_scalar.inl.h) with AVX2, FMA and F16C: 8 floats, 32
 // codes.
-struct Isa {
+struct Avx2 {
   using F = __m256;
   static constexpr size_t kLanes = 8;
   static __m256i first_lanes(size_t n) noexcept {

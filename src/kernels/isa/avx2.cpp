@@ -11,6 +11,8 @@ namespace {
 
 #include "kernels/body/vector_avx2.inl.h"
 
+using Isa = Avx2;
+
 #include "kernels/body/bodies.inl.h"
 
 }  // namespace

@@ -19,4 +19,6 @@ extern const KernelTable kScalar;
 extern const KernelTable kAvx2;
 extern const KernelTable kAvx512;
 
+extern const Overlay kAvxVnni;  // over kAvx2
+
 }  // namespace billow::kernels

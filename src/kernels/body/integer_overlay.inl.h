@@ -1,0 +1,29 @@
+// The integer products of this file's Isa as an overlay. Weights are packed by the base, whose
+// packed form is the same.
+#include "kernels/body/math.inl.h"
+
+#include "kernels/body/quantize.inl.h"
+
+#include "kernels/body/strips.inl.h"
+
+#include "kernels/body/integer_product.inl.h"
+
+#include "kernels/body/products.inl.h"
+
+constexpr InputForm kIntegerInput = {kFewRows, Isa::kGroupRows, kActivationRowBytes,
+                                     quantize_group};
+
+template <class Format>
+constexpr void add_integer_product(Overlay& overlay) noexcept {
+  if constexpr (Format::kInteger) {
+    overlay.types[static_cast<size_t>(Format::kType)] = {&kIntegerInput, nullptr,
+                                                         gemm<IntegerProduct<Format::kPacking>>};
+  }
+}
+
+template <class... Formats>
+constexpr Overlay integer_overlay(quant::TypeList<Formats...>) noexcept {
+  Overlay overlay{};
+  (add_integer_product<Formats>(overlay), ...);
+  return overlay;
+}
