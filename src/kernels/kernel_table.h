@@ -33,10 +33,18 @@ struct RowGroups {
   }
 };
 
+// What activations are in a form.
+enum class InputKind : uint8_t {
+  kCodes,  // 8-bit codes with scales: the integer form below
+  kF32,
+  kBF16,  // rounded to nearest; weights are multiplied as BF16, too
+};
+
 // A form of activations that products take. It lies group after group of rows; a group of r rows
 // is, for each 32 of k (padded(k) / 32 times, 0 beyond k), a block of r * block_row_bytes bytes. Up
 // to few_rows rows stand in one group, more in groups of at most group_rows.
 struct InputForm {
+  InputKind kind;
   size_t few_rows;
   size_t group_rows;
   size_t block_row_bytes;

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "kernels/test_data.h"
+#include "quant/half.h"
 #include "quant/unpack.h"
 
 namespace billow::kernels {
@@ -64,14 +65,18 @@ struct Inputs {
     }
     return bytes;
   }
-  // Row i as products with a type see it in the scalar table.
-  std::vector<double> seen(quant::Type type, size_t i) const {
-    const std::vector<std::byte> bytes = in(*scalar().of(type).input, i, 1);
+  // Row i as a table's products with a type see it.
+  std::vector<double> seen(const KernelTable& table, quant::Type type, size_t i) const {
+    const InputKind kind = table.of(type).input->kind;
+    const std::vector<std::byte> codes = in(*scalar().of(quant::Type::kQ8_0).input, i, 1);
     std::vector<double> x(k);
     for (size_t at = 0; at < k; ++at) {
       x[at] = static_cast<double>(row(i)[at]);
-      if (!quant::row(type).integer) continue;
-      const std::byte* block = bytes.data() + at / 32 * kActivationRowBytes;
+      if (kind == InputKind::kBF16) {
+        x[at] = static_cast<double>(quant::bf16_to_f32(quant::f32_to_bf16(row(i)[at])));
+      }
+      if (kind != InputKind::kCodes) continue;
+      const std::byte* block = codes.data() + at / 32 * kActivationRowBytes;
       float scale = 0.0f;
       std::memcpy(&scale, block + 32, sizeof scale);
       x[at] = static_cast<double>(scale) * static_cast<int8_t>(block[at % 32]);
@@ -122,6 +127,16 @@ std::vector<const KernelTable*> all_tables() {
   return usable;
 }
 
+// How far products may be from exact ones of the weights and inputs that they see, relative to the
+// sum of absolute terms: the rounding of K-quants' scales to f16, and of sums.
+double tolerance(InputKind kind) { return kind == InputKind::kCodes ? 1.2e-3 : 1e-6; }
+
+// How far the products of two tables may be apart with gaussian weights and inputs.
+double distance(InputKind kind, size_t k) {
+  const auto terms = static_cast<double>(k);
+  return kind == InputKind::kBF16 ? 0.01 * std::sqrt(terms) + 0.03 : 2e-6 * terms;
+}
+
 void expect_same_bytes(const std::vector<float>& found, const std::vector<float>& expected,
                        const std::string& what) {
   ASSERT_EQ(found.size(), expected.size());
@@ -130,12 +145,25 @@ void expect_same_bytes(const std::vector<float>& found, const std::vector<float>
 
 class Products : public EachTable {};
 
-// Bytes and all: whoever packs, whoever multiplies.
+// What a table's products make of a weight of a file.
+float seen_weight(const KernelTable& table, quant::Type type, float w) {
+  const bool rounded = table.of(type).input->kind == InputKind::kBF16;
+  return rounded ? quant::bf16_to_f32(quant::f32_to_bf16(w)) : w;
+}
+
+// Bytes and all: whoever packs, whoever multiplies. F16 that is multiplied as BF16 is packed as it.
 TEST_P(Products, FormIsThatOfTheScalarTable) {
   for (const quant::TypeRow& row : quant::types()) {
     for (const size_t k : widths(row)) {
       const std::vector<std::byte> rows = encoded_rows(row.type, 21, k, 1);
-      const PackedMatrix expected(scalar(), row.type, 21, k, rows);
+      const bool as_bf16 = GetParam()->of(row.type).input->kind == InputKind::kBF16;
+      std::vector<std::byte> seen = rows;
+      if (as_bf16) {
+        std::vector<float> values(21 * k);
+        row.decode(rows.data(), values.size(), values.data());
+        quant::row(quant::Type::kBF16).encode(values.data(), values.size(), seen.data());
+      }
+      const PackedMatrix expected(scalar(), as_bf16 ? quant::Type::kBF16 : row.type, 21, k, seen);
       const PackedMatrix found(*GetParam(), row.type, 21, k, rows);
       EXPECT_EQ(std::memcmp(expected.data(), found.data(), found.n_bytes()), 0)
           << row.name << " k " << k;
@@ -143,8 +171,7 @@ TEST_P(Products, FormIsThatOfTheScalarTable) {
   }
 }
 
-// Against double arithmetic on the decoded weights and the quantised inputs: what is left is the
-// rounding of K-quants' scales to f16 and of float sums.
+// Against double arithmetic on the weights and inputs as the products see them.
 TEST_P(Products, ProductsAreThoseOfTheDecodedWeights) {
   for (const quant::TypeRow& row : quant::types()) {
     for (const size_t k : widths(row)) {
@@ -152,13 +179,14 @@ TEST_P(Products, ProductsAreThoseOfTheDecodedWeights) {
       const PackedMatrix matrix(*GetParam(), row.type, 37, k, rows);
       const Inputs inputs(17, k, 3);
       std::vector<std::vector<double>> x;
-      for (size_t j = 0; j < inputs.m; ++j) x.push_back(inputs.seen(row.type, j));
+      for (size_t j = 0; j < inputs.m; ++j) x.push_back(inputs.seen(*GetParam(), row.type, j));
       for (const size_t m : {1u, 2u, 3u, 8u, 17u}) {
         const std::vector<float> out =
             multiply(*GetParam(), row.type, matrix, inputs, 0, m, 37, 0, 37);
         std::vector<float> w(k);
         for (size_t n = 0; n < 37; ++n) {
           row.decode(rows.data() + n * quant::row_bytes(row.type, k), k, w.data());
+          for (float& weight : w) weight = seen_weight(*GetParam(), row.type, weight);
           for (size_t j = 0; j < m; ++j) {
             double sum = 0;
             double size = 0;
@@ -166,7 +194,8 @@ TEST_P(Products, ProductsAreThoseOfTheDecodedWeights) {
               sum += static_cast<double>(w[i]) * x[j][i];
               size += std::abs(static_cast<double>(w[i]) * x[j][i]);
             }
-            EXPECT_NEAR(out[j * 37 + n], sum, (row.integer ? 1.2e-3 : 1e-6) * size)
+            EXPECT_NEAR(out[j * 37 + n], sum,
+                        tolerance(GetParam()->of(row.type).input->kind) * size)
                 << row.name << " k " << k << " m " << m;
           }
         }
@@ -181,18 +210,20 @@ TEST_P(Products, AgreesWithScalarForEveryTypeAndShape) {
   for (const quant::TypeRow& row : quant::types()) {
     for (const size_t k : widths(row)) {
       for (const size_t n : {1u, 16u, 50u}) {
-        const PackedMatrix matrix(scalar(), row.type, n, k, encoded_rows(row.type, n, k, 8));
+        const std::vector<std::byte> rows = encoded_rows(row.type, n, k, 8);
+        const PackedMatrix reference(scalar(), row.type, n, k, rows);
+        const PackedMatrix matrix(*GetParam(), row.type, n, k, rows);
         for (const size_t m : {1u, 2u, 3u, 8u, 9u, 16u, 17u, 64u}) {
           const Inputs inputs(m, k, 9, m % 3);
           const std::vector<float> expected =
-              multiply(scalar(), row.type, matrix, inputs, 0, m, n, 0, n);
+              multiply(scalar(), row.type, reference, inputs, 0, m, n, 0, n);
           const std::vector<float> found =
               multiply(*GetParam(), row.type, matrix, inputs, 0, m, n, 0, n);
           double largest = 0;
           for (size_t i = 0; i < found.size(); ++i) {
             largest = std::max(largest, static_cast<double>(std::abs(found[i] - expected[i])));
           }
-          EXPECT_LT(largest, 2e-6 * static_cast<double>(k))
+          EXPECT_LT(largest, distance(GetParam()->of(row.type).input->kind, k))
               << row.name << " n " << n << " k " << k << " m " << m;
         }
       }
@@ -238,8 +269,8 @@ TEST_P(Products, IsBitwiseIndependentOfItsNeighbours) {
 
 // A wide batch over several slabs of k.
 TEST_P(Products, IsTheSameForHundredsOfRows) {
-  for (const quant::Type type :
-       {quant::Type::kQ4_1, quant::Type::kQ6_K, quant::Type::kQ8_0, quant::Type::kF16}) {
+  for (const quant::Type type : {quant::Type::kQ4_1, quant::Type::kQ6_K, quant::Type::kQ8_0,
+                                 quant::Type::kF16, quant::Type::kBF16}) {
     constexpr size_t kWidth = 2304;
     const PackedMatrix matrix(*GetParam(), type, 35, kWidth, encoded_rows(type, 35, kWidth, 4));
     const Inputs inputs(512, kWidth, 5);
@@ -268,7 +299,7 @@ TEST_P(Products, KeepsTinyScales) {
   const Inputs inputs(1, k, 7);
   const std::vector<float> out =
       multiply(*GetParam(), quant::Type::kMXFP4, matrix, inputs, 0, 1, 16, 0, 16);
-  const std::vector<double> x = inputs.seen(quant::Type::kMXFP4, 0);
+  const std::vector<double> x = inputs.seen(*GetParam(), quant::Type::kMXFP4, 0);
   std::vector<float> w(k);
   for (size_t n = 0; n < 16; ++n) {
     quant::row(quant::Type::kMXFP4)
@@ -276,6 +307,27 @@ TEST_P(Products, KeepsTinyScales) {
     double sum = 0;
     for (size_t i = 0; i < k; ++i) sum += static_cast<double>(w[i]) * x[i];
     EXPECT_NEAR(out[n], sum, 1e-5 * 1e-7 * 256);
+  }
+}
+
+// Sums of codes are exact, so other instructions for them change no bit of a result.
+TEST_P(Products, IntegerOverlaysGiveTheBitsOfTheirBase) {
+  const std::string name(GetParam()->name);
+  const KernelTable* base = nullptr;
+  for (const KernelTable* table : tables()) {
+    if (name.starts_with("avx_vnni") && table->name == "avx2") base = table;
+  }
+  if (base == nullptr) return;  // no overlay of integer products
+  for (const quant::TypeRow& row : quant::types()) {
+    if (!row.integer) continue;
+    const size_t k = widths(row).back();
+    const PackedMatrix matrix(*base, row.type, 50, k, encoded_rows(row.type, 50, k, 10));
+    const Inputs inputs(33, k, 11);
+    for (const size_t m : {1u, 8u, 9u, 33u}) {
+      expect_same_bytes(multiply(*GetParam(), row.type, matrix, inputs, 0, m, 50, 0, 50),
+                        multiply(*base, row.type, matrix, inputs, 0, m, 50, 0, 50),
+                        std::string(row.name) + " m " + std::to_string(m));
+    }
   }
 }
 

@@ -133,7 +133,8 @@ struct FloatProduct {
   static F factor(const GemmArgs&, size_t) noexcept { return Isa::set1(1.0f); }
 };
 
-void write_floats(const float* x, size_t stride, size_t n_rows, size_t k, std::byte* out) noexcept {
+inline void write_floats(const float* x, size_t stride, size_t n_rows, size_t k,
+                         std::byte* out) noexcept {
   auto* to = reinterpret_cast<float*>(out);
   for (size_t i = 0; i < padded(k); i += kActivationGroup) {
     for (size_t row = 0; row < n_rows; ++row, to += kActivationGroup) {

@@ -4,7 +4,6 @@
 // together.
 constexpr size_t kQuads = quant::kPackedBlock / 4;
 constexpr size_t kQuadBytes = quant::kStripRows * 4;
-constexpr size_t kLaneBytes = Isa::kLanes * 4;
 using Words = uint16_t __attribute__((vector_size(sizeof(Isa::Bytes))));
 constexpr size_t kInputQuads = kActivationGroup / 4;
 

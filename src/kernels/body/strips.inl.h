@@ -1,6 +1,7 @@
 // Where the vectors of packed weights and of outputs lie: vector i is outputs [i * kLanes, (i + 1)
 // * kLanes).
 constexpr size_t kHalves = quant::kStripRows / Isa::kLanes;  // vectors of a strip
+constexpr size_t kLaneBytes = Isa::kLanes * 4;
 constexpr size_t kInputsOfBlock = quant::kPackedBlock / kActivationGroup;
 
 inline const uint8_t* strip_of(const GemmArgs& args, size_t strip_bytes, size_t vector) noexcept {

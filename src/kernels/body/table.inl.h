@@ -1,8 +1,8 @@
 // Fills a table with the kernels of this file's Isa.
-constexpr InputForm kIntegerInput = {kFewRows, Isa::kGroupRows, kActivationRowBytes,
-                                     quantize_group};
-constexpr InputForm kFloatInput = {kFewRows, Isa::kFloatGroupRows, kActivationGroup * sizeof(float),
-                                   write_floats};
+constexpr InputForm kIntegerInput = {InputKind::kCodes, kFewRows, Isa::kGroupRows,
+                                     kActivationRowBytes, quantize_group};
+constexpr InputForm kFloatInput = {InputKind::kF32, kFewRows, Isa::kFloatGroupRows,
+                                   kActivationGroup * sizeof(float), write_floats};
 
 template <class Format>
 constexpr TypeKernels type_kernels() noexcept {

@@ -1,0 +1,35 @@
+// Weights of 16 bits whose products are taken two of k at a time, as they lie in strips.
+
+// V vectors of weights straight from their strips: of each pair of k, two halves a lane.
+template <size_t V>
+struct PairStrips : FloatStrips<quant::BF16, V> {
+  using Base = FloatStrips<quant::BF16, V>;
+  using Base::Base;
+  Isa::Bytes pair(size_t i, size_t v) const noexcept {
+    return Isa::load_bytes(Base::block[v] + i * Base::kPairBytes + Base::half[v] * kLaneBytes);
+  }
+};
+
+// The same, brought side by side for many rows.
+template <size_t V>
+struct PairPanel {
+  static constexpr size_t kBlockBytes = quant::kPackedBlock / 2 * V * kLaneBytes;
+  const uint8_t* block;
+
+  void prefetch() const noexcept {}
+  Isa::Bytes pair(size_t i, size_t v) const noexcept {
+    return Isa::load_bytes(block + (i * V + v) * kLaneBytes);
+  }
+  void next() noexcept { block += kBlockBytes; }
+
+  template <class Strips>
+  static void fill(Strips strips, size_t n_blocks, uint8_t* out) noexcept {
+    for (size_t b = 0; b < n_blocks; ++b, strips.next(), out += kBlockBytes) {
+      strips.prefetch();
+      for (size_t i = 0; i < quant::kPackedBlock / 2; ++i) {
+        for (size_t v = 0; v < V; ++v)
+          Isa::store_bytes(out + (i * V + v) * kLaneBytes, strips.pair(i, v));
+      }
+    }
+  }
+};

@@ -1,0 +1,10 @@
+// What overlays for 16-bit floats are built on.
+#include "kernels/body/math.inl.h"
+
+#include "kernels/body/strips.inl.h"
+
+#include "kernels/body/float_product.inl.h"
+
+#include "kernels/body/products.inl.h"
+
+#include "kernels/body/pair_weights.inl.h"
