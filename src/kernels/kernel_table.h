@@ -38,6 +38,7 @@ enum class InputKind : uint8_t {
   kCodes,  // 8-bit codes with scales: the integer form below
   kF32,
   kBF16,  // rounded to nearest; weights are multiplied as BF16, too
+  kF16,   // scaled by powers of two; products are summed in half precision for 128 of k
 };
 
 // A form of activations that products take. It lies group after group of rows; a group of r rows

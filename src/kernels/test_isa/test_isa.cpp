@@ -1,11 +1,13 @@
 #include "kernels/test_isa/test_isa.h"
 
-#include <array>
+#include <vector>
 
 namespace billow::kernels {
 namespace {
 
-KernelTable named(std::string_view name, bool (*supported)(const cpu::Features&) noexcept,
+using cpu::Features;
+
+KernelTable named(std::string_view name, bool (*supported)(const Features&) noexcept,
                   const KernelTable& base, const Overlay& overlay) {
   KernelTable table = overlaid(base, overlay);
   table.name = name;
@@ -13,17 +15,26 @@ KernelTable named(std::string_view name, bool (*supported)(const cpu::Features&)
   return table;
 }
 
+bool always(const Features&) noexcept { return true; }
+bool with_avx512_vnni(const Features& features) noexcept { return features.avx512_vnni; }
+
+const std::vector<KernelTable>& all() {
+  static const std::vector<KernelTable> made = {
+      named("avx512_fp16_emulated", always, kScalar, kAvx512Fp16Emulated),
+      named("avx_vnni_evex", with_avx512_vnni, kAvx2, kAvxVnniEvex),
+  };
+  return made;
+}
+
 }  // namespace
 
 std::span<const KernelTable* const> test_tables() {
-  using cpu::Features;
-  static const std::array<KernelTable, 1> kTables = {
-      named(
-          "avx_vnni_evex", [](const Features& f) noexcept { return f.avx512_vnni; }, kAvx2,
-          kAvxVnniEvex),
-  };
-  static const std::array<const KernelTable*, 1> kList = {&kTables[0]};
-  return kList;
+  static const std::vector<const KernelTable*> list = [] {
+    std::vector<const KernelTable*> pointers;
+    for (const KernelTable& table : all()) pointers.push_back(&table);
+    return pointers;
+  }();
+  return list;
 }
 
 }  // namespace billow::kernels
