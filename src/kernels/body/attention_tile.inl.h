@@ -106,7 +106,8 @@ inline void score_codes(const AttentionArgs& args, const std::byte* k_block, uin
       for (size_t quad = g * kKvGroup / 4; quad < quad_end / 4; ++quad) {
         const uint8_t* row = keys + (quad * kBlockPositions + at) * 4;
         Isa::Bytes key[S];
-        for (size_t s = 0; s < S; ++s) key[s] = Isa::load_bytes(row + s * Isa::kLanes * 4);
+        for (size_t s = 0; s < S; ++s)
+          key[s] = Isa::prepare_signed(Isa::load_bytes(row + s * Isa::kLanes * 4));
         for (size_t r = 0; r < R; ++r) {
           const Isa::Bytes query = Isa::broadcast4(codes + (quad * R + r) * 4);
           for (size_t s = 0; s < S; ++s) sum[r][s] = Isa::dot4_signed(sum[r][s], key[s], query);
