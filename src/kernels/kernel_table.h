@@ -96,7 +96,7 @@ struct GemmArgs {
   float* out =
       nullptr;  // [m] rows, out_stride floats apart, written at columns n_begin .. n_end - 1
   size_t out_stride = 0;
-  size_t prefetch_bytes = 0;  // how far ahead of use the strips are asked for
+  size_t prefetch_bytes = 0;  // how far ahead the strips are asked for; 0: not at all
 };
 
 // What there is for a weight format; all null for one that is not computed with.

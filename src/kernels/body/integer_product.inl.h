@@ -67,7 +67,7 @@ struct StripWeights {
   }
   Isa::Ints shift() const noexcept { return Isa::ints(zero_log2(P)); }
   void prefetch() const noexcept {
-    for (size_t v = 0; v < V; ++v) {
+    for (size_t v = 0; v < V && prefetch_bytes > 0; ++v) {
       if (half[v] != 0) continue;
       for (size_t at = 0; at < P.block_bytes(); at += 64) {
         __builtin_prefetch(block[v] + at + prefetch_bytes);

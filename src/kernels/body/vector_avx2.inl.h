@@ -150,7 +150,7 @@ struct Avx2 {
     return _mm256_add_epi32(
         sum, _mm256_madd_epi16(reinterpret_cast<__m256i>(pairs), _mm256_set1_epi16(1)));
   }
-  static constexpr size_t kFewVectors[2] = {1, 2};
+  static constexpr size_t kFewVectors[2] = {0, 2};
   static constexpr size_t kGroupRows = 4;
   static constexpr size_t kFloatGroupRows = 5;
   static constexpr size_t kPanelVectors = 2;

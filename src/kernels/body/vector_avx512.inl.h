@@ -111,7 +111,7 @@ struct Isa {
   static Bytes prepare_signed(Bytes w) noexcept { return w ^ 0x80; }
   static Ints dot4_signed(Ints sum, Bytes w, Bytes x) noexcept { return dot4(sum, w, x); }
   static constexpr bool kPairs = false;
-  static constexpr size_t kFewVectors[2] = {2, 4};
+  static constexpr size_t kFewVectors[2] = {0, 0};
   static constexpr size_t kGroupRows = 7;
   static constexpr size_t kFloatGroupRows = 12;
   static constexpr size_t kPanelVectors = 2;
