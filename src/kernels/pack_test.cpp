@@ -81,12 +81,12 @@ TEST_P(Pack, StripHoldsTheDecodedWeightsAndZeroBeyondThem) {
     std::vector<float> offsets(padded(k));
     std::vector<std::byte> strip(type.packing.strip_bytes(k), std::byte{0xA5});
     GetParam()->of(type.type).pack_strip({.weight = rows.data(),
-                                                            .row_bytes = row_bytes,
-                                                            .n_rows = kRows,
-                                                            .k = k,
-                                                            .scales = scales.data(),
-                                                            .offsets = offsets.data(),
-                                                            .out = strip.data()});
+                                          .row_bytes = row_bytes,
+                                          .n_rows = kRows,
+                                          .k = k,
+                                          .scales = scales.data(),
+                                          .offsets = offsets.data(),
+                                          .out = strip.data()});
     const StripReader reader(type.packing, strip);
     std::vector<float> expected(k);
     for (size_t r = 0; r < quant::kStripRows; ++r) {

@@ -35,7 +35,7 @@ class PackedMatrix {
                                  .row_bytes = row_bytes,
                                  .n_rows = std::min(quant::kStripRows, n - row),
                                  .k = k,
-                                                       .scales = scales.data(),
+                                 .scales = scales.data(),
                                  .offsets = offsets.data(),
                                  .out = bytes_.get() + row / 16 * packing_.strip_bytes(k)});
     }
