@@ -3,7 +3,6 @@
 // caches when it is used again.
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <random>
 #include <vector>
 
@@ -31,30 +30,24 @@ std::vector<float> gaussian(size_t n, unsigned seed) {
   return values;
 }
 
-// Matrices of one shape and format, packed where the format has a packed form.
+// Packed matrices of one shape and format, more than the caches hold.
 class WeightSet {
  public:
-  WeightSet(Rig& rig, const quant::TypeRow& type, Shape shape) {
-    const size_t packed = nn::PackedWeights::bytes_of(type.type, shape.k, shape.n_out);
-    const size_t plain = quant::row_bytes(type.type, shape.k) * shape.n_out;
-    bytes_ = packed > 0 ? packed : plain;
-    const size_t n_copies = kSetBytes / bytes_ + 1;
-    data_.resize(packed > 0 ? plain : plain * n_copies);
-    fill(type, shape.k, plain);
-    if (packed > 0)
-      packed_.emplace(rig.kernels(), rig.team(), n_copies * ((packed + 63) / 64 * 64));
-    for (size_t i = 0; i < n_copies; ++i) {
-      const std::byte* data = data_.data() + (packed > 0 ? 0 : i * plain);
-      tensors_.push_back({data, type.type, shape.k, shape.n_out, nullptr});
-      if (packed_) packed_->pack(tensors_.back());
-    }
+  WeightSet(Rig& rig, const quant::TypeRow& type, Shape shape)
+      : data_(quant::row_bytes(type.type, shape.k) * shape.n_out),
+        bytes_(nn::PackedWeights::bytes_of(type.type, shape.k, shape.n_out)),
+        tensors_(kSetBytes / bytes_ + 1, {data_.data(), type.type, shape.k, shape.n_out, nullptr}),
+        packed_(rig.kernels(), tensors_.size() * bytes_, {}) {
+    fill(type, shape.k);
+    for (tensor::Tensor& tensor : tensors_) packed_.add(tensor);
+    rig.team().run([&](int) { packed_.pack(); });
   }
   const tensor::Tensor& next() { return tensors_[i_++ % tensors_.size()]; }
   size_t bytes() const { return bytes_; }  // of one matrix, as it is read
 
  private:
   // A few rows are encoded and repeated: encoders are slow.
-  void fill(const quant::TypeRow& type, size_t k, size_t plain) {
+  void fill(const quant::TypeRow& type, size_t k) {
     constexpr size_t kEncodedRows = 16;
     const size_t strip = quant::row_bytes(type.type, k) * kEncodedRows;
     for (size_t i = 0; i < kEncodedRows; ++i) {
@@ -62,13 +55,13 @@ class WeightSet {
                   data_.data() + i * strip / kEncodedRows);
     }
     for (size_t at = strip; at < data_.size(); at += strip)
-      std::memcpy(data_.data() + at, data_.data(), std::min(strip, plain));
+      std::memcpy(data_.data() + at, data_.data(), strip);
   }
 
   std::vector<std::byte> data_;
-  std::optional<nn::PackedWeights> packed_;
+  size_t bytes_;
   std::vector<tensor::Tensor> tensors_;
-  size_t bytes_ = 0;
+  nn::PackedWeights packed_;
   size_t i_ = 0;
 };
 
