@@ -22,6 +22,8 @@ struct Row {
 
 // Best first.
 const Row kRows[] = {
+    {"amx", [](const Features& f) noexcept { return f.avx512_vnni && f.amx_int8 && f.amx_bf16; },
+     kAvx512, &kAmx},
     {"avx512_fp16", [](const Features& f) noexcept { return f.avx512_fp16; }, kAvx512,
      &kAvx512Fp16},
     {"avx512_bf16", [](const Features& f) noexcept { return f.avx512_bf16; }, kAvx512, &kAvx512Bf16,

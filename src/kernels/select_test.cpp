@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(Isa, Forced, testing::ValuesIn(tables()), table_name);
 TEST(SelectTable, NamesAreThoseOfTheDocuments) {
   std::vector<std::string_view> names;
   for (const KernelTable* table : tables()) names.push_back(table->name);
-  EXPECT_EQ(names, (std::vector<std::string_view>{"avx512_fp16", "avx512_bf16", "avx512",
+  EXPECT_EQ(names, (std::vector<std::string_view>{"amx", "avx512_fp16", "avx512_bf16", "avx512",
                                                   "avx_vnni", "avx2", "scalar"}));
 }
 

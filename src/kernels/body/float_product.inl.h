@@ -30,7 +30,7 @@ struct FloatStrips {
   FloatStrips(const GemmArgs& args, size_t vector, size_t first_block) noexcept
       : prefetch_bytes(args.prefetch_bytes) {
     for (size_t v = 0; v < V; ++v) {
-      block[v] = strip_of(args, Format::kPacking.strip_bytes(args.k), vector + v) +
+      block[v] = strip_of<Format::kPacking>(args, vector + v) +
                  first_block * Format::kPacking.code_bytes();
       half[v] = (vector + v) % kHalves;
     }

@@ -60,8 +60,8 @@ struct StripWeights {
   StripWeights(const GemmArgs& args, size_t vector, size_t first_block) noexcept
       : prefetch_bytes(args.prefetch_bytes) {
     for (size_t v = 0; v < V; ++v) {
-      block[v] = strip_of(args, P.strip_bytes(args.k), vector + v) +
-                 quant::kStripRows * sizeof(float) + first_block * P.block_bytes();
+      block[v] = strip_of<P>(args, vector + v) + quant::kStripRows * sizeof(float) +
+                 first_block * P.block_bytes();
       half[v] = (vector + v) % kHalves;
     }
   }
@@ -263,7 +263,7 @@ struct IntegerProduct {
     multiply<Weights, V, M>(weights, rows, n_blocks, acc);
   }
   static F factor(const GemmArgs& args, size_t vector) noexcept {
-    return Isa::load(reinterpret_cast<const float*>(strip_of(args, P.strip_bytes(args.k), vector)) +
+    return Isa::load(reinterpret_cast<const float*>(strip_of<P>(args, vector)) +
                      vector % kHalves * Isa::kLanes);
   }
 };

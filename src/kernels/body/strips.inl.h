@@ -4,8 +4,13 @@ constexpr size_t kHalves = quant::kStripRows / Isa::kLanes;  // vectors of a str
 constexpr size_t kLaneBytes = Isa::kLanes * 4;
 constexpr size_t kInputsOfBlock = quant::kPackedBlock / kActivationGroup;
 
-inline const uint8_t* strip_of(const GemmArgs& args, size_t strip_bytes, size_t vector) noexcept {
-  return reinterpret_cast<const uint8_t*>(args.weight) + vector / kHalves * strip_bytes;
+// The sizes are constants, as a packing that is used as an object would leave a shared symbol.
+template <quant::Packing P>
+inline const uint8_t* strip_of(const GemmArgs& args, size_t vector) noexcept {
+  constexpr size_t kHeadBytes = P.strip_bytes(0);
+  constexpr size_t kBlockBytes = P.strip_bytes(quant::kPackedBlock) - kHeadBytes;
+  return reinterpret_cast<const uint8_t*>(args.weight) +
+         vector / kHalves * (kHeadBytes + padded(args.k) / quant::kPackedBlock * kBlockBytes);
 }
 
 // How many of a vector's outputs are wanted.

@@ -20,6 +20,7 @@ extern const KernelTable kAvx2;
 extern const KernelTable kAvx512;
 
 extern const Overlay kAvxVnni;     // over kAvx2
+extern const Overlay kAmx;         // over kAvx512
 extern const Overlay kAvx512Fp16;  // over kAvx512
 extern const Overlay kAvx512Bf16;  // over kAvx512
 

@@ -11,6 +11,7 @@ namespace billow::kernels {
 // Their names end in what they are: "avx_vnni_evex".
 std::span<const KernelTable* const> test_tables();
 
+extern const Overlay kAmxEmulated;         // over kScalar
 extern const Overlay kAvxVnniEvex;         // over kAvx2
 extern const Overlay kAvx512Fp16Emulated;  // over kScalar
 

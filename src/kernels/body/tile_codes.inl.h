@@ -1,0 +1,184 @@
+// Products of integer formats by tiles, for more rows than a few. Sums of codes are exact and the
+// float operations on them those of integer_product, so the results are those of the base, bit for
+// bit. A panel holds the codes less what they were raised by, signed bytes: a strip's quads of a
+// part of k are a tile.
+
+// Strips that a signed panel is filled from.
+template <quant::Packing P, size_t V>
+struct SignedStrips : StripWeights<P, V> {
+  using Base = StripWeights<P, V>;
+  using Base::Base;
+  Isa::Bytes codes(size_t quad, size_t v) const noexcept {
+    constexpr int kZero = P.is_signed() ? Isa::kSignedBias : P.zero();
+    return Base::codes(quad, v) - static_cast<uint8_t>(kZero);
+  }
+};
+
+// Panels of all codes are the same to tiles.
+constexpr quant::Packing tile_packing(quant::Packing p) { return {8, p.scales_per_32, p.offsets}; }
+
+// Sums of two groups by two strips for one part of k: what tiles write and vectors take up.
+struct alignas(64) TileSums {
+  int32_t values[2][kTileGroupRows][2 * quant::kStripRows];
+};
+
+// Groups of rows and a panel of S strips over a slab of k.
+template <quant::Packing P, size_t S>
+struct TileSlab {
+  static constexpr size_t kVectors = S * kHalves;
+  static constexpr size_t kScales = P.scales_per_32;
+  static constexpr size_t kPartQuads = kInputQuads / kScales;
+  static constexpr size_t kQuadStride = kVectors * kLaneBytes;  // S rows of a tile
+  using Panel = PanelWeights<P, kVectors>;
+
+  Tiles& tiles;
+  const uint8_t* panel;
+  const TileGroup (&groups)[2];
+  float (&acc)[2][kTileGroupRows][2 * quant::kStripRows];
+
+  template <int I>
+  void load_group(size_t part) const noexcept {
+    const TileGroup& group = groups[I];
+    const std::byte* at = group.at + part / kScales * group.n_rows * kActivationRowBytes +
+                          part % kScales * (kActivationGroup / kScales);
+    tiles.template load<4 + I>(at, kActivationGroup);
+  }
+
+  // The sums of one part of k, counted from the slab's first.
+  template <size_t G>
+  void sum_part(size_t part, TileSums& sums) const noexcept {
+    constexpr size_t kParts = parts_of_block(P);
+    const uint8_t* quads =
+        panel + part / kParts * Panel::kBlockBytes + part % kParts * kPartQuads * kQuadStride;
+    tiles.template load<6>(quads, kQuadStride);
+    if constexpr (S == 2) tiles.template load<7>(quads + kQuadBytes, kQuadStride);
+    load_group<0>(part);
+    if constexpr (G == 2) load_group<1>(part);
+    each_tile<G, S>([&](auto g, auto s) {
+      constexpr int kSum = 2 * decltype(g)::value + decltype(s)::value;
+      tiles.template zero<kSum>();
+      tiles.template dot_codes<kSum, 4 + decltype(g)::value, 6 + decltype(s)::value>();
+      tiles.template store<kSum>(&sums.values[g][0][s * quant::kStripRows],
+                                 sizeof sums.values[0][0]);
+    });
+  }
+
+  // What integer_product's multiply does with the sums of a part.
+  void add_part(size_t part, const TileSums& sums, size_t g) const noexcept {
+    constexpr size_t kParts = parts_of_block(P);
+    const Panel weights = {panel + part / kParts * Panel::kBlockBytes, 0};
+    const size_t n_rows = groups[g].n_rows;
+    const auto* scales = reinterpret_cast<const float*>(
+        groups[g].at + part / kScales * n_rows * kActivationRowBytes + n_rows * kActivationGroup);
+    const float* row_sums = scales + (4 + (kScales == 2 ? part % kScales : 2)) * n_rows;
+    for (size_t v = 0; v < kVectors; ++v) {
+      const F scale = weights.scale(part % kParts, v);
+      for (size_t j = 0; j < n_rows; ++j) {
+        Isa::Ints sum;
+        __builtin_memcpy(&sum, &sums.values[g][j][v * Isa::kLanes], sizeof sum);
+        float* at = &acc[g][j][v * Isa::kLanes];
+        F total = Isa::fma(Isa::to_float(sum), scale * Isa::set1(scales[j]), Isa::load(at));
+        if constexpr (P.offsets) {
+          total = Isa::fma(weights.offset(part % kParts, v), Isa::set1(row_sums[j]), total);
+        }
+        Isa::store(at, total);
+      }
+    }
+  }
+
+  // Tiles work on a part of k while vectors take up the sums of the one before it.
+  template <size_t G>
+  void add(size_t n_blocks) const noexcept {
+    TileSums sums[2];
+    const size_t n_parts = n_blocks * parts_of_block(P);
+    sum_part<G>(0, sums[0]);
+    for (size_t part = 0; part < n_parts; ++part) {
+      if (part + 1 < n_parts) sum_part<G>(part + 1, sums[(part + 1) % 2]);
+      for (size_t g = 0; g < G; ++g) add_part(part, sums[part % 2], g);
+    }
+  }
+};
+
+// Two groups of rows from `row` on (the second may have none), over the slab that `place` names.
+template <quant::Packing P, size_t S>
+void tile_slab(Tiles& tiles, const GemmArgs& args, const PanelPlace& place, size_t row,
+               const TileGroup (&groups)[2]) noexcept {
+  constexpr size_t kVectors = S * kHalves;
+  alignas(64) float acc[2][kTileGroupRows][2 * quant::kStripRows];
+  const auto each_vector = [&](auto use) {
+    for (size_t g = 0; g < 2; ++g) {
+      const size_t first = row + (g == 0 ? 0 : groups[0].n_rows);
+      for (size_t j = 0; j < groups[g].n_rows; ++j) {
+        float* out = args.out + (first + j) * args.out_stride + place.vector * Isa::kLanes;
+        for (size_t v = 0; v < kVectors; ++v) {
+          use(&acc[g][j][v * Isa::kLanes], out + v * Isa::kLanes, v,
+              lanes_of(args, place.vector + v));
+        }
+      }
+    }
+  };
+  each_vector([&](float* at, const float* out, size_t, size_t lanes) {
+    Isa::store(at, place.first || lanes == 0 ? Isa::zero() : load_lanes(out, lanes));
+  });
+  const TileSlab<P, S> slab = {tiles, place.panel, groups, acc};
+  if (groups[1].n_rows == 0) {
+    slab.template add<1>(place.n_blocks);
+  } else {
+    slab.template add<2>(place.n_blocks);
+  }
+  each_vector([&](const float* at, float* out, size_t v, size_t lanes) {
+    const F factor =
+        place.factors == nullptr ? Isa::set1(1.0f) : Isa::load(place.factors + v * Isa::kLanes);
+    if (lanes != 0) store_lanes(out, Isa::load(at) * factor, lanes);
+  });
+}
+
+// All rows with S strips of outputs.
+template <quant::Packing P, size_t S>
+void multiply_strips(Tiles& tiles, TileSetting<Tiles>& setting, const GemmArgs& args,
+                     size_t vector) noexcept {
+  constexpr size_t kVectors = S * kHalves;
+  constexpr size_t kSlabBlocks = 8;
+  constexpr quant::Packing kPanel = tile_packing(P);
+  using Panel = PanelWeights<kPanel, kVectors>;
+  alignas(64) uint8_t panel[kSlabBlocks * Panel::kBlockBytes];
+  alignas(64) float factors[kVectors * Isa::kLanes];
+  for (size_t v = 0; v < kVectors; ++v)
+    Isa::store(factors + v * Isa::kLanes, IntegerProduct<P>::factor(args, vector + v));
+  const RowGroups groups = {args.m, (args.m + kTileGroupRows - 1) / kTileGroupRows};
+  const size_t n_blocks = padded(args.k) / quant::kPackedBlock;
+  constexpr size_t kRowBytes = kInputsOfBlock * kActivationRowBytes;  // for a block of 64
+  for (size_t block = 0; block < n_blocks; block += kSlabBlocks) {
+    const size_t left = n_blocks - block;
+    const size_t n = left < kSlabBlocks ? left : kSlabBlocks;
+    Panel::fill(SignedStrips<P, kVectors>(args, vector, block), n, panel);
+    const PanelPlace place = {panel, 0, vector, block == 0, left == n ? factors : nullptr, n};
+    for (size_t g = args.group_begin; g < args.group_end; g += 2) {
+      TileGroup pair[2];
+      for (size_t i = 0; i < 2 && g + i < args.group_end; ++i) {
+        const size_t row = groups.begin(g + i);
+        const size_t n_rows = groups.begin(g + i + 1) - row;
+        pair[i] = {args.input + (row * n_blocks + block * n_rows) * kRowBytes, n_rows};
+      }
+      setting.set(pair[0].n_rows, pair[1].n_rows);
+      tile_slab<kPanel, S>(tiles, args, place, groups.begin(g), pair);
+    }
+  }
+}
+
+// A few rows are the base's work.
+template <class Format>
+void tile_gemm(const GemmArgs& args) noexcept {
+  constexpr quant::Packing kPacking = Format::kPacking;
+  if (args.m <= kFewRows) return kTileBase.of(Format::kType).gemm(args);
+  Tiles tiles;
+  TileSetting<Tiles> setting(tiles, kActivationGroup / kPacking.scales_per_32);
+  size_t vector = args.n_begin / Isa::kLanes;
+  const size_t end = end_vector(args);
+  for (; vector + 2 * kHalves <= end; vector += 2 * kHalves)
+    multiply_strips<kPacking, 2>(tiles, setting, args, vector);
+  if (vector < end) multiply_strips<kPacking, 1>(tiles, setting, args, vector);
+}
+
+constexpr InputForm kTileInput = {InputKind::kCodes, kFewRows, kTileGroupRows, kActivationRowBytes,
+                                  quantize_group};

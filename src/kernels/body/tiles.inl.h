@@ -1,0 +1,13 @@
+// What products by tiles are built on, and they themselves; Tiles is chosen by the file that
+// includes this.
+#include "kernels/body/quantize.inl.h"
+
+#include "kernels/body/integer_product.inl.h"
+
+#include "kernels/body/bf16_form.inl.h"
+
+#include "kernels/body/tile_codes.inl.h"
+
+#include "kernels/body/tile_bf16.inl.h"
+
+#include "kernels/body/tile_overlay.inl.h"

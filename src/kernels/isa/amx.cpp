@@ -1,0 +1,28 @@
+#include <immintrin.h>
+
+#include <type_traits>
+#include <utility>
+
+#include "kernels/isa/isa.h"
+#include "quant/type_list.h"
+
+namespace billow::kernels {
+namespace {
+
+#include "kernels/body/vector_avx512.inl.h"
+
+#include "kernels/body/pairs.inl.h"
+
+#include "kernels/body/tile_shapes.inl.h"
+
+#include "kernels/body/tiles_amx.inl.h"
+
+constexpr const KernelTable& kTileBase = kAvx512;
+
+#include "kernels/body/tiles.inl.h"
+
+}  // namespace
+
+constinit const Overlay kAmx = tile_overlay(quant::Formats{});
+
+}  // namespace billow::kernels

@@ -1,0 +1,26 @@
+#include <type_traits>
+#include <utility>
+
+#include "kernels/test_isa/test_isa.h"
+#include "quant/type_list.h"
+
+namespace billow::kernels {
+namespace {
+
+#include "kernels/body/vector_scalar.inl.h"
+
+#include "kernels/body/pairs.inl.h"
+
+#include "kernels/body/tile_shapes.inl.h"
+
+#include "kernels/body/tiles_emulated.inl.h"
+
+constexpr const KernelTable& kTileBase = kScalar;
+
+#include "kernels/body/tiles.inl.h"
+
+}  // namespace
+
+constinit const Overlay kAmxEmulated = tile_overlay(quant::Formats{});
+
+}  // namespace billow::kernels
