@@ -30,9 +30,13 @@ std::vector<int> nodes_of_list(const std::string& list) {
     int first = 0;
     if (!read_number(at, end, first)) return {};
     int last = first;
-    if (at < end && *at == '-' && !read_number(++at, end, last)) return {};
+    if (at < end && *at == '-') {
+      ++at;
+      if (!read_number(at, end, last)) return {};
+    }
     for (int node = first; node <= last; ++node) nodes.push_back(node);
-    if (at < end && *at++ != ',') return {};
+    if (at < end && *at != ',') return {};
+    ++at;
   }
   return nodes;
 }

@@ -67,7 +67,7 @@ struct InputForm {
 //   int32 negative_code_sums[3][r]   of the first 16, the last 16, all 32
 //   float sums[3][r]                 scale * the sum of those codes
 inline constexpr size_t kActivationGroup = 32;
-inline constexpr size_t kActivationRowBytes = kActivationGroup + 7 * 4;
+inline constexpr size_t kActivationRowBytes = kActivationGroup + size_t{7} * 4;
 
 // 16 or fewer rows of weights into one strip of the packed form (quant/packing.h). Float types need
 // no scratch.
@@ -154,7 +154,7 @@ struct AttentionArgs {
 inline constexpr size_t kMaxAttentionRows = 112;
 inline constexpr size_t partial_floats(size_t v_len) { return v_len + 32; }
 inline constexpr size_t attention_scratch_floats(size_t n_rows, size_t k_len, size_t v_len) {
-  return n_rows * (k_len + 2 * partial_floats(v_len)) + 2 * 16 * kBlockPositions;
+  return n_rows * (k_len + 2 * partial_floats(v_len)) + size_t{32} * kBlockPositions;
 }
 
 enum class RopeKind : uint8_t {

@@ -9,8 +9,10 @@ constexpr size_t kStripsFor = 3 * R <= Isa::kAttentionRows ? 4 : 2;
 // Asks for `bytes` bytes of the next block: into the second level of caches, as the first one is
 // full of this block. The address may be any.
 inline void prefetch(uintptr_t begin, size_t bytes) noexcept {
-  for (size_t i = 0; i < bytes; i += 64)
+  for (size_t i = 0; i < bytes; i += 64) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): a pointer may not point beyond its array
     __builtin_prefetch(reinterpret_cast<const void*>(begin + i), 0, 2);
+  }
 }
 
 // R rows of a query, scaled, as [k_len][R].
@@ -54,26 +56,26 @@ inline void pack_query_codes(const float* const* rows, size_t n_rows, size_t k_l
 template <size_t R>
 inline void score_halves(const AttentionArgs& args, const std::byte* k_block, uintptr_t wanted,
                          const float* q, size_t begin, size_t end, float* scores) noexcept {
-  constexpr size_t S = kStripsFor<R>;
-  constexpr size_t kStep = S * Isa::kLanes;
+  constexpr size_t kStrips = kStripsFor<R>;
+  constexpr size_t kStep = kStrips * Isa::kLanes;
   const auto* keys = reinterpret_cast<const uint16_t*>(k_block);
   for (size_t at = begin / kStep * kStep; at < end; at += kStep) {
-    F acc[R][S];
+    F acc[R][kStrips];
     for (size_t r = 0; r < R; ++r) {
-      for (size_t s = 0; s < S; ++s) acc[r][s] = Isa::zero();
+      for (size_t s = 0; s < kStrips; ++s) acc[r][s] = Isa::zero();
     }
     for (size_t d = 0; d < args.k_len; ++d) {
       const uint16_t* row = keys + d * kBlockPositions + at;
       prefetch(wanted + 2 * (d * kBlockPositions + at), 2 * kStep);
-      F key[S];
-      for (size_t s = 0; s < S; ++s) key[s] = Isa::load_f16(row + s * Isa::kLanes);
+      F key[kStrips];
+      for (size_t s = 0; s < kStrips; ++s) key[s] = Isa::load_f16(row + s * Isa::kLanes);
       for (size_t r = 0; r < R; ++r) {
         const F query = Isa::set1(q[d * R + r]);
-        for (size_t s = 0; s < S; ++s) acc[r][s] = Isa::fma(key[s], query, acc[r][s]);
+        for (size_t s = 0; s < kStrips; ++s) acc[r][s] = Isa::fma(key[s], query, acc[r][s]);
       }
     }
     for (size_t r = 0; r < R; ++r) {
-      for (size_t s = 0; s < S; ++s)
+      for (size_t s = 0; s < kStrips; ++s)
         Isa::store(scores + r * kBlockPositions + at + s * Isa::kLanes, acc[r][s]);
     }
   }
@@ -83,8 +85,8 @@ inline void score_halves(const AttentionArgs& args, const std::byte* k_block, ui
 template <size_t R>
 inline void score_codes(const AttentionArgs& args, const std::byte* k_block, uintptr_t wanted,
                         const float* q, size_t begin, size_t end, float* scores) noexcept {
-  constexpr size_t S = kStripsFor<R> / (R > 7 ? 2 : 1);  // integer sums want registers too
-  constexpr size_t kStep = S * Isa::kLanes;
+  constexpr size_t kStrips = kStripsFor<R> / (R > 7 ? 2 : 1);  // integer sums want registers too
+  constexpr size_t kStep = kStrips * Isa::kLanes;
   const size_t n_groups = kv_groups(args.k_len);
   const auto* keys = reinterpret_cast<const uint8_t*>(k_block);
   const auto* key_scales =
@@ -93,39 +95,40 @@ inline void score_codes(const AttentionArgs& args, const std::byte* k_block, uin
   const float* scales = q + R * args.k_len / 4;
   const auto* offsets = reinterpret_cast<const int32_t*>(scales + R * n_groups);
   for (size_t at = begin / kStep * kStep; at < end; at += kStep) {
-    F acc[R][S];
+    F acc[R][kStrips];
     for (size_t r = 0; r < R; ++r) {
-      for (size_t s = 0; s < S; ++s) acc[r][s] = Isa::zero();
+      for (size_t s = 0; s < kStrips; ++s) acc[r][s] = Isa::zero();
     }
     for (size_t g = 0; g < n_groups; ++g) {
-      Isa::Ints sum[R][S];
+      Isa::Ints sum[R][kStrips];
       for (size_t r = 0; r < R; ++r) {
-        for (size_t s = 0; s < S; ++s) sum[r][s] = Isa::ints(offsets[g * R + r]);
+        for (size_t s = 0; s < kStrips; ++s) sum[r][s] = Isa::ints(offsets[g * R + r]);
       }
       const size_t quad_end = (g + 1) * kKvGroup < args.k_len ? (g + 1) * kKvGroup : args.k_len;
       for (size_t quad = g * kKvGroup / 4; quad < quad_end / 4; ++quad) {
         const uint8_t* row = keys + (quad * kBlockPositions + at) * 4;
-        Isa::Bytes key[S];
-        for (size_t s = 0; s < S; ++s)
+        Isa::Bytes key[kStrips];
+        for (size_t s = 0; s < kStrips; ++s)
           key[s] = Isa::prepare_signed(Isa::load_bytes(row + s * Isa::kLanes * 4));
         for (size_t r = 0; r < R; ++r) {
           const Isa::Bytes query = Isa::broadcast4(codes + (quad * R + r) * 4);
-          for (size_t s = 0; s < S; ++s) sum[r][s] = Isa::dot4_signed(sum[r][s], key[s], query);
+          for (size_t s = 0; s < kStrips; ++s)
+            sum[r][s] = Isa::dot4_signed(sum[r][s], key[s], query);
         }
       }
-      F scale[S];
+      F scale[kStrips];
       const uint16_t* group_scales = key_scales + g * kBlockPositions + at;
       // Codes are asked for with the values, which take longer; here what lies behind them.
       prefetch(wanted + 2 * kBlockPositions * (args.k_len + 2 * g), at == 0 ? 256 : 0);
-      for (size_t s = 0; s < S; ++s) scale[s] = Isa::load_f16(group_scales + s * Isa::kLanes);
+      for (size_t s = 0; s < kStrips; ++s) scale[s] = Isa::load_f16(group_scales + s * Isa::kLanes);
       for (size_t r = 0; r < R; ++r) {
         const F mine = Isa::set1(scales[g * R + r]);
-        for (size_t s = 0; s < S; ++s)
+        for (size_t s = 0; s < kStrips; ++s)
           acc[r][s] = Isa::fma(Isa::to_float(sum[r][s]) * mine, scale[s], acc[r][s]);
       }
     }
     for (size_t r = 0; r < R; ++r) {
-      for (size_t s = 0; s < S; ++s)
+      for (size_t s = 0; s < kStrips; ++s)
         Isa::store(scores + r * kBlockPositions + at + s * Isa::kLanes, acc[r][s]);
     }
   }
@@ -180,9 +183,9 @@ template <size_t R, class Values>
 inline void add_values(const Values& values, size_t dim, size_t dim_end, uintptr_t wanted,
                        const float* weights, size_t begin, size_t end, const float* shrink,
                        float* out, size_t stride) noexcept {
-  constexpr size_t S = kStripsFor<R>;
-  for (; dim + S * Isa::kLanes <= dim_end; dim += S * Isa::kLanes) {
-    add_strips<R, S>(values, dim, wanted, weights, begin, end, shrink, out, stride);
+  constexpr size_t kStrips = kStripsFor<R>;
+  for (; dim + kStrips * Isa::kLanes <= dim_end; dim += kStrips * Isa::kLanes) {
+    add_strips<R, kStrips>(values, dim, wanted, weights, begin, end, shrink, out, stride);
   }
   for (; dim < dim_end; dim += Isa::kLanes) {
     add_strips<R, 1>(values, dim, wanted, weights, begin, end, shrink, out, stride);

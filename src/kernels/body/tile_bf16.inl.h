@@ -11,7 +11,7 @@ struct Bf16Tiles {
   template <size_t G>
   void add(const TileGroup (&groups)[2], size_t prefetch_bytes,
            float (&sums)[2][kTileGroupRows][2 * quant::kStripRows]) const noexcept {
-    constexpr size_t kTileBytes = 16 * 64;
+    constexpr size_t kTileBytes = size_t{16} * 64;
     const uint8_t* first = strip_of<quant::BF16::kPacking>(args, vector);
     const uint8_t* second = strip_of<quant::BF16::kPacking>(args, vector + (S - 1) * kHalves);
     each_tile<G, S>([&](auto g, auto s) {
