@@ -183,7 +183,8 @@ TEST(RealModelConverted, FloatWeightsEqualTheReference) {
       std::printf("SmolLM2 %s, kernels %s: mean KL %.2e, same best token %.1f %%\n",
                   std::string(quant::row(type).name).c_str(), std::string(table->name).c_str(),
                   result.mean_divergence, 100 * result.same_best);
-      EXPECT_LT(result.mean_divergence, 1e-5);
+      const bool whole_floats = table->of(type).input->kind == kernels::InputKind::kF32;
+      EXPECT_LT(result.mean_divergence, whole_floats ? 1e-5 : 1e-3);
     }
   }
 }

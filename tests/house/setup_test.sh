@@ -37,7 +37,7 @@ run_setup build
 took_ms=$((($(date +%s%N) - started) / 1000000))
 want "a machine with everything is ready" [ "$status" = 0 ]
 want "nothing is installed twice" no grep -q apt-get "$work/calls"
-want "a run with nothing to do takes under 1 s, not $took_ms ms" [ "$took_ms" -lt 1000 ]
+want "a run with nothing to do is quick even on a busy machine, not $took_ms ms" [ "$took_ms" -lt 10000 ]
 
 # A machine that lacks one package gets that one.
 stand_in dpkg-query 'shift 3; for package; do [ "$package" = cmake ] || echo "$package installed"; done'
