@@ -167,8 +167,8 @@ void attention(const AttentionArgs& args) noexcept {
     }
     return;
   }
-  for (size_t r = 0; r < rows.n_rows; ++r) clear_partial(merged + r * stride, args.v_len);
-  for (size_t span = args.span_begin; span < args.span_end; ++span) {
+  attend_span(args, rows, args.span_begin, scores, merged);
+  for (size_t span = args.span_begin + 1; span < args.span_end; ++span) {
     attend_span(args, rows, span, scores, span_partials);
     for (size_t r = 0; r < rows.n_rows; ++r)
       merge_partial(merged + r * stride, span_partials + r * stride, args.v_len);

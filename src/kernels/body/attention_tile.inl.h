@@ -18,9 +18,20 @@ inline void prefetch(uintptr_t begin, size_t bytes) noexcept {
 // R rows of a query, scaled, as [k_len][R].
 inline void pack_queries(const float* const* rows, size_t n_rows, size_t k_len, float factor,
                          float* packed) noexcept {
-  for (size_t r = 0; r < n_rows; ++r) {
-    for (size_t d = 0; d < k_len; ++d) packed[d * n_rows + r] = rows[r][d] * factor;
+  for (size_t d = 0; d < k_len; ++d) {
+    for (size_t r = 0; r < n_rows; ++r) *packed++ = rows[r][d] * factor;
   }
+}
+
+// One group of a query as rotated codes; returns its scale. What is not finite makes that so too.
+template <size_t N>
+inline float encode_query_group(const float* x, int8_t* codes) noexcept {
+  float rotated[N];
+  rotate_group<N>(x, rotated);
+  const float largest = greatest_magnitude(rotated, N);
+  const bool usable = largest > 1e-30f && largest < 1e30f;
+  encode_group<N>(rotated, usable ? 127.0f / largest : 0.0f, codes);
+  return largest * (1.0f / 127.0f);
 }
 
 // The same as codes with a scale for each 32, rotated, where keys are: [k_len / 4][R][4], then
@@ -35,17 +46,14 @@ inline void pack_query_codes(const float* const* rows, size_t n_rows, size_t k_l
     for (size_t g = 0; g < n_groups; ++g) {
       const size_t at = g * kKvGroup;
       const size_t n = k_len - at < kKvGroup ? k_len - at : kKvGroup;
-      float rotated[kKvGroup];
-      rotate_group(rows[r] + at, n, rotated);
-      const float largest = greatest_magnitude(rotated, n);
       int8_t group[kKvGroup] = {};
-      if (largest > 1e-30f && largest < 1e30f) encode_group(rotated, n, 127.0f / largest, group);
+      const auto encode = n == kKvGroup ? encode_query_group<kKvGroup> : encode_query_group<16>;
+      scales[g * n_rows + r] = encode(rows[r] + at, group) * factor;
       int32_t sum = 0;
-      for (size_t i = 0; i < n; ++i) sum += group[i];
+      for (size_t i = 0; i < kKvGroup; ++i) sum += group[i];
       for (size_t i = 0; i < n; i += 4) {
         __builtin_memcpy(codes + ((at + i) / 4 * n_rows + r) * 4, group + i, 4);
       }
-      scales[g * n_rows + r] = largest * (1.0f / 127.0f) * factor;
       offsets[g * n_rows + r] = -Isa::kSignedBias * sum;
     }
   }

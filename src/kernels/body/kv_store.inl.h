@@ -19,9 +19,46 @@ inline float greatest_magnitude(const float* x, size_t n) noexcept {
   return Isa::largest(extreme) + Isa::sum(probe);
 }
 
-// codes[i] = x[i] / d to the nearest, in -127 .. 127.
-inline void encode_group(const float* x, size_t n, float inverse, int8_t* codes) noexcept {
-  for (size_t i = 0; i < n; ++i) {
+// One step of a Hadamard transform within vectors: lane i and lane i ^ H become their sum and the
+// first less the second.
+template <size_t H, size_t V>
+inline void mix_lanes(F (&v)[V]) noexcept {
+  if constexpr (H < Isa::kLanes) {
+    float signs[Isa::kLanes];
+    for (size_t i = 0; i < Isa::kLanes; ++i) signs[i] = i & H ? -1.0f : 1.0f;
+    const F sign = Isa::load(signs);
+    for (size_t i = 0; i < V; ++i) v[i] = Isa::fma(v[i], sign, Isa::exchange<H>(v[i]));
+  }
+}
+
+// out = H x / sqrt(N) for N = 32 or 16, H the Hadamard matrix of +1 and -1. It is its own inverse
+// and keeps dot products, and it spreads a value that is far above the others over the group, whose
+// scale would otherwise be too coarse for the others.
+template <size_t N>
+inline void rotate_group(const float* x, float* out) noexcept {
+  constexpr size_t V = N / Isa::kLanes;
+  F v[V];
+  for (size_t i = 0; i < V; ++i) v[i] = Isa::load(x + i * Isa::kLanes);
+  for (size_t h = V / 2; h > 0; h /= 2) {
+    for (size_t i = 0; i < V; ++i) {
+      if ((i & h) != 0) continue;
+      const F sum = v[i] + v[i + h];
+      v[i + h] = v[i] - v[i + h];
+      v[i] = sum;
+    }
+  }
+  mix_lanes<8>(v);
+  mix_lanes<4>(v);
+  mix_lanes<2>(v);
+  mix_lanes<1>(v);
+  const F factor = Isa::set1(N == 32 ? 0.17677670f : 0.25f);
+  for (size_t i = 0; i < V; ++i) Isa::store(out + i * Isa::kLanes, v[i] * factor);
+}
+
+// codes[i] = x[i] * inverse to the nearest, in -127 .. 127.
+template <size_t N>
+inline void encode_group(const float* x, float inverse, int8_t* codes) noexcept {
+  for (size_t i = 0; i < N; ++i) {
     float t = x[i] * inverse;
     t = t > 127.0f ? 127.0f : t;
     t = t < -127.0f ? -127.0f : t;
@@ -29,37 +66,20 @@ inline void encode_group(const float* x, size_t n, float inverse, int8_t* codes)
   }
 }
 
-// out = H x / sqrt(n) for n = 32 or 16, H the Hadamard matrix of +1 and -1, by sums and differences
-// of neighbours. It is its own inverse and keeps dot products, and it spreads a value that is far
-// above the others over the group, whose scale would otherwise be too coarse for the others.
-inline void rotate_group(const float* x, size_t n, float* out) noexcept {
-  float half_way[kKvGroup];
-  const float* from = x;
-  for (size_t done = 1; done < n; done *= 2) {
-    float* to = from == out ? half_way : out;
-    for (size_t i = 0; i < n / 2; ++i) {
-      to[i] = from[2 * i] + from[2 * i + 1];
-      to[i + n / 2] = from[2 * i] - from[2 * i + 1];
-    }
-    from = to;
+// One group of keys (rotated) or values as codes; returns its scale as F16. Values that are not
+// finite, or too large for the scale, make it not finite; ones too small make 0.
+template <size_t N>
+inline uint16_t encode_kv_group(const float* x, bool rotate, int8_t* codes) noexcept {
+  float rotated[N];
+  if (rotate) {
+    rotate_group<N>(x, rotated);
+    x = rotated;
   }
-  const float factor = n == kKvGroup ? 0.17677670f : 0.25f;
-  for (size_t i = 0; i < n; ++i) out[i] = from[i] * factor;
-}
-
-// One group as codes; returns its scale as F16. Values that are not finite, or too large for the
-// scale, make it not finite; ones too small make 0.
-inline uint16_t encode_kv_group(const float* x, size_t n, int8_t* codes) noexcept {
-  const float largest = greatest_magnitude(x, n);
   uint16_t halves[Isa::kLanes];
-  Isa::store_f16(halves, Isa::set1(largest / 127.0f));
+  Isa::store_f16(halves, Isa::set1(greatest_magnitude(x, N) / 127.0f));
   const float d = Isa::f16_to_f32(halves[0]);
   const bool usable = d > 0.0f && d < 65536.0f;
-  if (usable) {
-    encode_group(x, n, 1.0f / d, codes);
-  } else {
-    for (size_t i = 0; i < n; ++i) codes[i] = 0;
-  }
+  encode_group<N>(x, usable ? 1.0f / d : 0.0f, codes);
   return halves[0];
 }
 
@@ -71,10 +91,9 @@ inline void store_codes(const float* x, size_t len, size_t within, std::byte* bl
   auto* scales = reinterpret_cast<uint16_t*>(block + kv_code_bytes(KvType::kQ8_0, len)) + within;
   for (size_t at = 0; at < len; at += kKvGroup) {
     const size_t n = len - at < kKvGroup ? len - at : kKvGroup;
-    float rotated[kKvGroup];
     int8_t group[kKvGroup];
-    if (rotate) rotate_group(x + at, n, rotated);
-    scales[at / kKvGroup * kBlockPositions] = encode_kv_group(rotate ? rotated : x + at, n, group);
+    const auto encode = n == kKvGroup ? encode_kv_group<kKvGroup> : encode_kv_group<16>;
+    scales[at / kKvGroup * kBlockPositions] = encode(x + at, rotate, group);
     for (size_t i = 0; i < n; i += 4) {
       __builtin_memcpy(codes + (at + i) / 4 * quad_stride, group + i, 4);
     }

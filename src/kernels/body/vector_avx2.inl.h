@@ -154,6 +154,11 @@ struct Avx2 {
   static constexpr size_t kGroupRows = 4;
   static constexpr size_t kFloatGroupRows = 5;
   static constexpr size_t kPanelVectors = 2;
+  template <size_t H>
+  static F exchange(F x) noexcept {
+    if constexpr (H == 4) return _mm256_permute2f128_ps(x, x, 1);
+    return _mm256_permute_ps(x, H == 2 ? 0x4E : 0xB1);
+  }
   static constexpr size_t kAttentionRows = 6;
   static F load_i8(const int8_t* p) noexcept {
     return _mm256_cvtepi32_ps(

@@ -115,6 +115,12 @@ struct Isa {
   static constexpr size_t kGroupRows = 7;
   static constexpr size_t kFloatGroupRows = 12;
   static constexpr size_t kPanelVectors = 2;
+  template <size_t H>
+  static F exchange(F x) noexcept {
+    if constexpr (H == 8) return _mm512_shuffle_f32x4(x, x, 0x4E);
+    if constexpr (H == 4) return _mm512_shuffle_f32x4(x, x, 0xB1);
+    return _mm512_permute_ps(x, H == 2 ? 0x4E : 0xB1);
+  }
   static constexpr size_t kAttentionRows = 14;
   static F load_i8(const int8_t* p) noexcept {
     return _mm512_cvtepi32_ps(

@@ -112,7 +112,12 @@ struct Isa {
   static constexpr size_t kFloatGroupRows = 4;
   static constexpr size_t kPanelVectors = 4;
   // Attention: rows of a tile, int8 codes as floats, the first n lanes of x and the others of rest
-  // (n <= kLanes), whether a lane of x is above that of limit, lane 0.
+  // (n <= kLanes), whether a lane of x is above that of limit, lane 0; exchange<H>(x), where
+  // H < kLanes, has in lane i what x has in lane i ^ H.
+  template <size_t H>
+  static F exchange(F x) noexcept {
+    return x;
+  }
   static constexpr size_t kAttentionRows = 4;
   static F load_i8(const int8_t* p) noexcept { return static_cast<float>(*p); }
   static F keep_first(F x, size_t n, F rest) noexcept { return n > 0 ? x : rest; }
