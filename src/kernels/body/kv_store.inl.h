@@ -36,11 +36,11 @@ inline void mix_lanes(F (&v)[V]) noexcept {
 // scale would otherwise be too coarse for the others.
 template <size_t N>
 inline void rotate_group(const float* x, float* out) noexcept {
-  constexpr size_t V = N / Isa::kLanes;
-  F v[V];
-  for (size_t i = 0; i < V; ++i) v[i] = Isa::load(x + i * Isa::kLanes);
-  for (size_t h = V / 2; h > 0; h /= 2) {
-    for (size_t i = 0; i < V; ++i) {
+  constexpr size_t kVectors = N / Isa::kLanes;
+  F v[kVectors];
+  for (size_t i = 0; i < kVectors; ++i) v[i] = Isa::load(x + i * Isa::kLanes);
+  for (size_t h = kVectors / 2; h > 0; h /= 2) {
+    for (size_t i = 0; i < kVectors; ++i) {
       if ((i & h) != 0) continue;
       const F sum = v[i] + v[i + h];
       v[i + h] = v[i] - v[i + h];
@@ -52,7 +52,7 @@ inline void rotate_group(const float* x, float* out) noexcept {
   mix_lanes<2>(v);
   mix_lanes<1>(v);
   const F factor = Isa::set1(N == 32 ? 0.17677670f : 0.25f);
-  for (size_t i = 0; i < V; ++i) Isa::store(out + i * Isa::kLanes, v[i] * factor);
+  for (size_t i = 0; i < kVectors; ++i) Isa::store(out + i * Isa::kLanes, v[i] * factor);
 }
 
 // codes[i] = x[i] * inverse to the nearest, in -127 .. 127.
