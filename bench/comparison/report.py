@@ -54,7 +54,7 @@ class Table:
     def __init__(self, first, contestants, groups):
         self.contestants, self.groups = contestants, groups
         titles = [first] + contestants + [f"vs {group}" for group in groups]
-        widths = [44] + [22] * len(contestants) + [16] * len(groups)
+        widths = [44] + [25] * len(contestants) + [16] * len(groups)
         self.widths = [max(width, len(title)) for width, title in zip(widths, titles)]
         self.head = [self._line(titles), self._line(["-" * width for width in self.widths])]
 
