@@ -14,7 +14,7 @@ void ModelOptions::declare(CLI::App& command) {
                      "Tokens that a sequence may reach; 0: the model's maximum");
   command
       .add_option("--kv-type", kv_type,
-                  "How keys and values are kept: f16, or q8_0 in half the memory")
+                  "How keys and values are kept: f16, 16 bits each, or q8_0 in half the memory")
       ->check(CLI::IsMember({"f16", "q8_0"}))
       ->capture_default_str();
 }
@@ -23,7 +23,7 @@ engine::EngineOptions ModelOptions::engine() const {
   engine::EngineOptions options;
   options.n_threads = n_threads;
   options.max_context = max_context;
-  options.kv_type = kv_type == "q8_0" ? kernels::KvType::kQ8_0 : kernels::KvType::kF16;
+  options.kv_type = kv_type == "q8_0" ? kernels::KvType::kQ8_0 : kernels::KvType::kInt16;
   return options;
 }
 

@@ -28,7 +28,7 @@ struct EngineOptions {
   size_t max_context = 0;    // positions of a sequence; 0, or more than the model's: the model's
   size_t n_batch = 512;      // rows of a step
   size_t max_sequences = 8;  // that may run at once
-  kernels::KvType kv_type = kernels::KvType::kF16;
+  kernels::KvType kv_type = kernels::KvType::kInt16;
   bool pack_weights = true;  // false: compute with weights as they lie in the file; slower
   const kernels::KernelTable* kernels = nullptr;  // null: kernels::select_table()
 };

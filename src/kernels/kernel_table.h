@@ -108,7 +108,7 @@ struct TypeKernels {
 
 // One position of one KV head, to be written into a block.
 struct StoreKvArgs {
-  KvType type = KvType::kF16;
+  KvType type = KvType::kInt16;
   const float* k = nullptr;  // k_len floats
   const float* v = nullptr;
   size_t k_len = 0;  // multiples of 16
@@ -127,7 +127,7 @@ inline constexpr size_t kSpanPositions = 256;
 // Query rows of one sequence against one KV head: n_heads neighbouring query heads of n_tokens
 // tokens. Token t sees positions first[t] .. last[t].
 struct AttentionArgs {
-  KvType type = KvType::kF16;
+  KvType type = KvType::kInt16;
   size_t n_tokens = 0;
   size_t n_heads = 0;  // n_tokens * n_heads is at most kMaxAttentionRows
   const float* queries =

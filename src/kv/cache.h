@@ -15,7 +15,7 @@ class Cache {
  public:
   // Room for `max_positions` positions in all sequences together (each sequence rounded up to whole
   // blocks).
-  Cache(const std::vector<LayerNeed>& needs, size_t max_positions, KvType type = KvType::kF16);
+  Cache(const std::vector<LayerNeed>& needs, size_t max_positions, KvType type = KvType::kInt16);
 
   const Layout& layout() const noexcept { return layout_; }
   BlockPool& pool(size_t group) noexcept { return *pools_[group]; }

@@ -12,13 +12,15 @@ namespace {
 const std::vector<LayerNeed> kNeeds = {{2, 64, 32, 128}, {4, 16, 16, 0}, {2, 64, 32, 128}};
 
 TEST(Layout, GroupsLayersByWindowAndPlacesThemWithoutOverlap) {
-  const Layout layout(kNeeds, KvType::kF16);
+  const Layout layout(kNeeds, KvType::kInt16);
+  constexpr size_t kHead =
+      size_t{64} * (96 + 2) * 2;  // codes of 16 bits, and a scale each for K and V
   ASSERT_EQ(layout.groups.size(), 2u);
   EXPECT_EQ(layout.groups[0].window, 128u);
-  EXPECT_EQ(layout.groups[0].block_bytes, size_t{2} * 2 * 64 * 96 * 2);
-  EXPECT_EQ(layout.groups[1].block_bytes, size_t{4} * 64 * 32 * 2);
-  EXPECT_EQ(layout.layers[2].k_offset(0), size_t{2} * 64 * 96 * 2);
-  EXPECT_EQ(layout.layers[2].v_offset(1), layout.groups[0].block_bytes - size_t{64} * 32 * 2);
+  EXPECT_EQ(layout.groups[0].block_bytes, 2 * 2 * kHead);
+  EXPECT_EQ(layout.groups[1].block_bytes, size_t{4} * 64 * (32 + 2) * 2);
+  EXPECT_EQ(layout.layers[2].k_offset(0), 2 * kHead);
+  EXPECT_EQ(layout.layers[2].v_offset(1), layout.groups[0].block_bytes - size_t{64} * (32 + 1) * 2);
 }
 
 TEST(Layout, KvOfEightBitsTakesACodeForEachValueAndAScaleForEach32) {

@@ -26,7 +26,7 @@ struct LayerPlace {
   uint32_t group = 0;
   size_t offset = 0;  // of the layer in a block, bytes
   LayerNeed need;
-  KvType type = KvType::kF16;
+  KvType type = KvType::kInt16;
   // Of one head: its K, then its V, each as kernels/kv_block.h says.
   size_t head_bytes() const noexcept {
     return kernels::kv_bytes(type, need.k_len) + kernels::kv_bytes(type, need.v_len);

@@ -14,7 +14,7 @@ namespace billow::nn {
 // head_bytes, V at v_offset + h * head_bytes of each block, in the layout that kernels/kv_block.h
 // gives.
 struct KvLayer {
-  kernels::KvType type = kernels::KvType::kF16;
+  kernels::KvType type = kernels::KvType::kInt16;
   std::byte* base = nullptr;
   size_t block_bytes = 0;
   size_t k_offset = 0;

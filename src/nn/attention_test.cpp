@@ -150,9 +150,9 @@ TEST_P(AttentionSplit, AveragesValues) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, AttentionSplit, testing::Values(KvType::kF16, KvType::kQ8_0),
+INSTANTIATE_TEST_SUITE_P(Types, AttentionSplit, testing::Values(KvType::kInt16, KvType::kQ8_0),
                          [](const testing::TestParamInfo<KvType>& type) {
-                           return type.param == KvType::kF16 ? "F16" : "Q8_0";
+                           return type.param == KvType::kInt16 ? "F16" : "Q8_0";
                          });
 
 }  // namespace

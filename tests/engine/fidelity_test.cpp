@@ -97,7 +97,7 @@ TEST(Fidelity, ChunksOfAPromptGiveTheSameBits) {
     const reference::TinyModelOptions options{.architecture = architecture,
                                               .type = quant::Type::kQ8_0};
     const std::vector<int32_t> tokens = random_tokens(300, 300, 3);
-    for (const kernels::KvType kv_type : {kernels::KvType::kF16, kernels::KvType::kQ8_0}) {
+    for (const kernels::KvType kv_type : {kernels::KvType::kInt16, kernels::KvType::kQ8_0}) {
       std::vector<float> whole;
       for (const size_t n_batch : {512u, 64u, 7u, 1u}) {
         TinyEngine tiny(options, {.n_threads = 2, .n_batch = n_batch, .kv_type = kv_type});

@@ -74,8 +74,8 @@ TEST_P(RealModel, EveryKernelTableStaysCloseToTheReference) {
   std::vector<int32_t> tokens;
   std::vector<float> expected;
   for (const kernels::KernelTable* table : usable_tables()) {
-    for (const kernels::KvType kv_type : {kernels::KvType::kF16, kernels::KvType::kQ8_0}) {
-      const bool half = kv_type == kernels::KvType::kF16;
+    for (const kernels::KvType kv_type : {kernels::KvType::kInt16, kernels::KvType::kQ8_0}) {
+      const bool half = kv_type == kernels::KvType::kInt16;
       Engine engine(path_, {.kv_type = kv_type, .kernels = table});
       if (tokens.empty()) tokens = engine.tokenizer().encode(kText);
       if (expected.empty()) expected = model.logits(tokens);

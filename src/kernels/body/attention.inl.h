@@ -42,7 +42,7 @@ void attend_tile(const AttentionArgs& args, const AttentionTile& tile, const Att
   const size_t stride = partial_floats(args.v_len);
   const bool coded = args.type == KvType::kQ8_0;
   if (coded) score_codes<R>(args, block.k, block.next_k, tile.query, begin, end, scores);
-  if (!coded) score_halves<R>(args, block.k, block.next_k, tile.query, begin, end, scores);
+  if (!coded) score_words<R>(args, block.k, block.next_k, tile.query, begin, end, scores);
   float shrink[R];
   for (size_t r = 0; r < R; ++r) {
     float* row = scores + r * kBlockPositions;
@@ -56,12 +56,11 @@ void attend_tile(const AttentionArgs& args, const AttentionTile& tile, const Att
     }
   }
   if (coded) {
-    add_codes<R>(args, block.v, block.next_k, scores, begin, end, shrink,
-                 scores + Isa::kAttentionRows * kBlockPositions, partials, stride);
+    add_block<R>(args.type, ValueCodes{block.v, args.v_len}, kKvGroup, block.next_k, scores, begin,
+                 end, shrink, partials, stride);
   } else {
-    const HalfValues values{reinterpret_cast<const uint16_t*>(block.v), args.v_len};
-    add_values<R>(values, 0, args.v_len, block.next_v, scores, begin, end, shrink, partials,
-                  stride);
+    add_block<R>(args.type, ValueWords{block.v, args.v_len}, args.v_len, block.next_v, scores,
+                 begin, end, shrink, partials, stride);
   }
 }
 
@@ -125,7 +124,7 @@ AttentionTiles::AttentionTiles(const AttentionArgs& args, float* queries) noexce
     }
     least_first = tile.least_first < least_first ? tile.least_first : least_first;
     greatest_end = tile.greatest_end > greatest_end ? tile.greatest_end : greatest_end;
-    const auto pack = args.type == KvType::kQ8_0 ? pack_query_codes : pack_queries;
+    const auto pack = args.type == KvType::kQ8_0 ? pack_query_codes : pack_query_words;
     pack(rows, n, args.k_len, query_factor(args), queries + tile.first_row * args.k_len);
   }
   first_block = least_first / kBlockPositions;

@@ -15,11 +15,22 @@ inline void prefetch(uintptr_t begin, size_t bytes) noexcept {
   }
 }
 
-// R rows of a query, scaled, as [k_len][R].
-inline void pack_queries(const float* const* rows, size_t n_rows, size_t k_len, float factor,
-                         float* packed) noexcept {
-  for (size_t d = 0; d < k_len; ++d) {
-    for (size_t r = 0; r < n_rows; ++r) *packed++ = rows[r][d] * factor;
+// Rows of queries as codes of 16 bits, where keys are: [k_len / 2][n_rows][2], no longer than
+// kLongestKey, then their scales.
+inline void pack_query_words(const float* const* rows, size_t n_rows, size_t k_len, float factor,
+                             float* packed) noexcept {
+  auto* codes = reinterpret_cast<std::byte*>(packed);
+  float* scales = packed + n_rows * k_len / 2;
+  for (size_t r = 0; r < n_rows; ++r) {
+    const float scale = euclidean_length(rows[r], k_len) / kLongestKey;
+    const float inverse = inverse_of(scale);
+    scales[r] = scale * factor;
+    for (size_t d = 0; d < k_len; d += 16) {
+      int16_t group[16];
+      encode_words(rows[r] + d, inverse, group);
+      for (size_t i = 0; i < 8; ++i)
+        __builtin_memcpy(codes + ((d / 2 + i) * n_rows + r) * 4, group + 2 * i, 4);
+    }
   }
 }
 
@@ -59,37 +70,46 @@ inline void pack_query_codes(const float* const* rows, size_t n_rows, size_t k_l
   }
 }
 
-// scores[r][p] = sum over d of K[d][p] * q[d][r], for the positions p in [begin, end) at least.
-// From `wanted` lie the keys that are wanted next.
+// scores[r][p] = product of key p and query r, for the positions p in [begin, end) at least: an
+// exact sum of codes, times both scales. From `wanted` lie the keys that are wanted next.
 template <size_t R>
-inline void score_halves(const AttentionArgs& args, const std::byte* k_block, uintptr_t wanted,
-                         const float* q, size_t begin, size_t end, float* scores) noexcept {
+inline void score_words(const AttentionArgs& args, const std::byte* k_block, uintptr_t wanted,
+                        const float* q, size_t begin, size_t end, float* scores) noexcept {
   constexpr size_t kStrips = kStripsFor<R>;
   constexpr size_t kStep = kStrips * Isa::kLanes;
-  const auto* keys = reinterpret_cast<const uint16_t*>(k_block);
+  const auto* keys = reinterpret_cast<const uint8_t*>(k_block);
+  const auto* key_scales =
+      reinterpret_cast<const uint16_t*>(k_block + kv_code_bytes(KvType::kInt16, args.k_len));
+  const auto* codes = reinterpret_cast<const int8_t*>(q);
+  const float* scales = q + R * args.k_len / 2;
   for (size_t at = begin / kStep * kStep; at < end; at += kStep) {
-    F acc[R][kStrips];
+    Isa::Ints sum[R][kStrips];
     for (size_t r = 0; r < R; ++r) {
-      for (size_t s = 0; s < kStrips; ++s) acc[r][s] = Isa::zero();
+      for (size_t s = 0; s < kStrips; ++s) sum[r][s] = Isa::ints(0);
     }
-    for (size_t d = 0; d < args.k_len; ++d) {
-      const uint16_t* row = keys + d * kBlockPositions + at;
-      prefetch(wanted + 2 * (d * kBlockPositions + at), 2 * kStep);
-      F key[kStrips];
-      for (size_t s = 0; s < kStrips; ++s) key[s] = Isa::load_f16(row + s * Isa::kLanes);
+    for (size_t pair = 0; pair < args.k_len / 2; ++pair) {
+      const size_t offset = (pair * kBlockPositions + at) * 4;
+      prefetch(wanted + offset, 4 * kStep);
+      Isa::Bytes key[kStrips];
+      for (size_t s = 0; s < kStrips; ++s)
+        key[s] = Isa::load_bytes(keys + offset + s * Isa::kLanes * 4);
       for (size_t r = 0; r < R; ++r) {
-        const F query = Isa::set1(q[d * R + r]);
-        for (size_t s = 0; s < kStrips; ++s) acc[r][s] = Isa::fma(key[s], query, acc[r][s]);
+        const Isa::Bytes query = Isa::broadcast4(codes + (pair * R + r) * 4);
+        for (size_t s = 0; s < kStrips; ++s) sum[r][s] = Isa::dot2(sum[r][s], key[s], query);
       }
     }
-    for (size_t r = 0; r < R; ++r) {
-      for (size_t s = 0; s < kStrips; ++s)
-        Isa::store(scores + r * kBlockPositions + at + s * Isa::kLanes, acc[r][s]);
+    for (size_t s = 0; s < kStrips; ++s) {
+      const F scale = Isa::load_bf16(key_scales + at + s * Isa::kLanes);
+      prefetch(wanted + kv_code_bytes(KvType::kInt16, args.k_len) + 2 * at, at == 0 ? 128 : 0);
+      for (size_t r = 0; r < R; ++r) {
+        Isa::store(scores + r * kBlockPositions + at + s * Isa::kLanes,
+                   Isa::to_float(sum[r][s]) * Isa::set1(scales[r]) * scale);
+      }
     }
   }
 }
 
-// The same where keys are codes: an exact sum over each 32 of d, times both scales.
+// The same where keys have 8 bits: an exact sum for each 32 of d, times both scales.
 template <size_t R>
 inline void score_codes(const AttentionArgs& args, const std::byte* k_block, uintptr_t wanted,
                         const float* q, size_t begin, size_t end, float* scores) noexcept {
@@ -142,55 +162,97 @@ inline void score_codes(const AttentionArgs& args, const std::byte* k_block, uin
   }
 }
 
-struct HalfValues {
-  const uint16_t* p;
+// Values as pairs of neighbouring positions, 16 bits each.
+struct ValueWords {
+  static constexpr float kMostWeight = kGreatestWeight;
+  const std::byte* p;
   size_t v_len;
-  F at(size_t position, size_t dim) const noexcept {
-    return Isa::load_f16(p + position * v_len + dim);
+  Isa::Bytes at(size_t pair, size_t dim) const noexcept {
+    return Isa::load_bytes(reinterpret_cast<const uint8_t*>(p) + (pair * v_len + dim) * 4);
   }
 };
 
-struct CodeValues {
-  const int8_t* p;
+struct ValueCodes {
+  static constexpr float kMostWeight = 32767.0f;
+  const std::byte* p;
   size_t v_len;
-  F at(size_t position, size_t dim) const noexcept {
-    return Isa::load_i8(p + position * v_len + dim);
+  Isa::Bytes at(size_t pair, size_t dim) const noexcept {
+    return Isa::load_widened(reinterpret_cast<const int8_t*>(p) + (pair * v_len + dim) * 2);
   }
 };
 
-// out[r][i] = out[r][i] * shrink[r] + sum over p in [begin, end) of weights[r][p] * V[p][i], for S
-// vectors of i from `dim` on. Rows of `out` are `stride` floats apart. From `wanted` lies what is
-// wanted next: for all dimensions together, 128 * v_len bytes.
-template <size_t R, size_t S, class Values>
-inline void add_strips(const Values& values, size_t dim, uintptr_t wanted, const float* weights,
-                       size_t begin, size_t end, const float* shrink, float* out,
-                       size_t stride) noexcept {
-  constexpr size_t kWantedBytes = 2 * S * Isa::kLanes;  // with each position
-  F acc[R][S];
+// The weights of R rows, times the scales of the values, as codes of 16 bits. What a sum of weight
+// codes times value codes is to be multiplied by is factor[r].
+template <size_t R>
+struct CodedWeights {
+  int16_t codes[R][kBlockPositions];
+  float factor[R];
+};
+
+inline F load_scales(KvType type, const uint16_t* scales) noexcept {
+  return type == KvType::kInt16 ? Isa::load_bf16(scales) : Isa::load_f16(scales);
+}
+
+// Weights at positions [from, to), multiples of kLanes, which are 0 where a row sees nothing:
+// scales may be anything there.
+template <size_t R>
+inline void encode_weights(KvType type, const float* weights, const uint16_t* scales, size_t from,
+                           size_t to, float most, CodedWeights<R>& out) noexcept {
   for (size_t r = 0; r < R; ++r) {
-    for (size_t s = 0; s < S; ++s) acc[r][s] = Isa::zero();
+    const float* row = weights + r * kBlockPositions;
+    float scaled[kBlockPositions];
+    F greatest = Isa::zero();
+    for (size_t at = from; at < to; at += Isa::kLanes) {
+      const F weight = Isa::load(row + at);
+      const F product =
+          Isa::keep_above(weight, Isa::zero(), weight * load_scales(type, scales + at));
+      Isa::store(scaled + at, product);
+      greatest = Isa::greater_magnitude(greatest, product);
+    }
+    const float scale = Isa::greatest_magnitude(greatest) / most;
+    const F inverse = Isa::set1(inverse_of(scale));
+    out.factor[r] = scale;
+    for (size_t at = from; at < to; at += Isa::kLanes)
+      Isa::store_codes16(&out.codes[r][at], Isa::load(scaled + at) * inverse);
   }
-  for (size_t p = begin; p < end; ++p) {
-    prefetch(wanted + 2 * kBlockPositions * dim + p * kWantedBytes, kWantedBytes);
-    F value[S];
-    for (size_t s = 0; s < S; ++s) value[s] = values.at(p, dim + s * Isa::kLanes);
+}
+
+// out[r][i] = out[r][i] * shrink[r] + sum over the positions of pairs [begin, end) of weight *
+// value, for S vectors of i from `dim` on. Rows of `out` are `stride` floats apart. From `wanted`
+// lies what is wanted next: for all dimensions together, 128 * v_len bytes.
+template <size_t R, size_t S, class Values>
+inline void add_strips(const Values& values, size_t dim, uintptr_t wanted,
+                       const CodedWeights<R>& weights, size_t begin, size_t end,
+                       const float* shrink, float* out, size_t stride) noexcept {
+  constexpr size_t kWantedBytes = 4 * S * Isa::kLanes;  // with each pair
+  Isa::Ints sum[R][S];
+  for (size_t r = 0; r < R; ++r) {
+    for (size_t s = 0; s < S; ++s) sum[r][s] = Isa::ints(0);
+  }
+  for (size_t pair = begin; pair < end; ++pair) {
+    prefetch(wanted + 2 * kBlockPositions * dim + pair * kWantedBytes, kWantedBytes);
+    Isa::Bytes value[S];
+    for (size_t s = 0; s < S; ++s) value[s] = values.at(pair, dim + s * Isa::kLanes);
     for (size_t r = 0; r < R; ++r) {
-      const F weight = Isa::set1(weights[r * kBlockPositions + p]);
-      for (size_t s = 0; s < S; ++s) acc[r][s] = Isa::fma(value[s], weight, acc[r][s]);
+      const Isa::Bytes weight =
+          Isa::broadcast4(reinterpret_cast<const int8_t*>(&weights.codes[r][2 * pair]));
+      for (size_t s = 0; s < S; ++s) sum[r][s] = Isa::dot2(sum[r][s], value[s], weight);
     }
   }
   for (size_t r = 0; r < R; ++r) {
     float* row = out + r * stride + dim;
-    for (size_t s = 0; s < S; ++s, row += Isa::kLanes)
-      Isa::store(row, Isa::fma(Isa::load(row), Isa::set1(shrink[r]), acc[r][s]));
+    for (size_t s = 0; s < S; ++s, row += Isa::kLanes) {
+      Isa::store(row, Isa::fma(Isa::to_float(sum[r][s]), Isa::set1(weights.factor[r]),
+                               Isa::load(row) * Isa::set1(shrink[r])));
+    }
   }
 }
 
 // The same for all dimensions in [dim, dim_end), a multiple of 16 of them.
 template <size_t R, class Values>
 inline void add_values(const Values& values, size_t dim, size_t dim_end, uintptr_t wanted,
-                       const float* weights, size_t begin, size_t end, const float* shrink,
-                       float* out, size_t stride) noexcept {
+                       const CodedWeights<R>& weights, size_t begin, size_t end,
+                       const float* shrink, float* out, size_t stride) noexcept {
   constexpr size_t kStrips = kStripsFor<R>;
   for (; dim + kStrips * Isa::kLanes <= dim_end; dim += kStrips * Isa::kLanes) {
     add_strips<R, kStrips>(values, dim, wanted, weights, begin, end, shrink, out, stride);
@@ -200,23 +262,21 @@ inline void add_values(const Values& values, size_t dim, size_t dim_end, uintptr
   }
 }
 
-// Values as codes: a group's scales go into the weights.
-template <size_t R>
-inline void add_codes(const AttentionArgs& args, const std::byte* v_block, uintptr_t wanted,
+// The values of a block at positions [begin, end) into `out`; weights reach a multiple of kLanes
+// further on both sides, where they are 0. `group` values of a position share a scale.
+template <size_t R, class Values>
+inline void add_block(KvType type, const Values& values, size_t group, uintptr_t wanted,
                       const float* weights, size_t begin, size_t end, const float* shrink,
-                      float* scaled, float* out, size_t stride) noexcept {
-  const CodeValues values{reinterpret_cast<const int8_t*>(v_block), args.v_len};
-  const auto* scales =
-      reinterpret_cast<const uint16_t*>(v_block + kv_code_bytes(KvType::kQ8_0, args.v_len));
-  for (size_t dim = 0; dim < args.v_len; dim += kKvGroup, scales += kBlockPositions) {
-    for (size_t at = begin / Isa::kLanes * Isa::kLanes; at < end; at += Isa::kLanes) {
-      const F scale = Isa::load_f16(scales + at);
-      for (size_t r = 0; r < R; ++r) {
-        const size_t i = r * kBlockPositions + at;
-        Isa::store(scaled + i, Isa::load(weights + i) * scale);
-      }
-    }
-    const size_t dim_end = dim + kKvGroup < args.v_len ? dim + kKvGroup : args.v_len;
-    add_values<R>(values, dim, dim_end, wanted, scaled, begin, end, shrink, out, stride);
+                      float* out, size_t stride) noexcept {
+  const size_t v_len = values.v_len;
+  const auto* scales = reinterpret_cast<const uint16_t*>(values.p + kv_code_bytes(type, v_len));
+  CodedWeights<R> coded;
+  prefetch(wanted + kv_code_bytes(type, v_len), 128);
+  constexpr size_t kStep = Isa::kLanes < 2 ? 2 : Isa::kLanes;
+  for (size_t dim = 0; dim < v_len; dim += group, scales += kBlockPositions) {
+    encode_weights<R>(type, weights, scales, begin / kStep * kStep,
+                      (end + kStep - 1) / kStep * kStep, Values::kMostWeight, coded);
+    add_values<R>(values, dim, dim + group < v_len ? dim + group : v_len, wanted, coded, begin / 2,
+                  (end + 1) / 2, shrink, out, stride);
   }
 }

@@ -1,22 +1,10 @@
 // Writing keys and values of one position into a KV block (kernels/kv_block.h).
-inline void store_halves(const float* x, size_t n, uint16_t* out, size_t stride) noexcept {
-  for (size_t i = 0; i < n; i += Isa::kLanes) {
-    uint16_t halves[Isa::kLanes];
-    Isa::store_f16(halves, Isa::load(x + i));
-    for (size_t j = 0; j < Isa::kLanes; ++j) out[(i + j) * stride] = halves[j];
-  }
-}
-
-// The greatest magnitude of n values, a multiple of 16; NaN where one of them is not finite.
+// The greatest magnitude of n values, a multiple of 16; not finite where one of them is not.
 inline float greatest_magnitude(const float* x, size_t n) noexcept {
   F extreme = Isa::zero();
-  F probe = Isa::zero();  // becomes NaN, which the maximum may lose
-  for (size_t i = 0; i < n; i += Isa::kLanes) {
-    const F v = Isa::load(x + i);
-    extreme = Isa::max(extreme, Isa::max(v, Isa::zero() - v));
-    probe = probe + v * Isa::zero();
-  }
-  return Isa::largest(extreme) + Isa::sum(probe);
+  for (size_t i = 0; i < n; i += Isa::kLanes)
+    extreme = Isa::greater_magnitude(extreme, Isa::load(x + i));
+  return Isa::greatest_magnitude(extreme);
 }
 
 // One step of a Hadamard transform within vectors: lane i and lane i ^ H become their sum and the
@@ -83,31 +71,96 @@ inline uint16_t encode_kv_group(const float* x, bool rotate, int8_t* codes) noex
   return halves[0];
 }
 
-// The values of one position, rotated if they are keys. They go to codes + stride * (quad of
-// values), scales are 64 apart.
-inline void store_codes(const float* x, size_t len, size_t within, std::byte* block,
-                        size_t position_bytes, size_t quad_stride, bool rotate) noexcept {
-  auto* codes = reinterpret_cast<int8_t*>(block) + within * position_bytes;
-  auto* scales = reinterpret_cast<uint16_t*>(block + kv_code_bytes(KvType::kQ8_0, len)) + within;
-  for (size_t at = 0; at < len; at += kKvGroup) {
+// sqrt(sum of squares) of n values, a multiple of 16.
+inline float euclidean_length(const float* x, size_t n) noexcept {
+  F sum = Isa::zero();
+  for (size_t i = 0; i < n; i += Isa::kLanes) {
+    const F v = Isa::load(x + i);
+    sum = Isa::fma(v, v, sum);
+  }
+  return __builtin_sqrtf(Isa::sum(sum));
+}
+
+// codes[i] = x[i] * inverse to the nearest, for 16 values.
+inline void encode_words(const float* x, float inverse, int16_t* codes) noexcept {
+  for (size_t i = 0; i < 16; i += Isa::kLanes)
+    Isa::store_codes16(codes + i, Isa::load(x + i) * Isa::set1(inverse));
+}
+
+// What to multiply by so that the codes come out; 0 where values are too small for a scale, or not
+// finite, which the scale then says.
+inline float inverse_of(float scale) noexcept {
+  return scale > 1e-30f && scale < 1e30f ? 1.0f / scale : 0.0f;
+}
+
+// The least BF16 that is no smaller than x.
+inline uint16_t bf16_above(float x) noexcept {
+  if (!(x < 1e30f)) return 0x7FC0;  // not a number
+  return static_cast<uint16_t>((__builtin_bit_cast(uint32_t, x) + 0xFFFFu) >> 16);
+}
+
+inline float from_bf16(uint16_t x) noexcept {
+  return __builtin_bit_cast(float, static_cast<uint32_t>(x) << 16);
+}
+
+inline uint16_t* scales_of(KvType type, std::byte* block, size_t len) noexcept {
+  return reinterpret_cast<uint16_t*>(block + kv_code_bytes(type, len));
+}
+
+inline void store_key_words(const float* x, size_t len, size_t within, std::byte* block) noexcept {
+  const uint16_t scale = bf16_above(euclidean_length(x, len) / kLongestKey);
+  scales_of(KvType::kInt16, block, len)[within] = scale;
+  const float inverse = inverse_of(from_bf16(scale));
+  for (size_t at = 0; at < len; at += 16) {
+    int16_t codes[16];
+    encode_words(x + at, inverse, codes);
+    std::byte* out = block + (at / 2 * kBlockPositions + within) * 4;
+    for (size_t i = 0; i < 8; ++i)
+      __builtin_memcpy(out + i * kBlockPositions * 4, codes + 2 * i, 4);
+  }
+}
+
+inline void store_value_words(const float* x, size_t len, size_t within,
+                              std::byte* block) noexcept {
+  const uint16_t scale = bf16_above(greatest_magnitude(x, len) / kGreatestValue);
+  scales_of(KvType::kInt16, block, len)[within] = scale;
+  const float inverse = inverse_of(from_bf16(scale));
+  auto* out = reinterpret_cast<int16_t*>(block) + within / 2 * 2 * len + within % 2;
+  for (size_t at = 0; at < len; at += 16, out += 32) {
+    int16_t codes[16];
+    encode_words(x + at, inverse, codes);
+    for (size_t i = 0; i < 16; ++i) out[2 * i] = codes[i];
+  }
+}
+
+inline void store_key_codes(const float* x, size_t len, size_t within, std::byte* block) noexcept {
+  uint16_t* scales = scales_of(KvType::kQ8_0, block, len) + within;
+  for (size_t at = 0; at < len; at += kKvGroup, scales += kBlockPositions) {
     const size_t n = len - at < kKvGroup ? len - at : kKvGroup;
-    int8_t group[kKvGroup];
+    int8_t codes[kKvGroup];
     const auto encode = n == kKvGroup ? encode_kv_group<kKvGroup> : encode_kv_group<16>;
-    scales[at / kKvGroup * kBlockPositions] = encode(x + at, rotate, group);
-    for (size_t i = 0; i < n; i += 4) {
-      __builtin_memcpy(codes + (at + i) / 4 * quad_stride, group + i, 4);
-    }
+    *scales = encode(x + at, true, codes);
+    std::byte* out = block + (at / 4 * kBlockPositions + within) * 4;
+    for (size_t i = 0; i < n / 4; ++i)
+      __builtin_memcpy(out + i * kBlockPositions * 4, codes + 4 * i, 4);
+  }
+}
+
+inline void store_value_codes(const float* x, size_t len, size_t within,
+                              std::byte* block) noexcept {
+  uint16_t* scales = scales_of(KvType::kQ8_0, block, len) + within;
+  auto* out = reinterpret_cast<int8_t*>(block) + within / 2 * 2 * len + within % 2;
+  for (size_t at = 0; at < len; at += kKvGroup, scales += kBlockPositions) {
+    const size_t n = len - at < kKvGroup ? len - at : kKvGroup;
+    int8_t codes[kKvGroup];
+    const auto encode = n == kKvGroup ? encode_kv_group<kKvGroup> : encode_kv_group<16>;
+    *scales = encode(x + at, false, codes);
+    for (size_t i = 0; i < n; ++i) out[2 * (at + i)] = codes[i];
   }
 }
 
 void store_kv(const StoreKvArgs& args) noexcept {
-  if (args.type == KvType::kF16) {
-    store_halves(args.k, args.k_len, reinterpret_cast<uint16_t*>(args.k_block) + args.within,
-                 kBlockPositions);
-    store_halves(args.v, args.v_len,
-                 reinterpret_cast<uint16_t*>(args.v_block) + args.within * args.v_len, 1);
-  } else {
-    store_codes(args.k, args.k_len, args.within, args.k_block, 4, 4 * kBlockPositions, true);
-    store_codes(args.v, args.v_len, args.within, args.v_block, args.v_len, 4, false);
-  }
+  const bool words = args.type == KvType::kInt16;
+  (words ? store_key_words : store_key_codes)(args.k, args.k_len, args.within, args.k_block);
+  (words ? store_value_words : store_value_codes)(args.v, args.v_len, args.within, args.v_block);
 }

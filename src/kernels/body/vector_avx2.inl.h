@@ -45,6 +45,18 @@ struct Avx2 {
     half = _mm_max_ps(half, _mm_movehl_ps(half, half));
     return _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
   }
+  static F greater_magnitude(F a, F x) noexcept {
+    const __m256i magnitude =
+        _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7FFFFFFF));
+    return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(a), magnitude));
+  }
+  static float greatest_magnitude(F x) noexcept {
+    const __m256i bits = _mm256_castps_si256(x);
+    __m128i most = _mm_max_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
+    most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0x4E));
+    most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0xB1));
+    return _mm_cvtss_f32(_mm_castsi128_ps(most));
+  }
   static F keep_above(F x, F limit, F value) noexcept {
     return _mm256_and_ps(value, _mm256_cmp_ps(x, limit, _CMP_GT_OQ));
   }
@@ -101,6 +113,21 @@ struct Avx2 {
         _mm_packs_epi32(_mm256_castsi256_si128(ints), _mm256_extracti128_si256(ints, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
   }
+  static void sum_codes(const int8_t* codes, int32_t* sums) noexcept {
+    const __m256i pairs = _mm256_maddubs_epi16(
+        _mm256_set1_epi8(1), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes)));
+    __m256i quads = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+    quads = _mm256_add_epi32(quads, _mm256_shuffle_epi32(quads, 0x4E));
+    quads = _mm256_add_epi32(quads, _mm256_shuffle_epi32(quads, 0xB1));
+    sums[0] = _mm_cvtsi128_si32(_mm256_castsi256_si128(quads));
+    sums[1] = _mm_cvtsi128_si32(_mm256_extracti128_si256(quads, 1));
+  }
+  static void store_codes16(int16_t* p, F x) noexcept {
+    const __m256i ints = _mm256_cvtps_epi32(x);
+    _mm_storeu_si128(
+        reinterpret_cast<__m128i*>(p),
+        _mm_packs_epi32(_mm256_castsi256_si128(ints), _mm256_extracti128_si256(ints, 1)));
+  }
   static Bytes broadcast4(const int8_t* p) noexcept {
     int32_t quad;
     __builtin_memcpy(&quad, p, 4);
@@ -127,6 +154,10 @@ struct Avx2 {
     const __m256i pairs =
         _mm256_maddubs_epi16(reinterpret_cast<__m256i>(w), reinterpret_cast<__m256i>(x));
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  }
+  static Ints dot2(Ints sum, Bytes w, Bytes x) noexcept {
+    return _mm256_add_epi32(
+        sum, _mm256_madd_epi16(reinterpret_cast<__m256i>(w), reinterpret_cast<__m256i>(x)));
   }
   static Bytes prepare_signed(Bytes w) noexcept { return w; }
   // The unsigned by signed product wants |w| and x with the sign of w. |w| <= 128 and |x| <= 127
@@ -160,9 +191,13 @@ struct Avx2 {
     return _mm256_permute_ps(x, H == 2 ? 0x4E : 0xB1);
   }
   static constexpr size_t kAttentionRows = 6;
-  static F load_i8(const int8_t* p) noexcept {
-    return _mm256_cvtepi32_ps(
-        _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+  static Bytes load_widened(const int8_t* p) noexcept {
+    return reinterpret_cast<Bytes>(
+        _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  }
+  static F load_bf16(const uint16_t* p) noexcept {
+    const __m128i words = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(words), 16));
   }
   static F keep_first(F x, size_t n, F rest) noexcept {
     return _mm256_blendv_ps(rest, x, _mm256_castsi256_ps(first_lanes(n)));

@@ -36,6 +36,14 @@ struct Isa {
   static F min(F a, F b) noexcept { return _mm512_min_ps(a, b); }
   static float sum(F x) noexcept { return _mm512_reduce_add_ps(x); }
   static float largest(F x) noexcept { return _mm512_reduce_max_ps(x); }
+  static F greater_magnitude(F a, F x) noexcept {
+    const __m512i magnitude =
+        _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7FFFFFFF));
+    return _mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(a), magnitude));
+  }
+  static float greatest_magnitude(F x) noexcept {
+    return __builtin_bit_cast(float, _mm512_reduce_max_epi32(_mm512_castps_si512(x)));
+  }
   static F keep_above(F x, F limit, F value) noexcept {
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, limit, _CMP_GT_OQ), value);
   }
@@ -87,6 +95,19 @@ struct Isa {
   static void store_codes(int8_t* p, F x) noexcept {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
   }
+  static void sum_codes(const int8_t* codes, int32_t* sums) noexcept {
+    __m256i quads =
+        _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1),
+                            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes)));
+    quads = _mm256_add_epi32(quads, _mm256_shuffle_epi32(quads, 0x4E));
+    quads = _mm256_add_epi32(quads, _mm256_shuffle_epi32(quads, 0xB1));
+    sums[0] = _mm_cvtsi128_si32(_mm256_castsi256_si128(quads));
+    sums[1] = _mm_cvtsi128_si32(_mm256_extracti128_si256(quads, 1));
+  }
+  static void store_codes16(int16_t* p, F x) noexcept {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                        _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(x)));
+  }
   static Bytes broadcast4(const int8_t* p) noexcept {
     int32_t quad;
     __builtin_memcpy(&quad, p, 4);
@@ -105,9 +126,24 @@ struct Isa {
     return reinterpret_cast<Bytes>(_mm512_shuffle_epi8(entries, reinterpret_cast<__m512i>(codes)));
   }
   static constexpr int kSignedBias = 128;
+#if defined(__GNUC__) && !defined(__clang__)
+  // GCC 12 copies the sum around each of these as intrinsics, and runs out of registers.
+  static Ints dot4(Ints sum, Bytes w, Bytes x) noexcept {
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(x));
+    return sum;
+  }
+  static Ints dot2(Ints sum, Bytes w, Bytes x) noexcept {
+    asm("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(x));
+    return sum;
+  }
+#else
   static Ints dot4(Ints sum, Bytes w, Bytes x) noexcept {
     return _mm512_dpbusd_epi32(sum, reinterpret_cast<__m512i>(w), reinterpret_cast<__m512i>(x));
   }
+  static Ints dot2(Ints sum, Bytes w, Bytes x) noexcept {
+    return _mm512_dpwssd_epi32(sum, reinterpret_cast<__m512i>(w), reinterpret_cast<__m512i>(x));
+  }
+#endif
   static Bytes prepare_signed(Bytes w) noexcept { return w ^ 0x80; }
   static Ints dot4_signed(Ints sum, Bytes w, Bytes x) noexcept { return dot4(sum, w, x); }
   static constexpr bool kPairs = false;
@@ -122,9 +158,13 @@ struct Isa {
     return _mm512_permute_ps(x, H == 2 ? 0x4E : 0xB1);
   }
   static constexpr size_t kAttentionRows = 14;
-  static F load_i8(const int8_t* p) noexcept {
-    return _mm512_cvtepi32_ps(
-        _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  static Bytes load_widened(const int8_t* p) noexcept {
+    return reinterpret_cast<Bytes>(
+        _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+  }
+  static F load_bf16(const uint16_t* p) noexcept {
+    const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(words), 16));
   }
   static F keep_first(F x, size_t n, F rest) noexcept {
     return _mm512_mask_mov_ps(rest, first_lanes(n), x);

@@ -4,9 +4,14 @@
 //   load_first/store_first  the first n < kLanes lanes (the others are 0, or not written)
 //   keep_above(x, limit, value)  value where x > limit, else 0
 //   Bytes                 kLanes times 4 codes of k, or 2 floats of 16 bits
+//   greater_magnitude(a, x)  the greater of a >= 0 and |x|; greatest_magnitude(a) of all lanes.
+//   What
+//                         is not finite is greater than all else
+//   sum_codes(codes, sums)   the sums of 16 codes and of the next 16
 //   dot4(sum, w, x)       each lane's sum plus the products of its 4 codes, w unsigned, x signed;
 //                         dot4_signed takes signed w that prepare_signed has been through, raised
 //                         by kSignedBias
+//   dot2(sum, w, x)       the same of 2 codes of 16 bits, all signed
 //   kPairs                dot products are first summed in 16 bits: pairs, add_pairs, add_widened
 //   kFewVectors           vectors of weights that run side by side: 4 up to so many rows, 2 up to
 //                         so many, then 1
@@ -27,6 +32,12 @@ struct Isa {
   static F min(F a, F b) noexcept { return a < b ? a : b; }
   static float sum(F x) noexcept { return x; }
   static float largest(F x) noexcept { return x; }
+  static F greater_magnitude(F a, F x) noexcept {
+    const uint32_t mine = __builtin_bit_cast(uint32_t, a);
+    const uint32_t other = __builtin_bit_cast(uint32_t, x) & 0x7FFFFFFFu;
+    return __builtin_bit_cast(float, mine > other ? mine : other);
+  }
+  static float greatest_magnitude(F x) noexcept { return x; }
   static F keep_above(F x, F limit, F value) noexcept { return x > limit ? value : 0.0f; }
   static F round(F x) noexcept { return __builtin_rintf(x); }
   static F power_of_two(F n) noexcept { return __builtin_ldexpf(1.0f, static_cast<int>(n)); }
@@ -81,6 +92,11 @@ struct Isa {
   static F low_bf16(Bytes v) noexcept { return __builtin_bit_cast(float, word(v) << 16); }
   static F high_bf16(Bytes v) noexcept { return __builtin_bit_cast(float, word(v) & 0xFFFF0000u); }
   static void store_codes(int8_t* p, F x) noexcept { *p = static_cast<int8_t>(round(x)); }
+  static void sum_codes(const int8_t* codes, int32_t* sums) noexcept {
+    sums[0] = sums[1] = 0;
+    for (size_t i = 0; i < 32; ++i) sums[i / 16] += codes[i];
+  }
+  static void store_codes16(int16_t* p, F x) noexcept { *p = static_cast<int16_t>(round(x)); }
   static Bytes broadcast4(const int8_t* p) noexcept {
     return load_bytes(reinterpret_cast<const uint8_t*>(p));
   }
@@ -101,6 +117,12 @@ struct Isa {
     for (size_t i = 0; i < 4; ++i) sum += w[i] * static_cast<int8_t>(x[i]);
     return sum;
   }
+  static int16_t half_word(Bytes v, unsigned shift) noexcept {
+    return static_cast<int16_t>(word(v) >> shift);
+  }
+  static Ints dot2(Ints sum, Bytes w, Bytes x) noexcept {
+    return sum + half_word(w, 0) * half_word(x, 0) + half_word(w, 16) * half_word(x, 16);
+  }
   static Bytes prepare_signed(Bytes w) noexcept { return w; }
   static Ints dot4_signed(Ints sum, Bytes w, Bytes x) noexcept {
     for (size_t i = 0; i < 4; ++i) sum += static_cast<int8_t>(w[i]) * static_cast<int8_t>(x[i]);
@@ -111,15 +133,21 @@ struct Isa {
   static constexpr size_t kGroupRows = 4;
   static constexpr size_t kFloatGroupRows = 4;
   static constexpr size_t kPanelVectors = 4;
-  // Attention: rows of a tile, int8 codes as floats, the first n lanes of x and the others of rest
-  // (n <= kLanes), whether a lane of x is above that of limit, lane 0; exchange<H>(x), where
-  // H < kLanes, has in lane i what x has in lane i ^ H.
+  // Attention: rows of a tile, 2 * kLanes codes of 8 bits as ones of 16, BF16 scales, the first n
+  // lanes of x and the others of rest (n <= kLanes), whether a lane of x is above that of limit,
+  // lane 0; exchange<H>(x), where H < kLanes, has in lane i what x has in lane i ^ H.
   template <size_t H>
   static F exchange(F x) noexcept {
     return x;
   }
   static constexpr size_t kAttentionRows = 4;
-  static F load_i8(const int8_t* p) noexcept { return static_cast<float>(*p); }
+  static Bytes load_widened(const int8_t* p) noexcept {
+    const int16_t pair[2] = {p[0], p[1]};
+    return load_bytes(reinterpret_cast<const uint8_t*>(pair));
+  }
+  static F load_bf16(const uint16_t* p) noexcept {
+    return __builtin_bit_cast(float, static_cast<uint32_t>(*p) << 16);
+  }
   static F keep_first(F x, size_t n, F rest) noexcept { return n > 0 ? x : rest; }
   static bool any_above(F x, F limit) noexcept { return x > limit; }
   static float first(F x) noexcept { return x; }
