@@ -96,9 +96,11 @@ struct Isa {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
   }
   static void sum_codes(const int8_t* codes, int32_t* sums) noexcept {
-    __m256i quads =
-        _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1),
-                            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes)));
+    // In the pieces that were stored just before: a load across two stores waits for both.
+    const auto* halves = reinterpret_cast<const __m128i*>(codes);
+    const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(halves)),
+                                                 _mm_loadu_si128(halves + 1), 1);
+    __m256i quads = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), both);
     quads = _mm256_add_epi32(quads, _mm256_shuffle_epi32(quads, 0x4E));
     quads = _mm256_add_epi32(quads, _mm256_shuffle_epi32(quads, 0xB1));
     sums[0] = _mm_cvtsi128_si32(_mm256_castsi256_si128(quads));
