@@ -1,6 +1,7 @@
 #include "tensor/arena.h"
 
-#include <algorithm>
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <string>
 
@@ -10,7 +11,9 @@ namespace billow::tensor {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kSmallestChunk = size_t{1} << 20;
+// Chunks are whole huge pages: outputs of a product are written down the columns of a matrix, each
+// row on another page.
+constexpr size_t kHugePage = size_t{2} << 20;
 
 }  // namespace
 
@@ -22,12 +25,13 @@ std::byte* Arena::bytes(size_t n_bytes) {
   while (at_.chunk < chunks_.size() && chunks_[at_.chunk].n_bytes - at_.used < n)
     at_ = {at_.chunk + 1, 0};
   if (at_.chunk == chunks_.size()) {
-    const size_t wanted = std::max(n, kSmallestChunk);
-    auto* data = static_cast<std::byte*>(std::aligned_alloc(kAlignment, wanted));
+    const size_t wanted = (n + kHugePage - 1) / kHugePage * kHugePage;
+    auto* data = static_cast<std::byte*>(std::aligned_alloc(kHugePage, wanted));
     if (data == nullptr) {
       throw Error(ErrorCode::kOutOfMemory,
                   "no memory for " + std::to_string(wanted) + " bytes of scratch");
     }
+    ::madvise(data, wanted, MADV_HUGEPAGE);  // where there are none, small ones serve
     chunks_.push_back({std::unique_ptr<std::byte, Free>(data), wanted});
   }
   std::byte* handed_out = chunks_[at_.chunk].data.get() + at_.used;
