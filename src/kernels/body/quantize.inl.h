@@ -25,6 +25,9 @@ void quantize_group(const float* x, size_t stride, size_t n_rows, size_t k,
     auto* scales = reinterpret_cast<float*>(out + n_rows * kActivationGroup);
     for (size_t row = 0; row < n_rows; ++row) {
       const float* values = x + row * stride + i;
+      // Rows often come from the other cores, and few processors follow so many at once.
+      __builtin_prefetch(values + 4 * kActivationGroup);
+      __builtin_prefetch(values + 4 * kActivationGroup + 16);
       float last[kActivationGroup];
       if (i + kActivationGroup > k) {
         __builtin_memset(last, 0, sizeof last);
