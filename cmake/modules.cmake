@@ -11,9 +11,10 @@ set(BILLOW_MODULE_TABLE
   "tensor: base quant"
   "nn: base cpu quant kernels tensor"
   "kv: base kernels tensor"
+  "context: base"
   "arch: base gguf quant tensor kernels nn kv"
-  "engine: base cpu gguf tokenizer kernels tensor nn kv arch"
-  "cli: base cpu gguf tokenizer prompt quant kernels tensor nn kv arch engine"
+  "engine: base cpu gguf tokenizer kernels tensor nn kv context arch"
+  "cli: base cpu gguf tokenizer prompt quant kernels tensor nn kv context arch engine"
 )
 
 # The same for our headers outside src/, made by the build or of the bridge: "header: the modules that may include it".

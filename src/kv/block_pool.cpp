@@ -19,8 +19,12 @@ constexpr size_t kHugePage = size_t{2} << 20;
 
 BlockPool::BlockPool(size_t block_bytes, size_t max_blocks)
     : block_bytes_(block_bytes),
-      max_blocks_(max_blocks),
-      mapped_bytes_((block_bytes * max_blocks / kHugePage + 2) * kHugePage) {
+      mapped_bytes_((block_bytes * max_blocks / kHugePage + 2) * kHugePage),
+      owners_(max_blocks),
+      backed_(max_blocks),
+      n_in_extent_((max_blocks + kExtentBlocks - 1) / kExtentBlocks) {
+  for (size_t e = n_in_extent_.size(); e > 0; --e)
+    unused_extents_.push_back(static_cast<uint32_t>(e - 1));
   void* mapped = ::mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) {
@@ -36,34 +40,73 @@ BlockPool::BlockPool(size_t block_bytes, size_t max_blocks)
 
 BlockPool::~BlockPool() { ::munmap(mapped_, mapped_bytes_); }
 
-std::optional<BlockId> BlockPool::take() {
-  if (!free_.empty()) {
-    const BlockId block = free_.back();
-    free_.pop_back();
-    return block;
+std::optional<BlockId> BlockPool::find(BlockId behind) {
+  const auto is_free = [&](size_t block) { return owners_[block] == 0; };
+  if (behind != kNoBlock) {
+    // In the same extent: what has memory already, as blocks that left a window have, or the next.
+    const size_t begin = behind / kExtentBlocks * kExtentBlocks;
+    const size_t end = std::min(begin + kExtentBlocks, owners_.size());
+    for (size_t block = begin; block < end; ++block)
+      if (is_free(block) && backed_[block]) return static_cast<BlockId>(block);
+    for (size_t block = behind + 1; block < end; ++block)
+      if (is_free(block)) return static_cast<BlockId>(block);
   }
-  if (n_touched_ == max_blocks_) return std::nullopt;
-  return static_cast<BlockId>(n_touched_++);
+  if (!unused_extents_.empty()) {
+    const uint32_t extent = unused_extents_.back();
+    unused_extents_.pop_back();
+    return static_cast<BlockId>(extent * kExtentBlocks);
+  }
+  for (size_t block = 0; block < owners_.size(); ++block)
+    if (is_free(block)) return static_cast<BlockId>(block);
+  return std::nullopt;
+}
+
+std::optional<BlockId> BlockPool::take(BlockId behind) {
+  const std::optional<BlockId> block = find(behind);
+  if (!block) return std::nullopt;
+  owners_[*block] = 1;
+  backed_[*block] = true;
+  ++n_in_extent_[*block / kExtentBlocks];
+  most_in_use_ = std::max(most_in_use_, ++n_in_use_);
+  return block;
+}
+
+void BlockPool::share(BlockId block) {
+  BILLOW_CHECK(block < owners_.size() && owners_[block] > 0);
+  ++owners_[block];
 }
 
 void BlockPool::give_back(BlockId block) {
-  BILLOW_CHECK(block < n_touched_);
-  free_.push_back(block);
+  BILLOW_CHECK(block < owners_.size() && owners_[block] > 0);
+  if (--owners_[block] > 0) return;
+  --n_in_use_;
+  const uint32_t extent = block / kExtentBlocks;
+  if (--n_in_extent_[extent] == 0) unused_extents_.push_back(extent);
 }
 
 void BlockPool::trim() {
-  std::vector<BlockId> unused = free_;
-  std::sort(unused.begin(), unused.end());
-  for (size_t i = 0; i < unused.size();) {
-    const size_t first = unused[i];
-    size_t next = first;
-    for (; i < unused.size() && unused[i] == next; ++i) ++next;
-    // Whole huge pages only: one that is broken up would stay in small pages. Nothing is in use
-    // behind the last block that was touched.
-    const size_t begin = (first * block_bytes_ + kHugePage - 1) / kHugePage * kHugePage;
-    const size_t last = next == n_touched_ ? kHugePage - 1 : 0;
-    const size_t end = (next * block_bytes_ + last) / kHugePage * kHugePage;
-    if (begin < end) ::madvise(base_ + begin, end - begin, MADV_DONTNEED);
+  for (size_t block = 0; block < owners_.size();) {
+    const size_t first = block;
+    bool backed = false;
+    for (; block < owners_.size() && owners_[block] == 0; ++block)
+      backed = backed || backed_[block];
+    if (backed) release(first, block);
+    if (block == first) ++block;
+  }
+}
+
+// The memory of blocks [first, end), whose neighbours are in use. Whole huge pages only: one that
+// is broken up would stay in small pages.
+void BlockPool::release(size_t first, size_t end) {
+  const bool is_last = end == owners_.size();
+  const size_t begin_byte = (first * block_bytes_ + kHugePage - 1) / kHugePage * kHugePage;
+  const size_t end_byte =
+      (end * block_bytes_ + (is_last ? kHugePage - 1 : 0)) / kHugePage * kHugePage;
+  if (begin_byte >= end_byte) return;
+  ::madvise(base_ + begin_byte, end_byte - begin_byte, MADV_DONTNEED);
+  for (size_t block = first; block < end; ++block) {
+    if (block * block_bytes_ >= begin_byte && (block + 1) * block_bytes_ <= end_byte)
+      backed_[block] = false;
   }
 }
 

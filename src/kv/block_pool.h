@@ -1,7 +1,7 @@
 // The memory of the blocks of one group. Address space for the maximum is reserved once; the system
-// backs a block with memory, in huge pages where it has them, when it is first written and gets it
-// back when the pool is asked to trim. Used by one thread at a time, but the blocks' bytes may be
-// read and written by any.
+// backs a block with memory, in huge pages where it has them, when it is first written, and gets it
+// back when the pool is asked to trim. A block may have several owners. Used by one thread at a
+// time, but the blocks' bytes may be read and written by any.
 #pragma once
 
 #include <cstddef>
@@ -22,26 +22,39 @@ class BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  // A block whose bytes may be anything; nullopt when all are in use.
-  [[nodiscard]] std::optional<BlockId> take();
-  void give_back(BlockId block);
-  // Returns the memory of unused blocks to the system, as far as they fill huge pages.
+  // A block whose bytes may be anything, with one owner; nullopt when all are in use. Blocks that
+  // are taken behind one another lie side by side, apart from those of others, so that what ends
+  // together frees whole pages.
+  [[nodiscard]] std::optional<BlockId> take(BlockId behind = kNoBlock);
+  void share(BlockId block);      // one owner more
+  void give_back(BlockId block);  // one owner less; nobody's bytes may be anything
+  // Returns the memory of blocks without owners to the system, as far as they fill huge pages.
   void trim();
 
   std::byte* base() const noexcept { return base_; }
   size_t block_bytes() const noexcept { return block_bytes_; }
-  size_t n_in_use() const noexcept { return n_touched_ - free_.size(); }
-  size_t most_in_use() const noexcept { return n_touched_; }  // at one time, so far
-  size_t max_blocks() const noexcept { return max_blocks_; }
+  size_t n_owners(BlockId block) const { return owners_[block]; }
+  size_t n_in_use() const noexcept { return n_in_use_; }
+  size_t most_in_use() const noexcept { return most_in_use_; }  // at one time, so far
+  size_t max_blocks() const noexcept { return owners_.size(); }
 
  private:
+  // Neighbouring blocks that one run of takes has for itself while there is room.
+  static constexpr size_t kExtentBlocks = 64;
+
+  std::optional<BlockId> find(BlockId behind);
+  void release(size_t first, size_t end);
+
   size_t block_bytes_;
-  size_t max_blocks_;
   size_t mapped_bytes_;
   std::byte* mapped_ = nullptr;
-  std::byte* base_ = nullptr;  // the first huge page of it
-  size_t n_touched_ = 0;       // blocks below this have been handed out at some time
-  std::vector<BlockId> free_;  // the touched ones that are not in use
+  std::byte* base_ = nullptr;          // the first huge page of it
+  std::vector<uint32_t> owners_;       // of each block
+  std::vector<bool> backed_;           // blocks that may have memory
+  std::vector<uint32_t> n_in_extent_;  // blocks in use
+  std::vector<uint32_t> unused_extents_;
+  size_t n_in_use_ = 0;
+  size_t most_in_use_ = 0;
 };
 
 }  // namespace billow::kv

@@ -54,5 +54,59 @@ TEST(BlockPool, TakesMemoryOnlyForWhatIsWrittenAndGivesItBack) {
   EXPECT_LE(resident_bytes(), before + 8 * kBlock);
 }
 
+TEST(BlockPool, KeepsABlockForItsLastOwner) {
+  BlockPool pool(4096, 2);
+  const BlockId block = pool.take().value();
+  pool.share(block);
+  const BlockId other = pool.take().value();
+  pool.give_back(block);
+  EXPECT_EQ(pool.n_owners(block), 1u);
+  EXPECT_FALSE(pool.take().has_value());
+  pool.give_back(block);
+  EXPECT_EQ(pool.take(), block);
+  EXPECT_EQ(pool.most_in_use(), 2u);
+  pool.give_back(other);
+}
+
+// Two that grow in turns: when one ends, its memory goes back although the other's stays.
+TEST(BlockPool, KeepsWhatBelongsTogetherSideBySide) {
+  constexpr size_t kBlock = size_t{300} << 10;
+  BlockPool pool(kBlock, 4096);
+  std::vector<BlockId> blocks[2];
+  const size_t before = resident_bytes();
+  for (size_t i = 0; i < 200; ++i) {
+    std::vector<BlockId>& mine = blocks[i % 2];
+    const BlockId block = pool.take(mine.empty() ? kNoBlock : mine.back()).value();
+    if (mine.size() % 64 != 0) {
+      EXPECT_EQ(block, mine.back() + 1);
+    }
+    mine.push_back(block);
+    std::memset(pool.base() + block * kBlock, 1, kBlock);
+  }
+  for (const BlockId block : blocks[0]) pool.give_back(block);
+  pool.trim();
+  // A huge page at each end of an extent may hold a neighbour's block.
+  EXPECT_LE(resident_bytes(), before + 100 * kBlock + (size_t{16} << 20));
+  for (const BlockId block : blocks[1]) {
+    for (size_t at = 0; at < kBlock; at += 4096)
+      ASSERT_EQ(pool.base()[block * kBlock + at], std::byte{1});
+  }
+}
+
+// As a window moves on: what it has left is used again, so memory does not grow.
+TEST(BlockPool, UsesAgainWhatItsNeighboursLeft) {
+  BlockPool pool(4096, 4096);
+  std::vector<BlockId> window = {pool.take().value()};
+  std::set<BlockId> all(window.begin(), window.end());
+  for (int i = 0; i < 1000; ++i) {
+    window.push_back(pool.take(window.back()).value());
+    all.insert(window.back());
+    if (window.size() <= 8) continue;
+    pool.give_back(window.front());
+    window.erase(window.begin());
+  }
+  EXPECT_LE(all.size(), 9u);
+}
+
 }  // namespace
 }  // namespace billow::kv

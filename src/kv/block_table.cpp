@@ -21,7 +21,8 @@ bool BlockTable::grow(size_t n_positions) {
   for (size_t g = 0; g < groups_.size(); ++g) {
     std::vector<BlockId>& blocks = groups_[g].blocks;
     while (blocks.size() < n_blocks) {
-      const std::optional<BlockId> block = cache_->pool(g).take();
+      const BlockId last = blocks.empty() ? kNoBlock : blocks.back();
+      const std::optional<BlockId> block = cache_->pool(g).take(last);
       if (!block) return false;
       blocks.push_back(*block);
     }

@@ -1,0 +1,55 @@
+// Who holds how much memory, against one budget. Bytes are granted before they are used, all or
+// nothing. Any number of threads at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string_view>
+
+namespace billow::context {
+
+enum class MemoryClass : uint8_t {
+  kWeights,
+  kKvInUse,   // blocks of running sequences
+  kKvParked,  // of finished ones, kept for prompts that begin alike
+  kScratch,
+};
+inline constexpr size_t kMemoryClasses = 4;
+std::string_view memory_class_name(
+    MemoryClass memory_class) noexcept;  // "weights", "kv_in_use" ...
+
+class Ledger {
+ public:
+  // What is granted at one time, in all classes together, is at most `budget` bytes.
+  explicit Ledger(uint64_t budget) : budget_(budget) {}
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+
+  // False, and nothing has changed, when the budget does not allow it.
+  [[nodiscard]] bool grant(MemoryClass memory_class, uint64_t bytes);
+  void give_back(MemoryClass memory_class, uint64_t bytes);
+  // From one class to another: always possible.
+  void move(MemoryClass from, MemoryClass to, uint64_t bytes);
+
+  struct Account {
+    uint64_t budget = 0;
+    std::array<uint64_t, kMemoryClasses> held{};
+    uint64_t total = 0;
+    uint64_t most = 0;       // the greatest total so far
+    uint64_t n_refused = 0;  // grants
+    uint64_t of(MemoryClass memory_class) const { return held[static_cast<size_t>(memory_class)]; }
+  };
+  Account account() const;  // of one moment
+
+ private:
+  mutable std::mutex mutex_;
+  const uint64_t budget_;
+  std::array<uint64_t, kMemoryClasses> held_{};
+  uint64_t total_ = 0;
+  uint64_t most_ = 0;
+  uint64_t n_refused_ = 0;
+};
+
+}  // namespace billow::context

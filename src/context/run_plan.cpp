@@ -1,0 +1,49 @@
+#include "context/run_plan.h"
+
+#include <algorithm>
+
+namespace billow::context {
+
+Decision decide(const Course& course, size_t rung, size_t n_held, size_t n_new) {
+  if (n_new <= rung - std::min(rung, n_held)) return {Step::kWrite, rung, {}};
+  if (const size_t wider = course.ladder.holding(n_held + n_new); wider != 0)
+    return {Step::kGrow, wider, {}};
+  const bool may_compact = course.policy != OverflowPolicy::kStop && n_held >= 2 &&
+                           course.n_anchor <= longest_anchor(n_held);
+  if (!may_compact) return {Step::kStop, rung, {}};
+  return {Step::kCompact, rung, plan_compaction(n_held, course.n_anchor, course.compaction)};
+}
+
+size_t RunPlan::n_compactions() const {
+  return static_cast<size_t>(std::ranges::count(events, Step::kCompact, &ContextEvent::step));
+}
+
+RunPlan plan_run(const Course& course, size_t n_prompt, size_t n_generate) {
+  RunPlan plan;
+  size_t rung = course.ladder.first(n_prompt);
+  plan.first_rung = rung;
+  plan.n_held = n_prompt;
+  for (;;) {
+    if (plan.rungs.empty() || plan.rungs.back().rung != rung) plan.rungs.push_back({rung, 0});
+    ++plan.rungs.back().n_generated;
+    ++plan.n_generated;
+    if (plan.n_generated >= n_generate) return plan;
+    const Decision next = decide(course, rung, plan.n_held);
+    if (next.step == Step::kStop) {
+      plan.context_full = true;
+      return plan;
+    }
+    if (next.step != Step::kWrite) {
+      plan.events.push_back(
+          {next.step, rung, next.rung, plan.n_held, plan.n_generated, next.compaction});
+    }
+    if (next.step == Step::kCompact) {
+      plan.n_held = next.compaction.keep;
+      if (course.policy == OverflowPolicy::kRefill) plan.n_evaluated_again += plan.n_held;
+    }
+    rung = next.rung;
+    ++plan.n_held;
+  }
+}
+
+}  // namespace billow::context
