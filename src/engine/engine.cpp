@@ -21,10 +21,12 @@ struct StepRows {
   std::vector<const kv::BlockTable*> tables;
   std::vector<uint32_t> logit_rows;
 
-  void add(std::span<const int32_t> run, size_t position, const kv::BlockTable& table) {
-    for (size_t i = 0; i < run.size(); ++i) {
-      tokens.push_back(run[i]);
-      positions.push_back(static_cast<uint32_t>(position + i));
+  // Positions [begin, begin + n) of one sequence.
+  template <class TokenAt>
+  void add(size_t begin, size_t n, const kv::BlockTable& table, TokenAt&& token_at) {
+    for (size_t position = begin; position < begin + n; ++position) {
+      tokens.push_back(token_at(position));
+      positions.push_back(static_cast<uint32_t>(position));
       sequences.push_back(static_cast<uint32_t>(tables.size()));
     }
     tables.push_back(&table);
@@ -37,6 +39,34 @@ size_t context_of(const gguf::File& file, const EngineOptions& options) {
       std::string(file.require_string("general.architecture")) + ".context_length";
   const size_t most = file.get_uint(key).value_or(0);
   return options.max_context == 0 ? most : std::min(most, options.max_context);
+}
+
+// The course of a sequence's context. Throws Error when the sizes make no sense, or the prompt
+// could not be kept by a compaction that the answer asked for may need.
+context::Course course_of(size_t n_prompt, const SequenceOptions& options, size_t max_context) {
+  const ContextOptions& wanted = options.context;
+  if (wanted.policy == context::OverflowPolicy::kShift) {
+    throw Error(ErrorCode::kUnsupported,
+                "the overflow policy shift is not there yet; take refill or stop");
+  }
+  const size_t top =
+      wanted.max_context == 0 ? max_context : std::min(wanted.max_context, max_context);
+  context::Course course = {
+      wanted.sizes.empty() ? context::Ladder(top) : context::Ladder(wanted.sizes, top),
+      wanted.policy, wanted.compaction, n_prompt};
+  const size_t most = course.ladder.top();
+  const bool may_overflow =
+      options.max_new_tokens > 0 &&
+      static_cast<size_t>(options.max_new_tokens) > most - std::min(n_prompt, most);
+  if (wanted.policy != context::OverflowPolicy::kStop && may_overflow &&
+      n_prompt > context::longest_anchor(most)) {
+    throw Error(ErrorCode::kTooLarge,
+                "the prompt has " + std::to_string(n_prompt) +
+                    " tokens, more than half of the context of " + std::to_string(most) +
+                    ", so the answer asked for cannot go on past it; shorten the prompt, ask for "
+                    "fewer tokens or allow a larger context");
+  }
+  return course;
 }
 
 size_t positions_in_whole_blocks(size_t n) {
@@ -126,9 +156,11 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
   for (const int32_t token : tokenizer_->suppressed()) {
     sampling.logit_bias.push_back({token, -std::numeric_limits<float>::infinity()});
   }
+  context::Course course = course_of(prompt.size(), options, max_context_);
+  const size_t rung = course.ladder.first(prompt.size());
   Sampler sampler(sampling, tokenizer_->n_tokens(), prompt);
-  auto sequence =
-      std::make_shared<Sequence>(cache_, std::move(prompt), options, std::move(sampler));
+  auto sequence = std::make_shared<Sequence>(cache_, std::move(prompt), options, std::move(sampler),
+                                             std::move(course), rung);
   running_.push_back(sequence);
   return sequence;
 }
@@ -150,9 +182,37 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
   if (running_.empty()) cache_.trim();
 }
 
+// Before the sequence's waiting tokens are evaluated: another rung, or a compaction.
+void Engine::make_room(Sequence& sequence) {
+  const Clock::time_point start = Clock::now();
+  const context::Decision next = context::decide(sequence.course_, sequence.rung_,
+                                                 sequence.n_evaluated_, sequence.n_pending());
+  if (next.step == context::Step::kWrite) return;
+  BILLOW_CHECK(next.step != context::Step::kStop);  // sample() has ended it
+  SequenceEvent event;
+  event.event = {
+      next.step,      sequence.rung_, next.rung, sequence.n_evaluated_, sequence.n_generated(),
+      next.compaction};
+  const double seconds = std::chrono::duration<double>(sequence.decode_time_).count();
+  event.decode_rate = seconds > 0.0 ? static_cast<double>(sequence.n_decoded_) / seconds : 0.0;
+  sequence.rung_ = next.rung;
+  if (next.step == context::Step::kCompact) {
+    sequence.n_dropped_ += next.compaction.drop;
+    sequence.n_evaluated_ = 0;
+    sequence.blocks_.clear();
+    sequence.refill_start_ = start;
+  }
+  event.time = Clock::now() - start;
+  sequence.events_.push_back(event);
+}
+
 std::vector<Engine::Token> Engine::step(size_t max_rows) {
+  const Clock::time_point start = Clock::now();
   std::vector<size_t> n_pending;
-  for (const auto& sequence : running_) n_pending.push_back(sequence->n_pending());
+  for (const auto& sequence : running_) {
+    make_room(*sequence);
+    n_pending.push_back(sequence->n_pending());
+  }
   const std::vector<Share> shares = plan_batch(n_pending, std::min(n_batch_, max_rows), n_steps_++);
   StepRows rows;
   std::vector<std::shared_ptr<Sequence>>
@@ -163,7 +223,8 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
     sequence->blocks_.forget_before_window(begin);
     const bool grown = sequence->blocks_.grow(begin + share.n_rows);
     BILLOW_CHECK(grown);  // the cache has room for max_sequences_ of max_context_
-    rows.add(sequence->tokens().subspan(begin, share.n_rows), begin, sequence->blocks_);
+    rows.add(begin, share.n_rows, sequence->blocks_,
+             [&](size_t position) { return sequence->token_at(position); });
     sequence->n_evaluated_ += share.n_rows;
     if (sequence->n_pending() > 0) continue;
     complete.push_back(sequence);
@@ -174,9 +235,22 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
   const tensor::ArenaScope scope(arena_);
   const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
   model_->forward(compute(), cache_, rows.view(), logits);
+  for (const Share& share : shares) note_time(*running_[share.sequence], share.n_rows, start);
   for (size_t i = 0; i < complete.size(); ++i)
     sample(complete[i], {logits.row(i), logits.n_cols}, out);
   return out;
+}
+
+void Engine::note_time(Sequence& sequence, size_t n_rows, Clock::time_point start) {
+  const Clock::time_point now = Clock::now();
+  if (sequence.refill_start_) {
+    if (sequence.n_pending() > 0) return;
+    sequence.events_.back().time = now - *sequence.refill_start_;
+    sequence.refill_start_.reset();
+  } else if (n_rows == 1 && sequence.n_generated() > 0) {
+    ++sequence.n_decoded_;
+    sequence.decode_time_ += now - start;
+  }
 }
 
 void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,
@@ -194,7 +268,10 @@ void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const f
   sequence->tokens_.push_back(token);
   const bool enough = options.max_new_tokens > 0 &&
                       sequence->n_generated() >= static_cast<size_t>(options.max_new_tokens);
-  if (enough || sequence->tokens_.size() >= max_context_) end(*sequence, FinishReason::kLength);
+  const bool full =
+      context::decide(sequence->course_, sequence->rung_, sequence->n_evaluated_).step ==
+      context::Step::kStop;
+  if (enough || full) end(*sequence, FinishReason::kLength);
 }
 
 void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
@@ -215,7 +292,7 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
     if (!blocks.grow(begin + n))
       throw Error(ErrorCode::kOutOfMemory, "all KV memory is in use by running sequences");
     StepRows rows;
-    rows.add(tokens.subspan(begin, n), begin, blocks);
+    rows.add(begin, n, blocks, [&](size_t position) { return tokens[position]; });
     for (size_t i = 0; i < n && begin >= first; ++i)
       rows.logit_rows.push_back(static_cast<uint32_t>(i));
     const tensor::ArenaScope scope(arena_);

@@ -3,6 +3,7 @@
 // weights. One thread at a time.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -85,11 +86,14 @@ class Engine {
                 const std::function<void(size_t row, std::span<const float> logits)>& each);
 
  private:
+  using Clock = std::chrono::steady_clock;
   void prepare();
   nn::Compute compute() { return {*kernels_, team_, arena_}; }
   void check_tokens(std::span<const int32_t> tokens) const;
   void sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,
               std::vector<Token>& out);
+  void make_room(Sequence& sequence);
+  void note_time(Sequence& sequence, size_t n_rows, Clock::time_point start);
   void end(Sequence& sequence, FinishReason reason);
 
   gguf::File file_;

@@ -2,12 +2,15 @@
 // is chosen. Made by the Engine and changed by it alone.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "context/run_plan.h"
 #include "engine/sampling/sampler.h"
 #include "kv/block_table.h"
 
@@ -21,19 +24,37 @@ enum class FinishReason : uint8_t {
 // "stop" or "length", as the APIs say it.
 const char* finish_reason_name(FinishReason reason) noexcept;
 
+// How a sequence's context may grow, and what happens when it is full.
+struct ContextOptions {
+  size_t max_context = 0;          // positions; 0, or more than the engine's: the engine's
+  std::vector<size_t> sizes = {};  // rungs up to that; empty: 512, doubling
+  context::OverflowPolicy policy = context::OverflowPolicy::kStop;
+  context::CompactionOptions compaction = {};
+};
+
+// A transition or compaction as it happened.
+struct SequenceEvent {
+  context::ContextEvent event;
+  std::chrono::nanoseconds time{};  // that it took; of a refill, until what is kept is evaluated
+  double decode_rate = 0.0;         // tokens/s of writing until then, events not counted
+};
+
 struct SequenceOptions {
   SamplingOptions sampling = {};
   int64_t max_new_tokens =
       -1;  // 0: evaluate the prompt only; negative: until the model stops or the context is full
   bool ignore_eos = false;  // go on past the model's end tokens
+  ContextOptions context = {};
 };
 
 class Sequence {
  public:
   Sequence(kv::Cache& cache, std::vector<int32_t> prompt, const SequenceOptions& options,
-           Sampler sampler)
+           Sampler sampler, context::Course course, size_t rung)
       : tokens_(std::move(prompt)),
         n_prompt_(tokens_.size()),
+        course_(std::move(course)),
+        rung_(rung),
         options_(options),
         sampler_(std::move(sampler)),
         blocks_(cache) {}
@@ -41,8 +62,17 @@ class Sequence {
   std::span<const int32_t> tokens() const noexcept { return tokens_; }  // prompt and answer
   size_t n_prompt() const noexcept { return n_prompt_; }
   size_t n_generated() const noexcept { return tokens_.size() - n_prompt_; }
+  // What is left of them in the context: all but n_dropped() behind the anchor.
+  size_t n_dropped() const noexcept { return n_dropped_; }
   size_t n_evaluated() const noexcept { return n_evaluated_; }  // tokens whose KV is there
-  size_t n_pending() const noexcept { return tokens_.size() - n_evaluated_; }
+  size_t n_pending() const noexcept { return tokens_.size() - n_dropped_ - n_evaluated_; }
+  // The token at a position of the context.
+  int32_t token_at(size_t position) const noexcept {
+    return tokens_[position < course_.n_anchor ? position : position + n_dropped_];
+  }
+  size_t rung() const noexcept { return rung_; }  // positions that it may write to now
+  std::span<const SequenceEvent> events() const noexcept { return events_; }
+  std::chrono::nanoseconds decode_time() const noexcept { return decode_time_; }
   bool finished() const noexcept { return finish_reason_.has_value(); }
   FinishReason finish_reason() const { return finish_reason_.value(); }
   int64_t seed() const noexcept { return sampler_.seed(); }
@@ -52,7 +82,14 @@ class Sequence {
 
   std::vector<int32_t> tokens_;
   size_t n_prompt_;
+  context::Course course_;
+  size_t rung_;
+  size_t n_dropped_ = 0;
   size_t n_evaluated_ = 0;
+  std::vector<SequenceEvent> events_;
+  std::optional<std::chrono::steady_clock::time_point> refill_start_;  // while one goes on
+  size_t n_decoded_ = 0;  // tokens written one by one, and the time of their steps
+  std::chrono::nanoseconds decode_time_{};
   SequenceOptions options_;
   Sampler sampler_;
   kv::BlockTable blocks_;

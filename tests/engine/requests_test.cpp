@@ -53,7 +53,8 @@ TEST(Requests, StopsAtTheLimitAndAtTheEndOfTheContext) {
   EXPECT_EQ(five->n_generated(), 5u);
   EXPECT_EQ(none->n_generated(), 0u);
   EXPECT_EQ(none->n_evaluated(), 3u);
-  EXPECT_EQ(endless->tokens().size(), 100u);
+  EXPECT_EQ(endless->n_evaluated(), 100u);  // the last token takes no position
+  EXPECT_EQ(endless->tokens().size(), 101u);
   EXPECT_EQ(endless->finish_reason(), FinishReason::kLength);
   EXPECT_EQ(tiny.engine.kv_bytes(), 0u);
 }

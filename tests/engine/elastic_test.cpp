@@ -1,0 +1,149 @@
+// A sequence's context as it grows and is compacted: the same events as the planner's, the same
+// tokens as without.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "engine/tiny_engine.h"
+
+namespace billow::engine {
+namespace {
+
+constexpr const char* kArchitectures[] = {"llama", "qwen2", "gemma3"};
+
+SequenceOptions greedy(size_t n_tokens, std::vector<size_t> sizes,
+                       context::OverflowPolicy policy = context::OverflowPolicy::kStop) {
+  SequenceOptions options;
+  options.sampling.temperature = 0.0f;
+  options.max_new_tokens = static_cast<int64_t>(n_tokens);
+  options.ignore_eos = true;
+  options.context.sizes = std::move(sizes);
+  options.context.policy = policy;
+  options.context.compaction = {.reserve_batches = 4, .batch = 8};
+  return options;
+}
+
+std::vector<int32_t> answer(const Sequence& sequence) {
+  return {sequence.tokens().begin() + static_cast<long>(sequence.n_prompt()),
+          sequence.tokens().end()};
+}
+
+std::shared_ptr<const Sequence> run(Engine& engine, std::vector<int32_t> prompt,
+                                    const SequenceOptions& options) {
+  const auto sequence = engine.start(std::move(prompt), options);
+  while (!sequence->finished()) engine.step();
+  return sequence;
+}
+
+reference::TinyModelOptions tiny(const char* architecture) {
+  return {.architecture = architecture, .n_context = 1024};
+}
+
+TEST(Elastic, GR_11_GrowthChangesNoToken) {
+  for (const char* architecture : kArchitectures) {
+    TinyEngine model(tiny(architecture));
+    const std::vector<int32_t> prompt = random_tokens(30, 300, 1);
+    const auto fixed = run(model.engine, prompt, greedy(200, {256}));
+    const auto grown = run(model.engine, prompt, greedy(200, {32, 64, 128, 256}));
+    const auto steep = run(model.engine, prompt, greedy(200, {40, 256}));
+    EXPECT_EQ(answer(*grown), answer(*fixed)) << architecture;
+    EXPECT_EQ(answer(*steep), answer(*fixed)) << architecture;
+    EXPECT_EQ(fixed->events().size(), 0u);
+    EXPECT_EQ(grown->events().size(), 3u);
+    EXPECT_EQ(steep->events().size(), 1u);
+  }
+}
+
+TEST(Elastic, P_17_TheEventsAreThePlanners) {
+  std::mt19937 random(17);
+  for (int i = 0; i < 40; ++i) {
+    TinyEngine model(tiny(kArchitectures[i % 3]), {.n_batch = 1 + random() % 100});
+    const size_t top = 64 + random() % 200;
+    const std::vector<size_t> sizes = {16 + random() % 30, 48 + random() % 10, top};
+    const size_t n_prompt = 1 + random() % (top / 2);
+    SequenceOptions options =
+        greedy(1 + random() % 600, sizes,
+               i % 4 == 0 ? context::OverflowPolicy::kStop : context::OverflowPolicy::kRefill);
+    options.context.compaction = {random() % 6, 1 + random() % 20};
+    const context::Course course = {context::Ladder(sizes, top), options.context.policy,
+                                    options.context.compaction, n_prompt};
+    const context::RunPlan plan =
+        context::plan_run(course, n_prompt, static_cast<size_t>(options.max_new_tokens));
+    const auto sequence = run(model.engine, random_tokens(n_prompt, 300, 5), options);
+    std::vector<context::ContextEvent> events;
+    for (const SequenceEvent& event : sequence->events()) events.push_back(event.event);
+    EXPECT_EQ(events, plan.events) << "case " << i;
+    EXPECT_EQ(sequence->n_generated(), plan.n_generated) << "case " << i;
+    EXPECT_EQ(sequence->n_evaluated(), plan.n_held) << "case " << i;
+  }
+}
+
+// CP-1 to CP-3: after a refill the sequence is what one begun with the kept tokens would be.
+TEST(Elastic, CP_1_ARefillIsAFreshPrefillOfWhatIsKept) {
+  for (const char* architecture : kArchitectures) {
+    TinyEngine model(tiny(architecture));
+    const SequenceOptions options = greedy(300, {64, 128}, context::OverflowPolicy::kRefill);
+    const auto sequence = model.engine.start(random_tokens(20, 300, 3), options);
+    while (sequence->n_dropped() == 0) model.engine.step();
+    const context::Compaction kept = sequence->events().back().event.compaction;
+    EXPECT_EQ(kept, (context::Compaction{20, 52, 76}));
+    std::vector<int32_t> history;
+    for (size_t i = 0; i <= kept.keep; ++i) history.push_back(sequence->token_at(i));
+    const std::vector<int32_t> all(sequence->tokens().begin(), sequence->tokens().end());
+    const size_t n_before = sequence->events().back().event.n_generated;
+    EXPECT_TRUE(std::equal(history.begin(), history.begin() + 20, all.begin()));
+    EXPECT_TRUE(std::equal(history.begin() + 20, history.end(),
+                           all.begin() + static_cast<long>(20 + n_before - (kept.keep - 20) - 1)));
+    for (int i = 0; i < 60; ++i) model.engine.step();
+    TinyEngine other(tiny(architecture));
+    const auto fresh = run(other.engine, history, greedy(50, {512}));
+    const std::vector<int32_t> written = answer(*sequence);
+    ASSERT_GE(written.size(), n_before + 50);
+    const auto after = written.begin() + static_cast<long>(n_before);
+    EXPECT_EQ(std::vector<int32_t>(after, after + 50), answer(*fresh)) << architecture;
+    model.engine.finish(*sequence, FinishReason::kStop);
+  }
+}
+
+TEST(Elastic, CG_1_APromptAboveHalfTheContextIsRefusedWithBothNumbers) {
+  TinyEngine model(tiny("llama"));
+  const SequenceOptions options = greedy(200, {128}, context::OverflowPolicy::kRefill);
+  try {
+    model.engine.start(random_tokens(65, 300, 1), options);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kTooLarge);
+    EXPECT_NE(std::string(error.what()).find("65"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("128"), std::string::npos);
+  }
+  EXPECT_EQ(run(model.engine, random_tokens(64, 300, 1), options)->n_generated(), 200u);
+  // What needs no compaction is no matter.
+  EXPECT_EQ(run(model.engine, random_tokens(100, 300, 1),
+                greedy(20, {128}, context::OverflowPolicy::kRefill))
+                ->n_generated(),
+            20u);
+}
+
+TEST(Elastic, CG_2_WithPolicyStopTheAnswerEndsWhereTheContextIsFull) {
+  TinyEngine model(tiny("qwen2"));
+  const auto sequence = run(model.engine, random_tokens(20, 300, 1), greedy(500, {32, 128}));
+  EXPECT_EQ(sequence->finish_reason(), FinishReason::kLength);
+  EXPECT_EQ(sequence->n_generated(), 128u - 20 + 1);
+}
+
+// A sequence that is compacted again and again, beside others: nobody's tokens change.
+TEST(Elastic, CompactionIsNobodyElsesMatter) {
+  TinyEngine model(tiny("gemma3"));
+  const SequenceOptions elastic = greedy(300, {64, 128}, context::OverflowPolicy::kRefill);
+  const SequenceOptions plain = greedy(150, {1024});
+  const auto alone = run(model.engine, random_tokens(20, 300, 3), elastic);
+  const auto quiet = run(model.engine, random_tokens(90, 300, 4), plain);
+  const auto a = model.engine.start(random_tokens(20, 300, 3), elastic);
+  const auto b = model.engine.start(random_tokens(90, 300, 4), plain);
+  while (!model.engine.idle()) model.engine.step();
+  EXPECT_EQ(answer(*a), answer(*alone));
+  EXPECT_EQ(answer(*b), answer(*quiet));
+  EXPECT_EQ(model.engine.kv_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace billow::engine
