@@ -80,7 +80,7 @@ void BlockPool::give_back(BlockId block) {
   BILLOW_CHECK(block < owners_.size() && owners_[block] > 0);
   if (--owners_[block] > 0) return;
   --n_in_use_;
-  const uint32_t extent = block / kExtentBlocks;
+  const auto extent = static_cast<uint32_t>(block / kExtentBlocks);
   if (--n_in_extent_[extent] == 0) unused_extents_.push_back(extent);
 }
 
