@@ -108,7 +108,7 @@ void run(benchmark::State& state, Rig& rig, const Heads& heads, const Work& work
   const auto n = static_cast<double>(work.n_rows);
   const double n_seen = n * static_cast<double>(work.depth) + n * (n + 1) / 2;
   const Peaks& peaks = rig.peaks();
-  count(state, seconds, peaks, peaks.f32_macs, 2 * n_seen * static_cast<double>(width),
+  count(state, seconds, peaks, peaks.i16_macs, 2 * n_seen * static_cast<double>(width),
         static_cast<double>(work.depth + work.n_rows) * sequence.position_bytes(heads));
 }
 

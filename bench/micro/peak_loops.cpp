@@ -75,6 +75,35 @@ __attribute__((target("avx2"))) void dot_i8_avx2(size_t n_rounds) {
   }
 }
 
+__attribute__((target("avx512f,avx512vnni"))) void dot_i16_vnni(size_t n_rounds) {
+  const __m512i x = _mm512_set1_epi16(77);
+  __m512i sums[kChains];
+  BILLOW_UNROLLED
+  for (__m512i& sum : sums) sum = _mm512_set1_epi32(1);
+  for (size_t i = 0; i < n_rounds; ++i) {
+    BILLOW_UNROLLED
+    for (__m512i& sum : sums) {
+      sum = _mm512_dpwssd_epi32(sum, x, x);
+      asm volatile("" : "+v"(sum));
+    }
+  }
+}
+
+__attribute__((target("avx2"))) void dot_i16_avx2(size_t n_rounds) {
+  __m256i x = _mm256_set1_epi16(77);
+  __m256i sums[kChains];
+  BILLOW_UNROLLED
+  for (__m256i& sum : sums) sum = _mm256_set1_epi32(1);
+  for (size_t i = 0; i < n_rounds; ++i) {
+    BILLOW_UNROLLED
+    for (__m256i& sum : sums) {
+      asm volatile("" : "+x"(x));  // or the product would be computed once
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x, x));
+      asm volatile("" : "+x"(sum));
+    }
+  }
+}
+
 __attribute__((target("avx512f,avx512bf16"))) void dot_bf16_avx512(size_t n_rounds) {
   const auto x = reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3f81));  // a little over 1
   __m512 sums[kChains];
@@ -100,6 +129,10 @@ const RegisterLoop kLoops[] = {
      dot_i8_vnni},
     {"i8", "AVX2 maddubs", macs_of(32), [] { return __builtin_cpu_supports("avx2") != 0; },
      dot_i8_avx2},
+    {"i16", "AVX-512 VNNI", macs_of(32), [] { return __builtin_cpu_supports("avx512vnni") != 0; },
+     dot_i16_vnni},
+    {"i16", "AVX2 madd", macs_of(16), [] { return __builtin_cpu_supports("avx2") != 0; },
+     dot_i16_avx2},
     {"bf16", "AVX-512 BF16 dot", macs_of(32),
      [] { return __builtin_cpu_supports("avx512bf16") != 0; }, dot_bf16_avx512},
 };

@@ -8,7 +8,7 @@
 namespace billow::bench {
 
 struct RegisterLoop {
-  const char* what;  // f32: multiply-adds of floats; i8: of 8-bit integers into 32 bits; bf16
+  const char* what;  // multiply-adds: f32; i8 and i16 into 32 bits; bf16 into f32
   const char* instructions;
   double macs;  // of one round
   bool (*supported)();

@@ -14,6 +14,7 @@ namespace billow::bench {
 struct Peaks {
   double f32_macs = 0;
   double i8_macs = 0;
+  double i16_macs = 0;
   double memory_bytes = 0;  // read from a set that no cache holds
 };
 

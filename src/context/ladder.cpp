@@ -43,7 +43,8 @@ size_t Ladder::holding(size_t n) const noexcept {
 size_t Ladder::first(size_t n_prompt) const {
   if (n_prompt > top()) {
     throw Error(ErrorCode::kTooLarge, "the prompt has " + std::to_string(n_prompt) +
-                                          " tokens, the largest context " + std::to_string(top()) +
+                                          " tokens, which exceeds the context of " +
+                                          std::to_string(top()) +
                                           "; shorten it or allow a larger context");
   }
   return n_prompt < top() ? holding(n_prompt + 1) : top();

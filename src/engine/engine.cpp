@@ -143,11 +143,8 @@ void Engine::check_tokens(std::span<const int32_t> tokens) const {
 std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
                                               const SequenceOptions& options) {
   check_tokens(prompt);
-  if (prompt.size() >= max_context_) {
-    throw Error(ErrorCode::kTooLarge, "the prompt has " + std::to_string(prompt.size()) +
-                                          " tokens; with one to answer it exceeds the context of " +
-                                          std::to_string(max_context_) + "; shorten it");
-  }
+  context::Course course = course_of(prompt.size(), options, max_context_);
+  const size_t rung = course.ladder.first(prompt.size());
   if (running_.size() == max_sequences_) {
     throw Error(ErrorCode::kTooLarge,
                 std::to_string(max_sequences_) + " sequences are running, which is the limit");
@@ -156,8 +153,6 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
   for (const int32_t token : tokenizer_->suppressed()) {
     sampling.logit_bias.push_back({token, -std::numeric_limits<float>::infinity()});
   }
-  context::Course course = course_of(prompt.size(), options, max_context_);
-  const size_t rung = course.ladder.first(prompt.size());
   Sampler sampler(sampling, tokenizer_->n_tokens(), prompt);
   auto sequence = std::make_shared<Sequence>(cache_, std::move(prompt), options, std::move(sampler),
                                              std::move(course), rung);

@@ -41,8 +41,8 @@ struct SequenceEvent {
 
 struct SequenceOptions {
   SamplingOptions sampling = {};
-  int64_t max_new_tokens =
-      -1;  // 0: evaluate the prompt only; negative: until the model stops or the context is full
+  // 0: evaluate the prompt only; negative: until the model stops or the context ends it.
+  int64_t max_new_tokens = -1;
   bool ignore_eos = false;  // go on past the model's end tokens
   ContextOptions context = {};
 };

@@ -154,7 +154,7 @@ struct AttentionArgs {
 inline constexpr size_t kMaxAttentionRows = 112;
 inline constexpr size_t partial_floats(size_t v_len) { return v_len + 32; }
 inline constexpr size_t attention_scratch_floats(size_t n_rows, size_t k_len, size_t v_len) {
-  return n_rows * (k_len + 2 * partial_floats(v_len)) + size_t{32} * kBlockPositions;
+  return n_rows * (k_len + 2 * partial_floats(v_len)) + size_t{16} * kBlockPositions;
 }
 
 enum class RopeKind : uint8_t {

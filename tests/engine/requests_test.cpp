@@ -32,14 +32,14 @@ TEST(Requests, RefusesPromptsThatCannotRun) {
   EXPECT_NE(refusal(tiny.engine, {}, greedy(1)).find("empty"), std::string::npos);
   EXPECT_NE(refusal(tiny.engine, {5, 300}, greedy(1)).find("300"), std::string::npos);
   EXPECT_NE(refusal(tiny.engine, {-1}, greedy(1)).find("-1"), std::string::npos);
-  const std::string too_long = refusal(tiny.engine, random_tokens(100, 300, 1), greedy(1));
-  EXPECT_NE(too_long.find("100 tokens"), std::string::npos) << too_long;
+  const std::string too_long = refusal(tiny.engine, random_tokens(101, 300, 1), greedy(1));
+  EXPECT_NE(too_long.find("101 tokens"), std::string::npos) << too_long;
   EXPECT_NE(too_long.find("context of 100"), std::string::npos) << too_long;
   SequenceOptions bad = greedy(1);
   bad.sampling.top_p = 7.0f;
   EXPECT_NE(refusal(tiny.engine, {1}, bad).find("top_p"), std::string::npos);
   EXPECT_TRUE(tiny.engine.idle());
-  EXPECT_EQ(refusal(tiny.engine, random_tokens(99, 300, 1), greedy(1)), "");
+  EXPECT_EQ(refusal(tiny.engine, random_tokens(100, 300, 1), greedy(1)), "");
   EXPECT_EQ(refusal(tiny.engine, {1}, greedy(1)), "");
   EXPECT_NE(refusal(tiny.engine, {1}, greedy(1)).find("2 sequences"), std::string::npos);
 }

@@ -40,9 +40,9 @@ void attend_tile(const AttentionArgs& args, const AttentionTile& tile, const Att
   const bool whole =
       tile.greatest_first <= block.start && tile.least_end >= block.start + kBlockPositions;
   const size_t stride = partial_floats(args.v_len);
-  const bool coded = args.type == KvType::kQ8_0;
-  if (coded) score_codes<R>(args, block.k, block.next_k, tile.query, begin, end, scores);
-  if (!coded) score_words<R>(args, block.k, block.next_k, tile.query, begin, end, scores);
+  const bool wide = args.type == KvType::kInt16;
+  const auto score = wide ? score_codes16<R> : score_codes8<R>;
+  score(args, block.k, block.next_k, tile.query, begin, end, scores);
   float shrink[R];
   for (size_t r = 0; r < R; ++r) {
     float* row = scores + r * kBlockPositions;
@@ -55,12 +55,13 @@ void attend_tile(const AttentionArgs& args, const AttentionTile& tile, const Att
                             within_block(tile.end[r], block.start), args.softcap, tail);
     }
   }
-  if (coded) {
-    add_block<R>(args.type, ValueCodes{block.v, args.v_len}, kKvGroup, block.next_k, scores, begin,
-                 end, shrink, partials, stride);
+  if (wide) {
+    add_block<R>(ValueCodes16{block.v, args.v_len}, block.next_v, scores, begin, end, shrink,
+                 partials, stride);
   } else {
-    add_block<R>(args.type, ValueWords{block.v, args.v_len}, args.v_len, block.next_v, scores,
-                 begin, end, shrink, partials, stride);
+    // As much is asked for as values of 16 bits take: keys and values of the next block.
+    add_block<R>(ValueCodes8{block.v, args.v_len}, block.next_k, scores, begin, end, shrink,
+                 partials, stride);
   }
 }
 
@@ -124,7 +125,7 @@ AttentionTiles::AttentionTiles(const AttentionArgs& args, float* queries) noexce
     }
     least_first = tile.least_first < least_first ? tile.least_first : least_first;
     greatest_end = tile.greatest_end > greatest_end ? tile.greatest_end : greatest_end;
-    const auto pack = args.type == KvType::kQ8_0 ? pack_query_codes : pack_query_words;
+    const auto pack = args.type == KvType::kInt16 ? pack_query_codes16 : pack_query_codes8;
     pack(rows, n, args.k_len, query_factor(args), queries + tile.first_row * args.k_len);
   }
   first_block = least_first / kBlockPositions;

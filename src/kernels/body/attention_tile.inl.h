@@ -17,8 +17,8 @@ inline void prefetch(uintptr_t begin, size_t bytes) noexcept {
 
 // Rows of queries as codes of 16 bits, where keys are: [k_len / 2][n_rows][2], no longer than
 // kLongestKey, then their scales.
-inline void pack_query_words(const float* const* rows, size_t n_rows, size_t k_len, float factor,
-                             float* packed) noexcept {
+inline void pack_query_codes16(const float* const* rows, size_t n_rows, size_t k_len, float factor,
+                               float* packed) noexcept {
   auto* codes = reinterpret_cast<std::byte*>(packed);
   float* scales = packed + n_rows * k_len / 2;
   for (size_t r = 0; r < n_rows; ++r) {
@@ -27,9 +27,8 @@ inline void pack_query_words(const float* const* rows, size_t n_rows, size_t k_l
     scales[r] = scale * factor;
     for (size_t d = 0; d < k_len; d += 16) {
       int16_t group[16];
-      encode_words(rows[r] + d, inverse, group);
-      for (size_t i = 0; i < 8; ++i)
-        __builtin_memcpy(codes + ((d / 2 + i) * n_rows + r) * 4, group + 2 * i, 4);
+      encode_codes16(rows[r] + d, inverse, group);
+      spread_words(group, 8, codes + (d / 2 * n_rows + r) * 4, n_rows * 4);
     }
   }
 }
@@ -47,10 +46,10 @@ inline float encode_query_group(const float* x, int8_t* codes) noexcept {
 
 // The same as codes with a scale for each 32, rotated, where keys are: [k_len / 4][R][4], then
 // [groups][R] scales, then [groups][R] sums of codes times what dot4_signed wants taken off.
-inline void pack_query_codes(const float* const* rows, size_t n_rows, size_t k_len, float factor,
-                             float* packed) noexcept {
+inline void pack_query_codes8(const float* const* rows, size_t n_rows, size_t k_len, float factor,
+                              float* packed) noexcept {
   const size_t n_groups = kv_groups(k_len);
-  auto* codes = reinterpret_cast<int8_t*>(packed);
+  auto* codes = reinterpret_cast<std::byte*>(packed);
   float* scales = packed + n_rows * k_len / 4;
   auto* offsets = reinterpret_cast<int32_t*>(scales + n_rows * n_groups);
   for (size_t r = 0; r < n_rows; ++r) {
@@ -62,9 +61,7 @@ inline void pack_query_codes(const float* const* rows, size_t n_rows, size_t k_l
       scales[g * n_rows + r] = encode(rows[r] + at, group) * factor;
       int32_t sum = 0;
       for (size_t i = 0; i < kKvGroup; ++i) sum += group[i];
-      for (size_t i = 0; i < n; i += 4) {
-        __builtin_memcpy(codes + ((at + i) / 4 * n_rows + r) * 4, group + i, 4);
-      }
+      spread_words(group, n / 4, codes + (at / 4 * n_rows + r) * 4, n_rows * 4);
       offsets[g * n_rows + r] = -Isa::kSignedBias * sum;
     }
   }
@@ -73,8 +70,8 @@ inline void pack_query_codes(const float* const* rows, size_t n_rows, size_t k_l
 // scores[r][p] = product of key p and query r, for the positions p in [begin, end) at least: an
 // exact sum of codes, times both scales. From `wanted` lie the keys that are wanted next.
 template <size_t R>
-inline void score_words(const AttentionArgs& args, const std::byte* k_block, uintptr_t wanted,
-                        const float* q, size_t begin, size_t end, float* scores) noexcept {
+inline void score_codes16(const AttentionArgs& args, const std::byte* k_block, uintptr_t wanted,
+                          const float* q, size_t begin, size_t end, float* scores) noexcept {
   constexpr size_t kStrips = kStripsFor<R>;
   constexpr size_t kStep = kStrips * Isa::kLanes;
   const auto* keys = reinterpret_cast<const uint8_t*>(k_block);
@@ -82,6 +79,7 @@ inline void score_words(const AttentionArgs& args, const std::byte* k_block, uin
       reinterpret_cast<const uint16_t*>(k_block + kv_code_bytes(KvType::kInt16, args.k_len));
   const auto* codes = reinterpret_cast<const int8_t*>(q);
   const float* scales = q + R * args.k_len / 2;
+  prefetch(wanted + kv_code_bytes(KvType::kInt16, args.k_len), kBlockPositions * 2);
   for (size_t at = begin / kStep * kStep; at < end; at += kStep) {
     Isa::Ints sum[R][kStrips];
     for (size_t r = 0; r < R; ++r) {
@@ -100,7 +98,6 @@ inline void score_words(const AttentionArgs& args, const std::byte* k_block, uin
     }
     for (size_t s = 0; s < kStrips; ++s) {
       const F scale = Isa::load_bf16(key_scales + at + s * Isa::kLanes);
-      prefetch(wanted + kv_code_bytes(KvType::kInt16, args.k_len) + 2 * at, at == 0 ? 128 : 0);
       for (size_t r = 0; r < R; ++r) {
         Isa::store(scores + r * kBlockPositions + at + s * Isa::kLanes,
                    Isa::to_float(sum[r][s]) * Isa::set1(scales[r]) * scale);
@@ -111,8 +108,8 @@ inline void score_words(const AttentionArgs& args, const std::byte* k_block, uin
 
 // The same where keys have 8 bits: an exact sum for each 32 of d, times both scales.
 template <size_t R>
-inline void score_codes(const AttentionArgs& args, const std::byte* k_block, uintptr_t wanted,
-                        const float* q, size_t begin, size_t end, float* scores) noexcept {
+inline void score_codes8(const AttentionArgs& args, const std::byte* k_block, uintptr_t wanted,
+                         const float* q, size_t begin, size_t end, float* scores) noexcept {
   constexpr size_t kStrips = kStripsFor<R> / (R > 7 ? 2 : 1);  // integer sums want registers too
   constexpr size_t kStep = kStrips * Isa::kLanes;
   const size_t n_groups = kv_groups(args.k_len);
@@ -162,23 +159,34 @@ inline void score_codes(const AttentionArgs& args, const std::byte* k_block, uin
   }
 }
 
-// Values as pairs of neighbouring positions, 16 bits each.
-struct ValueWords {
+// Values as pairs of neighbouring positions, as dot2 takes them; how many values of a position
+// share a scale, and how great the codes of their weights may be.
+struct ValueCodes16 {
   static constexpr float kMostWeight = kGreatestWeight;
   const std::byte* p;
   size_t v_len;
   Isa::Bytes at(size_t pair, size_t dim) const noexcept {
     return Isa::load_bytes(reinterpret_cast<const uint8_t*>(p) + (pair * v_len + dim) * 4);
   }
+  size_t group() const noexcept { return v_len; }
+  const uint16_t* scales() const noexcept {
+    return reinterpret_cast<const uint16_t*>(p + kv_code_bytes(KvType::kInt16, v_len));
+  }
+  static F load_scales(const uint16_t* scales) noexcept { return Isa::load_bf16(scales); }
 };
 
-struct ValueCodes {
+struct ValueCodes8 {
   static constexpr float kMostWeight = 32767.0f;
   const std::byte* p;
   size_t v_len;
   Isa::Bytes at(size_t pair, size_t dim) const noexcept {
     return Isa::load_widened(reinterpret_cast<const int8_t*>(p) + (pair * v_len + dim) * 2);
   }
+  static size_t group() noexcept { return kKvGroup; }
+  const uint16_t* scales() const noexcept {
+    return reinterpret_cast<const uint16_t*>(p + kv_code_bytes(KvType::kQ8_0, v_len));
+  }
+  static F load_scales(const uint16_t* scales) noexcept { return Isa::load_f16(scales); }
 };
 
 // The weights of R rows, times the scales of the values, as codes of 16 bits. What a sum of weight
@@ -189,15 +197,11 @@ struct CodedWeights {
   float factor[R];
 };
 
-inline F load_scales(KvType type, const uint16_t* scales) noexcept {
-  return type == KvType::kInt16 ? Isa::load_bf16(scales) : Isa::load_f16(scales);
-}
-
 // Weights at positions [from, to), multiples of kLanes, which are 0 where a row sees nothing:
 // scales may be anything there.
-template <size_t R>
-inline void encode_weights(KvType type, const float* weights, const uint16_t* scales, size_t from,
-                           size_t to, float most, CodedWeights<R>& out) noexcept {
+template <class Values, size_t R>
+inline void encode_weights(const float* weights, const uint16_t* scales, size_t from, size_t to,
+                           CodedWeights<R>& out) noexcept {
   for (size_t r = 0; r < R; ++r) {
     const float* row = weights + r * kBlockPositions;
     float scaled[kBlockPositions];
@@ -205,13 +209,12 @@ inline void encode_weights(KvType type, const float* weights, const uint16_t* sc
     for (size_t at = from; at < to; at += Isa::kLanes) {
       const F weight = Isa::load(row + at);
       const F product =
-          Isa::keep_above(weight, Isa::zero(), weight * load_scales(type, scales + at));
+          Isa::keep_above(weight, Isa::zero(), weight * Values::load_scales(scales + at));
       Isa::store(scaled + at, product);
       greatest = Isa::greater_magnitude(greatest, product);
     }
-    const float scale = Isa::greatest_magnitude(greatest) / most;
-    const F inverse = Isa::set1(inverse_of(scale));
-    out.factor[r] = scale;
+    out.factor[r] = Isa::greatest_magnitude(greatest) / Values::kMostWeight;
+    const F inverse = Isa::set1(inverse_of(out.factor[r]));
     for (size_t at = from; at < to; at += Isa::kLanes)
       Isa::store_codes16(&out.codes[r][at], Isa::load(scaled + at) * inverse);
   }
@@ -262,21 +265,22 @@ inline void add_values(const Values& values, size_t dim, size_t dim_end, uintptr
   }
 }
 
-// The values of a block at positions [begin, end) into `out`; weights reach a multiple of kLanes
-// further on both sides, where they are 0. `group` values of a position share a scale.
+// The values of a block at positions [begin, end) into `out`; weights reach a multiple of kStep
+// further on both sides, where they are 0.
 template <size_t R, class Values>
-inline void add_block(KvType type, const Values& values, size_t group, uintptr_t wanted,
-                      const float* weights, size_t begin, size_t end, const float* shrink,
-                      float* out, size_t stride) noexcept {
+inline void add_block(const Values& values, uintptr_t wanted, const float* weights, size_t begin,
+                      size_t end, const float* shrink, float* out, size_t stride) noexcept {
+  constexpr size_t kStep = Isa::kLanes < 2 ? 2 : Isa::kLanes;  // whole pairs
+  const size_t from = begin / kStep * kStep;
+  const size_t to = (end + kStep - 1) / kStep * kStep;
   const size_t v_len = values.v_len;
-  const auto* scales = reinterpret_cast<const uint16_t*>(values.p + kv_code_bytes(type, v_len));
+  const uint16_t* scales = values.scales();
+  prefetch(wanted + 2 * kBlockPositions * v_len, kBlockPositions * 2);  // behind what is below
   CodedWeights<R> coded;
-  prefetch(wanted + kv_code_bytes(type, v_len), 128);
-  constexpr size_t kStep = Isa::kLanes < 2 ? 2 : Isa::kLanes;
-  for (size_t dim = 0; dim < v_len; dim += group, scales += kBlockPositions) {
-    encode_weights<R>(type, weights, scales, begin / kStep * kStep,
-                      (end + kStep - 1) / kStep * kStep, Values::kMostWeight, coded);
-    add_values<R>(values, dim, dim + group < v_len ? dim + group : v_len, wanted, coded, begin / 2,
-                  (end + 1) / 2, shrink, out, stride);
+  for (size_t dim = 0; dim < v_len; dim += values.group(), scales += kBlockPositions) {
+    encode_weights<Values>(weights, scales, from, to, coded);
+    const size_t dim_end = dim + values.group() < v_len ? dim + values.group() : v_len;
+    add_values<R>(values, dim, dim_end, wanted, coded, begin / 2, (end + 1) / 2, shrink, out,
+                  stride);
   }
 }

@@ -82,7 +82,7 @@ inline float euclidean_length(const float* x, size_t n) noexcept {
 }
 
 // codes[i] = x[i] * inverse to the nearest, for 16 values.
-inline void encode_words(const float* x, float inverse, int16_t* codes) noexcept {
+inline void encode_codes16(const float* x, float inverse, int16_t* codes) noexcept {
   for (size_t i = 0; i < 16; i += Isa::kLanes)
     Isa::store_codes16(codes + i, Isa::load(x + i) * Isa::set1(inverse));
 }
@@ -107,47 +107,51 @@ inline uint16_t* scales_of(KvType type, std::byte* block, size_t len) noexcept {
   return reinterpret_cast<uint16_t*>(block + kv_code_bytes(type, len));
 }
 
-inline void store_key_words(const float* x, size_t len, size_t within, std::byte* block) noexcept {
+// n words of 4 bytes, `stride` bytes apart.
+inline void spread_words(const void* words, size_t n, std::byte* out, size_t stride) noexcept {
+  const auto* from = static_cast<const std::byte*>(words);
+  for (size_t i = 0; i < n; ++i) __builtin_memcpy(out + i * stride, from + 4 * i, 4);
+}
+
+inline void store_key_codes16(const float* x, size_t len, size_t within,
+                              std::byte* block) noexcept {
   const uint16_t scale = bf16_above(euclidean_length(x, len) / kLongestKey);
   scales_of(KvType::kInt16, block, len)[within] = scale;
   const float inverse = inverse_of(from_bf16(scale));
   for (size_t at = 0; at < len; at += 16) {
     int16_t codes[16];
-    encode_words(x + at, inverse, codes);
-    std::byte* out = block + (at / 2 * kBlockPositions + within) * 4;
-    for (size_t i = 0; i < 8; ++i)
-      __builtin_memcpy(out + i * kBlockPositions * 4, codes + 2 * i, 4);
+    encode_codes16(x + at, inverse, codes);
+    spread_words(codes, 8, block + (at / 2 * kBlockPositions + within) * 4, kBlockPositions * 4);
   }
 }
 
-inline void store_value_words(const float* x, size_t len, size_t within,
-                              std::byte* block) noexcept {
+inline void store_value_codes16(const float* x, size_t len, size_t within,
+                                std::byte* block) noexcept {
   const uint16_t scale = bf16_above(greatest_magnitude(x, len) / kGreatestValue);
   scales_of(KvType::kInt16, block, len)[within] = scale;
   const float inverse = inverse_of(from_bf16(scale));
   auto* out = reinterpret_cast<int16_t*>(block) + within / 2 * 2 * len + within % 2;
   for (size_t at = 0; at < len; at += 16, out += 32) {
     int16_t codes[16];
-    encode_words(x + at, inverse, codes);
+    encode_codes16(x + at, inverse, codes);
     for (size_t i = 0; i < 16; ++i) out[2 * i] = codes[i];
   }
 }
 
-inline void store_key_codes(const float* x, size_t len, size_t within, std::byte* block) noexcept {
+inline void store_key_codes8(const float* x, size_t len, size_t within, std::byte* block) noexcept {
   uint16_t* scales = scales_of(KvType::kQ8_0, block, len) + within;
   for (size_t at = 0; at < len; at += kKvGroup, scales += kBlockPositions) {
     const size_t n = len - at < kKvGroup ? len - at : kKvGroup;
     int8_t codes[kKvGroup];
     const auto encode = n == kKvGroup ? encode_kv_group<kKvGroup> : encode_kv_group<16>;
     *scales = encode(x + at, true, codes);
-    std::byte* out = block + (at / 4 * kBlockPositions + within) * 4;
-    for (size_t i = 0; i < n / 4; ++i)
-      __builtin_memcpy(out + i * kBlockPositions * 4, codes + 4 * i, 4);
+    spread_words(codes, n / 4, block + (at / 4 * kBlockPositions + within) * 4,
+                 kBlockPositions * 4);
   }
 }
 
-inline void store_value_codes(const float* x, size_t len, size_t within,
-                              std::byte* block) noexcept {
+inline void store_value_codes8(const float* x, size_t len, size_t within,
+                               std::byte* block) noexcept {
   uint16_t* scales = scales_of(KvType::kQ8_0, block, len) + within;
   auto* out = reinterpret_cast<int8_t*>(block) + within / 2 * 2 * len + within % 2;
   for (size_t at = 0; at < len; at += kKvGroup, scales += kBlockPositions) {
@@ -160,7 +164,7 @@ inline void store_value_codes(const float* x, size_t len, size_t within,
 }
 
 void store_kv(const StoreKvArgs& args) noexcept {
-  const bool words = args.type == KvType::kInt16;
-  (words ? store_key_words : store_key_codes)(args.k, args.k_len, args.within, args.k_block);
-  (words ? store_value_words : store_value_codes)(args.v, args.v_len, args.within, args.v_block);
+  const bool wide = args.type == KvType::kInt16;
+  (wide ? store_key_codes16 : store_key_codes8)(args.k, args.k_len, args.within, args.k_block);
+  (wide ? store_value_codes16 : store_value_codes8)(args.v, args.v_len, args.within, args.v_block);
 }

@@ -121,7 +121,9 @@ struct Isa {
     return static_cast<int16_t>(word(v) >> shift);
   }
   static Ints dot2(Ints sum, Bytes w, Bytes x) noexcept {
-    return sum + half_word(w, 0) * half_word(x, 0) + half_word(w, 16) * half_word(x, 16);
+    const int64_t wide =
+        int64_t{sum} + half_word(w, 0) * half_word(x, 0) + half_word(w, 16) * half_word(x, 16);
+    return static_cast<Ints>(wide);  // what was never written may overflow, as in the instructions
   }
   static Bytes prepare_signed(Bytes w) noexcept { return w; }
   static Ints dot4_signed(Ints sum, Bytes w, Bytes x) noexcept {
