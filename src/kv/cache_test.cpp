@@ -31,6 +31,31 @@ TEST(Layout, KvOfEightBitsTakesACodeForEachValueAndAScaleForEach32) {
   EXPECT_EQ(layout.layers[0].v_offset(1), head + size_t{64} * (64 + 2 * 2));
 }
 
+TEST(Layout, ReckonsWholeBlocksAndWindows) {
+  const Layout layout(kNeeds, KvType::kInt16);
+  const size_t windowed = layout.groups[0].block_bytes;
+  const size_t all = layout.groups[1].block_bytes;
+  EXPECT_EQ(layout.bytes_for(0, 1), 0u);
+  EXPECT_EQ(layout.bytes_for(1, 1), windowed + all);
+  EXPECT_EQ(layout.bytes_for(65, 1), 2 * (windowed + all));
+  EXPECT_EQ(layout.bytes_for(6400, 1), 4 * windowed + 100 * all);
+  EXPECT_EQ(layout.bytes_for(6400, 512), 11 * windowed + 100 * all);
+}
+
+// What bytes_for() reckons is enough for any way of cutting a sequence into batches.
+TEST(Layout, ASequenceNeverTakesMoreThanReckoned) {
+  for (const size_t n_batch : {1, 7, 64, 100, 513}) {
+    Cache cache(kNeeds, 8192);
+    BlockTable table(cache);
+    for (size_t n = 0; n < 3000;) {
+      table.forget_before_window(n);
+      n += n_batch;
+      ASSERT_TRUE(table.grow(n));
+      ASSERT_LE(cache.bytes_in_use(), cache.layout().bytes_for(n, n_batch)) << n << " " << n_batch;
+    }
+  }
+}
+
 TEST(BlockTable, GrowsByBlocksAndReturnsThem) {
   Cache cache(kNeeds, 64 * 4);
   {
