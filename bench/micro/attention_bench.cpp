@@ -100,8 +100,9 @@ void run(benchmark::State& state, Rig& rig, const Heads& heads, const Work& work
   const Clock::time_point start = Clock::now();
   for (auto _ : state) {
     const size_t layer = i++ % heads.n_layers;
-    nn::attention(compute, pass.layer(layer), pass.rows(layer), {q.data(), work.n_rows, width},
-                  {.factor = 0.125f}, {out.data(), work.n_rows, width});
+    nn::attention(compute, pass.layer(layer), pass.rows(layer),
+                  {.q = {q.data(), work.n_rows, width}}, {.factor = 0.125f},
+                  {out.data(), work.n_rows, width});
   }
   const double seconds = seconds_each(state, start);
   // Each row multiplies a query with the keys it sees, and its weights with the values.

@@ -87,8 +87,8 @@ class Gemma3 final : public Model {
     const tensor::Matrix x = compute.arena.matrix(batch.tokens.size(), h_.n_embd);
     const tensor::Matrix h = compute.arena.matrix(batch.tokens.size(), h_.n_embd);
     const AttentionPass pass(compute, cache, batch);
-    const nn::Rope::Rotations local = local_rope_.rotations(compute, batch.positions);
-    const nn::Rope::Rotations global = global_rope_.rotations(compute, batch.positions);
+    const AttentionPass::Rotations local = pass.rotations(local_rope_);
+    const AttentionPass::Rotations global = pass.rotations(global_rope_);
     nn::embed(compute, output_.embedding, batch.tokens.data(), x);
     nn::scale(compute, x, std::sqrt(static_cast<float>(h_.n_embd)));
     for (size_t i = 0; i < layers_.size(); ++i) {

@@ -19,8 +19,18 @@ struct PerplexityOptions {
   ModelOptions model;
   std::string file;
   size_t n_ctx = 512;
+  std::string overflow_policy;
+  engine::TextOptions text;
   bool json = false;
 };
+
+engine::TextOptions text_options(const PerplexityOptions& options) {
+  engine::TextOptions text = options.text;
+  text.context.max_context = options.n_ctx;
+  text.context.policy = options.overflow_policy == "shift" ? context::OverflowPolicy::kShift
+                                                           : context::OverflowPolicy::kRefill;
+  return text;
+}
 
 void run(const PerplexityOptions& options) {
   const MappedFile text(options.file);
@@ -29,13 +39,15 @@ void run(const PerplexityOptions& options) {
                               text.bytes().size());
   const std::vector<int32_t> tokens = engine.tokenizer().encode(view);
   const bool progress = ::isatty(STDERR_FILENO) != 0;
-  const engine::Perplexity result = engine::perplexity(
-      engine, tokens, options.n_ctx, [&](const engine::Perplexity& so_far, size_t n_chunks) {
-        if (progress) {
-          std::fprintf(stderr, "\rchunk %zu of %zu: %.4f ", so_far.n_chunks, n_chunks,
-                       so_far.value);
-        }
-      });
+  const auto show = [&](const engine::Perplexity& so_far, size_t n_chunks) {
+    if (progress) {
+      std::fprintf(stderr, "\rchunk %zu of %zu: %.4f ", so_far.n_chunks, n_chunks, so_far.value);
+    }
+  };
+  const engine::Perplexity result =
+      options.overflow_policy.empty()
+          ? engine::perplexity(engine, tokens, options.n_ctx, show)
+          : engine::overflowing_perplexity(engine, tokens, text_options(options));
   if (progress) std::fprintf(stderr, "\r\033[K");
   if (options.json) {
     const Json out = {{"perplexity", result.value},  {"error", result.error},
@@ -58,6 +70,23 @@ void add_perplexity(CLI::App& app) {
   command
       ->add_option("-c,--ctx", options->n_ctx,
                    "Tokens of a chunk; the second half of each is scored")
+      ->capture_default_str();
+  command
+      ->add_option("--overflow-policy", options->overflow_policy,
+                   "Read the text as one whose context overflows, and score what is behind the "
+                   "first overflow: refill or shift")
+      ->check(CLI::IsMember({"refill", "shift"}));
+  command
+      ->add_option("--anchor", options->text.n_anchor,
+                   "With --overflow-policy: tokens of the beginning that are kept")
+      ->capture_default_str();
+  command
+      ->add_option("--overflow-reserve-batches", options->text.context.compaction.reserve_batches,
+                   "With --overflow-policy: recent tokens that are kept, in batches")
+      ->capture_default_str();
+  command
+      ->add_option("--overflow-batch", options->text.context.compaction.batch,
+                   "With --overflow-policy: tokens of such a batch")
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options] { run(*options); });

@@ -21,15 +21,14 @@ struct StepRows {
   std::vector<const kv::BlockTable*> tables;
   std::vector<uint32_t> logit_rows;
 
-  // Positions [begin, begin + n) of one sequence.
-  template <class TokenAt>
-  void add(size_t begin, size_t n, const kv::BlockTable& table, TokenAt&& token_at) {
-    for (size_t position = begin; position < begin + n; ++position) {
-      tokens.push_back(token_at(position));
-      positions.push_back(static_cast<uint32_t>(position));
+  // The last n tokens that `context` has taken blocks for.
+  void add(const SequenceContext& context, size_t n, std::span<const int32_t> all_tokens) {
+    for (size_t position = context.n_held() - n; position < context.n_held(); ++position) {
+      tokens.push_back(all_tokens[context.index_of(position)]);
+      positions.push_back(static_cast<uint32_t>(context.slot_of(position)));
       sequences.push_back(static_cast<uint32_t>(tables.size()));
     }
-    tables.push_back(&table);
+    tables.push_back(&context.blocks());
   }
   arch::Batch view() const { return {tokens, positions, sequences, tables, logit_rows}; }
 };
@@ -41,16 +40,15 @@ size_t context_of(const gguf::File& file, const EngineOptions& options) {
   return options.max_context == 0 ? most : std::min(most, options.max_context);
 }
 
+size_t context_cap(const ContextOptions& wanted, size_t max_context) {
+  return wanted.max_context == 0 ? max_context : std::min(wanted.max_context, max_context);
+}
+
 // The course of a sequence's context. Throws Error when the sizes make no sense, or the prompt
 // could not be kept by a compaction that the answer asked for may need.
 context::Course course_of(size_t n_prompt, const SequenceOptions& options, size_t max_context) {
   const ContextOptions& wanted = options.context;
-  if (wanted.policy == context::OverflowPolicy::kShift) {
-    throw Error(ErrorCode::kUnsupported,
-                "the overflow policy shift is not there yet; take refill or stop");
-  }
-  const size_t top =
-      wanted.max_context == 0 ? max_context : std::min(wanted.max_context, max_context);
+  const size_t top = context_cap(wanted, max_context);
   context::Course course = {
       wanted.sizes.empty() ? context::Ladder(top) : context::Ladder(wanted.sizes, top),
       wanted.policy, wanted.compaction, n_prompt};
@@ -69,8 +67,10 @@ context::Course course_of(size_t n_prompt, const SequenceOptions& options, size_
   return course;
 }
 
-size_t positions_in_whole_blocks(size_t n) {
-  return (n + kv::kBlockPositions - 1) / kv::kBlockPositions * kv::kBlockPositions;
+// Of one sequence: whole blocks, and one more at each end of a gap.
+size_t most_positions(size_t n) {
+  constexpr size_t kBlock = kv::kBlockPositions;
+  return ((n + kBlock - 1) / kBlock + 2) * kBlock;
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
               [this](std::span<const std::byte> bytes) { file_.release(bytes); }),
       model_(arch::load_model(file_, {.max_context = max_context_,
                                       .packed = options.pack_weights ? &packed_ : nullptr})),
-      cache_(model_->info().kv, positions_in_whole_blocks(max_context_) * options.max_sequences,
+      cache_(model_->info().kv, most_positions(max_context_) * options.max_sequences,
              options.kv_type),
       n_batch_(std::max<size_t>(1, options.n_batch)),
       max_sequences_(options.max_sequences) {
@@ -170,7 +170,7 @@ void Engine::finish(const Sequence& sequence, FinishReason reason) {
 
 void Engine::end(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
-  sequence.blocks_.clear();
+  sequence.context_.clear();
   std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
     return candidate.get() == &sequence;
   });
@@ -180,22 +180,19 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
 // Before the sequence's waiting tokens are evaluated: another rung, or a compaction.
 void Engine::make_room(Sequence& sequence) {
   const Clock::time_point start = Clock::now();
-  const context::Decision next = context::decide(sequence.course_, sequence.rung_,
-                                                 sequence.n_evaluated_, sequence.n_pending());
+  SequenceContext& context = sequence.context_;
+  const context::Decision next = context.next(sequence.n_pending());
   if (next.step == context::Step::kWrite) return;
   BILLOW_CHECK(next.step != context::Step::kStop);  // sample() has ended it
   SequenceEvent event;
-  event.event = {
-      next.step,      sequence.rung_, next.rung, sequence.n_evaluated_, sequence.n_generated(),
-      next.compaction};
+  event.event = {next.step,        context.rung(),         next.rung,
+                 context.n_held(), sequence.n_generated(), next.compaction};
   const double seconds = std::chrono::duration<double>(sequence.decode_time_).count();
   event.decode_rate = seconds > 0.0 ? static_cast<double>(sequence.n_decoded_) / seconds : 0.0;
-  sequence.rung_ = next.rung;
+  context.grow(next.rung);
   if (next.step == context::Step::kCompact) {
-    sequence.n_dropped_ += next.compaction.drop;
-    sequence.n_evaluated_ = 0;
-    sequence.blocks_.clear();
-    sequence.refill_start_ = start;
+    context.compact(next.compaction);
+    if (context.n_held() == 0) sequence.refill_start_ = start;
   }
   event.time = Clock::now() - start;
   sequence.events_.push_back(event);
@@ -214,13 +211,9 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
       complete;  // those whose tokens are all evaluated after this step
   for (const Share& share : shares) {
     const std::shared_ptr<Sequence>& sequence = running_[share.sequence];
-    const size_t begin = sequence->n_evaluated_;
-    sequence->blocks_.forget_before_window(begin);
-    const bool grown = sequence->blocks_.grow(begin + share.n_rows);
-    BILLOW_CHECK(grown);  // the cache has room for max_sequences_ of max_context_
-    rows.add(begin, share.n_rows, sequence->blocks_,
-             [&](size_t position) { return sequence->token_at(position); });
-    sequence->n_evaluated_ += share.n_rows;
+    const bool taken = sequence->context_.take(share.n_rows);
+    BILLOW_CHECK(taken);  // the cache has room for max_sequences_ of max_context_
+    rows.add(sequence->context_, share.n_rows, sequence->tokens_);
     if (sequence->n_pending() > 0) continue;
     complete.push_back(sequence);
     rows.logit_rows.push_back(static_cast<uint32_t>(rows.tokens.size() - 1));
@@ -263,39 +256,46 @@ void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const f
   sequence->tokens_.push_back(token);
   const bool enough = options.max_new_tokens > 0 &&
                       sequence->n_generated() >= static_cast<size_t>(options.max_new_tokens);
-  const bool full =
-      context::decide(sequence->course_, sequence->rung_, sequence->n_evaluated_).step ==
-      context::Step::kStop;
+  const bool full = sequence->context_.next(1).step == context::Step::kStop;
   if (enough || full) end(*sequence, FinishReason::kLength);
 }
 
 void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
-                      const std::function<void(size_t row, std::span<const float> logits)>& each) {
+                      const std::function<void(size_t i, std::span<const float> logits)>& each,
+                      const TextOptions& options) {
   check_tokens(tokens);
-  if (tokens.size() > max_context_) {
+  const size_t top = context_cap(options.context, max_context_);
+  if (tokens.size() > top && options.context.policy == context::OverflowPolicy::kStop) {
     throw Error(ErrorCode::kTooLarge, std::to_string(tokens.size()) +
-                                          " tokens exceed the context of " +
-                                          std::to_string(max_context_));
+                                          " tokens exceed the context of " + std::to_string(top));
   }
-  kv::BlockTable blocks(cache_);
+  const size_t n_anchor = std::min(options.n_anchor, context::longest_anchor(top));
+  SequenceContext context(
+      cache_, {context::Ladder(top), options.context.policy, options.context.compaction, n_anchor},
+      top);
   // Few rows at a time: a row of logits may be a megabyte.
   constexpr size_t kRowsAtOnce = 128;
-  for (size_t begin = 0; begin < tokens.size();) {
+  for (size_t done = 0; done < tokens.size();) {
+    const size_t next = context.n_held() + context.n_dropped();  // of what is to be evaluated
+    if (context.n_held() == top) {
+      context.compact(context.next(1).compaction);
+      continue;
+    }
+    const bool wanted = next >= std::max(done, first);  // a refill evaluates what is done again
+    const size_t end = wanted ? tokens.size() : std::max(done, std::min(first, tokens.size()));
     const size_t n =
-        std::min({begin < first ? first - begin : kRowsAtOnce, n_batch_, tokens.size() - begin});
-    blocks.forget_before_window(begin);
-    if (!blocks.grow(begin + n))
+        std::min({wanted ? kRowsAtOnce : SIZE_MAX, n_batch_, top - context.n_held(), end - next});
+    if (!context.take(n))
       throw Error(ErrorCode::kOutOfMemory, "all KV memory is in use by running sequences");
     StepRows rows;
-    rows.add(begin, n, blocks, [&](size_t position) { return tokens[position]; });
-    for (size_t i = 0; i < n && begin >= first; ++i)
-      rows.logit_rows.push_back(static_cast<uint32_t>(i));
+    rows.add(context, n, tokens);
+    for (size_t i = 0; i < n && wanted; ++i) rows.logit_rows.push_back(static_cast<uint32_t>(i));
     const tensor::ArenaScope scope(arena_);
     const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
     model_->forward(compute(), cache_, rows.view(), logits);
     for (size_t i = 0; i < rows.logit_rows.size(); ++i)
-      each(begin + i, {logits.row(i), logits.n_cols});
-    begin += n;
+      each(next + i, {logits.row(i), logits.n_cols});
+    done = std::max(done, next + n);
   }
 }
 

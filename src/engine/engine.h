@@ -44,6 +44,13 @@ struct MemoryUse {
   size_t scratch = 0;      // kept for the largest pass so far
 };
 
+// How the context of a given text overflows: as a sequence's, but for what is kept of its
+// beginning. Only max_context, policy and compaction count: memory grows as it is needed.
+struct TextOptions {
+  ContextOptions context = {};
+  size_t n_anchor = 4;  // tokens, which models put attention on that they need nowhere else
+};
+
 class Engine {
  public:
   // Opens and loads the model of `path`. Throws Error naming the file and what is wrong.
@@ -80,10 +87,12 @@ class Engine {
   std::vector<Token> step(size_t max_rows = SIZE_MAX);
   bool idle() const noexcept { return running_.empty(); }
 
-  // Evaluates `tokens` from position 0 in a sequence of its own and calls each(row, logits) for
-  // rows `first` and later, logits of n_vocab floats.
+  // Evaluates `tokens` from position 0 in a sequence of its own and calls each(i, logits) for token
+  // `first` and later ones, once for each, logits of n_vocab floats. Throws Error when they do not
+  // fit the context and the policy is to stop there.
   void evaluate(std::span<const int32_t> tokens, size_t first,
-                const std::function<void(size_t row, std::span<const float> logits)>& each);
+                const std::function<void(size_t i, std::span<const float> logits)>& each,
+                const TextOptions& options = {});
 
  private:
   using Clock = std::chrono::steady_clock;

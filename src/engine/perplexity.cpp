@@ -16,6 +16,30 @@ double negative_log_likelihood(std::span<const float> logits, int32_t token) {
   return largest + std::log(sum) - static_cast<double>(logits[static_cast<size_t>(token)]);
 }
 
+namespace {
+
+// Negative log-likelihoods, summed.
+struct Sum {
+  double sum = 0.0;
+  double of_squares = 0.0;
+  size_t n = 0;
+
+  void add(double nll) {
+    sum += nll;
+    of_squares += nll * nll;
+    ++n;
+  }
+  Perplexity perplexity(size_t n_chunks) const {
+    const auto count = static_cast<double>(n);
+    const double mean = sum / count;
+    const double variance = std::max(0.0, of_squares / count - mean * mean);
+    const double value = std::exp(mean);
+    return {value, std::sqrt(variance / std::max(1.0, count - 1.0)) * value, n, n_chunks};
+  }
+};
+
+}  // namespace
+
 Perplexity perplexity(
     Engine& engine, std::span<const int32_t> tokens, size_t n_ctx,
     const std::function<void(const Perplexity& so_far, size_t n_chunks)>& progress) {
@@ -31,29 +55,39 @@ Perplexity perplexity(
                                               " are needed; give a longer text");
   }
   Perplexity result;
-  double sum = 0.0;
-  double sum_of_squares = 0.0;
+  Sum sum;
   for (size_t chunk = 0; chunk < n_chunks; ++chunk) {
     std::vector<int32_t> part(tokens.begin() + static_cast<std::ptrdiff_t>(chunk * n_ctx),
                               tokens.begin() + static_cast<std::ptrdiff_t>((chunk + 1) * n_ctx));
     if (engine.tokenizer().add_bos()) part[0] = engine.tokenizer().bos();
     const auto score = [&](size_t row, std::span<const float> logits) {
       if (row + 1 >= n_ctx) return;
-      const double nll = negative_log_likelihood(logits, tokens[chunk * n_ctx + row + 1]);
-      sum += nll;
-      sum_of_squares += nll * nll;
-      ++result.n_scored;
+      sum.add(negative_log_likelihood(logits, tokens[chunk * n_ctx + row + 1]));
     };
     engine.evaluate(part, n_ctx / 2, score);
-    const auto n = static_cast<double>(result.n_scored);
-    const double mean = sum / n;
-    const double variance = std::max(0.0, sum_of_squares / n - mean * mean);
-    result.value = std::exp(mean);
-    result.error = std::sqrt(variance / std::max(1.0, n - 1.0)) * result.value;
-    result.n_chunks = chunk + 1;
+    result = sum.perplexity(chunk + 1);
     progress(result, n_chunks);
   }
   return result;
+}
+
+Perplexity overflowing_perplexity(Engine& engine, std::span<const int32_t> tokens,
+                                  const TextOptions& options) {
+  const size_t first = options.context.max_context;
+  if (tokens.size() < first + 2) {
+    throw Error(ErrorCode::kInvalidInput, "the text has " + std::to_string(tokens.size()) +
+                                              " tokens, which do not overflow a context of " +
+                                              std::to_string(first) +
+                                              "; give a longer text or a smaller context");
+  }
+  Sum sum;
+  engine.evaluate(
+      tokens, first,
+      [&](size_t i, std::span<const float> logits) {
+        if (i + 1 < tokens.size()) sum.add(negative_log_likelihood(logits, tokens[i + 1]));
+      },
+      options);
+  return sum.perplexity(1);
 }
 
 }  // namespace billow::engine

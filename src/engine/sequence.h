@@ -10,9 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "context/run_plan.h"
 #include "engine/sampling/sampler.h"
-#include "kv/block_table.h"
+#include "engine/sequence_context.h"
 
 namespace billow::engine {
 
@@ -53,24 +52,20 @@ class Sequence {
            Sampler sampler, context::Course course, size_t rung)
       : tokens_(std::move(prompt)),
         n_prompt_(tokens_.size()),
-        course_(std::move(course)),
-        rung_(rung),
+        context_(cache, std::move(course), rung),
         options_(options),
-        sampler_(std::move(sampler)),
-        blocks_(cache) {}
+        sampler_(std::move(sampler)) {}
 
   std::span<const int32_t> tokens() const noexcept { return tokens_; }  // prompt and answer
   size_t n_prompt() const noexcept { return n_prompt_; }
   size_t n_generated() const noexcept { return tokens_.size() - n_prompt_; }
   // What is left of them in the context: all but n_dropped() behind the anchor.
-  size_t n_dropped() const noexcept { return n_dropped_; }
-  size_t n_evaluated() const noexcept { return n_evaluated_; }  // tokens whose KV is there
-  size_t n_pending() const noexcept { return tokens_.size() - n_dropped_ - n_evaluated_; }
+  size_t n_dropped() const noexcept { return context_.n_dropped(); }
+  size_t n_evaluated() const noexcept { return context_.n_held(); }  // tokens whose KV is there
+  size_t n_pending() const noexcept { return tokens_.size() - n_dropped() - n_evaluated(); }
   // The token at a position of the context.
-  int32_t token_at(size_t position) const noexcept {
-    return tokens_[position < course_.n_anchor ? position : position + n_dropped_];
-  }
-  size_t rung() const noexcept { return rung_; }  // positions that it may write to now
+  int32_t token_at(size_t position) const noexcept { return tokens_[context_.index_of(position)]; }
+  size_t rung() const noexcept { return context_.rung(); }  // positions that it may write to now
   std::span<const SequenceEvent> events() const noexcept { return events_; }
   std::chrono::nanoseconds decode_time() const noexcept { return decode_time_; }
   bool finished() const noexcept { return finish_reason_.has_value(); }
@@ -82,17 +77,13 @@ class Sequence {
 
   std::vector<int32_t> tokens_;
   size_t n_prompt_;
-  context::Course course_;
-  size_t rung_;
-  size_t n_dropped_ = 0;
-  size_t n_evaluated_ = 0;
+  SequenceContext context_;
   std::vector<SequenceEvent> events_;
   std::optional<std::chrono::steady_clock::time_point> refill_start_;  // while one goes on
   size_t n_decoded_ = 0;  // tokens written one by one, and the time of their steps
   std::chrono::nanoseconds decode_time_{};
   SequenceOptions options_;
   Sampler sampler_;
-  kv::BlockTable blocks_;
   std::optional<FinishReason> finish_reason_;
 };
 

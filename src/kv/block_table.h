@@ -28,20 +28,29 @@ class BlockTable {
   // Gives back blocks that no query at position `next` or later sees any more: those before a
   // group's window.
   void forget_before_window(size_t next);
+  // Positions begin up to end are seen no more: gives back the blocks that lie within them and, of
+  // groups with a window, all before. A later gap takes the place of this one.
+  // REQUIRES: the same begin as the gap that there is, if any, and an end not before its.
+  void open_gap(size_t begin, size_t end);
   void clear();
 
   // Block ids of a group; kNoBlock for forgotten ones.
   std::span<const BlockId> blocks(size_t group) const noexcept { return groups_[group].blocks; }
   size_t n_positions() const noexcept { return n_positions_; }  // that there is room for
+  size_t gap_begin() const noexcept { return gap_begin_; }      // equal to its end: there is none
+  size_t gap_end() const noexcept { return gap_end_; }
 
  private:
   struct GroupBlocks {
     std::vector<BlockId> blocks;
-    size_t n_forgotten = 0;
+    size_t n_forgotten = 0;  // at the beginning, because of the window
   };
+  void forget(size_t group, size_t begin, size_t end);
   Cache* cache_;
   std::vector<GroupBlocks> groups_;
   size_t n_positions_ = 0;
+  size_t gap_begin_ = 0;
+  size_t gap_end_ = 0;
 };
 
 }  // namespace billow::kv

@@ -87,5 +87,28 @@ TEST(BlockTable, ForgetsOnlyBlocksBeforeTheWindow) {
   EXPECT_EQ(cache.pool(1).n_in_use(), 8u);
 }
 
+TEST(BlockTable, AGapGivesBackWhatLiesWithinAndWhatNoWindowSees) {
+  Cache cache(kNeeds, 64 * 16);
+  BlockTable table(cache);
+  ASSERT_TRUE(table.grow(64 * 10));
+  table.open_gap(70, 330);
+  // Positions 64 to 69 and 330 to 383 stay, each with its block.
+  EXPECT_EQ(cache.pool(1).n_in_use(), 7u);
+  EXPECT_NE(table.blocks(1)[1], kNoBlock);
+  for (const size_t i : {2u, 3u, 4u}) EXPECT_EQ(table.blocks(1)[i], kNoBlock);
+  EXPECT_NE(table.blocks(1)[5], kNoBlock);
+  EXPECT_EQ(cache.pool(0).n_in_use(), 5u);
+  table.open_gap(70, 640);
+  EXPECT_EQ(cache.pool(1).n_in_use(), 2u);
+  EXPECT_EQ(cache.pool(0).n_in_use(), 0u);
+  ASSERT_TRUE(table.grow(700));
+  EXPECT_EQ(cache.pool(1).n_in_use(), 3u);
+  table.forget_before_window(699);
+  EXPECT_EQ(cache.pool(0).n_in_use(), 1u);
+  table.clear();
+  EXPECT_EQ(table.gap_end(), 0u);
+  EXPECT_EQ(cache.bytes_in_use(), 0u);
+}
+
 }  // namespace
 }  // namespace billow::kv

@@ -32,29 +32,43 @@ std::vector<HeadRange> head_ranges(size_t n_kv_heads, size_t n_sharing) {
 }
 
 // Neighbouring rows of one sequence against one range of heads: the unit whose spans are shared
-// out.
+// out. They are counted in the order in which they are merged: those before the gap, then those
+// behind it.
 struct Tile {
   HeadRange heads;
   size_t begin = 0;  // its rows of the batch
   size_t n = 0;
-  size_t span_begin = 0;
+  size_t n_before = 0;    // spans before the gap, from the first
+  size_t span_begin = 0;  // spans behind it
   size_t span_end = 0;
-  float* partials = nullptr;  // where it is cut into several pieces
+  float* partials = nullptr;  // [spans][rows], where it is cut into several pieces or has a gap
   size_t n_pieces = 0;
 
   size_t n_rows() const { return n * heads.n; }
-  size_t n_spans() const { return span_end - span_begin; }
+  size_t n_spans() const { return n_before + span_end - span_begin; }
 };
 
 // What a thread does at a time: some spans of a tile.
 struct Piece {
   size_t tile = 0;
-  size_t span_begin = 0;
-  size_t span_end = 0;
+  size_t begin = 0;
+  size_t end = 0;
 };
 
-size_t first_seen(const KvLayer& layer, size_t position) {
-  return layer.window != 0 && position + 1 > layer.window ? position + 1 - layer.window : 0;
+Gap gap_of(const KvRows& rows, size_t row) {
+  return rows.gaps.empty() ? Gap{} : rows.gaps[rows.sequences[row]];
+}
+
+// Behind the gap, if there is one.
+size_t first_seen(const KvLayer& layer, const Gap& gap, size_t position) {
+  const size_t in_window =
+      layer.window != 0 && position + 1 > layer.window ? position + 1 - layer.window : 0;
+  return gap.n() == 0 ? in_window : std::max(in_window, gap.end);
+}
+
+size_t spans_before(const KvLayer& layer, const Gap& gap) {
+  if (gap.n() == 0 || layer.window != 0) return 0;
+  return (gap.begin + kSpanPositions - 1) / kSpanPositions;
 }
 
 // The tiles of a batch, those of later rows first: in a prompt they are the longest.
@@ -73,11 +87,13 @@ std::vector<Tile> tiles_of(const Compute& compute, const KvLayer& layer, const K
     while (begin > 0 && end - begin < tokens_at_once &&
            rows.sequences[begin - 1] == rows.sequences[end - 1])
       --begin;
+    const Gap gap = gap_of(rows, begin);
     for (const HeadRange& heads : ranges) {
       tiles.push_back({.heads = heads,
                        .begin = begin,
                        .n = end - begin,
-                       .span_begin = first_seen(layer, rows.positions[begin]) / kSpanPositions,
+                       .n_before = spans_before(layer, gap),
+                       .span_begin = first_seen(layer, gap, rows.positions[begin]) / kSpanPositions,
                        .span_end = rows.positions[end - 1] / kSpanPositions + 1});
     }
     end = begin;
@@ -97,15 +113,14 @@ std::vector<Piece> pieces_of(const Compute& compute, const KvLayer& layer,
     Tile& tile = tiles[t];
     const bool may_cut =
         n_threads > 1 && (tile.n == 1 || tile.n_rows() <= compute.kernels.attention_rows);
-    for (size_t span = tile.span_begin; span < tile.span_end; ++tile.n_pieces) {
+    for (size_t at = 0; at < tile.n_spans(); ++tile.n_pieces) {
       const size_t share = n_left / (kPiecesPerThread * n_threads * tile.n_rows());
-      const size_t n =
-          may_cut ? std::clamp<size_t>(share, 1, tile.span_end - span) : tile.n_spans();
-      pieces.push_back({t, span, span + n});
+      const size_t n = may_cut ? std::clamp<size_t>(share, 1, tile.n_spans() - at) : tile.n_spans();
+      pieces.push_back({t, at, at + n});
       n_left -= n * tile.n_rows();
-      span += n;
+      at += n;
     }
-    if (tile.n_pieces == 1) continue;
+    if (tile.n_pieces == 1 && tile.n_before == 0) continue;
     tile.partials = compute.arena.array<float>(tile.n_spans() * tile.n_rows() *
                                                kernels::partial_floats(layer.v_len));
   }
@@ -115,49 +130,72 @@ std::vector<Piece> pieces_of(const Compute& compute, const KvLayer& layer,
 struct Operands {
   const KvLayer& layer;
   const KvRows& rows;
-  tensor::Matrix q;
+  const Queries& queries;
   AttentionScale scale;
   tensor::Matrix out;
 };
 
-// Spans [span_begin, span_end) of a tile; or, with `merge`, its outputs from the partial results of
-// all spans.
-void attend(const Compute& compute, const Operands& on, const Tile& tile, size_t span_begin,
-            size_t span_end, float* scratch, bool merge) {
+// What a kernel is told of a tile, but for which positions are seen, and of which spans.
+kernels::AttentionArgs args_of(const Operands& on, const Tile& tile, tensor::Matrix q,
+                               float* scratch) {
   const KvLayer& layer = on.layer;
+  return {.type = layer.type,
+          .n_tokens = tile.n,
+          .n_heads = tile.heads.n,
+          .queries = q.row(tile.begin) + tile.heads.q_begin * layer.k_len,
+          .query_stride = q.n_cols,
+          .outputs = on.out.row(tile.begin) + tile.heads.q_begin * layer.v_len,
+          .output_stride = on.out.n_cols,
+          .base = layer.base,
+          .block_ids = on.rows.blocks[on.rows.sequences[tile.begin]].data(),
+          .block_bytes = layer.block_bytes,
+          .k_offset = layer.k_offset + tile.heads.kv_head * layer.head_bytes,
+          .v_offset = layer.v_offset + tile.heads.kv_head * layer.head_bytes,
+          .k_len = layer.k_len,
+          .v_len = layer.v_len,
+          .scale = on.scale.factor,
+          .softcap = on.scale.softcap,
+          .scratch = scratch};
+}
+
+// Spans [begin, end) of a tile: their partial results, or the outputs where the tile has none.
+void attend(const Compute& compute, const Operands& on, const Tile& tile, size_t begin, size_t end,
+            float* scratch) {
+  const Gap gap = gap_of(on.rows, tile.begin);
+  const size_t span_floats = tile.n_rows() * kernels::partial_floats(on.layer.v_len);
   uint32_t first[kMaxAttentionRows];
   uint32_t last[kMaxAttentionRows];
+  if (begin < tile.n_before) {
+    std::fill_n(first, tile.n, 0u);
+    std::fill_n(last, tile.n, static_cast<uint32_t>(gap.begin - 1));
+    kernels::AttentionArgs args = args_of(on, tile, on.queries.before_gap, scratch);
+    args.first = first;
+    args.last = last;
+    args.span_begin = begin;
+    args.span_end = std::min(end, tile.n_before);
+    args.partials = tile.partials + begin * span_floats;
+    compute.kernels.attention(args);
+    begin = args.span_end;
+  }
+  if (begin == end) return;
   for (size_t t = 0; t < tile.n; ++t) {
     last[t] = on.rows.positions[tile.begin + t];
-    first[t] = static_cast<uint32_t>(first_seen(layer, last[t]));
+    first[t] = static_cast<uint32_t>(first_seen(on.layer, gap, last[t]));
   }
-  const size_t span_floats = tile.n_rows() * kernels::partial_floats(layer.v_len);
-  const kernels::AttentionArgs args{
-      .type = layer.type,
-      .n_tokens = tile.n,
-      .n_heads = tile.heads.n,
-      .queries = on.q.row(tile.begin) + tile.heads.q_begin * layer.k_len,
-      .query_stride = on.q.n_cols,
-      .outputs = on.out.row(tile.begin) + tile.heads.q_begin * layer.v_len,
-      .output_stride = on.out.n_cols,
-      .first = first,
-      .last = last,
-      .base = layer.base,
-      .block_ids = on.rows.blocks[on.rows.sequences[tile.begin]].data(),
-      .block_bytes = layer.block_bytes,
-      .k_offset = layer.k_offset + tile.heads.kv_head * layer.head_bytes,
-      .v_offset = layer.v_offset + tile.heads.kv_head * layer.head_bytes,
-      .k_len = layer.k_len,
-      .v_len = layer.v_len,
-      .scale = on.scale.factor,
-      .softcap = on.scale.softcap,
-      .span_begin = span_begin,
-      .span_end = span_end,
-      .partials = tile.partials == nullptr
-                      ? nullptr
-                      : tile.partials + (span_begin - tile.span_begin) * span_floats,
-      .scratch = scratch};
-  merge ? compute.kernels.merge_attention(args) : compute.kernels.attention(args);
+  kernels::AttentionArgs args = args_of(on, tile, on.queries.q, scratch);
+  args.first = first;
+  args.last = last;
+  args.span_begin = tile.span_begin + begin - tile.n_before;
+  args.span_end = tile.span_begin + end - tile.n_before;
+  args.partials = tile.partials == nullptr ? nullptr : tile.partials + begin * span_floats;
+  compute.kernels.attention(args);
+}
+
+void merge(const Compute& compute, const Operands& on, const Tile& tile, float* scratch) {
+  kernels::AttentionArgs args = args_of(on, tile, on.queries.q, scratch);
+  args.span_end = tile.n_spans();
+  args.partials = tile.partials;
+  compute.kernels.merge_attention(args);
 }
 
 }  // namespace
@@ -184,13 +222,13 @@ void store_kv(const Compute& compute, const KvLayer& layer, const KvRows& rows, 
   });
 }
 
-void attention(const Compute& compute, const KvLayer& layer, const KvRows& rows, tensor::Matrix q,
-               AttentionScale scale, tensor::Matrix out) {
-  const size_t n_q_heads = q.n_cols / layer.k_len;
+void attention(const Compute& compute, const KvLayer& layer, const KvRows& rows,
+               const Queries& queries, AttentionScale scale, tensor::Matrix out) {
+  const size_t n_q_heads = queries.q.n_cols / layer.k_len;
   BILLOW_CHECK(n_q_heads % layer.n_heads == 0 && out.n_cols == n_q_heads * layer.v_len);
-  if (q.n_rows == 0) return;
+  if (queries.q.n_rows == 0) return;
   const tensor::ArenaScope scope(compute.arena);
-  const Operands operands{layer, rows, q, scale, out};
+  const Operands operands{layer, rows, queries, scale, out};
   std::vector<Tile> tiles = tiles_of(compute, layer, rows, n_q_heads / layer.n_heads);
   const std::vector<Piece> pieces = pieces_of(compute, layer, tiles);
   const size_t scratch_floats =
@@ -202,11 +240,11 @@ void attention(const Compute& compute, const KvLayer& layer, const KvRows& rows,
     float* own = scratch + scratch_floats * static_cast<size_t>(member);
     for (const Piece& piece : std::span(pieces).subspan(begin, end - begin)) {
       const Tile& tile = tiles[piece.tile];
-      attend(compute, operands, tile, piece.span_begin, piece.span_end, own, false);
+      attend(compute, operands, tile, piece.begin, piece.end, own);
       // Whoever finishes the last piece of a tile merges all of them.
-      if (tile.n_pieces > 1 &&
+      if (tile.partials != nullptr &&
           n_done[piece.tile].fetch_add(1, std::memory_order_acq_rel) + 1 == tile.n_pieces) {
-        attend(compute, operands, tile, tile.span_begin, tile.span_end, own, true);
+        merge(compute, operands, tile, own);
       }
     }
   });

@@ -26,12 +26,21 @@ struct KvLayer {
   size_t window = 0;  // positions that a query sees, itself included; 0: all
 };
 
+// Positions of a sequence that nobody sees any more: begin up to end, none where these are equal.
+struct Gap {
+  size_t begin = 0;
+  size_t end = 0;
+  size_t n() const noexcept { return end - begin; }
+};
+
 // The rows of a batch: row i belongs to position positions[i] of the sequence whose block ids are
-// blocks[sequences[i]]. Rows of one sequence that stand together are in order of their positions.
+// blocks[sequences[i]]. Rows of one sequence that stand together are in order of their positions,
+// all of them behind its gap.
 struct KvRows {
   std::span<const uint32_t> positions;
   std::span<const uint32_t> sequences;
   std::span<const std::span<const uint32_t>> blocks;
+  std::span<const Gap> gaps = {};  // [sequence]; empty: there are none
 };
 
 // Stores each row's keys ([n_heads * k_len]) and values ([n_heads * v_len]).
@@ -43,12 +52,21 @@ struct AttentionScale {
   float softcap = 0.0f;  // 0: none
 };
 
-// out row = softmax(scale * q K^T) V for each query head; q is [rows][n_q_heads * k_len], out
-// [rows][n_q_heads * v_len]. n_q_heads is a multiple of layer.n_heads: neighbouring query heads
-// share a KV head. A row sees the positions of its sequence up to its own, which are stored before.
-// The work is split by rows, KV heads and, where that leaves too little to share out, spans of
-// positions; a row's result does not depend on how.
-void attention(const Compute& compute, const KvLayer& layer, const KvRows& rows, tensor::Matrix q,
-               AttentionScale scale, tensor::Matrix out);
+// [rows][n_q_heads * k_len]; n_q_heads is a multiple of the layer's heads: neighbouring query heads
+// share a KV head.
+struct Queries {
+  tensor::Matrix q;
+  // The same, rotated as if gaps were closed: what the keys before a gap are multiplied with.
+  // Needed where a row has a gap and the layer no window: through a window nothing before a gap is
+  // seen.
+  tensor::Matrix before_gap = {};
+};
+
+// out row = softmax(scale * q K^T) V for each query head; out is [rows][n_q_heads * v_len]. A row
+// sees the positions of its sequence up to its own, which are stored before. The work is split by
+// rows, KV heads and, where that leaves too little to share out, spans of positions; a row's result
+// does not depend on how.
+void attention(const Compute& compute, const KvLayer& layer, const KvRows& rows,
+               const Queries& queries, AttentionScale scale, tensor::Matrix out);
 
 }  // namespace billow::nn

@@ -47,34 +47,78 @@ struct Scene {
     while (reinterpret_cast<uintptr_t>(base) % 64 != 0) ++base;
     layer.base = base;
     std::vector<std::span<const uint32_t>> blocks(ids.begin(), ids.end());
-    std::mt19937 random(1);
-    std::normal_distribution<float> draw;
+    draw_values();
     for (uint32_t s = 0; s < depths.size(); ++s) {
       const size_t n_cols = layer.n_heads * layer.k_len;
       std::vector<uint32_t> all(depths[s]);
       for (size_t p = 0; p < all.size(); ++p) all[p] = static_cast<uint32_t>(p);
       const std::vector<uint32_t> same(all.size(), s);
-      std::vector<float> k(all.size() * n_cols);
-      std::vector<float> v(all.size() * n_cols);
-      for (float& value : k) value = draw(random);
-      for (float& value : v) value = draw(random);
-      store_kv(compute, layer, {all, same, blocks}, {k.data(), all.size(), n_cols},
-               {v.data(), all.size(), n_cols});
+      store_kv(compute, layer, {all, same, blocks}, {keys[s].data(), all.size(), n_cols},
+               {values[s].data(), all.size(), n_cols});
     }
     const size_t n_rows = positions.size();
-    std::vector<float> q(n_rows * n_q_heads * layer.k_len);
-    for (float& value : q) value = draw(random);
     std::vector<float> out(q.size());
     end = std::min(end, n_rows);
     const size_t n_cols = n_q_heads * layer.k_len;
+    const auto rows_of = [&](std::vector<float>& x) {
+      return tensor::Matrix{x.data() + begin * n_cols, end - begin, n_cols};
+    };
     attention(compute, layer,
               {std::span(positions).subspan(begin, end - begin),
-               std::span(sequences).subspan(begin, end - begin), blocks},
-              {q.data() + begin * n_cols, end - begin, n_cols}, {.factor = 0.3f},
-              {out.data() + begin * n_cols, end - begin, n_cols});
+               std::span(sequences).subspan(begin, end - begin), blocks, gaps},
+              {rows_of(q), rows_of(q_before)}, {.factor = kFactor}, rows_of(out));
     return {out.begin() + static_cast<long>(begin * n_cols),
             out.begin() + static_cast<long>(end * n_cols)};
   }
+
+  // Keys and values of all sequences, [position][n_heads * len], and queries; the same each time.
+  void draw_values() {
+    std::mt19937 random(1);
+    std::normal_distribution<float> draw;
+    const auto drawn = [&](size_t n) {
+      std::vector<float> x(n);
+      for (float& value : x) value = draw(random);
+      return x;
+    };
+    keys.clear();
+    values.clear();
+    for (const size_t depth : depths) {
+      keys.push_back(drawn(depth * layer.n_heads * layer.k_len));
+      values.push_back(drawn(depth * layer.n_heads * layer.v_len));
+    }
+    q = drawn(positions.size() * n_q_heads * layer.k_len);
+    q_before = drawn(q.size());
+  }
+
+  // A row's attention as its definition says. REQUIRES: attend() was called.
+  std::vector<float> plainly(size_t row) const {
+    const size_t s = sequences[row];
+    const size_t len = layer.k_len;
+    const Gap gap = gaps.empty() ? Gap{} : gaps[s];
+    std::vector<float> out;
+    for (size_t head = 0; head < n_q_heads; ++head) {
+      const size_t kv_head = head / (n_q_heads / layer.n_heads);
+      double sum = 0.0;
+      std::vector<double> mean(len);
+      for (size_t p = 0; p <= positions[row]; ++p) {
+        const bool before = gap.n() > 0 && p < gap.begin;
+        if (gap.n() > 0 && p >= gap.begin && p < gap.end) continue;
+        if (layer.window != 0 && (before || p + layer.window <= positions[row])) continue;
+        const std::vector<float>& queries = before ? q_before : q;
+        const size_t at = (p * layer.n_heads + kv_head) * len;
+        double product = 0.0;
+        for (size_t i = 0; i < len; ++i)
+          product += double{queries[(row * n_q_heads + head) * len + i]} * double{keys[s][at + i]};
+        const double weight = std::exp(double{kFactor} * product);
+        sum += weight;
+        for (size_t i = 0; i < len; ++i) mean[i] += weight * double{values[s][at + i]};
+      }
+      for (const double value : mean) out.push_back(static_cast<float>(value / sum));
+    }
+    return out;
+  }
+
+  static constexpr float kFactor = 0.3f;
 
   size_t n_q_heads;
   KvLayer layer;
@@ -82,6 +126,9 @@ struct Scene {
   std::vector<size_t> depths;
   std::vector<std::vector<uint32_t>> ids;
   std::vector<uint32_t> positions, sequences;
+  std::vector<Gap> gaps;
+  std::vector<std::vector<float>> keys, values;
+  std::vector<float> q, q_before;
 };
 
 bool same_bits(std::span<const float> a, std::span<const float> b) {
@@ -118,6 +165,37 @@ TEST_P(AttentionSplit, ChangesNoBit) {
   }
 }
 
+// A gap: what lies before it is seen through queries of their own, what lies within not at all. The
+// same as plain arithmetic says, and the same bits however the work is split.
+TEST_P(AttentionSplit, SeesBothSidesOfAGap) {
+  struct Case {
+    Gap gap;
+    size_t window;
+  };
+  for (const Case& c : {Case{{37, 500}, 0},
+                        {{0, 100}, 0},
+                        {{300, 365}, 0},
+                        {{64, 896}, 0},
+                        {{37, 500}, 512},
+                        {{37, 890}, 64}}) {
+    Scene scene(GetParam(), 2, 6, 32, c.window);
+    scene.add_sequence(200, 3);
+    scene.add_sequence(900, 4);
+    scene.gaps = {{}, c.gap};
+    const std::vector<float> expected = scene.attend(1);
+    for (const int n_threads : {2, 5})
+      EXPECT_TRUE(same_bits(scene.attend(n_threads), expected)) << n_threads << " threads";
+    const size_t n_cols = 6 * 32;
+    EXPECT_TRUE(same_bits(scene.attend(2, 5, 6), std::span(expected).subspan(5 * n_cols, n_cols)));
+    for (size_t row = 0; row < scene.positions.size(); ++row) {
+      const std::vector<float> plain = scene.plainly(row);
+      for (size_t i = 0; i < n_cols; ++i)
+        ASSERT_NEAR(expected[row * n_cols + i], plain[i], GetParam() == KvType::kQ8_0 ? 0.08 : 2e-3)
+            << "gap " << c.gap.begin << ".." << c.gap.end << ", row " << row;
+    }
+  }
+}
+
 // What is in the outputs at all: a weighted mean of values that are all alike is that value.
 TEST_P(AttentionSplit, AveragesValues) {
   const KvLayer layer{.type = GetParam(),
@@ -144,7 +222,7 @@ TEST_P(AttentionSplit, AveragesValues) {
     std::vector<float> q(16, 1.0f);
     std::vector<float> out(16);
     const uint32_t last = depth - 1;
-    attention(compute, placed, {{&last, 1}, {same.data(), 1}, blocks}, {q.data(), 1, 16}, {},
+    attention(compute, placed, {{&last, 1}, {same.data(), 1}, blocks}, {.q = {q.data(), 1, 16}}, {},
               {out.data(), 1, 16});
     for (const float value : out) EXPECT_NEAR(value, 2.0f, 2e-3) << "depth " << depth;
   }

@@ -60,9 +60,10 @@ TEST(Elastic, P_17_TheEventsAreThePlanners) {
     const size_t top = 64 + random() % 200;
     const std::vector<size_t> sizes = {16 + random() % 30, 48 + random() % 10, top};
     const size_t n_prompt = 1 + random() % (top / 2);
-    SequenceOptions options =
-        greedy(1 + random() % 600, sizes,
-               i % 4 == 0 ? context::OverflowPolicy::kStop : context::OverflowPolicy::kRefill);
+    constexpr context::OverflowPolicy kPolicies[] = {context::OverflowPolicy::kStop,
+                                                     context::OverflowPolicy::kRefill,
+                                                     context::OverflowPolicy::kShift};
+    SequenceOptions options = greedy(1 + random() % 600, sizes, kPolicies[random() % 3]);
     options.context.compaction = {random() % 6, 1 + random() % 20};
     const context::Course course = {context::Ladder(sizes, top), options.context.policy,
                                     options.context.compaction, n_prompt};
@@ -104,6 +105,60 @@ TEST(Elastic, CP_1_ARefillIsAFreshPrefillOfWhatIsKept) {
   }
 }
 
+// With one layer, keys and values depend on their tokens and positions alone, so that a shift must
+// give what a refill gives.
+TEST(Elastic, CP_5_AShiftOfOneLayerIsARefill) {
+  struct Case {
+    const char* architecture;
+    uint32_t window_period;  // 1: the layer is global, 2: it has a window
+  };
+  for (const Case& c : {Case{"llama", 1}, {"qwen2", 1}, {"gemma3", 1}, {"gemma3", 2}}) {
+    reference::TinyModelOptions options = tiny(c.architecture);
+    options.n_layers = 1;
+    options.window_period = c.window_period;
+    TinyEngine model(options);
+    const std::vector<int32_t> text = random_tokens(700, 300, 6);
+    std::vector<float> logits[2];
+    for (const auto policy : {context::OverflowPolicy::kRefill, context::OverflowPolicy::kShift}) {
+      std::vector<float>& all = logits[policy == context::OverflowPolicy::kShift ? 1 : 0];
+      size_t expected = 100;
+      const auto note = [&](size_t i, std::span<const float> row) {
+        EXPECT_EQ(i, expected++);
+        all.insert(all.end(), row.begin(), row.end());
+      };
+      model.engine.evaluate(text, expected, note,
+                            {{.max_context = 128, .policy = policy, .compaction = {4, 8}}, 20});
+      EXPECT_EQ(expected, 700u);
+    }
+    ASSERT_EQ(logits[0].size(), logits[1].size());
+    float greatest = 0.0f;
+    for (const float x : logits[0]) greatest = std::max(greatest, std::abs(x));
+    for (size_t i = 0; i < logits[0].size(); ++i)
+      ASSERT_NEAR(logits[0][i], logits[1][i], 1e-3f * greatest)
+          << c.architecture << " " << c.window_period << ", token " << 100 + i / 300;
+  }
+}
+
+// Most of the KV stays where it is: after a shift only new tokens are evaluated.
+TEST(Elastic, AShiftEvaluatesNothingAgainAndGivesMemoryBack) {
+  for (const char* architecture : kArchitectures) {
+    TinyEngine model(tiny(architecture));
+    const auto sequence = model.engine.start(random_tokens(20, 300, 3),
+                                             greedy(900, {128}, context::OverflowPolicy::kShift));
+    size_t most = 0;
+    size_t n_steps = 0;
+    for (; !sequence->finished(); ++n_steps) {
+      model.engine.step();
+      if (sequence->events().empty()) most = std::max(most, model.engine.kv_bytes());
+    }
+    EXPECT_EQ(n_steps, 900u) << architecture;
+    EXPECT_GT(sequence->events().size(), 8u);
+    // A block more at each end of the gap.
+    EXPECT_LE(model.engine.memory().kv_most, most * 2);
+    EXPECT_EQ(model.engine.kv_bytes(), 0u);
+  }
+}
+
 TEST(Elastic, CG_1_APromptAboveHalfTheContextIsRefusedWithBothNumbers) {
   TinyEngine model(tiny("llama"));
   const SequenceOptions options = greedy(200, {128}, context::OverflowPolicy::kRefill);
@@ -132,17 +187,19 @@ TEST(Elastic, CG_2_WithPolicyStopTheAnswerEndsWhereTheContextIsFull) {
 
 // A sequence that is compacted again and again, beside others: nobody's tokens change.
 TEST(Elastic, CompactionIsNobodyElsesMatter) {
-  TinyEngine model(tiny("gemma3"));
-  const SequenceOptions elastic = greedy(300, {64, 128}, context::OverflowPolicy::kRefill);
-  const SequenceOptions plain = greedy(150, {1024});
-  const auto alone = run(model.engine, random_tokens(20, 300, 3), elastic);
-  const auto quiet = run(model.engine, random_tokens(90, 300, 4), plain);
-  const auto a = model.engine.start(random_tokens(20, 300, 3), elastic);
-  const auto b = model.engine.start(random_tokens(90, 300, 4), plain);
-  while (!model.engine.idle()) model.engine.step();
-  EXPECT_EQ(answer(*a), answer(*alone));
-  EXPECT_EQ(answer(*b), answer(*quiet));
-  EXPECT_EQ(model.engine.kv_bytes(), 0u);
+  for (const auto policy : {context::OverflowPolicy::kRefill, context::OverflowPolicy::kShift}) {
+    TinyEngine model(tiny("gemma3"));
+    const SequenceOptions elastic = greedy(300, {64, 128}, policy);
+    const SequenceOptions plain = greedy(150, {1024});
+    const auto alone = run(model.engine, random_tokens(20, 300, 3), elastic);
+    const auto quiet = run(model.engine, random_tokens(90, 300, 4), plain);
+    const auto a = model.engine.start(random_tokens(20, 300, 3), elastic);
+    const auto b = model.engine.start(random_tokens(90, 300, 4), plain);
+    while (!model.engine.idle()) model.engine.step();
+    EXPECT_EQ(answer(*a), answer(*alone));
+    EXPECT_EQ(answer(*b), answer(*quiet));
+    EXPECT_EQ(model.engine.kv_bytes(), 0u);
+  }
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "arch/blocks/attention.h"
 
+#include <algorithm>
+
 #include "nn/linear.h"
 #include "nn/rows.h"
 
@@ -56,6 +58,16 @@ AttentionPass::AttentionPass(const nn::Compute& compute_, kv::Cache& cache_, con
   for (size_t group = 0; group < blocks.size(); ++group) {
     for (const kv::BlockTable* table : batch.tables) blocks[group].push_back(table->blocks(group));
   }
+  const auto has_gap = [](const kv::BlockTable* table) {
+    return table->gap_begin() < table->gap_end();
+  };
+  if (std::ranges::none_of(batch.tables, has_gap)) return;
+  for (const kv::BlockTable* table : batch.tables)
+    gaps.push_back({table->gap_begin(), table->gap_end()});
+  for (size_t row = 0; row < batch.positions.size(); ++row) {
+    const size_t n_gap = gaps[batch.sequences[row]].n();
+    closed_positions.push_back(batch.positions[row] - static_cast<uint32_t>(n_gap));
+  }
 }
 
 nn::KvLayer AttentionPass::layer(size_t index) const {
@@ -74,11 +86,15 @@ nn::KvLayer AttentionPass::layer(size_t index) const {
 }
 
 nn::KvRows AttentionPass::rows(size_t index) const {
-  return {batch.positions, batch.sequences, blocks[cache.layout().layers[index].group]};
+  return {batch.positions, batch.sequences, blocks[cache.layout().layers[index].group], gaps};
+}
+
+AttentionPass::Rotations AttentionPass::rotations(const nn::Rope& rope) const {
+  return {rope.rotations(compute, batch.positions), rope.rotations(compute, closed_positions)};
 }
 
 void attention_block(const AttentionPass& pass, size_t index, const AttentionWeights& weights,
-                     const Hparams& h, const nn::Rope::Rotations& rotations,
+                     const Hparams& h, const AttentionPass::Rotations& rotations,
                      nn::AttentionScale scale, tensor::Matrix x, tensor::Matrix out) {
   const nn::Compute& compute = pass.compute;
   const tensor::ArenaScope scope(compute.arena);
@@ -94,10 +110,17 @@ void attention_block(const AttentionPass& pass, size_t index, const AttentionWei
     nn::rms_norm_heads(compute, q, h.k_len, weights.q_norm, h.norm_epsilon);
     nn::rms_norm_heads(compute, k, h.k_len, weights.k_norm, h.norm_epsilon);
   }
-  nn::rotate(compute, rotations, q, h.k_len);
-  nn::rotate(compute, rotations, k, h.k_len);
-  nn::store_kv(compute, pass.layer(index), pass.rows(index), k, v);
-  nn::attention(compute, pass.layer(index), pass.rows(index), q, scale, attended);
+  const nn::KvLayer layer = pass.layer(index);
+  nn::Queries queries = {.q = q};
+  if (!pass.gaps.empty() && layer.window == 0) {
+    queries.before_gap = compute.arena.matrix(q.n_rows, q.n_cols);
+    std::copy_n(q.data, q.n_rows * q.n_cols, queries.before_gap.data);
+    nn::rotate(compute, rotations.closed, queries.before_gap, h.k_len);
+  }
+  nn::rotate(compute, rotations.at, q, h.k_len);
+  nn::rotate(compute, rotations.at, k, h.k_len);
+  nn::store_kv(compute, layer, pass.rows(index), k, v);
+  nn::attention(compute, layer, pass.rows(index), queries, scale, attended);
   nn::linear(compute, attended, {{weights.o, weights.o_bias, out}});
 }
 

@@ -37,16 +37,24 @@ struct AttentionPass {
   kv::Cache& cache;
   const Batch& batch;
   std::vector<std::vector<std::span<const kv::BlockId>>> blocks;  // [group][sequence]
+  std::vector<nn::Gap> gaps;               // [sequence]; empty where no sequence has one
+  std::vector<uint32_t> closed_positions;  // of the rows, as if there were no gaps; likewise
 
   AttentionPass(const nn::Compute& compute, kv::Cache& cache, const Batch& batch);
   nn::KvLayer layer(size_t index) const;
   nn::KvRows rows(size_t index) const;
+
+  struct Rotations {
+    nn::Rope::Rotations at;      // the rows' positions
+    nn::Rope::Rotations closed;  // closed_positions
+  };
+  Rotations rotations(const nn::Rope& rope) const;
 };
 
 // out = O(attention(rotate(norm(Q x)), rotate(norm(K x)), V x)) for layer `index`. x and out are
 // [n][n_embd].
 void attention_block(const AttentionPass& pass, size_t index, const AttentionWeights& weights,
-                     const Hparams& h, const nn::Rope::Rotations& rotations,
+                     const Hparams& h, const AttentionPass::Rotations& rotations,
                      nn::AttentionScale scale, tensor::Matrix x, tensor::Matrix out);
 
 }  // namespace billow::arch

@@ -25,7 +25,7 @@ void PreNormDecoder::forward(const nn::Compute& compute, kv::Cache& cache, const
   const tensor::Matrix x = compute.arena.matrix(batch.tokens.size(), h.n_embd);
   const tensor::Matrix y = compute.arena.matrix(batch.tokens.size(), h.n_embd);
   const AttentionPass pass(compute, cache, batch);
-  const nn::Rope::Rotations rotations = rope.rotations(compute, batch.positions);
+  const AttentionPass::Rotations rotations = pass.rotations(rope);
   nn::embed(compute, output.embedding, batch.tokens.data(), x);
   for (size_t i = 0; i < layers.size(); ++i) {
     const PreNormLayer& layer = layers[i];

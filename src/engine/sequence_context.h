@@ -1,0 +1,53 @@
+// Where a sequence stands in its context: how far its memory may grow now, which of its tokens are
+// evaluated, which were dropped, and the blocks that hold the KV. Changed by the Engine alone.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "context/run_plan.h"
+#include "kv/block_table.h"
+
+namespace billow::engine {
+
+class SequenceContext {
+ public:
+  SequenceContext(kv::Cache& cache, context::Course course, size_t rung)
+      : course_(std::move(course)), rung_(rung), blocks_(cache) {}
+
+  const context::Course& course() const noexcept { return course_; }
+  size_t rung() const noexcept { return rung_; }            // tokens that it may hold now
+  size_t n_held() const noexcept { return n_held_; }        // tokens whose KV is there
+  size_t n_dropped() const noexcept { return n_dropped_; }  // all of them behind the anchor
+  const kv::BlockTable& blocks() const noexcept { return blocks_; }
+
+  // Where in all of the sequence's tokens the one at a position of the context is.
+  size_t index_of(size_t position) const noexcept {
+    return position < course_.n_anchor ? position : position + n_dropped_;
+  }
+  // Where its KV lies. A shift leaves KV where it is, so what follows goes on behind a gap.
+  size_t slot_of(size_t position) const noexcept {
+    return course_.policy == context::OverflowPolicy::kShift ? index_of(position) : position;
+  }
+
+  // What must happen before n_new tokens can be evaluated.
+  context::Decision next(size_t n_new) const {
+    return context::decide(course_, rung_, n_held_, n_new);
+  }
+  void grow(size_t rung) noexcept { rung_ = rung; }
+  // Drops what a compaction drops. A refill leaves nothing evaluated.
+  void compact(const context::Compaction& compaction);
+  // Takes blocks for the next n tokens, which are then to be evaluated. False when there are none;
+  // nothing has changed then but that some blocks may be there already.
+  [[nodiscard]] bool take(size_t n);
+  void clear();  // gives all blocks back
+
+ private:
+  context::Course course_;
+  size_t rung_;
+  size_t n_held_ = 0;
+  size_t n_dropped_ = 0;
+  kv::BlockTable blocks_;
+};
+
+}  // namespace billow::engine
