@@ -3,21 +3,14 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <charconv>
-#include <fstream>
 #include <set>
 #include <sstream>
 #include <string>
 
+#include "cpu/cgroup.h"
+
 namespace billow::cpu {
 namespace {
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 // Two hardware threads of one core name the same siblings.
 int physical_cores_of_affinity() {
@@ -36,15 +29,6 @@ int physical_cores_of_affinity() {
   return std::max(1, static_cast<int>(cores.size()) + n_unknown);
 }
 
-// The cgroup v2 path of this process ("0::/path"), or "" when there is none.
-std::string cgroup_path() {
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("0::")) return line.substr(3);
-  }
-  return "";
-}
-
 }  // namespace
 
 int cores_of_quota(const std::string& cpu_max) {
@@ -57,12 +41,9 @@ int cores_of_quota(const std::string& cpu_max) {
 
 int usable_cores() {
   int n = physical_cores_of_affinity();
-  // A container sees its own group at the root; a plain process needs its path, and every parent
-  // counts.
-  for (std::string path = cgroup_path();; path.resize(path.find_last_of('/'))) {
-    const int quota = cores_of_quota(first_line("/sys/fs/cgroup" + path + "/cpu.max"));
+  for (const std::string& line : group_lines("", "", "cpu.max")) {
+    const int quota = cores_of_quota(line);
     if (quota > 0) n = std::min(n, quota);
-    if (path.find('/') == std::string::npos) break;
   }
   return std::max(1, n);
 }
