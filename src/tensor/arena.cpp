@@ -2,7 +2,7 @@
 
 #include <sys/mman.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <string>
 
 #include "base/error.h"
@@ -10,44 +10,56 @@
 namespace billow::tensor {
 namespace {
 
-constexpr size_t kAlignment = 64;
-// Chunks are whole huge pages: outputs of a product are written down the columns of a matrix, each
-// row on another page.
-constexpr size_t kHugePage = size_t{2} << 20;
+// Address space, so that pieces never move and no pass leaves a gap; more than any pass needs.
+constexpr size_t kMostBytes = size_t{64} << 30;
+
+constexpr size_t rounded_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+
+[[noreturn]] void refuse(size_t n_bytes) {
+  throw Error(ErrorCode::kOutOfMemory,
+              "no memory for " + std::to_string(n_bytes) +
+                  " bytes of scratch; close other programs or use a smaller model");
+}
 
 }  // namespace
 
-void Arena::Free::operator()(std::byte* p) const noexcept { std::free(p); }
+Arena::~Arena() {
+  if (mapped_ != nullptr) ::munmap(mapped_, kMostBytes + kPage);
+}
+
+void Arena::map() {
+  void* mapped = ::mmap(nullptr, kMostBytes + kPage, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED)
+    throw Error(ErrorCode::kOutOfMemory, "no address space for scratch; raise its limit");
+  mapped_ = static_cast<std::byte*>(mapped);
+  base_ = mapped_ + (kPage - reinterpret_cast<uintptr_t>(mapped_) % kPage) % kPage;
+  // Huge pages, because outputs of a product are written down the columns of a matrix, each row on
+  // another page. Where there are none, small ones serve.
+  ::madvise(base_, kMostBytes, MADV_HUGEPAGE);
+}
+
+// Makes the first n_bytes, whole pages, usable. Systems that promise no more memory than they have
+// count it from then on.
+void Arena::hold(size_t n_bytes) {
+  if (base_ == nullptr) map();
+  if (::mprotect(base_ + n_held_, n_bytes - n_held_, PROT_READ | PROT_WRITE) != 0) refuse(n_bytes);
+  n_held_ = n_bytes;
+}
 
 std::byte* Arena::bytes(size_t n_bytes) {
-  const size_t n = (n_bytes + kAlignment - 1) / kAlignment * kAlignment;
-  // A chunk that is too small for this request is passed over until the next release.
-  while (at_.chunk < chunks_.size() && chunks_[at_.chunk].n_bytes - at_.used < n)
-    at_ = {at_.chunk + 1, 0};
-  if (at_.chunk == chunks_.size()) {
-    const size_t wanted = (n + kHugePage - 1) / kHugePage * kHugePage;
-    auto* data = static_cast<std::byte*>(std::aligned_alloc(kHugePage, wanted));
-    if (data == nullptr) {
-      throw Error(ErrorCode::kOutOfMemory,
-                  "no memory for " + std::to_string(wanted) + " bytes of scratch");
-    }
-    ::madvise(data, wanted, MADV_HUGEPAGE);  // where there are none, small ones serve
-    chunks_.push_back({std::unique_ptr<std::byte, Free>(data), wanted});
-  }
-  std::byte* handed_out = chunks_[at_.chunk].data.get() + at_.used;
-  at_.used += n;
+  if (n_bytes > kMostBytes - used_) refuse(n_bytes);
+  const size_t end = used_ + rounded_up(n_bytes, kAlignment);
+  if (end > n_held_ || base_ == nullptr) hold(std::max(kPage, rounded_up(end, kPage)));
+  std::byte* handed_out = base_ + used_;
+  used_ = end;
   return handed_out;
 }
 
 void Arena::trim() noexcept {
-  chunks_.clear();
-  at_ = {};
-}
-
-size_t Arena::n_bytes() const noexcept {
-  size_t sum = 0;
-  for (const Chunk& chunk : chunks_) sum += chunk.n_bytes;
-  return sum;
+  if (n_held_ != 0) ::madvise(base_, n_held_, MADV_DONTNEED);
+  used_ = 0;
+  n_held_ = 0;
 }
 
 }  // namespace billow::tensor

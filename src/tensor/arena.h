@@ -1,12 +1,10 @@
-// Owns the scratch memory of a forward pass: a region that is handed out piece by piece and taken
-// back in one step. Used by one thread at a time. Memory is kept between passes; it grows to what
-// the largest pass needed.
+// Owns the scratch memory of a forward pass: a region that is handed out piece by piece, side by
+// side, and taken back in one step. Used by one thread at a time. Memory is kept between passes: it
+// is what the largest pass needed, whatever passes there were before.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "tensor/tensor.h"
 
@@ -14,12 +12,17 @@ namespace billow::tensor {
 
 class Arena {
  public:
+  // Memory is held in whole pages of this size.
+  static constexpr size_t kPage = size_t{2} << 20;
+  static constexpr size_t kAlignment = 64;  // of what is handed out
+
   Arena() = default;
+  ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Uninitialised memory, aligned to 64 bytes, valid until release(). Throws Error when there is no
-  // memory.
+  // Uninitialised memory, aligned to kAlignment, valid until release(). Throws Error when there is
+  // no memory.
   std::byte* bytes(size_t n_bytes);
   template <class T>
   T* array(size_t n) {
@@ -30,27 +33,22 @@ class Arena {
   }
 
   // Where the arena stands; release(mark) takes back everything handed out since.
-  struct Mark {
-    size_t chunk = 0;
-    size_t used = 0;
-  };
-  Mark mark() const noexcept { return at_; }
-  void release(Mark mark) noexcept { at_ = mark; }
+  using Mark = size_t;
+  Mark mark() const noexcept { return used_; }
+  void release(Mark mark) noexcept { used_ = mark; }
 
   // Gives all memory back to the system. REQUIRES: nothing handed out is in use.
   void trim() noexcept;
-  size_t n_bytes() const noexcept;  // held from the system
+  size_t n_bytes() const noexcept { return n_held_; }  // held from the system
 
  private:
-  struct Free {
-    void operator()(std::byte* p) const noexcept;
-  };
-  struct Chunk {
-    std::unique_ptr<std::byte, Free> data;
-    size_t n_bytes = 0;
-  };
-  std::vector<Chunk> chunks_;
-  Mark at_;
+  void map();
+  void hold(size_t n_bytes);
+
+  std::byte* mapped_ = nullptr;
+  std::byte* base_ = nullptr;  // the first whole page of the mapping
+  size_t used_ = 0;            // bytes that are handed out
+  size_t n_held_ = 0;
 };
 
 // Takes back at the end of a scope what was handed out in it.

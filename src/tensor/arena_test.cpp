@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/error.h"
+
 namespace billow::tensor {
 namespace {
 
@@ -40,6 +42,33 @@ TEST(Arena, KeepsItsMemoryBetweenScopesAndGivesItBackWhenTrimmed) {
   EXPECT_EQ(arena.n_bytes(), after_three);
   arena.trim();
   EXPECT_EQ(arena.n_bytes(), 0u);
+}
+
+TEST(Arena, HoldsWhatTheLargestPassNeededWhateverCameBefore) {
+  const auto pass = [](Arena& arena, size_t n_rows) {
+    ArenaScope scope(arena);
+    arena.matrix(n_rows, 5000);
+    {
+      ArenaScope inner(arena);
+      arena.matrix(n_rows, 2000);
+    }
+    arena.matrix(n_rows, 3000);
+  };
+  Arena at_once;
+  pass(at_once, 500);
+  Arena little_by_little;
+  for (size_t n_rows = 1; n_rows <= 500; ++n_rows) pass(little_by_little, n_rows);
+  EXPECT_EQ(little_by_little.n_bytes(), at_once.n_bytes());
+  const size_t needed = size_t{500} * 8000 * sizeof(float);
+  EXPECT_EQ(at_once.n_bytes(), (needed + Arena::kPage - 1) / Arena::kPage * Arena::kPage);
+}
+
+TEST(Arena, RefusesWhatNoMachineHas) {
+  Arena arena;
+  arena.bytes(100);
+  EXPECT_THROW(arena.bytes(SIZE_MAX), Error);
+  EXPECT_THROW(arena.bytes(size_t{1} << 40), Error);
+  EXPECT_EQ(arena.n_bytes(), Arena::kPage);
 }
 
 }  // namespace
