@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "arch/scratch.h"
 #include "engine/divergence.h"
 #include "engine/generation.h"
 #include "engine/tiny_engine.h"
@@ -138,6 +139,31 @@ TEST_P(RealModel, MemoryStaysWithinFileAndKvAnd64MiB) {
               static_cast<double>(engine.file().n_bytes()) / 0x1p20,
               static_cast<double>(kv) / 0x1p20);
   EXPECT_LE(most, allowed + before);
+}
+
+// The bound is to be granted before the first pass, so it is neither too low nor a waste.
+TEST_P(RealModel, ScratchIsAtMostWhatIsReckonedAndNotMuchLess) {
+  Engine engine(path_, {.max_context = 1024});
+  const size_t bound =
+      arch::most_scratch_bytes(engine.file(), engine.kernels(),
+                               {.n_rows = 512,
+                                .n_logit_rows = 8,
+                                .n_positions = engine.max_context(),
+                                .n_threads = static_cast<size_t>(engine.n_threads())});
+  SequenceOptions options;
+  options.max_new_tokens = 4;
+  options.ignore_eos = true;
+  engine.start(random_tokens(512, engine.tokenizer().n_tokens(), 1), options);
+  engine.step();
+  const size_t full_batch = engine.memory().scratch;
+  std::printf("%s: scratch %.1f MiB of a bound of %.1f MiB\n", GetParam(),
+              static_cast<double>(full_batch) / 0x1p20, static_cast<double>(bound) / 0x1p20);
+  EXPECT_LE(full_batch, bound);
+  EXPECT_GE(full_batch, bound * 6 / 10);
+  for (unsigned i = 0; i < 7; ++i)
+    engine.start(random_tokens(20 + i, engine.tokenizer().n_tokens(), i), options);
+  while (!engine.idle()) engine.step();
+  EXPECT_LE(engine.memory().scratch, bound);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,0 +1,139 @@
+#include "arch/scratch.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "arch/hparams.h"
+#include "quant/unpack.h"
+#include "tensor/arena.h"
+
+namespace billow::arch {
+namespace {
+
+using kernels::InputForm;
+using kernels::kSpanPositions;
+
+constexpr size_t rounded_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+
+// What the arena hands out for n_bytes.
+constexpr size_t piece(size_t n_bytes) { return rounded_up(n_bytes, tensor::Arena::kAlignment); }
+constexpr size_t floats(size_t n) { return piece(n * sizeof(float)); }
+
+// The weight formats of some matrices, each once.
+using Types = std::vector<const quant::TypeRow*>;
+
+void add_type(const gguf::TensorInfo& tensor, Types& types) {
+  const quant::TypeRow* type = quant::find_type(tensor.type);
+  if (type != nullptr && tensor.n_dims == 2 && std::ranges::count(types, type) == 0)
+    types.push_back(type);
+}
+
+Types types_of_layers(const gguf::File& file) {
+  Types types;
+  for (const gguf::TensorInfo& tensor : file.tensors())
+    if (tensor.name.starts_with("blk.")) add_type(tensor, types);
+  return types;
+}
+
+Types types_of_output(const gguf::File& file) {
+  Types types;
+  const gguf::TensorInfo* output = file.find_tensor("output.weight");
+  if (output == nullptr) output = file.find_tensor("token_embd.weight");
+  if (output != nullptr) add_type(*output, types);
+  return types;
+}
+
+class Scratch {
+ public:
+  Scratch(const gguf::File& file, const kernels::KernelTable& kernels, const PassLimits& limits)
+      : h_(read_hparams(file)),
+        layers_(types_of_layers(file)),
+        output_(types_of_output(file)),
+        kernels_(kernels),
+        limits_(limits) {}
+
+  // Two states of a row, its logits and, of up to two ropes, its rotations stay for the whole pass;
+  // its largest part comes on top.
+  size_t pass() const {
+    const size_t n = limits_.n_rows;
+    constexpr size_t kRopes = 2;
+    const size_t rotations = kRopes * 2 * floats(n * (h_.k_len / 2));
+    return floats(limits_.n_logit_rows * h_.n_vocab) + 2 * floats(n * h_.n_embd) + rotations +
+           std::max({attention_block(), feed_forward_block(), output_block()});
+  }
+
+ private:
+  size_t attention_block() const {
+    const size_t n = limits_.n_rows;
+    const size_t attended = h_.n_heads * h_.v_len;
+    return floats(n * h_.n_heads * h_.k_len) + floats(n * h_.n_kv_heads * h_.k_len) +
+           floats(n * h_.n_kv_heads * h_.v_len) + floats(n * attended) +
+           std::max({linear(n, h_.n_embd, layers_), attention(), linear(n, attended, layers_)});
+  }
+
+  size_t feed_forward_block() const {
+    const size_t n = limits_.n_rows;
+    return 2 * floats(n * h_.n_ff) +
+           std::max(linear(n, h_.n_embd, layers_), linear(n, h_.n_ff, layers_));
+  }
+
+  size_t output_block() const {
+    const size_t n = limits_.n_logit_rows;
+    return floats(n * h_.n_embd) + linear(n, h_.n_embd, output_);
+  }
+
+  // n rows of k values in each form that weights of these types want; and, where they are not kept
+  // packed, what each thread packs a unit of two strips with.
+  size_t linear(size_t n, size_t k, const Types& types) const {
+    std::vector<const InputForm*> forms;
+    size_t largest_strip = 0;
+    for (const quant::TypeRow* type : types) {
+      const InputForm* form = kernels_.of(type->type).input;
+      if (std::ranges::count(forms, form) == 0) forms.push_back(form);
+      largest_strip = std::max(largest_strip, type->packing.strip_bytes(k));
+    }
+    size_t sum = 0;
+    for (const InputForm* form : forms) sum += piece(form->bytes(n, k));
+    if (limits_.packed) return sum;
+    const size_t scales = floats(quant::kStripRows * kernels::padded(k) / quant::kScaleGroup);
+    return sum + limits_.n_threads * (piece(2 * largest_strip) + 2 * scales);
+  }
+
+  // What each thread computes with, and the partial results of the tiles that are cut into pieces.
+  size_t attention() const {
+    const size_t own =
+        kernels::attention_scratch_floats(kernels::kMaxAttentionRows, h_.k_len, h_.v_len);
+    return floats(limits_.n_threads * own) +
+           floats(n_partials() * kernels::partial_floats(h_.v_len));
+  }
+
+  // nn/attention cuts a tile when its spans are more than what 4 pieces for each thread would have
+  // of the work left, which is its own and that of the tiles behind it. So tiles that are cut all
+  // lie in a tail with less work than 4 of the largest such tile for each thread; nor is there more
+  // work than that of all rows.
+  size_t n_partials() const {
+    if (limits_.n_threads == 1) return 0;
+    const size_t n_spans = (limits_.n_positions + kSpanPositions - 1) / kSpanPositions;
+    const size_t n_sharing = std::min(h_.n_heads / h_.n_kv_heads, kernels::kMaxAttentionRows);
+    const size_t rows_of_tile = std::max(kernels_.attention_rows, n_sharing);
+    constexpr size_t kPiecesPerThread = 4;
+    const size_t n_rows =
+        std::min(kPiecesPerThread * limits_.n_threads * rows_of_tile, limits_.n_rows * h_.n_heads);
+    return n_rows * n_spans;
+  }
+
+  Hparams h_;
+  Types layers_;
+  Types output_;
+  const kernels::KernelTable& kernels_;
+  PassLimits limits_;
+};
+
+}  // namespace
+
+size_t most_scratch_bytes(const gguf::File& file, const kernels::KernelTable& kernels,
+                          const PassLimits& limits) {
+  return rounded_up(Scratch(file, kernels, limits).pass(), tensor::Arena::kPage);
+}
+
+}  // namespace billow::arch
