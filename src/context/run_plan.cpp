@@ -1,6 +1,9 @@
 #include "context/run_plan.h"
 
 #include <algorithm>
+#include <string>
+
+#include "base/error.h"
 
 namespace billow::context {
 
@@ -14,6 +17,20 @@ Decision decide(const Course& course, size_t rung, size_t n_held, size_t n_new) 
   return {Step::kCompact, rung, plan_compaction(n_held, course.n_anchor, course.compaction)};
 }
 
+void check_anchor(const Course& course, int64_t num_predict) {
+  const size_t most = course.ladder.top();
+  const size_t n_prompt = course.n_anchor;
+  const bool may_overflow =
+      num_predict > 0 && static_cast<size_t>(num_predict) > most - std::min(n_prompt, most);
+  if (course.policy == OverflowPolicy::kStop || !may_overflow || n_prompt <= longest_anchor(most))
+    return;
+  throw Error(ErrorCode::kTooLarge,
+              "the prompt has " + std::to_string(n_prompt) +
+                  " tokens, more than half of the context of " + std::to_string(most) +
+                  ", so the answer asked for cannot go on past it; shorten the prompt, ask for "
+                  "fewer tokens or allow a larger context");
+}
+
 size_t RunPlan::n_compactions() const {
   return static_cast<size_t>(std::ranges::count(events, Step::kCompact, &ContextEvent::step));
 }
@@ -24,19 +41,20 @@ RunPlan plan_run(const Course& course, size_t n_prompt, size_t n_generate) {
   plan.first_rung = rung;
   plan.n_held = n_prompt;
   for (;;) {
+    // All tokens up to the one whose position would be beyond the rung.
+    const size_t n = std::min(rung - plan.n_held, n_generate - plan.n_generated - 1) + 1;
     if (plan.rungs.empty() || plan.rungs.back().rung != rung) plan.rungs.push_back({rung, 0});
-    ++plan.rungs.back().n_generated;
-    ++plan.n_generated;
+    plan.rungs.back().n_generated += n;
+    plan.n_generated += n;
+    plan.n_held += n - 1;
     if (plan.n_generated >= n_generate) return plan;
     const Decision next = decide(course, rung, plan.n_held);
     if (next.step == Step::kStop) {
       plan.context_full = true;
       return plan;
     }
-    if (next.step != Step::kWrite) {
-      plan.events.push_back(
-          {next.step, rung, next.rung, plan.n_held, plan.n_generated, next.compaction});
-    }
+    plan.events.push_back(
+        {next.step, rung, next.rung, plan.n_held, plan.n_generated, next.compaction});
     if (next.step == Step::kCompact) {
       plan.n_held = next.compaction.keep;
       if (course.policy == OverflowPolicy::kRefill) plan.n_evaluated_again += plan.n_held;

@@ -37,6 +37,10 @@ struct Course {
 // sequence on `rung`. A full context whose anchor is longer than compaction can keep is a kStop.
 Decision decide(const Course& course, size_t rung, size_t n_held, size_t n_new = 1);
 
+// Throws Error (kTooLarge) with both numbers when the answer asked for may need a compaction, but
+// the prompt is longer than one can keep.
+void check_anchor(const Course& course, int64_t num_predict);
+
 struct ContextEvent {
   Step step = Step::kGrow;  // kGrow or kCompact
   size_t from = 0;          // rungs; equal for a compaction

@@ -107,6 +107,55 @@ TEST(RunPlan, LR_2_3_OtherRungsAndBatches) {
   EXPECT_EQ(small.n_held, 1445u);
 }
 
+// As decide() says before each token: plan_run() may not skip one that matters.
+TEST(RunPlan, IsWhatDecidingBeforeEachTokenGives) {
+  for (const size_t n_prompt : {1u, 63u, 64u, 100u, 128u, 200u, 256u}) {
+    for (const size_t n_generate : {1u, 2u, 57u, 64u, 65u, 1000u}) {
+      const Course course = {ladder_of({64, 128, 256}), OverflowPolicy::kRefill, {4, 16}, n_prompt};
+      size_t rung = course.ladder.first(n_prompt);
+      size_t n_held = n_prompt;
+      size_t n_generated = 1;
+      std::vector<ContextEvent> events;
+      bool full = false;
+      for (; n_generated < n_generate; ++n_generated, ++n_held) {
+        const Decision next = decide(course, rung, n_held);
+        full = next.step == Step::kStop;
+        if (full) break;
+        if (next.step != Step::kWrite)
+          events.push_back({next.step, rung, next.rung, n_held, n_generated, next.compaction});
+        if (next.step == Step::kCompact) n_held = next.compaction.keep;
+        rung = next.rung;
+      }
+      const RunPlan plan = plan_run(course, n_prompt, n_generate);
+      EXPECT_EQ(plan.events, events) << n_prompt << ", " << n_generate;
+      EXPECT_EQ(plan.n_held, n_held);
+      EXPECT_EQ(plan.n_generated, n_generated);
+      EXPECT_EQ(plan.context_full, full);
+    }
+  }
+}
+
+TEST(RunPlan, CG_1_AnAnswerThatMayNeedACompactionNeedsAShortPrompt) {
+  const auto refusal = [](size_t n_prompt, int64_t num_predict, OverflowPolicy policy) {
+    try {
+      check_anchor({ladder_of({128}), policy, {}, n_prompt}, num_predict);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kTooLarge);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string refused = refusal(65, 200, OverflowPolicy::kRefill);
+  EXPECT_NE(refused.find("65 tokens"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("128"), std::string::npos) << refused;
+  EXPECT_NE(refusal(65, 64, OverflowPolicy::kShift), "");
+  EXPECT_EQ(refusal(65, 63, OverflowPolicy::kRefill), "");
+  EXPECT_EQ(refusal(64, 200, OverflowPolicy::kRefill), "");
+  EXPECT_EQ(refusal(65, 200, OverflowPolicy::kStop), "");
+  for (const int64_t no_count : {0, -1, -2})
+    EXPECT_EQ(refusal(100, no_count, OverflowPolicy::kRefill), "");
+}
+
 TEST(RunPlan, LR_4_5_AnAnchorAboveHalfTheContextEndsItThere_CG_1) {
   for (const size_t n_prompt : {4000u, 4096u}) {
     const RunPlan plan =
