@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/byte_size.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cli/command.h"
@@ -51,16 +52,6 @@ std::map<std::string, Total> totals_by_type(const gguf::File& file) {
     totals[gguf::tensor_type_name(tensor.type)].add({1, tensor.n_elements(), tensor.data.size()});
   }
   return totals;
-}
-
-// "93.8 MiB"
-std::string human_bytes(uint64_t n_bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (n_bytes < 1024) return fmt::format("{} B", n_bytes);
-  double size = static_cast<double>(n_bytes);
-  size_t unit = 0;
-  for (; size >= 1023.95; ++unit) size /= 1024;
-  return fmt::format("{:.1f} {}", size, kUnits[unit]);
 }
 
 // "134.5 M"
@@ -245,7 +236,7 @@ std::string summary_text(const gguf::File& file, const Total& all) {
   table.rows.push_back(
       {"format", fmt::format("GGUF version {}, alignment {}", file.version(), file.alignment())});
   table.rows.push_back(
-      {"size", fmt::format("{} ({} bytes)", human_bytes(file.n_bytes()), file.n_bytes())});
+      {"size", fmt::format("{} ({} bytes)", format_byte_size(file.n_bytes()), file.n_bytes())});
   if (file.n_files() > 1) table.rows.push_back({"files", std::to_string(file.n_files())});
   if (const auto* value = file.find("general.architecture")) {
     table.rows.push_back({"architecture", name_text(gguf::as_string(*value).value_or("?"))});
@@ -273,7 +264,7 @@ std::string tensors_text(const gguf::File& file) {
   for (const gguf::TensorInfo& tensor : file.tensors()) {
     table.rows.push_back({name_text(tensor.name), gguf::tensor_type_name(tensor.type),
                           shape_text(tensor), std::to_string(tensor.data.size()),
-                          human_bytes(tensor.data.size())});
+                          format_byte_size(tensor.data.size())});
   }
   return table.text();
 }
@@ -284,7 +275,7 @@ std::vector<std::string> total_row(const std::string& name, const Total& total) 
           std::to_string(total.n_tensors),
           human_count(total.n_elements),
           std::to_string(total.n_bytes),
-          human_bytes(total.n_bytes),
+          format_byte_size(total.n_bytes),
           fmt::format("{:.2f}", bits / static_cast<double>(total.n_elements))};
 }
 
