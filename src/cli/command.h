@@ -16,5 +16,6 @@ void add_render(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_perplexity(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_plan(CLI::App& app);
 
 }  // namespace billow::cli

@@ -31,6 +31,7 @@ int run(int argc, char** argv) {
   billow::cli::add_render(app);
   billow::cli::add_perplexity(app);
   billow::cli::add_bench(app);
+  billow::cli::add_plan(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
