@@ -57,7 +57,7 @@ class Scratch {
   size_t pass() const {
     const size_t n = limits_.n_rows;
     constexpr size_t kRopes = 2;
-    const size_t rotations = kRopes * 2 * floats(n * (h_.k_len / 2));
+    const size_t rotations = 2 * kRopes * 2 * floats(n * (h_.k_len / 2));  // with gaps closed, too
     return floats(limits_.n_logit_rows * h_.n_vocab) + 2 * floats(n * h_.n_embd) + rotations +
            std::max({attention_block(), feed_forward_block(), output_block()});
   }
@@ -66,7 +66,7 @@ class Scratch {
   size_t attention_block() const {
     const size_t n = limits_.n_rows;
     const size_t attended = h_.n_heads * h_.v_len;
-    return floats(n * h_.n_heads * h_.k_len) + floats(n * h_.n_kv_heads * h_.k_len) +
+    return 2 * floats(n * h_.n_heads * h_.k_len) + floats(n * h_.n_kv_heads * h_.k_len) +
            floats(n * h_.n_kv_heads * h_.v_len) + floats(n * attended) +
            std::max({linear(n, h_.n_embd, layers_), attention(), linear(n, attended, layers_)});
   }
@@ -103,8 +103,10 @@ class Scratch {
   size_t attention() const {
     const size_t own =
         kernels::attention_scratch_floats(kernels::kMaxAttentionRows, h_.k_len, h_.v_len);
+    const size_t across_gap = kernels::kMaxAttentionRows * n_spans();
     return floats(limits_.n_threads * own) +
-           floats(n_partials() * kernels::partial_floats(h_.v_len));
+           floats((limits_.n_threads * across_gap + n_partials()) *
+                  kernels::partial_floats(h_.v_len));
   }
 
   // nn/attention cuts a tile when its spans are more than what 4 pieces for each thread would have
@@ -113,14 +115,16 @@ class Scratch {
   // work than that of all rows.
   size_t n_partials() const {
     if (limits_.n_threads == 1) return 0;
-    const size_t n_spans = (limits_.n_positions + kSpanPositions - 1) / kSpanPositions;
     const size_t n_sharing = std::min(h_.n_heads / h_.n_kv_heads, kernels::kMaxAttentionRows);
     const size_t rows_of_tile = std::max(kernels_.attention_rows, n_sharing);
     constexpr size_t kPiecesPerThread = 4;
     const size_t n_rows =
         std::min(kPiecesPerThread * limits_.n_threads * rows_of_tile, limits_.n_rows * h_.n_heads);
-    return n_rows * n_spans;
+    return n_rows * n_spans();
   }
+
+  // That a row sees: a gap may begin and end within one.
+  size_t n_spans() const { return limits_.n_positions / kSpanPositions + 3; }
 
   Hparams h_;
   Types layers_;

@@ -41,7 +41,7 @@ struct Tile {
   size_t n_before = 0;    // spans before the gap, from the first
   size_t span_begin = 0;  // spans behind it
   size_t span_end = 0;
-  float* partials = nullptr;  // [spans][rows], where it is cut into several pieces or has a gap
+  float* partials = nullptr;  // [spans][rows], where it is cut into several pieces
   size_t n_pieces = 0;
 
   size_t n_rows() const { return n * heads.n; }
@@ -120,7 +120,7 @@ std::vector<Piece> pieces_of(const Compute& compute, const KvLayer& layer,
       n_left -= n * tile.n_rows();
       at += n;
     }
-    if (tile.n_pieces == 1 && tile.n_before == 0) continue;
+    if (tile.n_pieces == 1) continue;
     tile.partials = compute.arena.array<float>(tile.n_spans() * tile.n_rows() *
                                                kernels::partial_floats(layer.v_len));
   }
@@ -158,9 +158,20 @@ kernels::AttentionArgs args_of(const Operands& on, const Tile& tile, tensor::Mat
           .scratch = scratch};
 }
 
-// Spans [begin, end) of a tile: their partial results, or the outputs where the tile has none.
+// Floats that a thread takes for the partial results of a tile that is not cut but has a gap, which
+// a kernel cannot write outputs across.
+size_t gap_floats(std::span<const Tile> tiles, size_t v_len) {
+  size_t most = 0;
+  for (const Tile& tile : tiles) {
+    if (tile.n_before != 0 && tile.n_pieces == 1)
+      most = std::max(most, tile.n_spans() * tile.n_rows() * kernels::partial_floats(v_len));
+  }
+  return most;
+}
+
+// Spans [begin, end) of a tile: their partial results, or the outputs where `partials` is null.
 void attend(const Compute& compute, const Operands& on, const Tile& tile, size_t begin, size_t end,
-            float* scratch) {
+            float* partials, float* scratch) {
   const Gap gap = gap_of(on.rows, tile.begin);
   const size_t span_floats = tile.n_rows() * kernels::partial_floats(on.layer.v_len);
   uint32_t first[kMaxAttentionRows];
@@ -173,7 +184,7 @@ void attend(const Compute& compute, const Operands& on, const Tile& tile, size_t
     args.last = last;
     args.span_begin = begin;
     args.span_end = std::min(end, tile.n_before);
-    args.partials = tile.partials + begin * span_floats;
+    args.partials = partials + begin * span_floats;
     compute.kernels.attention(args);
     begin = args.span_end;
   }
@@ -187,14 +198,15 @@ void attend(const Compute& compute, const Operands& on, const Tile& tile, size_t
   args.last = last;
   args.span_begin = tile.span_begin + begin - tile.n_before;
   args.span_end = tile.span_begin + end - tile.n_before;
-  args.partials = tile.partials == nullptr ? nullptr : tile.partials + begin * span_floats;
+  args.partials = partials == nullptr ? nullptr : partials + begin * span_floats;
   compute.kernels.attention(args);
 }
 
-void merge(const Compute& compute, const Operands& on, const Tile& tile, float* scratch) {
+void merge(const Compute& compute, const Operands& on, const Tile& tile, float* partials,
+           float* scratch) {
   kernels::AttentionArgs args = args_of(on, tile, on.queries.q, scratch);
   args.span_end = tile.n_spans();
-  args.partials = tile.partials;
+  args.partials = partials;
   compute.kernels.merge_attention(args);
 }
 
@@ -233,18 +245,24 @@ void attention(const Compute& compute, const KvLayer& layer, const KvRows& rows,
   const std::vector<Piece> pieces = pieces_of(compute, layer, tiles);
   const size_t scratch_floats =
       kernels::attention_scratch_floats(kMaxAttentionRows, layer.k_len, layer.v_len);
-  auto* scratch =
-      compute.arena.array<float>(scratch_floats * static_cast<size_t>(compute.team.size()));
+  const auto n_threads = static_cast<size_t>(compute.team.size());
+  auto* scratch = compute.arena.array<float>(scratch_floats * n_threads);
+  const size_t own_floats = gap_floats(tiles, layer.v_len);
+  auto* own_partials = compute.arena.array<float>(own_floats * n_threads);
   std::vector<std::atomic<size_t>> n_done(tiles.size());  // pieces
   compute.team.for_pieces(pieces.size(), 1, [&](size_t begin, size_t end, int member) {
-    float* own = scratch + scratch_floats * static_cast<size_t>(member);
+    const auto m = static_cast<size_t>(member);
+    float* own = scratch + scratch_floats * m;
     for (const Piece& piece : std::span(pieces).subspan(begin, end - begin)) {
       const Tile& tile = tiles[piece.tile];
-      attend(compute, operands, tile, piece.begin, piece.end, own);
+      float* partials = tile.n_pieces > 1    ? tile.partials
+                        : tile.n_before != 0 ? own_partials + own_floats * m
+                                             : nullptr;
+      attend(compute, operands, tile, piece.begin, piece.end, partials, own);
       // Whoever finishes the last piece of a tile merges all of them.
-      if (tile.partials != nullptr &&
+      if (partials != nullptr &&
           n_done[piece.tile].fetch_add(1, std::memory_order_acq_rel) + 1 == tile.n_pieces) {
-        merge(compute, operands, tile, own);
+        merge(compute, operands, tile, partials, own);
       }
     }
   });
