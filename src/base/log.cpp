@@ -25,4 +25,8 @@ void debug(std::string_view message) { logger().debug(message); }
 void info(std::string_view message) { logger().info(message); }
 void warn(std::string_view message) { logger().warn(message); }
 
+void hide_info() {
+  if (logger().level() < spdlog::level::warn) logger().set_level(spdlog::level::warn);
+}
+
 }  // namespace billow::log

@@ -10,4 +10,7 @@ void debug(std::string_view message);
 void info(std::string_view message);
 void warn(std::string_view message);
 
+// Only warnings from now on, whatever BILLOW_LOG lets through beside them.
+void hide_info();
+
 }  // namespace billow::log
