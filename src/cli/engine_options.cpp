@@ -2,21 +2,56 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/byte_size.h"
+#include "base/error.h"
+
 namespace billow::cli {
+namespace {
+
+constexpr const char* kGroup = "Model and machine";
+
+uint64_t parse_budget(const std::string& text) {
+  uint64_t bytes = 0;
+  try {
+    bytes = parse_byte_size(text);
+  } catch (const Error& error) {
+    throw Error(error.code(), std::string("--memory: ") + error.what());
+  }
+  if (bytes == 0) {
+    throw Error(ErrorCode::kInvalidInput,
+                "--memory " + text + " leaves no memory; give a size like 2G or leave it out");
+  }
+  return bytes;
+}
+
+}  // namespace
 
 void ModelOptions::declare(CLI::App& command) {
-  command.add_option("-m,--model", model, "GGUF file of the model")->required();
+  declare_without_context(command);
+  command
+      .add_option("--max-context", max_context,
+                  "Tokens that a sequence may reach; 0: the model's maximum")
+      ->group(kGroup);
+}
+
+void ModelOptions::declare_without_context(CLI::App& command) {
+  command.add_option("-m,--model", model, "GGUF file of the model")->required()->group(kGroup);
   command
       .add_option("-t,--threads", n_threads,
                   "Threads; 0: as many as there are physical cores to use")
-      ->check(CLI::Range(0, 1024));
-  command.add_option("--max-context", max_context,
-                     "Tokens that a sequence may reach; 0: the model's maximum");
+      ->check(CLI::Range(0, 1024))
+      ->group(kGroup);
   command
       .add_option("--kv-type", kv_type,
                   "How keys and values are kept: f16, 16 bits each, or q8_0 in half the memory")
       ->check(CLI::IsMember({"f16", "q8_0"}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->group(kGroup);
+  command
+      .add_option("--memory", memory,
+                  "Most memory of all kinds together, like 2G, 512M or bytes; without it 80 % of "
+                  "what the process may use")
+      ->group(kGroup);
 }
 
 engine::EngineOptions ModelOptions::engine() const {
@@ -24,6 +59,7 @@ engine::EngineOptions ModelOptions::engine() const {
   options.n_threads = n_threads;
   options.max_context = max_context;
   options.kv_type = kv_type == "q8_0" ? kernels::KvType::kQ8_0 : kernels::KvType::kInt16;
+  if (memory) options.memory_budget = parse_budget(*memory);
   return options;
 }
 

@@ -1,6 +1,7 @@
-// The options that every command with an engine has: which model, how many threads, what KV memory.
+// The options that every command with an engine has: which model, how many threads, what memory.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "engine/engine.h"
@@ -16,8 +17,12 @@ struct ModelOptions {
   int n_threads = 0;
   size_t max_context = 0;
   std::string kv_type = "f16";
+  std::optional<std::string> memory;  // as people write sizes
 
   void declare(CLI::App& command);
+  // The same but --max-context, for a command that has an option of its own for it.
+  void declare_without_context(CLI::App& command);
+  // Throws Error where --memory is no size.
   engine::EngineOptions engine() const;
 };
 

@@ -30,7 +30,8 @@ struct EngineOptions {
   size_t n_batch = 512;      // rows of a step
   size_t max_sequences = 8;  // that may run at once
   kernels::KvType kv_type = kernels::KvType::kInt16;
-  bool pack_weights = true;  // false: compute with weights as they lie in the file; slower
+  uint64_t memory_budget = 0;  // bytes of all memory together; 0: 80 % of what the process may use
+  bool pack_weights = true;    // false: compute with weights as they lie in the file; slower
   const kernels::KernelTable* kernels = nullptr;  // null: kernels::select_table()
 };
 
