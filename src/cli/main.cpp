@@ -34,6 +34,8 @@ int run(int argc, char** argv) {
   billow::cli::add_plan(app);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RuntimeError& ended) {
+    return ended.get_exit_code();  // a command that was interrupted, after its results
   } catch (const CLI::ParseError& error) {
     // Help and version are "errors" with status 0 to the library.
     return error.get_exit_code() == 0 ? app.exit(error) : (app.exit(error), 2);

@@ -1,0 +1,146 @@
+#include "cli/answer.h"
+
+#include <utility>
+
+#include "cli/interrupt.h"
+#include "cli/live_events.h"
+#include "engine/generation.h"
+
+namespace billow::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class AnswerWriter {
+ public:
+  AnswerWriter(engine::Engine& engine, std::vector<int32_t> prompt, const AnswerSettings& settings,
+               Console& console, Trace* trace)
+      : engine_(engine),
+        settings_(settings),
+        console_(console),
+        trace_(trace),
+        generation_(engine, std::move(prompt), settings.sequence, settings.stop),
+        sequence_(generation_.sequence()) {
+    answer_.rungs.push_back({.rung = sequence_.rung()});
+  }
+
+  Answer write() {
+    while (!generation_.finished()) {
+      const std::vector<engine::Engine::Token> made = engine_.step();
+      note_step(!made.empty());
+      for (const engine::Engine::Token& token : made) take(token);
+      show_progress();
+      if (!generation_.finished()) end_if_due();
+    }
+    show_events();
+    show(generation_.finish());
+    complete();
+    return std::move(answer_);
+  }
+
+ private:
+  void note_step(bool chose_token) {
+    now_ = Clock::now();
+    if (!first_ && (chose_token || generation_.finished())) first_ = now_;
+    if (answer_.rungs.back().rung != sequence_.rung())
+      answer_.rungs.push_back({.rung = sequence_.rung()});
+    if (sequence_.decode_time() == decode_time_) return;  // not a step of writing
+    RungUse& use = answer_.rungs.back();
+    ++use.n_decoded;
+    use.decode_time += sequence_.decode_time() - decode_time_;
+    decode_time_ = sequence_.decode_time();
+  }
+
+  void take(const engine::Engine::Token& token) {
+    show_events();
+    if (token.is_end) {
+      is_end_of_text_ = true;
+    } else {
+      ++answer_.rungs.back().n_tokens;
+      if (settings_.sequence.sampling.logprobs) answer_.sampled.push_back(token.sampled);
+      if (trace_ != nullptr)
+        trace_->add(
+            {now_ - *first_, sequence_.n_evaluated(), sequence_.rung(), engine_.kv_bytes()});
+    }
+    show(generation_.accept(token));
+  }
+
+  // Those whose time is known: a step that chose a token has evaluated all of a refill.
+  void show_events() {
+    for (; n_shown_ < sequence_.events().size(); ++n_shown_) {
+      if (settings_.live_events) console_.event(event_line(sequence_.events()[n_shown_]));
+    }
+  }
+
+  void show(const std::string& text) {
+    answer_.text += text;
+    console_.text(text);
+  }
+
+  void show_progress() {
+    const Clock::time_point since = first_.value_or(start_);
+    const size_t n = first_ ? sequence_.n_generated() : sequence_.n_evaluated();
+    const double seconds = std::chrono::duration<double>(now_ - since).count();
+    console_.progress({sequence_.n_evaluated(), sequence_.rung(),
+                       seconds > 0.0 ? static_cast<double>(n) / seconds : 0.0, engine_.kv_bytes()});
+  }
+
+  void end_if_due() {
+    answer_.signal = interrupt_.signal();
+    if (answer_.signal != 0) cut_short_ = "interrupted";
+    if (!cut_short_ && settings_.max_time && now_ - start_ >= *settings_.max_time)
+      cut_short_ = "max-time";
+    if (cut_short_) engine_.finish(sequence_, engine::FinishReason::kLength);
+  }
+
+  const char* stop_reason() const {
+    if (cut_short_) return cut_short_;
+    if (sequence_.finish_reason() == engine::FinishReason::kStop)
+      return is_end_of_text_ ? "end-of-text" : "stop-string";
+    const int64_t most = settings_.sequence.max_new_tokens;
+    const bool enough = most >= 0 && sequence_.n_generated() >= static_cast<size_t>(most);
+    return enough ? "max-tokens" : "context-full";
+  }
+
+  void complete() {
+    const Clock::time_point end = Clock::now();
+    const Clock::time_point first = first_.value_or(end);
+    answer_.n_prompt = sequence_.n_prompt();
+    answer_.n_prefilled = first_ ? answer_.n_prompt : sequence_.n_evaluated();
+    answer_.tokens.assign(
+        sequence_.tokens().begin() + static_cast<std::ptrdiff_t>(answer_.n_prompt),
+        sequence_.tokens().end());
+    answer_.seed = sequence_.seed();
+    answer_.done_reason = engine::finish_reason_name(sequence_.finish_reason());
+    answer_.stop_reason = stop_reason();
+    answer_.prompt_time = first - start_;
+    answer_.answer_time = end - first;
+    answer_.policy = settings_.sequence.context.policy;
+    answer_.events.assign(sequence_.events().begin(), sequence_.events().end());
+  }
+
+  engine::Engine& engine_;
+  const AnswerSettings& settings_;
+  Console& console_;
+  Trace* trace_;
+  Interrupt interrupt_;
+  Clock::time_point start_ = Clock::now();
+  engine::Generation generation_;
+  const engine::Sequence& sequence_;
+  Answer answer_;
+  Clock::time_point now_ = start_;
+  std::optional<Clock::time_point> first_;  // when the first token was there
+  std::chrono::nanoseconds decode_time_{};  // of the sequence, at the last step
+  size_t n_shown_ = 0;                      // events
+  bool is_end_of_text_ = false;
+  const char* cut_short_ = nullptr;  // why, if it was
+};
+
+}  // namespace
+
+Answer write_answer(engine::Engine& engine, std::vector<int32_t> prompt,
+                    const AnswerSettings& settings, Console& console, Trace* trace) {
+  return AnswerWriter(engine, std::move(prompt), settings, console, trace).write();
+}
+
+}  // namespace billow::cli

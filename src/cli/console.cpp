@@ -1,0 +1,77 @@
+#include "cli/console.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/byte_size.h"
+
+namespace billow::cli {
+namespace {
+
+constexpr const char* kEraseLine = "\r\033[K";
+
+bool same_place(int one, int other) {
+  struct stat a{};
+  struct stat b{};
+  return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino;
+}
+
+// https://no-color.org: set and not empty.
+bool colours_wanted() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  return no_colour == nullptr || *no_colour == '\0';
+}
+
+}  // namespace
+
+Console::Console(const Options& options)
+    : shows_text_(options.text),
+      shows_progress_(options.progress && ::isatty(STDERR_FILENO) != 0 &&
+                      ::isatty(STDOUT_FILENO) == 0),
+      colour_(::isatty(STDERR_FILENO) != 0 && colours_wanted()),
+      one_place_(same_place(STDOUT_FILENO, STDERR_FILENO)) {}
+
+Console::~Console() { erase_progress(); }
+
+void Console::text(const std::string& piece) {
+  if (!shows_text_ || piece.empty()) return;
+  print_now(piece);
+  at_line_start_ = piece.ends_with('\n');
+}
+
+void Console::event(const std::string& line) {
+  erase_progress();
+  const bool breaks_line = one_place_ && !at_line_start_;
+  std::fprintf(stderr, "%s%s%s%s\n", breaks_line ? "\n" : "", colour_ ? "\033[2m" : "",
+               line.c_str(), colour_ ? "\033[0m" : "");
+  if (one_place_) at_line_start_ = true;
+}
+
+void Console::progress(const Progress& progress) {
+  if (!shows_progress_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_progress_) return;
+  next_progress_ = now + std::chrono::milliseconds(100);
+  const std::string line =
+      fmt::format("position {}, ctx{}, {:.1f} tokens/s, KV memory {}", progress.position,
+                  progress.rung, progress.rate, format_byte_size(progress.kv_bytes));
+  std::fprintf(stderr, "%s%s", kEraseLine, line.c_str());
+  progress_is_shown_ = true;
+}
+
+void Console::erase_progress() {
+  if (progress_is_shown_) std::fputs(kEraseLine, stderr);
+  progress_is_shown_ = false;
+}
+
+void print_now(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace billow::cli

@@ -1,0 +1,49 @@
+// What a user sees while an answer is written: its text on standard output, events and a progress
+// line on standard error, so that each of them begins on a line of its own. One thread.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+namespace billow::cli {
+
+struct Progress {
+  size_t position = 0;  // evaluated tokens in the context
+  size_t rung = 0;
+  double rate = 0.0;  // tokens/s
+  size_t kv_bytes = 0;
+};
+
+class Console {
+ public:
+  struct Options {
+    bool text = true;      // show it
+    bool progress = true;  // a line for it, where standard error alone is a terminal
+  };
+  explicit Console(const Options& options);
+  ~Console();  // erases the progress line
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+
+  void text(const std::string& piece);
+  void event(const std::string& line);
+  // Shows it at most 10 times a second.
+  void progress(const Progress& progress);
+
+ private:
+  void erase_progress();
+
+  bool shows_text_;
+  bool shows_progress_;
+  bool colour_;
+  bool one_place_;  // standard output and standard error go to the same terminal or file
+  bool at_line_start_ = true;
+  bool progress_is_shown_ = false;
+  std::chrono::steady_clock::time_point next_progress_{};
+};
+
+// Writes to standard output at once.
+void print_now(const std::string& text);
+
+}  // namespace billow::cli

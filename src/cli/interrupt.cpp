@@ -1,0 +1,39 @@
+#include "cli/interrupt.h"
+
+namespace billow::cli {
+namespace {
+
+// The one mutable global: a signal handler reaches nothing else.
+volatile std::sig_atomic_t g_signal = 0;
+
+void note(int signal) {
+  g_signal = signal;
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+void catch_signal(int signal, struct sigaction& before) {
+  sigaction(signal, nullptr, &before);
+  if (before.sa_handler == SIG_IGN) return;
+  struct sigaction action{};
+  action.sa_handler = note;
+  action.sa_flags = SA_RESTART;  // text on its way to the output is not cut off
+  sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+Interrupt::Interrupt() {
+  g_signal = 0;
+  catch_signal(SIGINT, on_interrupt_);
+  catch_signal(SIGTERM, on_terminate_);
+}
+
+Interrupt::~Interrupt() {
+  sigaction(SIGINT, &on_interrupt_, nullptr);
+  sigaction(SIGTERM, &on_terminate_, nullptr);
+}
+
+int Interrupt::signal() const noexcept { return g_signal; }
+
+}  // namespace billow::cli
