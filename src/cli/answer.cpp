@@ -59,8 +59,7 @@ class AnswerWriter {
       ++answer_.rungs.back().n_tokens;
       if (settings_.sequence.sampling.logprobs) answer_.sampled.push_back(token.sampled);
       if (trace_ != nullptr)
-        trace_->add(
-            {now_ - *first_, sequence_.n_evaluated(), sequence_.rung(), engine_.kv_bytes()});
+        trace_->add({now_ - *first_, sequence_.n_evaluated(), sequence_.rung(), engine_.memory()});
     }
     show(generation_.accept(token));
   }
@@ -97,6 +96,7 @@ class AnswerWriter {
     if (cut_short_) return cut_short_;
     if (sequence_.finish_reason() == engine::FinishReason::kStop)
       return is_end_of_text_ ? "end-of-text" : "stop-string";
+    if (sequence_.finish_reason() == engine::FinishReason::kNoMemory) return "out-of-memory";
     const int64_t most = settings_.sequence.max_new_tokens;
     const bool enough = most >= 0 && sequence_.n_generated() >= static_cast<size_t>(most);
     return enough ? "max-tokens" : "context-full";
@@ -113,6 +113,7 @@ class AnswerWriter {
     answer_.seed = sequence_.seed();
     answer_.done_reason = engine::finish_reason_name(sequence_.finish_reason());
     answer_.stop_reason = stop_reason();
+    answer_.error = sequence_.error();
     answer_.prompt_time = first - start_;
     answer_.answer_time = end - first;
     answer_.policy = settings_.sequence.context.policy;

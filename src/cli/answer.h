@@ -38,8 +38,9 @@ struct Answer {
   size_t n_prefilled = 0;  // of the prompt: all of it, unless the answer was cut short before
   int64_t seed = 0;
   const char* done_reason = "";  // "stop" or "length"
-  const char* stop_reason = "";  // max-tokens, max-time, end-of-text, stop-string, context-full or
-                                 // interrupted
+  const char* stop_reason = "";  // max-tokens, max-time, end-of-text, stop-string, context-full,
+                                 // out-of-memory or interrupted
+  std::string error;             // what was missing, where it ended out of memory
   int signal = 0;                // that interrupted it
   std::chrono::nanoseconds prompt_time{};  // to the first token
   std::chrono::nanoseconds answer_time{};  // from the first token on

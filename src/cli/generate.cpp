@@ -126,6 +126,7 @@ int chat(engine::Engine& engine, const GenerateOptions& options, const GenerateS
     const std::vector<int32_t> prompt = fitting_prompt(prompter, messages, settings.top_rung);
     Console console({.progress = !options.quiet});
     const Answer answer = write_answer(engine, prompt, settings.answer, console, nullptr);
+    if (!answer.error.empty()) log::warn(answer.error);
     signal = answer.signal;
     messages.push_back({{"role", "assistant"}, {"content", answer.text}});
     print_now("\n\n");
@@ -148,6 +149,7 @@ int run(const GenerateOptions& options) {
   const Answer answer = answer_once(engine, options, settings.answer, trace ? &*trace : nullptr);
   show(engine, options, answer, load_time);
   if (trace) trace->close();
+  if (!answer.error.empty()) throw Error(ErrorCode::kOutOfMemory, answer.error);
   return answer.signal;
 }
 

@@ -7,10 +7,14 @@ namespace billow::cli {
 Json memory_json(const engine::MemoryUse& use) {
   return {{"file_bytes", use.file},
           {"packed_bytes", use.packed},
+          {"weights_bytes", use.weights},
           {"kv_reserved_bytes", use.kv_reserved},
+          {"kv_granted_bytes", use.kv_granted},
           {"kv_in_use_bytes", use.kv_in_use},
           {"kv_most_bytes", use.kv_most},
-          {"scratch_bytes", use.scratch}};
+          {"scratch_bytes", use.scratch},
+          {"scratch_granted_bytes", use.scratch_granted},
+          {"budget_bytes", use.budget}};
 }
 
 }  // namespace billow::cli

@@ -13,7 +13,9 @@ namespace billow::cli {
 Trace::Trace(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "we")) {
   if (!file_) throw system_error("cannot write trace", path_, errno);
   statm_ = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  std::fputs("n,seconds,held,rung,kv_in_use_bytes,resident_bytes\n", file_.get());
+  std::fputs(
+      "n,seconds,held,rung,kv_in_use_bytes,kv_granted_bytes,accounted_bytes,resident_bytes\n",
+      file_.get());
 }
 
 Trace::~Trace() {
@@ -21,9 +23,10 @@ Trace::~Trace() {
 }
 
 void Trace::add(const TraceRow& row) {
-  std::fprintf(file_.get(), "%zu,%.6f,%zu,%zu,%zu,%zu\n", ++n_rows_,
+  std::fprintf(file_.get(), "%zu,%.6f,%zu,%zu,%zu,%zu,%zu,%zu\n", ++n_rows_,
                std::chrono::duration<double>(row.time).count(), row.n_held, row.rung,
-               row.kv_in_use_bytes, resident_bytes());
+               row.memory.kv_in_use, row.memory.kv_granted, row.memory.accounted(),
+               resident_bytes());
 }
 
 void Trace::close() {

@@ -8,13 +8,15 @@
 #include <memory>
 #include <string>
 
+#include "engine/engine.h"
+
 namespace billow::cli {
 
 struct TraceRow {
   std::chrono::nanoseconds time{};  // since the first token
   size_t n_held = 0;                // evaluated tokens in the context
   size_t rung = 0;
-  size_t kv_in_use_bytes = 0;  // 0 behind the last token: its memory has been given back
+  engine::MemoryUse memory = {};  // no KV behind the last token: its memory has been given back
 };
 
 class Trace {

@@ -5,9 +5,12 @@
 #include <limits>
 #include <utility>
 
+#include "arch/scratch.h"
+#include "base/byte_size.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "cpu/cores.h"
+#include "cpu/memory.h"
 #include "engine/batcher.h"
 
 namespace billow::engine {
@@ -52,18 +55,7 @@ context::Course course_of(size_t n_prompt, const SequenceOptions& options, size_
   context::Course course = {
       wanted.sizes.empty() ? context::Ladder(top) : context::Ladder(wanted.sizes, top),
       wanted.policy, wanted.compaction, n_prompt};
-  const size_t most = course.ladder.top();
-  const bool may_overflow =
-      options.max_new_tokens > 0 &&
-      static_cast<size_t>(options.max_new_tokens) > most - std::min(n_prompt, most);
-  if (wanted.policy != context::OverflowPolicy::kStop && may_overflow &&
-      n_prompt > context::longest_anchor(most)) {
-    throw Error(ErrorCode::kTooLarge,
-                "the prompt has " + std::to_string(n_prompt) +
-                    " tokens, more than half of the context of " + std::to_string(most) +
-                    ", so the answer asked for cannot go on past it; shorten the prompt, ask for "
-                    "fewer tokens or allow a larger context");
-  }
+  context::check_anchor(course, options.max_new_tokens);
   return course;
 }
 
@@ -72,6 +64,21 @@ size_t most_positions(size_t n) {
   constexpr size_t kBlock = kv::kBlockPositions;
   return ((n + kBlock - 1) / kBlock + 2) * kBlock;
 }
+
+// KV memory that is granted for a time.
+class Grant {
+ public:
+  Grant(context::Ledger& ledger, uint64_t n_bytes) : ledger_(ledger), n_bytes_(n_bytes) {}
+  ~Grant() { ledger_.give_back(context::MemoryClass::kKvInUse, n_bytes_); }
+  Grant(const Grant&) = delete;
+  Grant& operator=(const Grant&) = delete;
+
+ private:
+  context::Ledger& ledger_;
+  uint64_t n_bytes_;
+};
+
+uint64_t default_budget() { return cpu::usable_memory() / 100 * 80; }
 
 }  // namespace
 
@@ -83,7 +90,8 @@ Engine::Engine(const std::string& path, const EngineOptions& options)
     : Engine(gguf::File::open(path), options) {}
 
 Engine::Engine(gguf::File file, const EngineOptions& options)
-    : file_(std::move(file)),
+    : ledger_(options.memory_budget != 0 ? options.memory_budget : default_budget()),
+      file_(std::move(file)),
       max_context_(context_of(file_, options)),
       kernels_(options.kernels != nullptr ? options.kernels : &kernels::select_table()),
       team_(options.n_threads > 0 ? options.n_threads : cpu::usable_cores()),
@@ -95,6 +103,7 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
              options.kv_type),
       n_batch_(std::max<size_t>(1, options.n_batch)),
       max_sequences_(options.max_sequences) {
+  grant_weights();
   prepare();
   const auto n_tokens = static_cast<size_t>(tokenizer_->n_tokens());
   if (n_tokens > model_->info().n_vocab) {
@@ -119,13 +128,52 @@ void Engine::prepare() {
   if (error) std::rethrow_exception(error);
 }
 
-MemoryUse Engine::memory() const noexcept {
+MemoryUse Engine::memory() const {
+  const context::Ledger::Account account = ledger_.account();
   return {.file = file_.n_bytes(),
           .packed = packed_.n_bytes(),
+          .weights = account.of(context::MemoryClass::kWeights),
           .kv_reserved = cache_.bytes_reserved(),
+          .kv_granted = account.of(context::MemoryClass::kKvInUse),
           .kv_in_use = cache_.bytes_in_use(),
           .kv_most = cache_.most_bytes_in_use(),
-          .scratch = arena_.n_bytes()};
+          .scratch = arena_.n_bytes(),
+          .scratch_granted = account.of(context::MemoryClass::kScratch),
+          .budget = account.budget};
+}
+
+// What is not packed is used where it lies in the file.
+void Engine::grant_weights() {
+  const uint64_t n_bytes = packed_.n_bytes() + file_.n_bytes() - packed_.n_source_bytes();
+  if (ledger_.grant(context::MemoryClass::kWeights, n_bytes)) return;
+  throw Error(ErrorCode::kOutOfMemory,
+              file_.path() + ": the weights take " + format_byte_size(n_bytes) +
+                  ", but the memory budget is " + format_byte_size(ledger_.account().budget) +
+                  "; allow more or take a smaller model");
+}
+
+// Of the largest pass so far, which the arena keeps, or one with these limits.
+uint64_t Engine::scratch_bytes_of(size_t n_logit_rows, size_t n_positions) const {
+  const size_t wanted = arch::most_scratch_bytes(file_, *kernels_,
+                                                 {.n_rows = n_batch_,
+                                                  .n_logit_rows = n_logit_rows,
+                                                  .n_positions = n_positions,
+                                                  .n_threads = static_cast<size_t>(team_.size()),
+                                                  .packed = packed_.n_bytes() != 0});
+  return std::max<uint64_t>(wanted, scratch_granted_);
+}
+
+bool Engine::grant_scratch(size_t n_logit_rows, size_t n_positions) {
+  const uint64_t wanted = scratch_bytes_of(n_logit_rows, n_positions);
+  if (!ledger_.grant(context::MemoryClass::kScratch, wanted - scratch_granted_)) return false;
+  scratch_granted_ = wanted;
+  return true;
+}
+
+// The most that a sequence takes on a rung. A gap may begin and end within blocks.
+uint64_t Engine::kv_bytes_of(const context::Course& course, size_t rung) const {
+  const bool shifts = course.policy == context::OverflowPolicy::kShift;
+  return cache_.layout().bytes_for(rung + (shifts ? 2 * kv::kBlockPositions : 0), n_batch_);
 }
 
 void Engine::check_tokens(std::span<const int32_t> tokens) const {
@@ -153,11 +201,33 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
   for (const int32_t token : tokenizer_->suppressed()) {
     sampling.logit_bias.push_back({token, -std::numeric_limits<float>::infinity()});
   }
+  check_fits(course, rung);
   Sampler sampler(sampling, tokenizer_->n_tokens(), prompt);
   auto sequence = std::make_shared<Sequence>(cache_, std::move(prompt), options, std::move(sampler),
                                              std::move(course), rung);
   running_.push_back(sequence);
   return sequence;
+}
+
+// Throws Error when the first rung is more than the budget would allow a sequence alone.
+void Engine::check_fits(const context::Course& course, size_t rung) const {
+  const context::Ledger::Account account = ledger_.account();
+  const uint64_t weights = account.of(context::MemoryClass::kWeights);
+  const uint64_t wanted = kv_bytes_of(course, rung) + scratch_bytes_of(max_sequences_, rung);
+  if (weights <= account.budget && wanted <= account.budget - weights) return;
+  throw Error(ErrorCode::kOutOfMemory, "a context of " + std::to_string(rung) + " tokens takes " +
+                                           format_byte_size(wanted) +
+                                           " of KV and scratch memory, but the budget of " +
+                                           format_byte_size(account.budget) + " leaves " +
+                                           format_byte_size(account.budget - weights) +
+                                           " for them; shorten the prompt or allow more memory");
+}
+
+// "of the memory budget of 2.0 GiB only 13.5 MiB are left"
+std::string Engine::budget_left() const {
+  const context::Ledger::Account account = ledger_.account();
+  return "of the memory budget of " + format_byte_size(account.budget) + " only " +
+         format_byte_size(account.budget - account.total) + " are left";
 }
 
 void Engine::finish(const Sequence& sequence, FinishReason reason) {
@@ -170,40 +240,85 @@ void Engine::finish(const Sequence& sequence, FinishReason reason) {
 
 void Engine::end(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
+  sequence.waiting_ = false;
   sequence.context_.clear();
+  ledger_.give_back(context::MemoryClass::kKvInUse, std::exchange(sequence.granted_, 0));
   std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
     return candidate.get() == &sequence;
   });
-  if (running_.empty()) cache_.trim();
+  cache_.trim();
 }
 
-// Before the sequence's waiting tokens are evaluated: another rung, or a compaction.
-void Engine::make_room(Sequence& sequence) {
+bool Engine::grant_rung(Sequence& sequence, size_t rung) {
+  if (!grant_scratch(max_sequences_, rung)) return false;
+  const uint64_t wanted = kv_bytes_of(sequence.context_.course(), rung);
+  if (wanted > sequence.granted_) {
+    if (!ledger_.grant(context::MemoryClass::kKvInUse, wanted - sequence.granted_)) return false;
+    sequence.granted_ = wanted;
+  }
+  sequence.context_.grow(rung);
+  return true;
+}
+
+// Before the sequence's waiting tokens are evaluated: memory, another rung, or a compaction. False
+// when there is no memory for it now.
+bool Engine::make_room(Sequence& sequence) {
   const Clock::time_point start = Clock::now();
   SequenceContext& context = sequence.context_;
-  const context::Decision next = context.next(sequence.n_pending());
-  if (next.step == context::Step::kWrite) return;
+  if (sequence.granted_ == 0 && !grant_rung(sequence, context.rung())) return false;
+  context::Decision next = context.next(sequence.n_pending());
+  if (next.step == context::Step::kWrite) return true;
   BILLOW_CHECK(next.step != context::Step::kStop);  // sample() has ended it
   SequenceEvent event;
   event.event = {next.step,        context.rung(),         next.rung,
                  context.n_held(), sequence.n_generated(), next.compaction};
   const double seconds = std::chrono::duration<double>(sequence.decode_time_).count();
   event.decode_rate = seconds > 0.0 ? static_cast<double>(sequence.n_decoded_) / seconds : 0.0;
-  context.grow(next.rung);
-  if (next.step == context::Step::kCompact) {
-    context.compact(next.compaction);
+  if (next.step == context::Step::kGrow && !grant_rung(sequence, next.rung)) {
+    const std::optional<context::Compaction> compaction = context.next_without_growth();
+    if (!compaction) return false;
+    event.event.step = context::Step::kCompact;
+    event.event.to = context.rung();
+    event.event.compaction = *compaction;
+  }
+  if (event.event.step == context::Step::kCompact) {
+    context.compact(event.event.compaction);
     if (context.n_held() == 0) sequence.refill_start_ = start;
   }
   event.time = Clock::now() - start;
   sequence.events_.push_back(event);
+  return true;
+}
+
+// All wait for memory that none of them will give back: the last one that holds some ends.
+void Engine::end_for_memory() {
+  const auto holds = [](const std::shared_ptr<Sequence>& sequence) {
+    return sequence->granted_ != 0;
+  };
+  const auto last = std::ranges::find_if(running_.rbegin(), running_.rend(), holds);
+  const std::shared_ptr<Sequence> sequence = last != running_.rend() ? *last : running_.front();
+  const SequenceContext& context = sequence->context_;
+  const size_t rung =
+      sequence->granted_ != 0 ? context.next(sequence->n_pending()).rung : context.rung();
+  const context::Ledger::Account account = ledger_.account();
+  sequence->error_ = "no memory for a context of " + std::to_string(rung) + " tokens: it takes " +
+                     format_byte_size(kv_bytes_of(context.course(), rung) - sequence->granted_) +
+                     " more, but of the budget of " + format_byte_size(account.budget) + " only " +
+                     format_byte_size(account.budget - account.total) +
+                     " are left; allow more, or fewer requests at once";
+  end(*sequence, FinishReason::kNoMemory);
 }
 
 std::vector<Engine::Token> Engine::step(size_t max_rows) {
   const Clock::time_point start = Clock::now();
   std::vector<size_t> n_pending;
   for (const auto& sequence : running_) {
-    make_room(*sequence);
-    n_pending.push_back(sequence->n_pending());
+    sequence->waiting_ = !make_room(*sequence);
+    n_pending.push_back(sequence->waiting_ ? 0 : sequence->n_pending());
+  }
+  if (!running_.empty() && std::ranges::all_of(n_pending, [](size_t n) { return n == 0; })) {
+    end_for_memory();
+    return {};
   }
   const std::vector<Share> shares = plan_batch(n_pending, std::min(n_batch_, max_rows), n_steps_++);
   StepRows rows;
@@ -269,12 +384,21 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
     throw Error(ErrorCode::kTooLarge, std::to_string(tokens.size()) +
                                           " tokens exceed the context of " + std::to_string(top));
   }
-  const size_t n_anchor = std::min(options.n_anchor, context::longest_anchor(top));
-  SequenceContext context(
-      cache_, {context::Ladder(top), options.context.policy, options.context.compaction, n_anchor},
-      top);
   // Few rows at a time: a row of logits may be a megabyte.
   constexpr size_t kRowsAtOnce = 128;
+  const size_t n_held = std::min(tokens.size(), top);
+  if (!grant_scratch(std::min(kRowsAtOnce, n_batch_), n_held))
+    throw Error(ErrorCode::kOutOfMemory, "no scratch memory for a text; " + budget_left());
+  const context::Course course = {context::Ladder(top), options.context.policy,
+                                  options.context.compaction,
+                                  std::min(options.n_anchor, context::longest_anchor(top))};
+  const uint64_t n_bytes = kv_bytes_of(course, n_held);
+  if (!ledger_.grant(context::MemoryClass::kKvInUse, n_bytes)) {
+    throw Error(ErrorCode::kOutOfMemory, "the text takes " + format_byte_size(n_bytes) +
+                                             " of KV memory, but " + budget_left());
+  }
+  const Grant grant(ledger_, n_bytes);
+  SequenceContext context(cache_, course, top);
   for (size_t done = 0; done < tokens.size();) {
     const size_t next = context.n_held() + context.n_dropped();  // of what is to be evaluated
     if (context.n_held() == top) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "arch/model.h"
+#include "context/ledger.h"
 #include "cpu/thread_team.h"
 #include "engine/sequence.h"
 #include "gguf/file.h"
@@ -37,12 +38,17 @@ struct EngineOptions {
 
 // What an engine's memory is taken by, in bytes.
 struct MemoryUse {
-  size_t file = 0;         // of the model, mapped; pages of packed weights are given back
-  size_t packed = 0;       // weights in packed form
-  size_t kv_reserved = 0;  // address space of KV memory
-  size_t kv_in_use = 0;    // blocks of running sequences
-  size_t kv_most = 0;      // the most that was in use so far
-  size_t scratch = 0;      // kept for the largest pass so far
+  size_t file = 0;             // of the model, mapped; pages of packed weights are given back
+  size_t packed = 0;           // weights in packed form
+  size_t weights = 0;          // packed, or used where they lie in the file
+  size_t kv_reserved = 0;      // address space of KV memory
+  size_t kv_granted = 0;       // what running sequences may take without asking again: their rungs
+  size_t kv_in_use = 0;        // their blocks
+  size_t kv_most = 0;          // the most that was in use so far
+  size_t scratch = 0;          // kept for the largest pass so far
+  size_t scratch_granted = 0;  // the most that a pass may take
+  size_t budget = 0;           // of all that is granted: weights, kv_granted and scratch_granted
+  size_t accounted() const noexcept { return weights + kv_in_use + scratch; }
 };
 
 // How the context of a given text overflows: as a sequence's, but for what is kept of its
@@ -68,10 +74,13 @@ class Engine {
   int n_threads() const noexcept { return team_.size(); }
   size_t max_context() const noexcept { return max_context_; }
   size_t kv_bytes() const noexcept { return cache_.bytes_in_use(); }
-  MemoryUse memory() const noexcept;
+  MemoryUse memory() const;
+  // What is granted against the budget; others may take and give back, too.
+  context::Ledger& ledger() noexcept { return ledger_; }
 
   // Throws Error when the prompt is empty, holds an id that is no token or does not fit the
-  // context, when an option is out of range, or when max_sequences are running.
+  // context or the memory budget, when an option is out of range, or when max_sequences are
+  // running. A sequence for which there is no memory now waits for that of others.
   std::shared_ptr<const Sequence> start(std::vector<int32_t> prompt,
                                         const SequenceOptions& options);
   // Ends a sequence now and frees its memory; finished ones are ended already.
@@ -85,6 +94,9 @@ class Engine {
   };
   // Runs one pass over the waiting rows, at most n_batch and max_rows of them, and samples where a
   // sequence's tokens are all evaluated. Empty while only prompts are read, and when nothing runs.
+  // Where the budget has no room for a sequence's next rung, the sequence is compacted on its own
+  // if its policy allows it, or waits for memory of others. When all wait, the last of those that
+  // hold memory ends with kNoMemory.
   std::vector<Token> step(size_t max_rows = SIZE_MAX);
   bool idle() const noexcept { return running_.empty(); }
 
@@ -102,10 +114,19 @@ class Engine {
   void check_tokens(std::span<const int32_t> tokens) const;
   void sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,
               std::vector<Token>& out);
-  void make_room(Sequence& sequence);
+  uint64_t kv_bytes_of(const context::Course& course, size_t rung) const;
+  void grant_weights();
+  uint64_t scratch_bytes_of(size_t n_logit_rows, size_t n_positions) const;
+  [[nodiscard]] bool grant_scratch(size_t n_logit_rows, size_t n_positions);
+  void check_fits(const context::Course& course, size_t rung) const;
+  std::string budget_left() const;
+  [[nodiscard]] bool grant_rung(Sequence& sequence, size_t rung);
+  [[nodiscard]] bool make_room(Sequence& sequence);
+  void end_for_memory();
   void note_time(Sequence& sequence, size_t n_rows, Clock::time_point start);
   void end(Sequence& sequence, FinishReason reason);
 
+  context::Ledger ledger_;
   gguf::File file_;
   std::optional<tokenizer::Tokenizer> tokenizer_;  // always there once the engine is made
   size_t max_context_;
@@ -117,6 +138,7 @@ class Engine {
   kv::Cache cache_;
   size_t n_batch_;
   size_t max_sequences_;
+  uint64_t scratch_granted_ = 0;
   size_t n_steps_ = 0;
   std::vector<std::shared_ptr<Sequence>> running_;
 };

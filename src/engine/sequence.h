@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,11 +17,12 @@
 namespace billow::engine {
 
 enum class FinishReason : uint8_t {
-  kStop,    // the model ended its answer, or a stop string was found
-  kLength,  // as many tokens as were asked for, or the context is full
+  kStop,      // the model ended its answer, or a stop string was found
+  kLength,    // as many tokens as were asked for, or the context is full
+  kNoMemory,  // there was none for going on
 };
 
-// "stop" or "length", as the APIs say it.
+// "stop" or "length", as the APIs say it; what ends without memory is cut short as by length.
 const char* finish_reason_name(FinishReason reason) noexcept;
 
 // How a sequence's context may grow, and what happens when it is full.
@@ -70,6 +72,9 @@ class Sequence {
   std::chrono::nanoseconds decode_time() const noexcept { return decode_time_; }
   bool finished() const noexcept { return finish_reason_.has_value(); }
   FinishReason finish_reason() const { return finish_reason_.value(); }
+  bool waiting() const noexcept { return waiting_; }  // for memory, in the last step
+  // What was missing where it ended with kNoMemory; else empty.
+  const std::string& error() const noexcept { return error_; }
   int64_t seed() const noexcept { return sampler_.seed(); }
 
  private:
@@ -84,6 +89,9 @@ class Sequence {
   std::chrono::nanoseconds decode_time_{};
   SequenceOptions options_;
   Sampler sampler_;
+  uint64_t granted_ = 0;  // bytes of KV memory
+  bool waiting_ = false;
+  std::string error_;
   std::optional<FinishReason> finish_reason_;
 };
 

@@ -2,6 +2,14 @@
 
 namespace billow::engine {
 
+std::optional<context::Compaction> SequenceContext::next_without_growth() const {
+  context::Course course = course_;
+  course.ladder = context::Ladder(rung_);
+  const context::Decision next = context::decide(course, rung_, n_held_, rung_ - n_held_ + 1);
+  if (next.step != context::Step::kCompact) return std::nullopt;
+  return next.compaction;
+}
+
 void SequenceContext::compact(const context::Compaction& compaction) {
   n_dropped_ += compaction.drop;
   if (course_.policy == context::OverflowPolicy::kShift) {

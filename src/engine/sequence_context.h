@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "context/run_plan.h"
@@ -34,6 +35,9 @@ class SequenceContext {
   context::Decision next(size_t n_new) const {
     return context::decide(course_, rung_, n_held_, n_new);
   }
+  // The compaction that makes room on this rung, where no wider one is to be had and the policy
+  // allows it.
+  std::optional<context::Compaction> next_without_growth() const;
   void grow(size_t rung) noexcept { rung_ = rung; }
   // Drops what a compaction drops. A refill leaves nothing evaluated.
   void compact(const context::Compaction& compaction);

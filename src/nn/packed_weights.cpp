@@ -59,6 +59,12 @@ void PackedWeights::add(tensor::Tensor& weight) {
   used_ += n;
 }
 
+size_t PackedWeights::n_source_bytes() const noexcept {
+  size_t sum = 0;
+  for (const Job& job : jobs_) sum += job.weight.n_rows * job.weight.row_bytes();
+  return sum;
+}
+
 void PackedWeights::pack() {
   size_t most_columns = 0;
   for (const Job& job : jobs_) most_columns = std::max(most_columns, job.weight.n_cols);

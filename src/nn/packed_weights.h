@@ -38,6 +38,7 @@ class PackedWeights {
   void pack();
 
   size_t n_bytes() const noexcept { return used_; }
+  size_t n_source_bytes() const noexcept;  // of what was added, in its file
 
  private:
   // A matrix to pack.

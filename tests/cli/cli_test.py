@@ -410,7 +410,8 @@ class Generate(ProgramTest):
         path = self.dir / "trace.csv"
         out = self.generate("--prompt", "hello there", "--max-tokens", 300, "--trace", path, *SMALL_CONTEXT)
         rows = list(csv.DictReader(path.read_text().splitlines()))
-        self.assertEqual(list(rows[0]), ["n", "seconds", "held", "rung", "kv_in_use_bytes", "resident_bytes"])
+        self.assertEqual(list(rows[0]), ["n", "seconds", "held", "rung", "kv_in_use_bytes", "kv_granted_bytes",
+                                          "accounted_bytes", "resident_bytes"])
         self.assertEqual([int(row["n"]) for row in rows], list(range(1, 301)))
         seconds = [float(row["seconds"]) for row in rows]
         self.assertEqual((seconds[0], seconds), (0.0, sorted(seconds)))
@@ -427,6 +428,25 @@ class Generate(ProgramTest):
         self.assertEqual((min(kv[:-1]) > 0, kv[-1]), (True, 0))
         self.refused("generate", "--model", self.model, "--prompt", "x", "--trace", self.dir / "no" / "t",
                      names=["trace", self.dir])
+
+    def test_a_short_budget_ends_or_compacts_the_answer(self):
+        path = self.dir / "budget.csv"
+        args = ["--prompt", "hello there", "--max-tokens", 300, "--context-sizes", "64,512", "--max-context-size", 512]
+        memory = self.generate(*args, "--trace", path)["memory"]
+        first_rung = int(next(csv.DictReader(path.read_text().splitlines()))["kv_granted_bytes"])
+        fixed = memory["weights_bytes"] + memory["scratch_granted_bytes"]
+        plenty = ["generate", "--model", self.model, "--raw", "--ignore-eos", *args, "--json", "--memory"]
+        short = billow(*plenty, fixed + first_rung, "--overflow-policy", "stop")
+        self.assertEqual(short.returncode, 1)
+        self.assertRegex(short.stderr.decode(), r"\Abillow: error: no memory for a context of 512 tokens: .*\n\Z")
+        summary = json.loads(short.stdout)["summary"]
+        self.assertEqual((summary["stop_reason"], summary["final_context"]), ("out-of-memory", 64))
+        self.assertEqual(summary["prompt_tokens"] + summary["decode_tokens"], 65)
+        compacted = json.loads(self.ok(*plenty, fixed + first_rung, "--overflow-policy", "refill"))
+        self.assertEqual({event["type"] for event in compacted["events"]}, {"compaction"})
+        self.assertEqual(compacted["eval_count"], 300)
+        self.refused(*plenty, 1000, names=["weights", "1000 B"])
+        self.refused(*plenty, memory["weights_bytes"] + 1000, names=["context of 64 tokens", "allow more memory"])
 
     def test_impossible_options_are_refused_before_loading(self):
         base = ["generate", "--model", self.model, "--prompt", "x"]

@@ -59,7 +59,7 @@ void expect_bound(const reference::TinyModelOptions& model, const EngineOptions&
 
 TEST(Scratch, NoPassTakesMoreThanTheBound) {
   for (const reference::TinyModelOptions& model : wide_models()) {
-    for (const int n_threads : {1, 5}) {
+    for (const int n_threads : {1, 3}) {
       expect_bound(model, {.n_threads = n_threads});
       expect_bound(model, {.n_threads = n_threads, .pack_weights = false});
     }
@@ -73,7 +73,7 @@ TEST(Scratch, NoPassTakesMoreThanTheBound) {
 TEST(Scratch, HoldsFarIntoAContext) {
   reference::TinyModelOptions model = wide_models()[1];
   model.n_context = 1024;
-  TinyEngine tiny(model, {.n_threads = 8, .n_batch = 64});
+  TinyEngine tiny(model, {.n_threads = 4, .n_batch = 64});
   const size_t bound = bound_of(tiny.engine, 64, 8);
   std::mt19937 random(7);
   for (unsigned i = 0; i < 4; ++i)

@@ -1,0 +1,261 @@
+// Sequences under a memory budget: who waits, who is compacted, who ends, and that nobody else is
+// touched.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/tiny_engine.h"
+
+namespace billow::engine {
+namespace {
+
+using context::MemoryClass;
+using context::OverflowPolicy;
+
+SequenceOptions greedy(size_t n_tokens, std::vector<size_t> sizes,
+                       OverflowPolicy policy = OverflowPolicy::kStop) {
+  SequenceOptions options;
+  options.sampling.temperature = 0.0f;
+  options.max_new_tokens = static_cast<int64_t>(n_tokens);
+  options.ignore_eos = true;
+  options.context.sizes = std::move(sizes);
+  options.context.policy = policy;
+  options.context.compaction = {.reserve_batches = 2, .batch = 8};
+  return options;
+}
+
+const reference::TinyModelOptions kModel = {.architecture = "llama", .n_context = 1024};
+
+// What the engine takes besides KV once it has run on a rung of 512, and what a rung takes.
+struct Needs {
+  Needs() {
+    TinyEngine tiny(kModel, {.n_batch = 64});
+    const auto granted = [&](size_t rung) {
+      const auto sequence = tiny.engine.start(random_tokens(8, 300, 1), greedy(2, {rung}));
+      tiny.engine.step();
+      const MemoryUse use = tiny.engine.memory();
+      tiny.engine.finish(*sequence, FinishReason::kStop);
+      fixed = use.weights + use.scratch_granted;
+      return use.kv_granted;
+    };
+    rung64 = granted(64);
+    fixed64 = fixed;
+    rung128 = granted(128);
+    (void)granted(512);
+  }
+  size_t fixed = 0;
+  size_t fixed64 = 0;  // the same on a rung of 64
+  size_t rung64 = 0;
+  size_t rung128 = 0;
+};
+
+const Needs& needs() {
+  static const Needs value;
+  return value;
+}
+
+struct Budgeted : TinyEngine {
+  explicit Budgeted(size_t for_kv, size_t fixed = needs().fixed)
+      : TinyEngine(kModel, {.n_batch = 64, .memory_budget = fixed + for_kv}) {}
+};
+
+std::vector<int32_t> alone(const std::vector<int32_t>& prompt, const SequenceOptions& options) {
+  TinyEngine tiny(kModel, {.n_batch = 64});
+  const auto sequence = tiny.engine.start(prompt, options);
+  while (!sequence->finished()) tiny.engine.step();
+  return {sequence->tokens().begin(), sequence->tokens().end()};
+}
+
+std::vector<int32_t> all_tokens(const Sequence& sequence) {
+  return {sequence.tokens().begin(), sequence.tokens().end()};
+}
+
+void expect_nothing_held(Engine& engine) {
+  const MemoryUse use = engine.memory();
+  EXPECT_EQ(use.kv_granted, 0u);
+  EXPECT_EQ(use.kv_in_use, 0u);
+}
+
+TEST(Budget, WhatCannotFitIsRefusedAtOnce) {
+  try {
+    TinyEngine tiny(kModel, {.memory_budget = 1000});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
+    EXPECT_NE(std::string(error.what()).find("1000 B"), std::string::npos) << error.what();
+  }
+  Budgeted model(needs().rung64, needs().fixed64);
+  EXPECT_THROW(model.engine.start(random_tokens(8, 300, 1), greedy(2, {128})), Error);
+  EXPECT_THROW(model.engine.start(random_tokens(70, 300, 1), greedy(2, {64, 128})), Error);
+  const auto sequence = model.engine.start(random_tokens(8, 300, 1), greedy(2, {64}));
+  while (!model.engine.idle()) model.engine.step();
+  EXPECT_EQ(sequence->n_generated(), 2u);
+  EXPECT_THROW(logits_of(model.engine, random_tokens(70, 300, 1)), Error);
+  expect_nothing_held(model.engine);
+}
+
+TEST(Budget, TheFourthOfThreeWaitsAndNobodysTokensChange) {
+  Budgeted model(3 * needs().rung64);
+  std::vector<std::shared_ptr<const Sequence>> sequences;
+  for (unsigned i = 0; i < 4; ++i)
+    sequences.push_back(model.engine.start(random_tokens(10 + i, 300, i), greedy(20 + i, {64})));
+  size_t n_waited = 0;
+  while (!model.engine.idle()) {
+    model.engine.step();
+    EXPECT_LE(model.engine.memory().kv_granted, 3 * needs().rung64);
+    for (unsigned i = 0; i < 3; ++i) EXPECT_FALSE(sequences[i]->waiting());
+    n_waited += sequences[3]->waiting() ? 1 : 0;
+  }
+  EXPECT_GE(n_waited, 20u);
+  for (unsigned i = 0; i < 4; ++i)
+    EXPECT_EQ(all_tokens(*sequences[i]),
+              alone(random_tokens(10 + i, 300, i), greedy(20 + i, {64})));
+  expect_nothing_held(model.engine);
+}
+
+TEST(Budget, FI_4_OneGrowsAndTheOtherWaits) {
+  Budgeted model(needs().rung128 + needs().rung64);
+  const SequenceOptions options = greedy(90, {64, 128});
+  const auto a = model.engine.start(random_tokens(20, 300, 1), options);
+  const auto b = model.engine.start(random_tokens(18, 300, 2), options);
+  bool waited = false;
+  while (!model.engine.idle()) {
+    model.engine.step();
+    EXPECT_FALSE(a->waiting());
+    waited = waited || b->waiting();
+  }
+  EXPECT_TRUE(waited);
+  EXPECT_EQ(all_tokens(*a), alone(random_tokens(20, 300, 1), options));
+  EXPECT_EQ(all_tokens(*b), alone(random_tokens(18, 300, 2), options));
+  expect_nothing_held(model.engine);
+}
+
+TEST(Budget, FI_4_OneGrowsAndTheOtherIsCompactedWhereItMayBe) {
+  for (const OverflowPolicy policy : {OverflowPolicy::kRefill, OverflowPolicy::kShift}) {
+    // Enough to start both, and for one to grow; a rung with a gap takes two blocks more.
+    Budgeted model(3 * needs().rung128);
+    const SequenceOptions plain = greedy(100, {64, 128});
+    const SequenceOptions elastic = greedy(100, {64, 512}, policy);
+    const auto a = model.engine.start(random_tokens(20, 300, 1), plain);
+    const auto b = model.engine.start(random_tokens(18, 300, 2), elastic);
+    while (!model.engine.idle()) {
+      model.engine.step();
+      EXPECT_FALSE(a->waiting());
+      EXPECT_FALSE(b->waiting());
+    }
+    EXPECT_EQ(all_tokens(*a), alone(random_tokens(20, 300, 1), plain));
+    EXPECT_EQ(b->n_generated(), 100u);
+    ASSERT_GE(b->events().size(), 1u);
+    const context::ContextEvent& event = b->events()[0].event;
+    EXPECT_EQ(event.step, context::Step::kCompact);
+    EXPECT_EQ(event.from, 64u);
+    EXPECT_EQ(event.compaction, (context::Compaction{18, 32, 32}));
+    expect_nothing_held(model.engine);
+  }
+}
+
+TEST(Budget, WhereAllWaitTheLastEndsWithAnErrorAndTheOthersGoOn) {
+  Budgeted model(2 * needs().rung64 + (needs().rung128 - needs().rung64) / 2);
+  const SequenceOptions options = greedy(90, {64, 128});
+  const auto a = model.engine.start(random_tokens(20, 300, 1), options);
+  const auto b = model.engine.start(random_tokens(20, 300, 2), options);
+  while (!model.engine.idle()) model.engine.step();
+  EXPECT_EQ(all_tokens(*a), alone(random_tokens(20, 300, 1), options));
+  EXPECT_EQ(a->error(), "");
+  EXPECT_EQ(b->finish_reason(), FinishReason::kNoMemory);
+  EXPECT_STREQ(finish_reason_name(b->finish_reason()), "length");
+  EXPECT_NE(b->error().find("context of 128 tokens"), std::string::npos) << b->error();
+  EXPECT_EQ(b->n_generated(), 45u);  // the text so far is there
+  const std::vector<int32_t> whole = alone(random_tokens(20, 300, 2), options);
+  EXPECT_TRUE(std::equal(b->tokens().begin(), b->tokens().end(), whole.begin()));
+  expect_nothing_held(model.engine);
+}
+
+// FI-1: somebody else has all memory while any one step wants some.
+TEST(Budget, FI_1_ARefusalAtEveryStepLosesAndCorruptsNothing) {
+  const std::vector<SequenceOptions> options = {greedy(60, {32, 64, 128}), greedy(50, {64, 128})};
+  std::vector<std::vector<int32_t>> whole;
+  for (unsigned i = 0; i < 2; ++i) whole.push_back(alone(random_tokens(20, 300, i), options[i]));
+  for (size_t refused = 0; refused < 62; refused += refused < 3 ? 1 : 4) {
+    Budgeted model(4 * needs().rung128);
+    std::vector<std::shared_ptr<const Sequence>> sequences;
+    for (unsigned i = 0; i < 2; ++i)
+      sequences.push_back(model.engine.start(random_tokens(20, 300, i), options[i]));
+    context::Ledger& ledger = model.engine.ledger();
+    for (size_t step = 0; !model.engine.idle(); ++step) {
+      const uint64_t left = ledger.account().budget - ledger.account().total;
+      const uint64_t taken = step == refused ? left : 0;
+      ASSERT_TRUE(ledger.grant(MemoryClass::kScratch, taken));
+      model.engine.step();
+      ledger.give_back(MemoryClass::kScratch, taken);
+    }
+    for (unsigned i = 0; i < 2; ++i) {
+      const Sequence& sequence = *sequences[i];
+      const bool ended = sequence.finish_reason() == FinishReason::kNoMemory;
+      EXPECT_EQ(ended, !sequence.error().empty());
+      ASSERT_LE(sequence.tokens().size(), whole[i].size());
+      EXPECT_TRUE(std::equal(sequence.tokens().begin(), sequence.tokens().end(), whole[i].begin()))
+          << "refused at " << refused;
+      EXPECT_TRUE(ended || sequence.tokens().size() == whole[i].size());
+    }
+    expect_nothing_held(model.engine);
+  }
+}
+
+// Random budgets, policies, lengths and cancellations: the budget is kept at every step, nothing
+// leaks, and whoever was neither compacted nor cut short has the tokens that it has alone.
+TEST(Budget, P_13_RandomSequencesKeepTheBudgetAndTheirTokens) {
+  std::mt19937 random(13);
+  for (int round = 0; round < 18; ++round) {
+    Budgeted model(needs().rung128 + random() % (4 * needs().rung128));
+    const MemoryUse before = model.engine.memory();
+    struct Run {
+      std::shared_ptr<const Sequence> sequence;
+      std::vector<int32_t> prompt;
+      SequenceOptions options;
+    };
+    std::vector<Run> runs;
+    for (int step = 0; step < 150 || !model.engine.idle(); ++step) {
+      if (step < 150 && random() % 12 == 0) {
+        constexpr OverflowPolicy kPolicies[] = {OverflowPolicy::kStop, OverflowPolicy::kRefill,
+                                                OverflowPolicy::kShift};
+        Run run;
+        run.prompt = random_tokens(1 + random() % 60, 300, static_cast<unsigned>(random()));
+        run.options = greedy(1 + random() % 80, {32, 64, 128, 256}, kPolicies[random() % 3]);
+        try {
+          run.sequence = model.engine.start(run.prompt, run.options);
+          runs.push_back(run);
+        } catch (const Error& error) {
+          EXPECT_TRUE(error.code() == ErrorCode::kTooLarge ||
+                      error.code() == ErrorCode::kOutOfMemory);
+        }
+      }
+      if (!runs.empty() && random() % 40 == 0)
+        model.engine.finish(*runs[random() % runs.size()].sequence, FinishReason::kStop);
+      model.engine.step(1 + random() % 64);
+      const MemoryUse use = model.engine.memory();
+      ASSERT_LE(use.kv_in_use, use.kv_granted);
+      ASSERT_LE(use.weights + use.kv_granted + use.scratch_granted, use.budget);
+      ASSERT_LE(use.scratch, use.scratch_granted);
+    }
+    expect_nothing_held(model.engine);
+    EXPECT_EQ(model.engine.memory().weights, before.weights);
+    if (round % 6 != 0) continue;  // to take less time
+    for (const Run& run : runs) {
+      const bool compacted = std::ranges::any_of(run.sequence->events(), [](const auto& event) {
+        return event.event.step == context::Step::kCompact;
+      });
+      if (compacted) continue;
+      const std::vector<int32_t> whole = alone(run.prompt, run.options);
+      const std::span<const int32_t> tokens = run.sequence->tokens();
+      ASSERT_LE(tokens.size(), whole.size());
+      EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), whole.begin())) << "round " << round;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace billow::engine
