@@ -570,7 +570,7 @@ class Generate(ProgramTest):
         self.assertNotIn("Summary", errors)
 
     def test_a_signal_ends_an_answer_of_a_chat_but_not_the_chat(self):
-        process = self.start("--chat", *SMALL_CONTEXT)
+        process = self.start("--chat")
         for message in (b"hello\n", b"again\n"):
             process.stdin.write(message)
             process.stdin.flush()
@@ -582,7 +582,8 @@ class Generate(ProgramTest):
                 self.assertTrue(piece, process.stderr)
                 shown += piece
         out, errors = process.communicate(b"/bye\n", timeout=60)
-        self.assertEqual((process.returncode, errors), (0, b""))
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertNotIn(b"error", errors)  # an answer that went on for long may have left messages out
 
 
 if __name__ == "__main__":
