@@ -174,6 +174,8 @@ GenerateSettings GenerateOptions::settings(const gguf::File& file) const {
   out.answer.live_events = given("--live-events") ? live_events : to_terminal && !quiet;
   out.engine = model.engine();
   out.engine.max_context = context_for(file);
+  // A conversation is its own next prompt.
+  if (chat) out.engine.max_parked = std::numeric_limits<uint64_t>::max();
 
   engine::SequenceOptions& sequence = out.answer.sequence;
   sequence.sampling = sampling_for(file);

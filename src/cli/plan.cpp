@@ -197,8 +197,9 @@ Memory reckon(const PlanOptions& options, const gguf::File& file, const kv::Layo
     memory.kv_token += group.block_bytes / kv::kBlockPositions;
     if (group.window != 0) memory.kv_window_token += group.block_bytes / kv::kBlockPositions;
   }
+  const bool with_gap = run.course.policy == context::OverflowPolicy::kShift;
   for (const context::RungTokens& part : run.plan.rungs)
-    memory.rungs.push_back({part.rung, layout.bytes_for(part.rung, n_batch)});
+    memory.rungs.push_back({part.rung, layout.bytes_for(part.rung, n_batch, with_gap)});
   const auto scratch_of = [&](size_t n_positions) {
     return arch::most_scratch_bytes(
         file, kernels::select_table(),

@@ -101,6 +101,8 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
                                       .packed = options.pack_weights ? &packed_ : nullptr})),
       cache_(model_->info().kv, most_positions(max_context_) * options.max_sequences,
              options.kv_type),
+      prefixes_(cache_),
+      max_parked_(options.max_parked),
       n_batch_(std::max<size_t>(1, options.n_batch)),
       max_sequences_(options.max_sequences) {
   grant_weights();
@@ -135,7 +137,9 @@ MemoryUse Engine::memory() const {
           .weights = account.of(context::MemoryClass::kWeights),
           .kv_reserved = cache_.bytes_reserved(),
           .kv_granted = account.of(context::MemoryClass::kKvInUse),
+          .kv_parked = account.of(context::MemoryClass::kKvParked),
           .kv_in_use = cache_.bytes_in_use(),
+          .kv_backed = cache_.bytes_backed(),
           .kv_most = cache_.most_bytes_in_use(),
           .scratch = arena_.n_bytes(),
           .scratch_granted = account.of(context::MemoryClass::kScratch),
@@ -165,15 +169,15 @@ uint64_t Engine::scratch_bytes_of(size_t n_logit_rows, size_t n_positions) const
 
 bool Engine::grant_scratch(size_t n_logit_rows, size_t n_positions) {
   const uint64_t wanted = scratch_bytes_of(n_logit_rows, n_positions);
-  if (!ledger_.grant(context::MemoryClass::kScratch, wanted - scratch_granted_)) return false;
+  if (!grant(context::MemoryClass::kScratch, wanted - scratch_granted_)) return false;
   scratch_granted_ = wanted;
   return true;
 }
 
-// The most that a sequence takes on a rung. A gap may begin and end within blocks.
+// The most that a sequence takes on a rung.
 uint64_t Engine::kv_bytes_of(const context::Course& course, size_t rung) const {
-  const bool shifts = course.policy == context::OverflowPolicy::kShift;
-  return cache_.layout().bytes_for(rung + (shifts ? 2 * kv::kBlockPositions : 0), n_batch_);
+  return cache_.layout().bytes_for(rung, n_batch_,
+                                   course.policy == context::OverflowPolicy::kShift);
 }
 
 void Engine::check_tokens(std::span<const int32_t> tokens) const {
@@ -241,19 +245,71 @@ void Engine::finish(const Sequence& sequence, FinishReason reason) {
 void Engine::end(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
   sequence.waiting_ = false;
+  publish(sequence);
   sequence.context_.clear();
   ledger_.give_back(context::MemoryClass::kKvInUse, std::exchange(sequence.granted_, 0));
+  settle_parked();
   std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
     return candidate.get() == &sequence;
   });
   cache_.trim();
 }
 
+// What is parked makes way for what is used.
+bool Engine::grant(context::MemoryClass memory_class, uint64_t n_bytes) {
+  while (!ledger_.grant(memory_class, n_bytes))
+    if (!drop_parked()) return false;
+  return true;
+}
+
+// A sequence that nothing is granted to yet begins: behind what is known of its prompt, where there
+// is memory for its rung.
+bool Engine::admit(Sequence& sequence) {
+  SequenceContext& context = sequence.context_;
+  if (max_parked_ != 0) {
+    sequence.n_shared_ = context.share(prefixes_, sequence.tokens_);
+    settle_parked();
+  }
+  if (grant_rung(sequence, context.rung())) return true;
+  context.unshare();
+  settle_parked();
+  return false;
+}
+
+// Positions are those of the tokens only while nothing was dropped.
+void Engine::publish(const Sequence& sequence) {
+  if (max_parked_ != 0 && sequence.n_dropped() == 0)
+    sequence.context_.publish(prefixes_, sequence.tokens_);
+}
+
+bool Engine::drop_parked() {
+  if (!prefixes_.drop_oldest()) return false;
+  cache_.trim();
+  ledger_.give_back(
+      context::MemoryClass::kKvParked,
+      ledger_.account().of(context::MemoryClass::kKvParked) - prefixes_.parked_bytes());
+  return true;
+}
+
+// The ledger follows the index: blocks become parked when their last sequence leaves them.
+void Engine::settle_parked() {
+  if (max_parked_ == 0) return;
+  const uint64_t granted = ledger_.account().of(context::MemoryClass::kKvParked);
+  uint64_t parked = prefixes_.parked_bytes();
+  while (parked > max_parked_ ||
+         (parked > granted && !ledger_.grant(context::MemoryClass::kKvParked, parked - granted))) {
+    prefixes_.drop_oldest();
+    cache_.trim();
+    parked = prefixes_.parked_bytes();
+  }
+  if (granted > parked) ledger_.give_back(context::MemoryClass::kKvParked, granted - parked);
+}
+
 bool Engine::grant_rung(Sequence& sequence, size_t rung) {
   if (!grant_scratch(max_sequences_, rung)) return false;
   const uint64_t wanted = kv_bytes_of(sequence.context_.course(), rung);
   if (wanted > sequence.granted_) {
-    if (!ledger_.grant(context::MemoryClass::kKvInUse, wanted - sequence.granted_)) return false;
+    if (!grant(context::MemoryClass::kKvInUse, wanted - sequence.granted_)) return false;
     sequence.granted_ = wanted;
   }
   sequence.context_.grow(rung);
@@ -265,7 +321,7 @@ bool Engine::grant_rung(Sequence& sequence, size_t rung) {
 bool Engine::make_room(Sequence& sequence) {
   const Clock::time_point start = Clock::now();
   SequenceContext& context = sequence.context_;
-  if (sequence.granted_ == 0 && !grant_rung(sequence, context.rung())) return false;
+  if (sequence.granted_ == 0 && !admit(sequence)) return false;
   context::Decision next = context.next(sequence.n_pending());
   if (next.step == context::Step::kWrite) return true;
   BILLOW_CHECK(next.step != context::Step::kStop);  // sample() has ended it
@@ -283,7 +339,10 @@ bool Engine::make_room(Sequence& sequence) {
   }
   if (event.event.step == context::Step::kCompact) {
     context.compact(event.event.compaction);
-    if (context.n_held() == 0) sequence.refill_start_ = start;
+    const bool refills = context.course().policy == context::OverflowPolicy::kRefill;
+    if (refills) sequence.refill_start_ = start;
+    if (!refills) cache_.trim();  // blocks of a gap are not used again
+    settle_parked();
   }
   event.time = Clock::now() - start;
   sequence.events_.push_back(event);
@@ -324,6 +383,8 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
   StepRows rows;
   std::vector<std::shared_ptr<Sequence>>
       complete;  // those whose tokens are all evaluated after this step
+  for (const Share& share : shares) running_[share.sequence]->context_.forget_unseen();
+  if (cache_.has_window()) settle_parked();
   for (const Share& share : shares) {
     const std::shared_ptr<Sequence>& sequence = running_[share.sequence];
     const bool taken = sequence->context_.take(share.n_rows);
@@ -338,7 +399,11 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
   const tensor::ArenaScope scope(arena_);
   const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
   model_->forward(compute(), cache_, rows.view(), logits);
-  for (const Share& share : shares) note_time(*running_[share.sequence], share.n_rows, start);
+  for (const Share& share : shares) {
+    Sequence& sequence = *running_[share.sequence];
+    note_time(sequence, share.n_rows, start);
+    if (sequence.n_generated() == 0) publish(sequence);  // for others with the same prompt
+  }
   for (size_t i = 0; i < complete.size(); ++i)
     sample(complete[i], {logits.row(i), logits.n_cols}, out);
   return out;
@@ -393,7 +458,7 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
                                   options.context.compaction,
                                   std::min(options.n_anchor, context::longest_anchor(top))};
   const uint64_t n_bytes = kv_bytes_of(course, n_held);
-  if (!ledger_.grant(context::MemoryClass::kKvInUse, n_bytes)) {
+  if (!grant(context::MemoryClass::kKvInUse, n_bytes)) {
     throw Error(ErrorCode::kOutOfMemory, "the text takes " + format_byte_size(n_bytes) +
                                              " of KV memory, but " + budget_left());
   }
@@ -409,6 +474,7 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
     const size_t end = wanted ? tokens.size() : std::max(done, std::min(first, tokens.size()));
     const size_t n =
         std::min({wanted ? kRowsAtOnce : SIZE_MAX, n_batch_, top - context.n_held(), end - next});
+    context.forget_unseen();
     if (!context.take(n))
       throw Error(ErrorCode::kOutOfMemory, "all KV memory is in use by running sequences");
     StepRows rows;

@@ -20,6 +20,7 @@
 #include "gguf/file.h"
 #include "kernels/kernel_table.h"
 #include "kv/cache.h"
+#include "kv/prefix_index.h"
 #include "tensor/arena.h"
 #include "tokenizer/tokenizer.h"
 
@@ -32,7 +33,10 @@ struct EngineOptions {
   size_t max_sequences = 8;  // that may run at once
   kernels::KvType kv_type = kernels::KvType::kInt16;
   uint64_t memory_budget = 0;  // bytes of all memory together; 0: 80 % of what the process may use
-  bool pack_weights = true;    // false: compute with weights as they lie in the file; slower
+  // Bytes of KV of finished sequences that are kept for prompts that begin alike, as long as nobody
+  // else wants them; 0: none.
+  uint64_t max_parked = 0;
+  bool pack_weights = true;  // false: compute with weights as they lie in the file; slower
   const kernels::KernelTable* kernels = nullptr;  // null: kernels::select_table()
 };
 
@@ -42,13 +46,16 @@ struct MemoryUse {
   size_t packed = 0;           // weights in packed form
   size_t weights = 0;          // packed, or used where they lie in the file
   size_t kv_reserved = 0;      // address space of KV memory
-  size_t kv_granted = 0;       // what running sequences may take without asking again: their rungs
-  size_t kv_in_use = 0;        // their blocks
+  size_t kv_granted = 0;       // that running sequences may take without asking again: their rungs
+  size_t kv_parked = 0;        // blocks of finished sequences, kept for prompts that begin alike
+  size_t kv_in_use = 0;        // blocks of sequences, and parked ones
+  size_t kv_backed = 0;        // blocks that have memory of the system, in use or not
   size_t kv_most = 0;          // the most that was in use so far
   size_t scratch = 0;          // kept for the largest pass so far
   size_t scratch_granted = 0;  // the most that a pass may take
-  size_t budget = 0;           // of all that is granted: weights, kv_granted and scratch_granted
-  size_t accounted() const noexcept { return weights + kv_in_use + scratch; }
+  size_t budget = 0;  // of all that is granted: weights, kv_granted, kv_parked, scratch_granted
+  // What should be resident.
+  size_t accounted() const noexcept { return weights + kv_backed + scratch; }
 };
 
 // How the context of a given text overflows: as a sequence's, but for what is kept of its
@@ -120,6 +127,11 @@ class Engine {
   [[nodiscard]] bool grant_scratch(size_t n_logit_rows, size_t n_positions);
   void check_fits(const context::Course& course, size_t rung) const;
   std::string budget_left() const;
+  [[nodiscard]] bool grant(context::MemoryClass memory_class, uint64_t n_bytes);
+  [[nodiscard]] bool admit(Sequence& sequence);
+  void publish(const Sequence& sequence);
+  bool drop_parked();
+  void settle_parked();
   [[nodiscard]] bool grant_rung(Sequence& sequence, size_t rung);
   [[nodiscard]] bool make_room(Sequence& sequence);
   void end_for_memory();
@@ -136,6 +148,8 @@ class Engine {
   std::unique_ptr<arch::Model> model_;
   tensor::Arena arena_;
   kv::Cache cache_;
+  kv::PrefixIndex prefixes_;
+  uint64_t max_parked_;
   size_t n_batch_;
   size_t max_sequences_;
   uint64_t scratch_granted_ = 0;

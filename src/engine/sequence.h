@@ -67,6 +67,7 @@ class Sequence {
   size_t n_pending() const noexcept { return tokens_.size() - n_dropped() - n_evaluated(); }
   // The token at a position of the context.
   int32_t token_at(size_t position) const noexcept { return tokens_[context_.index_of(position)]; }
+  size_t n_shared() const noexcept { return n_shared_; }    // of the prompt: known before it began
   size_t rung() const noexcept { return context_.rung(); }  // positions that it may write to now
   std::span<const SequenceEvent> events() const noexcept { return events_; }
   std::chrono::nanoseconds decode_time() const noexcept { return decode_time_; }
@@ -89,6 +90,7 @@ class Sequence {
   std::chrono::nanoseconds decode_time_{};
   SequenceOptions options_;
   Sampler sampler_;
+  size_t n_shared_ = 0;
   uint64_t granted_ = 0;  // bytes of KV memory
   bool waiting_ = false;
   std::string error_;

@@ -22,11 +22,23 @@ void SequenceContext::compact(const context::Compaction& compaction) {
 }
 
 bool SequenceContext::take(size_t n) {
-  const size_t begin = slot_of(n_held_);
-  blocks_.forget_before_window(begin);
-  if (!blocks_.grow(begin + n)) return false;
+  if (!blocks_.grow(slot_of(n_held_) + n)) return false;
   n_held_ += n;
   return true;
+}
+
+size_t SequenceContext::share(kv::PrefixIndex& index, std::span<const int32_t> tokens) {
+  n_held_ = index.share(tokens, tokens.size() - 1, blocks_);
+  return n_held_;
+}
+
+void SequenceContext::publish(kv::PrefixIndex& index, std::span<const int32_t> tokens) const {
+  index.add(tokens.first(n_held_), blocks_);
+}
+
+void SequenceContext::unshare() {
+  blocks_.clear();
+  n_held_ = 0;
 }
 
 void SequenceContext::clear() { blocks_.clear(); }

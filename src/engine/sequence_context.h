@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "context/run_plan.h"
 #include "kv/block_table.h"
+#include "kv/prefix_index.h"
 
 namespace billow::engine {
 
@@ -41,10 +43,18 @@ class SequenceContext {
   void grow(size_t rung) noexcept { rung_ = rung; }
   // Drops what a compaction drops. A refill leaves nothing evaluated.
   void compact(const context::Compaction& compaction);
+  // Gives back what no window sees from the next token on.
+  void forget_unseen() { blocks_.forget_before_window(slot_of(n_held_)); }
   // Takes blocks for the next n tokens, which are then to be evaluated. False when there are none;
   // nothing has changed then but that some blocks may be there already.
   [[nodiscard]] bool take(size_t n);
-  void clear();  // gives all blocks back
+  // Before anything is evaluated: holds what is known of all but the last of `tokens`, and returns
+  // how many that are.
+  size_t share(kv::PrefixIndex& index, std::span<const int32_t> tokens);
+  void unshare();  // gives that back
+  // Makes what is held known: the first n_held() of `tokens`. REQUIRES: nothing was dropped.
+  void publish(kv::PrefixIndex& index, std::span<const int32_t> tokens) const;
+  void clear();  // gives all blocks back; what was held is still told
 
  private:
   context::Course course_;

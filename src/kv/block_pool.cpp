@@ -84,6 +84,10 @@ void BlockPool::give_back(BlockId block) {
   if (--n_in_extent_[extent] == 0) unused_extents_.push_back(extent);
 }
 
+size_t BlockPool::n_backed() const noexcept {
+  return static_cast<size_t>(std::ranges::count(backed_, true));
+}
+
 void BlockPool::trim() {
   for (size_t block = 0; block < owners_.size();) {
     const size_t first = block;

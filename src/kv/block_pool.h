@@ -35,6 +35,8 @@ class BlockPool {
   size_t block_bytes() const noexcept { return block_bytes_; }
   size_t n_owners(BlockId block) const { return owners_[block]; }
   size_t n_in_use() const noexcept { return n_in_use_; }
+  // Blocks that have memory of the system, in use or not.
+  size_t n_backed() const noexcept;
   size_t most_in_use() const noexcept { return most_in_use_; }  // at one time, so far
   size_t max_blocks() const noexcept { return owners_.size(); }
 

@@ -49,9 +49,11 @@ TEST(BlockPool, TakesMemoryOnlyForWhatIsWrittenAndGivesItBack) {
     std::memset(pool.base() + blocks.back() * kBlock, 1, kBlock);
   }
   EXPECT_GE(resident_bytes(), before + 60 * kBlock);
+  EXPECT_EQ(pool.n_backed(), 64u);
   for (const BlockId block : blocks) pool.give_back(block);
   pool.trim();
   EXPECT_LE(resident_bytes(), before + 8 * kBlock);
+  EXPECT_LE(pool.n_backed(), 2u);
 }
 
 TEST(BlockPool, KeepsABlockForItsLastOwner) {

@@ -64,6 +64,17 @@ void BlockTable::open_gap(size_t begin, size_t end) {
   }
 }
 
+void BlockTable::adopt(size_t group, std::vector<BlockId> blocks) {
+  GroupBlocks& own = groups_[group];
+  BILLOW_CHECK(own.blocks.empty());
+  own.blocks = std::move(blocks);
+  for (const BlockId block : own.blocks)
+    if (block != kNoBlock) cache_->pool(group).share(block);
+  while (own.n_forgotten < own.blocks.size() && own.blocks[own.n_forgotten] == kNoBlock)
+    ++own.n_forgotten;
+  n_positions_ = own.blocks.size() * kBlockPositions;
+}
+
 void BlockTable::clear() {
   for (size_t g = 0; g < groups_.size(); ++g) {
     for (const BlockId block : groups_[g].blocks) {

@@ -32,6 +32,9 @@ class BlockTable {
   // groups with a window, all before. A later gap takes the place of this one.
   // REQUIRES: the same begin as the gap that there is, if any, and an end not before its.
   void open_gap(size_t begin, size_t end);
+  // Owns these blocks of a group, too: positions from 0 on, kNoBlock where the window has left
+  // them. REQUIRES: the group has none yet.
+  void adopt(size_t group, std::vector<BlockId> blocks);
   void clear();
 
   // Block ids of a group; kNoBlock for forgotten ones.

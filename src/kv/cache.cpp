@@ -1,5 +1,7 @@
 #include "kv/cache.h"
 
+#include <algorithm>
+
 namespace billow::kv {
 
 Cache::Cache(const std::vector<LayerNeed>& needs, size_t max_positions, KvType type)
@@ -10,9 +12,19 @@ Cache::Cache(const std::vector<LayerNeed>& needs, size_t max_positions, KvType t
   }
 }
 
+bool Cache::has_window() const noexcept {
+  return std::ranges::any_of(layout_.groups, [](const Group& group) { return group.window != 0; });
+}
+
 size_t Cache::bytes_in_use() const noexcept {
   size_t sum = 0;
   for (const auto& pool : pools_) sum += pool->n_in_use() * pool->block_bytes();
+  return sum;
+}
+
+size_t Cache::bytes_backed() const noexcept {
+  size_t sum = 0;
+  for (const auto& pool : pools_) sum += pool->n_backed() * pool->block_bytes();
   return sum;
 }
 

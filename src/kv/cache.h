@@ -18,10 +18,12 @@ class Cache {
   Cache(const std::vector<LayerNeed>& needs, size_t max_positions, KvType type = KvType::kInt16);
 
   const Layout& layout() const noexcept { return layout_; }
+  bool has_window() const noexcept;  // in any group
   BlockPool& pool(size_t group) noexcept { return *pools_[group]; }
   const BlockPool& pool(size_t group) const noexcept { return *pools_[group]; }
 
   size_t bytes_in_use() const noexcept;
+  size_t bytes_backed() const noexcept;       // that have memory of the system, in use or not
   size_t most_bytes_in_use() const noexcept;  // of each pool at one time, so far
   size_t bytes_reserved() const noexcept;     // of address space: the most that can be in use
   void trim();                                // returns the memory of unused blocks to the system

@@ -21,11 +21,11 @@ Layout::Layout(const std::vector<LayerNeed>& needs, KvType type) {
   }
 }
 
-size_t Layout::bytes_for(size_t n_positions, size_t n_batch) const noexcept {
+size_t Layout::bytes_for(size_t n_positions, size_t n_batch, bool with_gap) const noexcept {
   const auto blocks_of = [](size_t n) { return (n + kBlockPositions - 1) / kBlockPositions; };
   size_t sum = 0;
   for (const Group& group : groups) {
-    size_t n_blocks = blocks_of(n_positions);
+    size_t n_blocks = blocks_of(n_positions) + (with_gap ? 2 : 0);
     // Wherever the window begins in its first block.
     if (group.window != 0) n_blocks = std::min(n_blocks, blocks_of(group.window + n_batch) + 1);
     sum += n_blocks * group.block_bytes;

@@ -46,8 +46,9 @@ struct Layout {
   Layout(const std::vector<LayerNeed>& needs, KvType type);
 
   // The most that a sequence of n_positions takes, in whole blocks, while at most n_batch of them
-  // are evaluated at a time. Groups with a window keep what the batch's first row sees.
-  size_t bytes_for(size_t n_positions, size_t n_batch) const noexcept;
+  // are evaluated at a time. Groups with a window keep what the batch's first row sees. A gap may
+  // begin and end within blocks.
+  size_t bytes_for(size_t n_positions, size_t n_batch, bool with_gap = false) const noexcept;
   std::vector<LayerPlace> layers;
   std::vector<Group> groups;
 };

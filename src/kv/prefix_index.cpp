@@ -1,0 +1,149 @@
+#include "kv/prefix_index.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "kv/cache.h"
+
+namespace billow::kv {
+
+// FNV-1a, a token at a time.
+size_t PrefixIndex::KeyHash::operator()(const Key& key) const noexcept {
+  constexpr uint64_t kPrime = 0x100000001b3;
+  uint64_t hash = 0xcbf29ce484222325 ^ key.parent;
+  for (const int32_t token : key.tokens) hash = (hash ^ static_cast<uint32_t>(token)) * kPrime;
+  return hash ^ hash >> 32;
+}
+
+PrefixIndex::~PrefixIndex() {
+  for (const auto& [key, entry] : entries_) {
+    for (size_t g = 0; g < entry.blocks.size(); ++g)
+      if (entry.blocks[g] != kNoBlock) cache_.pool(g).give_back(entry.blocks[g]);
+  }
+}
+
+PrefixIndex::Key PrefixIndex::key_of(const Entry* parent, std::span<const int32_t> tokens,
+                                     size_t block) {
+  Key key{.parent = parent != nullptr ? parent->number : 0};
+  std::ranges::copy(tokens.subspan(block * kBlockPositions, kBlockPositions), key.tokens.begin());
+  return key;
+}
+
+std::vector<PrefixIndex::Entry*> PrefixIndex::find(std::span<const int32_t> tokens,
+                                                   size_t n_blocks) {
+  ++clock_;
+  std::vector<Entry*> chain;
+  while (chain.size() < n_blocks) {
+    const auto found =
+        entries_.find(key_of(chain.empty() ? nullptr : chain.back(), tokens, chain.size()));
+    if (found == entries_.end()) break;
+    found->second.last_use = clock_;
+    chain.push_back(&found->second);
+  }
+  return chain;
+}
+
+void PrefixIndex::add(std::span<const int32_t> tokens, const BlockTable& table) {
+  BILLOW_CHECK(table.gap_end() == 0 && tokens.size() <= table.n_positions());
+  const size_t n_groups = cache_.layout().groups.size();
+  const size_t n_blocks = tokens.size() / kBlockPositions;
+  std::vector<Entry*> chain = find(tokens, n_blocks);
+  while (chain.size() < n_blocks) {
+    Entry* parent = chain.empty() ? nullptr : chain.back();
+    Entry& entry = entries_[key_of(parent, tokens, chain.size())];
+    entry.number = ++n_numbers_;
+    entry.parent = parent;
+    entry.depth = chain.size();
+    entry.last_use = clock_;
+    entry.blocks.assign(n_groups, kNoBlock);
+    if (parent != nullptr) ++parent->n_children;
+    chain.push_back(&entry);
+  }
+  for (Entry* entry : chain) {
+    for (size_t g = 0; g < n_groups; ++g) {
+      const BlockId block = table.blocks(g)[entry->depth];
+      if (entry->blocks[g] != kNoBlock || block == kNoBlock) continue;
+      cache_.pool(g).share(block);
+      entry->blocks[g] = block;
+    }
+  }
+}
+
+size_t PrefixIndex::first_seen(size_t group, size_t n_blocks) const {
+  const size_t window = cache_.layout().groups[group].window;
+  const size_t next = n_blocks * kBlockPositions;
+  return window == 0 || next + 1 <= window ? 0 : (next + 1 - window) / kBlockPositions;
+}
+
+size_t PrefixIndex::share(std::span<const int32_t> tokens, size_t n_most, BlockTable& table) {
+  const std::vector<Entry*> chain = find(tokens, std::min(tokens.size(), n_most) / kBlockPositions);
+  const size_t n_groups = cache_.layout().groups.size();
+  const auto serves = [&](size_t n_blocks) {
+    for (size_t g = 0; g < n_groups; ++g) {
+      for (size_t b = first_seen(g, n_blocks); b < n_blocks; ++b)
+        if (chain[b]->blocks[g] == kNoBlock) return false;
+    }
+    return true;
+  };
+  size_t n_blocks = chain.size();
+  while (n_blocks > 0 && !serves(n_blocks)) --n_blocks;
+  for (size_t g = 0; g < n_groups; ++g) {
+    std::vector<BlockId> blocks(n_blocks, kNoBlock);
+    for (size_t b = first_seen(g, n_blocks); b < n_blocks; ++b) blocks[b] = chain[b]->blocks[g];
+    table.adopt(g, std::move(blocks));
+  }
+  return n_blocks * kBlockPositions;
+}
+
+bool PrefixIndex::is_parked(size_t group, BlockId block) const {
+  return block != kNoBlock && cache_.pool(group).n_owners(block) == 1;
+}
+
+size_t PrefixIndex::parked_bytes() const noexcept {
+  size_t sum = 0;
+  for (const auto& [key, entry] : entries_) {
+    for (size_t g = 0; g < entry.blocks.size(); ++g)
+      if (is_parked(g, entry.blocks[g])) sum += cache_.pool(g).block_bytes();
+  }
+  return sum;
+}
+
+bool PrefixIndex::drop_oldest() {
+  const auto has_parked = [&](const Entry& entry) {
+    for (size_t g = 0; g < entry.blocks.size(); ++g)
+      if (is_parked(g, entry.blocks[g])) return true;
+    return false;
+  };
+  auto oldest = entries_.end();
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    if (!has_parked(it->second)) continue;
+    if (oldest == entries_.end() || std::pair(it->second.last_use, oldest->second.depth) <
+                                        std::pair(oldest->second.last_use, it->second.depth))
+      oldest = it;
+  }
+  if (oldest == entries_.end()) return false;
+  std::vector<BlockId>& blocks = oldest->second.blocks;
+  for (size_t g = 0; g < blocks.size(); ++g) {
+    if (is_parked(g, blocks[g])) cache_.pool(g).give_back(std::exchange(blocks[g], kNoBlock));
+  }
+  erase_empty(oldest);
+  return true;
+}
+
+// An entry without blocks stays while others hang on it.
+void PrefixIndex::erase_empty(Entries::iterator entry) {
+  const auto is_empty = [](const Entry& e) {
+    return e.n_children == 0 &&
+           std::ranges::all_of(e.blocks, [](BlockId block) { return block == kNoBlock; });
+  };
+  while (is_empty(entry->second)) {
+    Entry* parent = entry->second.parent;
+    entries_.erase(entry);
+    if (parent == nullptr) return;
+    --parent->n_children;
+    entry = std::ranges::find_if(entries_, [&](const auto& e) { return &e.second == parent; });
+  }
+}
+
+}  // namespace billow::kv

@@ -1,0 +1,76 @@
+// Blocks by the tokens whose KV they hold, so that a sequence that begins like an earlier one goes
+// on behind what they share. Whole blocks only, which nobody writes to again. The index is an owner
+// of its blocks: those that nobody else owns are parked. Used by one thread at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "kv/block_table.h"
+#include "kv/layout.h"
+
+namespace billow::kv {
+
+class PrefixIndex {
+ public:
+  explicit PrefixIndex(Cache& cache) : cache_(cache) {}
+  ~PrefixIndex();
+  PrefixIndex(const PrefixIndex&) = delete;
+  PrefixIndex& operator=(const PrefixIndex&) = delete;
+
+  // `table` holds the KV of `tokens`, from position 0 on and without a gap. Blocks that are known
+  // already are left out, so are those that a window has left.
+  void add(std::span<const int32_t> tokens, const BlockTable& table);
+
+  // Lets `table`, which is empty, own the blocks of as many leading tokens as there are: whole
+  // blocks, at most n_most tokens, and in groups with a window those that the next query sees.
+  // Returns how many tokens it holds then.
+  size_t share(std::span<const int32_t> tokens, size_t n_most, BlockTable& table);
+
+  // Gives up the parked blocks of what has been of no use for longest, the end of a text before its
+  // beginning. False when nothing is parked.
+  bool drop_oldest();
+
+  size_t parked_bytes() const noexcept;
+  size_t n_entries() const noexcept { return entries_.size(); }
+
+ private:
+  // An entry is known by its tokens and by the entry of those before: hashes find it, but only
+  // equality counts.
+  struct Key {
+    uint64_t parent = 0;  // its number; 0: none
+    std::array<int32_t, kBlockPositions> tokens = {};
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const noexcept;
+  };
+  struct Entry {
+    uint64_t number = 0;
+    Entry* parent = nullptr;
+    size_t depth = 0;  // blocks before it
+    size_t n_children = 0;
+    uint64_t last_use = 0;
+    std::vector<BlockId> blocks;  // [group]; kNoBlock: not there
+  };
+  using Entries = std::unordered_map<Key, Entry, KeyHash>;
+
+  static Key key_of(const Entry* parent, std::span<const int32_t> tokens, size_t block);
+  // The entries of the leading blocks of `tokens`, as far as there are any, marked as used.
+  std::vector<Entry*> find(std::span<const int32_t> tokens, size_t n_blocks);
+  // The first block of a group that a query behind n_blocks blocks sees.
+  size_t first_seen(size_t group, size_t n_blocks) const;
+  bool is_parked(size_t group, BlockId block) const;
+  void erase_empty(Entries::iterator entry);
+
+  Cache& cache_;
+  Entries entries_;
+  uint64_t n_numbers_ = 0;
+  uint64_t clock_ = 0;
+};
+
+}  // namespace billow::kv

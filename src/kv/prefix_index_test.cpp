@@ -1,0 +1,174 @@
+#include "kv/prefix_index.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "kv/cache.h"
+
+namespace billow::kv {
+namespace {
+
+// One group that sees everything, one with a window of 100.
+const std::vector<LayerNeed> kNeeds = {{1, 16, 16, 0}, {1, 16, 16, 100}};
+
+std::vector<int32_t> text(size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<int32_t> tokens(n);
+  for (int32_t& token : tokens) token = static_cast<int32_t>(random() % 1000);
+  return tokens;
+}
+
+std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::vector<BlockId> ids(const BlockTable& table, size_t group) {
+  return {table.blocks(group).begin(), table.blocks(group).end()};
+}
+
+class PrefixIndexTest : public testing::Test {
+ protected:
+  // A table as it is once `tokens` are evaluated, in chunks.
+  BlockTable evaluated(const std::vector<int32_t>& tokens, bool and_add = false) {
+    BlockTable table(cache);
+    for (size_t n = 0; n < tokens.size();) {
+      table.forget_before_window(n);
+      n = std::min(n + 64, tokens.size());
+      EXPECT_TRUE(table.grow(n));
+      if (and_add) index.add(std::span(tokens).first(n), table);
+    }
+    return table;
+  }
+
+  Cache cache{kNeeds, 64 * 64};
+  PrefixIndex index{cache};
+};
+
+TEST_F(PrefixIndexTest, SharesWholeBlocksOfTheLongestCommonBeginning) {
+  const std::vector<int32_t> beginning = text(300, 1);
+  const std::vector<int32_t> first = joined(beginning, text(100, 2));
+  const BlockTable table = evaluated(first, true);
+  BlockTable other(cache);
+  const std::vector<int32_t> second = joined(beginning, text(100, 3));
+  EXPECT_EQ(index.share(second, second.size() - 1, other), 256u);
+  EXPECT_EQ(ids(other, 0),
+            std::vector<BlockId>(table.blocks(0).begin(), table.blocks(0).begin() + 4));
+  // The query at 256 sees 157 and later: blocks 2 and 3.
+  EXPECT_EQ(other.blocks(1)[1], kNoBlock);
+  EXPECT_NE(other.blocks(1)[2], kNoBlock);
+  EXPECT_NE(other.blocks(1)[3], kNoBlock);
+  EXPECT_EQ(other.n_positions(), 256u);
+  ASSERT_TRUE(other.grow(300));
+  other.forget_before_window(300);
+  EXPECT_EQ(other.blocks(1)[2], kNoBlock);
+}
+
+TEST_F(PrefixIndexTest, LeavesATokenToEvaluateAndSharesNothingElse) {
+  const std::vector<int32_t> tokens = text(128, 1);
+  const BlockTable table = evaluated(tokens, true);
+  BlockTable a(cache);
+  EXPECT_EQ(index.share(tokens, tokens.size() - 1, a), 64u);
+  BlockTable b(cache);
+  EXPECT_EQ(index.share(text(128, 2), 127, b), 0u);
+  // The same block behind another beginning is another entry.
+  BlockTable c(cache);
+  const std::vector<int32_t> moved(tokens.begin() + 64, tokens.end());
+  EXPECT_EQ(index.share(joined(moved, moved), 127, c), 0u);
+  EXPECT_EQ(c.n_positions(), 0u);
+}
+
+TEST_F(PrefixIndexTest, ParksWhatOnlyTheIndexOwns) {
+  const std::vector<int32_t> tokens = text(256, 1);
+  const size_t block = cache.pool(0).block_bytes();
+  {
+    const BlockTable table = evaluated(tokens, true);
+    // The window at 192 has left blocks 0 and 1.
+    EXPECT_EQ(index.parked_bytes(), block);
+  }
+  EXPECT_EQ(index.parked_bytes(), 8 * block);
+  EXPECT_EQ(cache.bytes_in_use(), 8 * block);
+  BlockTable other(cache);
+  EXPECT_EQ(index.share(tokens, 255, other), 192u);
+  EXPECT_EQ(index.parked_bytes(), 3 * block);
+}
+
+TEST_F(PrefixIndexTest, WithoutItsWindowABeginningServesNobody) {
+  const std::vector<int32_t> tokens = text(640, 1);
+  index.add(tokens, evaluated(tokens));  // of the window only the last blocks are there
+  BlockTable whole(cache);
+  EXPECT_EQ(index.share(joined(tokens, {7}), 640, whole), 640u);
+  BlockTable part(cache);
+  EXPECT_EQ(index.share(std::span(tokens).first(400), 399, part), 0u);
+}
+
+TEST_F(PrefixIndexTest, DropsWhatIsOldestFromItsEnd) {
+  const std::vector<int32_t> a = text(192, 1);
+  const std::vector<int32_t> b = text(192, 2);
+  (void)evaluated(a, true);
+  (void)evaluated(b, true);
+  {
+    BlockTable user(cache);
+    EXPECT_EQ(index.share(joined(a, {7}), 192, user), 192u);  // b is older now
+  }
+  const auto shared = [&](const std::vector<int32_t>& tokens) {
+    PrefixIndex& same = index;
+    BlockTable table(cache);
+    return same.share(joined(tokens, {7}), 192, table);
+  };
+  EXPECT_TRUE(index.drop_oldest());
+  EXPECT_EQ(index.n_entries(), 5u);
+  EXPECT_EQ(shared(b), 128u);
+  // What a sequence owns is not dropped.
+  BlockTable user(cache);
+  EXPECT_EQ(index.share(joined(a, {7}), 192, user), 192u);
+  while (index.drop_oldest()) {
+  }
+  EXPECT_EQ(shared(b), 0u);
+  EXPECT_EQ(index.parked_bytes(), 0u);
+  user.clear();
+  while (index.drop_oldest()) {
+  }
+  EXPECT_EQ(index.n_entries(), 0u);
+  EXPECT_EQ(cache.bytes_in_use(), 0u);
+}
+
+// Random texts with common beginnings: what is shared is what was added, and nothing leaks.
+TEST_F(PrefixIndexTest, NeverSharesOtherBlocksThanThoseOfTheSameTokens) {
+  std::mt19937 random(5);
+  std::vector<std::pair<std::vector<int32_t>, std::vector<BlockId>>> added;
+  std::vector<std::vector<int32_t>> texts;
+  for (unsigned i = 0; i < 6; ++i) texts.push_back(text(64 * (1 + random() % 4), i));
+  for (int step = 0; step < 600; ++step) {
+    std::vector<int32_t> tokens;
+    for (size_t i = 0; i < 1 + random() % 3; ++i) tokens = joined(tokens, texts[random() % 6]);
+    BlockTable table(cache);
+    const size_t n = index.share(tokens, tokens.size() - 1, table);
+    ASSERT_LT(n, tokens.size());
+    for (size_t b = 0; b < n / 64; ++b) {
+      const bool known = std::ranges::any_of(added, [&](const auto& one) {
+        return one.second.size() > b && one.second[b] == table.blocks(0)[b] &&
+               std::equal(tokens.begin(), tokens.begin() + static_cast<long>(64 * (b + 1)),
+                          one.first.begin());
+      });
+      ASSERT_TRUE(known) << "step " << step;
+    }
+    for (size_t at = n; at < tokens.size(); at += 64) {
+      table.forget_before_window(at);
+      while (!table.grow(at + 64)) ASSERT_TRUE(index.drop_oldest());
+      index.add(std::span(tokens).first(at + 64), table);
+    }
+    added.emplace_back(tokens, ids(table, 0));
+    if (added.size() > 200) added.erase(added.begin());
+    if (random() % 5 == 0) (void)index.drop_oldest();
+  }
+  while (index.drop_oldest()) {
+  }
+  EXPECT_EQ(cache.bytes_in_use(), 0u);
+}
+
+}  // namespace
+}  // namespace billow::kv
