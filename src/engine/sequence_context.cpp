@@ -22,8 +22,12 @@ void SequenceContext::compact(const context::Compaction& compaction) {
 }
 
 bool SequenceContext::take(size_t n) {
-  if (!blocks_.grow(slot_of(n_held_) + n)) return false;
+  const size_t end = slot_of(n_held_) + n;
+  if (!blocks_.grow(end)) return false;
   n_held_ += n;
+  // Soon enough for a token not to wait for the system, late enough to take no memory in vain.
+  constexpr size_t kAhead = 8;
+  if (end % kv::kBlockPositions == kv::kBlockPositions - kAhead) blocks_.prepare_next();
   return true;
 }
 

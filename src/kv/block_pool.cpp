@@ -38,9 +38,12 @@ BlockPool::BlockPool(size_t block_bytes, size_t max_blocks)
   ::madvise(base_, mapped_bytes_ - kHugePage, MADV_HUGEPAGE);
 }
 
-BlockPool::~BlockPool() { ::munmap(mapped_, mapped_bytes_); }
+BlockPool::~BlockPool() {
+  populator_.wait();
+  ::munmap(mapped_, mapped_bytes_);
+}
 
-std::optional<BlockId> BlockPool::find(BlockId behind) {
+std::optional<BlockId> BlockPool::find(BlockId behind) const {
   const auto is_free = [&](size_t block) { return owners_[block] == 0; };
   if (behind != kNoBlock) {
     // In the same extent: what has memory already, as blocks that left a window have, or the next.
@@ -51,11 +54,7 @@ std::optional<BlockId> BlockPool::find(BlockId behind) {
     for (size_t block = behind + 1; block < end; ++block)
       if (is_free(block)) return static_cast<BlockId>(block);
   }
-  if (!unused_extents_.empty()) {
-    const uint32_t extent = unused_extents_.back();
-    unused_extents_.pop_back();
-    return static_cast<BlockId>(extent * kExtentBlocks);
-  }
+  if (!unused_extents_.empty()) return static_cast<BlockId>(unused_extents_.back() * kExtentBlocks);
   for (size_t block = 0; block < owners_.size(); ++block)
     if (is_free(block)) return static_cast<BlockId>(block);
   return std::nullopt;
@@ -66,9 +65,17 @@ std::optional<BlockId> BlockPool::take(BlockId behind) {
   if (!block) return std::nullopt;
   owners_[*block] = 1;
   backed_[*block] = true;
-  ++n_in_extent_[*block / kExtentBlocks];
+  const size_t extent = *block / kExtentBlocks;
+  if (n_in_extent_[extent]++ == 0) std::erase(unused_extents_, static_cast<uint32_t>(extent));
   most_in_use_ = std::max(most_in_use_, ++n_in_use_);
   return block;
+}
+
+void BlockPool::prepare(BlockId behind) {
+  const std::optional<BlockId> block = find(behind);
+  if (!block || backed_[*block]) return;
+  backed_[*block] = true;
+  populator_.populate({base_ + *block * block_bytes_, block_bytes_});
 }
 
 void BlockPool::share(BlockId block) {
@@ -89,6 +96,7 @@ size_t BlockPool::n_backed() const noexcept {
 }
 
 void BlockPool::trim() {
+  populator_.wait();  // or it would bring back what goes
   for (size_t block = 0; block < owners_.size();) {
     const size_t first = block;
     bool backed = false;

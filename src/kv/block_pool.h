@@ -9,6 +9,8 @@
 #include <optional>
 #include <vector>
 
+#include "kv/populator.h"
+
 namespace billow::kv {
 
 using BlockId = uint32_t;
@@ -26,6 +28,8 @@ class BlockPool {
   // are taken behind one another lie side by side, apart from those of others, so that what ends
   // together frees whole pages.
   [[nodiscard]] std::optional<BlockId> take(BlockId behind = kNoBlock);
+  // Has the block that take(behind) will likely give made resident, in the background.
+  void prepare(BlockId behind);
   void share(BlockId block);      // one owner more
   void give_back(BlockId block);  // one owner less; nobody's bytes may be anything
   // Returns the memory of blocks without owners to the system, as far as they fill huge pages.
@@ -44,7 +48,7 @@ class BlockPool {
   // Neighbouring blocks that one run of takes has for itself while there is room.
   static constexpr size_t kExtentBlocks = 64;
 
-  std::optional<BlockId> find(BlockId behind);
+  std::optional<BlockId> find(BlockId behind) const;
   void release(size_t first, size_t end);
 
   size_t block_bytes_;
@@ -55,6 +59,7 @@ class BlockPool {
   std::vector<bool> backed_;           // blocks that may have memory
   std::vector<uint32_t> n_in_extent_;  // blocks in use
   std::vector<uint32_t> unused_extents_;
+  Populator populator_;
   size_t n_in_use_ = 0;
   size_t most_in_use_ = 0;
 };

@@ -34,6 +34,13 @@ bool BlockTable::grow(size_t n_positions) {
   return true;
 }
 
+void BlockTable::prepare_next() {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const std::vector<BlockId>& blocks = groups_[g].blocks;
+    if (!blocks.empty()) cache_->pool(g).prepare(blocks.back());
+  }
+}
+
 // Blocks [begin, end) of a group, as far as there are any.
 void BlockTable::forget(size_t group, size_t begin, size_t end) {
   std::vector<BlockId>& blocks = groups_[group].blocks;

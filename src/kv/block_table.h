@@ -25,6 +25,8 @@ class BlockTable {
   // Makes room for positions 0 .. n_positions - 1. False when the pools have no more blocks; what
   // there was stays.
   [[nodiscard]] bool grow(size_t n_positions);
+  // Has the blocks behind the last one made resident, in the background: they will be wanted soon.
+  void prepare_next();
   // Gives back blocks that no query at position `next` or later sees any more: those before a
   // group's window.
   void forget_before_window(size_t next);

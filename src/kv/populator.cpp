@@ -1,0 +1,66 @@
+#include "kv/populator.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <utility>
+
+namespace billow::kv {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+// Older systems do not know the advice; then pages come with the first write, as ever.
+void make_resident(std::span<std::byte> memory) {
+#ifdef MADV_POPULATE_WRITE
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory.data()) / kPage * kPage;
+  const uintptr_t end =
+      (reinterpret_cast<uintptr_t>(memory.data()) + memory.size() + kPage - 1) / kPage * kPage;
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
+#else
+  (void)memory;
+#endif
+}
+
+}  // namespace
+
+Populator::~Populator() {
+  if (!thread_.joinable()) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Populator::populate(std::span<std::byte> memory) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    wanted_ = memory;
+  }
+  changed_.notify_all();
+}
+
+void Populator::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !wanted_ && !busy_; });
+}
+
+void Populator::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return wanted_ || ends_; });
+    if (ends_) return;
+    const std::span<std::byte> memory = *std::exchange(wanted_, std::nullopt);
+    busy_ = true;
+    lock.unlock();
+    make_resident(memory);
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace billow::kv
