@@ -2,11 +2,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,8 @@
 #include "cli/memory_json.h"
 #include "cli/prompter.h"
 #include "cli/summary.h"
+#include "context/compaction.h"
+#include "context/truncation.h"
 
 namespace billow::cli {
 namespace {
@@ -90,18 +94,37 @@ void show(const engine::Engine& engine, const GenerateOptions& options, const An
   if (!options.quiet) std::fputs(summary_text(answer, engine.memory().kv_most).c_str(), stderr);
 }
 
-// The conversation as a prompt that leaves half of the context for the answer. Its oldest messages
-// are left out where that needs it.
-std::vector<int32_t> fitting_prompt(const Prompter& prompter, Json& messages, size_t context) {
-  std::vector<int32_t> prompt = prompter.chat(messages);
-  const size_t n_tokens = prompt.size();
-  while (prompt.size() > context::longest_anchor(context) && drop_oldest_message(messages))
-    prompt = prompter.chat(messages);
-  if (prompt.size() < n_tokens) {
-    log::warn("the conversation has " + std::to_string(n_tokens) +
-              " tokens, more than half of the context of " + std::to_string(context) +
-              "; its oldest messages are left out");
+// What a prompt may have: half of the context, or what an answer of limited length leaves of it.
+size_t longest_prompt(const GenerateSettings& settings) {
+  const int64_t n_answer = settings.answer.sequence.max_new_tokens;
+  const size_t half = context::longest_anchor(settings.top_rung);
+  if (n_answer < 0 || static_cast<uint64_t>(n_answer) >= settings.top_rung) return half;
+  return std::max(half, settings.top_rung - static_cast<size_t>(n_answer));
+}
+
+// The conversation as a prompt of at most `limit` tokens. Its oldest messages are left out where
+// that needs it.
+std::vector<int32_t> fitting_prompt(const Prompter& prompter, Json& messages, size_t limit) {
+  std::vector<context::ChatMessage> roles;
+  for (const Json& message : messages)
+    roles.push_back({message["role"] == "system", message["role"] == "assistant"});
+  std::vector<int32_t> prompt;
+  size_t n_whole = 0;  // tokens of the whole conversation
+  Json kept;
+  const auto count = [&](std::span<const size_t> indices) {
+    kept = Json::array();
+    for (const size_t i : indices) kept.push_back(messages[i]);
+    prompt = prompter.chat(kept);
+    n_whole = std::max(n_whole, prompt.size());
+    return prompt.size();
+  };
+  (void)context::fitting_messages(roles, limit, count);
+  if (kept.size() < messages.size()) {
+    log::warn("the conversation has " + std::to_string(n_whole) + " tokens, more than the " +
+              std::to_string(limit) +
+              " that leave room for an answer; its oldest messages are left out");
   }
+  messages = std::move(kept);
   return prompt;
 }
 
@@ -123,7 +146,8 @@ int chat(engine::Engine& engine, const GenerateOptions& options, const GenerateS
     if (line == "/clear") messages = conversation_start(options.system);
     if (line.empty() || line == "/clear") continue;
     messages.push_back({{"role", "user"}, {"content", utf8::sanitized(line)}});
-    const std::vector<int32_t> prompt = fitting_prompt(prompter, messages, settings.top_rung);
+    const std::vector<int32_t> prompt =
+        fitting_prompt(prompter, messages, longest_prompt(settings));
     Console console({.progress = !options.quiet});
     const Answer answer = write_answer(engine, prompt, settings.answer, console, nullptr);
     if (!answer.error.empty()) log::warn(answer.error);

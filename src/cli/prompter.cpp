@@ -42,13 +42,4 @@ Json conversation_start(const std::string& system) {
   return messages;
 }
 
-bool drop_oldest_message(Json& messages) {
-  const size_t first = !messages.empty() && messages[0]["role"] == "system" ? 1 : 0;
-  if (messages.size() < first + 2) return false;
-  do {
-    messages.erase(first);
-  } while (messages.size() > first + 1 && messages[first]["role"] == "assistant");
-  return true;
-}
-
 }  // namespace billow::cli

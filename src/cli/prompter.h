@@ -34,8 +34,4 @@ class Prompter {
 // An array of messages, with the system message where there is one.
 Json conversation_start(const std::string& system);
 
-// Takes the oldest message that is not the system's, and the answers behind it, out of a
-// conversation. False where only the last message would be left to take.
-bool drop_oldest_message(Json& messages);
-
 }  // namespace billow::cli

@@ -31,6 +31,25 @@ TEST(Layout, KvOfEightBitsTakesACodeForEachValueAndAScaleForEach32) {
   EXPECT_EQ(layout.layers[0].v_offset(1), head + size_t{64} * (64 + 2 * 2));
 }
 
+// EM-3, EM-4: what a position takes, from the shapes of some models; codes of 16 bits, or 8 with a
+// scale for each 32, and for each head and position a scale of 16 bits for K and V each.
+TEST(Layout, EM_3_EM_4_BytesOfAPosition) {
+  struct Shape {
+    size_t n_layers, n_heads, len, f16_bytes;
+  };
+  for (const Shape& shape : {Shape{24, 2, 64, 12288},  // Qwen2.5-0.5B
+                             {30, 3, 64, 23040},       // SmolLM2-135M
+                             {28, 2, 128, 28672},      // Qwen2.5-1.5B
+                             {16, 8, 64, 32768}}) {    // Llama-3.2-1B
+    const auto len = static_cast<uint32_t>(shape.len);
+    const std::vector<LayerNeed> needs(shape.n_layers,
+                                       {static_cast<uint32_t>(shape.n_heads), len, len, 0});
+    const size_t n_rows = shape.n_layers * shape.n_heads * 2;
+    EXPECT_EQ(Layout(needs, KvType::kInt16).bytes_for(64, 1) / 64, shape.f16_bytes + n_rows * 2);
+    EXPECT_EQ(Layout(needs, KvType::kQ8_0).bytes_for(64, 1) / 64, shape.f16_bytes * 34 / 64);
+  }
+}
+
 TEST(Layout, ReckonsWholeBlocksAndWindows) {
   const Layout layout(kNeeds, KvType::kInt16);
   const size_t windowed = layout.groups[0].block_bytes;
@@ -44,7 +63,7 @@ TEST(Layout, ReckonsWholeBlocksAndWindows) {
 
 // What bytes_for() reckons is enough for any way of cutting a sequence into batches.
 TEST(Layout, ASequenceNeverTakesMoreThanReckoned) {
-  for (const size_t n_batch : {1, 7, 64, 100, 513}) {
+  for (const size_t n_batch : {1u, 7u, 64u, 100u, 513u}) {
     Cache cache(kNeeds, 8192);
     BlockTable table(cache);
     for (size_t n = 0; n < 3000;) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "engine/generation.h"
 #include "engine/tiny_engine.h"
 
 namespace billow::engine {
@@ -50,6 +51,81 @@ TEST(Elastic, GR_11_GrowthChangesNoToken) {
     EXPECT_EQ(fixed->events().size(), 0u);
     EXPECT_EQ(grown->events().size(), 3u);
     EXPECT_EQ(steep->events().size(), 1u);
+  }
+}
+
+// GR-13: what rope scalings depend on is not how much memory there is.
+TEST(Elastic, GR_13_GrowthChangesNoTokenWithScaledRope) {
+  for (const auto scaling :
+       {reference::TinyRopeScaling::kLinear, reference::TinyRopeScaling::kLlama3,
+        reference::TinyRopeScaling::kYarn, reference::TinyRopeScaling::kLongRope}) {
+    reference::TinyModelOptions options = tiny("llama");
+    options.rope_scaling = scaling;
+    TinyEngine model(options);
+    const std::vector<int32_t> prompt = random_tokens(30, 300, 1);
+    const auto fixed = run(model.engine, prompt, greedy(150, {256}));
+    const auto grown = run(model.engine, prompt, greedy(150, {32, 64, 128, 256}));
+    EXPECT_EQ(answer(*grown), answer(*fixed));
+  }
+}
+
+// GR-12: what lies in memory beyond what is held is never read, whatever it is.
+TEST(Elastic, GR_12_UsedMemoryChangesNoToken) {
+  for (const char* architecture : kArchitectures) {
+    TinyEngine fresh(tiny(architecture));
+    TinyEngine used(tiny(architecture));
+    for (unsigned i = 0; i < 3; ++i)
+      (void)run(used.engine, random_tokens(300, 300, 90 + i), greedy(50, {512}));
+    const std::vector<int32_t> prompt = random_tokens(30, 300, 1);
+    const SequenceOptions options = greedy(300, {32, 64, 128}, context::OverflowPolicy::kRefill);
+    EXPECT_EQ(answer(*run(used.engine, prompt, options)),
+              answer(*run(fresh.engine, prompt, options)))
+        << architecture;
+  }
+}
+
+// GR-14: rungs need not be whole blocks, with either type of KV.
+TEST(Elastic, GR_14_RungsOfAnySizeWithEightBitKv) {
+  TinyEngine model(tiny("gemma3"), {.kv_type = kernels::KvType::kQ8_0});
+  const std::vector<int32_t> prompt = random_tokens(30, 300, 1);
+  const auto fixed = run(model.engine, prompt, greedy(200, {256}));
+  EXPECT_EQ(answer(*run(model.engine, prompt, greedy(200, {33, 65, 100, 256}))), answer(*fixed));
+}
+
+// GR-15, GR-16, NR-2: growth takes blocks one by one and moves nothing.
+TEST(Elastic, GR_15_16_GrowthTakesWhatIsHeldAndOneBlockMore) {
+  TinyEngine model(tiny("llama"));
+  const MemoryUse before = model.engine.memory();
+  const auto sequence =
+      model.engine.start(random_tokens(10, 300, 1), greedy(500, {64, 128, 256, 1024}));
+  size_t block = 0;
+  while (!sequence->finished()) {
+    model.engine.step();
+    if (sequence->finished()) break;
+    const MemoryUse use = model.engine.memory();
+    if (block == 0) block = use.kv_in_use;
+    EXPECT_EQ(use.kv_in_use, (sequence->n_evaluated() + 63) / 64 * block);
+    EXPECT_LE(use.kv_backed, use.kv_in_use + block);
+    EXPECT_EQ(use.kv_granted, (sequence->rung() + 63) / 64 * block);
+    EXPECT_EQ(use.kv_reserved, before.kv_reserved);
+    EXPECT_EQ(use.weights, before.weights);
+  }
+  EXPECT_EQ(sequence->events().size(), 3u);
+  EXPECT_EQ(model.engine.memory().kv_granted, 0u);
+}
+
+// NR-1 to NR-3: another context in each request has nothing loaded or reserved anew.
+TEST(Elastic, NR_3_AHundredContextsShareOneEngine) {
+  TinyEngine model(tiny("qwen2"));
+  const MemoryUse before = model.engine.memory();
+  for (unsigned i = 0; i < 100; ++i) {
+    SequenceOptions options = greedy(3, {});
+    options.context.max_context = i % 2 == 0 ? 1024 : 100 + i;
+    (void)run(model.engine, random_tokens(5, 300, i), options);
+    const MemoryUse use = model.engine.memory();
+    EXPECT_EQ(use.kv_reserved, before.kv_reserved);
+    EXPECT_EQ(use.weights, before.weights);
+    EXPECT_EQ(use.kv_granted, 0u);
   }
 }
 
@@ -156,6 +232,72 @@ TEST(Elastic, AShiftEvaluatesNothingAgainAndGivesMemoryBack) {
     // A block more at each end of the gap.
     EXPECT_LE(model.engine.memory().kv_most, most * 2);
     EXPECT_EQ(model.engine.kv_bytes(), 0u);
+  }
+}
+
+// CP-3: a refill evaluates each kept token once.
+TEST(Elastic, CP_3_ARefillEvaluatesWhatIsKeptOnce) {
+  TinyEngine model(tiny("llama"), {.n_batch = 1});
+  const auto sequence = model.engine.start(random_tokens(20, 300, 3),
+                                           greedy(300, {128}, context::OverflowPolicy::kRefill));
+  size_t n_steps = 0;  // of a row each
+  for (; !sequence->finished(); ++n_steps) model.engine.step();
+  size_t n_again = 0;
+  for (const SequenceEvent& event : sequence->events()) n_again += event.event.compaction.keep;
+  EXPECT_GT(n_again, 0u);
+  EXPECT_EQ(n_steps, 20 + 299 + n_again);
+}
+
+// CP-4: of a text without a prompt the first tokens stay, as many as are asked for.
+TEST(Elastic, CP_4_ATextKeepsItsFirstTokens) {
+  TinyEngine model(tiny("llama"));
+  const std::vector<int32_t> text = random_tokens(129, 300, 8);
+  for (const size_t n_anchor : {size_t{0}, size_t{4}}) {
+    std::vector<float> last;
+    model.engine.evaluate(
+        text, 128, [&](size_t, std::span<const float> row) { last.assign(row.begin(), row.end()); },
+        {{.max_context = 128, .policy = context::OverflowPolicy::kRefill, .compaction = {4, 8}},
+         n_anchor});
+    std::vector<int32_t> kept(text.begin(), text.begin() + static_cast<long>(n_anchor));
+    kept.insert(kept.end(), text.end() - 33, text.end());
+    EXPECT_EQ(last, logits_of(model.engine, kept, kept.size() - 1));
+  }
+}
+
+// CP-8, GR-20: text, stop strings and log probabilities go on across transitions and compactions.
+TEST(Elastic, CP_8_StopStringsAndTextGoOnAcrossEvents) {
+  TinyEngine model(tiny("llama"));
+  SequenceOptions options = greedy(300, {32, 64, 128}, context::OverflowPolicy::kRefill);
+  options.sampling.logprobs = true;
+  const std::vector<int32_t> prompt = random_tokens(20, 300, 3);
+  std::vector<std::string> pieces;  // of the text, by token
+  std::vector<size_t> at_events;    // tokens chosen when one had happened
+  Generation whole(model.engine, prompt, options, {});
+  size_t n_events = 0;
+  while (!whole.finished()) {
+    for (const Engine::Token& token : model.engine.step()) {
+      EXPECT_LE(token.sampled.logprob, 0.0f);
+      if (whole.sequence().events().size() != n_events) at_events.push_back(pieces.size());
+      n_events = whole.sequence().events().size();
+      pieces.push_back(whole.accept(token));
+    }
+  }
+  pieces.push_back(whole.finish());
+  EXPECT_GE(at_events.size(), 4u);
+  std::string text;
+  for (const std::string& piece : pieces) text += piece;
+  for (const size_t at : at_events) {
+    // From two tokens before the event to two behind it.
+    std::string stop, before;
+    for (size_t i = 0; i < at + 3; ++i) (i < at - 2 ? before : stop) += pieces[i];
+    if (stop.empty() || text.find(stop) != before.size()) continue;
+    Generation stopped(model.engine, prompt, options, {stop});
+    std::string shown;
+    while (!stopped.finished())
+      for (const Engine::Token& token : model.engine.step()) shown += stopped.accept(token);
+    shown += stopped.finish();
+    EXPECT_EQ(shown, before) << "event at token " << at;
+    EXPECT_EQ(stopped.sequence().finish_reason(), FinishReason::kStop);
   }
 }
 

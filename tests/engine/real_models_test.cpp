@@ -2,10 +2,12 @@
 // takes. Each model that is not there is skipped with its name.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "arch/scratch.h"
 #include "engine/divergence.h"
@@ -166,6 +168,87 @@ TEST_P(RealModel, ScratchIsAtMostWhatIsReckonedAndNotMuchLess) {
   EXPECT_LE(engine.memory().scratch, bound);
 }
 
+// GR-21: once a sequence has ended, its KV memory is with the system again, at once.
+TEST_P(RealModel, GR_21_MemoryGoesBackWhenASequenceEnds) {
+  Engine engine(path_, {.max_context = 4096});
+  SequenceOptions options;
+  options.max_new_tokens = 2;
+  (void)engine.start(random_tokens(100, engine.tokenizer().n_tokens(), 1), options);
+  while (!engine.idle()) engine.step();  // scratch and vocabulary are there now
+  const auto sequence =
+      engine.start(random_tokens(3000, engine.tokenizer().n_tokens(), 2), options);
+  size_t kv = 0;
+  size_t running = 0;
+  while (!sequence->finished()) {
+    running = status_bytes("VmRSS");
+    kv = engine.kv_bytes();
+    engine.step();
+  }
+  const size_t after = status_bytes("VmRSS");
+  std::printf("%s: KV %.1f MiB, resident %.1f MiB, then %.1f\n", GetParam(),
+              static_cast<double>(kv) / 0x1p20, static_cast<double>(running) / 0x1p20,
+              static_cast<double>(after) / 0x1p20);
+  EXPECT_GT(kv, size_t{16} << 20);
+  EXPECT_LE(after + kv * 9 / 10, running + (size_t{4} << 20));
+}
+
+// A context of 32,768, or the model's maximum, that holds 500 tokens takes the memory of 500.
+TEST_P(RealModel, ALargeContextTakesTheMemoryOfWhatItHolds) {
+  const auto held = [&](size_t max_context) {
+    Engine engine(path_, {.max_context = max_context});
+    SequenceOptions options;
+    options.context.sizes = {max_context};
+    options.max_new_tokens = 1;
+    (void)engine.start(random_tokens(499, engine.tokenizer().n_tokens(), 2), options);
+    engine.step(498);
+    return std::pair(engine.memory().kv_backed, status_bytes("RssAnon"));
+  };
+  const gguf::File file = gguf::File::open(path_);
+  const auto most = std::min<uint64_t>(
+      32768, file.require_uint(std::string(file.require_string("general.architecture")) +
+                               ".context_length"));
+  (void)held(512);
+  const auto [small_kv, small_resident] = held(512);
+  const auto [large_kv, large_resident] = held(most);
+  std::printf("%s: KV %.1f MiB in a context of 512, %.1f in one of %zu\n", GetParam(),
+              static_cast<double>(small_kv) / 0x1p20, static_cast<double>(large_kv) / 0x1p20,
+              static_cast<size_t>(most));
+  EXPECT_EQ(small_kv, large_kv);
+  EXPECT_LE(large_resident, small_resident + (size_t{8} << 20));
+}
+
+// The second prompt of two that begin with the same 2,000 tokens is evaluated behind them.
+TEST_P(RealModel, ASharedBeginningIsEvaluatedOnce) {
+  Engine engine(path_, {.max_context = 4096, .max_parked = UINT64_MAX});
+  const std::vector<int32_t> beginning = random_tokens(2000, engine.tokenizer().n_tokens(), 2);
+  SequenceOptions options;
+  options.sampling.temperature = 0.0f;
+  options.max_new_tokens = 8;
+  options.ignore_eos = true;
+  std::vector<int32_t> answers[2];
+  double seconds[2];
+  for (const bool sharing : {false, true}) {
+    std::vector<int32_t> prompt = beginning;
+    for (const int32_t token : random_tokens(20, engine.tokenizer().n_tokens(), sharing ? 4 : 3))
+      prompt.push_back(token);
+    const auto start = std::chrono::steady_clock::now();
+    const auto sequence = engine.start(prompt, options);
+    while (sequence->n_generated() == 0) engine.step();
+    seconds[sharing ? 1 : 0] =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    while (!sequence->finished()) engine.step();
+    EXPECT_EQ(sequence->n_shared(), sharing ? 1984u : 0u);
+    answers[0].assign(sequence->tokens().begin(), sequence->tokens().end());
+  }
+  std::printf("%s: first token after %.0f ms, behind a shared beginning after %.0f ms (%.1f %%)\n",
+              GetParam(), 1e3 * seconds[0], 1e3 * seconds[1], 100 * seconds[1] / seconds[0]);
+  Engine plain(path_, {.max_context = 4096});
+  const auto alone = plain.start({answers[0].begin(), answers[0].end() - 8}, options);
+  while (!alone->finished()) plain.step();
+  answers[1].assign(alone->tokens().begin(), alone->tokens().end());
+  EXPECT_EQ(answers[0], answers[1]);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Files, RealModel,
     testing::Values("smollm2-135m-q4_1.gguf", "qwen2.5-coder-0.5b-q4_k_m.gguf",
@@ -173,6 +256,41 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<const char*>& file) {
       return std::string(file.param).substr(0, std::string(file.param).find_first_of("-."));
     });
+
+// CP-10: what the prompt says is known after five compactions, to a model that can tell.
+TEST(RealModelPrompt, CP_10_IsRememberedAcrossCompactions) {
+  const std::string path = model_path("qwen2.5-coder-0.5b-q4_k_m.gguf").string();
+  if (!std::filesystem::exists(path))
+    GTEST_SKIP() << path << " is not there; tools/setup models fetches it";
+  for (const auto policy : {context::OverflowPolicy::kRefill, context::OverflowPolicy::kShift}) {
+    Engine engine(path, {.max_context = 512});
+    const auto& tokenizer = engine.tokenizer();
+    const std::vector<int32_t> prompt = tokenizer.encode(
+        "The pass key is 71432. Remember it: 71432 is the pass key.\n\nThe grass is green.");
+    SequenceOptions options;
+    options.max_new_tokens = 450;
+    options.ignore_eos = true;
+    options.sampling.seed = 5;
+    options.context = {.max_context = 128, .policy = policy, .compaction = {2, 8}};
+    const auto sequence = engine.start(prompt, options);
+    while (!sequence->finished()) engine.step();
+    EXPECT_GE(sequence->events().size(), 5u);
+    std::vector<int32_t> question;
+    for (size_t i = 0; i < sequence->n_evaluated(); ++i) question.push_back(sequence->token_at(i));
+    for (const int32_t token :
+         tokenizer.encode("\n\nWhat is the pass key? The pass key is", {.add_special = false}))
+      question.push_back(token);
+    SequenceOptions few;
+    few.sampling.temperature = 0.0f;
+    few.max_new_tokens = 12;
+    Generation answer(engine, question, few, {});
+    std::string text;
+    while (!answer.finished())
+      for (const Engine::Token& token : engine.step()) text += answer.accept(token);
+    text += answer.finish();
+    EXPECT_NE(text.find("71432"), std::string::npos) << text;
+  }
+}
 
 // Float formats are computed in floating point: converted weights give the reference's logits
 // almost exactly.
