@@ -59,23 +59,11 @@ context::Course course_of(size_t n_prompt, const SequenceOptions& options, size_
   return course;
 }
 
-// Of one sequence: whole blocks, and one more at each end of a gap.
-size_t most_positions(size_t n) {
-  constexpr size_t kBlock = kv::kBlockPositions;
-  return ((n + kBlock - 1) / kBlock + 2) * kBlock;
-}
-
-// KV memory that is granted for a time.
-class Grant {
- public:
-  Grant(context::Ledger& ledger, uint64_t n_bytes) : ledger_(ledger), n_bytes_(n_bytes) {}
-  ~Grant() { ledger_.give_back(context::MemoryClass::kKvInUse, n_bytes_); }
-  Grant(const Grant&) = delete;
-  Grant& operator=(const Grant&) = delete;
-
- private:
-  context::Ledger& ledger_;
-  uint64_t n_bytes_;
+// Gives back what a sequence has, however its scope ends.
+struct Release {
+  KvMemory& memory;
+  SequenceContext& context;
+  ~Release() { memory.release(context); }
 };
 
 uint64_t default_budget() { return cpu::usable_memory() / 100 * 80; }
@@ -99,11 +87,13 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
               [this](std::span<const std::byte> bytes) { file_.release(bytes); }),
       model_(arch::load_model(file_, {.max_context = max_context_,
                                       .packed = options.pack_weights ? &packed_ : nullptr})),
-      cache_(model_->info().kv, most_positions(max_context_) * options.max_sequences,
-             options.kv_type),
-      prefixes_(cache_),
-      max_parked_(options.max_parked),
       n_batch_(std::max<size_t>(1, options.n_batch)),
+      kv_(ledger_, model_->info().kv,
+          {.n_sequences = options.max_sequences,
+           .n_positions = max_context_,
+           .n_batch = n_batch_,
+           .type = options.kv_type,
+           .max_parked = options.max_parked}),
       max_sequences_(options.max_sequences) {
   grant_weights();
   prepare();
@@ -135,12 +125,12 @@ MemoryUse Engine::memory() const {
   return {.file = file_.n_bytes(),
           .packed = packed_.n_bytes(),
           .weights = account.of(context::MemoryClass::kWeights),
-          .kv_reserved = cache_.bytes_reserved(),
+          .kv_reserved = kv_.cache().bytes_reserved(),
           .kv_granted = account.of(context::MemoryClass::kKvInUse),
           .kv_parked = account.of(context::MemoryClass::kKvParked),
-          .kv_in_use = cache_.bytes_in_use(),
-          .kv_backed = cache_.bytes_backed(),
-          .kv_most = cache_.most_bytes_in_use(),
+          .kv_in_use = kv_.cache().bytes_in_use(),
+          .kv_backed = kv_.cache().bytes_backed(),
+          .kv_most = kv_.cache().most_bytes_in_use(),
           .scratch = arena_.n_bytes(),
           .scratch_granted = account.of(context::MemoryClass::kScratch),
           .budget = account.budget};
@@ -169,15 +159,9 @@ uint64_t Engine::scratch_bytes_of(size_t n_logit_rows, size_t n_positions) const
 
 bool Engine::grant_scratch(size_t n_logit_rows, size_t n_positions) {
   const uint64_t wanted = scratch_bytes_of(n_logit_rows, n_positions);
-  if (!grant(context::MemoryClass::kScratch, wanted - scratch_granted_)) return false;
+  if (!kv_.grant(context::MemoryClass::kScratch, wanted - scratch_granted_)) return false;
   scratch_granted_ = wanted;
   return true;
-}
-
-// The most that a sequence takes on a rung.
-uint64_t Engine::kv_bytes_of(const context::Course& course, size_t rung) const {
-  return cache_.layout().bytes_for(rung, n_batch_,
-                                   course.policy == context::OverflowPolicy::kShift);
 }
 
 void Engine::check_tokens(std::span<const int32_t> tokens) const {
@@ -207,8 +191,8 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
   }
   check_fits(course, rung);
   Sampler sampler(sampling, tokenizer_->n_tokens(), prompt);
-  auto sequence = std::make_shared<Sequence>(cache_, std::move(prompt), options, std::move(sampler),
-                                             std::move(course), rung);
+  auto sequence = std::make_shared<Sequence>(kv_.cache(), std::move(prompt), options,
+                                             std::move(sampler), std::move(course), rung);
   running_.push_back(sequence);
   return sequence;
 }
@@ -217,7 +201,7 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
 void Engine::check_fits(const context::Course& course, size_t rung) const {
   const context::Ledger::Account account = ledger_.account();
   const uint64_t weights = account.of(context::MemoryClass::kWeights);
-  const uint64_t wanted = kv_bytes_of(course, rung) + scratch_bytes_of(max_sequences_, rung);
+  const uint64_t wanted = kv_.bytes_for(course, rung) + scratch_bytes_of(max_sequences_, rung);
   if (weights <= account.budget && wanted <= account.budget - weights) return;
   throw Error(ErrorCode::kOutOfMemory, "a context of " + std::to_string(rung) + " tokens takes " +
                                            format_byte_size(wanted) +
@@ -245,75 +229,24 @@ void Engine::finish(const Sequence& sequence, FinishReason reason) {
 void Engine::end(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
   sequence.waiting_ = false;
-  publish(sequence);
-  sequence.context_.clear();
-  ledger_.give_back(context::MemoryClass::kKvInUse, std::exchange(sequence.granted_, 0));
-  settle_parked();
+  kv_.publish(sequence.context_, sequence.tokens_);
+  kv_.release(sequence.context_);
   std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
     return candidate.get() == &sequence;
   });
-  cache_.trim();
 }
 
-// What is parked makes way for what is used.
-bool Engine::grant(context::MemoryClass memory_class, uint64_t n_bytes) {
-  while (!ledger_.grant(memory_class, n_bytes))
-    if (!drop_parked()) return false;
-  return true;
+bool Engine::grant_rung(SequenceContext& context, size_t rung) {
+  return grant_scratch(max_sequences_, rung) && kv_.grant_rung(context, rung);
 }
 
-// A sequence that nothing is granted to yet begins: behind what is known of its prompt, where there
-// is memory for its rung.
+// A sequence begins, behind what is known of its prompt. False when there is no memory for it now.
 bool Engine::admit(Sequence& sequence) {
   SequenceContext& context = sequence.context_;
-  if (max_parked_ != 0) {
-    sequence.n_shared_ = context.share(prefixes_, sequence.tokens_);
-    settle_parked();
-  }
-  if (grant_rung(sequence, context.rung())) return true;
-  context.unshare();
-  settle_parked();
+  sequence.n_shared_ = kv_.share(context, sequence.tokens_);
+  if (grant_rung(context, context.rung())) return true;
+  kv_.unshare(context);
   return false;
-}
-
-// Positions are those of the tokens only while nothing was dropped.
-void Engine::publish(const Sequence& sequence) {
-  if (max_parked_ != 0 && sequence.n_dropped() == 0)
-    sequence.context_.publish(prefixes_, sequence.tokens_);
-}
-
-bool Engine::drop_parked() {
-  if (!prefixes_.drop_oldest()) return false;
-  cache_.trim();
-  ledger_.give_back(
-      context::MemoryClass::kKvParked,
-      ledger_.account().of(context::MemoryClass::kKvParked) - prefixes_.parked_bytes());
-  return true;
-}
-
-// The ledger follows the index: blocks become parked when their last sequence leaves them.
-void Engine::settle_parked() {
-  if (max_parked_ == 0) return;
-  const uint64_t granted = ledger_.account().of(context::MemoryClass::kKvParked);
-  uint64_t parked = prefixes_.parked_bytes();
-  while (parked > max_parked_ ||
-         (parked > granted && !ledger_.grant(context::MemoryClass::kKvParked, parked - granted))) {
-    prefixes_.drop_oldest();
-    cache_.trim();
-    parked = prefixes_.parked_bytes();
-  }
-  if (granted > parked) ledger_.give_back(context::MemoryClass::kKvParked, granted - parked);
-}
-
-bool Engine::grant_rung(Sequence& sequence, size_t rung) {
-  if (!grant_scratch(max_sequences_, rung)) return false;
-  const uint64_t wanted = kv_bytes_of(sequence.context_.course(), rung);
-  if (wanted > sequence.granted_) {
-    if (!grant(context::MemoryClass::kKvInUse, wanted - sequence.granted_)) return false;
-    sequence.granted_ = wanted;
-  }
-  sequence.context_.grow(rung);
-  return true;
 }
 
 // Before the sequence's waiting tokens are evaluated: memory, another rung, or a compaction. False
@@ -321,8 +254,8 @@ bool Engine::grant_rung(Sequence& sequence, size_t rung) {
 bool Engine::make_room(Sequence& sequence) {
   const Clock::time_point start = Clock::now();
   SequenceContext& context = sequence.context_;
-  if (sequence.granted_ == 0 && !admit(sequence)) return false;
-  context::Decision next = context.next(sequence.n_pending());
+  if (context.granted_bytes() == 0 && !admit(sequence)) return false;
+  const context::Decision next = context.next(sequence.n_pending());
   if (next.step == context::Step::kWrite) return true;
   BILLOW_CHECK(next.step != context::Step::kStop);  // sample() has ended it
   SequenceEvent event;
@@ -330,7 +263,7 @@ bool Engine::make_room(Sequence& sequence) {
                  context.n_held(), sequence.n_generated(), next.compaction};
   const double seconds = std::chrono::duration<double>(sequence.decode_time_).count();
   event.decode_rate = seconds > 0.0 ? static_cast<double>(sequence.n_decoded_) / seconds : 0.0;
-  if (next.step == context::Step::kGrow && !grant_rung(sequence, next.rung)) {
+  if (next.step == context::Step::kGrow && !grant_rung(context, next.rung)) {
     const std::optional<context::Compaction> compaction = context.next_without_growth();
     if (!compaction) return false;
     event.event.step = context::Step::kCompact;
@@ -338,11 +271,8 @@ bool Engine::make_room(Sequence& sequence) {
     event.event.compaction = *compaction;
   }
   if (event.event.step == context::Step::kCompact) {
-    context.compact(event.event.compaction);
-    const bool refills = context.course().policy == context::OverflowPolicy::kRefill;
-    if (refills) sequence.refill_start_ = start;
-    if (!refills) cache_.trim();  // blocks of a gap are not used again
-    settle_parked();
+    kv_.compact(context, event.event.compaction);
+    if (context.course().policy == context::OverflowPolicy::kRefill) sequence.refill_start_ = start;
   }
   event.time = Clock::now() - start;
   sequence.events_.push_back(event);
@@ -352,19 +282,17 @@ bool Engine::make_room(Sequence& sequence) {
 // All wait for memory that none of them will give back: the last one that holds some ends.
 void Engine::end_for_memory() {
   const auto holds = [](const std::shared_ptr<Sequence>& sequence) {
-    return sequence->granted_ != 0;
+    return sequence->context_.granted_bytes() != 0;
   };
   const auto last = std::ranges::find_if(running_.rbegin(), running_.rend(), holds);
   const std::shared_ptr<Sequence> sequence = last != running_.rend() ? *last : running_.front();
   const SequenceContext& context = sequence->context_;
   const size_t rung =
-      sequence->granted_ != 0 ? context.next(sequence->n_pending()).rung : context.rung();
-  const context::Ledger::Account account = ledger_.account();
-  sequence->error_ = "no memory for a context of " + std::to_string(rung) + " tokens: it takes " +
-                     format_byte_size(kv_bytes_of(context.course(), rung) - sequence->granted_) +
-                     " more, but of the budget of " + format_byte_size(account.budget) + " only " +
-                     format_byte_size(account.budget - account.total) +
-                     " are left; allow more, or fewer requests at once";
+      context.granted_bytes() != 0 ? context.next(sequence->n_pending()).rung : context.rung();
+  sequence->error_ =
+      "no memory for a context of " + std::to_string(rung) + " tokens: it takes " +
+      format_byte_size(kv_.bytes_for(context.course(), rung) - context.granted_bytes()) +
+      " more, but " + budget_left() + "; allow more, or fewer requests at once";
   end(*sequence, FinishReason::kNoMemory);
 }
 
@@ -383,12 +311,10 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
   StepRows rows;
   std::vector<std::shared_ptr<Sequence>>
       complete;  // those whose tokens are all evaluated after this step
-  for (const Share& share : shares) running_[share.sequence]->context_.forget_unseen();
-  if (cache_.has_window()) settle_parked();
+  for (const Share& share : shares) kv_.forget_unseen(running_[share.sequence]->context_);
   for (const Share& share : shares) {
     const std::shared_ptr<Sequence>& sequence = running_[share.sequence];
-    const bool taken = sequence->context_.take(share.n_rows);
-    BILLOW_CHECK(taken);  // the cache has room for max_sequences_ of max_context_
+    kv_.take(sequence->context_, share.n_rows);
     rows.add(sequence->context_, share.n_rows, sequence->tokens_);
     if (sequence->n_pending() > 0) continue;
     complete.push_back(sequence);
@@ -398,11 +324,12 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
   if (shares.empty()) return out;
   const tensor::ArenaScope scope(arena_);
   const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
-  model_->forward(compute(), cache_, rows.view(), logits);
+  model_->forward(compute(), kv_.cache(), rows.view(), logits);
   for (const Share& share : shares) {
     Sequence& sequence = *running_[share.sequence];
     note_time(sequence, share.n_rows, start);
-    if (sequence.n_generated() == 0) publish(sequence);  // for others with the same prompt
+    if (sequence.n_generated() == 0)  // for others with the same prompt
+      kv_.publish(sequence.context_, sequence.tokens_);
   }
   for (size_t i = 0; i < complete.size(); ++i)
     sample(complete[i], {logits.row(i), logits.n_cols}, out);
@@ -457,32 +384,33 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
   const context::Course course = {context::Ladder(top), options.context.policy,
                                   options.context.compaction,
                                   std::min(options.n_anchor, context::longest_anchor(top))};
-  const uint64_t n_bytes = kv_bytes_of(course, n_held);
-  if (!grant(context::MemoryClass::kKvInUse, n_bytes)) {
-    throw Error(ErrorCode::kOutOfMemory, "the text takes " + format_byte_size(n_bytes) +
+  if (running_.size() == max_sequences_)
+    throw Error(ErrorCode::kOutOfMemory, "all KV memory is in use by running sequences");
+  SequenceContext context(kv_.cache(), course, top);
+  if (!kv_.grant_rung(context, n_held)) {
+    throw Error(ErrorCode::kOutOfMemory, "the text takes " +
+                                             format_byte_size(kv_.bytes_for(course, n_held)) +
                                              " of KV memory, but " + budget_left());
   }
-  const Grant grant(ledger_, n_bytes);
-  SequenceContext context(cache_, course, top);
+  const Release release{kv_, context};
   for (size_t done = 0; done < tokens.size();) {
     const size_t next = context.n_held() + context.n_dropped();  // of what is to be evaluated
     if (context.n_held() == top) {
-      context.compact(context.next(1).compaction);
+      kv_.compact(context, context.next(1).compaction);
       continue;
     }
     const bool wanted = next >= std::max(done, first);  // a refill evaluates what is done again
     const size_t end = wanted ? tokens.size() : std::max(done, std::min(first, tokens.size()));
     const size_t n =
         std::min({wanted ? kRowsAtOnce : SIZE_MAX, n_batch_, top - context.n_held(), end - next});
-    context.forget_unseen();
-    if (!context.take(n))
-      throw Error(ErrorCode::kOutOfMemory, "all KV memory is in use by running sequences");
+    kv_.forget_unseen(context);
+    kv_.take(context, n);
     StepRows rows;
     rows.add(context, n, tokens);
     for (size_t i = 0; i < n && wanted; ++i) rows.logit_rows.push_back(static_cast<uint32_t>(i));
     const tensor::ArenaScope scope(arena_);
     const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
-    model_->forward(compute(), cache_, rows.view(), logits);
+    model_->forward(compute(), kv_.cache(), rows.view(), logits);
     for (size_t i = 0; i < rows.logit_rows.size(); ++i)
       each(next + i, {logits.row(i), logits.n_cols});
     done = std::max(done, next + n);

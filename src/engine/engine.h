@@ -16,11 +16,10 @@
 #include "arch/model.h"
 #include "context/ledger.h"
 #include "cpu/thread_team.h"
+#include "engine/kv_memory.h"
 #include "engine/sequence.h"
 #include "gguf/file.h"
 #include "kernels/kernel_table.h"
-#include "kv/cache.h"
-#include "kv/prefix_index.h"
 #include "tensor/arena.h"
 #include "tokenizer/tokenizer.h"
 
@@ -80,7 +79,7 @@ class Engine {
   const kernels::KernelTable& kernels() const noexcept { return *kernels_; }
   int n_threads() const noexcept { return team_.size(); }
   size_t max_context() const noexcept { return max_context_; }
-  size_t kv_bytes() const noexcept { return cache_.bytes_in_use(); }
+  size_t kv_bytes() const noexcept { return kv_.cache().bytes_in_use(); }
   MemoryUse memory() const;
   // What is granted against the budget; others may take and give back, too.
   context::Ledger& ledger() noexcept { return ledger_; }
@@ -121,18 +120,13 @@ class Engine {
   void check_tokens(std::span<const int32_t> tokens) const;
   void sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,
               std::vector<Token>& out);
-  uint64_t kv_bytes_of(const context::Course& course, size_t rung) const;
   void grant_weights();
   uint64_t scratch_bytes_of(size_t n_logit_rows, size_t n_positions) const;
   [[nodiscard]] bool grant_scratch(size_t n_logit_rows, size_t n_positions);
   void check_fits(const context::Course& course, size_t rung) const;
   std::string budget_left() const;
-  [[nodiscard]] bool grant(context::MemoryClass memory_class, uint64_t n_bytes);
+  [[nodiscard]] bool grant_rung(SequenceContext& context, size_t rung);
   [[nodiscard]] bool admit(Sequence& sequence);
-  void publish(const Sequence& sequence);
-  bool drop_parked();
-  void settle_parked();
-  [[nodiscard]] bool grant_rung(Sequence& sequence, size_t rung);
   [[nodiscard]] bool make_room(Sequence& sequence);
   void end_for_memory();
   void note_time(Sequence& sequence, size_t n_rows, Clock::time_point start);
@@ -147,10 +141,8 @@ class Engine {
   nn::PackedWeights packed_;
   std::unique_ptr<arch::Model> model_;
   tensor::Arena arena_;
-  kv::Cache cache_;
-  kv::PrefixIndex prefixes_;
-  uint64_t max_parked_;
   size_t n_batch_;
+  KvMemory kv_;
   size_t max_sequences_;
   uint64_t scratch_granted_ = 0;
   size_t n_steps_ = 0;

@@ -91,7 +91,6 @@ class Sequence {
   SequenceOptions options_;
   Sampler sampler_;
   size_t n_shared_ = 0;
-  uint64_t granted_ = 0;  // bytes of KV memory
   bool waiting_ = false;
   std::string error_;
   std::optional<FinishReason> finish_reason_;

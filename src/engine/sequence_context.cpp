@@ -1,5 +1,7 @@
 #include "engine/sequence_context.h"
 
+#include <utility>
+
 namespace billow::engine {
 
 std::optional<context::Compaction> SequenceContext::next_without_growth() const {
@@ -45,6 +47,9 @@ void SequenceContext::unshare() {
   n_held_ = 0;
 }
 
-void SequenceContext::clear() { blocks_.clear(); }
+uint64_t SequenceContext::release() {
+  blocks_.clear();
+  return std::exchange(granted_bytes_, 0);
+}
 
 }  // namespace billow::engine

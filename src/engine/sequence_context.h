@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <utility>
@@ -22,6 +23,7 @@ class SequenceContext {
   size_t rung() const noexcept { return rung_; }            // tokens that it may hold now
   size_t n_held() const noexcept { return n_held_; }        // tokens whose KV is there
   size_t n_dropped() const noexcept { return n_dropped_; }  // all of them behind the anchor
+  uint64_t granted_bytes() const noexcept { return granted_bytes_; }  // 0: it has not begun
   const kv::BlockTable& blocks() const noexcept { return blocks_; }
 
   // Where in all of the sequence's tokens the one at a position of the context is.
@@ -40,7 +42,11 @@ class SequenceContext {
   // The compaction that makes room on this rung, where no wider one is to be had and the policy
   // allows it.
   std::optional<context::Compaction> next_without_growth() const;
-  void grow(size_t rung) noexcept { rung_ = rung; }
+  // To a rung, with all bytes of memory that are granted then.
+  void grow(size_t rung, uint64_t granted_bytes) noexcept {
+    rung_ = rung;
+    granted_bytes_ = granted_bytes;
+  }
   // Drops what a compaction drops. A refill leaves nothing evaluated.
   void compact(const context::Compaction& compaction);
   // Gives back what no window sees from the next token on.
@@ -54,13 +60,15 @@ class SequenceContext {
   void unshare();  // gives that back
   // Makes what is held known: the first n_held() of `tokens`. REQUIRES: nothing was dropped.
   void publish(kv::PrefixIndex& index, std::span<const int32_t> tokens) const;
-  void clear();  // gives all blocks back; what was held is still told
+  // Gives all blocks back, and returns how many bytes were granted. What was held is still told.
+  uint64_t release();
 
  private:
   context::Course course_;
   size_t rung_;
   size_t n_held_ = 0;
   size_t n_dropped_ = 0;
+  uint64_t granted_bytes_ = 0;
   kv::BlockTable blocks_;
 };
 

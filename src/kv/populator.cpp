@@ -13,10 +13,9 @@ constexpr size_t kPage = 4096;
 // Older systems do not know the advice; then pages come with the first write, as ever.
 void make_resident(std::span<std::byte> memory) {
 #ifdef MADV_POPULATE_WRITE
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory.data()) / kPage * kPage;
-  const uintptr_t end =
-      (reinterpret_cast<uintptr_t>(memory.data()) + memory.size() + kPage - 1) / kPage * kPage;
-  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
+  const size_t before = reinterpret_cast<uintptr_t>(memory.data()) % kPage;  // in its first page
+  const size_t n_pages = (before + memory.size() + kPage - 1) / kPage;
+  ::madvise(memory.data() - before, n_pages * kPage, MADV_POPULATE_WRITE);
 #else
   (void)memory;
 #endif

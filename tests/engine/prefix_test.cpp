@@ -131,6 +131,22 @@ TEST(Prefix, ParkedMemoryMakesWay) {
   }
 }
 
+// The address space is for running sequences only: parked blocks make way there, too.
+TEST(Prefix, ParkedBlocksMakeWayWhereAddressSpaceIsShort) {
+  for (const char* architecture : kArchitectures) {
+    TinyEngine plain(tiny(architecture));
+    TinyEngine model(tiny(architecture),
+                     {.max_context = 256, .max_sequences = 1, .max_parked = kPlenty});
+    for (unsigned i = 0; i < 5; ++i) {
+      const std::vector<int32_t> prompt = random_tokens(200, 300, i);
+      EXPECT_EQ(all_tokens(*run(model.engine, prompt, greedy(50))),
+                all_tokens(*run(plain.engine, prompt, greedy(50))));
+    }
+    EXPECT_EQ(logits_of(model.engine, random_tokens(250, 300, 9), 249),
+              logits_of(plain.engine, random_tokens(250, 300, 9), 249));
+  }
+}
+
 // CP-9: after a compaction positions are not those of the tokens any more.
 TEST(Prefix, CP_9_ACompactedSequenceIsKnownByWhatItHeldBefore) {
   for (const auto policy : {context::OverflowPolicy::kRefill, context::OverflowPolicy::kShift}) {

@@ -121,8 +121,8 @@ struct Isa {
     return static_cast<int16_t>(word(v) >> shift);
   }
   static Ints dot2(Ints sum, Bytes w, Bytes x) noexcept {
-    const int64_t wide =
-        int64_t{sum} + half_word(w, 0) * half_word(x, 0) + half_word(w, 16) * half_word(x, 16);
+    const auto product = [&](unsigned at) { return int64_t{half_word(w, at)} * half_word(x, at); };
+    const int64_t wide = sum + product(0) + product(16);
     return static_cast<Ints>(wide);  // what was never written may overflow, as in the instructions
   }
   static Bytes prepare_signed(Bytes w) noexcept { return w; }

@@ -1,0 +1,112 @@
+#include "engine/kv_memory.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace billow::engine {
+namespace {
+
+using context::MemoryClass;
+
+// Of one sequence: whole blocks, and one more at each end of a gap.
+size_t most_positions(size_t n) {
+  constexpr size_t kBlock = kv::kBlockPositions;
+  return ((n + kBlock - 1) / kBlock + 2) * kBlock;
+}
+
+bool shifts(const context::Course& course) {
+  return course.policy == context::OverflowPolicy::kShift;
+}
+
+}  // namespace
+
+KvMemory::KvMemory(context::Ledger& ledger, const std::vector<kv::LayerNeed>& needs,
+                   const KvMemoryOptions& options)
+    : ledger_(ledger),
+      cache_(needs, most_positions(options.n_positions) * options.n_sequences, options.type),
+      prefixes_(cache_),
+      n_batch_(options.n_batch),
+      max_parked_(options.max_parked) {}
+
+uint64_t KvMemory::bytes_for(const context::Course& course, size_t rung) const {
+  return cache_.layout().bytes_for(rung, n_batch_, shifts(course));
+}
+
+bool KvMemory::grant(MemoryClass memory_class, uint64_t n_bytes) {
+  while (!ledger_.grant(memory_class, n_bytes))
+    if (!drop_parked()) return false;
+  return true;
+}
+
+bool KvMemory::grant_rung(SequenceContext& context, size_t rung) {
+  const uint64_t wanted = bytes_for(context.course(), rung);
+  if (wanted > context.granted_bytes() &&
+      !grant(MemoryClass::kKvInUse, wanted - context.granted_bytes()))
+    return false;
+  context.grow(rung, std::max(wanted, context.granted_bytes()));
+  return true;
+}
+
+size_t KvMemory::share(SequenceContext& context, std::span<const int32_t> tokens) {
+  if (max_parked_ == 0) return 0;
+  const size_t n = context.share(prefixes_, tokens);
+  settle_parked();
+  return n;
+}
+
+void KvMemory::unshare(SequenceContext& context) {
+  context.unshare();
+  settle_parked();
+}
+
+void KvMemory::publish(const SequenceContext& context, std::span<const int32_t> tokens) {
+  if (max_parked_ != 0 && context.n_dropped() == 0) context.publish(prefixes_, tokens);
+}
+
+void KvMemory::forget_unseen(SequenceContext& context) {
+  context.forget_unseen();
+  if (cache_.has_window()) settle_parked();
+}
+
+void KvMemory::take(SequenceContext& context, size_t n) {
+  while (!context.take(n)) {
+    const bool dropped = drop_parked();
+    BILLOW_CHECK(dropped);  // without what is parked, there is room for all sequences
+  }
+}
+
+void KvMemory::compact(SequenceContext& context, const context::Compaction& compaction) {
+  context.compact(compaction);
+  if (shifts(context.course())) cache_.trim();  // blocks of a gap are not used again
+  settle_parked();
+}
+
+void KvMemory::release(SequenceContext& context) {
+  ledger_.give_back(MemoryClass::kKvInUse, context.release());
+  settle_parked();
+  cache_.trim();
+}
+
+bool KvMemory::drop_parked() {
+  if (!prefixes_.drop_oldest()) return false;
+  cache_.trim();
+  settle_parked();
+  return true;
+}
+
+// The ledger follows the index: blocks become parked when their last sequence leaves them.
+void KvMemory::settle_parked() {
+  if (max_parked_ == 0) return;
+  const uint64_t granted = ledger_.account().of(MemoryClass::kKvParked);
+  uint64_t parked = prefixes_.parked_bytes();
+  while (parked > max_parked_ ||
+         (parked > granted && !ledger_.grant(MemoryClass::kKvParked, parked - granted))) {
+    prefixes_.drop_oldest();
+    cache_.trim();
+    parked = prefixes_.parked_bytes();
+  }
+  if (granted > parked) ledger_.give_back(MemoryClass::kKvParked, granted - parked);
+}
+
+}  // namespace billow::engine

@@ -1,0 +1,71 @@
+// Whose KV memory is whose: sequences are granted a rung before they take its blocks, what finished
+// ones leave is kept for prompts that begin alike, and makes way for whoever wants the memory. One
+// thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "context/ledger.h"
+#include "engine/sequence_context.h"
+#include "kv/cache.h"
+#include "kv/prefix_index.h"
+
+namespace billow::engine {
+
+struct KvMemoryOptions {
+  size_t n_sequences = 1;  // at most, with n_positions each
+  size_t n_positions = 0;
+  size_t n_batch = 1;  // rows of a step
+  kv::KvType type = kv::KvType::kInt16;
+  uint64_t max_parked = 0;  // bytes of finished sequences that are kept
+};
+
+class KvMemory {
+ public:
+  // `ledger` must outlive it.
+  KvMemory(context::Ledger& ledger, const std::vector<kv::LayerNeed>& needs,
+           const KvMemoryOptions& options);
+
+  kv::Cache& cache() noexcept { return cache_; }
+  const kv::Cache& cache() const noexcept { return cache_; }
+
+  // The most that a sequence takes on a rung.
+  uint64_t bytes_for(const context::Course& course, size_t rung) const;
+
+  // From the ledger, for any class of memory; what is parked makes way.
+  [[nodiscard]] bool grant(context::MemoryClass memory_class, uint64_t n_bytes);
+  // Lets a sequence have the blocks up to a rung. False, and nothing has changed, when the budget
+  // does not allow it.
+  [[nodiscard]] bool grant_rung(SequenceContext& context, size_t rung);
+
+  // Before anything of a sequence is evaluated: lets it hold what is known of all but the last of
+  // its tokens. Returns how many that are.
+  size_t share(SequenceContext& context, std::span<const int32_t> tokens);
+  void unshare(SequenceContext& context);
+  // Makes what a sequence holds known. Does nothing once some of its tokens were dropped: positions
+  // are not those of the tokens any more.
+  void publish(const SequenceContext& context, std::span<const int32_t> tokens);
+
+  // Gives back what no window of a sequence sees any more.
+  void forget_unseen(SequenceContext& context);
+  // Blocks for the next n tokens. REQUIRES: fewer sequences than n_sequences beside this one.
+  void take(SequenceContext& context, size_t n);
+  void compact(SequenceContext& context, const context::Compaction& compaction);
+  // Gives back all that a sequence has, to the system, too.
+  void release(SequenceContext& context);
+
+ private:
+  bool drop_parked();
+  void settle_parked();
+
+  context::Ledger& ledger_;
+  kv::Cache cache_;
+  kv::PrefixIndex prefixes_;
+  size_t n_batch_;
+  uint64_t max_parked_;
+};
+
+}  // namespace billow::engine
