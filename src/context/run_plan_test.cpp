@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <random>
+
 #include "base/error.h"
 
 namespace billow::context {
@@ -174,6 +178,28 @@ TEST(RunPlan, ShiftEvaluatesNothingAgain) {
 }
 
 // P-12 and P-18: every small course ends, writes within its rung, and makes progress.
+// Rungs never fall, hold what is held, and are few where they double.
+TEST(RunPlan, P_12_RungsOnlyRiseAndAreFew) {
+  std::mt19937 random(12);
+  for (int i = 0; i < 10000; ++i) {
+    const size_t top = 1 + random() % 200000;
+    const size_t n_prompt = 1 + random() % top;
+    const Course course = {Ladder(top), OverflowPolicy::kStop, {}, n_prompt};
+    const RunPlan plan = plan_run(course, n_prompt, 1 + random() % 300000);
+    size_t rung = plan.first_rung;
+    ASSERT_GE(rung, n_prompt);
+    for (const ContextEvent& event : plan.events) {
+      ASSERT_EQ(event.from, rung);
+      ASSERT_GT(event.to, rung);
+      ASSERT_GE(event.to, event.n_held + 1);
+      rung = event.to;
+    }
+    ASSERT_LE(plan.n_held, rung);
+    const double doublings = std::ceil(std::log2(std::max(1.0, static_cast<double>(top) / 512)));
+    ASSERT_LE(plan.events.size(), static_cast<size_t>(doublings) + 1);
+  }
+}
+
 TEST(RunPlan, P_18_EverySmallCourseEnds) {
   constexpr size_t kTokens = 64;
   size_t n_courses = 0;

@@ -53,7 +53,8 @@ std::vector<std::string> group_lines(const std::string& root, const std::string&
   for (std::string path = group_path(whole_text(root + "/proc/self/cgroup"), controller);;
        path.resize(path.find_last_of('/'))) {
     for (const std::string& mount : mounts) {
-      const std::string line = first_line(root + mount + path + "/" + name);
+      const std::string line =
+          first_line(std::string(root).append(mount).append(path).append("/").append(name));
       if (!line.empty()) lines.push_back(line);
     }
     if (path.find('/') == std::string::npos) return lines;

@@ -106,6 +106,13 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
   }
 }
 
+Engine::~Engine() {
+  while (!running_.empty()) {
+    const std::shared_ptr<Sequence> sequence = running_.back();
+    end(*sequence, FinishReason::kStop);
+  }
+}
+
 // One thread reads the vocabulary while the others begin to pack.
 void Engine::prepare() {
   std::exception_ptr error;
@@ -229,7 +236,8 @@ void Engine::finish(const Sequence& sequence, FinishReason reason) {
 void Engine::end(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
   sequence.waiting_ = false;
-  kv_.publish(sequence.context_, sequence.tokens_);
+  // Where memory is short, nothing is parked.
+  if (reason != FinishReason::kNoMemory) kv_.publish(sequence.context_, sequence.tokens_);
   kv_.release(sequence.context_);
   std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
     return candidate.get() == &sequence;

@@ -70,6 +70,7 @@ class Engine {
   explicit Engine(const std::string& path, const EngineOptions& options = {});
   // The same from an open file.
   Engine(gguf::File file, const EngineOptions& options);
+  ~Engine();  // ends what runs; sequences may outlive it
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 

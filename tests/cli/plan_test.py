@@ -127,7 +127,7 @@ class Plan(unittest.TestCase):
         out = self.plan("--prompt-tokens", 90, "--num-predict", 500, "--context-sizes", "100,300,900,5000")
         self.assertEqual([t["to"] for t in out["transitions"]], [300, 900])
 
-    def test_memory_is_the_sum_of_its_parts(self):
+    def test_em_2_memory_is_the_sum_of_its_parts_and_n_is_not_multiplied(self):
         for model in self.models:
             for kv_type in ("f16", "q8_0"):
                 one = self.plan("--prompt-tokens", 42, "--kv-type", kv_type, model=model)["memory"]

@@ -59,6 +59,17 @@ TEST(Requests, StopsAtTheLimitAndAtTheEndOfTheContext) {
   EXPECT_EQ(tiny.engine.kv_bytes(), 0u);
 }
 
+TEST(Requests, ASequenceMayOutliveItsEngine) {
+  std::shared_ptr<const Sequence> sequence;
+  {
+    TinyEngine tiny({}, {.max_parked = 1 << 20});
+    sequence = tiny.engine.start(random_tokens(100, 300, 1), greedy(100));
+    for (int i = 0; i < 10; ++i) tiny.engine.step();
+  }
+  EXPECT_TRUE(sequence->finished());
+  EXPECT_EQ(sequence->n_generated(), 10u);
+}
+
 TEST(Requests, MemoryIsReportedAsItIsTaken) {
   const reference::TinyModelOptions model{.type = quant::Type::kQ8_0};
   TinyEngine tiny(model, {.max_context = 100, .max_sequences = 2});
