@@ -170,29 +170,15 @@ struct Memory {
   bool fits() const { return most() <= budget; }
 };
 
-// What stays of the file when the packed form of a matrix takes the matrix's place; the table that
-// tokens are looked up in is read where it lies.
-uint64_t mapped_beside_packed(const gguf::File& file) {
-  uint64_t n = file.n_bytes();
-  for (const gguf::TensorInfo& tensor : file.tensors()) {
-    const quant::TypeRow* type = quant::find_type(tensor.type);
-    const bool is_packed =
-        type != nullptr && tensor.n_dims == 2 && tensor.name != "token_embd.weight" &&
-        nn::PackedWeights::bytes_of(type->type, tensor.shape[0], tensor.shape[1]) != 0;
-    if (is_packed) n -= tensor.data.size();
-  }
-  return n;
-}
-
 Memory reckon(const PlanOptions& options, const gguf::File& file, const kv::Layout& layout,
-              uint64_t packed, const Forecast& run) {
+              const nn::PackedWeights& packed, const Forecast& run) {
   const size_t n_batch = engine::EngineOptions{}.n_batch;
   const size_t n_threads = checked("--threads", options.n_threads, 0, 1024);
   Memory memory;
   memory.n_parallel = checked("--parallel", options.n_parallel, 1, 1024);
   memory.file = file.n_bytes();
-  memory.mapped = mapped_beside_packed(file);
-  memory.packed = packed;
+  memory.mapped = file.n_bytes() - packed.n_source_bytes();
+  memory.packed = packed.n_bytes();
   for (const kv::Group& group : layout.groups) {
     memory.kv_token += group.block_bytes / kv::kBlockPositions;
     if (group.window != 0) memory.kv_window_token += group.block_bytes / kv::kBlockPositions;
@@ -386,7 +372,7 @@ void run(const PlanOptions& options) {
   const kv::Layout layout(model->info().kv, options.kv_type == "q8_0" ? kernels::KvType::kQ8_0
                                                                       : kernels::KvType::kInt16);
   const Forecast course = forecast(options, n_prompt, model->info().max_context);
-  const Memory memory = reckon(options, file, layout, packed.n_bytes(), course);
+  const Memory memory = reckon(options, file, layout, packed, course);
   const std::string out = options.json
                               ? report_json(options, model->info(), course, memory).dump(2) + "\n"
                               : request_text(options, model->info(), course) + course_text(course) +

@@ -1,5 +1,6 @@
 // Where a sequence stands in its context: how far its memory may grow now, which of its tokens are
-// evaluated, which were dropped, and the blocks that hold the KV. Changed by the Engine alone.
+// evaluated, which were dropped, and the blocks that hold the KV. Changed by the Engine and its
+// KvMemory alone.
 #pragma once
 
 #include <cstddef>

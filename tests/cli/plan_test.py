@@ -162,6 +162,7 @@ class Plan(unittest.TestCase):
             plan = self.plan("--prompt-tokens", run["prompt_eval_count"], "--num-predict", 700, model=model)
             self.assertEqual(plan["generated_tokens"], run["eval_count"])
             self.assertEqual(plan["memory"]["packed_bytes"], run["memory"]["packed_bytes"])
+            self.assertEqual(plan["memory"]["packed_bytes"] + plan["memory"]["mapped_bytes"], run["memory"]["weights_bytes"])
             self.assertLessEqual(run["memory"]["kv_most_bytes"], plan["memory"]["rungs"][-1]["kv_bytes"])
             self.assertGreater(run["memory"]["kv_most_bytes"], plan["memory"]["rungs"][0]["kv_bytes"] // 2)
             self.assertLessEqual(run["memory"]["scratch_bytes"], plan["memory"]["scratch_bytes_most"])

@@ -13,10 +13,7 @@ constexpr const char* kArchitectures[] = {"llama", "qwen2", "gemma3"};
 
 SequenceOptions greedy(size_t n_tokens, std::vector<size_t> sizes,
                        context::OverflowPolicy policy = context::OverflowPolicy::kStop) {
-  SequenceOptions options;
-  options.sampling.temperature = 0.0f;
-  options.max_new_tokens = static_cast<int64_t>(n_tokens);
-  options.ignore_eos = true;
+  SequenceOptions options = engine::greedy(static_cast<int64_t>(n_tokens));
   options.context.sizes = std::move(sizes);
   options.context.policy = policy;
   options.context.compaction = {.reserve_batches = 4, .batch = 8};

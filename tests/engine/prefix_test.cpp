@@ -14,14 +14,6 @@ namespace {
 constexpr const char* kArchitectures[] = {"llama", "qwen2", "gemma3"};
 constexpr uint64_t kPlenty = uint64_t{1} << 30;
 
-SequenceOptions greedy(size_t n_tokens) {
-  SequenceOptions options;
-  options.sampling.temperature = 0.0f;
-  options.max_new_tokens = static_cast<int64_t>(n_tokens);
-  options.ignore_eos = true;
-  return options;
-}
-
 reference::TinyModelOptions tiny(const char* architecture) {
   return {.architecture = architecture, .n_context = 1024, .window = 100};
 }
@@ -189,7 +181,8 @@ TEST(Prefix, P_16_RandomSequencesHaveTheTokensThatTheyHaveAlone) {
                    random_tokens(1 + random() % 90, 300, static_cast<unsigned>(random())));
         if (prompt.size() < 700) {
           try {
-            sequences.push_back(sharing.engine.start(prompt, greedy(1 + random() % 60)));
+            sequences.push_back(
+                sharing.engine.start(prompt, greedy(static_cast<int64_t>(1 + random() % 60))));
             known.push_back(prompt);
           } catch (const Error&) {  // as many as may run
           }
@@ -208,7 +201,8 @@ TEST(Prefix, P_16_RandomSequencesHaveTheTokensThatTheyHaveAlone) {
           sequence->tokens().begin(),
           sequence->tokens().begin() + static_cast<long>(sequence->n_prompt()));
       if (sequence->n_generated() == 0) continue;
-      EXPECT_EQ(all_tokens(*run(plain.engine, prompt, greedy(sequence->n_generated()))),
+      EXPECT_EQ(all_tokens(*run(plain.engine, prompt,
+                                greedy(static_cast<int64_t>(sequence->n_generated())))),
                 all_tokens(*sequence))
           << architecture << ", round " << round;
     }

@@ -10,14 +10,6 @@
 namespace billow::engine {
 namespace {
 
-SequenceOptions greedy(int64_t max_new_tokens) {
-  SequenceOptions options;
-  options.sampling.temperature = 0.0f;
-  options.max_new_tokens = max_new_tokens;
-  options.ignore_eos = true;
-  return options;
-}
-
 std::string refusal(Engine& engine, std::vector<int32_t> prompt, const SequenceOptions& options) {
   try {
     engine.start(std::move(prompt), options);

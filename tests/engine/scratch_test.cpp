@@ -8,14 +8,6 @@
 namespace billow::engine {
 namespace {
 
-SequenceOptions greedy(int64_t max_new_tokens) {
-  SequenceOptions options;
-  options.sampling.temperature = 0.0f;
-  options.max_new_tokens = max_new_tokens;
-  options.ignore_eos = true;
-  return options;
-}
-
 size_t bound_of(const Engine& engine, size_t n_rows, size_t n_logit_rows, bool packed = true) {
   return arch::most_scratch_bytes(engine.file(), engine.kernels(),
                                   {.n_rows = n_rows,

@@ -31,6 +31,15 @@ inline std::vector<int32_t> random_tokens(size_t n, int32_t n_vocab, unsigned se
   return tokens;
 }
 
+// Always the best token, `max_new_tokens` times.
+inline SequenceOptions greedy(int64_t max_new_tokens) {
+  SequenceOptions options;
+  options.sampling.temperature = 0.0f;
+  options.max_new_tokens = max_new_tokens;
+  options.ignore_eos = true;
+  return options;
+}
+
 // [tokens.size() - first][n_vocab]
 inline std::vector<float> logits_of(Engine& engine, std::span<const int32_t> tokens,
                                     size_t first = 0) {
