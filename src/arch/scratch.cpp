@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "arch/hparams.h"
+#include "nn/refine.h"
 #include "quant/unpack.h"
 #include "tensor/arena.h"
 
@@ -79,7 +80,15 @@ class Scratch {
 
   size_t output_block() const {
     const size_t n = limits_.n_logit_rows;
-    return floats(n * h_.n_embd) + linear(n, h_.n_embd, output_);
+    return floats(n * h_.n_embd) + refinement();  // or the product before it, which takes less
+  }
+
+  // What rounding left over of each row, as floats and as an input, and the greatest of each run of
+  // its logits.
+  size_t refinement() const {
+    const size_t n = limits_.n_logit_rows;
+    const size_t n_runs = (h_.n_vocab + nn::kRunOfProducts - 1) / nn::kRunOfProducts;
+    return floats(n * h_.n_embd) + floats(n * n_runs) + linear(n, h_.n_embd, output_);
   }
 
   // n rows of k values in each form that weights of these types want; and, where they are not kept

@@ -6,15 +6,12 @@
 
 #include "base/check.h"
 #include "cpu/features.h"
-#include "quant/unpack.h"
+#include "nn/packing_scratch.h"
 
 namespace billow::nn {
 namespace {
 
 using kernels::InputForm;
-
-// Rows of weights in a unit of work: the widest panel of any kernel table.
-constexpr size_t kUnitRows = 2 * quant::kStripRows;
 
 // How far ahead weights are asked for. Measured: Intel's cores read a stream twice as fast when
 // asked 4 KiB ahead, AMD's a tenth slower than by their own prefetching (docs/performance.md).
@@ -29,10 +26,6 @@ size_t cuts_of(size_t n_rows, size_t n_units, size_t n_threads) {
   constexpr size_t kItemsOfThread = 32;
   const size_t wanted = (kItemsOfThread * n_threads + n_units - 1) / n_units;
   return std::max<size_t>(1, std::min(wanted, n_rows / kRowsOfRun));
-}
-
-size_t strip_bytes(const tensor::Tensor& weight) {
-  return quant::row(weight.type).packing.strip_bytes(weight.n_cols);
 }
 
 // x in each form that the weights of its products want, made once.
@@ -72,35 +65,6 @@ class Inputs {
   size_t n_ = 0;
 };
 
-// What a thread needs to pack weights that are not kept packed, one unit at a time.
-struct Scratch {
-  std::byte* strips = nullptr;
-  float* scales = nullptr;
-  float* offsets = nullptr;
-};
-
-Scratch make_scratch(tensor::Arena& arena, size_t largest_strip, size_t k) {
-  const size_t n_scales = quant::kStripRows * kernels::padded(k) / quant::kScaleGroup;
-  return {arena.bytes(kUnitRows / quant::kStripRows * largest_strip), arena.array<float>(n_scales),
-          arena.array<float>(n_scales)};
-}
-
-// Packs rows [begin, end), at most a unit, just before they are used.
-const std::byte* pack_unit(const kernels::TypeKernels& type, const tensor::Tensor& weight,
-                           size_t begin, size_t end, const Scratch& scratch) {
-  for (size_t row = begin; row < end; row += quant::kStripRows) {
-    type.pack_strip(
-        {.weight = weight.row(row),
-         .row_bytes = weight.row_bytes(),
-         .n_rows = std::min(quant::kStripRows, end - row),
-         .k = weight.n_cols,
-         .scales = scratch.scales,
-         .offsets = scratch.offsets,
-         .out = scratch.strips + (row - begin) / quant::kStripRows * strip_bytes(weight)});
-  }
-  return scratch.strips;
-}
-
 // A part of one product: outputs [begin, end) of the rows in groups [group_begin, group_end).
 struct Part {
   size_t begin = 0;
@@ -110,7 +74,7 @@ struct Part {
 };
 
 void run_part(const Compute& compute, const Product& product, const Inputs& inputs,
-              const Part& part, const Scratch& scratch) {
+              const Part& part, const PackingScratch& scratch) {
   const tensor::Tensor& weight = product.weight;
   const kernels::TypeKernels& type = compute.kernels.of(weight.type);
   kernels::GemmArgs args = {.weight = weight.packed,
@@ -127,7 +91,7 @@ void run_part(const Compute& compute, const Product& product, const Inputs& inpu
   if (weight.packed != nullptr) type.gemm(args);
   for (size_t row = part.begin; row < part.end && weight.packed == nullptr; row += kUnitRows) {
     const size_t n = std::min(kUnitRows, part.end - row);
-    args.weight = pack_unit(type, weight, row, row + n, scratch);
+    args.weight = pack_rows(type, weight, row, row + n, scratch);
     args.n_begin = 0;
     args.n_end = n;
     args.out = product.out.data + row;
@@ -144,7 +108,7 @@ void run_part(const Compute& compute, const Product& product, const Inputs& inpu
 
 // Items [begin, end) of one product: its units in order, each cut into n_cuts runs of row groups.
 void run_items(const Compute& compute, const Product& product, const Inputs& inputs, size_t begin,
-               size_t end, size_t n_cuts, const Scratch& scratch) {
+               size_t end, size_t n_cuts, const PackingScratch& scratch) {
   const size_t n_groups =
       compute.kernels.of(product.weight.type).input->groups(product.out.n_rows).n;
   while (begin < end) {
@@ -180,10 +144,8 @@ void linear(const Compute& compute, tensor::Matrix x, std::initializer_list<Prod
   }
   const auto n_threads = static_cast<size_t>(compute.team.size());
   const size_t n_cuts = cuts_of(x.n_rows, n, n_threads);
-  std::vector<Scratch> scratch(n_threads);
-  for (Scratch& member : scratch) {
-    if (largest_strip > 0) member = make_scratch(compute.arena, largest_strip, x.n_cols);
-  }
+  const std::vector<PackingScratch> scratch =
+      make_packing_scratch(compute, largest_strip, x.n_cols);
   compute.team.for_shares(n * n_cuts, [&](size_t begin, size_t end, int member) {
     size_t first = 0;  // of the present product's items
     for (const Product& product : products) {

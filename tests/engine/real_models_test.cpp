@@ -86,7 +86,8 @@ TEST_P(RealModel, EveryKernelTableStaysCloseToTheReference) {
       std::printf("%s, kernels %s, KV %s: mean KL %.2e over %zu tokens, same best token %.1f %%\n",
                   GetParam(), std::string(table->name).c_str(), half ? "f16" : "q8_0",
                   result.mean_divergence, tokens.size(), 100 * result.same_best);
-      EXPECT_LT(result.mean_divergence, half ? 5e-3 : 1e-2);
+      const bool smollm2 = path_.find("smollm2") != std::string::npos;
+      EXPECT_LT(result.mean_divergence, half ? (smollm2 ? 5e-3 : 2e-3) : 1e-2);
     }
   }
 }

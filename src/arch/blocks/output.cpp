@@ -1,6 +1,7 @@
 #include "arch/blocks/output.h"
 
 #include "nn/linear.h"
+#include "nn/refine.h"
 #include "nn/rows.h"
 
 namespace billow::arch {
@@ -22,6 +23,10 @@ void output_block(const nn::Compute& compute, const OutputWeights& weights, cons
                              normed.row(i));
   }
   nn::linear(compute, normed, {{weights.output, nullptr, logits}});
+  // Nothing after the logits evens out what rounding did to them; and only the greatest count: what
+  // lies 5 below the greatest has 1/150 of its probability.
+  constexpr float kReach = 5.0f;
+  nn::refine_greatest(compute, normed, weights.output, kReach, logits);
 }
 
 }  // namespace billow::arch

@@ -1,0 +1,35 @@
+// Weights that are not kept packed: a few rows at a time are brought into the packed form just
+// before they are used.
+#pragma once
+
+#include <vector>
+
+#include "nn/compute.h"
+#include "quant/packing.h"
+#include "tensor/tensor.h"
+
+namespace billow::nn {
+
+// Rows of weights in a unit of work: the widest panel of any kernel table.
+inline constexpr size_t kUnitRows = 2 * quant::kStripRows;
+
+inline size_t strip_bytes(const tensor::Tensor& weight) {
+  return quant::row(weight.type).packing.strip_bytes(weight.n_cols);
+}
+
+// What one thread packs with.
+struct PackingScratch {
+  std::byte* strips = nullptr;
+  float* scales = nullptr;
+  float* offsets = nullptr;
+};
+
+// One for each thread, in the arena; empty ones where largest_strip, in bytes, is 0.
+std::vector<PackingScratch> make_packing_scratch(const Compute& compute, size_t largest_strip,
+                                                 size_t k);
+
+// Rows [begin, end), at most kUnitRows, packed: strips in `scratch`.
+const std::byte* pack_rows(const kernels::TypeKernels& type, const tensor::Tensor& weight,
+                           size_t begin, size_t end, const PackingScratch& scratch);
+
+}  // namespace billow::nn

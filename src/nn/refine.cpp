@@ -1,0 +1,107 @@
+#include "nn/refine.h"
+
+#include "nn/refine.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "nn/packing_scratch.h"
+
+namespace billow::nn {
+namespace {
+
+// What 8-bit codes of n values leave over of them: the codes are those of the integer form
+// (kernels/body/quantize.inl.h).
+void rounding_rest(const float* x, size_t n, float* rest) {
+  for (size_t begin = 0; begin < n; begin += kernels::kActivationGroup) {
+    const size_t end = std::min(begin + kernels::kActivationGroup, n);
+    float largest = 0.0f;
+    for (size_t i = begin; i < end; ++i) largest = std::max(largest, std::abs(x[i]));
+    const bool usable = largest >= 1e-30f;
+    const float inverse = usable ? 127.0f / largest : 0.0f;
+    const float scale = usable ? largest * (1.0f / 127.0f) : 0.0f;
+    for (size_t i = begin; i < end; ++i) rest[i] = x[i] - std::nearbyint(x[i] * inverse) * scale;
+  }
+}
+
+float greatest(std::span<const float> values) {
+  constexpr size_t kLanes = 16;
+  std::array<float, kLanes> lanes;
+  lanes.fill(-std::numeric_limits<float>::infinity());
+  size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] = lanes[lane] < values[i + lane] ? values[i + lane] : lanes[lane];
+  for (; i < values.size(); ++i) lanes[0] = std::max(lanes[0], values[i]);
+  return *std::ranges::max_element(lanes);
+}
+
+// Products of one row with weight rows row, row + 1, ...: to those in a strip that reaches `least`
+// it adds the products of `input`, one row in the form that the weights want.
+void add_where_great(const kernels::TypeKernels& type, const tensor::Tensor& weight, size_t row,
+                     std::span<float> products, float least, const std::byte* input,
+                     const PackingScratch& scratch) {
+  for (; !products.empty(); row += quant::kStripRows) {
+    const std::span<float> strip = products.first(std::min(quant::kStripRows, products.size()));
+    products = products.subspan(strip.size());
+    if (greatest(strip) < least) continue;
+    std::array<float, quant::kStripRows> sums;
+    type.gemm({.weight = weight.packed != nullptr
+                             ? weight.packed + row / quant::kStripRows * strip_bytes(weight)
+                             : pack_rows(type, weight, row, row + strip.size(), scratch),
+               .n_begin = 0,
+               .n_end = strip.size(),
+               .m = 1,
+               .k = weight.n_cols,
+               .input = input,
+               .out = sums.data(),
+               .out_stride = sums.size()});
+    for (size_t i = 0; i < strip.size(); ++i) strip[i] += sums[i];
+  }
+}
+
+}  // namespace
+
+void refine_greatest(const Compute& compute, tensor::Matrix x, const tensor::Tensor& weight,
+                     float reach, tensor::Matrix out) {
+  const kernels::TypeKernels& type = compute.kernels.of(weight.type);
+  if (type.input->kind != kernels::InputKind::kCodes) return;
+  const tensor::ArenaScope scope(compute.arena);
+  const tensor::Matrix rests = compute.arena.matrix(x.n_rows, x.n_cols);
+  const size_t input_bytes = type.input->bytes(1, x.n_cols);
+  std::byte* inputs = compute.arena.bytes(x.n_rows * input_bytes);
+  compute.team.for_pieces(x.n_rows, 1, [&](size_t begin, size_t end, int) {
+    for (size_t m = begin; m < end; ++m) {
+      rounding_rest(x.row(m), x.n_cols, rests.row(m));
+      type.input->write_group(rests.row(m), x.n_cols, 1, x.n_cols, inputs + m * input_bytes);
+    }
+  });
+  const size_t n_runs = (out.n_cols + kRunOfProducts - 1) / kRunOfProducts;
+  const auto run = [&](size_t m, size_t i) {
+    const size_t begin = i * kRunOfProducts;
+    return std::span<float>(out.row(m) + begin, std::min(kRunOfProducts, out.n_cols - begin));
+  };
+  const tensor::Matrix run_greatest = compute.arena.matrix(x.n_rows, n_runs);
+  compute.team.for_shares(x.n_rows * n_runs, [&](size_t begin, size_t end, int) {
+    for (size_t i = begin; i < end; ++i)
+      run_greatest.data[i] = greatest(run(i / n_runs, i % n_runs));
+  });
+  std::vector<float> least(x.n_rows);
+  for (size_t m = 0; m < x.n_rows; ++m) least[m] = greatest({run_greatest.row(m), n_runs}) - reach;
+  const std::vector<PackingScratch> scratch =
+      make_packing_scratch(compute, weight.packed == nullptr ? strip_bytes(weight) : 0, x.n_cols);
+  compute.team.for_shares(x.n_rows * n_runs, [&](size_t begin, size_t end, int member) {
+    for (size_t i = begin; i < end; ++i) {
+      const size_t m = i / n_runs;
+      if (run_greatest.data[i] < least[m]) continue;
+      add_where_great(type, weight, i % n_runs * kRunOfProducts, run(m, i % n_runs), least[m],
+                      inputs + m * input_bytes, scratch[static_cast<size_t>(member)]);
+    }
+  });
+}
+
+}  // namespace billow::nn
