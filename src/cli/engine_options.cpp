@@ -4,6 +4,7 @@
 
 #include "base/byte_size.h"
 #include "base/error.h"
+#include "cpu/memory.h"
 
 namespace billow::cli {
 namespace {
@@ -13,7 +14,7 @@ constexpr const char* kGroup = "Model and machine";
 uint64_t parse_budget(const std::string& text) {
   uint64_t bytes = 0;
   try {
-    bytes = parse_byte_size(text);
+    bytes = parse_byte_size(text, cpu::usable_memory());
   } catch (const Error& error) {
     throw Error(error.code(), std::string("--memory: ") + error.what());
   }
@@ -49,8 +50,9 @@ void ModelOptions::declare_without_context(CLI::App& command) {
       ->group(kGroup);
   command
       .add_option("--memory", memory,
-                  "Most memory of all kinds together, like 2G, 512M or bytes; without it 80 % of "
-                  "what the process may use")
+                  "Most memory of all kinds together, like 2G, 512M, bytes or a share of what the "
+                  "process may use")
+      ->capture_default_str()
       ->group(kGroup);
 }
 
@@ -59,7 +61,7 @@ engine::EngineOptions ModelOptions::engine() const {
   options.n_threads = n_threads;
   options.max_context = max_context;
   options.kv_type = kv_type == "q8_0" ? kernels::KvType::kQ8_0 : kernels::KvType::kInt16;
-  if (memory) options.memory_budget = parse_budget(*memory);
+  options.memory_budget = parse_budget(memory);
   return options;
 }
 

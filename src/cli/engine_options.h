@@ -1,7 +1,6 @@
 // The options that every command with an engine has: which model, how many threads, what memory.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "engine/engine.h"
@@ -12,12 +11,14 @@ class App;
 
 namespace billow::cli {
 
+inline constexpr const char* kDefaultMemory = "80%";  // as engines do unasked
+
 struct ModelOptions {
   std::string model;
   int n_threads = 0;
   size_t max_context = 0;
   std::string kv_type = "f16";
-  std::optional<std::string> memory;  // as people write sizes
+  std::string memory = kDefaultMemory;  // as people write sizes
 
   void declare(CLI::App& command);
   // The same but --max-context, for a command that has an option of its own for it.

@@ -1,4 +1,5 @@
 // billow generate: answers one prompt, or chats.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -120,9 +121,11 @@ std::vector<int32_t> fitting_prompt(const Prompter& prompter, Json& messages, si
   };
   (void)context::fitting_messages(roles, limit, count);
   if (kept.size() < messages.size()) {
-    log::warn("the conversation has " + std::to_string(n_whole) + " tokens, more than the " +
-              std::to_string(limit) +
-              " that leave room for an answer; its oldest messages are left out");
+    log::warn(
+        fmt::format("the conversation has {} tokens, more than the {} that leave room for an "
+                    "answer; its oldest "
+                    "messages are left out ({} of {}), which leaves {} tokens",
+                    n_whole, limit, messages.size() - kept.size(), messages.size(), prompt.size()));
   }
   messages = std::move(kept);
   return prompt;

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cli/command.h"
+#include "cli/engine_options.h"
 #include "context/run_plan.h"
 #include "context/sizing.h"
 #include "cpu/cores.h"
@@ -43,7 +44,7 @@ struct PlanOptions {
   int64_t overflow_batch = 64;
   std::string kv_type = "f16";
   int64_t n_threads = 0;
-  std::string memory = "80%";
+  std::string memory = kDefaultMemory;
   bool json = false;
 
   bool caps() const { return num_ctx > 0 && num_ctx_policy == "cap"; }

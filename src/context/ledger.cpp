@@ -14,7 +14,7 @@ std::string_view memory_class_name(MemoryClass memory_class) noexcept {
 
 bool Ledger::grant(MemoryClass memory_class, uint64_t bytes) {
   const std::scoped_lock lock(mutex_);
-  if (bytes > budget_ - total_) {
+  if (total_ > budget_ || bytes > budget_ - total_) {
     ++n_refused_;
     return false;
   }
@@ -38,6 +38,11 @@ void Ledger::move(MemoryClass from, MemoryClass to, uint64_t bytes) {
   BILLOW_CHECK(bytes <= source);
   source -= bytes;
   held_[static_cast<size_t>(to)] += bytes;
+}
+
+void Ledger::set_budget(uint64_t budget) {
+  const std::scoped_lock lock(mutex_);
+  budget_ = budget;
 }
 
 Ledger::Account Ledger::account() const {

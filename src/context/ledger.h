@@ -2,6 +2,7 @@
 // nothing. Any number of threads at a time.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +23,7 @@ std::string_view memory_class_name(
 
 class Ledger {
  public:
-  // What is granted at one time, in all classes together, is at most `budget` bytes.
+  // Nothing is granted that brings all classes together above `budget` bytes.
   explicit Ledger(uint64_t budget) : budget_(budget) {}
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
@@ -33,6 +34,9 @@ class Ledger {
   // From one class to another: always possible.
   void move(MemoryClass from, MemoryClass to, uint64_t bytes);
 
+  // From now on. What has been granted stays so, be it more; the next grant waits until it is less.
+  void set_budget(uint64_t budget);
+
   struct Account {
     uint64_t budget = 0;
     std::array<uint64_t, kMemoryClasses> held{};
@@ -40,12 +44,13 @@ class Ledger {
     uint64_t most = 0;       // the greatest total so far
     uint64_t n_refused = 0;  // grants
     uint64_t of(MemoryClass memory_class) const { return held[static_cast<size_t>(memory_class)]; }
+    uint64_t left() const { return budget - std::min(budget, total); }
   };
   Account account() const;  // of one moment
 
  private:
   mutable std::mutex mutex_;
-  const uint64_t budget_;
+  uint64_t budget_;
   std::array<uint64_t, kMemoryClasses> held_{};
   uint64_t total_ = 0;
   uint64_t most_ = 0;

@@ -56,6 +56,21 @@ TEST(Ledger, P_13_StaysWithinItsBudgetAndAddsUp) {
   }
 }
 
+TEST(Ledger, ASmallerBudgetTakesNothingAwayButGrantsNothingMore) {
+  Ledger ledger(100);
+  ASSERT_TRUE(ledger.grant(MemoryClass::kKvInUse, 80));
+  ledger.set_budget(50);
+  EXPECT_EQ(ledger.account().total, 80u);
+  EXPECT_EQ(ledger.account().left(), 0u);
+  EXPECT_FALSE(ledger.grant(MemoryClass::kKvInUse, 1));
+  ledger.give_back(MemoryClass::kKvInUse, 40);
+  EXPECT_EQ(ledger.account().left(), 10u);
+  EXPECT_FALSE(ledger.grant(MemoryClass::kKvInUse, 11));
+  EXPECT_TRUE(ledger.grant(MemoryClass::kKvInUse, 10));
+  ledger.set_budget(60);
+  EXPECT_TRUE(ledger.grant(MemoryClass::kKvInUse, 10));
+}
+
 // FI-4: of two who want what is there once, one gets it.
 TEST(Ledger, FI_4_GrantsTheLastBytesOnce) {
   for (int round = 0; round < 200; ++round) {

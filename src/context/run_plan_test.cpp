@@ -31,7 +31,7 @@ std::vector<size_t> compactions(const RunPlan& plan) {
 
 constexpr size_t kNoLimit = SIZE_MAX;
 
-TEST(RunPlan, GR_1_ClimbsAndStopsWhereTheContextIsFull) {
+TEST(RunPlan, GR_1_10_ClimbsAndStopsWhereTheContextIsFull) {
   const Course course = {ladder_of({512, 1024, 2048, 3072, 4096}), OverflowPolicy::kStop, {}, 97};
   const RunPlan plan = plan_run(course, 97, kNoLimit);
   EXPECT_EQ(transitions(plan), (std::vector<size_t>{512, 1024, 2048, 3072}));
@@ -82,7 +82,7 @@ TEST(RunPlan, GR_22_ClimbsSeveralRungsForManyTokens) {
   EXPECT_EQ(next.rung, 4096u);
 }
 
-TEST(RunPlan, LR_1_WritesTwentyFourThousandTokens) {
+TEST(RunPlan, LR_1_6_7_WritesTwentyFourThousandTokens) {
   const Course course = {ladder_of({512, 1024, 2048, 3072, 4096}), OverflowPolicy::kRefill, {}, 42};
   const RunPlan plan = plan_run(course, 42, 24000);
   EXPECT_EQ(transitions(plan), (std::vector<size_t>{512, 1024, 2048, 3072}));

@@ -100,7 +100,7 @@ TEST(Sizing, NC_27_NumCtxMayOnlyLowerTheMaximum) {
   EXPECT_EQ(capped(4, 10, -1).context, 256u);
 }
 
-TEST(Sizing, EL_ExpectedContextOfAnAnswerWithoutALimit) {
+TEST(Sizing, EL_1_2_3_4_5_6_7_8_9_ExpectedContextOfAnAnswerWithoutALimit) {
   EXPECT_EQ(expected_context(10, 8192), 2048u);      // EL-1
   EXPECT_EQ(expected_context(1024, 8192), 2048u);    // EL-2
   EXPECT_EQ(expected_context(1025, 8192), 3072u);    // EL-3

@@ -127,6 +127,12 @@ void Engine::prepare() {
   if (error) std::rethrow_exception(error);
 }
 
+uint64_t Engine::set_memory_budget(uint64_t bytes) {
+  ledger_.set_budget(bytes);
+  kv_.fit_budget();
+  return ledger_.account().total;
+}
+
 MemoryUse Engine::memory() const {
   const context::Ledger::Account account = ledger_.account();
   return {.file = file_.n_bytes(),
@@ -208,21 +214,21 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
 void Engine::check_fits(const context::Course& course, size_t rung) const {
   const context::Ledger::Account account = ledger_.account();
   const uint64_t weights = account.of(context::MemoryClass::kWeights);
+  const uint64_t left = account.budget - std::min(account.budget, weights);
   const uint64_t wanted = kv_.bytes_for(course, rung) + scratch_bytes_of(max_sequences_, rung);
-  if (weights <= account.budget && wanted <= account.budget - weights) return;
-  throw Error(ErrorCode::kOutOfMemory, "a context of " + std::to_string(rung) + " tokens takes " +
-                                           format_byte_size(wanted) +
-                                           " of KV and scratch memory, but the budget of " +
-                                           format_byte_size(account.budget) + " leaves " +
-                                           format_byte_size(account.budget - weights) +
-                                           " for them; shorten the prompt or allow more memory");
+  if (wanted <= left) return;
+  throw Error(ErrorCode::kOutOfMemory,
+              "a context of " + std::to_string(rung) + " tokens takes " + format_byte_size(wanted) +
+                  " of KV and scratch memory, but the budget of " +
+                  format_byte_size(account.budget) + " leaves " + format_byte_size(left) +
+                  " for them; shorten the prompt or allow more memory");
 }
 
 // "of the memory budget of 2.0 GiB only 13.5 MiB are left"
 std::string Engine::budget_left() const {
   const context::Ledger::Account account = ledger_.account();
   return "of the memory budget of " + format_byte_size(account.budget) + " only " +
-         format_byte_size(account.budget - account.total) + " are left";
+         format_byte_size(account.left()) + " are left";
 }
 
 void Engine::finish(const Sequence& sequence, FinishReason reason) {

@@ -82,6 +82,10 @@ class Engine {
   size_t max_context() const noexcept { return max_context_; }
   size_t kv_bytes() const noexcept { return kv_.cache().bytes_in_use(); }
   MemoryUse memory() const;
+  // Another budget from now on, for who shares memory out among engines. What is parked makes way
+  // for a smaller one. What runs keeps what it was granted, be that more than the budget, but gets
+  // nothing beyond it. Returns the bytes that are granted now.
+  uint64_t set_memory_budget(uint64_t bytes);
   // What is granted against the budget; others may take and give back, too.
   context::Ledger& ledger() noexcept { return ledger_; }
 

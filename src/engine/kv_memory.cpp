@@ -39,6 +39,15 @@ bool KvMemory::grant(MemoryClass memory_class, uint64_t n_bytes) {
   return true;
 }
 
+void KvMemory::fit_budget() {
+  const auto over = [this] {
+    const context::Ledger::Account account = ledger_.account();
+    return account.total > account.budget;
+  };
+  while (over() && drop_parked()) {
+  }
+}
+
 bool KvMemory::grant_rung(SequenceContext& context, size_t rung) {
   const uint64_t wanted = bytes_for(context.course(), rung);
   if (wanted > context.granted_bytes() &&

@@ -37,6 +37,8 @@ class KvMemory {
 
   // From the ledger, for any class of memory; what is parked makes way.
   [[nodiscard]] bool grant(context::MemoryClass memory_class, uint64_t n_bytes);
+  // Gives back what is parked as long as more is granted than the budget has.
+  void fit_budget();
   // Lets a sequence have the blocks up to a rung. False, and nothing has changed, when the budget
   // does not allow it.
   [[nodiscard]] bool grant_rung(SequenceContext& context, size_t rung);

@@ -107,6 +107,20 @@ class Commands(ProgramTest):
             self.assertEqual(entry["top"][0]["token"], token)
             self.assertEqual(len(entry["top"]), 3)
 
+    def test_nc_28_a_prompt_is_counted_as_it_is_rendered_special_tokens_included(self):
+        def counted(*args):
+            return json.loads(self.ok("generate", "--model", self.model, "--json", "--max-tokens", 1, *args))["prompt_eval_count"]
+
+        def tokens(text):
+            return json.loads(self.ok("tokenize", "--model", self.model, "--json", stdin=text))
+
+        chat = {"messages": [{"role": "user", "content": "hello there"}], "add_generation_prompt": True}
+        rendered = self.ok("render", "--model", self.model, stdin=json.dumps(chat).encode())
+        self.assertEqual(counted("--prompt", "hello there"), len(tokens(rendered)))
+        self.assertEqual(counted("--prompt", "hello there", "--raw"), len(tokens(b"hello there")))
+        self.assertIn(1, tokens(rendered))  # <|im_start|>
+        self.assertGreater(len(tokens(rendered)), len(tokens(b"hello there")))
+
     def test_generate_streams_the_text_of_its_json(self):
         args = ["generate", "--model", self.model, "--prompt", "hello there", "--raw", "--num-predict", 20, "--seed", 5]
         text = json.loads(self.ok(*args, "--json"))["response"]
@@ -476,7 +490,8 @@ class Generate(ProgramTest):
                 self.refused(*base, *args, names=names, env=env)
         for args in (["--overflow-policy", "burn"], ["--sampling-mode", "wild"], ["--context-sizes", "many"], ["--chat"]):
             self.assertEqual(billow(*base, *args, env=env).returncode, 2)
-        self.assertEqual(self.generate("--prompt", "x", "--memory", "2G", "--max-tokens", 2)["eval_count"], 2)
+        for size in ("2G", "50%"):
+            self.assertEqual(self.generate("--prompt", "x", "--memory", size, "--max-tokens", 2)["eval_count"], 2)
 
     def test_a_prompt_that_compaction_could_not_keep_is_refused_with_both_numbers(self):
         self.refused("generate", "--model", self.model, "--raw", "--prompt", "a b c d e " * 30, "--max-context-size", 256,
@@ -558,14 +573,20 @@ class Generate(ProgramTest):
         self.assertEqual(self.on_terminal(*SMALL_CONTEXT, "--quiet"), "")
         self.assertEqual(text_events(self.on_terminal(*SMALL_CONTEXT, "--no-live-events").replace("\r\033[K", "\n")), [])
 
-    def test_a_chat_goes_on_past_its_context(self):
+    def test_tr_4_a_chat_goes_on_past_its_context_and_says_what_it_left_out(self):
         lines = b"".join(b"This is message number %d.\n" % i for i in range(9))
         args = ["generate", "--model", self.model, "--chat", "--ignore-eos", "--max-tokens", 90, "--live-events", *SMALL_CONTEXT]
         done = billow(*args, stdin=lines)
         errors = done.stderr.decode()
         self.assertEqual(done.returncode, 0, errors)
         self.assertGreaterEqual(done.stdout.count(b"\n\n"), 9)
-        self.assertIn("its oldest messages are left out", errors)
+        cuts = [tuple(map(int, cut)) for cut in re.findall(
+            r"has (\d+) tokens, more than the (\d+) .* left out \((\d+) of (\d+)\), which leaves (\d+) tokens", errors)]
+        self.assertTrue(cuts, errors)
+        for before, limit, n_dropped, n_messages, after in cuts:
+            self.assertGreater(before, limit)
+            self.assertLessEqual(after, limit)
+            self.assertTrue(0 < n_dropped < n_messages)
         self.assertGreaterEqual(len(text_events(errors)), 9)
         self.assertNotIn("Summary", errors)
 

@@ -51,7 +51,7 @@ TEST(Elastic, GR_11_GrowthChangesNoToken) {
   }
 }
 
-// GR-13: what rope scalings depend on is not how much memory there is.
+// What rope scalings depend on is not how much memory there is.
 TEST(Elastic, GR_13_GrowthChangesNoTokenWithScaledRope) {
   for (const auto scaling :
        {reference::TinyRopeScaling::kLinear, reference::TinyRopeScaling::kLlama3,
@@ -66,7 +66,7 @@ TEST(Elastic, GR_13_GrowthChangesNoTokenWithScaledRope) {
   }
 }
 
-// GR-12: what lies in memory beyond what is held is never read, whatever it is.
+// What lies in memory beyond what is held is never read, whatever it is.
 TEST(Elastic, GR_12_UsedMemoryChangesNoToken) {
   for (const char* architecture : kArchitectures) {
     TinyEngine fresh(tiny(architecture));
@@ -81,7 +81,7 @@ TEST(Elastic, GR_12_UsedMemoryChangesNoToken) {
   }
 }
 
-// GR-14: rungs need not be whole blocks, with either type of KV.
+// Rungs need not be whole blocks, with either type of KV.
 TEST(Elastic, GR_14_RungsOfAnySizeWithEightBitKv) {
   TinyEngine model(tiny("gemma3"), {.kv_type = kernels::KvType::kQ8_0});
   const std::vector<int32_t> prompt = random_tokens(30, 300, 1);
@@ -89,7 +89,7 @@ TEST(Elastic, GR_14_RungsOfAnySizeWithEightBitKv) {
   EXPECT_EQ(answer(*run(model.engine, prompt, greedy(200, {33, 65, 100, 256}))), answer(*fixed));
 }
 
-// GR-15, GR-16, NR-2: growth takes blocks one by one and moves nothing.
+// Growth takes blocks one by one and moves nothing.
 TEST(Elastic, GR_15_16_GrowthTakesWhatIsHeldAndOneBlockMore) {
   TinyEngine model(tiny("llama"));
   const MemoryUse before = model.engine.memory();
@@ -111,8 +111,8 @@ TEST(Elastic, GR_15_16_GrowthTakesWhatIsHeldAndOneBlockMore) {
   EXPECT_EQ(model.engine.memory().kv_granted, 0u);
 }
 
-// NR-1 to NR-3: another context in each request has nothing loaded or reserved anew.
-TEST(Elastic, NR_3_AHundredContextsShareOneEngine) {
+// Another context in each request has nothing loaded or reserved anew.
+TEST(Elastic, NR_1_2_3_AHundredContextsShareOneEngine) {
   TinyEngine model(tiny("qwen2"));
   const MemoryUse before = model.engine.memory();
   for (unsigned i = 0; i < 100; ++i) {
@@ -151,8 +151,8 @@ TEST(Elastic, P_17_TheEventsAreThePlanners) {
   }
 }
 
-// CP-1 to CP-3: after a refill the sequence is what one begun with the kept tokens would be.
-TEST(Elastic, CP_1_ARefillIsAFreshPrefillOfWhatIsKept) {
+// After a refill the sequence is what one begun with the kept tokens would be.
+TEST(Elastic, CP_1_2_ARefillIsAFreshPrefillOfWhatIsKept) {
   for (const char* architecture : kArchitectures) {
     TinyEngine model(tiny(architecture));
     const SequenceOptions options = greedy(300, {64, 128}, context::OverflowPolicy::kRefill);
@@ -232,7 +232,7 @@ TEST(Elastic, AShiftEvaluatesNothingAgainAndGivesMemoryBack) {
   }
 }
 
-// CP-3: a refill evaluates each kept token once.
+// A refill evaluates each kept token once.
 TEST(Elastic, CP_3_ARefillEvaluatesWhatIsKeptOnce) {
   TinyEngine model(tiny("llama"), {.n_batch = 1});
   const auto sequence = model.engine.start(random_tokens(20, 300, 3),
@@ -245,7 +245,7 @@ TEST(Elastic, CP_3_ARefillEvaluatesWhatIsKeptOnce) {
   EXPECT_EQ(n_steps, 20 + 299 + n_again);
 }
 
-// CP-4: of a text without a prompt the first tokens stay, as many as are asked for.
+// Of a text without a prompt the first tokens stay, as many as are asked for.
 TEST(Elastic, CP_4_ATextKeepsItsFirstTokens) {
   TinyEngine model(tiny("llama"));
   const std::vector<int32_t> text = random_tokens(129, 300, 8);
@@ -261,8 +261,8 @@ TEST(Elastic, CP_4_ATextKeepsItsFirstTokens) {
   }
 }
 
-// CP-8, GR-20: text, stop strings and log probabilities go on across transitions and compactions.
-TEST(Elastic, CP_8_StopStringsAndTextGoOnAcrossEvents) {
+// Text, stop strings and log probabilities go on across transitions and compactions.
+TEST(Elastic, CP_8_GR_20_StopStringsAndTextGoOnAcrossEvents) {
   TinyEngine model(tiny("llama"));
   SequenceOptions options = greedy(300, {32, 64, 128}, context::OverflowPolicy::kRefill);
   options.sampling.logprobs = true;
@@ -296,6 +296,51 @@ TEST(Elastic, CP_8_StopStringsAndTextGoOnAcrossEvents) {
     EXPECT_EQ(shown, before) << "event at token " << at;
     EXPECT_EQ(stopped.sequence().finish_reason(), FinishReason::kStop);
   }
+}
+
+// Over any number of compactions, of either kind.
+TEST(Elastic, P_15_WhatIsHeldIsTheAnchorAndTheLatestTokens) {
+  std::mt19937 random(15);
+  for (int i = 0; i < 12; ++i) {
+    TinyEngine model(tiny(kArchitectures[i % 3]));
+    const size_t n_prompt = 1 + random() % 60;
+    SequenceOptions options =
+        greedy(700, {64, 128},
+               i % 2 == 0 ? context::OverflowPolicy::kRefill : context::OverflowPolicy::kShift);
+    options.context.compaction = {random() % 4, 1 + random() % 12};
+    const auto sequence = model.engine.start(random_tokens(n_prompt, 300, 5), options);
+    while (!sequence->finished()) {
+      model.engine.step();
+      const std::span<const int32_t> all = sequence->tokens();
+      const size_t n_kept = all.size() - sequence->n_dropped();
+      ASSERT_GE(n_kept, n_prompt);
+      for (size_t at = 0; at < n_kept; ++at)
+        ASSERT_EQ(sequence->token_at(at), all[at < n_prompt ? at : at + sequence->n_dropped()]);
+    }
+    EXPECT_GE(sequence->events().size(), 5u);
+  }
+}
+
+// llama-server cuts a prompt of 301 tokens to 109 where a slot has 128, and an answer without limit
+// ends when 120 tokens were written behind a prompt of 8. Nothing is cut here, and the answer has
+// one more token, as the last one needs no place.
+TEST(Elastic, TR_3_WhereLlamaServerCutsThePromptIsRefused) {
+  TinyEngine model(tiny("llama"), {.max_context = 128});
+  for (const auto policy : {context::OverflowPolicy::kStop, context::OverflowPolicy::kRefill}) {
+    try {
+      model.engine.start(random_tokens(301, 300, 1), greedy(64, {}, policy));
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kTooLarge);
+      EXPECT_NE(std::string(error.what()).find("301"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("128"), std::string::npos) << error.what();
+    }
+  }
+  SequenceOptions unlimited = greedy(0, {});
+  unlimited.max_new_tokens = -1;
+  const auto sequence = run(model.engine, random_tokens(8, 300, 1), unlimited);
+  EXPECT_EQ(sequence->finish_reason(), FinishReason::kLength);
+  EXPECT_EQ(sequence->n_generated(), 121u);
 }
 
 TEST(Elastic, CG_1_APromptAboveHalfTheContextIsRefusedWithBothNumbers) {

@@ -171,6 +171,42 @@ TEST(Budget, WhereAllWaitTheLastEndsWithAnErrorAndTheOthersGoOn) {
   expect_nothing_held(model.engine);
 }
 
+// Two models under one budget: for one to grow, the other is given less. That takes what it keeps
+// of finished sequences, and nothing from those that run.
+TEST(Budget, NR_4_ABudgetIsSharedByTakingWhatIsIdle) {
+  const SequenceOptions long_answer = greedy(90, {64, 128});
+  const SequenceOptions short_answer = greedy(20, {64});
+  Budgeted first(4 * needs().rung128);
+  Budgeted second(needs().rung64);
+  TinyEngine parking(kModel, {.n_batch = 64,
+                              .memory_budget = needs().fixed + 4 * needs().rung128,
+                              .max_parked = UINT64_MAX});
+  const auto done = parking.engine.start(random_tokens(100, 300, 1), greedy(20, {128}));
+  while (!parking.engine.idle()) parking.engine.step();
+  const size_t parked = parking.engine.memory().kv_parked;
+  EXPECT_GT(parked, 0u);
+  // Idle: it gives all of that back.
+  const uint64_t total = needs().fixed + 4 * needs().rung128;
+  const uint64_t kept = parking.engine.set_memory_budget(needs().fixed);
+  EXPECT_LE(kept, needs().fixed);
+  EXPECT_EQ(parking.engine.memory().kv_parked, 0u);
+  EXPECT_EQ(parking.engine.memory().kv_backed, 0u);
+  // The other one now has room to grow.
+  second.engine.set_memory_budget(total);
+  const auto grown = second.engine.start(random_tokens(20, 300, 2), long_answer);
+  while (!second.engine.idle()) second.engine.step();
+  EXPECT_EQ(all_tokens(*grown), alone(random_tokens(20, 300, 2), long_answer));
+  // Busy: it keeps what runs, to the end, and grants nothing beyond it.
+  const auto running = first.engine.start(random_tokens(20, 300, 3), short_answer);
+  first.engine.step();
+  EXPECT_GE(first.engine.set_memory_budget(1), needs().rung64);
+  EXPECT_EQ(first.engine.memory().kv_granted, needs().rung64);
+  EXPECT_THROW(first.engine.start(random_tokens(20, 300, 4), short_answer), Error);
+  while (!first.engine.idle()) first.engine.step();
+  EXPECT_EQ(all_tokens(*running), alone(random_tokens(20, 300, 3), short_answer));
+  expect_nothing_held(first.engine);
+}
+
 // FI-1: somebody else has all memory while any one step wants some.
 TEST(Budget, FI_1_ARefusalAtEveryStepLosesAndCorruptsNothing) {
   const std::vector<SequenceOptions> options = {greedy(60, {32, 64, 128}), greedy(50, {64, 128})};

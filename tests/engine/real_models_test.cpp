@@ -169,6 +169,31 @@ TEST_P(RealModel, ScratchIsAtMostWhatIsReckonedAndNotMuchLess) {
   EXPECT_LE(engine.memory().scratch, bound);
 }
 
+// What a context is estimated to take, and what it takes of the system's memory once it is full.
+TEST_P(RealModel, EM_5_TheEstimateIsTheResidentGrowth) {
+  Engine engine(path_, {.max_context = 4096});
+  const auto evaluated = [&](size_t n) {
+    const auto sequence =
+        engine.start(random_tokens(n, engine.tokenizer().n_tokens(), 1), greedy(1));
+    while (sequence->n_pending() > 1) engine.step(sequence->n_pending() - 1);
+    const size_t resident = status_bytes("RssAnon");
+    engine.finish(*sequence, FinishReason::kStop);
+    return resident;
+  };
+  (void)evaluated(4096);  // scratch is there now
+  const kv::Layout layout(engine.model().kv, kv::KvType::kInt16);
+  constexpr double kHugePage = 0x1p21;  // memory comes in these, for each group of layers
+  const auto n_pools = static_cast<double>(layout.groups.size());
+  const size_t before = status_bytes("RssAnon");
+  for (const size_t n : {size_t{1024}, size_t{4096}}) {
+    const auto estimate = static_cast<double>(layout.bytes_for(n, 512));
+    const auto growth = static_cast<double>(evaluated(n) - before);
+    std::printf("%s: %zu tokens of KV estimated %.2f MiB, measured %.2f\n", GetParam(), n,
+                estimate / 0x1p20, growth / 0x1p20);
+    EXPECT_NEAR(growth, estimate, 0.05 * estimate + kHugePage * n_pools);
+  }
+}
+
 // GR-21: once a sequence has ended, its KV memory is with the system again, at once.
 TEST_P(RealModel, GR_21_MemoryGoesBackWhenASequenceEnds) {
   Engine engine(path_, {.max_context = 4096});
