@@ -1,20 +1,10 @@
 """billow plan against a model of the rules in plain Python, and against what a run takes."""
-import argparse
 import json
 import math
 import os
-import pathlib
 import random
-import subprocess
-import sys
-import tempfile
-import unittest
 
-ARGS = argparse.Namespace()
-
-
-def billow(*args):
-    return subprocess.run([ARGS.billow, *map(str, args)], capture_output=True, timeout=60)
+from program import ProgramTest, billow, main
 
 
 def course(top, prompt, predict, policy, reserve, batch):
@@ -38,33 +28,15 @@ def course(top, prompt, predict, policy, reserve, batch):
     return transitions, compactions, "done", generated
 
 
-class Plan(unittest.TestCase):
+class Plan(ProgramTest):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.dir = pathlib.Path(cls.folder.name)
-        subprocess.run([ARGS.make_models, str(cls.dir)], check=True, capture_output=True)
+        super().setUpClass()
         cls.models = sorted(cls.dir.glob("*.gguf"))
-        cls.model = sorted(cls.dir.glob("llama*.gguf"))[0]
         cls.gemma = sorted(cls.dir.glob("gemma3*.gguf"))[0]
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
-
     def plan(self, *args, model=None):
-        done = billow("plan", "--model", model or self.model, "--json", *args)
-        self.assertEqual(done.returncode, 0, done.stderr.decode())
-        return json.loads(done.stdout)
-
-    def refused(self, *args, names):
-        done = billow("plan", "--model", self.model, *args)
-        message = done.stderr.decode()
-        self.assertEqual(done.returncode, 1, message)
-        self.assertEqual(done.stdout, b"")
-        self.assertEqual(message.count("\n"), 1, message)
-        for name in names:
-            self.assertIn(str(name), message)
+        return json.loads(self.ok("plan", "--model", model or self.model, "--json", *args))
 
     def test_the_course_is_what_the_rules_say(self):
         rules = random.Random(3)
@@ -168,18 +140,19 @@ class Plan(unittest.TestCase):
             self.assertLessEqual(run["memory"]["scratch_bytes"], plan["memory"]["scratch_bytes_most"])
 
     def test_impossible_values_are_named(self):
-        self.refused("--prompt-tokens", 0, names=["--prompt-tokens", 0])
-        self.refused("--prompt-tokens", -5, names=["--prompt-tokens", -5])
-        self.refused("--prompt-tokens", 2049, names=["2049 tokens", "context of 2048"])
-        self.refused("--prompt-tokens", 1025, "--num-predict", 5000, names=["1025 tokens", "context of 2048"])
-        self.refused("--prompt-tokens", 42, "--num-predict", -3, names=["num_predict", -3])
-        self.refused("--prompt-tokens", 42, "--parallel", 0, names=["--parallel", 0])
-        self.refused("--prompt-tokens", 42, "--context-sizes", "512,0", names=["--context-sizes", 0])
-        self.refused("--prompt-tokens", 42, "--context-sizes", "4096", names=["2048", "4096"])
-        self.refused("--prompt-tokens", 42, "--max-context-size", -1, names=["--max-context-size", -1])
-        self.refused("--prompt-tokens", 42, "--overflow-batch", 0, names=["--overflow-batch", 0])
+        plan = ["plan", "--model", self.model]
+        self.refused(*plan, "--prompt-tokens", 0, names=["--prompt-tokens", 0])
+        self.refused(*plan, "--prompt-tokens", -5, names=["--prompt-tokens", -5])
+        self.refused(*plan, "--prompt-tokens", 2049, names=["2049 tokens", "context of 2048"])
+        self.refused(*plan, "--prompt-tokens", 1025, "--num-predict", 5000, names=["1025 tokens", "context of 2048"])
+        self.refused(*plan, "--prompt-tokens", 42, "--num-predict", -3, names=["num_predict", -3])
+        self.refused(*plan, "--prompt-tokens", 42, "--parallel", 0, names=["--parallel", 0])
+        self.refused(*plan, "--prompt-tokens", 42, "--context-sizes", "512,0", names=["--context-sizes", 0])
+        self.refused(*plan, "--prompt-tokens", 42, "--context-sizes", "4096", names=["2048", "4096"])
+        self.refused(*plan, "--prompt-tokens", 42, "--max-context-size", -1, names=["--max-context-size", -1])
+        self.refused(*plan, "--prompt-tokens", 42, "--overflow-batch", 0, names=["--overflow-batch", 0])
         for size in ("much", "2Q", "101%", ""):
-            self.refused("--prompt-tokens", 42, "--memory", size, names=[f"'{size}'"])
+            self.refused(*plan, "--prompt-tokens", 42, "--memory", size, names=[f"'{size}'"])
         self.assertEqual(billow("plan", "--model", self.model).returncode, 2)
         missing = billow("plan", "--model", self.dir / "nothing.gguf", "--prompt-tokens", 1)
         self.assertEqual(missing.returncode, 1)
@@ -188,8 +161,4 @@ class Plan(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--billow", required=True)
-    parser.add_argument("--make-models", required=True)
-    ARGS = parser.parse_args()
-    unittest.main(argv=[sys.argv[0], "-v"])
+    main()

@@ -1,0 +1,52 @@
+"""What tests of the program share: running it as a user would, and what its errors must be like."""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ARGS = argparse.Namespace()
+
+
+def billow(*args, stdin=b"", env=None):
+    environment = dict(os.environ, **(env or {}))
+    return subprocess.run([ARGS.billow, *map(str, args)], input=stdin, capture_output=True, env=environment, timeout=300)
+
+
+class ProgramTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.dir = pathlib.Path(cls.folder.name)
+        subprocess.run([ARGS.make_models, str(cls.dir)], check=True, capture_output=True)
+        cls.model = sorted(cls.dir.glob("llama*.gguf"))[0]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def ok(self, *args, **kwargs):
+        done = billow(*args, **kwargs)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        return done.stdout
+
+    def refused(self, *args, names, status=1, **kwargs):
+        """One line on standard error that names what is wrong, nothing on standard output."""
+        done = billow(*args, **kwargs)
+        message = done.stderr.decode()
+        self.assertEqual(done.returncode, status, message)
+        self.assertEqual(done.stdout, b"")
+        self.assertEqual(message.count("\n"), 1, message)
+        self.assertTrue(message.startswith("billow: error: "), message)
+        for name in names:
+            self.assertIn(str(name), message)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--billow", required=True)
+    parser.add_argument("--make-models", required=True)
+    parser.parse_args(namespace=ARGS)
+    unittest.main(argv=[sys.argv[0], "-v"])
