@@ -57,13 +57,15 @@ def record():
         "wanted": {"max_tokens": N_TOKENS, "max_context": 1024, "policy": "refill"},
         "exit_status": 0,
         "prefill": 1250.0,
+        "capacity": {"contexts": [512, 32768], "first_token_ms": [[50, 52, 49], [51, 52, 50]],
+                     "decode_tps": [[100, 110, 90], [99, 111, 90]]},
         "result": {
             "model": "some/model.gguf",
             "prompt_eval_count": N_PROMPT,
             "eval_count": N_TOKENS,
             "summary": {"stop_reason": "max-tokens"},
             "memory": {"packed_bytes": 90 * MIB, "scratch_bytes": 10 * MIB},
-            "events": [{"type": "transition", "from": 512, "to": 1024, "tokens": 512}] + [dict(compaction) for _ in range(count)],
+            "events": [{"type": "transition", "from": 512, "to": 1024, "tokens": 512, "ms": 0.02}] + [dict(compaction) for _ in range(count)],
         },
         "plan": {
             "transitions": [{"from": 512, "to": 1024, "at_tokens": 512, "at_generated": 512 - N_PROMPT + 1}],
@@ -86,7 +88,7 @@ def failed(changed_trace=None, **changes):
 class Checks(unittest.TestCase):
     def test_a_right_run_passes_them_all(self):
         found = outcome()
-        self.assertEqual(len(found), 6)
+        self.assertEqual(len(found), 9)
         self.assertEqual(set(found.values()), {True}, found)
 
     def test_end(self):
@@ -113,7 +115,21 @@ class Checks(unittest.TestCase):
             row[2] = max(row[2], flat[i - 1][2])
         self.assertIn("events as planned", failed(trace(flat)))
 
-    def test_pause_at_a_transition(self):
+    def test_gr_17_growth_takes_no_time(self):
+        result = record()["result"]
+        result["events"][0]["ms"] = 0.6
+        self.assertEqual(failed(result=result), ["time of transitions"])
+
+    def test_gr_18_decoding_does_not_depend_on_capacity(self):
+        slow = record()["capacity"] | {"decode_tps": [[100, 110, 90], [96, 105, 91]]}
+        self.assertEqual(failed(capacity=slow), ["decoding in a large context"])
+        self.assertIsNone(outcome(capacity=None)["decoding in a large context"])
+
+    def test_gr_19_prompts_do_not_depend_on_capacity(self):
+        slow = record()["capacity"] | {"first_token_ms": [[50, 52, 49], [52, 54, 49]]}
+        self.assertEqual(failed(capacity=slow), ["prompts in a large context"])
+
+    def test_gr_20_pause_at_a_transition(self):
         self.assertEqual(failed(trace(rows(transition_gap=0.021))), ["pause at transitions"])
         self.assertEqual(failed(trace(rows(transition_gap=0.019))), [])
 
@@ -140,12 +156,12 @@ class Checks(unittest.TestCase):
         self.assertEqual(failed(trace(column=300 * MIB)), ["resident memory"])
         self.assertEqual(failed(trace(column=200 * MIB)), [])
         for column, told in ((None, True), (200 * MIB, False)):
-            found = checks.all_checks(trace(column=column), record())[-1]
-            self.assertEqual("no accounted_bytes" in found.measured, told)
+            found = {check.name: check.measured for check in checks.all_checks(trace(column=column), record())}
+            self.assertEqual("no accounted_bytes" in found["resident memory"], told)
 
     def test_table_has_a_line_for_each(self):
         lines = checks.table(checks.all_checks(trace(), record() | {"exit_status": 1})).splitlines()
-        self.assertEqual(len(lines), 7)
+        self.assertEqual(len(lines), 10)
         self.assertTrue(lines[1].startswith("FAILED  end of the run"))
 
 

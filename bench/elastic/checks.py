@@ -7,6 +7,8 @@ MIB = 1 << 20
 FIRST_RUNG = 512
 MOST_GAP = 2.0  # times the median gap of as many tokens before:
 GAPS_BEFORE = 100
+MOST_GROWTH_MS = 0.5
+CAPACITY_SHARE = 0.03  # by which a large context may be slower than a small one that holds the same
 LEAST_REFILL_RATE = 0.9  # of that of a prefill
 MEMORY_SHARE, MEMORY_BYTES = 0.03, 64 * MIB
 
@@ -20,19 +22,21 @@ class Check:
 
 
 def all_checks(trace, record):
-    """`record`: exit_status, wanted (max_tokens, max_context, policy), result (of generate), plan, prefill (rate or None)."""
+    """`record`: exit_status, wanted (max_tokens, max_context, policy), result (of generate), plan, prefill (rate or None),
+    capacity (contexts, and for each a list of first_token_ms and decode_tps, taken in turn; or None)."""
     result, plan, wanted = record["result"], record["plan"], record["wanted"]
     checks = [
         end(len(trace), result, record["exit_status"], wanted["max_tokens"]),
         transitions(result, wanted["max_context"]),
         events(trace, result, plan),
+        growth_times(result),
         transition_gaps(trace),
     ]
     if wanted["policy"] == "refill":
         checks.append(refill_rate(result, record["prefill"]))
     else:
         checks.append(shift_gaps(trace))
-    return checks + [memory(trace, result, plan)]
+    return checks + [memory(trace, result, plan)] + capacity(record.get("capacity"))
 
 
 def end(n_rows, result, exit_status, max_tokens):
@@ -92,6 +96,29 @@ def events(trace, result, plan):
     first = differ[0]
     was = event_text(seen[first]) if first < len(seen) else "nothing"
     return Check("events as planned", goal, f"{len(seen)} events; number {first + 1}: {was}", False)
+
+
+def growth_times(result):
+    name, goal = "time of transitions", f"at most {MOST_GROWTH_MS} ms each: nothing is copied"
+    times = [event["ms"] for event in result["events"] if event["type"] == "transition"]
+    if not times:
+        return Check(name, goal, "no transition", None)
+    return Check(name, goal, ", ".join(f"{time:.2f}" for time in times) + " ms", max(times) <= MOST_GROWTH_MS)
+
+
+def capacity(runs):
+    """What is held counts, not what could be."""
+    def check(name, key, unit, slower):
+        """slower(small, large): how many times as slow the large context is."""
+        goal = f"at most {100 * CAPACITY_SHARE:.0f} % slower than in a small one"
+        if not runs:
+            return Check(name, goal, "not measured", None)
+        small, large = runs[key]
+        ratio = statistics.median(slower(a, b) for a, b in zip(small, large))
+        return Check(name, goal, f"{100 * (ratio - 1):+.1f} %: median {statistics.median(small):.1f} {unit} in {runs['contexts'][0]}, "
+                                 f"{statistics.median(large):.1f} in {runs['contexts'][1]}", ratio <= 1 + CAPACITY_SHARE)
+    return [check("decoding in a large context", "decode_tps", "tokens/s", lambda a, b: a / b),
+            check("prompts in a large context", "first_token_ms", "ms", lambda a, b: b / a)]
 
 
 def gap_ratios(trace, rows):

@@ -1,0 +1,130 @@
+#include "cli/forecast.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "arch/scratch.h"
+#include "base/byte_size.h"
+#include "base/error.h"
+#include "cpu/cores.h"
+#include "cpu/memory.h"
+
+namespace billow::cli {
+namespace {
+
+constexpr int64_t kMostTokens = int64_t{1} << 30;
+
+size_t checked(const char* option, int64_t value, int64_t least, int64_t most) {
+  if (value < least || value > most) {
+    throw Error(ErrorCode::kInvalidInput,
+                fmt::format("{} is {}; give a number from {} to {}", option, value, least, most));
+  }
+  return static_cast<size_t>(value);
+}
+
+context::OverflowPolicy policy_of(const PlanOptions& options) {
+  // To fill the context is to stop where it is full.
+  if (options.overflow_policy == "stop" || options.num_predict == context::kFillContext)
+    return context::OverflowPolicy::kStop;
+  return options.overflow_policy == "shift" ? context::OverflowPolicy::kShift
+                                            : context::OverflowPolicy::kRefill;
+}
+
+context::Ladder ladder_of(const std::vector<int64_t>& wanted, size_t top) {
+  std::vector<size_t> sizes;
+  for (const int64_t size : wanted)
+    sizes.push_back(checked("--context-sizes", size, 1, kMostTokens));
+  return sizes.empty() ? context::Ladder(top) : context::Ladder(sizes, top);
+}
+
+context::RunPlan plan_of(const context::Course& course, size_t n_prompt, int64_t num_predict) {
+  if (num_predict == 0) {  // the prompt alone
+    context::RunPlan plan;
+    plan.first_rung = course.ladder.first(n_prompt);
+    plan.rungs.push_back({plan.first_rung, 0});
+    plan.n_held = n_prompt;
+    return plan;
+  }
+  // Beyond the second compaction all is as before.
+  const size_t enough = 3 * course.ladder.top() + 2;
+  const size_t n = num_predict < 0 ? enough : std::min(enough, static_cast<size_t>(num_predict));
+  return context::plan_run(course, n_prompt, n);
+}
+
+context::Size size_of(const PlanOptions& options, size_t n_prompt, size_t model_context) {
+  const size_t limit = checked("--max-context-size", options.max_context, 0, kMostTokens);
+  const size_t num_ctx = checked("--num-ctx", options.num_ctx, 0, kMostTokens);
+  return context::right_size(
+      {.n_prompt = n_prompt,
+       .num_predict = options.num_predict,
+       .max_context = limit == 0 ? model_context : std::min(limit, model_context),
+       .num_ctx_cap = options.caps() ? num_ctx : 0});
+}
+
+context::Course course_of(const PlanOptions& options, size_t n_prompt, size_t max_context) {
+  return {
+      .ladder = ladder_of(options.sizes, max_context),
+      .policy = policy_of(options),
+      .compaction = {checked("--overflow-reserve-batches", options.reserve_batches, 0, kMostTokens),
+                     checked("--overflow-batch", options.overflow_batch, 1, kMostTokens)},
+      .n_anchor = n_prompt};
+}
+
+}  // namespace
+
+Forecast forecast(const PlanOptions& options, size_t model_context) {
+  const size_t n_prompt = checked("--prompt-tokens", options.n_prompt, 1, kMostTokens);
+  const context::Size size = size_of(options, n_prompt, model_context);
+  Forecast run{.size = size, .course = course_of(options, n_prompt, size.max_context)};
+  context::check_anchor(run.course, options.num_predict);
+  run.plan = plan_of(run.course, n_prompt, options.num_predict);
+  const auto first =
+      std::ranges::find(run.plan.events, context::Step::kCompact, &context::ContextEvent::step);
+  if (first != run.plan.events.end()) run.compaction = *first;
+  if (run.plan.context_full) {
+    run.n_generated = run.plan.n_generated;
+    run.n_compactions = 0;
+  } else if (options.num_predict >= 0) {
+    const auto n = static_cast<uint64_t>(options.num_predict);
+    run.n_generated = n;
+    // Each gives room for as many tokens as it drops; the last token needs none.
+    run.n_compactions =
+        run.compaction ? (n - 1 - run.compaction->n_generated) / run.compaction->compaction.drop + 1
+                       : 0;
+  }
+  return run;
+}
+
+RequestMemory reckon(const PlanOptions& options, const gguf::File& file, const kv::Layout& layout,
+                     const nn::PackedWeights& packed, const Forecast& run) {
+  const size_t n_batch = engine::EngineOptions{}.n_batch;
+  const size_t n_threads = checked("--threads", options.n_threads, 0, 1024);
+  RequestMemory memory;
+  memory.n_parallel = checked("--parallel", options.n_parallel, 1, 1024);
+  memory.file = file.n_bytes();
+  memory.mapped = file.n_bytes() - packed.n_source_bytes();
+  memory.packed = packed.n_bytes();
+  for (const kv::Group& group : layout.groups) {
+    memory.kv_token += group.block_bytes / kv::kBlockPositions;
+    if (group.window != 0) memory.kv_window_token += group.block_bytes / kv::kBlockPositions;
+  }
+  const bool with_gap = run.course.policy == context::OverflowPolicy::kShift;
+  for (const context::RungTokens& part : run.plan.rungs)
+    memory.rungs.push_back({part.rung, layout.bytes_for(part.rung, n_batch, with_gap)});
+  const auto scratch_of = [&](size_t n_positions) {
+    return arch::most_scratch_bytes(
+        file, kernels::select_table(),
+        {.n_rows = n_batch,
+         .n_logit_rows = memory.n_parallel,
+         .n_positions = n_positions,
+         .n_threads = n_threads > 0 ? n_threads : static_cast<size_t>(cpu::usable_cores())});
+  };
+  memory.scratch_start = scratch_of(run.plan.first_rung);
+  memory.scratch_most = scratch_of(run.last_rung());
+  memory.usable = cpu::usable_memory();
+  memory.budget = parse_byte_size(options.memory, memory.usable);
+  return memory;
+}
+
+}  // namespace billow::cli
