@@ -14,6 +14,7 @@ set(BILLOW_MODULE_TABLE
   "context: base"
   "arch: base gguf quant tensor kernels nn kv"
   "engine: base cpu gguf tokenizer kernels tensor nn kv context arch"
+  "runner: base gguf tokenizer kernels tensor kv context arch engine"
   "cli: base cpu gguf tokenizer prompt quant kernels tensor nn kv context arch engine"
 )
 
@@ -61,7 +62,7 @@ function(billow_module name)
 endfunction()
 
 # The test binaries with tests that run threads. Their label ends in "-threads", and `ninja threaded_tests` builds them.
-set(BILLOW_THREADED_TESTS test_cpu test_kv test_nn test_engine)
+set(BILLOW_THREADED_TESTS test_cpu test_kv test_nn test_engine test_runner)
 add_custom_target(threaded_tests)
 
 # billow_test(NAME SOURCES file... LIBS target... [LABEL label]): a GoogleTest binary, each of its cases a ctest.

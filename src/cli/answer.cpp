@@ -97,6 +97,7 @@ class AnswerWriter {
     if (sequence_.finish_reason() == engine::FinishReason::kStop)
       return is_end_of_text_ ? "end-of-text" : "stop-string";
     if (sequence_.finish_reason() == engine::FinishReason::kNoMemory) return "out-of-memory";
+    if (sequence_.finish_reason() == engine::FinishReason::kFailed) return "failed";
     const int64_t most = settings_.sequence.max_new_tokens;
     const bool enough = most >= 0 && sequence_.n_generated() >= static_cast<size_t>(most);
     return enough ? "max-tokens" : "context-full";

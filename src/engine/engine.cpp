@@ -231,19 +231,27 @@ std::string Engine::budget_left() const {
          format_byte_size(account.left()) + " are left";
 }
 
+// Null where it does not run.
+std::shared_ptr<Sequence> Engine::running(const Sequence& sequence) const {
+  const auto is_it = [&](const std::shared_ptr<Sequence>& one) { return one.get() == &sequence; };
+  const auto found = std::ranges::find_if(running_, is_it);
+  return found != running_.end() ? *found : nullptr;
+}
+
 void Engine::finish(const Sequence& sequence, FinishReason reason) {
-  for (const std::shared_ptr<Sequence>& candidate : running_) {
-    if (candidate.get() != &sequence) continue;
-    const std::shared_ptr<Sequence> kept = candidate;
-    return end(*kept, reason);
-  }
+  if (const std::shared_ptr<Sequence> found = running(sequence)) end(*found, reason);
+}
+
+void Engine::hold(const Sequence& sequence, bool held) {
+  if (const std::shared_ptr<Sequence> found = running(sequence)) found->held_ = held;
 }
 
 void Engine::end(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
   sequence.waiting_ = false;
-  // Where memory is short, nothing is parked.
-  if (reason != FinishReason::kNoMemory) kv_.publish(sequence.context_, sequence.tokens_);
+  // Where memory is short, nothing is parked, nor what may be wrong.
+  if (reason == FinishReason::kStop || reason == FinishReason::kLength)
+    kv_.publish(sequence.context_, sequence.tokens_);
   kv_.release(sequence.context_);
   std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
     return candidate.get() == &sequence;
@@ -313,12 +321,14 @@ void Engine::end_for_memory() {
 std::vector<Engine::Token> Engine::step(size_t max_rows) {
   const Clock::time_point start = Clock::now();
   std::vector<size_t> n_pending;
+  bool any_held = false;
   for (const auto& sequence : running_) {
-    sequence->waiting_ = !make_room(*sequence);
-    n_pending.push_back(sequence->waiting_ ? 0 : sequence->n_pending());
+    any_held = any_held || sequence->held_;
+    sequence->waiting_ = !sequence->held_ && !make_room(*sequence);
+    n_pending.push_back(sequence->held_ || sequence->waiting_ ? 0 : sequence->n_pending());
   }
   if (!running_.empty() && std::ranges::all_of(n_pending, [](size_t n) { return n == 0; })) {
-    end_for_memory();
+    if (!any_held) end_for_memory();
     return {};
   }
   const std::vector<Share> shares = plan_batch(n_pending, std::min(n_batch_, max_rows), n_steps_++);
@@ -366,9 +376,15 @@ void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const f
                     std::vector<Token>& out) {
   const SequenceOptions& options = sequence->options_;
   if (options.max_new_tokens == 0) return end(*sequence, FinishReason::kLength);
-  // Rows of the embedding beyond the vocabulary are padding.
-  Sampled sampled =
-      sequence->sampler_.sample(logits.first(static_cast<size_t>(tokenizer_->n_tokens())));
+  Sampled sampled;
+  try {
+    // Rows of the embedding beyond the vocabulary are padding.
+    sampled = sequence->sampler_.sample(logits.first(static_cast<size_t>(tokenizer_->n_tokens())));
+  } catch (const Error& error) {
+    sequence->error_ = error.what();
+    end(*sequence, FinishReason::kFailed);
+    return kv_.forget_parked();  // what it shared may be as wrong
+  }
   const int32_t token = sampled.token;
   const bool is_end = !options.ignore_eos && tokenizer_->is_end_of_generation(token);
   out.push_back({sequence, std::move(sampled), is_end});

@@ -97,6 +97,9 @@ class Engine {
   // Ends a sequence now and frees its memory; finished ones are ended already.
   void finish(const Sequence& sequence, FinishReason reason);
 
+  // While a sequence is held, it gets no rows: its reader has no room for more. It keeps its memory.
+  void hold(const Sequence& sequence, bool held);
+
   // What a sequence got in a step.
   struct Token {
     std::shared_ptr<const Sequence> sequence;
@@ -106,8 +109,9 @@ class Engine {
   // Runs one pass over the waiting rows, at most n_batch and max_rows of them, and samples where a
   // sequence's tokens are all evaluated. Empty while only prompts are read, and when nothing runs.
   // Where the budget has no room for a sequence's next rung, the sequence is compacted on its own
-  // if its policy allows it, or waits for memory of others. When all wait, the last of those that
-  // hold memory ends with kNoMemory.
+  // if its policy allows it, or waits for memory of others. When all wait, and none is held, the
+  // last of those that hold memory ends with kNoMemory. A sequence whose logits are no numbers ends
+  // with kFailed.
   std::vector<Token> step(size_t max_rows = SIZE_MAX);
   bool idle() const noexcept { return running_.empty(); }
 
@@ -134,6 +138,7 @@ class Engine {
   [[nodiscard]] bool admit(Sequence& sequence);
   [[nodiscard]] bool make_room(Sequence& sequence);
   void end_for_memory();
+  std::shared_ptr<Sequence> running(const Sequence& sequence) const;
   void note_time(Sequence& sequence, size_t n_rows, Clock::time_point start);
   void end(Sequence& sequence, FinishReason reason);
 

@@ -73,6 +73,11 @@ void KvMemory::publish(const SequenceContext& context, std::span<const int32_t> 
   if (max_parked_ != 0 && context.n_dropped() == 0) context.publish(prefixes_, tokens);
 }
 
+void KvMemory::forget_parked() {
+  while (drop_parked()) {
+  }
+}
+
 void KvMemory::forget_unseen(SequenceContext& context) {
   context.forget_unseen();
   if (cache_.has_window()) settle_parked();

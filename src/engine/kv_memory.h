@@ -51,6 +51,9 @@ class KvMemory {
   // are not those of the tokens any more.
   void publish(const SequenceContext& context, std::span<const int32_t> tokens);
 
+  // Nothing that is known now is shared again.
+  void forget_parked();
+
   // Gives back what no window of a sequence sees any more.
   void forget_unseen(SequenceContext& context);
   // Blocks for the next n tokens. REQUIRES: fewer sequences than n_sequences beside this one.

@@ -20,9 +20,10 @@ enum class FinishReason : uint8_t {
   kStop,      // the model ended its answer, or a stop string was found
   kLength,    // as many tokens as were asked for, or the context is full
   kNoMemory,  // there was none for going on
+  kFailed,    // its logits were no numbers
 };
 
-// "stop" or "length", as the APIs say it; what ends without memory is cut short as by length.
+// "stop" or "length", as the APIs say it; what ends for a fault is cut short as by length.
 const char* finish_reason_name(FinishReason reason) noexcept;
 
 // How a sequence's context may grow, and what happens when it is full.
@@ -74,7 +75,8 @@ class Sequence {
   bool finished() const noexcept { return finish_reason_.has_value(); }
   FinishReason finish_reason() const { return finish_reason_.value(); }
   bool waiting() const noexcept { return waiting_; }  // for memory, in the last step
-  // What was missing where it ended with kNoMemory; else empty.
+  bool held() const noexcept { return held_; }  // by Engine::hold()
+  // What was wrong where it ended with kNoMemory or kFailed; else empty.
   const std::string& error() const noexcept { return error_; }
   int64_t seed() const noexcept { return sampler_.seed(); }
 
@@ -92,6 +94,7 @@ class Sequence {
   Sampler sampler_;
   size_t n_shared_ = 0;
   bool waiting_ = false;
+  bool held_ = false;
   std::string error_;
   std::optional<FinishReason> finish_reason_;
 };

@@ -1,6 +1,10 @@
 // What the engine does with requests: limits, ends, refusals.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
 #include "base/error.h"
 #include "engine/generation.h"
 #include "engine/perplexity.h"
@@ -49,6 +53,50 @@ TEST(Requests, StopsAtTheLimitAndAtTheEndOfTheContext) {
   EXPECT_EQ(endless->tokens().size(), 101u);
   EXPECT_EQ(endless->finish_reason(), FinishReason::kLength);
   EXPECT_EQ(tiny.engine.kv_bytes(), 0u);
+}
+
+// FI-9: a token whose embedding is no number makes all behind it so.
+TEST(Requests, FI_9_LogitsThatAreNoNumbersEndTheirSequenceAlone) {
+  std::vector<std::byte> bytes = reference::make_tiny_model({});
+  size_t at = 0;
+  {
+    const gguf::File file = gguf::File::parse(bytes, "tiny.gguf");
+    const gguf::TensorInfo* embedding = file.find_tensor("token_embd.weight");
+    at = static_cast<size_t>(embedding->data.data() - bytes.data()) +
+         77 * embedding->shape[0] * sizeof(float);
+  }
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(bytes.data() + at, &nan, sizeof nan);
+  Engine engine(gguf::File::parse(bytes, "tiny.gguf"), {.max_parked = UINT64_MAX});
+  std::vector<int32_t> good = random_tokens(100, 70, 1);
+  const auto alone = engine.start(good, greedy(20));
+  while (!engine.idle()) engine.step();
+  std::vector<int32_t> bad = good;
+  bad.push_back(77);
+  const auto failing = engine.start(bad, greedy(20));
+  const auto other = engine.start(good, greedy(20));
+  while (!engine.idle()) engine.step();
+  EXPECT_EQ(failing->finish_reason(), FinishReason::kFailed);
+  EXPECT_NE(failing->error().find("finite"), std::string::npos) << failing->error();
+  EXPECT_TRUE(std::ranges::equal(other->tokens(), alone->tokens()));
+  EXPECT_EQ(engine.start(bad, greedy(1))->n_shared(), 0u);
+}
+
+TEST(Requests, WhatIsHeldGetsNothingAndLosesNothing) {
+  TinyEngine tiny({});
+  const auto held = tiny.engine.start(random_tokens(20, 300, 1), greedy(30));
+  const auto other = tiny.engine.start(random_tokens(20, 300, 2), greedy(30));
+  for (int i = 0; i < 5; ++i) tiny.engine.step();
+  const size_t n = held->n_generated();
+  tiny.engine.hold(*held, true);
+  while (!other->finished()) tiny.engine.step();
+  EXPECT_EQ(held->n_generated(), n);
+  EXPECT_TRUE(tiny.engine.step().empty());
+  tiny.engine.hold(*held, false);
+  while (!tiny.engine.idle()) tiny.engine.step();
+  const auto alone = tiny.engine.start(random_tokens(20, 300, 1), greedy(30));
+  while (!tiny.engine.idle()) tiny.engine.step();
+  EXPECT_TRUE(std::ranges::equal(held->tokens(), alone->tokens()));
 }
 
 TEST(Requests, ASequenceMayOutliveItsEngine) {

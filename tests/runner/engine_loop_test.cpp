@@ -1,0 +1,211 @@
+#include "runner/engine_loop.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "base/error.h"
+#include "engine/tiny_engine.h"
+
+namespace billow::runner {
+namespace {
+
+using engine::greedy;
+using engine::random_tokens;
+
+// A loop on a generated model.
+struct TinyLoop {
+  explicit TinyLoop(const LoopOptions& options = {}, const engine::EngineOptions& engine = {})
+      : bytes(reference::make_tiny_model({.architecture = "llama", .n_context = 1024})),
+        loop(std::make_unique<engine::Engine>(gguf::File::parse(bytes, "tiny.gguf"), engine),
+             options) {}
+  std::vector<std::byte> bytes;
+  EngineLoop loop;
+};
+
+AnswerRequest request(unsigned seed, int64_t n_tokens, size_t n_prompt = 20) {
+  return {random_tokens(n_prompt, 300, seed), greedy(n_tokens), {}};
+}
+
+struct Whole {
+  std::string text;
+  std::vector<int32_t> tokens;
+};
+
+Whole read(Answer& answer) {
+  Whole whole;
+  while (const std::optional<Piece> piece = answer.next()) whole.text += piece->text;
+  whole.tokens = answer.end().tokens;
+  return whole;
+}
+
+TEST(EngineLoop, AnswersManyThreadsAsItAnswersOne) {
+  TinyLoop tiny;
+  std::vector<Whole> alone;
+  for (unsigned i = 0; i < 12; ++i)
+    alone.push_back(read(*tiny.loop.submit(request(i, 10 + 3 * i, 5 + 7 * i))));
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 12; ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 3; ++round) {
+        const Whole whole = read(*tiny.loop.submit(request(i, 10 + 3 * i, 5 + 7 * i)));
+        EXPECT_EQ(whole.text, alone[i].text);
+        EXPECT_EQ(whole.tokens, alone[i].tokens);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(alone[5].tokens.size(), 25u);
+  EXPECT_EQ(tiny.loop.state().n_running, 0u);
+  EXPECT_EQ(tiny.loop.state().memory.kv_in_use, 0u);
+}
+
+TEST(EngineLoop, TellsHowAnAnswerEnded) {
+  TinyLoop tiny;
+  const auto answer = tiny.loop.submit(request(1, 7));
+  read(*answer);
+  EXPECT_EQ(answer->end().reason, engine::FinishReason::kLength);
+  EXPECT_FALSE(answer->end().cancelled);
+  EXPECT_EQ(answer->end().n_prompt, 20u);
+  EXPECT_GT(answer->end().prompted.count(), 0);
+  EXPECT_GT(answer->end().written.count(), 0);
+  EXPECT_FALSE(answer->next().has_value());  // again
+}
+
+TEST(EngineLoop, GivesEventsAndLogProbabilitiesWithTheirText) {
+  TinyLoop tiny;
+  AnswerRequest wanted = request(1, 300);
+  wanted.options.context.sizes = {64, 128};
+  wanted.options.context.policy = context::OverflowPolicy::kRefill;
+  wanted.options.context.compaction = {2, 8};
+  wanted.options.sampling.logprobs = true;
+  const auto answer = tiny.loop.submit(wanted);
+  size_t n_events = 0;
+  size_t n_sampled = 0;
+  while (const std::optional<Piece> piece = answer->next()) {
+    n_events += piece->events.size();
+    n_sampled += piece->sampled.size();
+  }
+  EXPECT_GE(n_events, 3u);
+  EXPECT_EQ(n_sampled, 300u);
+}
+
+TEST(EngineLoop, APromptThatCannotRunFailsAlone) {
+  TinyLoop tiny;
+  const auto good = tiny.loop.submit(request(1, 30));
+  const auto bad = tiny.loop.submit(request(2, 30, 2000));
+  EXPECT_THROW(read(*bad), Error);
+  EXPECT_EQ(read(*good).tokens.size(), 30u);
+  EXPECT_FALSE(tiny.loop.broken());
+}
+
+TEST(EngineLoop, OthersWaitForAPlaceInTheirOrder) {
+  TinyLoop tiny({.max_sequences = 2}, {.max_sequences = 2});
+  std::vector<std::shared_ptr<Answer>> answers;
+  for (unsigned i = 0; i < 6; ++i) answers.push_back(tiny.loop.submit(request(i, 40)));
+  for (const auto& answer : answers) EXPECT_EQ(read(*answer).tokens.size(), 40u);
+  for (size_t i = 2; i < answers.size(); ++i)
+    EXPECT_GT(answers[i]->end().queued, answers[i - 2]->end().queued);
+}
+
+TEST(EngineLoop, CancelsWhatRunsAndWhatWaits) {
+  TinyLoop tiny({.max_sequences = 1}, {.max_sequences = 1});
+  const auto running = tiny.loop.submit(request(1, -1));
+  const auto waiting = tiny.loop.submit(request(2, -1));
+  const auto last = tiny.loop.submit(request(3, 5));
+  ASSERT_TRUE(running->next().has_value());
+  waiting->cancel();
+  read(*waiting);
+  EXPECT_TRUE(waiting->end().cancelled);
+  EXPECT_TRUE(waiting->end().tokens.empty());
+  running->cancel();
+  read(*running);
+  EXPECT_TRUE(running->end().cancelled);
+  EXPECT_EQ(read(*last).tokens.size(), 5u);
+  EXPECT_EQ(tiny.loop.state().memory.kv_in_use, 0u);
+}
+
+TEST(EngineLoop, ASlowReaderHoldsUpItselfOnly) {
+  TinyLoop tiny({.most_unread = 64});
+  AnswerRequest endless = request(1, -1);
+  endless.options.context.policy = context::OverflowPolicy::kShift;
+  const auto slow = tiny.loop.submit(endless);
+  for (unsigned i = 0; i < 8; ++i)
+    EXPECT_EQ(read(*tiny.loop.submit(request(i, 100))).tokens.size(), 100u);
+  const std::optional<Piece> unread = slow->next();
+  ASSERT_TRUE(unread.has_value());
+  EXPECT_LE(unread->text.size(), 128u);
+  // It goes on where it was.
+  std::string text = unread->text;
+  while (text.size() < 500) text += slow->next()->text;
+  slow->cancel();
+  read(*slow);
+}
+
+TEST(EngineLoop, SleepsWhenThereIsNothingToDo) {
+  TinyLoop tiny;
+  read(*tiny.loop.submit(request(1, 5)));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until its threads sleep, too
+  const auto used = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000L + usage.ru_utime.tv_usec +
+           usage.ru_stime.tv_usec;
+  };
+  const long before = used();
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_LT(used() - before, 20000);  // microseconds
+}
+
+TEST(EngineLoop, EndsWithAnswersOnTheirWay) {
+  std::vector<std::shared_ptr<Answer>> answers;
+  {
+    TinyLoop tiny({.max_sequences = 2}, {.max_sequences = 2});
+    for (unsigned i = 0; i < 4; ++i) answers.push_back(tiny.loop.submit(request(i, -1)));
+    ASSERT_TRUE(answers[0]->next().has_value());
+  }
+  for (const auto& answer : answers) {
+    read(*answer);
+    EXPECT_TRUE(answer->end().cancelled);
+  }
+}
+
+TEST(EngineLoop, RandomReadersAndCancellationsLoseNothing) {
+  TinyLoop tiny({.max_sequences = 3, .most_unread = 200}, {.max_sequences = 3});
+  std::vector<Whole> alone;
+  for (unsigned i = 0; i < 8; ++i) alone.push_back(read(*tiny.loop.submit(request(i, 60))));
+  std::atomic<size_t> n_whole{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      for (int round = 0; round < 12; ++round) {
+        const unsigned which = random() % 8;
+        const auto answer = tiny.loop.submit(request(which, 60));
+        const size_t patience = random() % 3 == 0 ? random() % 40 : SIZE_MAX;
+        Whole whole;
+        for (size_t n = 0; const std::optional<Piece> piece = answer->next(); ++n) {
+          whole.text += piece->text;
+          if (n == patience) answer->cancel();
+          if (random() % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+        const std::vector<int32_t>& tokens = answer->end().tokens;
+        EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), alone[which].tokens.begin()));
+        if (answer->end().cancelled) continue;
+        EXPECT_EQ(whole.text, alone[which].text);
+        EXPECT_EQ(tokens, alone[which].tokens);
+        n_whole.fetch_add(1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(n_whole.load(), 20u);
+  EXPECT_EQ(tiny.loop.state().n_running, 0u);
+  EXPECT_EQ(tiny.loop.state().memory.kv_in_use, 0u);
+}
+
+}  // namespace
+}  // namespace billow::runner
