@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "cli/interrupt.h"
-#include "cli/live_events.h"
+#include "engine/event_text.h"
 #include "engine/generation.h"
 
 namespace billow::cli {

@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
-#include "cli/memory_json.h"
+#include "engine/memory_json.h"
 
 namespace billow::cli {
 namespace {

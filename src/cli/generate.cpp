@@ -21,12 +21,12 @@
 #include "cli/console.h"
 #include "cli/generate_options.h"
 #include "cli/interrupt.h"
-#include "cli/live_events.h"
-#include "cli/memory_json.h"
 #include "cli/prompter.h"
 #include "cli/summary.h"
 #include "context/compaction.h"
 #include "context/truncation.h"
+#include "engine/event_text.h"
+#include "engine/memory_json.h"
 
 namespace billow::cli {
 namespace {

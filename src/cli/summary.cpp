@@ -6,7 +6,7 @@
 
 #include "base/byte_size.h"
 #include "base/json.h"
-#include "cli/live_events.h"
+#include "engine/event_text.h"
 
 namespace billow::cli {
 namespace {

@@ -1,17 +1,15 @@
-#include "cli/live_events.h"
+#include "engine/event_text.h"
 
 #include <fmt/format.h>
 
 #include "base/json.h"
 
-namespace billow::cli {
+namespace billow::engine {
 namespace {
 
-bool is_transition(const engine::SequenceEvent& event) {
-  return event.event.step == context::Step::kGrow;
-}
+bool is_transition(const SequenceEvent& event) { return event.event.step == context::Step::kGrow; }
 
-double milliseconds(const engine::SequenceEvent& event) {
+double milliseconds(const SequenceEvent& event) {
   return std::chrono::duration<double, std::milli>(event.time).count();
 }
 
@@ -22,7 +20,7 @@ std::string compaction_text(const context::ContextEvent& event) {
 
 }  // namespace
 
-std::string event_line(const engine::SequenceEvent& event) {
+std::string event_line(const SequenceEvent& event) {
   const std::string what = is_transition(event)
                                ? fmt::format("[transition] ctx{} -> ctx{} at tokens={}",
                                              event.event.from, event.event.to, event.event.n_held)
@@ -31,7 +29,7 @@ std::string event_line(const engine::SequenceEvent& event) {
                      event.decode_rate);
 }
 
-std::string event_summary(const engine::SequenceEvent& event) {
+std::string event_summary(const SequenceEvent& event) {
   const std::string what = is_transition(event)
                                ? fmt::format("ctx{}->ctx{} at token_count={}", event.event.from,
                                              event.event.to, event.event.n_held)
@@ -39,12 +37,12 @@ std::string event_summary(const engine::SequenceEvent& event) {
   return fmt::format("{} ({:.1f} ms)", what, milliseconds(event));
 }
 
-size_t evaluated_again(const engine::SequenceEvent& event, context::OverflowPolicy policy) {
+size_t evaluated_again(const SequenceEvent& event, context::OverflowPolicy policy) {
   const bool refilled = !is_transition(event) && policy == context::OverflowPolicy::kRefill;
   return refilled ? event.event.compaction.keep : 0;
 }
 
-Json event_json(const engine::SequenceEvent& event, context::OverflowPolicy policy) {
+Json event_json(const SequenceEvent& event, context::OverflowPolicy policy) {
   const context::ContextEvent& what = event.event;
   Json out;
   if (is_transition(event)) {
@@ -63,4 +61,4 @@ Json event_json(const engine::SequenceEvent& event, context::OverflowPolicy poli
   return out;
 }
 
-}  // namespace billow::cli
+}  // namespace billow::engine

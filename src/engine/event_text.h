@@ -7,19 +7,19 @@
 #include "base/json_fwd.h"
 #include "engine/sequence.h"
 
-namespace billow::cli {
+namespace billow::engine {
 
 // "[transition] ctx512 -> ctx1024 at tokens=512 (0.0 ms, avg decode 45.2 t/s)" or
 // "[compact] ctx4096 drop=3478 keep=618 (310.0 ms, avg decode 42.1 t/s)"
-std::string event_line(const engine::SequenceEvent& event);
+std::string event_line(const SequenceEvent& event);
 
 // The same without the rate, as the summary lists it:
 // "ctx512->ctx1024 at token_count=512 (0.0 ms)" or "ctx4096 drop=3478 keep=618 (310.0 ms)"
-std::string event_summary(const engine::SequenceEvent& event);
+std::string event_summary(const SequenceEvent& event);
 
 // Of a compaction under this policy: what it keeps, where that is evaluated again.
-size_t evaluated_again(const engine::SequenceEvent& event, context::OverflowPolicy policy);
+size_t evaluated_again(const SequenceEvent& event, context::OverflowPolicy policy);
 
-Json event_json(const engine::SequenceEvent& event, context::OverflowPolicy policy);
+Json event_json(const SequenceEvent& event, context::OverflowPolicy policy);
 
-}  // namespace billow::cli
+}  // namespace billow::engine

@@ -1,10 +1,10 @@
-#include "cli/memory_json.h"
+#include "engine/memory_json.h"
 
 #include "base/json.h"
 
-namespace billow::cli {
+namespace billow::engine {
 
-Json memory_json(const engine::MemoryUse& use) {
+Json memory_json(const MemoryUse& use) {
   return {{"file_bytes", use.file},
           {"packed_bytes", use.packed},
           {"weights_bytes", use.weights},
@@ -19,4 +19,4 @@ Json memory_json(const engine::MemoryUse& use) {
           {"budget_bytes", use.budget}};
 }
 
-}  // namespace billow::cli
+}  // namespace billow::engine

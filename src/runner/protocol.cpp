@@ -1,0 +1,225 @@
+#include "runner/protocol.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "engine/event_text.h"
+
+namespace billow::runner {
+namespace {
+
+using engine::SamplingOptions;
+
+struct FloatOption {
+  const char* name;
+  float SamplingOptions::* field;
+};
+struct IntOption {
+  const char* name;
+  int32_t SamplingOptions::* field;
+};
+constexpr FloatOption kFloats[] = {
+    {"temperature", &SamplingOptions::temperature},
+    {"top_p", &SamplingOptions::top_p},
+    {"min_p", &SamplingOptions::min_p},
+    {"typical_p", &SamplingOptions::typical_p},
+    {"repeat_penalty", &SamplingOptions::repeat_penalty},
+    {"presence_penalty", &SamplingOptions::presence_penalty},
+    {"frequency_penalty", &SamplingOptions::frequency_penalty},
+    {"mirostat_tau", &SamplingOptions::mirostat_tau},
+    {"mirostat_eta", &SamplingOptions::mirostat_eta},
+};
+constexpr IntOption kInts[] = {
+    {"top_k", &SamplingOptions::top_k},
+    {"repeat_last_n", &SamplingOptions::repeat_last_n},
+    {"mirostat", &SamplingOptions::mirostat},
+};
+
+[[noreturn]] void refuse(const std::string& field, const char* wanted) {
+  throw Error(ErrorCode::kInvalidInput, "field \"" + field + "\" must be " + wanted);
+}
+
+int64_t integer(const Json& head, const char* field, int64_t otherwise, int64_t least,
+                int64_t most) {
+  const auto found = head.find(field);
+  if (found == head.end()) return otherwise;
+  const bool fits =
+      found->is_number_unsigned()
+          ? found->get<uint64_t>() <= static_cast<uint64_t>(std::max<int64_t>(0, most))
+          : found->is_number_integer();
+  const int64_t value = fits ? found->get<int64_t>() : 0;
+  if (!fits || value < least || value > most)
+    refuse(field,
+           ("an integer from " + std::to_string(least) + " to " + std::to_string(most)).c_str());
+  return value;
+}
+
+bool boolean(const Json& head, const char* field) {
+  const auto found = head.find(field);
+  if (found == head.end()) return false;
+  if (!found->is_boolean()) refuse(field, "true or false");
+  return found->get<bool>();
+}
+
+constexpr int64_t kMost32 = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMostTokens = int64_t{1} << 30;
+
+std::vector<engine::LogitBias> logit_bias(const Json& options) {
+  std::vector<engine::LogitBias> biases;
+  const auto found = options.find("logit_bias");
+  if (found == options.end()) return biases;
+  if (!found->is_array()) refuse("logit_bias", "an array of [token, bias]");
+  for (const Json& pair : *found) {
+    const bool is_pair = pair.is_array() && pair.size() == 2 && pair[0].is_number_integer() &&
+                         (pair[1].is_number() || pair[1].is_null());
+    if (!is_pair) refuse("logit_bias", "an array of [token, bias]; a bias of null bans the token");
+    biases.push_back({pair[0].get<int32_t>(), pair[1].is_null()
+                                                  ? -std::numeric_limits<float>::infinity()
+                                                  : pair[1].get<float>()});
+  }
+  return biases;
+}
+
+SamplingOptions sampling(const Json& head) {
+  SamplingOptions sampling;
+  const Json options = head.value("options", Json::object());
+  if (!options.is_object()) refuse("options", "an object");
+  for (const FloatOption& option : kFloats) {
+    const auto found = options.find(option.name);
+    if (found == options.end()) continue;
+    if (!found->is_number()) refuse(option.name, "a number");
+    sampling.*option.field = found->get<float>();
+  }
+  for (const IntOption& option : kInts) {
+    sampling.*option.field =
+        static_cast<int32_t>(integer(options, option.name, sampling.*option.field, -1, kMost32));
+  }
+  sampling.seed = integer(options, "seed", sampling.seed, std::numeric_limits<int64_t>::min(),
+                          std::numeric_limits<int64_t>::max());
+  sampling.logit_bias = logit_bias(options);
+  sampling.logprobs = boolean(head, "logprobs");
+  sampling.top_logprobs = static_cast<int32_t>(integer(head, "top_logprobs", 0, 0, 20));
+  sampling.validate();
+  return sampling;
+}
+
+engine::ContextOptions context_options(const Json& head) {
+  engine::ContextOptions options;
+  options.max_context = static_cast<size_t>(integer(head, "max_context", 0, 0, kMostTokens));
+  const Json sizes = head.value("sizes", Json::array());
+  if (!sizes.is_array()) refuse("sizes", "an array of integers");
+  for (const Json& size : sizes) {
+    if (!size.is_number_unsigned() || size.get<uint64_t>() > static_cast<uint64_t>(kMostTokens))
+      refuse("sizes", "an array of integers");
+    options.sizes.push_back(size.get<size_t>());
+  }
+  const Json policy = head.value("overflow_policy", Json("stop"));
+  if (policy == "refill")
+    options.policy = context::OverflowPolicy::kRefill;
+  else if (policy == "shift")
+    options.policy = context::OverflowPolicy::kShift;
+  else if (policy != "stop")
+    refuse("overflow_policy", "\"refill\", \"shift\" or \"stop\"");
+  const context::CompactionOptions usual;
+  options.compaction = {
+      static_cast<size_t>(integer(head, "reserve_batches",
+                                  static_cast<int64_t>(usual.reserve_batches), 0, kMostTokens)),
+      static_cast<size_t>(
+          integer(head, "overflow_batch", static_cast<int64_t>(usual.batch), 1, kMostTokens))};
+  return options;
+}
+
+std::vector<std::string> stop_strings(const Json& head) {
+  const Json stop = head.value("stop", Json::array());
+  std::vector<std::string> strings;
+  if (!stop.is_array()) refuse("stop", "an array of strings");
+  for (const Json& text : stop) {
+    if (!text.is_string()) refuse("stop", "an array of strings");
+    strings.push_back(text.get<std::string>());
+  }
+  return strings;
+}
+
+std::vector<int32_t> token_ids(std::string_view bytes, size_t n) {
+  if (bytes.size() != n * sizeof(int32_t)) {
+    throw Error(ErrorCode::kInvalidInput, "field \"n_prompt\" is " + std::to_string(n) + ", but " +
+                                              std::to_string(bytes.size()) +
+                                              " bytes of token ids follow");
+  }
+  std::vector<int32_t> ids(n);
+  if (n > 0) std::memcpy(ids.data(), bytes.data(), bytes.size());
+  return ids;
+}
+
+Json logprob_json(int32_t token, float logprob, const tokenizer::Tokenizer& tokenizer) {
+  const std::string_view bytes = tokenizer.has(token) ? tokenizer.piece(token, true) : "";
+  Json list = Json::array();
+  for (const char byte : bytes) list.push_back(static_cast<unsigned char>(byte));
+  return {{"token", utf8::sanitized(bytes)}, {"logprob", logprob}, {"bytes", std::move(list)}};
+}
+
+// Bytes that are no UTF-8 never come this far; if they do, they become U+FFFD.
+std::string line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+AnswerRequest parse_completion(std::string_view body) {
+  const size_t end = body.find('\n');
+  if (end == std::string_view::npos)
+    throw Error(ErrorCode::kInvalidInput, "a completion needs a line of JSON and token ids");
+  const Json head = Json::parse(body.substr(0, end), nullptr, false);
+  if (!head.is_object())
+    throw Error(ErrorCode::kInvalidInput, "a completion's first line must be a JSON object");
+  AnswerRequest request;
+  const auto n_prompt = static_cast<size_t>(integer(head, "n_prompt", 0, 0, kMostTokens));
+  request.prompt = token_ids(body.substr(end + 1), n_prompt);
+  request.options.sampling = sampling(head);
+  request.options.max_new_tokens =
+      integer(head, "num_predict", -1, -2, std::numeric_limits<int64_t>::max());
+  request.options.ignore_eos = boolean(head, "ignore_eos");
+  request.options.context = context_options(head);
+  request.stop = stop_strings(head);
+  return request;
+}
+
+std::string piece_line(const Piece& piece, context::OverflowPolicy policy,
+                       const tokenizer::Tokenizer& tokenizer) {
+  Json out = Json::object();
+  if (!piece.text.empty()) out["text"] = piece.text;
+  for (const engine::Sampled& sampled : piece.sampled) {
+    Json entry = logprob_json(sampled.token, sampled.logprob, tokenizer);
+    for (const engine::TokenLogprob& other : sampled.top)
+      entry["top_logprobs"].push_back(logprob_json(other.token, other.logprob, tokenizer));
+    out["logprobs"].push_back(std::move(entry));
+  }
+  for (const engine::SequenceEvent& event : piece.events)
+    out["events"].push_back(engine::event_json(event, policy));
+  return line(out);
+}
+
+std::string end_line(const AnswerEnd& end) {
+  Json out = {{"done", true},
+              {"done_reason", engine::finish_reason_name(end.reason)},
+              {"seed", end.seed},
+              {"prompt_eval_count", end.n_prompt},
+              {"prompt_cached_count", end.n_shared},
+              {"queue_duration", end.queued.count()},
+              {"prompt_eval_duration", end.prompted.count()},
+              {"eval_count", end.tokens.size()},
+              {"eval_duration", end.written.count()},
+              {"tokens", end.tokens}};
+  if (!end.error.empty()) out["error"] = end.error;
+  return line(out);
+}
+
+std::string error_line(std::string_view message) {
+  return line({{"error", utf8::sanitized(message)}});
+}
+
+}  // namespace billow::runner

@@ -1,0 +1,35 @@
+// What a runner is asked and what it answers, as bytes: one line of JSON, then for a completion its
+// prompt as token ids; answers are lines of JSON. Pure functions; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "context/compaction.h"
+#include "runner/engine_loop.h"
+#include "tokenizer/tokenizer.h"
+
+namespace billow::runner {
+
+// The body of a completion: one line
+//   {"n_prompt":3,"options":{"temperature":0.8,...},"stop":["..."],"num_predict":-1,
+//    "ignore_eos":false,"logprobs":false,"top_logprobs":0,"max_context":4096,"sizes":[512,1024],
+//    "overflow_policy":"refill","reserve_batches":9,"overflow_batch":64}
+// and behind its '\n' n_prompt token ids, 32 bits each, little-endian. All fields but n_prompt may
+// be absent; `options` has the names of SamplingOptions. Throws Error (kInvalidInput) naming what
+// is wrong.
+AnswerRequest parse_completion(std::string_view body);
+
+// "{"text":"...","logprobs":[...],"events":[...]}\n"; what is empty is left out. An entry of
+// logprobs is {"token","logprob","bytes","top_logprobs"}.
+std::string piece_line(const Piece& piece, context::OverflowPolicy policy,
+                       const tokenizer::Tokenizer& tokenizer);
+
+// "{"done":true,"done_reason":"stop",...}\n": counts, durations in nanoseconds, the ids of the
+// answer; "error" where something was wrong.
+std::string end_line(const AnswerEnd& end);
+
+// "{"error":"..."}\n"
+std::string error_line(std::string_view message);
+
+}  // namespace billow::runner

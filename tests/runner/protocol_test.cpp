@@ -1,0 +1,152 @@
+#include "runner/protocol.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "engine/tiny_engine.h"
+
+namespace billow::runner {
+namespace {
+
+std::string body_of(const std::string& head, const std::vector<int32_t>& tokens = {}) {
+  std::string body = head + "\n";
+  const size_t at = body.size();
+  body.resize(at + tokens.size() * sizeof(int32_t));
+  if (!tokens.empty()) std::memcpy(body.data() + at, tokens.data(), tokens.size() * 4);
+  return body;
+}
+
+std::string refusal(const std::string& body) {
+  try {
+    parse_completion(body);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidInput);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Protocol, ReadsACompletionWithAllItHas) {
+  const AnswerRequest request = parse_completion(body_of(
+      R"({"n_prompt":3,"options":{"temperature":0.5,"top_k":7,"seed":9,"repeat_last_n":-1,)"
+      R"("logit_bias":[[5,1.5],[6,null]]},"stop":["a","b"],"num_predict":12,"ignore_eos":true,)"
+      R"("logprobs":true,"top_logprobs":2,"max_context":1024,"sizes":[64,128],)"
+      R"("overflow_policy":"shift","reserve_batches":3,"overflow_batch":16})",
+      {1, 70000, 3}));
+  EXPECT_EQ(request.prompt, (std::vector<int32_t>{1, 70000, 3}));
+  EXPECT_EQ(request.options.sampling.temperature, 0.5f);
+  EXPECT_EQ(request.options.sampling.top_k, 7);
+  EXPECT_EQ(request.options.sampling.seed, 9);
+  EXPECT_EQ(request.options.sampling.repeat_last_n, -1);
+  ASSERT_EQ(request.options.sampling.logit_bias.size(), 2u);
+  EXPECT_EQ(request.options.sampling.logit_bias[1].bias, -std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(request.options.sampling.logprobs);
+  EXPECT_EQ(request.options.sampling.top_logprobs, 2);
+  EXPECT_EQ(request.options.max_new_tokens, 12);
+  EXPECT_TRUE(request.options.ignore_eos);
+  EXPECT_EQ(request.options.context.max_context, 1024u);
+  EXPECT_EQ(request.options.context.sizes, (std::vector<size_t>{64, 128}));
+  EXPECT_EQ(request.options.context.policy, context::OverflowPolicy::kShift);
+  EXPECT_EQ(request.options.context.compaction.reserve_batches, 3u);
+  EXPECT_EQ(request.options.context.compaction.batch, 16u);
+  EXPECT_EQ(request.stop, (std::vector<std::string>{"a", "b"}));
+}
+
+TEST(Protocol, WhatIsAbsentIsAsTheEngineHasIt) {
+  const AnswerRequest request = parse_completion(body_of("{}"));
+  const engine::SequenceOptions usual;
+  EXPECT_EQ(request.options.max_new_tokens, usual.max_new_tokens);
+  EXPECT_EQ(request.options.sampling.temperature, usual.sampling.temperature);
+  EXPECT_EQ(request.options.context.policy, usual.context.policy);
+  EXPECT_EQ(request.options.context.compaction.batch, usual.context.compaction.batch);
+  EXPECT_TRUE(request.prompt.empty());
+}
+
+TEST(Protocol, NamesWhatIsWrong) {
+  struct Case {
+    const char* head;
+    const char* named;
+  };
+  for (const Case& c : {Case{R"({"n_prompt":-1})", "n_prompt"},
+                        {R"({"n_prompt":1})", "0 bytes"},
+                        {R"({"n_prompt":99999999999999999999})", "n_prompt"},
+                        {R"({"n_prompt":4611686018427387905})", "n_prompt"},
+                        {R"({"n_prompt":"3"})", "n_prompt"},
+                        {R"({"options":[]})", "options"},
+                        {R"({"options":{"temperature":"hot"}})", "temperature"},
+                        {R"({"options":{"top_p":7}})", "top_p"},
+                        {R"({"options":{"top_k":2.5}})", "top_k"},
+                        {R"({"options":{"top_k":4294967296}})", "top_k"},
+                        {R"({"options":{"logit_bias":[[1]]}})", "logit_bias"},
+                        {R"({"stop":"x"})", "stop"},
+                        {R"({"stop":[1]})", "stop"},
+                        {R"({"num_predict":-3})", "num_predict"},
+                        {R"({"ignore_eos":1})", "ignore_eos"},
+                        {R"({"top_logprobs":21})", "top_logprobs"},
+                        {R"({"sizes":[-5]})", "sizes"},
+                        {R"({"overflow_policy":"burn"})", "overflow_policy"},
+                        {R"({"overflow_batch":0})", "overflow_batch"},
+                        {"[]", "JSON object"},
+                        {"{", "JSON object"}}) {
+    const std::string message = refusal(body_of(c.head));
+    EXPECT_NE(message.find(c.named), std::string::npos) << c.head << ": " << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos);
+  }
+  EXPECT_NE(refusal("{}").find("line"), std::string::npos);
+}
+
+TEST(Protocol, AnyBytesAreReadOrRefused) {
+  std::mt19937 random(3);
+  const std::string good =
+      body_of(R"({"n_prompt":2,"options":{"temperature":0.5},"stop":["a"],"sizes":[64]})", {1, 2});
+  for (int i = 0; i < 20000; ++i) {
+    std::string body = good.substr(0, 1 + random() % good.size());
+    for (unsigned n = random() % 4; n > 0; --n)
+      body[random() % body.size()] = static_cast<char>(random());
+    try {
+      (void)parse_completion(body);
+    } catch (const Error&) {
+    }
+  }
+}
+
+TEST(Protocol, AnswersAreLinesOfJson) {
+  engine::TinyEngine tiny({});
+  Piece piece;
+  piece.text = "a\"\n\u00e9";
+  piece.sampled.push_back({5, -0.5f, {{5, -0.5f}, {6, -1.5f}}});
+  engine::SequenceEvent event;
+  event.event = {context::Step::kGrow, 512, 1024, 512, 100, {}};
+  piece.events.push_back(event);
+  const std::string line =
+      piece_line(piece, context::OverflowPolicy::kStop, tiny.engine.tokenizer());
+  EXPECT_EQ(line.find('\n'), line.size() - 1);
+  const Json json = Json::parse(line);
+  EXPECT_EQ(json["text"], piece.text);
+  EXPECT_EQ(json["logprobs"][0]["logprob"], -0.5f);
+  EXPECT_EQ(json["logprobs"][0]["top_logprobs"].size(), 2u);
+  EXPECT_EQ(json["events"][0]["to"], 1024u);
+  const std::string_view bytes = tiny.engine.tokenizer().piece(5, true);
+  EXPECT_EQ(json["logprobs"][0]["bytes"].size(), bytes.size());
+
+  AnswerEnd end;
+  end.reason = engine::FinishReason::kLength;
+  end.n_prompt = 20;
+  end.tokens = {1, 2, 3};
+  Json last = Json::parse(end_line(end));
+  EXPECT_EQ(last["done"], true);
+  EXPECT_EQ(last["done_reason"], "length");
+  EXPECT_EQ(last["eval_count"], 3u);
+  EXPECT_FALSE(last.contains("error"));
+  end.error = "no memory";
+  EXPECT_EQ(Json::parse(end_line(end))["error"], "no memory");
+  EXPECT_EQ(error_line("x\xff"), "{\"error\":\"x\xef\xbf\xbd\"}\n");
+}
+
+}  // namespace
+}  // namespace billow::runner
