@@ -3,28 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
 #include <random>
 #include <set>
-#include <string>
+
+#include "kv/test_resident.h"
 
 namespace billow::kv {
 namespace {
-
-size_t resident_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmRSS:")) return std::stoul(line.substr(6)) * 1024;
-  }
-  return 0;
-}
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kMemoryIsOurs = false;
-#else
-constexpr bool kMemoryIsOurs = true;
-#endif
-constexpr const char* kWhyNot = "the thread sanitizer keeps memory of its own for what was written";
 
 TEST(BlockPool, NeverHandsOutABlockTwice) {
   BlockPool pool(4096, 50);
@@ -47,20 +32,20 @@ TEST(BlockPool, NeverHandsOutABlockTwice) {
 }
 
 TEST(BlockPool, TakesMemoryOnlyForWhatIsWrittenAndGivesItBack) {
-  if (!kMemoryIsOurs) GTEST_SKIP() << kWhyNot;
+  if (!kMemoryIsOurs) GTEST_SKIP() << kWhyNotOurs;
   constexpr size_t kBlock = size_t{1} << 20;
   BlockPool pool(kBlock, 100000);  // 100 GB of address space
-  const size_t before = resident_bytes();
+  const size_t before = status_bytes("VmRSS");
   std::vector<BlockId> blocks;
   for (int i = 0; i < 64; ++i) {
     blocks.push_back(pool.take().value());
     std::memset(pool.base() + blocks.back() * kBlock, 1, kBlock);
   }
-  EXPECT_GE(resident_bytes(), before + 60 * kBlock);
+  EXPECT_GE(status_bytes("VmRSS"), before + 60 * kBlock);
   EXPECT_EQ(pool.n_backed(), 64u);
   for (const BlockId block : blocks) pool.give_back(block);
   pool.trim();
-  EXPECT_LE(resident_bytes(), before + 8 * kBlock);
+  EXPECT_LE(status_bytes("VmRSS"), before + 8 * kBlock);
   EXPECT_LE(pool.n_backed(), 2u);
 }
 
@@ -80,11 +65,11 @@ TEST(BlockPool, KeepsABlockForItsLastOwner) {
 
 // Two that grow in turns: when one ends, its memory goes back although the other's stays.
 TEST(BlockPool, KeepsWhatBelongsTogetherSideBySide) {
-  if (!kMemoryIsOurs) GTEST_SKIP() << kWhyNot;
+  if (!kMemoryIsOurs) GTEST_SKIP() << kWhyNotOurs;
   constexpr size_t kBlock = size_t{300} << 10;
   BlockPool pool(kBlock, 4096);
   std::vector<BlockId> blocks[2];
-  const size_t before = resident_bytes();
+  const size_t before = status_bytes("VmRSS");
   for (size_t i = 0; i < 200; ++i) {
     std::vector<BlockId>& mine = blocks[i % 2];
     const BlockId block = pool.take(mine.empty() ? kNoBlock : mine.back()).value();
@@ -97,7 +82,7 @@ TEST(BlockPool, KeepsWhatBelongsTogetherSideBySide) {
   for (const BlockId block : blocks[0]) pool.give_back(block);
   pool.trim();
   // A huge page at each end of an extent may hold a neighbour's block.
-  EXPECT_LE(resident_bytes(), before + 100 * kBlock + (size_t{16} << 20));
+  EXPECT_LE(status_bytes("VmRSS"), before + 100 * kBlock + (size_t{16} << 20));
   for (const BlockId block : blocks[1]) {
     for (size_t at = 0; at < kBlock; at += 4096)
       ASSERT_EQ(pool.base()[block * kBlock + at], std::byte{1});

@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
-#include <string>
 #include <utility>
 
 #include "kv/block_table.h"
+#include "kv/test_resident.h"
 
 namespace billow::kv {
 namespace {
@@ -132,21 +131,11 @@ TEST(BlockTable, AGapGivesBackWhatLiesWithinAndWhatNoWindowSees) {
   EXPECT_EQ(cache.bytes_in_use(), 0u);
 }
 
-size_t anonymous_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("RssAnon:")) return std::stoul(line.substr(8)) * 1024;
-  }
-  return 0;
-}
-
 // Of Qwen2.5-0.5B.
 TEST(Cache, EM_5_TheEstimateIsTheResidentGrowth) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the thread sanitizer keeps memory of its own for what was written";
-#endif
+  if (!kMemoryIsOurs) GTEST_SKIP() << kWhyNotOurs;
   Cache cache(std::vector<LayerNeed>(24, {2, 64, 64, 0}), 32768);
-  const size_t before = anonymous_bytes();
+  const size_t before = status_bytes("RssAnon");
   for (const size_t n : {size_t{1024}, size_t{4096}, size_t{32768}}) {
     BlockTable table(cache);
     ASSERT_TRUE(table.grow(n));
@@ -155,7 +144,7 @@ TEST(Cache, EM_5_TheEstimateIsTheResidentGrowth) {
       std::memset(cache.pool(0).base() + block * block_bytes, 1, block_bytes);
     const auto estimate = static_cast<double>(cache.layout().bytes_for(n, 512));
     constexpr double kHugePage = 0x1p21;  // memory comes in these
-    EXPECT_NEAR(static_cast<double>(anonymous_bytes() - before), estimate,
+    EXPECT_NEAR(static_cast<double>(status_bytes("RssAnon") - before), estimate,
                 0.05 * estimate + kHugePage)
         << n;
     table.clear();

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "engine/generation.h"
 #include "engine/tiny_engine.h"
 #include "gguf/writer.h"
+#include "kv/test_resident.h"
 #include "reference/reference_model.h"
 
 namespace billow::engine {
@@ -32,14 +32,6 @@ std::filesystem::path model_path(const std::string& name) {
   if (folder != nullptr) return std::filesystem::path(folder) / name;
   const char* home = std::getenv("HOME");
   return std::filesystem::path(home ? home : "/root") / ".cache/billow/models" / name;
-}
-
-size_t status_bytes(const std::string& field) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(field + ":")) return std::stoul(line.substr(field.size() + 1)) * 1024;
-  }
-  return 0;
 }
 
 class RealModel : public testing::TestWithParam<const char*> {
@@ -119,7 +111,7 @@ TEST_P(RealModel, SameTokensAloneOrAmongSevenOthersWithOneThreadOrTwo) {
 
 // Weights are used from the mapped file: beside it and the KV there is room for 64 MiB only.
 TEST_P(RealModel, MemoryStaysWithinFileAndKvAnd64MiB) {
-  const size_t before = status_bytes("VmRSS");
+  const size_t before = kv::status_bytes("VmRSS");
   Engine engine(path_);
   std::string text;
   while (text.size() < 6000) text += kText;
@@ -133,7 +125,7 @@ TEST_P(RealModel, MemoryStaysWithinFileAndKvAnd64MiB) {
   size_t kv = 0;
   while (!engine.idle()) {
     engine.step();
-    most = std::max(most, status_bytes("VmRSS"));
+    most = std::max(most, kv::status_bytes("VmRSS"));
     kv = std::max(kv, engine.kv_bytes());
   }
   const size_t allowed = engine.file().n_bytes() + kv + (size_t{64} << 20);
@@ -176,7 +168,7 @@ TEST_P(RealModel, EM_5_TheEstimateIsTheResidentGrowth) {
     const auto sequence =
         engine.start(random_tokens(n, engine.tokenizer().n_tokens(), 1), greedy(1));
     while (sequence->n_pending() > 1) engine.step(sequence->n_pending() - 1);
-    const size_t resident = status_bytes("RssAnon");
+    const size_t resident = kv::status_bytes("RssAnon");
     engine.finish(*sequence, FinishReason::kStop);
     return resident;
   };
@@ -184,7 +176,7 @@ TEST_P(RealModel, EM_5_TheEstimateIsTheResidentGrowth) {
   const kv::Layout layout(engine.model().kv, kv::KvType::kInt16);
   constexpr double kHugePage = 0x1p21;  // memory comes in these, for each group of layers
   const auto n_pools = static_cast<double>(layout.groups.size());
-  const size_t before = status_bytes("RssAnon");
+  const size_t before = kv::status_bytes("RssAnon");
   for (const size_t n : {size_t{1024}, size_t{4096}}) {
     const auto estimate = static_cast<double>(layout.bytes_for(n, 512));
     const auto growth = static_cast<double>(evaluated(n) - before);
@@ -206,11 +198,11 @@ TEST_P(RealModel, GR_21_MemoryGoesBackWhenASequenceEnds) {
   size_t kv = 0;
   size_t running = 0;
   while (!sequence->finished()) {
-    running = status_bytes("VmRSS");
+    running = kv::status_bytes("VmRSS");
     kv = engine.kv_bytes();
     engine.step();
   }
-  const size_t after = status_bytes("VmRSS");
+  const size_t after = kv::status_bytes("VmRSS");
   std::printf("%s: KV %.1f MiB, resident %.1f MiB, then %.1f\n", GetParam(),
               static_cast<double>(kv) / 0x1p20, static_cast<double>(running) / 0x1p20,
               static_cast<double>(after) / 0x1p20);
@@ -227,7 +219,7 @@ TEST_P(RealModel, ALargeContextTakesTheMemoryOfWhatItHolds) {
     options.max_new_tokens = 1;
     (void)engine.start(random_tokens(499, engine.tokenizer().n_tokens(), 2), options);
     engine.step(498);
-    return std::pair(engine.memory().kv_backed, status_bytes("RssAnon"));
+    return std::pair(engine.memory().kv_backed, kv::status_bytes("RssAnon"));
   };
   const gguf::File file = gguf::File::open(path_);
   const auto most = std::min<uint64_t>(
