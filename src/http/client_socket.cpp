@@ -1,0 +1,169 @@
+#include "http/client_socket.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <memory>
+#include <utility>
+
+#include "base/error.h"
+#include "http/listener.h"
+
+namespace billow::http {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string name_of(const Endpoint& endpoint) {
+  if (!endpoint.socket_path.empty()) return endpoint.socket_path;
+  const bool is_ipv6 = endpoint.host.find(':') != std::string::npos;
+  return (is_ipv6 ? "[" + endpoint.host + "]" : endpoint.host) + ":" +
+         std::to_string(endpoint.port);
+}
+
+// For poll(): rounded up, so that it does not return just before the deadline.
+int milliseconds_until(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<long long>(left, 0, INT_MAX));
+}
+
+bool is_transient(int error_number) {
+  return error_number == EAGAIN || error_number == EWOULDBLOCK || error_number == EINTR;
+}
+
+}  // namespace
+
+ClientSocket::ClientSocket(Endpoint endpoint)
+    : endpoint_(std::move(endpoint)),
+      name_(name_of(endpoint_)),
+      cancel_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!cancel_event_.is_open()) throw system_error("cannot make an event for", name_, errno);
+}
+
+void ClientSocket::cancel() noexcept {
+  cancelled_ = true;
+  const uint64_t one = 1;
+  // Fails only where it is signalled already.
+  static_cast<void>(!::write(cancel_event_.get(), &one, sizeof one));
+}
+
+void ClientSocket::wait(short events, Deadline deadline, const char* what) {
+  for (;;) {
+    std::array<pollfd, 2> polled{{{.fd = socket_.get(), .events = events, .revents = 0},
+                                  {.fd = cancel_event_.get(), .events = POLLIN, .revents = 0}}};
+    const int n = ::poll(polled.data(), polled.size(), milliseconds_until(deadline));
+    if (cancelled_) throw Error(ErrorCode::kIo, "the call to " + name_ + " was cancelled");
+    if (n < 0 && errno != EINTR) throw system_error("cannot wait for", name_, errno);
+    if (n > 0) return;
+    if (Clock::now() >= deadline) {
+      throw Error(ErrorCode::kIo, std::string("timed out ") + what + " " + name_);
+    }
+  }
+}
+
+void ClientSocket::connect_to(const sockaddr& address, unsigned size, Deadline deadline) {
+  socket_.reset(::socket(address.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket_.is_open()) throw system_error("cannot make a socket for", name_, errno);
+  if (address.sa_family != AF_UNIX) {
+    const int on = 1;
+    ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+  while (::connect(socket_.get(), &address, size) != 0) {
+    // A Unix socket whose backlog is full has nothing to wait for.
+    if (errno == EAGAIN && Clock::now() < deadline) {
+      ::poll(nullptr, 0, 5);
+      if (cancelled_) throw Error(ErrorCode::kIo, "the call to " + name_ + " was cancelled");
+      continue;
+    }
+    if (errno == EISCONN) break;
+    if (errno != EINPROGRESS && errno != EINTR) {
+      throw system_error("cannot connect to", name_, errno);
+    }
+    wait(POLLOUT, deadline, "connecting to");
+    int why = 0;
+    socklen_t why_size = sizeof why;
+    ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &why, &why_size);
+    if (why != 0) throw system_error("cannot connect to", name_, why);
+    break;
+  }
+}
+
+void ClientSocket::connect(std::chrono::milliseconds timeout) {
+  const Deadline deadline = Clock::now() + timeout;
+  if (cancelled_) throw Error(ErrorCode::kIo, "the call to " + name_ + " was cancelled");
+  if (!endpoint_.socket_path.empty()) {
+    const sockaddr_un address = unix_address(endpoint_.socket_path);
+    return connect_to(reinterpret_cast<const sockaddr&>(address), sizeof address, deadline);
+  }
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int failed =
+      ::getaddrinfo(endpoint_.host.c_str(), std::to_string(endpoint_.port).c_str(), &hints, &found);
+  if (failed != 0) {
+    throw Error(ErrorCode::kIo, "cannot find " + name_ + ": " + ::gai_strerror(failed));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
+  for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
+    try {
+      return connect_to(*address->ai_addr, address->ai_addrlen, deadline);
+    } catch (const Error&) {
+      socket_.reset();
+      if (address->ai_next == nullptr || cancelled_) throw;
+    }
+  }
+}
+
+bool ClientSocket::has_input() const noexcept {
+  pollfd polled{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+  return ::poll(&polled, 1, 0) > 0;
+}
+
+bool ClientSocket::is_stale() const noexcept { return has_input(); }
+
+ClientSocket::Result ClientSocket::send(std::string_view bytes, std::chrono::milliseconds timeout,
+                                        size_t& n_bytes) {
+  const Deadline deadline = Clock::now() + timeout;
+  n_bytes = 0;
+  for (;;) {
+    if (cancelled_) throw Error(ErrorCode::kIo, "the call to " + name_ + " was cancelled");
+    const ssize_t n = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (n >= 0) {
+      n_bytes = static_cast<size_t>(n);
+      return Result::kSome;
+    }
+    if (!is_transient(errno)) return Result::kFailed;
+    // An answer that comes before all is sent says what is wrong with it.
+    wait(POLLOUT | POLLIN, deadline, "sending to");
+    if (has_input()) return Result::kSome;
+  }
+}
+
+ClientSocket::Result ClientSocket::receive(std::span<char> buffer,
+                                           std::chrono::milliseconds timeout, size_t& n_bytes) {
+  const Deadline deadline = Clock::now() + timeout;
+  n_bytes = 0;
+  for (;;) {
+    wait(POLLIN, deadline, "waiting for");
+    const ssize_t n = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
+    if (n > 0) {
+      n_bytes = static_cast<size_t>(n);
+      return Result::kSome;
+    }
+    if (n == 0) return Result::kEnd;
+    if (!is_transient(errno)) return Result::kFailed;
+  }
+}
+
+}  // namespace billow::http

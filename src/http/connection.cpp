@@ -1,0 +1,522 @@
+#include "http/connection.h"
+
+#include <array>
+#include <atomic>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "http/live_exchange.h"
+#include "http/parser.h"
+
+namespace billow::http {
+namespace {
+
+namespace asio = boost::asio;
+using asio::awaitable;
+using Clock = std::chrono::steady_clock;
+using Strand = asio::strand<asio::io_context::executor_type>;
+using boost::system::error_code;
+
+constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+constexpr Clock::time_point kForever = Clock::time_point::max();
+constexpr size_t kReadBytes = 64 << 10;
+constexpr size_t kMinInputBytes = 256 << 10;  // read ahead of what is parsed
+// What a handler leaves of a body is read and forgotten up to here, so that the connection lives.
+constexpr size_t kShortRestBytes = 256 << 10;
+// Bytes written without letting others have the thread.
+constexpr size_t kTurnBytes = 1 << 20;
+// How long a client has to take the last answer and close: closing first would reset the
+// connection where it is still sending, and it might never read why.
+constexpr std::chrono::milliseconds kLingerTime{2'000};
+
+// What a coroutine waits for. Everything happens on the connection's strand, so that nothing is
+// missed between looking and waiting.
+class Signal {
+ public:
+  explicit Signal(const Strand& strand) : timer_(strand) {}
+  awaitable<void> wait(Clock::time_point deadline = kForever) {
+    timer_.expires_at(deadline);
+    co_await timer_.async_wait(kAwait);
+  }
+  void notify() { timer_.cancel(); }
+
+ private:
+  asio::steady_timer timer_;
+};
+
+class ActiveRequest {
+ public:
+  explicit ActiveRequest(Service& service) : service_(service) { service_.begin_request(); }
+  ~ActiveRequest() { service_.end_request(); }
+  ActiveRequest(const ActiveRequest&) = delete;
+  ActiveRequest& operator=(const ActiveRequest&) = delete;
+
+ private:
+  Service& service_;
+};
+
+// Three coroutines on one strand: serve() takes requests one after the other, read_loop() fills
+// in_ as long as there is room, write_loop() sends what exchange_ and direct_ have.
+class SocketConnection final : public Connection,
+                               public std::enable_shared_from_this<SocketConnection> {
+ public:
+  SocketConnection(Service& service, asio::io_context& io, Accepted accepted, BindKind bind,
+                   ConnectionTicket ticket)
+      : service_(service),
+        bind_(bind),
+        peer_(std::move(accepted.peer)),
+        ticket_(std::move(ticket)),
+        strand_(asio::make_strand(io)),
+        socket_(strand_),
+        attention_(strand_),
+        room_(strand_),
+        output_(strand_),
+        write_timer_(strand_) {
+    const asio::generic::stream_protocol protocol(AF_UNSPEC, 0);
+    socket_.assign(protocol, accepted.socket.get());
+    accepted.socket.release();
+    socket_.non_blocking(true);
+  }
+
+  void run() {
+    spawn(serve());
+    spawn(read_loop());
+    spawn(write_loop());
+  }
+
+  void abort() override {
+    asio::post(strand_, [self = shared_from_this()] { self->close_now(); });
+  }
+
+ private:
+  void spawn(awaitable<void> task) {
+    asio::co_spawn(strand_, std::move(task),
+                   asio::bind_executor(strand_, [self = shared_from_this()](std::exception_ptr e) {
+                     if (e) self->close_now();
+                   }));
+  }
+
+  const ServerOptions& options() const { return service_.options(); }
+  std::string_view input() const {
+    return {static_cast<const char*>(in_.data().data()), in_.size()};
+  }
+  void consume(size_t n_bytes) {
+    in_.consume(n_bytes);
+    room_.notify();
+  }
+  size_t max_input_bytes() const {
+    return std::max<size_t>(kMinInputBytes, options().max_header_bytes + kReadBytes);
+  }
+
+  awaitable<void> serve();
+  awaitable<bool> serve_request();
+  awaitable<std::optional<ParseFailure>> read_head(RequestParser& parser, bool& is_there);
+  awaitable<std::optional<ParseFailure>> read_body(RequestParser& parser, const Route& route,
+                                                   bool expects_continue, std::string& body);
+  awaitable<void> attend(RequestParser& parser, uint64_t max_body_bytes);
+  awaitable<bool> skip_rest_of_body(RequestParser& parser);
+  awaitable<void> close_gently();
+  awaitable<void> read_loop();
+  awaitable<void> write_loop();
+  awaitable<bool> send(std::vector<std::string> pieces, LiveExchange* exchange);
+  awaitable<bool> wait_until_writable();
+
+  void skip_blank_lines();
+  std::shared_ptr<LiveExchange> make_exchange(Request request, Framing framing, Headers added);
+  void start_handler(const Route& route);
+  void feed_body(RequestParser& parser, uint64_t max_body_bytes);
+  void input_ended();
+  void close_now();
+  void wake();
+
+  Service& service_;
+  const BindKind bind_;
+  const std::string peer_;
+  const ConnectionTicket ticket_;
+  Strand strand_;
+  asio::generic::stream_protocol::socket socket_;
+  Signal attention_;  // of serve()
+  Signal room_;       // in in_, for read_loop()
+  Signal output_;     // for write_loop()
+  asio::steady_timer write_timer_;
+  boost::beast::flat_buffer in_;     // read, not parsed
+  std::vector<std::string> direct_;  // to be sent without an exchange
+  std::shared_ptr<LiveExchange> exchange_;
+  uint64_t n_body_bytes_ = 0;  // of the request at hand that went to the exchange
+  bool body_is_over_ = false;  // ended or failed
+  bool eof_ = false;           // the client sends nothing more
+  bool closed_ = false;
+  bool is_blocked_ = false;               // write_loop() waits for the client to read
+  std::atomic<bool> wake_posted_{false};  // by the handler's thread, and not run yet
+};
+
+awaitable<void> SocketConnection::serve() {
+  if (ticket_ == nullptr) {
+    exchange_ = make_exchange({}, {.keep_alive = false}, {});
+    exchange_->answer(service_.error_response(503, "", "too many connections"));
+    while (!closed_ && !exchange_->flushed()) co_await attention_.wait();
+  } else {
+    for (;;) {
+      const bool goes_on = co_await serve_request();
+      if (!goes_on) break;
+    }
+  }
+  co_await close_gently();
+  close_now();
+}
+
+// Answers one request. False: the connection is to be closed.
+awaitable<bool> SocketConnection::serve_request() {
+  RequestParser parser(options().max_header_bytes);
+  bool is_there = false;
+  std::optional<ParseFailure> failure = co_await read_head(parser, is_there);
+  if (!is_there && !failure) co_return false;
+  const ActiveRequest active(service_);
+  uint64_t max_body_bytes = options().max_body_bytes;
+  Decision decision;
+  Framing framing{.keep_alive = false};
+  if (!failure) {
+    RequestHead& head = parser.head();
+    framing = {.version = head.version,
+               .keep_alive = true,
+               .expects_continue = head.expects_continue,
+               .rest_is_short = head.content_length.value_or(0) <= kShortRestBytes};
+    decision = service_.decide(head, bind_, peer_);
+    framing.keep_alive = decision.keep_alive;
+  }
+  const Route* route = decision.route;
+  if (route != nullptr) {
+    if (route->streams_body) max_body_bytes = UINT64_MAX;
+    max_body_bytes = route->max_body_bytes.value_or(max_body_bytes);
+  }
+  if (route != nullptr && !decision.answer && !route->streams_body) {
+    failure = co_await read_body(parser, *route, framing.expects_continue, decision.request.body);
+  }
+  if (failure) {
+    framing.keep_alive = false;
+    decision.answer =
+        service_.error_response(failure->status, decision.request.path, failure->text);
+  }
+  exchange_ = make_exchange(std::move(decision.request), framing, std::move(decision.added));
+  n_body_bytes_ = 0;
+  body_is_over_ = false;
+  if (parser.done()) {
+    exchange_->put_body(parser.take_body());
+    exchange_->end_body();
+    body_is_over_ = true;
+  }
+  if (eof_) exchange_->mark_gone();
+  if (decision.answer) {
+    exchange_->answer(*std::move(decision.answer));
+  } else {
+    start_handler(*route);
+  }
+  co_await attend(parser, max_body_bytes);
+  if (closed_ || exchange_->must_close()) co_return false;
+  const bool is_clear = co_await skip_rest_of_body(parser);
+  co_return is_clear;
+}
+
+void SocketConnection::skip_blank_lines() {
+  size_t n = 0;
+  const std::string_view bytes = input();
+  while (n < bytes.size() && (bytes[n] == '\r' || bytes[n] == '\n')) ++n;
+  if (n > 0) consume(n);
+}
+
+// Nothing where the head is there, and where there is nothing to answer: the client has closed the
+// connection, or was idle for too long.
+awaitable<std::optional<ParseFailure>> SocketConnection::read_head(RequestParser& parser,
+                                                                   bool& is_there) {
+  bool began = false;
+  Clock::time_point deadline = Clock::now() + options().idle_timeout;
+  for (;;) {
+    if (closed_) co_return std::nullopt;
+    if (!began) skip_blank_lines();
+    if (in_.size() > 0) {
+      if (!began) deadline = Clock::now() + options().header_timeout;
+      began = true;
+      consume(parser.put(input()));
+      if (const ParseFailure* failure = parser.failure()) co_return *failure;
+      is_there = parser.head_done();
+      if (is_there) co_return std::nullopt;
+    }
+    if (!began && (eof_ || Clock::now() >= deadline)) co_return std::nullopt;
+    if (eof_) co_return ParseFailure{400, "the header breaks off"};
+    if (Clock::now() >= deadline) co_return ParseFailure{408, "the header took too long"};
+    co_await attention_.wait(deadline);
+  }
+}
+
+awaitable<std::optional<ParseFailure>> SocketConnection::read_body(RequestParser& parser,
+                                                                   const Route& route,
+                                                                   bool expects_continue,
+                                                                   std::string& body) {
+  const uint64_t max_bytes = route.max_body_bytes.value_or(options().max_body_bytes);
+  const ParseFailure too_large{413,
+                               "the body has more than " + std::to_string(max_bytes) + " bytes"};
+  if (parser.head().content_length.value_or(0) > max_bytes) co_return too_large;
+  if (expects_continue && !parser.done() && in_.size() == 0) {
+    direct_.emplace_back("HTTP/1.1 100 Continue\r\n\r\n");
+    output_.notify();
+  }
+  const Clock::time_point deadline = Clock::now() + options().body_timeout;
+  while (!parser.done()) {
+    if (closed_) co_return ParseFailure{400, "the connection is closed"};
+    const size_t used = parser.put(input());
+    consume(used);
+    body += parser.take_body();
+    if (const ParseFailure* failure = parser.failure()) co_return *failure;
+    if (body.size() > max_bytes) co_return too_large;
+    if (parser.done() || used > 0) continue;
+    if (in_.size() >= max_input_bytes()) co_return ParseFailure{400, "malformed message: chunk"};
+    if (eof_) co_return ParseFailure{400, "the body breaks off"};
+    if (Clock::now() >= deadline) co_return ParseFailure{408, "the body took too long"};
+    co_await attention_.wait(deadline);
+  }
+  co_return std::nullopt;
+}
+
+std::shared_ptr<LiveExchange> SocketConnection::make_exchange(Request request, Framing framing,
+                                                              Headers added) {
+  // A handler that runs keeps the connection, so `this` is there whenever it wakes it.
+  return std::make_shared<LiveExchange>(std::move(request), framing, std::move(added),
+                                        options().max_unsent_bytes, [this] { wake(); });
+}
+
+void SocketConnection::start_handler(const Route& route) {
+  const auto work = [self = shared_from_this(), exchange = exchange_, &route] {
+    exchange->run(route.handler, [&](int status, const std::string& text) {
+      return self->service_.error_response(status, exchange->request().path, text);
+    });
+  };
+  if (!service_.handlers().run(work)) {
+    exchange_->answer(service_.error_response(503, exchange_->request().path,
+                                              "no thread is free for the request"));
+  }
+}
+
+// Until the handler has returned and its answer is out.
+awaitable<void> SocketConnection::attend(RequestParser& parser, uint64_t max_body_bytes) {
+  for (;;) {
+    const bool over = exchange_->over();
+    if (over && (closed_ || exchange_->flushed())) co_return;
+    Clock::time_point deadline = kForever;
+    if (!over && !body_is_over_) {
+      feed_body(parser, max_body_bytes);
+      if (const auto since = exchange_->reading_since(); since && !body_is_over_) {
+        deadline = *since + options().body_idle_timeout;
+        if (Clock::now() >= deadline) {
+          exchange_->fail_body({408, "the body took too long"});
+          body_is_over_ = true;
+        }
+      }
+    }
+    co_await attention_.wait(deadline);
+  }
+}
+
+// Gives the handler what has come of the body, as far as there is room for it.
+void SocketConnection::feed_body(RequestParser& parser, uint64_t max_body_bytes) {
+  const auto fail = [&](ParseFailure failure) {
+    exchange_->fail_body(std::move(failure));
+    body_is_over_ = true;
+  };
+  if (closed_) return fail({400, "the connection is closed"});
+  if (parser.head().content_length.value_or(0) > max_body_bytes) {
+    return fail({413, "the body has more than " + std::to_string(max_body_bytes) + " bytes"});
+  }
+  if (exchange_->unread_bytes() >= options().max_unread_bytes) return;
+  const size_t used = parser.put(input());
+  consume(used);
+  std::string bytes = parser.take_body();
+  n_body_bytes_ += bytes.size();
+  exchange_->put_body(std::move(bytes));
+  if (const ParseFailure* failure = parser.failure()) return fail(*failure);
+  if (n_body_bytes_ > max_body_bytes) {
+    return fail({413, "the body has more than " + std::to_string(max_body_bytes) + " bytes"});
+  }
+  if (parser.done()) {
+    exchange_->end_body();
+    body_is_over_ = true;
+  } else if (used == 0 && in_.size() >= max_input_bytes()) {
+    fail({400, "malformed message: chunk"});
+  } else if (used == 0 && eof_) {
+    fail({400, "the body breaks off"});
+  }
+}
+
+// Reads what the handler has left of the body. False: too much, or it does not come.
+awaitable<bool> SocketConnection::skip_rest_of_body(RequestParser& parser) {
+  const Clock::time_point deadline = Clock::now() + options().header_timeout;
+  size_t n_skipped = 0;
+  while (!parser.done()) {
+    const size_t used = parser.put(input());
+    consume(used);
+    n_skipped += parser.take_body().size();
+    if (parser.done()) break;
+    if (closed_ || eof_ || parser.failure() || n_skipped > kShortRestBytes ||
+        (used == 0 && in_.size() >= max_input_bytes()) || Clock::now() >= deadline) {
+      co_return false;
+    }
+    if (used == 0) co_await attention_.wait(deadline);
+  }
+  co_return true;
+}
+
+awaitable<void> SocketConnection::close_gently() {
+  if (closed_) co_return;
+  error_code ignored;
+  socket_.shutdown(asio::socket_base::shutdown_send, ignored);
+  const Clock::time_point deadline = Clock::now() + kLingerTime;
+  while (!closed_ && !eof_ && Clock::now() < deadline) {
+    consume(in_.size());
+    co_await attention_.wait(deadline);
+  }
+}
+
+awaitable<void> SocketConnection::read_loop() {
+  while (!closed_ && !eof_) {
+    if (in_.size() >= max_input_bytes()) {
+      co_await room_.wait();
+      continue;
+    }
+    co_await socket_.async_wait(asio::socket_base::wait_read, kAwait);
+    if (closed_) break;
+    error_code code;
+    const size_t n = socket_.read_some(in_.prepare(kReadBytes), code);
+    in_.commit(n);
+    if (code == asio::error::eof) {
+      input_ended();
+    } else if (code && code != asio::error::would_block && code != asio::error::interrupted) {
+      close_now();
+    } else {
+      attention_.notify();
+    }
+  }
+}
+
+void SocketConnection::input_ended() {
+  eof_ = true;
+  if (exchange_) {
+    exchange_->mark_gone();
+    exchange_->call_back_if_gone();
+  }
+  attention_.notify();
+}
+
+awaitable<void> SocketConnection::write_loop() {
+  while (!closed_) {
+    LiveExchange* exchange = nullptr;
+    std::vector<std::string> pieces = std::exchange(direct_, {});
+    const std::shared_ptr<LiveExchange> current = exchange_;
+    if (pieces.empty() && current) {
+      pieces = current->take_output();
+      exchange = current.get();
+    }
+    if (pieces.empty()) {
+      co_await output_.wait();
+      continue;
+    }
+    const bool is_sent = co_await send(std::move(pieces), exchange);
+    if (!is_sent) close_now();
+    attention_.notify();
+  }
+}
+
+awaitable<bool> SocketConnection::send(std::vector<std::string> pieces, LiveExchange* exchange) {
+  size_t first = 0;  // the piece that is to be sent next
+  size_t offset = 0;
+  size_t n_turn_bytes = 0;
+  while (first < pieces.size()) {
+    std::array<asio::const_buffer, 16> buffers;
+    for (size_t i = 0; i < buffers.size() && first + i < pieces.size(); ++i) {
+      buffers[i] = asio::buffer(pieces[first + i]);
+    }
+    buffers[0] += offset;
+    error_code code;
+    size_t n_sent = socket_.write_some(buffers, code);
+    if (code == asio::error::would_block || n_turn_bytes >= kTurnBytes) {
+      n_turn_bytes = 0;
+      const bool may_go_on = co_await wait_until_writable();
+      if (!may_go_on) co_return false;
+    } else if (code) {
+      co_return false;
+    }
+    n_turn_bytes += n_sent;
+    if (exchange != nullptr && n_sent > 0) exchange->sent(n_sent);
+    for (; first < pieces.size() && n_sent >= pieces[first].size() - offset; ++first) {
+      n_sent -= pieces[first].size() - offset;
+      offset = 0;
+    }
+    offset += n_sent;
+  }
+  co_return true;
+}
+
+awaitable<bool> SocketConnection::wait_until_writable() {
+  is_blocked_ = true;
+  write_timer_.expires_after(options().slow_reader_timeout);
+  write_timer_.async_wait([self = shared_from_this()](const error_code& code) {
+    if (!code && self->is_blocked_ && self->write_timer_.expiry() <= Clock::now()) {
+      self->close_now();
+    }
+  });
+  co_await socket_.async_wait(asio::socket_base::wait_write, kAwait);
+  is_blocked_ = false;
+  write_timer_.cancel();
+  co_return !closed_;
+}
+
+// On the handler's thread, or any other.
+void SocketConnection::wake() {
+  if (wake_posted_.exchange(true)) return;
+  asio::post(strand_, [self = shared_from_this()] {
+    self->wake_posted_ = false;
+    self->output_.notify();
+    self->attention_.notify();
+    if (self->exchange_) self->exchange_->call_back_if_gone();
+  });
+}
+
+void SocketConnection::close_now() {
+  if (closed_) return;
+  closed_ = true;
+  eof_ = true;
+  error_code ignored;
+  socket_.close(ignored);
+  write_timer_.cancel();
+  for (Signal* signal : {&attention_, &room_, &output_}) signal->notify();
+  if (exchange_) {
+    exchange_->mark_gone();
+    exchange_->call_back_if_gone();
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Connection> Connection::start(Service& service, asio::io_context& io,
+                                              Accepted accepted, BindKind bind,
+                                              ConnectionTicket ticket) {
+  auto connection =
+      std::make_shared<SocketConnection>(service, io, std::move(accepted), bind, std::move(ticket));
+  connection->run();
+  return connection;
+}
+
+}  // namespace billow::http

@@ -1,0 +1,187 @@
+#include "http/listener.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "base/error.h"
+
+namespace billow::http {
+namespace {
+
+constexpr int kBacklog = 1024;
+
+void set_option(int fd, int level, int name, int value) {
+  // What is set this way makes things better, and without it they work.
+  static_cast<void>(::setsockopt(fd, level, name, &value, sizeof value));
+}
+
+bool is_loopback(const sockaddr& address) {
+  if (address.sa_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return (ntohl(v4.sin_addr.s_addr) >> 24) == 127;
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
+}
+
+uint16_t port_of(const sockaddr& address) {
+  return ntohs(address.sa_family == AF_INET
+                   ? reinterpret_cast<const sockaddr_in&>(address).sin_port
+                   : reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+}
+
+// A socket bound to `address` and listening; not open, with errno set, if that fails.
+SocketFd listening_socket(const addrinfo& address) {
+  SocketFd socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.is_open()) return socket;
+  set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  // "::" serves IPv4 too.
+  if (address.ai_family == AF_INET6) set_option(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (::bind(socket.get(), address.ai_addr, address.ai_addrlen) == 0 &&
+      ::listen(socket.get(), kBacklog) == 0) {
+    return socket;
+  }
+  const int why = errno;
+  socket.reset();
+  errno = why;
+  return socket;
+}
+
+// Makes way for a socket file: removes one that nobody listens on.
+void remove_stale_socket(const std::string& path, const sockaddr_un& address) {
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) != 0) return;
+  if (!S_ISSOCK(info.st_mode)) {
+    throw Error(ErrorCode::kInvalidInput, "cannot listen on " + path + ": it is not a socket");
+  }
+  const SocketFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!probe.is_open()) throw system_error("cannot make a socket for", path, errno);
+  const int result =
+      ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  if (result == 0 || errno != ECONNREFUSED) {
+    throw Error(ErrorCode::kIo, "cannot listen on " + path + ": another process does");
+  }
+  ::unlink(path.c_str());
+}
+
+}  // namespace
+
+std::string address_text(const sockaddr& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address.sa_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
+    return std::string(text.data()) + ":" + std::to_string(port_of(address));
+  }
+  if (address.sa_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
+    return "[" + std::string(text.data()) + "]:" + std::to_string(port_of(address));
+  }
+  return "unix";
+}
+
+sockaddr_un unix_address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path ||
+      path.find('\0') != std::string::npos) {
+    throw Error(ErrorCode::kInvalidInput, "socket path " + path + ": choose one of 1 to " +
+                                              std::to_string(sizeof address.sun_path - 1) +
+                                              " bytes");
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+Listener Listener::on_tcp(const std::string& host, uint16_t port) {
+  const std::string where = host + ":" + std::to_string(port);
+  addrinfo hints{};
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int failed = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (failed != 0) {
+    throw Error(ErrorCode::kIo, "cannot listen on " + where + ": " + ::gai_strerror(failed));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
+  int why = EADDRNOTAVAIL;
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
+      if (address->ai_family != family) continue;
+      Listener listener(listening_socket(*address));
+      if (!listener.socket_.is_open()) {
+        why = errno;
+        continue;
+      }
+      sockaddr_storage bound{};
+      socklen_t size = sizeof bound;
+      auto& plain = reinterpret_cast<sockaddr&>(bound);
+      if (::getsockname(listener.fd(), &plain, &size) != 0) {
+        throw system_error("cannot listen on", where, errno);
+      }
+      listener.port_ = port_of(plain);
+      listener.bind_ = is_loopback(plain) ? BindKind::kLoopback : BindKind::kNetwork;
+      return listener;
+    }
+  }
+  throw system_error("cannot listen on", where, why);
+}
+
+Listener Listener::on_unix(const std::string& path) {
+  const sockaddr_un address = unix_address(path);
+  remove_stale_socket(path, address);
+  Listener listener(SocketFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+  if (!listener.socket_.is_open()) throw system_error("cannot make a socket for", path, errno);
+  // Nobody can connect before listen(), and by then the file is this user's only.
+  const auto* plain = reinterpret_cast<const sockaddr*>(&address);
+  if (::bind(listener.fd(), plain, sizeof address) != 0) {
+    throw system_error("cannot listen on", path, errno);
+  }
+  listener.path_ = path;
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0 || ::chmod(path.c_str(), 0600) != 0 ||
+      ::listen(listener.fd(), kBacklog) != 0) {
+    throw system_error("cannot listen on", path, errno);
+  }
+  listener.device_ = info.st_dev;
+  listener.inode_ = info.st_ino;
+  return listener;
+}
+
+Listener::~Listener() { close(); }
+
+void Listener::close() {
+  struct stat info{};
+  if (socket_.is_open() && !path_.empty() && ::lstat(path_.c_str(), &info) == 0 &&
+      info.st_dev == device_ && info.st_ino == inode_) {
+    ::unlink(path_.c_str());
+  }
+  socket_.reset();
+}
+
+Accepted Listener::accept(int& error_number) const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  auto& plain = reinterpret_cast<sockaddr&>(address);
+  Accepted accepted{SocketFd(::accept4(fd(), &plain, &size, SOCK_NONBLOCK | SOCK_CLOEXEC)), {}};
+  error_number = accepted.socket.is_open() ? 0 : errno;
+  if (!accepted.socket.is_open()) return accepted;
+  accepted.peer = bind_ == BindKind::kUnixSocket ? "unix" : address_text(plain);
+  // A token that is written goes out now and does not wait for the next.
+  if (port_ != 0) set_option(accepted.socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  return accepted;
+}
+
+}  // namespace billow::http

@@ -1,0 +1,194 @@
+#include "http/server.h"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
+#include <exception>
+#include <future>
+#include <list>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "http/connection.h"
+#include "http/listener.h"
+#include "http/service.h"
+
+namespace billow::http {
+namespace {
+
+namespace asio = boost::asio;
+using Strand = asio::strand<asio::io_context::executor_type>;
+
+constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+// Connections beyond the limit that are told so; still more are closed without a word.
+constexpr size_t kMaxRefusals = 64;
+// Until it is tried again where the system has no file descriptor left.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+}  // namespace
+
+class Server::Transport {
+ public:
+  Transport(ServerOptions options, std::vector<Route> routes)
+      : service_(std::move(options), std::move(routes)),
+        work_(asio::make_work_guard(io_)),
+        accepting_(asio::make_strand(io_)) {
+    const ServerOptions& chosen = service_.options();
+    BILLOW_CHECK(chosen.n_io_threads >= 1);
+    if (!chosen.host.empty()) add(Listener::on_tcp(chosen.host, chosen.port));
+    if (!chosen.socket_path.empty()) add(Listener::on_unix(chosen.socket_path));
+    if (doors_.empty()) throw Error(ErrorCode::kInvalidInput, "a server needs a host or a socket");
+  }
+  ~Transport() { stop(); }
+
+  // Serves from here on. May throw std::system_error where no thread is to be had.
+  void start() {
+    for (int i = 0; i < service_.options().n_io_threads; ++i) {
+      threads_.emplace_back([this] { io_.run(); });
+    }
+    for (Door& door : doors_) asio::co_spawn(accepting_, accept_loop(door), asio::detached);
+  }
+
+  Service& service() { return service_; }
+  const Service& service() const { return service_; }
+  uint16_t port() const { return port_; }
+
+  // Returns when nobody can connect any more.
+  void stop_accepting() {
+    const std::lock_guard lock(stop_mutex_);
+    if (doors_are_closed_) return;
+    doors_are_closed_ = true;
+    if (threads_.empty()) return;  // never started
+    std::promise<void> closed;
+    asio::post(accepting_, [&] {
+      for (Door& door : doors_) door.close();
+      pause_.cancel();
+      is_accepting_ = false;
+      closed.set_value();
+    });
+    closed.get_future().wait();
+  }
+
+  void stop() {
+    stop_accepting();
+    const std::lock_guard lock(stop_mutex_);
+    if (threads_.empty()) return;
+    {
+      const std::lock_guard connections_lock(connections_mutex_);
+      for (const std::weak_ptr<Connection>& weak : connections_) {
+        if (const std::shared_ptr<Connection> connection = weak.lock()) connection->abort();
+      }
+    }
+    service_.handlers().join();
+    work_.reset();
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+    doors_.clear();
+  }
+
+ private:
+  // A listener, and what waits for connections at its socket and does not own it.
+  struct Door {
+    Door(Strand& strand, Listener from)
+        : listener(std::move(from)), descriptor(strand, listener.fd()) {}
+    ~Door() { close(); }
+    Door(const Door&) = delete;
+    Door& operator=(const Door&) = delete;
+
+    void close() {
+      if (descriptor.is_open()) descriptor.release();
+      listener.close();
+    }
+
+    Listener listener;
+    asio::posix::stream_descriptor descriptor;
+  };
+
+  void add(Listener listener) {
+    if (listener.port() != 0) port_ = listener.port();
+    doors_.emplace_back(accepting_, std::move(listener));
+  }
+
+  asio::awaitable<void> accept_loop(Door& door) {
+    while (is_accepting_) {
+      co_await door.descriptor.async_wait(asio::posix::descriptor_base::wait_read, kAwait);
+      while (is_accepting_) {
+        int why = 0;
+        Accepted accepted = door.listener.accept(why);
+        if (accepted.socket.is_open()) {
+          welcome(std::move(accepted), door.listener.bind());
+        } else if (why == EMFILE || why == ENFILE || why == ENOBUFS || why == ENOMEM) {
+          pause_.expires_after(kAcceptPause);
+          co_await pause_.async_wait(kAwait);
+        } else if (why == EAGAIN || why == EWOULDBLOCK) {
+          break;
+        }
+      }
+    }
+  }
+
+  void welcome(Accepted accepted, BindKind bind) {
+    ConnectionTicket ticket = service_.begin_connection();
+    const std::lock_guard lock(connections_mutex_);
+    std::erase_if(connections_, [](const auto& weak) { return weak.expired(); });
+    if (!ticket && connections_.size() >= service_.options().max_connections + kMaxRefusals) return;
+    try {
+      connections_.push_back(
+          Connection::start(service_, io_, std::move(accepted), bind, std::move(ticket)));
+    } catch (const std::exception& error) {
+      log::warn(std::string("a connection could not be served: ") + error.what());
+    }
+  }
+
+  asio::io_context io_;
+  Service service_;
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  Strand accepting_;
+  asio::steady_timer pause_{accepting_};
+  std::list<Door> doors_;
+  bool is_accepting_ = true;  // on accepting_
+  uint16_t port_ = 0;
+  std::vector<std::thread> threads_;
+  std::mutex stop_mutex_;
+  bool doors_are_closed_ = false;
+  std::mutex connections_mutex_;
+  std::vector<std::weak_ptr<Connection>> connections_;
+};
+
+Server::Server(ServerOptions options, std::vector<Route> routes)
+    : transport_(std::make_unique<Transport>(std::move(options), std::move(routes))) {
+  transport_->start();
+}
+Server::~Server() = default;
+
+uint16_t Server::port() const noexcept { return transport_->port(); }
+
+bool Server::drain(std::chrono::milliseconds timeout) {
+  transport_->service().start_draining();
+  transport_->stop_accepting();
+  const bool all_answered = transport_->service().wait_for_requests(timeout);
+  transport_->stop();
+  return all_answered;
+}
+
+void Server::stop() { transport_->stop(); }
+
+size_t Server::n_connections() const noexcept { return transport_->service().n_connections(); }
+size_t Server::n_active_requests() const noexcept {
+  return transport_->service().n_active_requests();
+}
+
+}  // namespace billow::http
