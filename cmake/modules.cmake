@@ -15,8 +15,8 @@ set(BILLOW_MODULE_TABLE
   "http: base"
   "arch: base gguf quant tensor kernels nn kv"
   "engine: base cpu gguf tokenizer kernels tensor nn kv context arch"
-  "runner: base gguf tokenizer kernels tensor kv context arch engine"
-  "cli: base cpu gguf tokenizer prompt quant kernels tensor nn kv context arch engine"
+  "runner: base gguf tokenizer kernels tensor kv context http arch engine"
+  "cli: base cpu gguf tokenizer prompt quant kernels tensor nn kv context http arch engine runner"
 )
 
 # The same for our headers outside src/, made by the build or of the bridge: "header: the modules that may include it".

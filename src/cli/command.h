@@ -17,5 +17,6 @@ void add_generate(CLI::App& app);
 void add_perplexity(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_plan(CLI::App& app);
+void add_runner(CLI::App& app);
 
 }  // namespace billow::cli

@@ -32,6 +32,7 @@ int run(int argc, char** argv) {
   billow::cli::add_perplexity(app);
   billow::cli::add_bench(app);
   billow::cli::add_plan(app);
+  billow::cli::add_runner(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& ended) {

@@ -1,0 +1,178 @@
+"""billow runner as its server meets it: HTTP over a Unix socket, signals, and the death of its parent."""
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+from program import ARGS, ProgramTest, billow, main
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("runner", timeout=60)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(60)
+        self.sock.connect(self.path)
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(happened, seconds=30):
+    end = time.monotonic() + seconds
+    while not happened():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+class Runner(ProgramTest):
+    def start(self, *args, model=None):
+        self.socket = str(self.dir / f"{len(os.listdir(self.dir))}.sock")
+        command = [ARGS.billow, "runner", "--model", model or self.model, "--socket", self.socket, *args]
+        process = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertTrue(wait_until(lambda: process.poll() is not None or self.is_ready()), "not ready")
+        return process
+
+    def is_ready(self):
+        try:
+            return self.ask("GET", "/health")[0] == 200
+        except OSError:
+            return False
+
+    def ask(self, method, path, body=None):
+        with contextlib.closing(UnixConnection(self.socket)) as connection:
+            connection.request(method, path, body)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+    def json(self, method, path, body=None):
+        status, text = self.ask(method, path, body if body is None else json.dumps(body))
+        return status, json.loads(text)
+
+    def completion(self, tokens, **head):
+        head["n_prompt"] = len(tokens)
+        return json.dumps(head).encode() + b"\n" + struct.pack(f"<{len(tokens)}i", *tokens)
+
+    def test_it_answers_as_generate_does(self):
+        self.start()
+        status, tokens = self.json("POST", "/tokenize", {"content": "hello there"})
+        self.assertEqual(status, 200)
+        status, text = self.ask("POST", "/completion", self.completion(
+            tokens["tokens"], options={"temperature": 0}, num_predict=40, ignore_eos=True))
+        self.assertEqual(status, 200)
+        lines = [json.loads(line) for line in text.splitlines()]
+        whole = json.loads(self.ok("generate", "--model", self.model, "--raw", "--prompt", "hello there", "--max-tokens", 40,
+                                   "--ignore-eos", "--temperature", 0, "--json", "--tokens"))
+        self.assertEqual("".join(line.get("text", "") for line in lines), whole["response"])
+        self.assertEqual(lines[-1]["tokens"], whole["tokens"])
+        self.assertEqual((lines[-1]["done_reason"], lines[-1]["eval_count"]), ("length", 40))
+        status, back = self.json("POST", "/detokenize", {"tokens": tokens["tokens"]})
+        self.assertEqual(back["content"].strip(), "hello there")
+
+    def test_many_at_once(self):
+        self.start("--parallel", 3)
+        body = self.completion(list(range(5, 25)), options={"temperature": 0}, num_predict=30, ignore_eos=True)
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(self.ask("POST", "/completion", body))) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        tokens = [json.loads(text.splitlines()[-1])["tokens"] for status, text in answers]
+        self.assertEqual(len(tokens), 12)
+        self.assertEqual(len(set(map(tuple, tokens))), 1)
+
+    def test_closing_the_connection_cancels(self):
+        self.start()
+        connection = UnixConnection(self.socket)
+        connection.request("POST", "/completion", self.completion([1, 2, 3], num_predict=-1, ignore_eos=True,
+                                                                  overflow_policy="shift"))
+        connection.getresponse().read(10)
+        self.assertEqual(self.json("GET", "/health")[1]["running"], 1)
+        connection.close()
+        self.assertTrue(wait_until(lambda: self.json("GET", "/health")[1]["running"] == 0, 10))
+        self.assertEqual(self.json("GET", "/health")[1]["memory"]["kv_in_use_bytes"],
+                         self.json("GET", "/health")[1]["memory"]["kv_parked_bytes"])
+
+    def test_what_is_wrong_has_a_status_and_a_line(self):
+        self.start()
+        for body, status, named in ((b"{}", 400, "line"), (self.completion([99999]), 400, "99999"),
+                                    (self.completion([1] * 5000), 400, "5000"), (self.completion([1], stop=3), 400, "stop")):
+            found, text = self.ask("POST", "/completion", body)
+            self.assertEqual(found, status, text)
+            self.assertIn(named, json.loads(text)["error"])
+        self.assertEqual(self.json("POST", "/tokenize", {})[0], 400)
+        self.assertEqual(self.ask("GET", "/nothing")[0], 404)
+        self.assertEqual(self.ask("GET", "/completion")[0], 405)
+
+    def test_a_file_that_is_no_model_ends_it_with_a_line(self):
+        junk = self.dir / "junk.gguf"
+        junk.write_bytes(b"no model at all")
+        process = self.start(model=junk)
+        self.assertEqual(process.wait(30), 1)
+        self.assertIn(b"junk.gguf", process.stderr.read())
+        self.assertFalse(os.path.exists(self.socket))
+
+    def test_it_finishes_what_it_began_when_told_to_end(self):
+        process = self.start()
+        connection = UnixConnection(self.socket)
+        connection.request("POST", "/completion", self.completion([1, 2, 3], num_predict=900, ignore_eos=True))
+        answer = connection.getresponse()
+        answer.read(10)
+        process.send_signal(signal.SIGTERM)
+        last = answer.read().splitlines()[-1]
+        self.assertEqual(json.loads(last)["eval_count"], 900)
+        connection.close()
+        self.assertEqual(process.wait(30), 0)
+        self.assertFalse(os.path.exists(self.socket))
+
+    def test_it_ends_with_its_parent(self):
+        path = str(self.dir / "orphan.sock")
+        code = ("import subprocess, sys, time\n"
+                "child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
+                "print(child.pid, flush=True)\ntime.sleep(60)\n")
+        parent = subprocess.Popen([sys.executable, "-c", code, ARGS.billow, "runner", "--model", str(self.model), "--socket",
+                                   path, "--with-parent"], stdout=subprocess.PIPE)
+        pid = int(parent.stdout.readline())
+        parent.stdout.close()
+        self.assertTrue(wait_until(lambda: os.path.exists(path)))
+        parent.kill()
+        parent.wait()
+        self.assertTrue(wait_until(lambda: not alive(pid), 10))
+
+    def test_an_idle_runner_uses_no_processor_time(self):
+        process = self.start()
+        self.ask("POST", "/completion", self.completion([1, 2, 3], num_predict=5))
+        time.sleep(0.2)
+
+        def ticks():
+            with open(f"/proc/{process.pid}/stat") as stat:
+                fields = stat.read().rsplit(")", 1)[1].split()
+            return int(fields[11]) + int(fields[12])
+        before = ticks()
+        time.sleep(2)
+        self.assertLessEqual(ticks() - before, 1)
+
+
+if __name__ == "__main__":
+    main()
