@@ -13,6 +13,7 @@ set(BILLOW_MODULE_TABLE
   "kv: base kernels tensor"
   "context: base"
   "http: base"
+  "store: base gguf"
   "arch: base gguf quant tensor kernels nn kv"
   "engine: base cpu gguf tokenizer kernels tensor nn kv context arch"
   "runner: base gguf tokenizer kernels tensor kv context http arch engine"
@@ -63,7 +64,7 @@ function(billow_module name)
 endfunction()
 
 # The test binaries with tests that run threads. Their label ends in "-threads", and `ninja threaded_tests` builds them.
-set(BILLOW_THREADED_TESTS test_cpu test_http test_kv test_nn test_engine test_runner)
+set(BILLOW_THREADED_TESTS test_cpu test_engine test_http test_kv test_nn test_runner test_store)
 add_custom_target(threaded_tests)
 
 # billow_test(NAME SOURCES file... LIBS target... [LABEL label]): a GoogleTest binary, each of its cases a ctest.

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <random>
+#include <utility>
 
 #include "base/error.h"
 
@@ -23,10 +24,19 @@ void flush_folder_of(const std::string& path) noexcept {
   ::close(fd);
 }
 
+std::string temporary_path(const std::string& path, const std::string& staging_folder) {
+  const std::string suffix = ".partial-" + std::to_string(std::random_device{}());
+  if (staging_folder.empty()) return path + suffix;
+  return staging_folder + "/" + std::filesystem::path(path).filename().string() + suffix;
+}
+
 }  // namespace
 
-AtomicFile::AtomicFile(const std::string& path)
-    : path_(path), temporary_(path + ".partial-" + std::to_string(std::random_device{}())) {
+AtomicFile::AtomicFile(const std::string& path, AtomicFileOptions options)
+    : path_(path),
+      options_(std::move(options)),
+      temporary_(temporary_path(path, options_.staging_folder)) {
+  begin("create");
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd_ < 0) throw system_error("cannot create", temporary_, errno);
 }
@@ -36,7 +46,12 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
+void AtomicFile::begin(std::string_view step) const {
+  if (options_.before_step) options_.before_step(step);
+}
+
 void AtomicFile::write(std::span<const std::byte> bytes) {
+  begin("write");
   // One call writes at most 2 GiB on Linux.
   constexpr size_t kPieceBytes = size_t{1} << 30;
   while (!bytes.empty()) {
@@ -48,14 +63,17 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::commit() {
+  begin("flush");
   if (::fsync(fd_) != 0) throw system_error("cannot write", temporary_, errno);
   const int closed = ::close(fd_);
   fd_ = -1;
   if (closed != 0) throw system_error("cannot write", temporary_, errno);
+  begin("rename");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     throw system_error("cannot rename " + temporary_ + " to", path_, errno);
   }
   temporary_.clear();
+  begin("flush folder");
   flush_folder_of(path_);
 }
 

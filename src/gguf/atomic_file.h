@@ -3,16 +3,25 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace billow::gguf {
 
+struct AtomicFileOptions {
+  // Where the temporary file lies, on the file system of the path; empty: in the path's folder. Its
+  // name is that of the path with ".partial-" and a number.
+  std::string staging_folder;
+  // Called before each step that changes something on the disk; what it throws ends the write.
+  std::function<void(std::string_view step)> before_step;
+};
+
 class AtomicFile {
  public:
-  // Creates the temporary file in the folder of `path`. All functions throw Error when the system
-  // fails.
-  explicit AtomicFile(const std::string& path);
+  // Creates the temporary file. All functions throw Error when the system fails.
+  explicit AtomicFile(const std::string& path, AtomicFileOptions options = {});
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   // Without commit() the temporary file is removed and `path` is as it was.
@@ -22,7 +31,10 @@ class AtomicFile {
   void commit();
 
  private:
+  void begin(std::string_view step) const;
+
   std::string path_;
+  AtomicFileOptions options_;
   std::string temporary_;
   int fd_ = -1;
 };

@@ -1,0 +1,45 @@
+// The few things that a store asks of the file system: small files read whole, children listed,
+// folders made and flushed. Owns nothing; any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace billow::store {
+
+using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
+
+struct FileStatus {
+  uint64_t size_bytes = 0;
+  Time modified;
+};
+
+// Of a regular file, links followed; nullopt where there is none, for whatever reason.
+std::optional<FileStatus> file_status(const std::string& path);
+// Of what bears the name itself, be it a file or a link; nullopt for folders and what is not there.
+std::optional<FileStatus> entry_status(const std::string& path);
+
+struct FileContent {
+  std::string bytes;
+  FileStatus status;
+};
+// nullopt when there is no such file. Throws Error for one that cannot be read, is not a regular
+// file, or has more than `max_bytes` (kTooLarge).
+std::optional<FileContent> read_file(const std::string& path, uint64_t max_bytes);
+
+// The names in a folder, sorted; empty where there is none. `complete`, where given, becomes false
+// when the folder cannot be read.
+std::vector<std::string> children(const std::string& folder, bool* complete = nullptr);
+bool is_folder(const std::string& path);
+// Whether files may be made and removed in it.
+bool is_writable(const std::string& folder);
+
+// Makes one folder, and flushes the one that it lies in. Throws Error; one that is there is fine.
+void make_folder(const std::string& folder);
+// Puts on the disk what was renamed or removed in a folder, where the file system can.
+void flush_folder(const std::string& folder) noexcept;
+
+}  // namespace billow::store

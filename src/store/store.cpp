@@ -1,0 +1,388 @@
+#include "store/store.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "gguf/atomic_file.h"
+
+namespace billow::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMaxManifestBytes = uint64_t{64} << 20;
+constexpr size_t kPartBytes = size_t{1} << 20;
+
+std::string parent_of(const std::string& path) { return fs::path(path).parent_path().string(); }
+
+// The name of a blob's file in stores of old.
+std::string old_file_name(const Digest& digest) { return digest.text(); }
+
+// Spells `part` as one of `spellings` does, itself preferred.
+void spell_as_stored(std::string& part, const std::set<std::string>& spellings) {
+  if (spellings.contains(part)) return;
+  for (const std::string& spelling : spellings) {
+    if (!equal_ignoring_case(spelling, part)) continue;
+    part = spelling;
+    return;
+  }
+}
+
+// Of a write by gguf::AtomicFile that never ended.
+bool is_unfinished(std::string_view file_name) {
+  constexpr std::string_view kMark = ".partial-";
+  const size_t at = file_name.rfind(kMark);
+  if (at == std::string_view::npos) return false;
+  const std::string_view number = file_name.substr(at + kMark.size());
+  return !number.empty() &&
+         std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
+struct Store::State {
+  std::mutex mutex;  // over manifests being written, blobs being removed, and `held`
+  std::multiset<Digest> held;
+};
+
+Store::Store(std::string folder, StoreOptions options)
+    : folder_(std::move(folder)), options_(std::move(options)), state_(std::make_unique<State>()) {
+  while (folder_.size() > 1 && folder_.ends_with('/')) folder_.pop_back();
+}
+
+Store::~Store() = default;
+
+std::string Store::path_of(const Name& name) const {
+  // Nothing else may become a path: its parts cannot lead out of the folder.
+  BILLOW_CHECK(is_valid(name));
+  return manifests_folder() + "/" + manifest_path(name);
+}
+
+void Store::begin(std::string_view step) const {
+  if (options_.before_step) options_.before_step(step);
+}
+
+std::vector<Store::Leaf> Store::leaves(bool* complete) const {
+  std::vector<Leaf> found;
+  const std::string root = manifests_folder();
+  for (const std::string& host : children(root, complete)) {
+    for (const std::string& space : children(root + "/" + host, complete)) {
+      const std::string spaces = root + "/" + host + "/" + space;
+      for (const std::string& model : children(spaces, complete)) {
+        const std::string models = spaces + "/" + model;
+        for (const std::string& tag : children(models, complete)) {
+          const std::string path = models + "/" + tag;
+          if (is_folder(path)) continue;
+          Name name{.scheme = "https", .host = host, .space = space, .model = model, .tag = tag};
+          const bool valid = is_valid(name);
+          found.push_back({path, valid ? std::optional(std::move(name)) : std::nullopt});
+        }
+      }
+    }
+  }
+  return found;
+}
+
+std::optional<StoredModel> Store::read(const Name& name) const {
+  const std::string path = path_of(name);
+  const auto content = read_file(path, kMaxManifestBytes);
+  if (!content) return std::nullopt;
+  return StoredModel{.name = name,
+                     .manifest = parse_manifest(content->bytes, path),
+                     .digest = digest_of(content->bytes),
+                     .modified = content->status.modified};
+}
+
+std::vector<StoredModel> Store::list() const {
+  std::vector<StoredModel> models;
+  for (const Leaf& leaf : leaves()) {
+    if (!leaf.name) {
+      log::warn(leaf.path + ": not the name of a model; left out");
+      continue;
+    }
+    try {
+      if (auto model = read(*leaf.name)) models.push_back(std::move(*model));
+    } catch (const Error& error) {
+      log::warn(std::string(error.what()) + "; left out");
+    }
+  }
+  std::ranges::stable_sort(models, std::greater<>(), &StoredModel::modified);
+  return models;
+}
+
+Name Store::resolve(const Name& name) const {
+  if (file_status(path_of(name))) return name;
+  std::set<std::string> hosts, spaces, models, tags;
+  for (const Leaf& leaf : leaves()) {
+    if (!leaf.name) continue;
+    if (same_model(*leaf.name, name)) {
+      Name stored = *leaf.name;
+      stored.scheme = name.scheme;
+      return stored;
+    }
+    hosts.insert(leaf.name->host);
+    spaces.insert(leaf.name->space);
+    models.insert(leaf.name->model);
+    tags.insert(leaf.name->tag);
+  }
+  Name spelled = name;
+  spell_as_stored(spelled.host, hosts);
+  spell_as_stored(spelled.space, spaces);
+  spell_as_stored(spelled.model, models);
+  spell_as_stored(spelled.tag, tags);
+  return spelled;
+}
+
+std::optional<StoredModel> Store::find(const Name& name) const { return read(resolve(name)); }
+
+void Store::make_folders(const std::string& folder) const {
+  if (folder.empty() || is_folder(folder)) return;
+  make_folders(parent_of(folder));
+  begin("make folder");
+  make_folder(folder);
+}
+
+void Store::write_manifest(const Name& name, std::string_view bytes) const {
+  const std::string path = path_of(name);
+  make_folders(parent_of(path));
+  make_folders(blobs_folder());
+  // Staged among the blobs: beside its path, it would look like a model to others.
+  gguf::AtomicFile file(path,
+                        {.staging_folder = blobs_folder(), .before_step = options_.before_step});
+  file.write(std::as_bytes(std::span(bytes)));
+  file.commit();
+}
+
+std::vector<Digest> Store::digests_of(const Name& name) const {
+  try {
+    if (const auto model = read(name)) return model->manifest.digests();
+  } catch (const Error& error) {
+    log::warn(error.what());
+  }
+  return {};
+}
+
+Name Store::put(const Name& name, const Manifest& manifest) {
+  const std::lock_guard lock(state_->mutex);
+  for (const Digest& digest : manifest.digests()) {
+    if (!has_blob(digest)) {
+      throw Error(ErrorCode::kNotFound, "cannot write the manifest of " + display_name(name) +
+                                            ": blob " + digest.text() + " is not there");
+    }
+  }
+  const Name spelled = resolve(name);
+  const std::vector<Digest> old = digests_of(spelled);
+  write_manifest(spelled, to_text(manifest));
+  remove_unreferenced(old);
+  return spelled;
+}
+
+bool Store::copy(const Name& source, const Name& destination) {
+  const std::lock_guard lock(state_->mutex);
+  const Name from = resolve(source);
+  const Name to = resolve(destination);
+  const auto content = read_file(path_of(from), kMaxManifestBytes);
+  if (!content) return false;
+  parse_manifest(content->bytes, path_of(from));  // a broken one does not spread
+  if (from != to) write_manifest(to, content->bytes);
+  return true;
+}
+
+void Store::remove_file(std::string_view step, const std::string& path) const {
+  begin(step);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+    throw system_error("cannot remove", path, errno);
+  }
+}
+
+void Store::remove_empty_folders(std::string folder) const {
+  for (; folder != manifests_folder(); folder = parent_of(folder)) {
+    begin("remove folder");
+    if (::rmdir(folder.c_str()) != 0) return;  // something is in it
+  }
+}
+
+bool Store::remove(const Name& name) {
+  const std::lock_guard lock(state_->mutex);
+  const Name spelled = resolve(name);
+  const std::string path = path_of(spelled);
+  if (!file_status(path)) return false;
+  const std::vector<Digest> old = digests_of(spelled);
+  remove_file("remove manifest", path);
+  flush_folder(parent_of(path));  // before its blobs go
+  remove_empty_folders(parent_of(path));
+  remove_unreferenced(old);
+  return true;
+}
+
+std::optional<std::vector<Digest>> Store::referenced() const {
+  std::vector<Digest> all;
+  bool complete = true;
+  for (const Leaf& leaf : leaves(&complete)) {
+    try {
+      const auto content = read_file(leaf.path, kMaxManifestBytes);
+      if (!content) continue;
+      for (const Digest& digest : parse_manifest(content->bytes, leaf.path).digests()) {
+        all.push_back(digest);
+      }
+    } catch (const Error& error) {
+      if (!leaf.name) continue;  // neither by its name nor by what is in it
+      log::warn(std::string(error.what()) + "; no blob is removed while that is so");
+      return std::nullopt;
+    }
+  }
+  if (!complete) {
+    log::warn(manifests_folder() + " cannot be read whole; no blob is removed while that is so");
+    return std::nullopt;
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+void Store::remove_unreferenced(const std::vector<Digest>& candidates) const {
+  if (candidates.empty()) return;
+  const auto kept = referenced();
+  if (!kept) return;
+  for (const Digest& digest : candidates) {
+    if (std::ranges::binary_search(*kept, digest) || state_->held.contains(digest)) continue;
+    remove_file("remove blob", blob_path(digest));
+  }
+}
+
+std::string Store::blob_path(const Digest& digest) const {
+  std::string path = blobs_folder() + "/" + digest.file_name();
+  if (!file_status(path)) {
+    std::string old_path = blobs_folder() + "/" + old_file_name(digest);
+    if (file_status(old_path)) return old_path;
+  }
+  return path;
+}
+
+bool Store::has_blob(const Digest& digest) const {
+  return file_status(blob_path(digest)).has_value();
+}
+
+std::string Store::read_blob(const Digest& digest, uint64_t max_bytes) const {
+  auto content = read_file(blob_path(digest), max_bytes);
+  if (!content) throw Error(ErrorCode::kNotFound, "blob " + digest.text() + " is not there");
+  return std::move(content->bytes);
+}
+
+bool Store::add_blob(const Digest& digest, const ByteSource& source) {
+  if (has_blob(digest)) return false;
+  make_folders(blobs_folder());
+  gguf::AtomicFile file(blobs_folder() + "/" + digest.file_name(),
+                        {.staging_folder = blobs_folder(), .before_step = options_.before_step});
+  Hasher hasher;
+  std::vector<std::byte> part(kPartBytes);
+  while (const size_t n = source(part)) {
+    BILLOW_CHECK(n <= part.size());
+    const auto bytes = std::span(part).first(n);
+    hasher.update(bytes);
+    file.write(bytes);
+  }
+  const Digest found = hasher.finish();
+  if (found != digest) {
+    throw Error(ErrorCode::kInvalidInput, "digest mismatch, expected \"" + digest.text() +
+                                              "\", got \"" + found.text() + "\"");
+  }
+  file.commit();
+  return true;
+}
+
+Layer Store::add_layer(std::string_view media_type, std::string_view bytes, bool* created) {
+  const Digest digest = digest_of(bytes);
+  std::span<const std::byte> left = std::as_bytes(std::span(bytes));
+  const bool added = add_blob(digest, [&](std::span<std::byte> part) {
+    const size_t n = std::min(part.size(), left.size());
+    std::ranges::copy(left.first(n), part.begin());
+    left = left.subspan(n);
+    return n;
+  });
+  if (created) *created = added;
+  return {.media_type = std::string(media_type),
+          .digest = digest,
+          .size_bytes = bytes.size(),
+          .from = "",
+          .name = ""};
+}
+
+Store::Hold::~Hold() {
+  const std::lock_guard lock(store_.state_->mutex);
+  for (const Digest& digest : digests_) {
+    store_.state_->held.erase(store_.state_->held.find(digest));
+  }
+}
+
+void Store::Hold::add(const Digest& digest) {
+  digests_.reserve(digests_.size() + 1);
+  const std::lock_guard lock(store_.state_->mutex);
+  store_.state_->held.insert(digest);
+  digests_.push_back(digest);
+}
+
+void Store::prune_blobs(std::chrono::seconds min_age, Pruned& pruned) const {
+  const auto kept = referenced();
+  const Time newest =
+      std::chrono::time_point_cast<Time::duration>(std::chrono::system_clock::now() - min_age);
+  for (const std::string& file_name : children(blobs_folder())) {
+    const std::string path = blobs_folder() + "/" + file_name;
+    const auto status = entry_status(path);
+    if (!status || status->modified > newest) continue;
+    const auto digest = Digest::parse(file_name);
+    const bool is_blob = digest && digest->file_name() == file_name;
+    if (is_blob) {
+      if (!kept || std::ranges::binary_search(*kept, *digest)) continue;
+      if (state_->held.contains(*digest)) continue;
+    } else if (!is_unfinished(file_name)) {
+      continue;
+    }
+    remove_file(is_blob ? "remove blob" : "remove partial", path);
+    ++(is_blob ? pruned.n_blobs : pruned.n_partial);
+    pruned.n_bytes += status->size_bytes;
+  }
+}
+
+void Store::prune_folders(const std::string& folder, int depth) const {
+  for (const std::string& child : children(folder)) {
+    const std::string path = folder + "/" + child;
+    if (entry_status(path) || !is_folder(path)) continue;
+    if (depth > 1) prune_folders(path, depth - 1);
+    if (children(path).empty()) remove_empty_folders(path);
+  }
+}
+
+Pruned Store::prune(std::chrono::seconds min_age) {
+  Pruned pruned;
+  const std::lock_guard lock(state_->mutex);
+  if (!is_folder(blobs_folder())) return pruned;
+  if (!is_writable(blobs_folder())) {
+    log::warn(blobs_folder() + " may not be written to: nothing is cleared away there");
+    return pruned;
+  }
+  for (const std::string& file_name : children(blobs_folder())) {
+    const auto digest = Digest::parse(file_name);
+    if (!digest || file_name != old_file_name(*digest)) continue;
+    const std::string path = blobs_folder() + "/" + digest->file_name();
+    if (file_status(path)) continue;
+    begin("rename blob");
+    if (::rename((blobs_folder() + "/" + file_name).c_str(), path.c_str()) != 0) {
+      throw system_error("cannot rename a blob to", path, errno);
+    }
+  }
+  prune_blobs(min_age, pruned);
+  prune_folders(manifests_folder(), 3);
+  return pruned;
+}
+
+}  // namespace billow::store

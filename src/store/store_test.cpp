@@ -1,0 +1,409 @@
+#include "store/store.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "base/error.h"
+#include "store/sample_model.h"
+#include "store/test_folder.h"
+
+namespace billow::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+ByteSource source_of(std::string text, size_t most = 7) {
+  return [text = std::move(text), most, at = size_t{0}](std::span<std::byte> part) mutable {
+    const size_t n = std::min({part.size(), text.size() - at, most});
+    std::ranges::copy(std::as_bytes(std::span(text)).subspan(at, n), part.begin());
+    at += n;
+    return n;
+  };
+}
+
+std::set<std::string> files_in(const fs::path& folder) {
+  std::set<std::string> files;
+  if (!fs::exists(folder)) return files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    files.insert(fs::relative(entry.path(), folder).string());
+  }
+  return files;
+}
+
+void set_age(const fs::path& path, std::chrono::seconds age) {
+  fs::last_write_time(path, fs::file_time_type::clock::now() - age);
+}
+
+TEST(Store, AFolderThatIsNotThereIsEmpty) {
+  const TestFolder folder;
+  Store store(folder.path() + "/not/there");
+  EXPECT_TRUE(store.list().empty());
+  EXPECT_FALSE(store.find(named("m")));
+  EXPECT_FALSE(store.remove(named("m")));
+  EXPECT_FALSE(store.copy(named("m"), named("n")));
+  EXPECT_FALSE(store.has_blob(digest_of("x")));
+  EXPECT_EQ(store.prune().n_blobs, 0u);
+  EXPECT_FALSE(fs::exists(folder.path() + "/not"));
+  EXPECT_TRUE(store.add_blob(digest_of("x"), source_of("x")));
+  EXPECT_TRUE(store.has_blob(digest_of("x")));
+}
+
+TEST(Store, ABlobIsStoredUnderItsDigest) {
+  const TestFolder folder;
+  Store store(folder.path());
+  const std::string text(3000, 'x');
+  const Digest digest = digest_of(text);
+  EXPECT_TRUE(store.add_blob(digest, source_of(text)));
+  EXPECT_EQ(store.blob_path(digest), folder.path() + "/blobs/" + digest.file_name());
+  EXPECT_EQ(read_test_file(store.blob_path(digest)), text);
+  EXPECT_EQ(store.read_blob(digest), text);
+  EXPECT_THROW(store.read_blob(digest, 2999), Error);
+  EXPECT_THROW(store.read_blob(digest_of("absent")), Error);
+  const bool added = store.add_blob(digest, [](std::span<std::byte>) -> size_t {
+    ADD_FAILURE() << "read although the blob is there";
+    return 0;
+  });
+  EXPECT_FALSE(added);
+  EXPECT_EQ(files_in(folder.path() + "/blobs").size(), 1u);
+}
+
+TEST(Store, ABlobOfAnotherDigestIsRefusedWithBoth) {
+  const TestFolder folder;
+  Store store(folder.path());
+  const Digest digest = digest_of("right");
+  try {
+    store.add_blob(digest, source_of("wrong"));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidInput);
+    EXPECT_EQ(std::string(error.what()), "digest mismatch, expected \"" + digest.text() +
+                                             "\", got \"" + digest_of("wrong").text() + "\"");
+  }
+  EXPECT_THROW(store.add_blob(digest,
+                              [](std::span<std::byte>) -> size_t {
+                                throw Error(ErrorCode::kIo, "the client has gone");
+                              }),
+               Error);
+  EXPECT_TRUE(files_in(folder.path() + "/blobs").empty());
+}
+
+TEST(Store, FindsAndListsWhatWasPut) {
+  const TestFolder folder;
+  Store store(folder.path());
+  put_sample(store, "one:a", "first");
+  put_sample(store, "host:1/two/three", "second");
+  const auto model = store.find(named("one:a"));
+  ASSERT_TRUE(model);
+  const fs::path path = folder.path() + "/manifests/registry.ollama.ai/library/one/a";
+  EXPECT_EQ(model->digest, digest_of(read_test_file(path)));
+  EXPECT_EQ(model->manifest.total_bytes(),
+            5 + 13 + fs::file_size(store.blob_path(model->manifest.config.digest)));
+  set_age(path, std::chrono::hours(1));
+  auto list = store.list();
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(display_name(list[0].name), "host:1/two/three:latest");
+  EXPECT_EQ(display_name(list[1].name), "one:a");
+  EXPECT_GT(list[0].modified, list[1].modified);
+  set_age(folder.path() + "/manifests/host:1/two/three/latest", std::chrono::hours(2));
+  EXPECT_EQ(display_name(store.list()[0].name), "one:a");
+}
+
+TEST(Store, LooksUpNamesWithoutRegardToCase) {
+  const TestFolder folder;
+  Store store(folder.path());
+  put_sample(store, "llama3.2:1b", "x");
+  put_sample(store, "foo:x", "y");
+  EXPECT_EQ(display_name(store.find(named("LLAMA3.2:1B"))->name), "llama3.2:1b");
+  EXPECT_EQ(display_name(put_sample(store, "Foo:bar", "z")), "foo:bar");
+  EXPECT_EQ(display_name(put_sample(store, "FOO:X", "z")), "foo:x");
+  EXPECT_EQ(store.list().size(), 3u);
+  ASSERT_TRUE(store.copy(named("FOO:x"), named("LLAMA3.2:1b")));
+  EXPECT_EQ(sample_weights(store, "llama3.2:1b"), "z");
+  EXPECT_EQ(store.list().size(), 3u);
+  ASSERT_TRUE(store.remove(named("Llama3.2:1B")));
+  EXPECT_EQ(store.list().size(), 2u);
+}
+
+// Made by others on a file system that tells cases apart.
+TEST(Store, PrefersTheSpellingThatWasAskedFor) {
+  const TestFolder folder;
+  Store store(folder.path());
+  put_sample(store, "a:t", "lower");
+  const fs::path models = folder.path() + "/manifests/registry.ollama.ai/library";
+  write_test_file(models / "A/t", read_test_file(models / "a/t"));
+  write_test_file(folder.path() + "/manifests/registry.ollama.ai/U/a/t",
+                  read_test_file(models / "a/t"));
+  EXPECT_EQ(store.resolve(named("A:t")).model, "A");
+  EXPECT_EQ(store.resolve(named("a:t")).model, "a");
+  EXPECT_EQ(store.resolve(named("u/A:T")), named("U/a:t"));
+  EXPECT_EQ(store.resolve(named("u/A:other")), named("U/A:other"));
+}
+
+TEST(Store, LeavesOutWhatIsBrokenAndNamesItWhenAskedForIt) {
+  const TestFolder folder;
+  Store store(folder.path());
+  put_sample(store, "good", "x");
+  const fs::path library = folder.path() + "/manifests/registry.ollama.ai/library";
+  write_test_file(library / "bad/latest", "{\"schemaVersion\":2");
+  write_test_file(library / "bad/.DS_Store", "x");
+  write_test_file(library / "stray", "x");
+  write_test_file(library / "-bad/latest", "x");
+  fs::create_directories(library / "deep/folder/below");
+  ASSERT_EQ(store.list().size(), 1u);
+  try {
+    store.find(named("bad"));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find((library / "bad/latest").string()), std::string::npos);
+  }
+  EXPECT_FALSE(store.find(named("stray")));
+  EXPECT_THROW((void)store.copy(named("bad"), named("worse")), Error);
+  EXPECT_TRUE(store.remove(named("bad")));
+  EXPECT_EQ(sample_weights(store, "good"), "x");
+}
+
+TEST(Store, ACopyIsTheSameBytes) {
+  const TestFolder folder;
+  Store store(folder.path());
+  put_sample(store, "a", "x");
+  const fs::path root = folder.path() + "/manifests/registry.ollama.ai/library";
+  // As others write it: the bytes are not those that we would write.
+  const std::string bytes = read_test_file(root / "a/latest") + "\n";
+  write_test_file(root / "a/latest", bytes);
+  ASSERT_TRUE(store.copy(named("a"), named("user/b:c")));
+  EXPECT_EQ(read_test_file(root / "../user/b/c"), bytes);
+  EXPECT_FALSE(store.copy(named("absent"), named("d")));
+  EXPECT_FALSE(store.find(named("d")));
+  EXPECT_TRUE(store.copy(named("a"), named("A")));
+  EXPECT_EQ(store.list().size(), 2u);
+}
+
+TEST(Store, RemovingTakesAwayWhatNobodyElseUses) {
+  const TestFolder folder;
+  Store store(folder.path());
+  put_sample(store, "u/a", "x");
+  put_sample(store, "b", "y");
+  ASSERT_TRUE(store.copy(named("b"), named("c")));
+  EXPECT_EQ(files_in(folder.path() + "/blobs").size(), 5u);
+  ASSERT_TRUE(store.remove(named("u/a")));
+  EXPECT_FALSE(store.remove(named("u/a")));
+  EXPECT_EQ(files_in(folder.path() + "/blobs").size(), 3u);
+  EXPECT_FALSE(fs::exists(folder.path() + "/manifests/registry.ollama.ai/u"));
+  ASSERT_TRUE(store.remove(named("b")));
+  EXPECT_EQ(files_in(folder.path() + "/blobs").size(), 3u);
+  EXPECT_EQ(sample_weights(store, "c"), "y");
+  ASSERT_TRUE(store.remove(named("c")));
+  EXPECT_TRUE(files_in(folder.path() + "/blobs").empty());
+  EXPECT_TRUE(files_in(folder.path() + "/manifests").empty());
+}
+
+TEST(Store, RemovesNoBlobWhileAManifestCannotBeRead) {
+  const TestFolder folder;
+  Store store(folder.path());
+  put_sample(store, "a", "x");
+  write_test_file(folder.path() + "/manifests/h/n/m/t", "broken");
+  ASSERT_TRUE(store.remove(named("a")));
+  EXPECT_EQ(files_in(folder.path() + "/blobs").size(), 3u);
+  EXPECT_EQ(store.prune(std::chrono::seconds(0)).n_blobs, 0u);
+  ASSERT_TRUE(store.remove(named("h/n/m:t")));
+  EXPECT_EQ(store.prune(std::chrono::seconds(0)).n_blobs, 3u);
+}
+
+TEST(Store, PuttingAgainRemovesWhatOnlyTheOldOneUsed) {
+  const TestFolder folder;
+  Store store(folder.path());
+  put_sample(store, "a", "x");
+  put_sample(store, "a", "y");
+  EXPECT_EQ(sample_weights(store, "a"), "y");
+  EXPECT_EQ(files_in(folder.path() + "/blobs").size(), 3u);
+  EXPECT_FALSE(store.has_blob(digest_of("x")));
+}
+
+TEST(Store, AManifestWithoutItsBlobsIsNotWritten) {
+  const TestFolder folder;
+  Store store(folder.path());
+  Manifest manifest = add_sample(store, "x");
+  manifest.layers[0].digest = digest_of("absent");
+  EXPECT_THROW(store.put(named("a"), manifest), Error);
+  EXPECT_FALSE(store.find(named("a")));
+}
+
+TEST(Store, AHeldBlobStays) {
+  const TestFolder folder;
+  Store store(folder.path());
+  put_sample(store, "a", "x");
+  {
+    Store::Hold hold(store);
+    hold.add(digest_of("x"));
+    hold.add(digest_of("x"));
+    ASSERT_TRUE(store.remove(named("a")));
+    store.prune(std::chrono::seconds(0));
+    EXPECT_TRUE(store.has_blob(digest_of("x")));
+  }
+  EXPECT_EQ(store.prune(std::chrono::seconds(0)).n_blobs, 1u);
+  EXPECT_FALSE(store.has_blob(digest_of("x")));
+}
+
+TEST(Store, PruningClearsAwayWhatIsOldAndUnused) {
+  const TestFolder folder;
+  Store store(folder.path());
+  put_sample(store, "a", "x");
+  const fs::path blobs = folder.path() + "/blobs";
+  const std::string unused = digest_of("unused").file_name();
+  const std::string fresh = digest_of("fresh").file_name();
+  write_test_file(blobs / unused, "unused");
+  write_test_file(blobs / fresh, "fresh");
+  write_test_file(blobs / (unused + ".partial-17"), "unu");
+  write_test_file(blobs / (fresh + ".partial-17"), "fre");
+  write_test_file(blobs / (unused + "-partial"), "of another program");
+  write_test_file(blobs / (unused + "-partial-0"), "of another program");
+  write_test_file(blobs / "README", "of the user");
+  for (const auto& entry : fs::directory_iterator(blobs)) {
+    if (!entry.path().filename().string().starts_with(fresh)) {
+      set_age(entry.path(), std::chrono::hours(2));
+    }
+  }
+  fs::create_directories(folder.path() + "/manifests/h/n/m");
+  const Pruned pruned = store.prune();
+  EXPECT_EQ(pruned.n_blobs, 1u);
+  EXPECT_EQ(pruned.n_partial, 1u);
+  EXPECT_EQ(pruned.n_bytes, 9u);
+  EXPECT_EQ(files_in(blobs).size(), 3u + 2 + 3);
+  EXPECT_FALSE(fs::exists(blobs / unused));
+  EXPECT_FALSE(fs::exists(folder.path() + "/manifests/h"));
+  EXPECT_EQ(sample_weights(store, "a"), "x");
+}
+
+TEST(Store, BlobsOfTheOldLayoutAreReadAndRenamed) {
+  const TestFolder folder;
+  Store store(folder.path());
+  put_sample(store, "a", "x");
+  const Digest digest = digest_of("x");
+  const fs::path path = store.blob_path(digest);
+  fs::rename(path, folder.path() + "/blobs/" + digest.text());
+  EXPECT_EQ(sample_weights(store, "a"), "x");
+  EXPECT_FALSE(store.add_blob(digest, source_of("x")));
+  store.prune();
+  EXPECT_TRUE(fs::exists(path));
+  EXPECT_EQ(sample_weights(store, "a"), "x");
+}
+
+TEST(Store, NamesAndDigestsLeadNowhereElse) {
+  const TestFolder folder;
+  Store store(folder.path() + "/store");
+  const Manifest manifest = add_sample(store, "x");
+  const Name tricks[] = {{.scheme = "", .host = "..", .space = "..", .model = "m", .tag = "t"},
+                         {.scheme = "", .host = "h", .space = "n", .model = "m", .tag = "../../x"},
+                         {.scheme = "", .host = "h", .space = "n", .model = "/etc", .tag = "t"},
+                         {.scheme = "", .host = "h", .space = "", .model = "", .tag = ""}};
+  for (const Name& name : tricks) {
+    EXPECT_DEATH(store.put(name, manifest), "is_valid");
+    EXPECT_DEATH((void)store.remove(name), "is_valid");
+  }
+  // A manifest made by somebody else cannot name a file outside, as a digest is no path.
+  write_test_file(folder.path() + "/store/manifests/h/n/m/t",
+                  R"({"schemaVersion":2,"config":{"digest":"sha256-../../../secret","size":1}})");
+  EXPECT_THROW(store.find(named("h/n/m:t")), Error);
+  EXPECT_EQ(files_in(folder.path()).count("x"), 0u);
+}
+
+// Runs `body` as a user to whom permissions apply.
+void as_nobody(const std::function<void()>& body) {
+  const uid_t user = ::geteuid();
+  ASSERT_TRUE(user != 0 || ::seteuid(65534) == 0);
+  body();
+  ASSERT_TRUE(user != 0 || ::seteuid(0) == 0);
+}
+
+TEST(Store, AFolderWithoutWritePermissionIsRead) {
+  const TestFolder folder;
+  Store store(folder.path());
+  put_sample(store, "a", "x");
+  const std::set<std::string> before = files_in(folder.path());
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
+    fs::permissions(entry.path(), entry.is_directory() ? fs::perms(0555) : fs::perms(0444));
+  }
+  fs::permissions(folder.path(), fs::perms(0555));
+  as_nobody([&] {
+    EXPECT_EQ(store.list().size(), 1u);
+    EXPECT_EQ(sample_weights(store, "A"), "x");
+    EXPECT_EQ(store.prune(std::chrono::seconds(0)).n_blobs, 0u);
+    for (const std::function<void()>& write :
+         std::vector<std::function<void()>>{[&] { store.add_blob(digest_of("y"), source_of("y")); },
+                                            [&] { (void)store.copy(named("a"), named("b")); },
+                                            [&] { (void)store.remove(named("a")); }}) {
+      try {
+        write();
+        ADD_FAILURE();
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied) << error.what();
+      }
+    }
+  });
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
+    if (entry.is_directory()) fs::permissions(entry.path(), fs::perms(0755));
+  }
+  fs::permissions(folder.path(), fs::perms(0755));
+  EXPECT_EQ(files_in(folder.path()), before);
+}
+
+TEST(Store, ManyThreadsMayUseIt) {
+  const TestFolder folder;
+  Store store(folder.path());
+  std::atomic<int> n_found = 0;
+  const auto work = [&](unsigned seed) {
+    std::mt19937 random(seed);
+    for (int i = 0; i < 60; ++i) {
+      const std::string name = "m" + std::to_string(random() % 4);
+      const std::string other = "n/m" + std::to_string(random() % 4);
+      const std::string weights = "w" + std::to_string(random() % 3);
+      switch (random() % 6) {
+        case 0: {
+          Store::Hold hold(store);
+          hold.add(digest_of(weights));
+          hold.add(digest_of("shared by all"));
+          Config config;
+          config.model_format = "gguf";
+          config.model_family = "of " + weights;
+          hold.add(digest_of(to_text(config)));
+          put_sample(store, name, weights);
+          break;
+        }
+        case 1:
+          static_cast<void>(store.copy(named(name), named(other)));
+          break;
+        case 2:
+          static_cast<void>(store.remove(named(random() % 2 ? name : other)));
+          break;
+        case 3:
+          store.prune(std::chrono::hours(1));
+          break;
+        case 4:
+          for (const StoredModel& model : store.list()) n_found += !model.manifest.layers.empty();
+          break;
+        default:
+          if (const auto model = store.find(named(name))) ++n_found;
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t) threads.emplace_back(work, t);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(n_found, 0);
+  EXPECT_EQ(unsound_model(store), "");
+  store.prune(std::chrono::seconds(0));
+  EXPECT_EQ(unsound_model(store), "");
+  for (const StoredModel& model : store.list()) ASSERT_TRUE(store.remove(model.name));
+  EXPECT_TRUE(files_in(folder.path() + "/blobs").empty());
+}
+
+}  // namespace
+}  // namespace billow::store
