@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMaxManifestBytes = uint64_t{64} << 20;
-constexpr size_t kPartBytes = size_t{1} << 20;
+constexpr size_t kPartBytes = size_t{1} << 18;
 
 std::string parent_of(const std::string& path) { return fs::path(path).parent_path().string(); }
 
