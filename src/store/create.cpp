@@ -1,0 +1,404 @@
+#include "store/create.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "store/json_text.h"
+#include "store/modelfile.h"
+#include "store/parameters.h"
+
+namespace billow::store {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ErrorCode::kInvalidInput, message);
+}
+[[noreturn]] void not_yet(const std::string& message) {
+  throw Error(ErrorCode::kUnsupported, message);
+}
+
+// What a model of an architecture gets where nothing says how its prompts are made.
+struct Default {
+  std::string_view architecture;
+  bool is_prefix;
+  const char* renderer;
+  const char* parser;
+  const char* stop;
+};
+constexpr std::array kDefaults{
+    Default{"gemma4", false, "gemma4", "gemma4", "<turn|>"},
+    Default{"laguna", false, "laguna", "laguna", nullptr},
+    Default{"nemotron_h", true, "nemotron-3-nano", "nemotron-3-nano", nullptr},
+};
+
+const Default* find_default(std::string_view architecture) {
+  const auto at = std::ranges::find_if(kDefaults, [&](const Default& known) {
+    return known.is_prefix ? architecture.starts_with(known.architecture)
+                           : architecture == known.architecture;
+  });
+  return at == kDefaults.end() ? nullptr : &*at;
+}
+
+void check_path(const std::string& path) {
+  const auto is_bad = [](std::string_view element) {
+    return element.empty() || element == "." || element == ".." ||
+           element.find('\0') != std::string_view::npos;
+  };
+  std::string_view rest = path;
+  for (;;) {
+    const size_t slash = rest.find('/');
+    if (is_bad(rest.substr(0, slash))) refuse("file path must be relative");
+    if (slash == std::string_view::npos) return;
+    rest.remove_prefix(slash + 1);
+  }
+}
+
+void check_blobs(const std::vector<NamedBlob>& blobs) {
+  for (const NamedBlob& blob : blobs) {
+    check_path(blob.path);
+    if (!Digest::parse(blob.digest)) refuse("invalid digest format");
+  }
+}
+
+void check_quantize(const CreateRequest& request) {
+  if (!request.draft_quantize.empty() && request.draft_files.empty()) {
+    refuse("--draft-quantize requires a DRAFT model");
+  }
+  if (!request.draft_files.empty()) {
+    if (!request.remote_host.empty()) refuse("DRAFT cannot be used with remote models");
+    not_yet("draft models are not supported yet: create the model without DRAFT");
+  }
+  if (request.quantize.empty()) return;
+  constexpr std::string_view kTypes[] = {"F32", "F16", "BF16", "Q8_0", "Q4_K_S", "Q4_K_M", "Q4_K"};
+  if (std::ranges::none_of(
+          kTypes, [&](auto type) { return equal_ignoring_case(type, request.quantize); })) {
+    refuse("unsupported quantization type " + request.quantize +
+           " - supported types are F32, F16, Q4_K_S, Q4_K_M, Q8_0");
+  }
+  not_yet("quantization is not supported yet: give a model that is in " + request.quantize +
+          " already");
+}
+
+void check(const CreateRequest& request) {
+  if (request.files) check_blobs(*request.files);
+  check_blobs(request.adapters);
+  check_blobs(request.draft_files);
+  if (!request.remote_host.empty()) not_yet("remote models are not supported yet");
+  if (request.from.empty() && !request.files) refuse("neither 'from' or 'files' was specified");
+  if (request.from.empty() && request.files->empty()) refuse("no files provided to convert");
+  if (request.adapters.size() > 1) refuse("only one adapter is currently supported");
+  check_quantize(request);
+  if (!request.requires_version.empty() && !is_version(request.requires_version)) {
+    refuse(std::string(kVersionFault));
+  }
+  for (const Message& message : request.messages.value_or(std::vector<Message>{})) {
+    if (!is_role(message.role)) refuse(std::string(kRoleFault));
+  }
+}
+
+bool begins_as_gguf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  char magic[4] = {};
+  return file.read(magic, sizeof magic) && std::memcmp(magic, "GGUF", sizeof magic) == 0;
+}
+
+// Named as the files of a split are: NAME-00001-of-00003.gguf.
+bool is_part_of_split(std::string_view path) {
+  constexpr std::string_view kForm = "-#####-of-#####.gguf";
+  if (path.size() < kForm.size()) return false;
+  return std::ranges::equal(path.substr(path.size() - kForm.size()), kForm, [](char c, char form) {
+    return form == '#' ? c >= '0' && c <= '9' : c == form;
+  });
+}
+
+// The fields of "info", and the names by which listings call them.
+struct InfoText {
+  const char* key;
+  std::string Config::* member;
+};
+constexpr std::array kInfoTexts{
+    InfoText{"model_format", &Config::model_format},
+    InfoText{"model_family", &Config::model_family},
+    InfoText{"model_type", &Config::model_type},
+    InfoText{"parameter_size", &Config::model_type},
+    InfoText{"file_type", &Config::file_type},
+    InfoText{"quantization_level", &Config::file_type},
+    InfoText{"base_name", &Config::base_name},
+};
+
+void merge_info(const std::string& info_json, Config& config) {
+  if (info_json.empty()) return;
+  const Json info = parse_json(info_json, "info");
+  if (info.is_null()) return;
+  for (const InfoText& text : kInfoTexts) {
+    const std::string value = string_field(info, text.key, "info");
+    if (value.empty()) continue;
+    config.*text.member = value;
+    if (text.member == &Config::model_family) config.model_families = {value};
+  }
+  const auto families = strings_field(info, "model_families", "info");
+  if (!families.empty()) config.model_families = families;
+  const auto found = strings_field(info, "capabilities", "info");
+  if (!found.empty()) config.capabilities = found;
+  if (const uint64_t n = count_field(info, "context_length", "info")) config.context_length = n;
+  if (const uint64_t n = count_field(info, "embedding_length", "info")) config.embedding_length = n;
+}
+
+// The first file decides what the model is; the architectures of all are its families.
+void describe(const GgufFacts& facts, Config& config) {
+  if (config.model_format.empty()) config.model_format = "gguf";
+  if (config.model_family.empty()) config.model_family = facts.architecture;
+  if (config.model_type.empty()) config.model_type = human_count(facts.n_parameters);
+  if (config.file_type.empty()) config.file_type = facts.quantization;
+  if (!config.context_length) config.context_length = facts.context_length;
+  if (!config.embedding_length) config.embedding_length = facts.embedding_length;
+  if (facts.architecture.empty()) return;
+  if (std::ranges::find(config.model_families, facts.architecture) == config.model_families.end()) {
+    config.model_families.push_back(facts.architecture);
+  }
+}
+
+// The object of options, empty where none is given.
+Json parameters_of(const CreateRequest& request) {
+  if (request.parameters_json.empty()) return Json::object();
+  Json params = parse_json(request.parameters_json, "parameters");
+  if (params.is_null()) return Json::object();
+  check_options(params);
+  return params;
+}
+
+// One model while it is made.
+class Creation {
+ public:
+  Creation(Store& store, const CreateHooks& hooks) : store_(store), hooks_(hooks), hold_(store) {}
+
+  void begin_from(const std::string& from);
+  void begin_from_files(const std::vector<NamedBlob>& files);
+  void add_adapter(const NamedBlob& blob);
+  void apply(const CreateRequest& request);
+  Name finish(const Name& name);
+
+ private:
+  struct Part {
+    Layer layer;
+    bool created = false;
+  };
+
+  void report(const std::string& status) const {
+    if (hooks_.progress) hooks_.progress(status);
+  }
+  bool has(std::string_view media_type) const {
+    return std::ranges::any_of(
+        parts_, [&](const Part& part) { return part.layer.media_type == media_type; });
+  }
+  GgufFacts parse_gguf(const NamedBlob& blob);
+  void keep(const Layer& layer);
+  void add_blob(std::string_view media_type, const NamedBlob& blob);
+  void add_text(std::string_view media_type, std::string_view text);
+  void replace(std::string_view media_type, std::string_view text);
+  // What was there before gives way, unless it is to be kept.
+  void merge_params(const Json& params, bool keep_old = false);
+  void choose_prompt(const CreateRequest& request);
+
+  Store& store_;
+  const CreateHooks& hooks_;
+  Store::Hold hold_;
+  std::vector<Part> parts_;
+  Config config_;
+  GgufFacts facts_;  // of the weights, where there are some
+};
+
+void Creation::keep(const Layer& layer) {
+  hold_.add(layer.digest);
+  if (!store_.has_blob(layer.digest)) {
+    throw Error(ErrorCode::kNotFound, "blob " + layer.digest.text() + " is not there");
+  }
+  parts_.push_back({layer, false});
+}
+
+void Creation::add_text(std::string_view media_type, std::string_view text) {
+  hold_.add(digest_of(text));
+  Part part;
+  part.layer = store_.add_layer(media_type, text, &part.created);
+  parts_.push_back(std::move(part));
+}
+
+void Creation::replace(std::string_view media_type, std::string_view text) {
+  std::erase_if(parts_, [&](const Part& part) { return part.layer.media_type == media_type; });
+  add_text(media_type, text);
+}
+
+void Creation::begin_from(const std::string& from) {
+  const auto name = parse_name(from);
+  if (!name) refuse("invalid model name");
+  const auto base = load_model(store_, *name);
+  if (!base) throw Error(ErrorCode::kNotFound, "model '" + from + "' not found");
+  for (const Layer& layer : base->stored.manifest.layers) keep(layer);
+  config_ = base->config;
+  if (base->weights_facts) {
+    facts_ = *base->weights_facts;
+    if (config_.file_type == "unknown") config_.file_type.clear();
+    describe(facts_, config_);
+  }
+}
+
+GgufFacts Creation::parse_gguf(const NamedBlob& blob) {
+  const Digest digest = Digest::parse(blob.digest).value();
+  hold_.add(digest);
+  const std::string path = store_.blob_path(digest);
+  if (!store_.has_blob(digest)) {
+    throw Error(ErrorCode::kNotFound,
+                blob.path + ": blob " + digest.text() + " is not there; upload it first");
+  }
+  if (!begins_as_gguf(path)) {
+    if (blob.path.ends_with(".safetensors")) {
+      not_yet("conversion of safetensors is not supported yet: " + blob.path);
+    }
+    refuse(blob.path.ends_with(".gguf") ? "supplied file was not in GGUF format" : "unknown type");
+  }
+  if (is_part_of_split(blob.path)) {
+    not_yet("models split over several files are not supported yet: " + blob.path);
+  }
+  report("parsing GGUF");
+  return facts_of(gguf::File::open(path));
+}
+
+void Creation::add_blob(std::string_view media_type, const NamedBlob& blob) {
+  const Digest digest = Digest::parse(blob.digest).value();
+  const auto status = file_status(store_.blob_path(digest));
+  if (!status) throw Error(ErrorCode::kNotFound, "blob " + digest.text() + " is not there");
+  parts_.push_back({{.media_type = std::string(media_type),
+                     .digest = digest,
+                     .size_bytes = status->size_bytes,
+                     .from = "",
+                     .name = ""},
+                    false});
+}
+
+void Creation::begin_from_files(const std::vector<NamedBlob>& files) {
+  std::vector<std::pair<const NamedBlob*, GgufFacts>> others;
+  for (const NamedBlob& blob : files) {
+    GgufFacts facts = parse_gguf(blob);
+    if (facts.is_projector() || facts.kind == "adapter") {
+      others.emplace_back(&blob, std::move(facts));
+      continue;
+    }
+    if (has(kModelLayer)) not_yet("a model of several weight files is not supported yet");
+    add_blob(kModelLayer, blob);
+    facts_ = std::move(facts);
+    describe(facts_, config_);
+  }
+  for (const auto& [blob, facts] : others) {
+    add_blob(facts.is_projector() ? kProjectorLayer : kAdapterLayer, *blob);
+    describe(facts, config_);
+  }
+}
+
+void Creation::add_adapter(const NamedBlob& blob) {
+  parse_gguf(blob);
+  add_blob(kAdapterLayer, blob);
+}
+
+void Creation::merge_params(const Json& params, bool keep_old) {
+  Json merged = Json::object();
+  for (const Part& part : parts_) {
+    if (part.layer.media_type != kParamsLayer) continue;
+    const Json old = parse_json(store_.read_blob(part.layer.digest), "parameters");
+    if (old.is_object()) merged.update(old);
+  }
+  for (const auto& [name, value] : params.items()) {
+    if (!value.is_null() && !(keep_old && merged.contains(name))) merged[name] = value;
+  }
+  if (!params.empty()) replace(kParamsLayer, compact(merged));
+}
+
+// Where neither the request nor the base says how prompts are made.
+void Creation::choose_prompt(const CreateRequest& request) {
+  if (!request.template_text.empty() || has(kTemplateLayer) || has(kPromptLayer)) return;
+  if (!config_.renderer.empty() || !config_.parser.empty()) return;
+  if (const Default* known = find_default(facts_.architecture)) {
+    config_.renderer = known->renderer;
+    config_.parser = known->parser;
+    if (known->stop) merge_params({{"stop", Json::array({known->stop})}}, true);
+    return;
+  }
+  if (facts_.chat_template.empty() || !hooks_.detect_template) return;
+  const auto detected = hooks_.detect_template(facts_.chat_template);
+  if (!detected) return;
+  report("using autodetected template " + detected->name);
+  add_text(kTemplateLayer, detected->text);
+  if (!detected->stop.empty()) merge_params({{"stop", detected->stop}}, true);
+}
+
+void Creation::apply(const CreateRequest& request) {
+  if (!request.renderer.empty()) config_.renderer = request.renderer;
+  if (!request.parser.empty()) config_.parser = request.parser;
+  if (!request.requires_version.empty()) config_.requires_version = request.requires_version;
+  merge_info(request.info_json, config_);
+  choose_prompt(request);
+  if (!request.template_text.empty()) {
+    std::erase_if(parts_, [](const Part& part) { return part.layer.media_type == kPromptLayer; });
+    replace(kTemplateLayer, request.template_text);
+  }
+  if (!request.system.empty()) replace(kSystemLayer, request.system);
+  for (const std::string& license : request.licenses) add_text(kLicenseLayer, license);
+  merge_params(parameters_of(request));
+  if (request.messages) {
+    std::erase_if(parts_, [](const Part& part) { return part.layer.media_type == kMessagesLayer; });
+    if (!request.messages->empty()) add_text(kMessagesLayer, to_text(*request.messages));
+  }
+}
+
+Name Creation::finish(const Name& name) {
+  Manifest manifest;
+  config_.diff_ids.clear();
+  for (const Part& part : parts_) {
+    manifest.layers.push_back(part.layer);
+    config_.diff_ids.push_back(part.layer.digest.text());
+  }
+  add_text(kConfigType, to_text(config_));
+  manifest.config = parts_.back().layer;
+  for (const Part& part : parts_) {
+    report((part.created ? "creating new layer " : "using existing layer ") +
+           part.layer.digest.text());
+  }
+  report("writing manifest");
+  Name spelled = store_.put(name, manifest);
+  report("success");
+  return spelled;
+}
+
+void check_template(const std::string& text, const CreateHooks& hooks) {
+  if (text.empty() || !hooks.check_template) return;
+  try {
+    hooks.check_template(text);
+  } catch (const Error& error) {
+    refuse(std::string("template error: ") + error.what());
+  }
+}
+
+}  // namespace
+
+Name create_model(Store& store, const CreateRequest& request, const CreateHooks& hooks) {
+  const auto name = parse_name(request.model);
+  if (!name) refuse("invalid model name");
+  check(request);
+  check_template(request.template_text, hooks);
+  parameters_of(request);  // a wrong one is found before files are read
+  Creation creation(store, hooks);
+  if (!request.from.empty()) {
+    creation.begin_from(request.from);
+  } else {
+    creation.begin_from_files(*request.files);
+  }
+  for (const NamedBlob& adapter : request.adapters) creation.add_adapter(adapter);
+  creation.apply(request);
+  return creation.finish(*name);
+}
+
+}  // namespace billow::store

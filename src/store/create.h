@@ -1,0 +1,62 @@
+// Makes a model out of a GGUF file that was uploaded as a blob, or out of another model, with texts
+// and parameters of its own. One request may run on any thread beside others of the same store.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/model.h"
+#include "store/store.h"
+
+namespace billow::store {
+
+struct NamedBlob {
+  std::string path;    // relative, as the client calls it
+  std::string digest;  // "sha256:..."
+};
+
+// What a client asks for, as it came: everything is checked by create_model. Empty is not given.
+struct CreateRequest {
+  std::string model;
+  std::string from;
+  std::string remote_host;
+  std::optional<std::vector<NamedBlob>> files;
+  std::vector<NamedBlob> adapters;
+  std::vector<NamedBlob> draft_files;
+  std::string quantize;
+  std::string draft_quantize;
+  std::string template_text;
+  std::string system;
+  std::vector<std::string> licenses;
+  std::string parameters_json;  // an object of options
+  std::optional<std::vector<Message>> messages;
+  std::string renderer;
+  std::string parser;
+  std::string requires_version;
+  std::string info_json;  // an object that describes the model beyond what its files say
+};
+
+struct DetectedTemplate {
+  std::string name;
+  std::string text;
+  std::vector<std::string> stop;
+};
+
+struct CreateHooks {
+  std::function<void(const std::string& status)> progress;
+  // The Go template that does what a Jinja template does, if one is known.
+  std::function<std::optional<DetectedTemplate>(std::string_view jinja)> detect_template;
+  // Throws Error when the text is no Go template; its message is given behind "template error: ".
+  std::function<void(const std::string& text)> check_template;
+};
+
+// Returns the name as it is spelled in the store. Throws Error: kInvalidInput for a request that is
+// wrong, kNotFound for a blob or `from` that is not there (`from` is not fetched here),
+// kUnsupported for what cannot be made yet. Until "writing manifest" nothing but unused blobs has
+// changed.
+Name create_model(Store& store, const CreateRequest& request, const CreateHooks& hooks);
+
+}  // namespace billow::store

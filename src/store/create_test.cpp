@@ -1,0 +1,294 @@
+#include "store/create.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "store/sample_gguf.h"
+#include "store/sample_model.h"
+#include "store/test_folder.h"
+
+namespace billow::store {
+namespace {
+
+// A request whose every part stands in the form that a client sends.
+class Create : public testing::Test {
+ protected:
+  CreateRequest of_file(const gguf::Writer& writer, const std::string& name = "m") {
+    CreateRequest request;
+    request.model = name;
+    request.files = {{{"model.gguf", add_gguf(store, writer).text()}}};
+    return request;
+  }
+
+  CreateRequest of_model(const std::string& from, const std::string& name) {
+    CreateRequest request;
+    request.model = name;
+    request.from = from;
+    return request;
+  }
+
+  Model make(const CreateRequest& request) {
+    statuses.clear();
+    CreateHooks with = hooks;
+    with.progress = [&](const std::string& status) { statuses.push_back(status); };
+    auto model = load_model(store, create_model(store, request, with));
+    EXPECT_TRUE(model);
+    EXPECT_EQ(unsound_model(store), "");
+    return *model;
+  }
+
+  std::string refusal(const CreateRequest& request) {
+    try {
+      create_model(store, request, hooks);
+    } catch (const Error& error) {
+      code = error.code();
+      return error.what();
+    }
+    return "";
+  }
+
+  TestFolder folder;
+  Store store{folder.path()};
+  CreateHooks hooks;
+  std::vector<std::string> statuses;
+  ErrorCode code = ErrorCode::kIo;
+};
+
+TEST_F(Create, AGgufFileBecomesAModel) {
+  const CreateRequest request = of_file(sample_gguf());
+  const Model model = make(request);
+  EXPECT_EQ(display_name(model.stored.name), "m:latest");
+  EXPECT_EQ(model.config.model_format, "gguf");
+  EXPECT_EQ(model.config.model_family, "llama");
+  EXPECT_EQ(model.config.model_families, std::vector<std::string>{"llama"});
+  EXPECT_EQ(model.config.model_type, "24");
+  EXPECT_EQ(model.config.file_type, "Q4_K_M");
+  EXPECT_EQ(model.config.context_length, 2048u);
+  EXPECT_EQ(model.config.embedding_length, 6u);
+  const std::string weights = (*request.files)[0].digest;
+  EXPECT_EQ(model.config.diff_ids, std::vector<std::string>{weights});
+  EXPECT_EQ(model.params_json, "{}");
+  const std::string config = model.stored.manifest.config.digest.text();
+  EXPECT_EQ(statuses, (std::vector<std::string>{"parsing GGUF", "using existing layer " + weights,
+                                                "creating new layer " + config, "writing manifest",
+                                                "success"}));
+  make(request);
+  EXPECT_EQ(statuses[2], "using existing layer " + config);
+}
+
+TEST_F(Create, TextsAndParametersBecomeLayers) {
+  CreateRequest request = of_file(sample_gguf());
+  request.template_text = "{{ .Prompt }}";
+  request.system = "Be brief.";
+  request.licenses = {"MIT", "Apache"};
+  request.parameters_json = R"({"temperature":0.5,"stop":["a"],"seed":null})";
+  request.messages = {{{"user", "Hi"}, {"assistant", "Hello"}}};
+  request.renderer = "r";
+  request.parser = "p";
+  request.requires_version = "0.14.0";
+  request.info_json =
+      R"({"parameter_size":"9B","context_length":77,"capabilities":["vision"],"other":{}})";
+  const Model model = make(request);
+  EXPECT_EQ(model.template_text, "{{ .Prompt }}");
+  EXPECT_EQ(model.system, "Be brief.");
+  EXPECT_EQ(model.licenses, (std::vector<std::string>{"MIT", "Apache"}));
+  EXPECT_EQ(model.params_json, R"({"temperature":0.5,"stop":["a"]})");
+  ASSERT_EQ(model.messages.size(), 2u);
+  EXPECT_EQ(model.messages[1].content, "Hello");
+  EXPECT_EQ(model.config.renderer, "r");
+  EXPECT_EQ(model.config.parser, "p");
+  EXPECT_EQ(model.config.requires_version, "0.14.0");
+  EXPECT_EQ(model.details.parameter_size, "9B");
+  EXPECT_EQ(model.details.context_length, 77u);
+  EXPECT_EQ(model.config.capabilities, std::vector<std::string>{"vision"});
+  EXPECT_EQ(statuses.size(), 1u + 7 + 1 + 2);
+}
+
+TEST_F(Create, AModelInheritsFromAnother) {
+  CreateRequest base = of_file(sample_gguf(), "base");
+  base.template_text = "T";
+  base.system = "S";
+  base.licenses = {"MIT"};
+  base.parameters_json = R"({"temperature":0.5,"top_k":3})";
+  base.messages = {{{"user", "Hi"}}};
+  base.renderer = "r";
+  base.requires_version = "0.14.0";
+  make(base);
+  const Model same = make(of_model("BASE", "same"));
+  EXPECT_EQ(same.template_text, "T");
+  EXPECT_EQ(same.system, "S");
+  EXPECT_EQ(same.params_json, R"({"temperature":0.5,"top_k":3})");
+  EXPECT_EQ(same.messages.size(), 1u);
+  EXPECT_EQ(same.config.renderer, "r");
+  EXPECT_EQ(same.config.requires_version, "0.14.0");
+  EXPECT_EQ(statuses.front().substr(0, 20), "using existing layer");
+  CreateRequest request = of_model("base", "other");
+  request.template_text = "T2";
+  request.system = "S2";
+  request.licenses = {"Apache"};
+  request.parameters_json = R"({"temperature":1,"stop":["x"]})";
+  request.messages = {{{"user", "A"}, {"assistant", "B"}}};
+  request.parser = "p";
+  const Model other = make(request);
+  EXPECT_EQ(other.template_text, "T2");
+  EXPECT_EQ(other.system, "S2");
+  EXPECT_EQ(other.licenses, (std::vector<std::string>{"MIT", "Apache"}));
+  EXPECT_EQ(other.params_json, R"({"temperature":1,"top_k":3,"stop":["x"]})");
+  EXPECT_EQ(other.messages.size(), 2u);
+  EXPECT_EQ(other.config.renderer, "r");
+  EXPECT_EQ(other.config.parser, "p");
+  EXPECT_EQ(other.weights, same.weights);
+  EXPECT_EQ(other.stored.manifest.layers.size(), 7u);
+}
+
+TEST_F(Create, CreatingAgainReplacesAndClearsAway) {
+  CreateRequest request = of_file(sample_gguf());
+  request.system = "old";
+  make(request);
+  request.system = "new";
+  EXPECT_EQ(make(request).system, "new");
+  EXPECT_FALSE(store.has_blob(digest_of("old")));
+  request = of_model("m", "M");  // from itself, spelled otherwise
+  request.system = "newest";
+  EXPECT_EQ(display_name(make(request).stored.name), "m:latest");
+  EXPECT_EQ(store.list().size(), 1u);
+}
+
+TEST_F(Create, ProjectorsAndAdaptersStandBehindTheWeights) {
+  CreateRequest request = of_file(sample_gguf());
+  gguf::Writer projector = sample_gguf("clip");
+  gguf::Writer adapter = sample_gguf();
+  adapter.set_string("general.type", "adapter");
+  request.files->insert(request.files->begin(), {"mmproj.gguf", add_gguf(store, projector).text()});
+  request.adapters = {{"lora.gguf", add_gguf(store, adapter).text()}};
+  const Model model = make(request);
+  EXPECT_EQ(model.config.model_family, "llama");
+  EXPECT_EQ(model.config.model_families, (std::vector<std::string>{"llama", "clip"}));
+  ASSERT_EQ(model.projectors.size(), 1u);
+  ASSERT_EQ(model.adapters.size(), 1u);
+  EXPECT_EQ(model.stored.manifest.layers[0].media_type, kModelLayer);
+  EXPECT_TRUE(model.projector_facts->has_vision);
+}
+
+TEST_F(Create, AKnownJinjaTemplateBringsItsGoTemplateAndStops) {
+  gguf::Writer writer = sample_gguf();
+  writer.set_string("tokenizer.chat_template", "jinja");
+  hooks.detect_template = [](std::string_view jinja) -> std::optional<DetectedTemplate> {
+    if (jinja != "jinja") return std::nullopt;
+    return DetectedTemplate{"chatml", "{{ .Go }}", {"<|im_end|>"}};
+  };
+  Model model = make(of_file(writer));
+  EXPECT_EQ(model.template_text, "{{ .Go }}");
+  EXPECT_EQ(model.params_json, R"({"stop":["<|im_end|>"]})");
+  EXPECT_EQ(statuses[1], "using autodetected template chatml");
+  CreateRequest request = of_file(writer, "own");
+  request.parameters_json = R"({"stop":["mine"]})";
+  EXPECT_EQ(make(request).params_json, R"({"stop":["mine"]})");
+  request.template_text = "T";
+  EXPECT_EQ(make(request).template_text, "T");
+  writer.set_string("tokenizer.chat_template", "another");
+  EXPECT_EQ(make(of_file(writer)).template_text, "");
+}
+
+TEST_F(Create, SomeArchitecturesHaveARendererOfTheirOwn) {
+  const Model gemma = make(of_file(sample_gguf("gemma4")));
+  EXPECT_EQ(gemma.config.renderer, "gemma4");
+  EXPECT_EQ(gemma.config.parser, "gemma4");
+  EXPECT_EQ(gemma.params_json, R"({"stop":["<turn|>"]})");
+  EXPECT_EQ(make(of_file(sample_gguf("laguna"))).config.parser, "laguna");
+  EXPECT_EQ(make(of_file(sample_gguf("nemotron_h_moe"))).config.renderer, "nemotron-3-nano");
+  CreateRequest request = of_file(sample_gguf("gemma4"));
+  request.template_text = "T";
+  EXPECT_EQ(make(request).config.renderer, "");
+}
+
+TEST_F(Create, SaysWhatIsWrongWithARequest) {
+  const std::string digest = add_gguf(store, sample_gguf()).text();
+  const std::string text_digest = store.add_layer(kSystemLayer, "no GGUF").digest.text();
+  const std::string broken = add_file(store, std::as_bytes(std::span("GGUF\1", 5))).text();
+  const auto file = [](const std::string& path, const std::string& of) {
+    return [=](CreateRequest& request) { request.files = {{{path, of}}}; };
+  };
+  const struct {
+    std::function<void(CreateRequest&)> change;
+    std::string message;
+  } cases[] = {
+      {[](auto& request) { request.model = "a b"; }, "invalid model name"},
+      {[](auto& request) { request.model = ""; }, "invalid model name"},
+      {[](auto& request) { request.files.reset(); }, "neither 'from' or 'files' was specified"},
+      {[](auto& request) { request.files->clear(); }, "no files provided to convert"},
+      {file("/etc/passwd", digest), "file path must be relative"},
+      {file("a/../b.gguf", digest), "file path must be relative"},
+      {file("", digest), "file path must be relative"},
+      {file("a//b", digest), "file path must be relative"},
+      {file("a/", digest), "file path must be relative"},
+      {file("a.gguf", "sha256:1"), "invalid digest format"},
+      {file("a.gguf", text_digest), "supplied file was not in GGUF format"},
+      {file("a.bin", text_digest), "unknown type"},
+      {[&](auto& request) { request.adapters = {{"a", digest}, {"b", digest}}; },
+       "only one adapter is currently supported"},
+      {[](auto& request) { request.quantize = "Q3"; },
+       "unsupported quantization type Q3 - supported types are F32, F16, Q4_K_S, Q4_K_M, Q8_0"},
+      {[](auto& request) { request.draft_quantize = "Q8_0"; },
+       "--draft-quantize requires a DRAFT model"},
+      {[](auto& request) { request.parameters_json = R"({"num_ctx":"x"})"; },
+       "option \"num_ctx\" must be of type integer"},
+      {[](auto& request) { request.messages = {{{"badguy", ""}}}; },
+       "message role must be one of \"system\", \"user\", or \"assistant\""},
+      {[](auto& request) { request.requires_version = "x"; },
+       "requires must be a valid semver (e.g. 0.14.0)"},
+      {[](auto& request) { request.info_json = R"({"context_length":"x"})"; },
+       "info: \"context_length\" must be a whole number that is not negative"},
+      {[](auto& request) { request.template_text = "{{"; }, "template error: unclosed"},
+  };
+  hooks.check_template = [](const std::string& text) {
+    if (text == "{{") throw Error(ErrorCode::kInvalidInput, "unclosed");
+  };
+  for (const auto& test : cases) {
+    CreateRequest request = of_file(sample_gguf());
+    test.change(request);
+    EXPECT_EQ(refusal(request), test.message);
+    EXPECT_EQ(code, ErrorCode::kInvalidInput) << test.message;
+  }
+  CreateRequest request = of_file(sample_gguf());
+  request.files = {{{"a.gguf", broken}}};
+  EXPECT_NE(refusal(request), "");
+  EXPECT_EQ(code, ErrorCode::kInvalidInput);
+  request.files = {{{"a.gguf", digest_of("absent").text()}}};
+  EXPECT_NE(refusal(request).find("upload it first"), std::string::npos);
+  EXPECT_EQ(code, ErrorCode::kNotFound);
+  EXPECT_EQ(refusal(of_model("absent", "m")), "model 'absent' not found");
+  EXPECT_EQ(refusal(of_model("a b", "m")), "invalid model name");
+  EXPECT_TRUE(store.list().empty());
+}
+
+TEST_F(Create, SaysWhatIsNotPossibleYet) {
+  const std::string text = store.add_layer(kSystemLayer, "no GGUF").digest.text();
+  const struct {
+    std::function<void(CreateRequest&)> change;
+    std::string begin;
+  } cases[] = {
+      {[](auto& request) { request.quantize = "q4_K_M"; }, "quantization is not supported yet: "},
+      {[&](auto& request) { request.files = {{{"a.safetensors", text}}}; },
+       "conversion of safetensors is not supported yet: "},
+      {[](auto& request) { (*request.files)[0].path = "m-00001-of-00003.gguf"; },
+       "models split over several files are not supported yet: "},
+      {[](auto& request) { request.files->push_back(request.files->front()); },
+       "a model of several weight files is not supported yet"},
+      {[](auto& request) { request.draft_files = *request.files; },
+       "draft models are not supported yet"},
+      {[](auto& request) { request.remote_host = "h"; }, "remote models are not supported yet"},
+  };
+  for (const auto& test : cases) {
+    CreateRequest request = of_file(sample_gguf());
+    test.change(request);
+    EXPECT_TRUE(refusal(request).starts_with(test.begin)) << test.begin;
+    EXPECT_EQ(code, ErrorCode::kUnsupported);
+  }
+}
+
+}  // namespace
+}  // namespace billow::store

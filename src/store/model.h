@@ -1,0 +1,74 @@
+// A stored model as a server needs it: its texts and parameters, where its weights lie, and what it
+// can do. Plain data, read at once; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/gguf_facts.h"
+#include "store/store.h"
+
+namespace billow::store {
+
+struct Message {
+  std::string role;
+  std::string content;
+};
+
+// As listings show it.
+struct Details {
+  std::string format;
+  std::string family;
+  std::vector<std::string> families;
+  std::string parameter_size;
+  std::string quantization_level;
+  uint64_t context_length = 0;
+  uint64_t embedding_length = 0;
+};
+
+struct Model {
+  StoredModel stored;
+  Config config;
+  Details details;
+  // Paths of blobs.
+  std::string weights;  // empty for a remote model
+  std::string draft;
+  std::vector<std::string> adapters;
+  std::vector<std::string> projectors;
+  std::string template_text;  // a Go template, or empty
+  std::string system;
+  std::string params_json = "{}";  // an object of options
+  std::vector<Message> messages;
+  std::vector<std::string> licenses;
+  // Absent where there is no such file, or one that is no GGUF file.
+  std::optional<GgufFacts> weights_facts;
+  std::optional<GgufFacts> projector_facts;
+};
+
+// nullopt when there is no such model. Throws Error when its manifest or one of its texts is
+// missing or broken. Weights that cannot be read are a line in the log: there is still a model to
+// show.
+std::optional<Model> load_model(const Store& store, const Name& name);
+
+// By the config alone, and the weights where it says too little.
+Details details_of(const Store& store, const StoredModel& stored);
+
+// The messages of a messages layer. Throws Error that begins with `origin`.
+std::vector<Message> parse_messages(std::string_view text, const std::string& origin);
+std::string to_text(const std::vector<Message>& messages);
+
+// What is known only to those who understand templates and parsers.
+struct PromptTraits {
+  bool template_tools = false;     // the Go template refers to .Tools
+  bool template_insert = false;    // ... to .Suffix
+  bool template_thinking = false;  // ... has tags around .Thinking
+  bool parser_tools = false;       // of the built-in parser that the config names
+  bool parser_thinking = false;
+};
+
+// "completion", "tools" ...: those of the config first, then what is found, each once.
+std::vector<std::string> capabilities(const Model& model, const PromptTraits& traits);
+
+}  // namespace billow::store

@@ -1,0 +1,178 @@
+#include "store/model.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "store/sample_gguf.h"
+#include "store/sample_model.h"
+#include "store/test_folder.h"
+
+namespace billow::store {
+namespace {
+
+TEST(GgufFacts, CountsArePrintedForPeople) {
+  EXPECT_EQ(human_count(0), "0");
+  EXPECT_EQ(human_count(999), "999");
+  EXPECT_EQ(human_count(1'000), "1K");
+  EXPECT_EQ(human_count(22'700), "23K");
+  EXPECT_EQ(human_count(134'515'008), "134.52M");
+  EXPECT_EQ(human_count(125'000'000), "125M");
+  EXPECT_EQ(human_count(1'235'814'432), "1.2B");
+  EXPECT_EQ(human_count(7'000'000'000), "7B");
+  EXPECT_EQ(human_count(671'026'419'200), "671.0B");
+}
+
+TEST(GgufFacts, AreReadFromMetadata) {
+  gguf::Writer writer = sample_gguf("bert");
+  writer.set_uint("bert.pooling_type", 1);
+  writer.set_uint("bert.vision.block_count", 1);
+  writer.set_string("tokenizer.chat_template", "jinja");
+  const auto bytes = writer.to_bytes();
+  const GgufFacts facts = facts_of(gguf::File::parse(bytes, "m"));
+  EXPECT_EQ(facts.architecture, "bert");
+  EXPECT_EQ(facts.kind, "model");
+  EXPECT_EQ(facts.quantization, "Q4_K_M");
+  EXPECT_EQ(facts.chat_template, "jinja");
+  EXPECT_EQ(facts.n_parameters, 24u);
+  EXPECT_EQ(facts.context_length, 2048u);
+  EXPECT_TRUE(facts.has_pooling);
+  EXPECT_TRUE(facts.has_vision);
+  EXPECT_FALSE(facts.has_audio);
+}
+
+TEST(GgufFacts, WhatIsOfAWrongTypeIsUnknown) {
+  gguf::Writer writer;
+  writer.set_uint("general.architecture", 3);
+  writer.set_string("general.file_type", "x");
+  const auto bytes = writer.to_bytes();
+  const GgufFacts facts = facts_of(gguf::File::parse(bytes, "m"));
+  EXPECT_EQ(facts.architecture, "");
+  EXPECT_EQ(facts.quantization, "unknown");
+  EXPECT_EQ(file_type_name(5), "unknown");
+}
+
+TEST(GgufFacts, AProjectorSaysWhatItEncodes) {
+  gguf::Writer writer = sample_gguf("clip");
+  writer.set_bool("clip.has_audio_encoder", true);
+  const auto audio = writer.to_bytes();
+  EXPECT_TRUE(facts_of(gguf::File::parse(audio, "m")).has_audio);
+  EXPECT_FALSE(facts_of(gguf::File::parse(audio, "m")).has_vision);
+  writer.set_bool("clip.has_vision_encoder", true);
+  const auto both = writer.to_bytes();
+  EXPECT_TRUE(facts_of(gguf::File::parse(both, "m")).has_vision);
+}
+
+// As an old Ollama made it: a config that says little, a legacy template, layers of other kinds.
+TEST(Model, OneOfAnOlderStoreIsReadAndItsDetailsRepaired) {
+  const TestFolder folder;
+  Store store(folder.path());
+  const Digest weights = add_gguf(store, sample_gguf());
+  Manifest manifest;
+  manifest.layers = {{.media_type = std::string(kModelLayer),
+                      .digest = weights,
+                      .size_bytes = 1,
+                      .from = "",
+                      .name = ""},
+                     store.add_layer(kPromptLayer, "legacy"),
+                     store.add_layer("application/vnd.ollama.image.embed", "x"),
+                     store.add_layer(kParamsLayer, R"({"stop":["x"],"unknown":{"a":1}})"),
+                     store.add_layer(kMessagesLayer, R"([{"role":"user","content":"Hi"}])"),
+                     store.add_layer(kLicenseLayer, "MIT")};
+  manifest.config =
+      store.add_layer(kConfigType, R"({"model_format":"gguf","file_type":"unknown"})");
+  store.put(named("m"), manifest);
+  const auto model = load_model(store, named("m"));
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->weights, store.blob_path(weights));
+  EXPECT_EQ(model->template_text, "legacy");
+  EXPECT_EQ(model->params_json, R"({"stop":["x"],"unknown":{"a":1}})");
+  EXPECT_EQ(model->messages.at(0).role, "user");
+  EXPECT_EQ(model->licenses.at(0), "MIT");
+  for (const Details& details : {model->details, details_of(store, model->stored)}) {
+    EXPECT_EQ(details.quantization_level, "Q4_K_M");
+    EXPECT_EQ(details.family, "llama");
+    EXPECT_EQ(details.families, std::vector<std::string>{"llama"});
+    EXPECT_EQ(details.parameter_size, "24");
+    EXPECT_EQ(details.context_length, 2048u);
+  }
+  EXPECT_FALSE(load_model(store, named("absent")));
+}
+
+TEST(Model, BrokenTextsAreErrorsThatNameTheirFile) {
+  const TestFolder folder;
+  Store store(folder.path());
+  Manifest manifest;
+  manifest.config = store.add_layer(kConfigType, "{}");
+  for (const auto& [type, text] :
+       {std::pair{kParamsLayer, "[1]"}, std::pair{kParamsLayer, "{"},
+        std::pair{kMessagesLayer, "{}"}, std::pair{kMessagesLayer, R"([{"role":1}])"}}) {
+    manifest.layers = {store.add_layer(type, text)};
+    store.put(named("m"), manifest);
+    try {
+      load_model(store, named("m"));
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with(folder.path())) << error.what();
+    }
+  }
+}
+
+TEST(Model, WithoutReadableWeightsIsStillAModel) {
+  const TestFolder folder;
+  Store store(folder.path());
+  put_sample(store, "m", "no GGUF file");
+  const auto model = load_model(store, named("m"));
+  ASSERT_TRUE(model);
+  EXPECT_FALSE(model->weights_facts);
+  EXPECT_EQ(capabilities(*model, {}), std::vector<std::string>{"completion"});
+}
+
+TEST(Model, CapabilitiesStandInTheirOrderOnce) {
+  using List = std::vector<std::string>;
+  Model model;
+  model.weights_facts = GgufFacts{};
+  EXPECT_EQ(capabilities(model, {}), List{"completion"});
+  model.weights_facts->has_pooling = true;
+  EXPECT_EQ(capabilities(model, {}), List{"embedding"});
+  model.weights_facts->has_pooling = false;
+  model.weights_facts->has_vision = true;
+  model.weights_facts->has_audio = true;
+  EXPECT_EQ(capabilities(model, {.template_tools = true,
+                                 .template_insert = true,
+                                 .template_thinking = true,
+                                 .parser_tools = true,
+                                 .parser_thinking = true}),
+            (List{"completion", "vision", "audio", "tools", "insert", "thinking"}));
+  model.config.capabilities = {"tools", "completion"};
+  EXPECT_EQ(capabilities(model, {}), (List{"tools", "completion", "vision", "audio"}));
+  model = {};
+  model.config.capabilities = {"image"};
+  EXPECT_EQ(capabilities(model, {}), List{"image"});
+  model.projector_facts = GgufFacts{.architecture = "clip",
+                                    .kind = "",
+                                    .quantization = "",
+                                    .chat_template = "",
+                                    .has_vision = true};
+  EXPECT_EQ(capabilities(model, {}), (List{"image", "vision"}));
+}
+
+TEST(Model, JinjaTemplatesTellOfToolsAndThinking) {
+  using List = std::vector<std::string>;
+  Model model;
+  model.weights_facts = GgufFacts{};
+  std::string& jinja = model.weights_facts->chat_template;
+  jinja = "{% if tools %}";
+  EXPECT_EQ(capabilities(model, {}), (List{"completion", "tools"}));
+  jinja = "<think>";
+  EXPECT_EQ(capabilities(model, {}), List{"completion"});
+  jinja = "<think></think>";
+  EXPECT_EQ(capabilities(model, {}), (List{"completion", "thinking"}));
+  jinja = "content.split('</think>')";
+  EXPECT_EQ(capabilities(model, {}), (List{"completion", "thinking"}));
+  jinja = "";
+  model.details.family = "gptoss";
+  EXPECT_EQ(capabilities(model, {}), (List{"completion", "thinking"}));
+}
+
+}  // namespace
+}  // namespace billow::store

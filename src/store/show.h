@@ -1,0 +1,42 @@
+// What `show` tells of a model, as JSON in the form of Ollama's /api/show. Pure functions of their
+// arguments and, for what lies in GGUF files, of those; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/json_fwd.h"
+#include "gguf/file.h"
+#include "store/model.h"
+
+namespace billow::store {
+
+inline constexpr size_t kMostShownElements = 1024;  // of an array that is not asked for verbosely
+
+// All metadata but general.name and tokenizer.chat_template, and general.parameter_count; arrays of
+// more than kMostShownElements are null unless `verbose`.
+Json model_info(const gguf::File& file, bool verbose);
+// [{"name", "type", "shape"}], the row length first.
+Json tensor_list(const gguf::File& file);
+// A line for each value of an object of options: the key padded to 30 columns, a blank, the value,
+// strings in quotes as Go writes them.
+std::string parameters_text(const std::string& params_json);
+// A Modelfile that makes the model.
+std::string modelfile_text(const Model& model);
+
+struct ShowOptions {
+  bool verbose = false;
+  std::string system;        // shown in the place of the model's, where given
+  std::string options_json;  // merged into the parameters that the Modelfile shows
+};
+// The whole reply. Throws Error (kInvalidInput) when the options are of wrong types.
+Json show_json(const Model& model, const PromptTraits& traits, const ShowOptions& options);
+
+// {"parent_model", "format", "family" ...}
+Json details_json(const Details& details);
+// RFC 3339 with what there is of nanoseconds, in the machine's time zone.
+std::string local_time_text(Time time);
+// In double quotes, with escapes as Go's %q writes them.
+std::string go_quoted(std::string_view text);
+
+}  // namespace billow::store
