@@ -73,22 +73,28 @@ void Store::begin(std::string_view step) const {
 }
 
 std::vector<Store::Leaf> Store::leaves(bool* complete) const {
-  std::vector<Leaf> found;
-  const std::string root = manifests_folder();
-  for (const std::string& host : children(root, complete)) {
-    for (const std::string& space : children(root + "/" + host, complete)) {
-      const std::string spaces = root + "/" + host + "/" + space;
-      for (const std::string& model : children(spaces, complete)) {
-        const std::string models = spaces + "/" + model;
-        for (const std::string& tag : children(models, complete)) {
-          const std::string path = models + "/" + tag;
-          if (is_folder(path)) continue;
-          Name name{.scheme = "https", .host = host, .space = space, .model = model, .tag = tag};
-          const bool valid = is_valid(name);
-          found.push_back({path, valid ? std::optional(std::move(name)) : std::nullopt});
-        }
+  std::vector<fs::path> paths{manifests_folder()};
+  for (int depth = 0; depth < 4; ++depth) {
+    std::vector<fs::path> below;
+    for (const fs::path& folder : paths) {
+      for (const std::string& child : children(folder.string(), complete)) {
+        below.push_back(folder / child);
       }
     }
+    paths = std::move(below);
+  }
+  std::vector<Leaf> found;
+  for (const fs::path& path : paths) {
+    if (is_folder(path.string())) continue;
+    const fs::path model = path.parent_path();
+    const fs::path space = model.parent_path();
+    Name name;
+    name.host = space.parent_path().filename().string();
+    name.space = space.filename().string();
+    name.model = model.filename().string();
+    name.tag = path.filename().string();
+    const bool valid = is_valid(name);
+    found.push_back({path.string(), valid ? std::optional(std::move(name)) : std::nullopt});
   }
   return found;
 }
@@ -116,7 +122,10 @@ std::vector<StoredModel> Store::list() const {
       log::warn(std::string(error.what()) + "; left out");
     }
   }
-  std::ranges::stable_sort(models, std::greater<>(), &StoredModel::modified);
+  std::ranges::sort(models, [](const StoredModel& a, const StoredModel& b) {
+    if (a.modified != b.modified) return a.modified > b.modified;
+    return full_name(a.name) < full_name(b.name);
+  });
   return models;
 }
 
@@ -355,7 +364,7 @@ void Store::prune_blobs(std::chrono::seconds min_age, Pruned& pruned) const {
 
 void Store::prune_folders(const std::string& folder, int depth) const {
   for (const std::string& child : children(folder)) {
-    const std::string path = folder + "/" + child;
+    const std::string path = fs::path(folder) / child;
     if (entry_status(path) || !is_folder(path)) continue;
     if (depth > 1) prune_folders(path, depth - 1);
     if (children(path).empty()) remove_empty_folders(path);
@@ -373,10 +382,11 @@ Pruned Store::prune(std::chrono::seconds min_age) {
   for (const std::string& file_name : children(blobs_folder())) {
     const auto digest = Digest::parse(file_name);
     if (!digest || file_name != old_file_name(*digest)) continue;
-    const std::string path = blobs_folder() + "/" + digest->file_name();
+    const fs::path blobs = blobs_folder();
+    const std::string path = blobs / digest->file_name();
     if (file_status(path)) continue;
     begin("rename blob");
-    if (::rename((blobs_folder() + "/" + file_name).c_str(), path.c_str()) != 0) {
+    if (::rename((blobs / file_name).c_str(), path.c_str()) != 0) {
       throw system_error("cannot rename a blob to", path, errno);
     }
   }
