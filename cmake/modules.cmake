@@ -14,6 +14,7 @@ set(BILLOW_MODULE_TABLE
   "context: base"
   "http: base"
   "store: base gguf"
+  "scheduler: base context"
   "arch: base gguf quant tensor kernels nn kv"
   "engine: base cpu gguf tokenizer kernels tensor nn kv context arch"
   "runner: base gguf tokenizer kernels tensor kv context http arch engine"

@@ -1,0 +1,255 @@
+#include "scheduler/environment.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "base/error.h"
+#include "scheduler/keep_alive.h"
+
+namespace billow::scheduler {
+namespace {
+
+struct Value {
+  std::string name;  // of the variable
+  std::string text;  // not empty
+  const Warn& warn;
+
+  void disregarded(std::string_view what) const {
+    warn(fmt::format("{}='{}' is no {}; the default holds", name, text, what));
+  }
+};
+
+std::string trimmed(std::string_view text, std::string_view what) {
+  const size_t first = text.find_first_not_of(what);
+  if (first == std::string_view::npos) return {};
+  return std::string(text.substr(first, text.find_last_not_of(what) - first + 1));
+}
+
+std::string cleaned(std::string_view text) { return trimmed(trimmed(text, " \t\r\n\v\f"), "\"'"); }
+
+template <typename Integer>
+std::optional<Integer> integer_of(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  Integer value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || rest != end || text.empty()) return std::nullopt;
+  return value;
+}
+
+// Nothing where the text is neither.
+std::optional<bool> truth_of(std::string_view text) {
+  constexpr std::array<std::string_view, 6> kYes = {"1", "t", "T", "true", "TRUE", "True"};
+  constexpr std::array<std::string_view, 6> kNo = {"0", "f", "F", "false", "FALSE", "False"};
+  if (std::ranges::find(kYes, text) != kYes.end()) return true;
+  if (std::ranges::find(kNo, text) != kNo.end()) return false;
+  return std::nullopt;
+}
+
+void assign(bool& field, const Value& value) { field = truth_of(value.text).value_or(true); }
+void assign(std::optional<bool>& field, const Value& value) {
+  field = truth_of(value.text).value_or(true);
+}
+void assign(std::string& field, const Value& value) { field = value.text; }
+void assign(uint64_t& field, const Value& value) {
+  const std::optional<uint64_t> number = integer_of<uint64_t>(value.text);
+  if (!number) return value.disregarded("count");
+  field = *number;
+}
+void assign(Endpoint& field, const Value& value) {
+  field = parse_endpoint(value.text, value.name, value.warn);
+}
+void assign(std::vector<std::string>& field, const Value& value) {
+  field.clear();
+  for (std::string_view rest = value.text;;) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    std::string entry = trimmed(rest.substr(0, comma), " \t");
+    if (!entry.empty()) field.push_back(std::move(entry));
+    if (comma == rest.size()) return;
+    rest.remove_prefix(comma + 1);
+  }
+}
+void assign(DebugLevel& field, const Value& value) {
+  if (const std::optional<bool> truth = truth_of(value.text)) {
+    field = *truth ? DebugLevel::kDebug : DebugLevel::kOff;
+  } else if (const std::optional<int64_t> level = integer_of<int64_t>(value.text)) {
+    field = *level >= 2 ? DebugLevel::kTrace : DebugLevel::kOff;
+  } else {
+    field = DebugLevel::kDebug;
+  }
+}
+
+// Go's durations, or whole seconds; kForever below `least`.
+void assign_duration(Duration& field, const Value& value, Duration least) {
+  Duration duration{};
+  if (const std::optional<int64_t> seconds = integer_of<int64_t>(value.text)) {
+    duration = *seconds < 0 ? Duration(-1) : keep_alive_from_seconds(static_cast<double>(*seconds));
+  } else {
+    try {
+      duration = parse_duration(value.text);
+    } catch (const Error&) {
+      return value.disregarded("duration, like 5m or 300");
+    }
+  }
+  field = duration < least ? kForever : duration;
+}
+
+template <auto kField>
+void set(Environment& environment, const Value& value) {
+  assign(environment.*kField, value);
+}
+void set_keep_alive(Environment& environment, const Value& value) {
+  assign_duration(environment.keep_alive, value, Duration::zero());
+}
+void set_load_timeout(Environment& environment, const Value& value) {
+  assign_duration(environment.load_timeout, value, Duration(1));
+}
+void set_kv_cache_type(Environment& environment, const Value& value) {
+  constexpr std::array<std::string_view, 3> kTypes = {"f16", "q8_0", "q4_0"};
+  if (std::ranges::find(kTypes, value.text) == kTypes.end())
+    return value.disregarded("type of keys and values: f16, q8_0 or q4_0");
+  environment.kv_cache_type = value.text;
+}
+
+struct Row {
+  std::string_view name;  // behind the prefix
+  void (*set)(Environment&, const Value&);
+};
+
+constexpr Row kRows[] = {
+    {"HOST", set<&Environment::host>},
+    {"MODELS", set<&Environment::models>},
+    {"KEEP_ALIVE", set_keep_alive},
+    {"LOAD_TIMEOUT", set_load_timeout},
+    {"NUM_PARALLEL", set<&Environment::n_parallel>},
+    {"MAX_LOADED_MODELS", set<&Environment::n_max_loaded>},
+    {"MAX_QUEUE", set<&Environment::n_max_queue>},
+    {"CONTEXT_LENGTH", set<&Environment::context_length>},
+    {"FLASH_ATTENTION", set<&Environment::flash_attention>},
+    {"KV_CACHE_TYPE", set_kv_cache_type},
+    {"GPU_OVERHEAD", set<&Environment::gpu_overhead_bytes>},
+    {"SCHED_SPREAD", set<&Environment::spread>},
+    {"ORIGINS", set<&Environment::origins>},
+    {"DEBUG", set<&Environment::debug>},
+    {"DEBUG_LOG_REQUESTS", set<&Environment::log_requests>},
+    {"NOHISTORY", set<&Environment::no_history>},
+    {"NOPRUNE", set<&Environment::no_prune>},
+    {"NO_CLOUD", set<&Environment::no_cloud>},
+    {"REMOTES", set<&Environment::remotes>},
+    {"GO_TEMPLATE", set<&Environment::go_template>},
+    {"EDITOR", set<&Environment::editor>},
+    {"AUTH", set<&Environment::auth>},
+    {"LLM_LIBRARY", set<&Environment::llm_library>},
+    {"VULKAN", set<&Environment::vulkan>},
+    {"IGPU_ENABLE", set<&Environment::igpu>},
+    {"MAX_TRANSFER_STREAMS", set<&Environment::n_transfer_streams>},
+    {"CLOUD_BASE_URL", set<&Environment::cloud_base_url>},
+};
+
+struct HostPort {
+  std::string_view host;
+  std::string_view port;
+};
+
+// Nothing where there is no port, or an address of IPv6 stands without brackets.
+std::optional<HostPort> split_port(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  std::string_view host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string_view::npos) {
+    return std::nullopt;
+  }
+  if (host.find_first_of("[]") != std::string_view::npos) return std::nullopt;
+  return HostPort{host, text.substr(colon + 1)};
+}
+
+// An address in its shortest form; any other name as it is.
+std::string host_of(std::string_view text) {
+  const std::string name = trimmed(text, "[]");
+  std::array<unsigned char, sizeof(in6_addr)> address{};
+  std::array<char, INET6_ADDRSTRLEN> form{};
+  for (const int family : {AF_INET, AF_INET6}) {
+    if (inet_pton(family, name.c_str(), address.data()) == 1 &&
+        inet_ntop(family, address.data(), form.data(), form.size()) != nullptr)
+      return form.data();
+  }
+  return std::string(text);
+}
+
+}  // namespace
+
+Endpoint parse_endpoint(std::string_view text, std::string_view name, const Warn& warn) {
+  Endpoint endpoint;
+  if (text == "ollama.com") return {"https", "ollama.com", 443, ""};
+  if (const size_t at = text.find("://"); at != std::string_view::npos) {
+    endpoint.scheme = std::string(text.substr(0, at));
+    text.remove_prefix(at + 3);
+    if (endpoint.scheme == "http") endpoint.port = 80;
+    if (endpoint.scheme == "https") endpoint.port = 443;
+  }
+  const size_t slash = std::min(text.find('/'), text.size());
+  if (slash < text.size()) endpoint.path = std::string(text.substr(slash + 1));
+  text = text.substr(0, slash);
+  const std::optional<HostPort> split = split_port(text);
+  if (!split) {
+    if (!text.empty()) endpoint.host = host_of(text);
+    return endpoint;
+  }
+  endpoint.host = host_of(split->host);
+  if (const auto port = integer_of<uint16_t>(split->port)) {
+    endpoint.port = *port;
+  } else {
+    warn(fmt::format("{}: '{}' is no port from 0 to 65535; the default of {} holds", name,
+                     split->port, endpoint.port));
+  }
+  return endpoint;
+}
+
+std::string Endpoint::url() const {
+  const bool is_ipv6 = host.find(':') != std::string::npos;
+  return fmt::format("{}://{}{}{}:{}{}{}", scheme, is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "",
+                     port, path.empty() ? "" : "/", path);
+}
+
+Endpoint Endpoint::for_clients() const {
+  Endpoint reachable = *this;
+  if (host.empty() || host == "0.0.0.0") reachable.host = "127.0.0.1";
+  if (host == "::") reachable.host = "::1";
+  return reachable;
+}
+
+Environment read_environment(const Lookup& lookup, const Warn& warn) {
+  Environment environment;
+  environment.models = lookup("HOME").value_or(".") + "/.ollama/models";
+  for (const Row& row : kRows) {
+    for (const std::string_view prefix : {"BILLOW_", "OLLAMA_"}) {
+      const std::string name = fmt::format("{}{}", prefix, row.name);
+      const std::optional<std::string> found = lookup(name);
+      const std::string text = found ? cleaned(*found) : std::string();
+      if (text.empty()) continue;
+      row.set(environment, {name, text, warn});
+      break;
+    }
+  }
+  return environment;
+}
+
+Options planner_options(const Environment& environment, uint64_t budget_bytes) {
+  Options options;
+  options.budget_bytes = budget_bytes;
+  options.n_parallel = std::max<size_t>(environment.n_parallel, 1);
+  options.n_max_loaded = environment.n_max_loaded;
+  options.n_max_queue = environment.n_max_queue;
+  options.keep_alive = environment.keep_alive;
+  options.load_timeout = environment.load_timeout;
+  return options;
+}
+
+}  // namespace billow::scheduler

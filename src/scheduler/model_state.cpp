@@ -1,0 +1,104 @@
+#include "scheduler/model_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/byte_size.h"
+
+namespace billow::scheduler {
+namespace {
+
+uint64_t kv_bytes_of(const Ticket& ticket) {
+  return kv_bytes(ticket.request.cost, ticket.request.n_context, 1);
+}
+
+// a - b, or 0.
+uint64_t above(uint64_t a, uint64_t b) { return a - std::min(a, b); }
+
+}  // namespace
+
+std::string memory_refusal(uint64_t needed_bytes, uint64_t available_bytes) {
+  return fmt::format("model requires more system memory ({}) than is available ({})",
+                     format_byte_size(needed_bytes), format_byte_size(available_bytes));
+}
+
+std::string runner_key(const RunnerParts& parts) {
+  std::string key = parts.path;
+  const auto append = [&](std::string_view kind, const std::vector<std::string>& values) {
+    // The length makes an end of each value, whatever is in it.
+    for (const std::string& value : values)
+      key += fmt::format("\n{} {} {}", kind, value.size(), value);
+  };
+  append("adapter", parts.adapters);
+  append("projector", parts.projectors);
+  append("option", parts.options);
+  // Behind all of it, where the path ends: a path may look like the rest of another key.
+  if (key.find('\n') != std::string::npos) key += fmt::format("\n{}", parts.path.size());
+  return key;
+}
+
+const Ticket* ModelState::head() const {
+  if (waiting.empty() || waiting.begin()->first >= std::min(stop_barrier, drain_barrier))
+    return nullptr;
+  return &waiting.begin()->second;
+}
+
+uint64_t ModelState::floor_bytes(const Ticket* more) const {
+  uint64_t reserved = 0;
+  const auto reserve = [&](const Ticket& ticket) {
+    const uint64_t bytes = kv_bytes_of(ticket);
+    reserved = is_embedding ? std::max(reserved, bytes) : saturating_add(reserved, bytes);
+  };
+  for (const auto& [id, ticket] : running) reserve(ticket);
+  // A request may have grown beyond its reserve; without requests, all above what is fixed is idle.
+  const uint64_t grown = running.empty() ? 0
+                                         : above(above(held_bytes, parked_bytes),
+                                                 saturating_add(fixed_bytes, reserved));
+  if (more != nullptr) reserve(*more);
+  return saturating_add(saturating_add(fixed_bytes, reserved), grown);
+}
+
+uint64_t ModelState::lacking_bytes(const Ticket& more) const {
+  return above(floor_bytes(&more), asked_bytes);
+}
+
+uint64_t ModelState::idle_bytes() const {
+  return phase == Phase::kReady ? above(asked_bytes, floor_bytes()) : 0;
+}
+
+uint64_t ModelState::returning_bytes() const {
+  if (phase == Phase::kUnloading) return granted_bytes;
+  return ask_is_pending ? granted_bytes - asked_bytes : 0;
+}
+
+bool ModelState::can_leave() const {
+  if (phase != Phase::kReady || !running.empty()) return false;
+  const Ticket* first = head();
+  return first == nullptr || lacking_bytes(*first) > 0;
+}
+
+void ModelState::release(RequestId id, Time now) {
+  const auto found = running.find(id);
+  const uint64_t bytes = kv_bytes_of(found->second);
+  running.erase(found);
+  const uint64_t in_use = above(above(held_bytes, parked_bytes), fixed_bytes);
+  if (running.empty()) {
+    parked_bytes += in_use;
+    wanted_bytes = 0;
+    expires_at = later(now, session);
+  } else if (!is_embedding) {
+    parked_bytes += std::min(in_use, bytes);
+  }
+}
+
+void ModelState::clear_runner() {
+  phase = Phase::kAbsent;
+  granted_bytes = asked_bytes = fixed_bytes = held_bytes = parked_bytes = wanted_bytes = 0;
+  ask_is_pending = false;
+  expires_at = kNever;
+  stop_barrier = drain_barrier = drained_for = kNoBarrier;
+  n_loaded = 0;
+}
+
+}  // namespace billow::scheduler

@@ -1,0 +1,283 @@
+#include "scheduler/planner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace billow::scheduler {
+namespace {
+
+std::string with_detail(std::string_view text, const std::string& detail) {
+  return detail.empty() ? std::string(text) : std::string(text) + ": " + detail;
+}
+
+}  // namespace
+
+Planner::Planner(const Options& options) : options_(options) {
+  BILLOW_CHECK(options.budget_bytes > 0);
+  if (options_.load_timeout <= Duration::zero()) options_.load_timeout = kForever;
+}
+
+Actions Planner::request_arrived(const Request& request, Time now) {
+  now_ = std::max(now_, now);
+  BILLOW_CHECK(!key_of_.contains(request.id));
+  if (is_draining_) {
+    answer(ActionKind::kRefuse, request.id, kUnavailable, std::string(kShutdownText));
+    return finish(now);
+  }
+  const uint64_t needed = model_bytes(request.cost, request.n_context, 1);
+  if (needed > options_.budget_bytes) {
+    answer(ActionKind::kRefuse, request.id, kServerError,
+           memory_refusal(needed, options_.budget_bytes));
+    return finish(now);
+  }
+  ModelState& model = models_[request.key];
+  if (model.key.empty()) {
+    model.key = request.key;
+    model.name = request.name;
+    model.is_embedding = request.is_embedding;
+  }
+  const Ticket ticket = {request, next_arrival_, 0};
+  if (model.crashes.given_up(now_)) {
+    answer(ActionKind::kRefuse, request.id, kServerError, std::string(kCrashText));
+  } else if (n_waiting() >= std::max<size_t>(options_.n_max_queue, 1) &&
+             !starts_at_once(model, ticket)) {
+    answer(ActionKind::kRefuse, request.id, kUnavailable, std::string(kBusyText));
+  } else {
+    key_of_[request.id] = request.key;
+    model.waiting.emplace(next_arrival_++, ticket);
+  }
+  return finish(now);
+}
+
+bool Planner::starts_at_once(const ModelState& model, const Ticket& ticket) const {
+  return model.phase == Phase::kReady && model.waiting.empty() &&
+         ticket.arrival < std::min(model.stop_barrier, model.drain_barrier) &&
+         model.running.size() < max_parallel(model) && model.lacking_bytes(ticket) == 0;
+}
+
+Actions Planner::request_cancelled(RequestId id, Time now) {
+  leave(id, now);
+  return finish(now);
+}
+
+Actions Planner::request_finished(RequestId id, Time now) {
+  leave(id, now);
+  return finish(now);
+}
+
+void Planner::leave(RequestId id, Time now) {
+  now_ = std::max(now_, now);
+  const auto found = key_of_.find(id);
+  if (found == key_of_.end()) return;
+  ModelState& model = models_.at(found->second);
+  key_of_.erase(found);
+  if (model.running.contains(id)) {
+    model.release(id, now_);
+  } else {
+    std::erase_if(model.waiting, [&](const auto& entry) { return entry.second.request.id == id; });
+  }
+}
+
+Actions Planner::load_progressed(const std::string& key, uint64_t n_loaded, Time now) {
+  now_ = std::max(now_, now);
+  ModelState* model = find(key, Phase::kLoading);
+  if (model != nullptr && n_loaded > model->n_loaded) {
+    model->n_loaded = n_loaded;
+    model->last_progress = now_;
+  }
+  return finish(now);
+}
+
+Actions Planner::load_finished(const std::string& key, uint64_t held_bytes, Time now) {
+  now_ = std::max(now_, now);
+  ModelState* model = find(key, Phase::kLoading);
+  if (model == nullptr) return finish(now);
+  if (held_bytes > model->granted_bytes) {
+    // Its header promised less. It may keep what is free, and has to go where that is not enough.
+    if (held_bytes - model->granted_bytes > free_bytes()) {
+      fail_load(*model, {true, memory_refusal(held_bytes, options_.budget_bytes)});
+      return finish(now);
+    }
+    set_budget(*model, held_bytes);
+  }
+  model->phase = Phase::kReady;
+  model->wants_all = false;
+  model->fixed_bytes = model->held_bytes = held_bytes;
+  model->expires_at = later(now_, model->session);
+  return finish(now);
+}
+
+Actions Planner::load_failed(const std::string& key, const LoadFailure& failure, Time now) {
+  now_ = std::max(now_, now);
+  if (ModelState* model = find(key, Phase::kLoading)) fail_load(*model, failure);
+  return finish(now);
+}
+
+void Planner::fail_load(ModelState& model, const LoadFailure& failure) {
+  const bool once_more =
+      failure.out_of_memory && !model.wants_all && model.granted_bytes < options_.budget_bytes;
+  model.wants_all = once_more;
+  if (!once_more) fail_waiting(model, failure.text);
+  unload(model);
+}
+
+Actions Planner::runner_gone(const std::string& key, const std::string& detail,
+                             std::span<const RequestId> streamed, Time now) {
+  now_ = std::max(now_, now);
+  const auto found = models_.find(key);
+  if (found == models_.end() || !found->second.has_runner()) return finish(now);
+  ModelState& model = found->second;
+  const Phase phase = std::exchange(model.phase, Phase::kAbsent);
+  if (phase == Phase::kLoading) {
+    model.wants_all = false;
+    fail_waiting(model, with_detail("model runner process has terminated", detail));
+  } else if (phase == Phase::kReady) {
+    model.crashes.record(now_, options_.restarts);
+    const std::string text = with_detail(kCrashText, detail);
+    lose_running(model, text, streamed);
+    if (model.crashes.given_up(now_)) fail_waiting(model, text);
+  }
+  model.clear_runner();
+  return finish(now);
+}
+
+void Planner::lose_running(ModelState& model, const std::string& text,
+                           std::span<const RequestId> streamed) {
+  std::vector<Ticket> lost;
+  for (auto& [id, ticket] : model.running) lost.push_back(std::move(ticket));
+  model.running.clear();
+  std::ranges::sort(lost, {}, &Ticket::arrival);
+  for (Ticket& ticket : lost) {
+    const RequestId id = ticket.request.id;
+    const bool again = std::ranges::find(streamed, id) == streamed.end() && !is_draining_ &&
+                       !model.crashes.given_up(now_) && ticket.n_retries < options_.n_max_retries;
+    if (again) {
+      actions_.push_back({.kind = ActionKind::kRetry, .key = model.key, .request = id});
+      ++ticket.n_retries;
+      const Arrival arrival = ticket.arrival;
+      model.waiting.emplace(arrival, std::move(ticket));
+    } else {
+      answer(ActionKind::kFail, id, kServerError, text);
+    }
+  }
+}
+
+Actions Planner::memory_changed(const std::string& key, const MemoryReport& report, Time now) {
+  now_ = std::max(now_, now);
+  ModelState* model = find(key, Phase::kReady);
+  if (model == nullptr) return finish(now);
+  model->held_bytes = report.held_bytes;
+  model->parked_bytes = std::min(report.parked_bytes, report.held_bytes);
+  if (report.version == model->version) {
+    model->ask_is_pending = false;
+    // It uses what it holds and may use what it was told; what it got before is not its any more.
+    model->granted_bytes =
+        std::min(model->granted_bytes, std::max(model->asked_bytes, report.held_bytes));
+    model->wanted_bytes = model->running.empty() ? 0 : report.wanted_bytes;
+  }
+  return finish(now);
+}
+
+Actions Planner::keep_alive_changed(const std::string& key, Duration keep_alive, Time now) {
+  now_ = std::max(now_, now);
+  const auto found = models_.find(key);
+  if (found != models_.end()) set_session(found->second, keep_alive);
+  return finish(now);
+}
+
+void Planner::set_session(ModelState& model, Duration session) {
+  if (model.phase != Phase::kReady && model.phase != Phase::kLoading) return;
+  model.session = std::max(session, Duration::zero());
+  if (!model.is_stopping()) model.expires_at = later(now_, model.session);
+}
+
+Actions Planner::stop(const std::string& key, Time now) {
+  now_ = std::max(now_, now);
+  const auto found = models_.find(key);
+  if (found != models_.end()) {
+    ModelState& model = found->second;
+    set_session(model, Duration::zero());
+    const bool stays = model.phase == Phase::kReady || model.phase == Phase::kLoading;
+    if (stays && !model.is_stopping()) model.stop_barrier = next_arrival_;
+  }
+  return finish(now);
+}
+
+Actions Planner::drain(Time now) {
+  now_ = std::max(now_, now);
+  is_draining_ = true;
+  for (auto& [key, model] : models_) {
+    for (const auto& [arrival, ticket] : model.waiting)
+      answer(ActionKind::kRefuse, ticket.request.id, kUnavailable, std::string(kShutdownText));
+    model.waiting.clear();
+  }
+  return finish(now);
+}
+
+Actions Planner::time_passed(Time now) { return finish(now); }
+
+std::optional<Time> Planner::wakes_at() const {
+  Time at = kNever;
+  for (const auto& [key, model] : models_) {
+    if (model.phase == Phase::kLoading)
+      at = std::min(at, later(model.last_progress, options_.load_timeout));
+    if (model.phase == Phase::kReady && model.running.empty() && model.head() == nullptr)
+      at = std::min(at, model.expires_at);
+    if (model.phase == Phase::kAbsent && !model.waiting.empty() &&
+        model.crashes.restart_at() > now_)
+      at = std::min(at, model.crashes.restart_at());
+  }
+  return at == kNever ? std::nullopt : std::optional(at);
+}
+
+bool Planner::is_drained() const {
+  return is_draining_ &&
+         std::ranges::none_of(models_, [](const auto& entry) { return entry.second.has_runner(); });
+}
+
+Snapshot Planner::snapshot() const {
+  Snapshot all = {{}, options_.budget_bytes, options_.budget_bytes - free_bytes(), n_waiting()};
+  for (const auto& [key, model] : models_) {
+    if (!model.has_runner()) continue;
+    const bool is_busy = !model.running.empty() || model.phase == Phase::kLoading;
+    const Time expires_at =
+        is_busy && !model.is_stopping() ? later(now_, model.session) : model.expires_at;
+    all.models.push_back({model.name, key, model.is_embedding, model.phase,
+                          model.is_stopping() || model.phase == Phase::kUnloading, model.held_bytes,
+                          model.granted_bytes, expires_at, model.running.size(),
+                          model.waiting.size()});
+  }
+  std::ranges::stable_sort(all.models, std::ranges::greater{}, &ModelSnapshot::expires_at);
+  return all;
+}
+
+ModelState* Planner::find(const std::string& key, Phase phase) {
+  const auto found = models_.find(key);
+  return found != models_.end() && found->second.phase == phase ? &found->second : nullptr;
+}
+
+void Planner::fail_waiting(ModelState& model, const std::string& text) {
+  for (const auto& [arrival, ticket] : std::exchange(model.waiting, {}))
+    answer(ActionKind::kFail, ticket.request.id, kServerError, text);
+}
+
+void Planner::answer(ActionKind kind, RequestId id, int status, const std::string& text) {
+  key_of_.erase(id);
+  actions_.push_back({.kind = kind, .request = id, .status = status, .text = text});
+}
+
+size_t Planner::n_waiting() const {
+  size_t n = 0;
+  for (const auto& [key, model] : models_) n += model.waiting.size();
+  return n;
+}
+
+Actions Planner::finish(Time now) {
+  now_ = std::max(now_, now);
+  pass();
+  return std::exchange(actions_, {});
+}
+
+}  // namespace billow::scheduler

@@ -1,0 +1,132 @@
+// For tests of the planner: tells it what happens in words of one line, and gives its actions back
+// in such words. A model weighs 100 bytes and takes 1 byte per position unless a test says
+// otherwise.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "scheduler/planner.h"
+
+namespace billow::scheduler {
+
+using Words = std::vector<std::string>;
+
+struct Asked {
+  size_t n_context = 10;
+  std::optional<Duration> keep_alive = std::nullopt;
+  bool is_embedding = false;
+  uint64_t weight_bytes = 100;
+};
+
+class Fake {
+ public:
+  explicit Fake(const Options& options) : planner(options) {}
+
+  Words arrive(RequestId id, const std::string& key, const Asked& asked = {}) {
+    Request request = {.id = id,
+                       .key = key,
+                       .name = "name-" + key,
+                       .is_embedding = asked.is_embedding,
+                       .cost = {asked.weight_bytes, 0, 1},
+                       .n_context = asked.n_context,
+                       .keep_alive = asked.keep_alive};
+    return words(planner.request_arrived(request, now));
+  }
+  Words cancel(RequestId id) { return words(planner.request_cancelled(id, now)); }
+  Words finish(RequestId id) { return words(planner.request_finished(id, now)); }
+  Words loaded(const std::string& key, uint64_t held_bytes = 100) {
+    return words(planner.load_finished(key, held_bytes, now));
+  }
+  Words progress(const std::string& key, uint64_t n) {
+    return words(planner.load_progressed(key, n, now));
+  }
+  Words load_failed(const std::string& key, const LoadFailure& failure) {
+    return words(planner.load_failed(key, failure, now));
+  }
+  Words gone(const std::string& key, std::vector<RequestId> streamed = {}) {
+    return words(planner.runner_gone(key, "signal 9", streamed, now));
+  }
+  // By the budget that the runner was told last.
+  Words report(const std::string& key, uint64_t held, uint64_t parked, uint64_t wanted = 0) {
+    return words(planner.memory_changed(key, {version_of(key), held, parked, wanted}, now));
+  }
+  Words keep_alive(const std::string& key, Duration duration) {
+    return words(planner.keep_alive_changed(key, duration, now));
+  }
+  Words stop(const std::string& key) { return words(planner.stop(key, now)); }
+  Words drain() { return words(planner.drain(now)); }
+  Words after(Duration duration) {
+    now += duration;
+    return words(planner.time_passed(now));
+  }
+  // A model without requests, ready and idle.
+  void have(RequestId id, const std::string& key, const Asked& asked = {}) {
+    arrive(id, key, asked);
+    loaded(key, asked.weight_bytes);
+    finish(id);
+  }
+
+  size_t n_loads(const std::string& key) const {
+    size_t n = 0;
+    for (const Action& action : log)
+      n += action.kind == ActionKind::kStartLoad && action.key == key;
+    return n;
+  }
+  size_t n_of(ActionKind kind) const {
+    size_t n = 0;
+    for (const Action& action : log) n += action.kind == kind;
+    return n;
+  }
+  uint64_t version_of(const std::string& key) const {
+    uint64_t version = 0;
+    for (const Action& action : log)
+      if (action.key == key && action.version != 0) version = action.version;
+    return version;
+  }
+  // Of the model with this key; one without a runner has the phase kAbsent.
+  ModelSnapshot model(const std::string& key) const {
+    for (const ModelSnapshot& model : planner.snapshot().models)
+      if (model.key == key) return model;
+    return {};
+  }
+
+  Planner planner;
+  Time now{};
+  Actions log;  // all so far
+
+ private:
+  Words words(const Actions& actions) {
+    Words said;
+    for (const Action& action : actions) {
+      log.push_back(action);
+      said.push_back(word(action));
+    }
+    return said;
+  }
+  static std::string word(const Action& action) {
+    const std::string id = std::to_string(action.request);
+    const std::string bytes = std::to_string(action.bytes);
+    const std::string said = id + " " + std::to_string(action.status) + " " + action.text;
+    switch (action.kind) {
+      case ActionKind::kStartLoad:
+        return "load " + action.key + " " + bytes;
+      case ActionKind::kAssign:
+        return "assign " + id + " " + action.key;
+      case ActionKind::kRefuse:
+        return "refuse " + said;
+      case ActionKind::kFail:
+        return "fail " + said;
+      case ActionKind::kRetry:
+        return "retry " + id;
+      case ActionKind::kSetBudget:
+        return "budget " + action.key + " " + bytes;
+      case ActionKind::kUnload:
+        return "unload " + action.key;
+    }
+    return {};
+  }
+};
+
+}  // namespace billow::scheduler

@@ -1,0 +1,220 @@
+// How models share the memory and the places there are.
+#include <gtest/gtest.h>
+
+#include "scheduler/planner_fake.h"
+
+namespace billow::scheduler {
+namespace {
+
+using std::chrono::seconds;
+
+const Words kNothing;
+
+Options options_of(uint64_t budget_bytes, size_t n_parallel = 1) {
+  Options options;
+  options.budget_bytes = budget_bytes;
+  options.n_parallel = n_parallel;
+  return options;
+}
+
+TEST(Memory, AsksForIdleMemoryBeforeItUnloads) {
+  Fake fake(options_of(300));
+  fake.have(1, "a", {.n_context = 80});
+  fake.report("a", 180, 80);
+  EXPECT_EQ(fake.arrive(2, "b", {.n_context = 50}), (Words{"budget a 150"}));
+  EXPECT_EQ(fake.planner.snapshot().granted_bytes, 180u);  // until it says that it has
+  EXPECT_EQ(fake.report("a", 150, 50), (Words{"load b 150"}));
+  EXPECT_EQ(fake.loaded("b"), (Words{"assign 2 b"}));
+  EXPECT_EQ(fake.n_of(ActionKind::kUnload), 0u);
+}
+
+TEST(Memory, AReportOfAnOlderBudgetGivesNothingBack) {
+  Fake fake(options_of(300));
+  fake.have(1, "a", {.n_context = 80});
+  const uint64_t version = fake.version_of("a");
+  fake.arrive(2, "b", {.n_context = 50});
+  EXPECT_TRUE(fake.planner.memory_changed("a", {version, 120, 20, 0}, fake.now).empty());
+  EXPECT_EQ(fake.planner.snapshot().granted_bytes, 180u);
+  EXPECT_EQ(fake.report("a", 120, 20), (Words{"load b 150"}));
+}
+
+TEST(Memory, UnloadsWhenIdleMemoryIsTooLittle) {
+  Fake fake(options_of(300));
+  fake.have(1, "a", {.n_context = 50});
+  fake.have(2, "b", {.n_context = 50});
+  EXPECT_EQ(fake.arrive(3, "c", {.n_context = 80}), (Words{"budget b 120", "unload a"}));
+  EXPECT_EQ(fake.gone("a"), kNothing);
+  EXPECT_EQ(fake.report("b", 100, 0), (Words{"load c 180"}));
+}
+
+TEST(Memory, UnloadsTheShortestSessionFirstThenByKey) {
+  Fake fake(options_of(330));
+  fake.have(1, "c", {.keep_alive = seconds(50)});
+  fake.have(2, "b", {.keep_alive = seconds(50)});
+  fake.have(3, "a", {.keep_alive = kForever});
+  EXPECT_EQ(fake.arrive(4, "d", {.n_context = 100}), (Words{"unload b", "unload c"}));
+}
+
+TEST(Memory, NeverUnloadsABusyModelButWaitsForIt) {
+  Fake fake(options_of(200, 2));
+  fake.arrive(1, "a");
+  fake.loaded("a");
+  EXPECT_EQ(fake.arrive(2, "b"), kNothing);
+  EXPECT_EQ(fake.arrive(3, "a"), kNothing);  // came later than who waits for the room
+  EXPECT_EQ(fake.finish(1), (Words{"unload a"}));
+  EXPECT_EQ(fake.gone("a"), (Words{"load b 120"}));
+  EXPECT_EQ(fake.loaded("b"), (Words{"assign 2 b"}));
+  EXPECT_EQ(fake.finish(2), (Words{"unload b"}));
+  EXPECT_EQ(fake.gone("b"), (Words{"load a 120"}));
+  EXPECT_EQ(fake.loaded("a"), (Words{"assign 3 a"}));
+}
+
+TEST(Memory, ServesItsOwnAgainWhenWhoWaitedForItHasLeft) {
+  Fake fake(options_of(200, 2));
+  fake.arrive(1, "a");
+  fake.loaded("a");
+  fake.arrive(2, "b");
+  fake.arrive(3, "a");
+  EXPECT_EQ(fake.cancel(2), (Words{"assign 3 a"}));
+}
+
+// Requests of two models that do not fit together, by turns: one load each, not one per request.
+TEST(Memory, ALoadServesAllWhoWaitBeforeItGivesWay) {
+  Fake fake(options_of(200));
+  for (RequestId id = 1; id <= 6; ++id) fake.arrive(id, id % 2 == 1 ? "a" : "b");
+  EXPECT_EQ(fake.loaded("a"), (Words{"assign 1 a"}));
+  EXPECT_EQ(fake.finish(1), (Words{"assign 3 a"}));
+  EXPECT_EQ(fake.finish(3), (Words{"assign 5 a"}));
+  EXPECT_EQ(fake.finish(5), (Words{"unload a"}));
+  EXPECT_EQ(fake.gone("a"), (Words{"load b 110"}));
+  EXPECT_EQ(fake.loaded("b"), (Words{"assign 2 b"}));
+  EXPECT_EQ(fake.finish(2), (Words{"assign 4 b"}));
+}
+
+TEST(Memory, OthersAreServedWhileOneWaitsForABusyModel) {
+  Options options = options_of(1000);
+  options.n_max_loaded = 2;
+  Fake fake(options);
+  fake.have(1, "a", {.keep_alive = seconds(1)});
+  fake.have(2, "b");
+  fake.arrive(3, "a");
+  fake.arrive(4, "b");
+  EXPECT_EQ(fake.arrive(5, "c"), kNothing);        // waits for a
+  EXPECT_EQ(fake.finish(4), (Words{"unload b"}));  // was idle first
+  EXPECT_EQ(fake.gone("b"), (Words{"load c 110"}));
+  EXPECT_EQ(fake.finish(3), kNothing);
+}
+
+TEST(Memory, OnlySoManyModelsAreLoaded) {
+  Fake fake(options_of(10000));
+  fake.have(1, "a", {.keep_alive = seconds(3)});
+  fake.have(2, "b", {.keep_alive = seconds(1)});
+  fake.have(3, "c", {.keep_alive = seconds(2)});
+  EXPECT_EQ(fake.arrive(4, "d"), (Words{"unload b"}));
+  EXPECT_EQ(fake.gone("b"), (Words{"load d 110"}));
+}
+
+TEST(Memory, AnEmbeddingModelEvictsNoChatModelWhileMemorySuffices) {
+  Options options = options_of(250);
+  options.n_max_loaded = 1;
+  Fake fake(options);
+  fake.have(1, "chat");
+  EXPECT_EQ(fake.arrive(2, "embed", {.is_embedding = true}), (Words{"load embed 110"}));
+  fake.loaded("embed");
+  fake.finish(2);
+  EXPECT_EQ(fake.arrive(3, "chat"), (Words{"assign 3 chat"}));
+  fake.finish(3);
+  // Another of its kind takes its place, not that of the chat model.
+  EXPECT_EQ(fake.arrive(4, "embed2", {.is_embedding = true}), (Words{"unload embed"}));
+}
+
+TEST(Memory, RequestsOfAnEmbeddingModelShareTheMemoryOfOnePass) {
+  Fake fake(options_of(150));
+  fake.have(1, "e", {.n_context = 50, .is_embedding = true});
+  for (RequestId id = 2; id < 100; ++id) {
+    ASSERT_EQ(fake.arrive(id, "e", {.n_context = 50, .is_embedding = true}),
+              (Words{"assign " + std::to_string(id) + " e"}));
+  }
+}
+
+// NR-4: what one model's running request needs comes from the idle pages of the other, be that one
+// busy or not, and nothing is unloaded for it.
+TEST(Memory, NR_4_GrowthTakesIdlePagesOfOthersAndUnloadsNobody) {
+  Fake fake(options_of(400));
+  fake.have(1, "a", {.n_context = 150});
+  fake.report("a", 250, 150);
+  fake.arrive(2, "b", {.n_context = 50});
+  fake.loaded("b");
+  EXPECT_EQ(fake.report("b", 150, 0, 60), (Words{"budget a 190"}));
+  EXPECT_EQ(fake.report("a", 190, 90), (Words{"budget b 210"}));
+  fake.arrive(3, "a", {.n_context = 40});
+  EXPECT_EQ(fake.report("b", 210, 0, 30), (Words{"budget a 160"}));
+  EXPECT_EQ(fake.report("a", 160, 20), (Words{"budget b 240"}));
+  EXPECT_EQ(fake.report("b", 240, 0, 21), kNothing);  // more than there is: the runner compacts
+  EXPECT_EQ(fake.n_of(ActionKind::kUnload), 0u);
+}
+
+TEST(Memory, ALargerRequestHasItsModelGrowAndOthersGiveWay) {
+  Fake fake(options_of(300));
+  fake.have(1, "a");
+  fake.have(2, "b");
+  EXPECT_EQ(fake.arrive(3, "a", {.n_context = 85}), (Words{"budget a 185", "assign 3 a"}));
+  fake.finish(3);
+  EXPECT_EQ(fake.arrive(4, "b", {.n_context = 95}), (Words{"budget a 105"}));
+  EXPECT_EQ(fake.report("a", 105, 5), (Words{"budget b 195", "assign 4 b"}));
+  fake.finish(4);
+  EXPECT_EQ(fake.arrive(5, "a", {.n_context = 150}), (Words{"unload b"}));
+  EXPECT_EQ(fake.gone("b"), (Words{"budget a 250", "assign 5 a"}));
+}
+
+TEST(Memory, MoreOfOneModelsRequestsUnloadNoOther) {
+  Fake fake(options_of(230, 2));
+  fake.have(1, "a");
+  fake.arrive(2, "b", {.n_context = 30, .weight_bytes = 50});
+  EXPECT_EQ(fake.loaded("b", 50), (Words{"assign 2 b"}));
+  EXPECT_EQ(fake.arrive(3, "b", {.n_context = 60}), kNothing);  // would need 30 bytes more
+  EXPECT_EQ(fake.arrive(4, "b", {.n_context = 1}), kNothing);   // first in, first out
+  EXPECT_EQ(fake.arrive(5, "a"), (Words{"assign 5 a"}));
+  EXPECT_EQ(fake.finish(2), (Words{"assign 3 b"}));
+}
+
+TEST(Memory, ALoadThatRanOutOfMemoryIsTriedOnceMoreWithAllOfIt) {
+  Fake fake(options_of(1000));
+  fake.have(1, "a");
+  fake.arrive(2, "b");
+  EXPECT_EQ(fake.load_failed("b", {true, "no memory"}), (Words{"unload b"}));
+  EXPECT_EQ(fake.gone("b"), (Words{"unload a"}));
+  EXPECT_EQ(fake.gone("a"), (Words{"load b 1000"}));
+  EXPECT_EQ(fake.load_failed("b", {true, "no memory"}),
+            (Words{"fail 2 500 no memory", "unload b"}));
+  fake.gone("b");
+  EXPECT_EQ(fake.arrive(3, "b"), (Words{"load b 110"}));
+}
+
+TEST(Memory, AModelGreaterThanItsHeaderSaidKeepsWhatIsFree) {
+  Fake fake(options_of(300));
+  fake.have(1, "a");
+  fake.arrive(2, "b");
+  EXPECT_EQ(fake.loaded("b", 150), (Words{"budget b 150", "budget b 160", "assign 2 b"}));
+  fake.finish(2);
+  fake.arrive(3, "c", {.weight_bytes = 1});
+  EXPECT_EQ(fake.loaded("c", 40), (Words{"unload c"}));  // 30 bytes are free
+  EXPECT_EQ(fake.gone("c"), (Words{"unload a", "unload b"}));
+  fake.gone("a");
+  EXPECT_EQ(fake.gone("b"), (Words{"load c 300"}));
+  EXPECT_EQ(fake.loaded("c", 301),
+            (Words{"fail 3 500 model requires more system memory (301 B) than is available (300 B)",
+                   "unload c"}));
+}
+
+TEST(Memory, ALoadedModelThatLeavesNoRoomForARequestRefusesIt) {
+  Fake fake(options_of(150));
+  fake.arrive(1, "a");
+  EXPECT_EQ(fake.loaded("a", 145),
+            (Words{"budget a 145",
+                   "refuse 1 500 model requires more system memory (155 B) than is "
+                   "available (150 B)"}));
+}
+
+}  // namespace
+}  // namespace billow::scheduler

@@ -1,0 +1,262 @@
+// What follows from the state of all models, after each event: the same state gives the same
+// actions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/check.h"
+#include "scheduler/planner.h"
+
+namespace billow::scheduler {
+
+void Planner::pass() {
+  end_stuck_loads();
+  grow_running();
+  refuse_impossible();
+  meet_demands();
+  assign();
+  end_idle();
+  forget_models();
+}
+
+void Planner::end_stuck_loads() {
+  for (auto& [key, model] : models_) {
+    if (model.phase != Phase::kLoading) continue;
+    if (later(model.last_progress, options_.load_timeout) > now_) continue;
+    const auto limit = std::chrono::duration_cast<std::chrono::seconds>(options_.load_timeout);
+    fail_load(model, {false, fmt::format("timed out waiting for the model runner to start - no "
+                                         "progress for {} s",
+                                         limit.count())});
+  }
+}
+
+// What running requests could grow into goes before what waits: those who run end the sooner.
+void Planner::grow_running() {
+  for (auto& [key, model] : models_) {
+    if (model.phase == Phase::kReady && model.wanted_bytes > 0 &&
+        try_grow(model, model.wanted_bytes))
+      model.wanted_bytes = 0;
+  }
+}
+
+// A loaded model may have turned out greater than its header said.
+void Planner::refuse_impossible() {
+  for (auto& [key, model] : models_) {
+    while (model.phase == Phase::kReady && model.head() != nullptr) {
+      const Request& request = model.head()->request;
+      const uint64_t needed =
+          saturating_add(model.fixed_bytes, kv_bytes(request.cost, request.n_context, 1));
+      if (needed <= options_.budget_bytes) break;
+      answer(ActionKind::kRefuse, request.id, kServerError,
+             memory_refusal(needed, options_.budget_bytes));
+      model.waiting.erase(model.waiting.begin());
+    }
+  }
+}
+
+// A demand is a model's first request that waits for memory or a place. They are met in the order
+// in which they came; one that has to wait for others keeps those behind it from taking what it
+// waits for.
+void Planner::meet_demands() {
+  room_is_claimed_ = false;
+  bool is_loading = std::ranges::any_of(
+      models_, [](const auto& entry) { return entry.second.phase == Phase::kLoading; });
+  for (const Demand& demand : demands()) {
+    const bool is_load = demand.model->phase == Phase::kAbsent;
+    if (is_load && is_loading) continue;  // one at a time
+    const bool is_met = is_load ? meet_load(demand) : meet_growth(demand);
+    is_loading = is_loading || is_load;
+    room_is_claimed_ = !is_met;
+    if (room_is_claimed_) break;
+  }
+  if (room_is_claimed_) return;
+  for (auto& [key, model] : models_) model.drain_barrier = model.drained_for = kNoBarrier;
+}
+
+std::vector<Planner::Demand> Planner::demands() {
+  std::vector<Demand> found;
+  for (auto& [key, model] : models_) {
+    const bool loads = model.phase == Phase::kAbsent && !model.waiting.empty() &&
+                       model.crashes.restart_at() <= now_;
+    // One whose model is busy waits for that model's own memory: see assign().
+    const bool grows = model.phase == Phase::kReady && model.running.empty() &&
+                       model.head() != nullptr && model.lacking_bytes(*model.head()) > 0;
+    if (loads || grows) found.push_back({model.waiting.begin()->first, &model});
+  }
+  std::ranges::sort(found, {}, &Demand::arrival);
+  return found;
+}
+
+bool Planner::meet_load(const Demand& demand) {
+  ModelState& model = *demand.model;
+  const Request& first = model.waiting.begin()->second.request;
+  const size_t n_parallel = model.is_embedding ? 1 : options_.n_parallel;
+  // One request fits the budget; where all that may run at once do not, some wait.
+  const uint64_t n_bytes =
+      model.wants_all
+          ? options_.budget_bytes
+          : std::min(options_.budget_bytes, model_bytes(first.cost, first.n_context, n_parallel));
+  const bool has_place = n_of_kind(model.is_embedding, false) < max_loaded();
+  if (n_bytes > free_bytes() || !has_place) {
+    const size_t n_staying = n_of_kind(model.is_embedding, true);
+    claim_room(demand, n_bytes, n_staying >= max_loaded() ? n_staying - max_loaded() + 1 : 0);
+    return false;
+  }
+  model.phase = Phase::kLoading;
+  model.name = first.name;
+  model.granted_bytes = model.asked_bytes = n_bytes;
+  model.version = ++next_version_;
+  model.session = std::max(first.keep_alive.value_or(options_.keep_alive), Duration::zero());
+  model.last_progress = now_;
+  actions_.push_back({.kind = ActionKind::kStartLoad,
+                      .key = model.key,
+                      .bytes = n_bytes,
+                      .version = model.version});
+  return true;
+}
+
+bool Planner::meet_growth(const Demand& demand) {
+  ModelState& model = *demand.model;
+  const uint64_t budget = saturating_add(model.asked_bytes, model.lacking_bytes(*model.head()));
+  const uint64_t n_bytes = budget - std::min(budget, model.granted_bytes);
+  if (n_bytes > free_bytes()) {
+    claim_room(demand, n_bytes, 0);
+    return false;
+  }
+  set_budget(model, budget);
+  return true;
+}
+
+// Has others give way until n_bytes and n_places are free besides what is on its way already.
+void Planner::claim_room(const Demand& demand, uint64_t n_bytes, size_t n_places) {
+  const uint64_t coming = free_bytes() + returning_bytes() - demand.model->returning_bytes();
+  std::vector<ModelState*> models;
+  const std::vector<Holder> others = holders(*demand.model, models);
+  const Room room = make_room(others, n_bytes - std::min(n_bytes, coming), n_places);
+  std::vector<ModelState*> awaited;
+  for (const size_t i : room.waits_for) awaited.push_back(models[i]);
+  for (auto& [key, model] : models_) {
+    if (std::ranges::find(awaited, &model) == awaited.end()) {
+      model.drain_barrier = model.drained_for = kNoBarrier;
+    } else if (model.drained_for != demand.arrival) {
+      // Who waits now is served before it goes, which saves them a load.
+      model.drained_for = demand.arrival;
+      model.drain_barrier = next_arrival_;
+    }
+  }
+  for (const auto& [i, bytes] : room.asks) set_budget(*models[i], models[i]->asked_bytes - bytes);
+  for (const size_t i : room.unloads) unload(*models[i]);
+}
+
+void Planner::assign() {
+  for (auto& [key, model] : models_) {
+    while (model.phase == Phase::kReady && model.running.size() < max_parallel(model)) {
+      const Ticket* head = model.head();
+      if (head == nullptr) break;
+      const uint64_t lacking = model.lacking_bytes(*head);
+      // Its own running requests give memory back: nothing is unloaded, nobody held up for it.
+      if (lacking > 0 && (room_is_claimed_ || !try_grow(model, lacking))) break;
+      Ticket ticket = std::move(model.waiting.begin()->second);
+      model.waiting.erase(model.waiting.begin());
+      if (ticket.request.keep_alive) set_session(model, *ticket.request.keep_alive);
+      const RequestId id = ticket.request.id;
+      actions_.push_back({.kind = ActionKind::kAssign, .key = model.key, .request = id});
+      model.running.emplace(id, std::move(ticket));
+    }
+  }
+}
+
+void Planner::end_idle() {
+  for (auto& [key, model] : models_) {
+    const bool is_idle = model.running.empty() && model.head() == nullptr;
+    if (!is_idle) continue;
+    const bool is_ended = is_draining_ || model.is_stopping();
+    if (model.phase == Phase::kLoading && is_ended) unload(model);
+    if (model.phase == Phase::kReady && (is_ended || model.expires_at <= now_)) unload(model);
+  }
+}
+
+void Planner::forget_models() {
+  std::erase_if(models_, [&](const auto& entry) {
+    const ModelState& model = entry.second;
+    return !model.has_runner() && model.waiting.empty() &&
+           model.crashes.forgotten(now_, options_.restarts);
+  });
+}
+
+size_t Planner::max_parallel(const ModelState& model) const {
+  const size_t n = model.is_embedding ? options_.n_parallel_embedding : options_.n_parallel;
+  return std::max<size_t>(n, 1);
+}
+
+size_t Planner::max_loaded() const {
+  return options_.n_max_loaded == 0 ? kAutoMaxLoaded : options_.n_max_loaded;
+}
+
+size_t Planner::n_of_kind(bool is_embedding, bool that_stay) const {
+  return static_cast<size_t>(std::ranges::count_if(models_, [&](const auto& entry) {
+    const ModelState& model = entry.second;
+    return model.has_runner() && model.is_embedding == is_embedding &&
+           !(that_stay && model.phase == Phase::kUnloading);
+  }));
+}
+
+uint64_t Planner::free_bytes() const {
+  uint64_t granted = 0;
+  for (const auto& [key, model] : models_) granted += model.granted_bytes;
+  BILLOW_CHECK(granted <= options_.budget_bytes);
+  return options_.budget_bytes - granted;
+}
+
+uint64_t Planner::returning_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [key, model] : models_) bytes += model.returning_bytes();
+  return bytes;
+}
+
+std::vector<Holder> Planner::holders(const ModelState& asker, std::vector<ModelState*>& models) {
+  std::vector<Holder> found;
+  for (auto& [key, model] : models_) {
+    if (model.phase != Phase::kReady || &model == &asker) continue;
+    found.push_back({key, model.session, model.granted_bytes - model.returning_bytes(),
+                     model.idle_bytes(), model.can_leave(), model.drained_for != kNoBarrier,
+                     model.is_embedding == asker.is_embedding});
+    models.push_back(&model);
+  }
+  return found;
+}
+
+// True when the model's budget is greater by n_bytes. Otherwise idle memory of others may have been
+// asked for; it is there later, or not enough of it exists.
+bool Planner::try_grow(ModelState& model, uint64_t n_bytes) {
+  const uint64_t budget = saturating_add(model.asked_bytes, n_bytes);
+  const uint64_t lacking = budget - std::min(budget, model.granted_bytes);
+  if (lacking <= free_bytes()) {
+    set_budget(model, budget);
+    return true;
+  }
+  const uint64_t coming = free_bytes() + returning_bytes() - model.returning_bytes();
+  if (lacking <= coming) return false;
+  std::vector<ModelState*> models;
+  const Room room = make_room(holders(model, models), lacking - coming, 0);
+  if (!room.unloads.empty() || !room.waits_for.empty()) return false;
+  for (const auto& [i, bytes] : room.asks) set_budget(*models[i], models[i]->asked_bytes - bytes);
+  return false;
+}
+
+void Planner::set_budget(ModelState& model, uint64_t bytes) {
+  model.asked_bytes = bytes;
+  model.granted_bytes = std::max(model.granted_bytes, bytes);
+  model.ask_is_pending = model.granted_bytes > bytes;
+  model.version = ++next_version_;
+  actions_.push_back(
+      {.kind = ActionKind::kSetBudget, .key = model.key, .bytes = bytes, .version = model.version});
+}
+
+void Planner::unload(ModelState& model) {
+  model.phase = Phase::kUnloading;
+  actions_.push_back({.kind = ActionKind::kUnload, .key = model.key});
+}
+
+}  // namespace billow::scheduler
