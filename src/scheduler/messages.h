@@ -61,7 +61,8 @@ enum class ActionKind : uint8_t {
   kRefuse,     // request, status, text: an answer, before it was assigned
   kFail,       // request, status, text: an answer, after it was assigned or its load failed
   kRetry,      // request: its runner is gone; it waits again, and is assigned or failed later
-  kSetBudget,  // key, bytes, version: more to use, or less: drop idle memory down to it, and report
+  kSetBudget,  // key, bytes, version: more to use, or less: drop idle memory down to it. Report
+               // then, after what was wanted has been taken
   kUnload,     // key: end the runner, and say when it is gone
 };
 

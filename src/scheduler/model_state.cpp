@@ -56,7 +56,8 @@ uint64_t ModelState::floor_bytes(const Ticket* more) const {
                                          : above(above(held_bytes, parked_bytes),
                                                  saturating_add(fixed_bytes, reserved));
   if (more != nullptr) reserve(*more);
-  return saturating_add(saturating_add(fixed_bytes, reserved), grown);
+  return saturating_add(saturating_add(fixed_bytes, reserved),
+                        saturating_add(grown, promised_bytes));
 }
 
 uint64_t ModelState::lacking_bytes(const Ticket& more) const {
@@ -85,7 +86,7 @@ void ModelState::release(RequestId id, Time now) {
   const uint64_t in_use = above(above(held_bytes, parked_bytes), fixed_bytes);
   if (running.empty()) {
     parked_bytes += in_use;
-    wanted_bytes = 0;
+    wanted_bytes = promised_bytes = 0;
     expires_at = later(now, session);
   } else if (!is_embedding) {
     parked_bytes += std::min(in_use, bytes);
@@ -94,7 +95,8 @@ void ModelState::release(RequestId id, Time now) {
 
 void ModelState::clear_runner() {
   phase = Phase::kAbsent;
-  granted_bytes = asked_bytes = fixed_bytes = held_bytes = parked_bytes = wanted_bytes = 0;
+  granted_bytes = asked_bytes = fixed_bytes = held_bytes = parked_bytes = 0;
+  wanted_bytes = promised_bytes = 0;
   ask_is_pending = false;
   expires_at = kNever;
   stop_barrier = drain_barrier = drained_for = kNoBarrier;

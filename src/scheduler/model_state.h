@@ -41,6 +41,7 @@ struct ModelState {
   uint64_t held_bytes = 0;      // as last reported
   uint64_t parked_bytes = 0;
   uint64_t wanted_bytes = 0;
+  uint64_t promised_bytes = 0;  // granted for what was wanted, and not yet reported as held
   bool wants_all = false;  // it ran out of memory while loading: once more, with the whole budget
 
   Duration session{};

@@ -175,6 +175,7 @@ Actions Planner::memory_changed(const std::string& key, const MemoryReport& repo
     // It uses what it holds and may use what it was told; what it got before is not its any more.
     model->granted_bytes =
         std::min(model->granted_bytes, std::max(model->asked_bytes, report.held_bytes));
+    model->promised_bytes = 0;
     model->wanted_bytes = model->running.empty() ? 0 : report.wanted_bytes;
   }
   return finish(now);

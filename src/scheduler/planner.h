@@ -86,7 +86,7 @@ class Planner {
   bool meet_load(const Demand& demand);
   bool meet_growth(const Demand& demand);
   void claim_room(const Demand& demand, uint64_t n_bytes, size_t n_places);
-  void assign();
+  void assign(ModelState& model, bool may_grow);
   void end_idle();
   void forget_models();
 

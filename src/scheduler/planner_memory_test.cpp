@@ -175,7 +175,9 @@ TEST(Memory, MoreOfOneModelsRequestsUnloadNoOther) {
   EXPECT_EQ(fake.arrive(3, "b", {.n_context = 60}), kNothing);  // would need 30 bytes more
   EXPECT_EQ(fake.arrive(4, "b", {.n_context = 1}), kNothing);   // first in, first out
   EXPECT_EQ(fake.arrive(5, "a"), (Words{"assign 5 a"}));
-  EXPECT_EQ(fake.finish(2), (Words{"assign 3 b"}));
+  // Room for 3 has come free; the byte for 4 is asked of one that can do without.
+  EXPECT_EQ(fake.finish(2), (Words{"assign 3 b", "budget a 119"}));
+  EXPECT_EQ(fake.report("a", 119, 9), (Words{"budget b 111", "assign 4 b"}));
 }
 
 TEST(Memory, ALoadThatRanOutOfMemoryIsTriedOnceMoreWithAllOfIt) {

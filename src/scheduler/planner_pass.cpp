@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/check.h"
 #include "scheduler/planner.h"
@@ -14,8 +15,10 @@ void Planner::pass() {
   end_stuck_loads();
   grow_running();
   refuse_impossible();
+  // Whoever fits is assigned first, so that nobody takes what it needs.
+  for (auto& [key, model] : models_) assign(model, false);
   meet_demands();
-  assign();
+  for (auto& [key, model] : models_) assign(model, true);
   end_idle();
   forget_models();
 }
@@ -34,9 +37,10 @@ void Planner::end_stuck_loads() {
 // What running requests could grow into goes before what waits: those who run end the sooner.
 void Planner::grow_running() {
   for (auto& [key, model] : models_) {
-    if (model.phase == Phase::kReady && model.wanted_bytes > 0 &&
-        try_grow(model, model.wanted_bytes))
-      model.wanted_bytes = 0;
+    if (model.phase != Phase::kReady || model.wanted_bytes == 0) continue;
+    if (!try_grow(model, model.wanted_bytes)) continue;
+    model.promised_bytes = saturating_add(model.promised_bytes, model.wanted_bytes);
+    model.wanted_bytes = 0;
   }
 }
 
@@ -125,6 +129,7 @@ bool Planner::meet_growth(const Demand& demand) {
     return false;
   }
   set_budget(model, budget);
+  assign(model, false);
   return true;
 }
 
@@ -149,21 +154,20 @@ void Planner::claim_room(const Demand& demand, uint64_t n_bytes, size_t n_places
   for (const size_t i : room.unloads) unload(*models[i]);
 }
 
-void Planner::assign() {
-  for (auto& [key, model] : models_) {
-    while (model.phase == Phase::kReady && model.running.size() < max_parallel(model)) {
-      const Ticket* head = model.head();
-      if (head == nullptr) break;
-      const uint64_t lacking = model.lacking_bytes(*head);
-      // Its own running requests give memory back: nothing is unloaded, nobody held up for it.
-      if (lacking > 0 && (room_is_claimed_ || !try_grow(model, lacking))) break;
-      Ticket ticket = std::move(model.waiting.begin()->second);
-      model.waiting.erase(model.waiting.begin());
-      if (ticket.request.keep_alive) set_session(model, *ticket.request.keep_alive);
-      const RequestId id = ticket.request.id;
-      actions_.push_back({.kind = ActionKind::kAssign, .key = model.key, .request = id});
-      model.running.emplace(id, std::move(ticket));
-    }
+// The waiting requests of a ready model in their order, as far as permits and memory go.
+void Planner::assign(ModelState& model, bool may_grow) {
+  while (model.phase == Phase::kReady && model.running.size() < max_parallel(model)) {
+    const Ticket* head = model.head();
+    if (head == nullptr) return;
+    const uint64_t lacking = model.lacking_bytes(*head);
+    // Its own running requests give memory back: nothing is unloaded, nobody held up for it.
+    if (lacking > 0 && (!may_grow || room_is_claimed_ || !try_grow(model, lacking))) return;
+    Ticket ticket = std::move(model.waiting.begin()->second);
+    model.waiting.erase(model.waiting.begin());
+    if (ticket.request.keep_alive) set_session(model, *ticket.request.keep_alive);
+    const RequestId id = ticket.request.id;
+    actions_.push_back({.kind = ActionKind::kAssign, .key = model.key, .request = id});
+    model.running.emplace(id, std::move(ticket));
   }
 }
 

@@ -1,0 +1,396 @@
+// The planner in a simulated world that carries out its actions: late, in any order that messages
+// between processes may take, with loads that fail, runners that die and clients that leave.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <random>
+#include <set>
+
+#include "scheduler/planner.h"
+
+namespace billow::scheduler {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct Trial {
+  unsigned seed = 0;
+  bool deaths = false;    // runners die of themselves
+  bool failures = false;  // loads fail
+  bool crowded = false;   // the largest model needs nearly all of the budget
+};
+
+struct Kind {  // of a model
+  std::string key;
+  bool is_embedding = false;
+  ModelCost cost;
+};
+
+// A runner process: its own ledger, and messages on their way to and from it.
+struct Runner {
+  Phase phase = Phase::kLoading;
+  uint64_t budget = 0;
+  uint64_t version = 0;
+  uint64_t fixed = 0;
+  uint64_t parked = 0;
+  uint64_t wanted = 0;
+  std::map<RequestId, uint64_t> in_use;  // bytes of each running request
+  std::set<RequestId> streamed;
+  std::deque<std::pair<uint64_t, uint64_t>> inbox;  // budget, version
+  std::deque<MemoryReport> outbox;
+
+  uint64_t held() const {
+    uint64_t bytes = fixed + parked;
+    for (const auto& [id, used] : in_use) bytes += used;
+    return bytes;
+  }
+  void report() { outbox.push_back({version, held(), parked, wanted}); }
+  void drop_parked() {
+    const uint64_t over = held() - std::min(held(), budget);
+    parked -= std::min(parked, over);
+  }
+};
+
+class World {
+ public:
+  explicit World(const Trial& trial)
+      : trial_(trial),
+        random_(trial.seed),
+        planner_(options_of(trial)),
+        n_parallel_(1 + trial.seed % 3) {
+    for (size_t i = 0; i < 7; ++i) {
+      const uint64_t weights = trial.crowded && i == 0 ? 850 : 50 + 60 * i;
+      kinds_.push_back({"model-" + std::to_string(i), i >= 5, {weights, 5 * i, 1 + i % 2}});
+    }
+  }
+
+  void live(int n_steps) {
+    for (int step = 0; step < n_steps && !testing::Test::HasFailure(); ++step) {
+      SCOPED_TRACE("step " + std::to_string(step));
+      step_once();
+      check();
+    }
+  }
+
+  // Nobody new comes, and all goes on as it should: everything must come to an end.
+  void wind_down() {
+    is_winding_down_ = true;
+    for (int round = 0; round < 5000 && !requests_.empty(); ++round) {
+      if (testing::Test::HasFailure()) return;
+      for (const std::string& key : keys_of_runners()) act_of_runner(key);
+      now_ += milliseconds(100);
+      wake();
+      check();
+    }
+    EXPECT_TRUE(requests_.empty()) << requests_.size() << " requests wait for ever";
+    if (trial_.seed % 2 == 0) {
+      do_actions(planner_.drain(now_));
+      for (const std::string& key : keys_of_runners()) act_of_runner(key);
+      for (const std::string& key : keys_of_runners()) act_of_runner(key);
+      EXPECT_TRUE(planner_.is_drained());
+    }
+  }
+
+  size_t n_answered() const { return n_answered_; }
+
+ private:
+  struct Known {
+    std::string key;
+    Arrival arrival = 0;
+    bool is_running = false;
+  };
+
+  static Options options_of(const Trial& trial) {
+    Options options;
+    options.budget_bytes = 1000;
+    options.n_parallel = 1 + trial.seed % 3;
+    options.n_parallel_embedding = 4;
+    options.n_max_loaded = trial.seed % 4;
+    options.n_max_queue = 40;
+    options.keep_alive = seconds(3);
+    options.load_timeout = seconds(20);
+    options.restarts.pause = seconds(5);
+    options.restarts.window = seconds(10);
+    return options;
+  }
+
+  uint64_t below(uint64_t n) { return random_() % n; }
+  bool once_in(uint64_t n) { return below(n) == 0; }
+
+  std::vector<std::string> keys_of_runners() const {
+    std::vector<std::string> keys;
+    for (const auto& [key, runner] : runners_) keys.push_back(key);
+    return keys;
+  }
+
+  void step_once() {
+    const uint64_t what = below(20);
+    if (what < 5) arrive();
+    if (what == 5) leave();
+    if (what == 6) {
+      now_ += milliseconds(once_in(20) ? 8000 : below(400));
+      wake();
+    }
+    const std::string key = kinds_[below(kinds_.size())].key;
+    if (what == 7 && once_in(5)) do_actions(planner_.stop(key, now_));
+    if (what == 8 && once_in(3))
+      do_actions(planner_.keep_alive_changed(key, seconds(below(4)), now_));
+    if (what > 8 && !runners_.empty()) {
+      const std::vector<std::string> keys = keys_of_runners();
+      act_of_runner(keys[below(keys.size())]);
+    }
+  }
+
+  void wake() {
+    const std::optional<Time> at = planner_.wakes_at();
+    if (!at || *at > now_) return;
+    do_actions(planner_.time_passed(now_));
+    const std::optional<Time> next = planner_.wakes_at();
+    EXPECT_TRUE(!next || *next > now_) << "wants to be called again at once";
+  }
+
+  void arrive() {
+    const Kind& kind = kinds_[below(kinds_.size())];
+    Request request = {.id = ++last_id_,
+                       .key = kind.key,
+                       .name = kind.key,
+                       .is_embedding = kind.is_embedding,
+                       .cost = kind.cost,
+                       .n_context = 1 + below(once_in(10) ? 600 : 60),
+                       .keep_alive = std::nullopt};
+    if (once_in(4)) request.keep_alive = once_in(3) ? kForever : Duration(seconds(below(5)));
+    requests_[request.id] = {kind.key, next_arrival_++, false};
+    do_actions(planner_.request_arrived(request, now_));
+  }
+
+  void leave() {
+    if (requests_.empty()) return;
+    const RequestId id =
+        std::next(requests_.begin(), static_cast<long>(below(requests_.size())))->first;
+    end(id, false);
+  }
+
+  // By its client or by itself.
+  void end(RequestId id, bool is_finished) {
+    const Known known = requests_.at(id);
+    if (known.is_running) {
+      Runner& runner = runners_.at(known.key);
+      if (once_in(2)) runner.parked += runner.in_use.at(id);
+      runner.in_use.erase(id);
+      runner.streamed.erase(id);
+      runner.report();
+    }
+    requests_.erase(id);
+    ++n_answered_;
+    do_actions(is_finished ? planner_.request_finished(id, now_)
+                           : planner_.request_cancelled(id, now_));
+    // A message about it may come late; it must change nothing.
+    if (once_in(10)) {
+      EXPECT_TRUE(planner_.request_finished(id, now_).empty());
+    }
+  }
+
+  void act_of_runner(const std::string& key) {
+    const auto found = runners_.find(key);
+    if (found == runners_.end()) return;
+    Runner& runner = found->second;
+    const bool dies = trial_.deaths && !is_winding_down_ && once_in(60);
+    if (runner.phase == Phase::kUnloading || dies) return die(key);
+    if (runner.phase == Phase::kLoading) return load(key, runner);
+    if (!runner.inbox.empty() && (is_winding_down_ || once_in(2))) {
+      std::tie(runner.budget, runner.version) = runner.inbox.front();
+      runner.inbox.pop_front();
+      runner.drop_parked();
+      if (runner.wanted > 0 && !runner.in_use.empty())
+        grow(runner, runner.in_use.begin()->second, runner.wanted);
+      runner.report();
+    }
+    if (!runner.outbox.empty() && (is_winding_down_ || once_in(2))) {
+      const MemoryReport report = runner.outbox.front();
+      runner.outbox.pop_front();
+      do_actions(planner_.memory_changed(key, report, now_));
+      return;
+    }
+    if (runner.in_use.empty()) return;
+    const auto one =
+        std::next(runner.in_use.begin(), static_cast<long>(below(runner.in_use.size())));
+    if (once_in(3)) return end(one->first, true);
+    runner.streamed.insert(one->first);
+    grow(runner, one->second, below(30));
+  }
+
+  void grow(Runner& runner, uint64_t& used, uint64_t more) {
+    const uint64_t held = runner.held();
+    const uint64_t left = runner.budget - std::min(runner.budget, held);
+    runner.wanted = 0;
+    if (more <= left + runner.parked) {
+      runner.parked -= more - std::min(more, left);
+      used += more;
+    } else {
+      runner.wanted = more - left - runner.parked;
+    }
+    runner.report();
+  }
+
+  void load(const std::string& key, Runner& runner) {
+    const uint64_t what = below(8);
+    const bool fails = trial_.failures && !is_winding_down_ && what < 2;
+    if (fails) {
+      do_actions(planner_.load_failed(key, {what == 0, "failed"}, now_));
+    } else if (what < 4 && !is_winding_down_) {
+      do_actions(planner_.load_progressed(key, ++n_progress_, now_));
+    } else {
+      runner.phase = Phase::kReady;
+      do_actions(planner_.load_finished(key, runner.fixed, now_));
+    }
+  }
+
+  void die(const std::string& key) {
+    const Runner runner = runners_.at(key);
+    std::vector<RequestId> streamed(runner.streamed.begin(), runner.streamed.end());
+    dying_ = runner.in_use;
+    runners_.erase(key);
+    had_deaths_ = had_deaths_ || runner.phase == Phase::kReady;
+    do_actions(planner_.runner_gone(key, "", streamed, now_));
+    EXPECT_TRUE(dying_.empty()) << "a request on a dead runner was forgotten";
+  }
+
+  void do_actions(const Actions& actions) {
+    for (const Action& action : actions) {
+      if (testing::Test::HasFailure()) return;
+      carry_out(action);
+    }
+  }
+
+  void carry_out(const Action& action) {
+    switch (action.kind) {
+      case ActionKind::kStartLoad:
+        return start(action);
+      case ActionKind::kAssign:
+        return run(action);
+      case ActionKind::kRefuse:
+      case ActionKind::kFail: {
+        ASSERT_TRUE(requests_.contains(action.request)) << "answered twice";
+        const Known& known = requests_.at(action.request);
+        EXPECT_TRUE(!known.is_running || dying_.contains(action.request));
+        EXPECT_TRUE(action.status >= 500 && !action.text.empty());
+        dying_.erase(action.request);
+        requests_.erase(action.request);
+        ++n_answered_;
+        return;
+      }
+      case ActionKind::kRetry:
+        ASSERT_TRUE(dying_.contains(action.request));
+        dying_.erase(action.request);
+        requests_.at(action.request).is_running = false;
+        return;
+      case ActionKind::kSetBudget: {
+        ASSERT_TRUE(runners_.contains(action.key));
+        Runner& runner = runners_.at(action.key);
+        EXPECT_EQ(runner.phase, Phase::kReady);
+        EXPECT_GE(action.bytes, runner.fixed);
+        runner.inbox.emplace_back(action.bytes, action.version);
+        return;
+      }
+      case ActionKind::kUnload:
+        ASSERT_TRUE(runners_.contains(action.key));
+        EXPECT_NE(runners_.at(action.key).phase, Phase::kUnloading);
+        EXPECT_TRUE(runners_.at(action.key).in_use.empty()) << "a busy runner is unloaded";
+        runners_.at(action.key).phase = Phase::kUnloading;
+        return;
+    }
+  }
+
+  void start(const Action& action) {
+    ASSERT_FALSE(runners_.contains(action.key));
+    for (const auto& [key, runner] : runners_)
+      EXPECT_NE(runner.phase, Phase::kLoading) << "two load at a time";
+    if (!had_deaths_) {
+      for (const auto& [id, known] : requests_) {
+        if (!runners_.contains(known.key)) {
+          EXPECT_LE(first_waiting(action.key), known.arrival) << "a load out of order";
+        }
+      }
+    }
+    Runner& runner = runners_[action.key];
+    runner.budget = action.bytes;
+    runner.version = action.version;
+    for (const Kind& kind : kinds_)
+      if (kind.key == action.key) runner.fixed = kind.cost.weight_bytes + kind.cost.scratch_bytes;
+  }
+
+  void run(const Action& action) {
+    ASSERT_TRUE(requests_.contains(action.request));
+    Known& known = requests_.at(action.request);
+    EXPECT_FALSE(known.is_running);
+    EXPECT_EQ(known.key, action.key);
+    EXPECT_EQ(first_waiting(known.key), known.arrival) << "overtaken by one of its model";
+    ASSERT_TRUE(runners_.contains(action.key));
+    Runner& runner = runners_.at(action.key);
+    EXPECT_EQ(runner.phase, Phase::kReady);
+    known.is_running = true;
+    runner.in_use[action.request] = 0;
+    const bool is_embedding = action.key >= "model-5";
+    EXPECT_LE(runner.in_use.size(), is_embedding ? 4 : n_parallel_);
+  }
+
+  Arrival first_waiting(const std::string& key) const {
+    Arrival first = kNoBarrier;
+    for (const auto& [id, known] : requests_)
+      if (known.key == key && !known.is_running) first = std::min(first, known.arrival);
+    return first;
+  }
+
+  void check() {
+    const Snapshot all = planner_.snapshot();
+    EXPECT_LE(all.granted_bytes, all.budget_bytes);
+    uint64_t really = 0;  // what the runners may use, and those that are not told yet still may
+    for (const auto& [key, runner] : runners_) really += std::max(runner.budget, runner.held());
+    EXPECT_LE(really, all.budget_bytes);
+    EXPECT_LE(really, all.granted_bytes);
+    EXPECT_EQ(all.models.size(), runners_.size());
+    size_t n_running = 0;
+    for (const ModelSnapshot& model : all.models) {
+      EXPECT_EQ(model.n_running, runners_.at(model.key).in_use.size());
+      EXPECT_EQ(model.phase, runners_.at(model.key).phase);
+      n_running += model.n_running;
+    }
+    EXPECT_EQ(n_running + all.n_waiting, requests_.size()) << "a request is lost";
+  }
+
+  Trial trial_;
+  std::mt19937_64 random_;
+  Planner planner_;
+  size_t n_parallel_;
+  std::vector<Kind> kinds_;
+  std::map<std::string, Runner> runners_;
+  std::map<RequestId, Known> requests_;  // not answered
+  std::map<RequestId, uint64_t> dying_;  // that ran on the runner that just died
+  RequestId last_id_ = 0;
+  Arrival next_arrival_ = 0;
+  uint64_t n_progress_ = 0;
+  size_t n_answered_ = 0;
+  bool had_deaths_ = false;
+  bool is_winding_down_ = false;
+  Time now_{};
+};
+
+TEST(PlannerProperty, KeepsItsPromisesInAnyWorld) {
+  constexpr unsigned kTrials = 120;
+  constexpr int kSteps = 1000;
+  size_t n_answered = 0;
+  for (unsigned seed = 1; seed <= kTrials; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    World world({seed, seed % 3 == 0, seed % 5 < 3, seed % 2 == 0});
+    world.live(kSteps);
+    world.wind_down();
+    n_answered += world.n_answered();
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(n_answered, kTrials * 100);
+}
+
+}  // namespace
+}  // namespace billow::scheduler

@@ -47,7 +47,7 @@ TEST(Planner, ALoadedModelServesWhileAnotherLoads) {
   EXPECT_EQ(fake.arrive(2, "b"), (Words{"load b 110"}));
   EXPECT_EQ(fake.arrive(3, "c"), kNothing);  // waits for the load of b
   EXPECT_EQ(fake.arrive(4, "a"), (Words{"assign 4 a"}));
-  EXPECT_EQ(fake.loaded("b"), (Words{"load c 110", "assign 2 b"}));
+  EXPECT_EQ(fake.loaded("b"), (Words{"assign 2 b", "load c 110"}));
 }
 
 TEST(Planner, LoadsInTheOrderOfTheFirstRequests) {
@@ -56,9 +56,9 @@ TEST(Planner, LoadsInTheOrderOfTheFirstRequests) {
   fake.arrive(2, "c");
   fake.arrive(3, "b");
   fake.arrive(4, "c");
-  EXPECT_EQ(fake.loaded("d"), (Words{"load c 110", "assign 1 d"}));
+  EXPECT_EQ(fake.loaded("d"), (Words{"assign 1 d", "load c 110"}));
   fake.cancel(2);  // its load goes on, and the next of c is behind nobody
-  EXPECT_EQ(fake.loaded("c"), (Words{"load b 110", "assign 4 c"}));
+  EXPECT_EQ(fake.loaded("c"), (Words{"assign 4 c", "load b 110"}));
 }
 
 // NR-3: contexts of 1024 and 8192 by turns are one load, and one growth of the budget.
@@ -169,7 +169,7 @@ TEST(Planner, AFailedLoadAnswersAllWhoWaitAndTheNextRequestTriesAgain) {
             (Words{"fail 1 500 bad tensor", "fail 2 500 bad tensor", "unload a", "load b 110"}));
   EXPECT_EQ(fake.arrive(4, "a"), kNothing);
   EXPECT_EQ(fake.gone("a"), kNothing);  // b is loading
-  EXPECT_EQ(fake.loaded("b"), (Words{"load a 110", "assign 3 b"}));
+  EXPECT_EQ(fake.loaded("b"), (Words{"assign 3 b", "load a 110"}));
   EXPECT_EQ(fake.gone("a"), (Words{"fail 4 500 model runner process has terminated: signal 9"}));
 }
 
