@@ -38,7 +38,9 @@ void Planner::end_stuck_loads() {
 void Planner::grow_running() {
   for (auto& [key, model] : models_) {
     if (model.phase != Phase::kReady || model.wanted_bytes == 0) continue;
-    if (!try_grow(model, model.wanted_bytes)) continue;
+    // What has become idle since it asked is its own already, and is promised to it.
+    const uint64_t idle = std::min(model.wanted_bytes, model.idle_bytes());
+    if (idle < model.wanted_bytes && !try_grow(model, model.wanted_bytes - idle)) continue;
     model.promised_bytes = saturating_add(model.promised_bytes, model.wanted_bytes);
     model.wanted_bytes = 0;
   }
