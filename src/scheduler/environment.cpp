@@ -36,9 +36,8 @@ template <typename Integer>
 std::optional<Integer> integer_of(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   Integer value = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || rest != end || text.empty()) return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
 

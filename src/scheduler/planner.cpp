@@ -1,6 +1,7 @@
 #include "scheduler/planner.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -250,7 +251,9 @@ Snapshot Planner::snapshot() const {
                           model.granted_bytes, expires_at, model.running.size(),
                           model.waiting.size()});
   }
-  std::ranges::stable_sort(all.models, std::ranges::greater{}, &ModelSnapshot::expires_at);
+  std::ranges::sort(all.models, [](const ModelSnapshot& a, const ModelSnapshot& b) {
+    return std::tie(b.expires_at, a.key) < std::tie(a.expires_at, b.key);
+  });
   return all;
 }
 
