@@ -86,9 +86,7 @@ bool is_local_name(const std::string& name, const MachineNames& machine) {
          name.ends_with(".localhost") || name.ends_with(".local") || name.ends_with(".internal");
 }
 
-Response empty_response(int status) {
-  return {.status = status, .content_type = {}, .headers = {}, .body = {}};
-}
+Response empty_response(int status) { return {.status = status}; }
 
 Response preflight_response(const AllowedOrigins& origins, std::string_view origin) {
   Response response = empty_response(204);
@@ -142,7 +140,7 @@ void AllowedOrigins::add(std::string_view text) {
   }
   const size_t star = lowered.find('*');
   if (star == std::string::npos) {
-    entries_.push_back({.before = lowered, .after = {}});
+    entries_.push_back({.before = lowered});
     return;
   }
   if (lowered.find('*', star + 1) != std::string::npos) {

@@ -34,7 +34,7 @@ class AllowedOrigins {
  private:
   struct Entry {
     std::string before;  // the '*', or all of it
-    std::string after;
+    std::string after{};
     enum class Kind { kExact, kAnyPort, kAnyText } kind = Kind::kExact;
   };
   void add(std::string_view text);

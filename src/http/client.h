@@ -17,9 +17,9 @@
 namespace billow::http {
 
 struct Endpoint {
-  std::string host;  // a name or an address, with `port`
+  std::string host{};  // a name or an address, with `port`
   uint16_t port = 0;
-  std::string socket_path;  // a Unix socket instead, if not empty
+  std::string socket_path{};  // a Unix socket instead, if not empty
 };
 
 struct ClientOptions {
@@ -32,15 +32,15 @@ struct ClientOptions {
 struct Call {
   Method method = Method::kGet;
   std::string target = "/";  // path and query, percent-encoded
-  Headers headers;           // beside Host and framing
-  std::string body;
+  Headers headers{};         // beside Host and framing
+  std::string body{};
   // Gives the body piece by piece in place of `body`: fills the buffer and returns how many bytes,
   // `upload_bytes` in all.
-  std::function<size_t(std::span<char> buffer)> upload;
+  std::function<size_t(std::span<char> buffer)> upload{};
   uint64_t upload_bytes = 0;
   // Takes the body of the answer as it comes, in place of Response::body; false ends the call
   // there. `head` has the status and the header fields.
-  std::function<bool(const Response& head, std::string_view piece)> on_body;
+  std::function<bool(const Response& head, std::string_view piece)> on_body{};
 };
 
 class Client {

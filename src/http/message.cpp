@@ -145,10 +145,7 @@ void Headers::remove(std::string_view name) {
 }
 
 Response text_response(int status, std::string_view text) {
-  return {.status = status,
-          .content_type = "text/plain; charset=utf-8",
-          .headers = {},
-          .body = std::string(text)};
+  return {.status = status, .content_type = "text/plain; charset=utf-8", .body = std::string(text)};
 }
 
 }  // namespace billow::http

@@ -76,9 +76,9 @@ struct Request {
 
 struct Response {
   int status = 200;
-  std::string content_type;  // none if empty
-  Headers headers;           // beside content type and framing
-  std::string body;
+  std::string content_type{};  // none if empty
+  Headers headers{};           // beside content type and framing
+  std::string body{};
 };
 
 // `text` as text/plain.

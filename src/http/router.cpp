@@ -130,8 +130,7 @@ RouteMatch Router::match(Method method, std::string_view raw_path,
 }
 
 Response unrouted_response(const RouteMatch& match) {
-  Response response{
-      .status = match.status, .content_type = "text/plain", .headers = {}, .body = {}};
+  Response response{.status = match.status, .content_type = "text/plain"};
   switch (match.kind) {
     case RouteMatch::Kind::kNotFound:
       response.body = "404 page not found";

@@ -20,12 +20,12 @@
 namespace billow::http {
 
 struct Route {
-  std::vector<Method> methods;
-  std::string pattern;  // as in router.h
-  Handler handler;
+  std::vector<Method> methods{};
+  std::string pattern{};  // as in router.h
+  Handler handler{};
   bool streams_body = false;  // the handler reads the body; else it is in Request::body
   // In place of ServerOptions::max_body_bytes. A streamed body has no bound without it.
-  std::optional<uint64_t> max_body_bytes;
+  std::optional<uint64_t> max_body_bytes{};
 };
 
 struct ServerOptions {

@@ -1,0 +1,93 @@
+#include "http/message.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "http/url.h"
+
+namespace billow::http {
+namespace {
+
+TEST(Headers, AreFoundInAnyCase) {
+  Headers headers{{"Content-Type", "text/plain"}, {"X-One", "1"}, {"x-one", "2"}};
+  EXPECT_EQ(headers.get("content-type"), "text/plain");
+  EXPECT_EQ(headers.get("X-ONE"), "1");
+  EXPECT_EQ(headers.count("x-One"), 2u);
+  EXPECT_EQ(headers.find("X-Two"), nullptr);
+  headers.set("X-ONE", "3");
+  EXPECT_EQ(headers.count("X-One"), 1u);
+  EXPECT_EQ(headers.get("x-one"), "3");
+  headers.remove("CONTENT-TYPE");
+  EXPECT_EQ(headers.size(), 1u);
+}
+
+TEST(Headers, TokensAreWholeEntriesOfAllFields) {
+  const Headers headers{{"Connection", "Keep-Alive, upgrade"}, {"connection", "close"}};
+  EXPECT_TRUE(headers.has_token("Connection", "keep-alive"));
+  EXPECT_TRUE(headers.has_token("Connection", "CLOSE"));
+  EXPECT_FALSE(headers.has_token("Connection", "keep"));
+  EXPECT_FALSE(headers.has_token("Upgrade", "close"));
+}
+
+TEST(Methods, HaveTheNamesOfTheStandard) {
+  for (const char* name : {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}) {
+    EXPECT_EQ(method_name(method_of(name)), name);
+  }
+  EXPECT_EQ(method_of("get"), Method::kOther);
+  EXPECT_EQ(method_of(""), Method::kOther);
+  EXPECT_EQ(method_of("BREW"), Method::kOther);
+}
+
+TEST(Status, HasItsReason) {
+  EXPECT_EQ(reason_phrase(404), "Not Found");
+  EXPECT_EQ(reason_phrase(799), "Unknown");
+}
+
+TEST(PercentEncoding, IsUndone) {
+  EXPECT_EQ(percent_decoded("a%2Fb%20c+d"), "a/b c+d");
+  EXPECT_EQ(percent_decoded("a%2fb+c", true), "a/b c");
+  EXPECT_EQ(percent_decoded("%00%ff"), std::string("\0\xff", 2));
+  EXPECT_EQ(percent_decoded(""), "");
+}
+
+TEST(PercentEncoding, MalformedIsRefused) {
+  for (const char* text : {"%", "a%2", "%zz", "%2", "%%41", "%4g", "% 41"}) {
+    EXPECT_EQ(percent_decoded(text), std::nullopt) << text;
+  }
+}
+
+TEST(PercentEncoding, ThereAndBackIsTheSame) {
+  std::string all;
+  for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
+  const std::string encoded = percent_encoded(all);
+  EXPECT_EQ(encoded.find_first_of("/? &=#+\r\n"), std::string::npos);
+  EXPECT_EQ(percent_decoded(encoded), all);
+  EXPECT_EQ(percent_encoded("aZ0-._~/"), "aZ0-._~%2F");
+}
+
+TEST(Target, IsSplitAndDecoded) {
+  const std::string text = "/a%20b/c?x=1&y=a+b%26&x=2&flag&=e&&z=";
+  const std::optional<Target> target = parse_target(text);
+  ASSERT_TRUE(target);
+  EXPECT_EQ(target->raw_path, "/a%20b/c");
+  EXPECT_EQ(target->path, "/a b/c");
+  EXPECT_EQ(target->query,
+            (Parameters{{"x", "1"}, {"y", "a b&"}, {"flag", ""}, {"", "e"}, {"z", ""}}));
+}
+
+TEST(Target, MayNameTheHost) {
+  EXPECT_EQ(parse_target("http://h:1/p?q")->raw_path, "/p");
+  EXPECT_EQ(parse_target("HTTP://h")->raw_path, "/");
+  EXPECT_EQ(parse_target("https://h/")->raw_path, "/");
+}
+
+TEST(Target, MalformedIsRefused) {
+  for (const char* text :
+       {"", "*", "a/b", "?x", "ftp://h/", "/%zz", "/a?x=%1", "/a?%=1", "h:80", "http://h?x"}) {
+    EXPECT_FALSE(parse_target(text)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace billow::http

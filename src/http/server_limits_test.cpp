@@ -1,0 +1,279 @@
+// What the server does not put up with, and how it stops.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "http/raw_client.h"
+#include "http/server.h"
+
+namespace billow::http {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::vector<Route> sample_routes() {
+  const auto echo = [](Exchange& exchange) {
+    exchange.respond(text_response(200, exchange.request().body));
+  };
+  const auto count = [](Exchange& exchange) {
+    std::vector<char> buffer(1000);
+    size_t n_bytes = 0;
+    while (const size_t n = exchange.read_body(buffer)) n_bytes += n;
+    exchange.respond(text_response(200, std::to_string(n_bytes)));
+  };
+  return {
+      {.methods = {Method::kGet, Method::kPost}, .pattern = "/echo", .handler = echo},
+      {.methods = {Method::kPost}, .pattern = "/upload", .handler = count, .streams_body = true}};
+}
+
+TEST(Limits, MalformedRequestsAreRefused) {
+  Server server(local_options(), sample_routes());
+  for (const char* text :
+       {"nonsense\r\n\r\n", "GET /echo\r\n\r\n", "GET  /echo HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET /echo HTTP/3.0\r\nHost: h\r\n\r\n", "GET /echo HTTP/1.1\r\n\r\n",
+        "GET echo HTTP/1.1\r\nHost: h\r\n\r\n", "\x16\x03\x01\r\n\r\n",
+        "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: "
+        "chunked\r\n\r\n"}) {
+    RawClient client(server.port());
+    client.send(text);
+    const auto response = client.response();
+    ASSERT_TRUE(response) << text;
+    EXPECT_EQ(response->status, 400) << text;
+  }
+  RawClient client(server.port());
+  client.send("GET /echo HTTP/1.1\r\nHost");
+  client.half_close();
+  EXPECT_EQ(client.response()->status, 400);
+}
+
+TEST(Limits, BlankLinesBeforeARequestAreForgiven) {
+  Server server(local_options(), sample_routes());
+  RawClient client(server.port());
+  client.send("\r\n\r\n" + get("/echo"));
+  EXPECT_EQ(client.response()->status, 200);
+}
+
+TEST(Limits, HeadersAreBounded) {
+  ServerOptions options = local_options();
+  options.max_header_bytes = 4096;
+  Server server(options, sample_routes());
+  RawClient client(server.port());
+  client.send(get("/echo", "X: " + std::string(3900, 'x') + "\r\n"));
+  EXPECT_EQ(client.response()->status, 200);
+  client.send(get("/echo", "X: " + std::string(5000, 'x') + "\r\n"));
+  EXPECT_EQ(client.response()->status, 431);
+  EXPECT_TRUE(client.is_closed());
+  RawClient endless(server.port());
+  endless.send("GET /");
+  for (int i = 0; i < 10; ++i) endless.send(std::string(1000, 'x'));
+  EXPECT_EQ(endless.response()->status, 431);
+}
+
+TEST(Limits, BodiesAreBounded) {
+  ServerOptions options = local_options();
+  options.max_body_bytes = 1000;
+  Server server(options, sample_routes());
+  RawClient client(server.port());
+  client.send(post("/echo", std::string(1000, 'x')));
+  EXPECT_EQ(client.response()->body.size(), 1000u);
+  client.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 1001\r\n\r\n");
+  EXPECT_EQ(client.response()->status, 413);
+  EXPECT_TRUE(client.is_closed());
+  RawClient chunked(server.port());
+  chunked.send("POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
+  for (int i = 0; i < 3; ++i) chunked.send("190\r\n" + std::string(0x190, 'x') + "\r\n");
+  EXPECT_EQ(chunked.response()->status, 413);
+}
+
+TEST(Limits, ChunkExtensionsDoNotPileUp) {
+  Server server(local_options(), sample_routes());
+  for (const char* path : {"/echo", "/upload"}) {
+    RawClient client(server.port());
+    client.send("POST " + std::string(path) +
+                " HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1;a=");
+    const std::string more(100'000, 'x');
+    for (int i = 0; i < 20 && client.send(more); ++i) continue;
+    const auto response = client.response();
+    ASSERT_TRUE(response);
+    EXPECT_EQ(response->status, 400);
+  }
+}
+
+TEST(Limits, SlowSendersAreGivenUp) {
+  ServerOptions options = local_options();
+  options.header_timeout = milliseconds(150);
+  options.body_timeout = milliseconds(150);
+  options.body_idle_timeout = milliseconds(150);
+  Server server(options, sample_routes());
+  RawClient header(server.port());
+  RawClient body(server.port());
+  RawClient upload(server.port());
+  header.send("GET /echo HT");
+  body.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhello");
+  upload.send("POST /upload HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhello");
+  for (RawClient* client : {&header, &body, &upload}) {
+    const auto response = client->response();
+    ASSERT_TRUE(response);
+    EXPECT_EQ(response->status, 408);
+    EXPECT_EQ(response->headers.get("Connection"), "close");
+    EXPECT_TRUE(client->is_closed());
+  }
+}
+
+TEST(Limits, SteadyUploadsMayTakeTheirTime) {
+  ServerOptions options = local_options();
+  options.header_timeout = milliseconds(500);
+  options.body_timeout = milliseconds(500);
+  options.body_idle_timeout = milliseconds(5000);
+  Server server(options, sample_routes());
+  RawClient client(server.port());
+  client.send("POST /upload HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n");
+  for (int i = 0; i < 10; ++i) {
+    std::this_thread::sleep_for(milliseconds(80));
+    client.send("x");
+  }
+  EXPECT_EQ(client.response()->body, "10");
+}
+
+TEST(Limits, IdleConnectionsAreClosed) {
+  ServerOptions options = local_options();
+  options.idle_timeout = milliseconds(100);
+  Server server(options, sample_routes());
+  RawClient client(server.port());
+  client.send(get("/echo"));
+  EXPECT_EQ(client.response()->status, 200);
+  EXPECT_TRUE(client.is_closed());
+  RawClient silent(server.port());
+  EXPECT_TRUE(silent.is_closed());
+}
+
+TEST(Limits, ConnectionsAreCounted) {
+  ServerOptions options = local_options();
+  options.max_connections = 3;
+  Server server(options, sample_routes());
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.emplace_back(server.port());
+    clients.back().send(get("/echo"));
+    EXPECT_EQ(clients.back().response()->status, 200);
+  }
+  RawClient more(server.port());
+  const auto response = more.response();
+  ASSERT_TRUE(response);
+  EXPECT_EQ(response->status, 503);
+  EXPECT_EQ(response->headers.get("Connection"), "close");
+  EXPECT_TRUE(more.is_closed());
+  EXPECT_EQ(server.n_connections(), 3u);
+  clients[0].send(get("/echo"));
+  EXPECT_EQ(clients[0].response()->status, 200);
+  clients.pop_back();
+  EXPECT_TRUE(eventually([&] { return server.n_connections() == 2; }));
+  RawClient again(server.port());
+  again.send(get("/echo"));
+  EXPECT_EQ(again.response()->status, 200);
+}
+
+TEST(Limits, FloodsOfConnectionsDoNotHurt) {
+  ServerOptions options = local_options();
+  options.max_connections = 2;
+  Server server(options, sample_routes());
+  RawClient first(server.port());
+  first.send(get("/echo"));
+  EXPECT_EQ(first.response()->status, 200);
+  {
+    std::vector<RawClient> flood;
+    for (int i = 0; i < 200; ++i) flood.emplace_back(server.port());
+    for (RawClient& client : flood) client.send(get("/echo"));
+    first.send(get("/echo"));
+    EXPECT_EQ(first.response()->status, 200);
+  }
+  EXPECT_TRUE(eventually([&] { return server.n_connections() == 1; }));
+}
+
+// A route whose answer goes on until it is told to end.
+struct LongAnswer {
+  std::atomic<bool> may_end{false};
+  Route route() {
+    return {.methods = {Method::kGet}, .pattern = "/long", .handler = [this](Exchange& exchange) {
+              exchange.begin_stream(200, "text/plain");
+              while (!may_end && exchange.write("x")) {
+                std::this_thread::sleep_for(milliseconds(5));
+              }
+              if (exchange.write("the end")) exchange.finish();
+            }};
+  }
+};
+
+TEST(Drain, LetsActiveRequestsFinish) {
+  LongAnswer answer;
+  std::vector<Route> routes = sample_routes();
+  routes.push_back(answer.route());
+  Server server(local_options(), routes);
+  RawClient busy(server.port());
+  busy.send(get("/long"));
+  busy.receive_until("x");
+  RawClient idle(server.port());
+  idle.send(get("/echo"));
+  EXPECT_EQ(idle.response()->status, 200);
+  const uint16_t port = server.port();
+  std::atomic<bool> all_answered{false};
+  std::thread drainer([&] { all_answered = server.drain(RawClient::kPatience); });
+  EXPECT_TRUE(eventually([&] { return !RawClient(port).is_connected(); }));
+  idle.send(get("/echo"));
+  const auto response = idle.response();
+  ASSERT_TRUE(response);
+  EXPECT_EQ(response->status, 503);
+  EXPECT_EQ(response->headers.get("Connection"), "close");
+  answer.may_end = true;
+  EXPECT_TRUE(busy.receive_all().ends_with("the end\r\n0\r\n\r\n"));
+  drainer.join();
+  EXPECT_TRUE(all_answered);
+  EXPECT_EQ(server.n_connections(), 0u);
+}
+
+TEST(Drain, DoesNotWaitForever) {
+  LongAnswer answer;
+  Server server(local_options(), {answer.route()});
+  RawClient client(server.port());
+  client.send(get("/long"));
+  client.receive_until("x");
+  EXPECT_FALSE(server.drain(milliseconds(100)));
+  EXPECT_EQ(server.n_connections(), 0u);
+  EXPECT_FALSE(client.receive_all().ends_with("0\r\n\r\n"));
+}
+
+TEST(Stop, EndsEverythingAtOnce) {
+  LongAnswer answer;
+  std::vector<Route> routes = sample_routes();
+  routes.push_back(answer.route());
+  Server server(local_options(), routes);
+  std::vector<RawClient> clients;
+  for (const char* text : {"GET /long HTTP/1.1\r\nHost: h\r\n\r\n", "GET /lo", "",
+                           "POST /upload HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhello",
+                           "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhello"}) {
+    clients.emplace_back(server.port());
+    clients.back().send(text);
+  }
+  EXPECT_TRUE(eventually([&] { return server.n_active_requests() == 3; }));
+  EXPECT_EQ(server.n_connections(), 5u);
+  server.stop();
+  EXPECT_EQ(server.n_connections(), 0u);
+  EXPECT_EQ(server.n_active_requests(), 0u);
+  EXPECT_FALSE(RawClient(server.port()).is_connected());
+  server.stop();
+  EXPECT_TRUE(server.drain(milliseconds(0)));
+}
+
+TEST(Stop, MayComeBeforeAnythingHappens) {
+  for (int i = 0; i < 20; ++i) {
+    Server server(local_options(), sample_routes());
+    RawClient client(server.port());
+    client.send(get("/echo"));
+  }
+}
+
+}  // namespace
+}  // namespace billow::http
