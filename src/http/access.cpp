@@ -42,7 +42,10 @@ bool has_scheme(std::string_view text) {
 
 // The name in a Host field: without the port, without the brackets of an IPv6 address.
 std::string_view without_port(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
+  if (host.starts_with('[')) {
+    const size_t end = host.find(']');
+    return end == std::string_view::npos ? host : host.substr(1, end - 1);
+  }
   const size_t colon = host.find(':');
   // More than one colon: an IPv6 address without brackets.
   return host.find(':', colon + 1) == std::string_view::npos ? host.substr(0, colon) : host;

@@ -168,8 +168,7 @@ TEST(HostCheck, RefusesTheNamesOfOthers) {
        {"example.com", "localhost.evil.example", "evillocalhost", "8.8.8.8", "172.32.0.1",
         "172.15.0.1", "203.0.113.8", "[2001:db8::1]", "workbench.evil", "local", "internal",
         "192.169.0.1", "127.0.0.1.evil.example", "[fe80::1235]", "[", "[::1", "0x7f000001"}) {
-    const bool may = std::string_view(host) == "[::1";  // an address that only lacks its bracket
-    EXPECT_EQ(is_local_host(host, machine()), may) << host;
+    EXPECT_FALSE(is_local_host(host, machine())) << host;
   }
 }
 

@@ -125,14 +125,15 @@ class Client::Conversation {
     bool has_bytes = false;
     for (;;) {
       ResponseParser parser(options_.max_header_bytes, call.method == Method::kHead);
-      while (!parser.head_done()) {
+      for (;;) {
+        pending.erase(0, parser.put(pending));
+        check(parser);
+        if (parser.head_done()) break;
         if (receive_some(pending) != ClientSocket::Result::kSome) {
           if (!has_bytes) return std::nullopt;
           fail_early_end();
         }
         has_bytes = true;
-        pending.erase(0, parser.put(pending));
-        check(parser);
       }
       // Such as 100 Continue: the answer comes behind it.
       if (parser.head().status / 100 == 1) continue;

@@ -159,6 +159,7 @@ class SocketConnection final : public Connection,
   std::shared_ptr<LiveExchange> exchange_;
   uint64_t n_body_bytes_ = 0;  // of the request at hand that went to the exchange
   bool body_is_over_ = false;  // ended or failed
+  bool is_idle_ = false;       // the client has asked nothing that it has no answer to
   bool eof_ = false;           // the client sends nothing more
   bool closed_ = false;
   bool is_blocked_ = false;               // write_loop() waits for the client to read
@@ -251,11 +252,13 @@ awaitable<std::optional<ParseFailure>> SocketConnection::read_head(RequestParser
     if (in_.size() > 0) {
       if (!began) deadline = Clock::now() + options().header_timeout;
       began = true;
+      is_idle_ = false;
       consume(parser.put(input()));
       if (const ParseFailure* failure = parser.failure()) co_return *failure;
       is_there = parser.head_done();
       if (is_there) co_return std::nullopt;
     }
+    is_idle_ = !began;
     if (!began && (eof_ || Clock::now() >= deadline)) co_return std::nullopt;
     if (eof_) co_return ParseFailure{400, "the header breaks off"};
     if (Clock::now() >= deadline) co_return ParseFailure{408, "the header took too long"};
@@ -380,7 +383,7 @@ awaitable<bool> SocketConnection::skip_rest_of_body(RequestParser& parser) {
 }
 
 awaitable<void> SocketConnection::close_gently() {
-  if (closed_) co_return;
+  if (closed_ || is_idle_) co_return;
   error_code ignored;
   socket_.shutdown(asio::socket_base::shutdown_send, ignored);
   const Clock::time_point deadline = Clock::now() + kLingerTime;

@@ -148,7 +148,7 @@ TEST(ResponseParser, ReadsAllWaysToEndABody) {
     return parser.take_body();
   };
   EXPECT_EQ(body("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab", false), "ab");
-  EXPECT_EQ(body("HTTP/1.1 200\r\n\r\nab", true), "ab");
+  EXPECT_EQ(body("HTTP/1.1 200 \r\n\r\nab", true), "ab");
   EXPECT_EQ(body("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", false),
             "a");
   EXPECT_EQ(body("HTTP/1.1 204 No Content\r\n\r\n", false), "");
