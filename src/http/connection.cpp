@@ -287,7 +287,6 @@ awaitable<std::optional<ParseFailure>> SocketConnection::read_body(RequestParser
     if (const ParseFailure* failure = parser.failure()) co_return *failure;
     if (body.size() > max_bytes) co_return too_large;
     if (parser.done() || used > 0) continue;
-    if (in_.size() >= max_input_bytes()) co_return ParseFailure{400, "malformed message: chunk"};
     if (eof_) co_return ParseFailure{400, "the body breaks off"};
     if (Clock::now() >= deadline) co_return ParseFailure{408, "the body took too long"};
     co_await attention_.wait(deadline);
@@ -357,8 +356,6 @@ void SocketConnection::feed_body(RequestParser& parser, uint64_t max_body_bytes)
   if (parser.done()) {
     exchange_->end_body();
     body_is_over_ = true;
-  } else if (used == 0 && in_.size() >= max_input_bytes()) {
-    fail({400, "malformed message: chunk"});
   } else if (used == 0 && eof_) {
     fail({400, "the body breaks off"});
   }
@@ -373,8 +370,8 @@ awaitable<bool> SocketConnection::skip_rest_of_body(RequestParser& parser) {
     consume(used);
     n_skipped += parser.take_body().size();
     if (parser.done()) break;
-    if (closed_ || eof_ || parser.failure() || n_skipped > kShortRestBytes ||
-        (used == 0 && in_.size() >= max_input_bytes()) || Clock::now() >= deadline) {
+    if (closed_ || eof_ || parser.failure() != nullptr || n_skipped > kShortRestBytes ||
+        Clock::now() >= deadline) {
       co_return false;
     }
     if (used == 0) co_await attention_.wait(deadline);

@@ -246,7 +246,7 @@ void LiveExchange::close_answer(std::optional<ParseFailure> failure,
   if (failure && body_failure_ && failure->text == body_failure_->text) failure = body_failure_;
   if (phase_ == Phase::kNothingSent) {
     if (!failure) failure = {500, "the handler gave no answer"};
-    if (failure->status >= 500) log::warn(request_.path + ": " + failure->text);
+    if (failure->status >= 500 && !gone_) log::warn(request_.path + ": " + failure->text);
     lock.unlock();
     Response response = shape_error(failure->status, failure->text);
     lock.lock();

@@ -23,7 +23,7 @@ class MessageGrammar : public beast::http::basic_parser<kIsRequest> {
   using Head = std::conditional_t<kIsRequest, RequestHead, ResponseHead>;
   using Base = beast::http::basic_parser<kIsRequest>;
 
-  explicit MessageGrammar(uint32_t max_header_bytes) {
+  explicit MessageGrammar(uint32_t max_header_bytes) : max_header_bytes_(max_header_bytes) {
     this->header_limit(max_header_bytes);
     this->body_limit(boost::none);
   }
@@ -42,6 +42,7 @@ class MessageGrammar : public beast::http::basic_parser<kIsRequest> {
         break;
       }
     }
+    if (!failure) check_framing(had_head, used, bytes.size() - used);
     return used;
   }
 
@@ -64,6 +65,16 @@ class MessageGrammar : public beast::http::basic_parser<kIsRequest> {
   }
 
  private:
+  // Beast bounds what it has not used yet of a header, not the whole of one that comes field by
+  // field, and no line between chunks or behind them.
+  void check_framing(bool had_head, size_t n_used_bytes, size_t n_left_bytes) {
+    if (!had_head) n_head_bytes_ += n_used_bytes;
+    if (n_head_bytes_ + (this->is_header_done() ? 0 : n_left_bytes) > max_header_bytes_) {
+      failure = failure_of(beast::http::error::header_limit);
+    } else if (had_head && !this->is_done() && n_left_bytes > max_header_bytes_) {
+      failure = {400, "malformed message: a chunk has too long a line"};
+    }
+  }
   void on_request_impl(beast::http::verb, beast::string_view method, beast::string_view target,
                        int version, error_code& code) override {
     code = {};
@@ -103,6 +114,8 @@ class MessageGrammar : public beast::http::basic_parser<kIsRequest> {
   }
   void on_finish_impl(error_code& code) override { code = {}; }
 
+  const uint32_t max_header_bytes_;
+  size_t n_head_bytes_ = 0;
   bool head_is_done_ = false;
 };
 

@@ -123,6 +123,25 @@ TEST(RequestParser, BoundsTheHeader) {
             200);
 }
 
+TEST(RequestParser, BoundsTheHeaderThatComesFieldByField) {
+  RequestParser parser(1000);
+  std::string pending = "GET / HTTP/1.1\r\nHost: h\r\n";
+  size_t n_fields = 0;
+  for (; parser.failure() == nullptr && n_fields < 1000; ++n_fields) {
+    pending.erase(0, parser.put(pending));
+    pending += "X: y\r\n";
+  }
+  ASSERT_NE(parser.failure(), nullptr);
+  EXPECT_EQ(parser.failure()->status, 431);
+  EXPECT_LE(n_fields, 170u);
+}
+
+TEST(RequestParser, BoundsTheLinesBetweenChunks) {
+  const std::string head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+  EXPECT_EQ(status_for(head + "1;x=" + std::string(1100, 'x')), 400);
+  EXPECT_EQ(status_for(head + "0\r\nX: " + std::string(1100, 'x')), 400);
+}
+
 TEST(RequestParser, KnowsWhoWantsToGoOn) {
   const auto keeps = [](std::string_view version, std::string_view field) {
     RequestParser parser(1000);
