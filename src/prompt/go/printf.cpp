@@ -1,0 +1,184 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/utf8.h"
+#include "prompt/go/print.h"
+
+namespace billow::prompt::go {
+namespace {
+
+constexpr int kMaxWidth = 1'000'000;  // beyond it a width is a bad width
+
+// Walks a format, and the values that its verbs take.
+class Printf {
+ public:
+  Printf(BudgetedText& out, std::string_view format, const std::vector<Value>& values)
+      : out_(out), rest_(format), values_(values) {}
+
+  void run() {
+    while (!rest_.empty()) {
+      const size_t n = std::min(rest_.find('%'), rest_.size());
+      out_.append(rest_.substr(0, n));
+      rest_.remove_prefix(n);
+      if (rest_.empty()) break;
+      rest_.remove_prefix(1);
+      directive();
+    }
+    if (at_ < values_.size()) tell_extra();
+  }
+
+ private:
+  void directive() {
+    Verb verb;
+    flags(verb);
+    verb.width = number("%!(BADWIDTH)");
+    if (rest_.starts_with('.')) {
+      rest_.remove_prefix(1);
+      verb.precision = number("%!(BADPREC)");
+      verb.precision = std::max(verb.precision, 0);
+    }
+    if (rest_.empty()) return out_.append("%!(NOVERB)");
+    const utf8::CodePoint point = utf8::decode(rest_);
+    rest_.remove_prefix(point.n_bytes);
+    verb.letter = point.value;
+    if (verb.letter == '%') return out_.append("%");
+    if (at_ < values_.size()) return append_formatted(out_, values_[at_++], verb);
+    std::string name;
+    utf8::append(name, verb.letter);
+    out_.append("%!" + name + "(MISSING)");
+  }
+
+  void flags(Verb& verb) {
+    for (; !rest_.empty(); rest_.remove_prefix(1)) {
+      switch (rest_.front()) {
+        case '-':
+          verb.minus = true;
+          verb.zero = false;
+          break;
+        case '+':
+          verb.plus = true;
+          break;
+        case '#':
+          verb.sharp = true;
+          break;
+        case ' ':
+          verb.space = true;
+          break;
+        case '0':
+          verb.zero = !verb.minus;
+          break;
+        default:
+          return;
+      }
+    }
+  }
+
+  // A width or precision: digits, or `*` for the next value; -1 where there is none.
+  int number(std::string_view complaint) {
+    if (rest_.starts_with('*')) {
+      rest_.remove_prefix(1);
+      const int64_t* value = at_ < values_.size() ? values_[at_].as_integer() : nullptr;
+      at_ += at_ < values_.size() ? 1 : 0;
+      if (value && *value >= 0 && *value <= kMaxWidth) return static_cast<int>(*value);
+      out_.append(complaint);
+      return -1;
+    }
+    int value = -1;
+    for (; !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9'; rest_.remove_prefix(1)) {
+      value = std::min(std::max(value, 0) * 10 + (rest_.front() - '0'), kMaxWidth + 1);
+    }
+    if (value <= kMaxWidth) return value;
+    out_.append(complaint);
+    return -1;
+  }
+
+  void tell_extra() {
+    out_.append("%!(EXTRA ");
+    for (bool is_first = true; at_ < values_.size(); ++at_, is_first = false) {
+      if (!is_first) out_.append(", ");
+      const Value& value = values_[at_];
+      if (!value.is_nil()) out_.append(std::string(value.type_name()) + "=");
+      append_formatted(out_, value, {});
+    }
+    out_.append(")");
+  }
+
+  BudgetedText& out_;
+  std::string_view rest_;
+  const std::vector<Value>& values_;
+  size_t at_ = 0;
+};
+
+// Characters of Unicode's control, format, space, private and unassigned blocks.
+constexpr std::array<std::pair<char32_t, char32_t>, 16> kUnprintable{{
+    {0x00, 0x1F},
+    {0x7F, 0xA0},
+    {0xAD, 0xAD},
+    {0x600, 0x605},
+    {0x61C, 0x61C},
+    {0x6DD, 0x6DD},
+    {0x70F, 0x70F},
+    {0x1680, 0x1680},
+    {0x180E, 0x180E},
+    {0x2000, 0x200F},
+    {0x2028, 0x202F},
+    {0x205F, 0x206F},
+    {0x3000, 0x3000},
+    {0xD800, 0xF8FF},
+    {0xFEFF, 0xFEFF},
+    {0xE0000, 0x10FFFF},
+}};
+
+void append_hex(std::string& out, char32_t value, int n_digits) {
+  for (int shift = 4 * (n_digits - 1); shift >= 0; shift -= 4) {
+    out += "0123456789abcdef"[value >> shift & 15];
+  }
+}
+
+void append_quoted(std::string& out, const utf8::CodePoint& point) {
+  constexpr std::string_view kEscaped = "\a\b\f\n\r\t\v\\\"";
+  constexpr std::string_view kLetters = "abfnrtv\\\"";
+  const size_t at =
+      point.value < 0x80 ? kEscaped.find(static_cast<char>(point.value)) : kEscaped.npos;
+  if (at != kEscaped.npos) {
+    out += '\\';
+    out += kLetters[at];
+  } else if (is_printable(point.value)) {
+    utf8::append(out, point.value);
+  } else if (point.value < 0x80) {
+    append_hex(out += "\\x", point.value, 2);
+  } else if (point.value < 0x10000) {
+    append_hex(out += "\\u", point.value, 4);
+  } else {
+    append_hex(out += "\\U", point.value, 8);
+  }
+}
+
+}  // namespace
+
+bool is_printable(char32_t value) {
+  return std::none_of(kUnprintable.begin(), kUnprintable.end(), [&](const auto& block) {
+    return value >= block.first && value <= block.second;
+  });
+}
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (size_t at = 0; at < text.size();) {
+    const utf8::CodePoint point = utf8::decode(text.substr(at));
+    if (point.valid) {
+      append_quoted(out, point);
+    } else {
+      append_hex(out += "\\x", static_cast<unsigned char>(text[at]), 2);
+    }
+    at += point.n_bytes;
+  }
+  return out + "\"";
+}
+
+void append_printf(BudgetedText& out, std::string_view format, const std::vector<Value>& values) {
+  Printf(out, format, values).run();
+}
+
+}  // namespace billow::prompt::go
