@@ -209,7 +209,7 @@ struct Marks {
 };
 
 constexpr std::array kMarks{
-    Marks{"chatml", 150, 730, {"<|im_start|>", "<|im_end|>"}, {"<|im_sep|>"}},
+    Marks{"chatml", 100, 730, {"<|im_start|>", "<|im_end|>"}, {"<|im_sep|>"}},
     Marks{"chatml", 1750, 1950, {"<|im_start|>", "<|im_end|>", "You are DBRX"}, {}},
     Marks{"zephyr", 210, 510, {"'<|user|>", "'<|assistant|>", "eos_token"}, {"<|end|>"}},
     Marks{"phi-3", 150, 370, {"<|end|>", "<|assistant|>"}, {"<|im_start|>"}},
@@ -226,15 +226,15 @@ constexpr std::array kMarks{
     Marks{"gemma3-instruct", 1430, 1650, {"<start_of_turn>", "first_user_prefix"}, {}},
     Marks{"llama3-instruct", 290, 490, {"<|start_header_id|>", "<|eot_id|>"}, {}},
     Marks{"llama3-instruct",
-          3700,
-          3950,
+          4510,
+          4720,
           {"<|start_header_id|>", "<|python_tag|>", "tools_in_user_message", "26 Jul 2024"},
           {}},
     Marks{"granite-instruct", 280, 480, {"Question:\n", "Answer:\n", "System:\n"}, {}},
     Marks{"alfred", 430, 640, {"<start_user>", "<start_assistant>", "<end_message>"}, {}},
     Marks{"falcon-instruct", 240, 460, {"User: ", "Falcon:", "System: "}, {}},
     Marks{"solar-instruct", 310, 510, {"### System:", "### User:", "### Assistant:"}, {}},
-    Marks{"command-r", 940, 1200, {"<|START_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>"}, {}},
+    Marks{"command-r", 1100, 1310, {"<|START_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>"}, {}},
 };
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }

@@ -36,11 +36,11 @@ class Evaluator {
     const size_t column = at - (line_end == std::string::npos ? 0 : line_end + 1);
     std::string shown(place.text.substr(0, kMaxShownBytes));
     if (place.text.size() > shown.size()) shown += "...";
-    std::replace(shown.begin(), shown.end(), '\n', ' ');
-    throw Error(ErrorCode::kInvalidInput, "template: :" + std::to_string(place.line) + ":" +
-                                              std::to_string(column) + ": executing " +
-                                              quoted(template_name_) + " at <" +
-                                              utf8::sanitized(shown) + ">: " + what);
+    std::string message = "template: :" + std::to_string(place.line) + ":" +
+                          std::to_string(column) + ": executing " + quoted(template_name_) +
+                          " at <" + shown + ">: " + what;
+    std::replace(message.begin(), message.end(), '\n', ' ');
+    throw Error(ErrorCode::kInvalidInput, utf8::sanitized(message));
   }
 
   // One level of nodes, pipelines or templates in each other.

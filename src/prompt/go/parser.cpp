@@ -80,7 +80,8 @@ class Parser {
   // Lets the text of `place` reach from its token to the present one.
   void widen(Place& place) const {
     const char* const begin = place.text.data();
-    const size_t last = at_ == 0 ? 0 : at_ - 1;
+    size_t last = at_ == 0 ? 0 : at_ - 1;
+    while (last > 0 && tokens_[last].kind == Kind::kSpace) --last;
     const char* const end = tokens_[last].text.data() + tokens_[last].text.size();
     if (end > begin) place.text = {begin, static_cast<size_t>(end - begin)};
   }
