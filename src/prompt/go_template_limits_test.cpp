@@ -47,7 +47,7 @@ TEST(GoTemplateLimits, TextsRunOutOfBytes) {
   EXPECT_EQ(refusal("{{ range 90 }}{{ printf \"%1000000d\" 1 }}{{ end }}"), ErrorCode::kTooLarge);
   EXPECT_EQ(refusal("{{ range 9000 }}{{ len (printf \"%.100000f\" 1.5) }}{{ end }}"),
             ErrorCode::kTooLarge);
-  EXPECT_EQ(refusal("{{ range 9000 }}{{ if slice .x 1 }}{{ end }}{{ end }}",
+  EXPECT_EQ(refusal("{{ range 9000 }}{{ if slice $.x 1 }}{{ end }}{{ end }}",
                     Json::object({{"x", std::string(10'000, 'x')}})),
             ErrorCode::kTooLarge);
 }
