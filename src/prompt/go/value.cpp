@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -9,6 +10,8 @@
 namespace billow::prompt::go {
 
 const Value* ListView::first() const { return data->items.data() + begin; }
+
+size_t ListView::capacity() const { return data->items.size() - begin; }
 
 const Value* MapData::find(std::string_view key) const {
   const auto at = std::lower_bound(entries.begin(), entries.end(), key,
@@ -34,14 +37,9 @@ Value Value::list(std::vector<Value> items, TextForm form) {
 }
 
 Value Value::map(std::vector<std::pair<std::string, Value>> entries, TextForm form) {
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::pair<std::string, Value>> unique;
-  unique.reserve(entries.size());
-  for (auto& entry : entries) {
-    if (!unique.empty() && unique.back().first == entry.first) unique.pop_back();
-    unique.push_back(std::move(entry));
-  }
+  std::map<std::string, Value> sorted;
+  for (auto& [key, value] : entries) sorted.insert_or_assign(std::move(key), std::move(value));
+  std::vector<std::pair<std::string, Value>> unique(sorted.begin(), sorted.end());
   return Value(Any(std::make_shared<const MapData>(MapData{std::move(unique), form})));
 }
 

@@ -34,7 +34,7 @@ struct ListView {
   size_t n_items = 0;
 
   const Value* first() const;
-  size_t capacity() const { return data->items.size() - begin; }
+  size_t capacity() const;
 };
 
 // Sorted by key, as Go walks and prints maps.
