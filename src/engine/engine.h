@@ -97,7 +97,8 @@ class Engine {
   // Ends a sequence now and frees its memory; finished ones are ended already.
   void finish(const Sequence& sequence, FinishReason reason);
 
-  // While a sequence is held, it gets no rows: its reader has no room for more. It keeps its memory.
+  // While a sequence is held, it gets no rows: its reader has no room for more. It keeps its
+  // memory.
   void hold(const Sequence& sequence, bool held);
 
   // What a sequence got in a step.

@@ -75,7 +75,7 @@ class Sequence {
   bool finished() const noexcept { return finish_reason_.has_value(); }
   FinishReason finish_reason() const { return finish_reason_.value(); }
   bool waiting() const noexcept { return waiting_; }  // for memory, in the last step
-  bool held() const noexcept { return held_; }  // by Engine::hold()
+  bool held() const noexcept { return held_; }        // by Engine::hold()
   // What was wrong where it ended with kNoMemory or kFailed; else empty.
   const std::string& error() const noexcept { return error_; }
   int64_t seed() const noexcept { return sampler_.seed(); }

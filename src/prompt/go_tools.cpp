@@ -136,14 +136,14 @@ Value call(const Json& json, size_t index) {
   if (arguments && !arguments->is_object()) refuse("\"arguments\" must be an object");
   const Json* place = find(*body, "index");
   const bool has_place = place && place->is_number_integer();
-  Value record = Value::record(
+  const Value record = Value::record(
       {{{"Index", "index"},
         Value::integer(has_place ? place->get<int64_t>() : static_cast<int64_t>(index))},
        {{"Name", "name"}, text_of(*body, "name")},
        {{"Arguments", "arguments"},
         go::from_json(arguments ? *arguments : Json::object(), TextForm::kJson)}});
   return Value::record(
-      {{{"ID", "id", true}, text_of(json, "id")}, {{"Function", "function"}, std::move(record)}});
+      {{{"ID", "id", true}, text_of(json, "id")}, {{"Function", "function"}, record}});
 }
 
 }  // namespace

@@ -41,8 +41,9 @@ int take_base(std::string_view& digits) {
 template <typename Number, typename... Base>
 std::optional<Number> parse_all(std::string_view digits, Base... base) {
   Number value{};
-  const char* const end = digits.data() + digits.size();
-  const auto done = std::from_chars(digits.data(), end, value, base...);
+  const char* const begin = digits.data();
+  const char* const end = begin + digits.size();
+  const auto done = std::from_chars(begin, end, value, base...);
   if (digits.empty() || done.ec != std::errc{} || done.ptr != end) return std::nullopt;
   return value;
 }

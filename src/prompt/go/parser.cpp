@@ -342,7 +342,9 @@ class Parser {
     if (result.operands.front().kind == Operand::Kind::kFunction) {
       const std::string_view last = result.operands.back().place.text;
       std::string_view& first = result.operands.front().place.text;
-      first = {first.data(), static_cast<size_t>(last.data() + last.size() - first.data())};
+      const char* const begin = first.data();
+      const char* const end = last.data() + last.size();
+      first = {begin, static_cast<size_t>(end - begin)};
     }
     return result;
   }
