@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "http/listener.h"
+#include "http/socket_address.h"
 
 namespace billow::http {
 namespace {

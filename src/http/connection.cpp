@@ -382,7 +382,7 @@ awaitable<bool> SocketConnection::skip_rest_of_body(RequestParser& parser) {
 awaitable<void> SocketConnection::close_gently() {
   if (closed_ || is_idle_) co_return;
   error_code ignored;
-  ignored = socket_.shutdown(asio::socket_base::shutdown_send, ignored);
+  static_cast<void>(socket_.shutdown(asio::socket_base::shutdown_send, ignored));
   const Clock::time_point deadline = Clock::now() + kLingerTime;
   while (!closed_ && !eof_ && Clock::now() < deadline) {
     consume(in_.size());
@@ -499,7 +499,7 @@ void SocketConnection::close_now() {
   closed_ = true;
   eof_ = true;
   error_code ignored;
-  ignored = socket_.close(ignored);
+  static_cast<void>(socket_.close(ignored));
   write_timer_.cancel();
   for (Signal* signal : {&attention_, &room_, &output_}) signal->notify();
   if (exchange_) {

@@ -9,7 +9,7 @@
 #include "http/service.h"
 
 namespace boost::asio {
-class io_context;
+class io_context;  // NOLINT(readability-identifier-naming): a name of Boost
 }
 
 namespace billow::http {

@@ -1,20 +1,17 @@
 #include "http/listener.h"
 
-#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 
 #include "base/error.h"
+#include "http/socket_address.h"
 
 namespace billow::http {
 namespace {
@@ -76,34 +73,6 @@ void remove_stale_socket(const std::string& path, const sockaddr_un& address) {
 }
 
 }  // namespace
-
-std::string address_text(const sockaddr& address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (address.sa_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
-    inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-    return std::string(text.data()) + ":" + std::to_string(port_of(address));
-  }
-  if (address.sa_family == AF_INET6) {
-    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-    inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
-    return "[" + std::string(text.data()) + "]:" + std::to_string(port_of(address));
-  }
-  return "unix";
-}
-
-sockaddr_un unix_address(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path ||
-      path.find('\0') != std::string::npos) {
-    throw Error(ErrorCode::kInvalidInput, "socket path " + path + ": choose one of 1 to " +
-                                              std::to_string(sizeof address.sun_path - 1) +
-                                              " bytes");
-  }
-  std::memcpy(address.sun_path, path.data(), path.size());
-  return address;
-}
 
 Listener Listener::on_tcp(const std::string& host, uint16_t port) {
   const std::string where = host + ":" + std::to_string(port);

@@ -9,9 +9,6 @@
 #include "http/access.h"
 #include "http/socket_fd.h"
 
-struct sockaddr;
-struct sockaddr_un;
-
 namespace billow::http {
 
 struct Accepted {
@@ -53,11 +50,5 @@ class Listener {
   uint64_t device_ = 0;
   uint64_t inode_ = 0;
 };
-
-// "127.0.0.1:80", "[::1]:80", or "unix".
-std::string address_text(const sockaddr& address);
-
-// The address of a Unix socket. Throws Error where the path is too long for one.
-sockaddr_un unix_address(const std::string& path);
 
 }  // namespace billow::http

@@ -72,6 +72,17 @@ TEST(RequestParser, ReadsChunksAndForgetsTrailers) {
   }
 }
 
+TEST(RequestParser, ReadsAnEmptyBodyInChunks) {
+  const std::string text =
+      "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+  for (size_t n = 1; n <= text.size(); ++n) {
+    RequestParser parser(1000);
+    EXPECT_EQ(feed(parser, text, n), "");
+    EXPECT_TRUE(parser.done()) << n;
+    EXPECT_EQ(parser.take_body(), "");
+  }
+}
+
 TEST(RequestParser, StopsBehindTheHead) {
   RequestParser parser(1000);
   const std::string text = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";

@@ -12,8 +12,8 @@
 #include <thread>
 #include <utility>
 
-#include "http/listener.h"
 #include "http/parser.h"
+#include "http/socket_address.h"
 
 namespace billow::http {
 namespace {

@@ -35,8 +35,7 @@ TEST(Limits, MalformedRequestsAreRefused) {
        {"nonsense\r\n\r\n", "GET /echo\r\n\r\n", "GET  /echo HTTP/1.1\r\nHost: h\r\n\r\n",
         "GET /echo HTTP/3.0\r\nHost: h\r\n\r\n", "GET /echo HTTP/1.1\r\n\r\n",
         "GET echo HTTP/1.1\r\nHost: h\r\n\r\n", "\x16\x03\x01\r\n\r\n",
-        "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: "
-        "chunked\r\n\r\n"}) {
+        "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: x\r\n\r\n"}) {
     RawClient client(server.port());
     client.send(text);
     const auto response = client.response();

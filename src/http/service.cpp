@@ -1,7 +1,9 @@
 #include "http/service.h"
 
+#include <exception>
 #include <utility>
 
+#include "base/log.h"
 #include "http/url.h"
 
 namespace billow::http {
@@ -27,7 +29,12 @@ Service::Service(ServerOptions options, std::vector<Route> routes)
 
 Response Service::error_response(int status, std::string_view path, std::string_view text) const {
   if (!options_.shape_error) return text_response(status, text);
-  return options_.shape_error(status, path, text);
+  try {
+    return options_.shape_error(status, path, text);
+  } catch (const std::exception& error) {
+    log::warn(std::string("an error could not be put in its form: ") + error.what());
+    return text_response(status, text);
+  }
 }
 
 Decision Service::decide(RequestHead& head, BindKind bind, const std::string& peer) const {
