@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "http/live_exchange.h"
 #include "http/parser.h"
 
@@ -381,8 +382,8 @@ awaitable<bool> SocketConnection::skip_rest_of_body(RequestParser& parser) {
 
 awaitable<void> SocketConnection::close_gently() {
   if (closed_ || is_idle_) co_return;
-  error_code ignored;
-  static_cast<void>(socket_.shutdown(asio::socket_base::shutdown_send, ignored));
+  error_code code;
+  if (socket_.shutdown(asio::socket_base::shutdown_send, code)) co_return;
   const Clock::time_point deadline = Clock::now() + kLingerTime;
   while (!closed_ && !eof_ && Clock::now() < deadline) {
     consume(in_.size());
@@ -498,8 +499,8 @@ void SocketConnection::close_now() {
   if (closed_) return;
   closed_ = true;
   eof_ = true;
-  error_code ignored;
-  static_cast<void>(socket_.close(ignored));
+  error_code code;
+  if (socket_.close(code)) log::debug("a connection did not close well: " + code.message());
   write_timer_.cancel();
   for (Signal* signal : {&attention_, &room_, &output_}) signal->notify();
   if (exchange_) {
