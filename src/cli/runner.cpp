@@ -11,7 +11,6 @@
 
 #include "base/byte_size.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
@@ -38,13 +37,6 @@ void end_with_parent() {
     throw Error(ErrorCode::kInvalidInput, "--with-parent: the parent has ended already");
 }
 
-http::Response error_response(int status, std::string_view, std::string_view text) {
-  return {.status = status,
-          .content_type = "application/json",
-          .headers = {},
-          .body = Json{{"error", text}}.dump(-1, ' ', false, Json::error_handler_t::replace)};
-}
-
 // Blocks SIGINT and SIGTERM in this thread and those that it starts, so that it can wait for them.
 sigset_t block_signals() {
   sigset_t signals;
@@ -61,10 +53,10 @@ void run(const RunnerOptions& options) {
   engine::EngineOptions engine = options.model.engine();
   engine.max_sequences = options.max_sequences;
   engine.max_parked = parse_byte_size(options.max_parked);
-  runner::Service service(options.model.model, engine, {.max_sequences = options.max_sequences});
+  runner::Service service(options.model.model, engine);
   http::ServerOptions listen;
   listen.socket_path = options.socket;
-  listen.shape_error = error_response;
+  listen.shape_error = runner::Service::error_response;
   http::Server server(listen, service.routes());
   service.wait_until_loaded();
   log::info("ready on " + options.socket);

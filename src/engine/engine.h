@@ -80,6 +80,7 @@ class Engine {
   const kernels::KernelTable& kernels() const noexcept { return *kernels_; }
   int n_threads() const noexcept { return team_.size(); }
   size_t max_context() const noexcept { return max_context_; }
+  size_t max_sequences() const noexcept { return max_sequences_; }
   size_t kv_bytes() const noexcept { return kv_.cache().bytes_in_use(); }
   MemoryUse memory() const;
   // Another budget from now on, for who shares memory out among engines. What is parked makes way

@@ -199,7 +199,7 @@ void EngineLoop::take_news() {
     });
     const size_t n_ending = cancelled.size();
     while (!board_->waiting.empty() &&
-           runs_.size() - n_ending + fresh.size() < options_.max_sequences) {
+           runs_.size() - n_ending + fresh.size() < engine_->max_sequences()) {
       fresh.push_back(std::move(board_->waiting.front()));
       board_->waiting.pop_front();
     }

@@ -77,7 +77,6 @@ class Answer {
 };
 
 struct LoopOptions {
-  size_t max_sequences = 8;  // that run at once: those of the engine; others wait in their order
   // An answer that has so many bytes unread gets no more tokens until its reader goes on.
   size_t most_unread = size_t{1} << 20;
 };
@@ -90,7 +89,8 @@ struct LoopState {
 
 class EngineLoop {
  public:
-  EngineLoop(std::unique_ptr<engine::Engine> engine, const LoopOptions& options);
+  // As many answers are written at once as the engine has sequences; others wait in their order.
+  explicit EngineLoop(std::unique_ptr<engine::Engine> engine, const LoopOptions& options = {});
   ~EngineLoop();  // cancels what is on its way
   EngineLoop(const EngineLoop&) = delete;
   EngineLoop& operator=(const EngineLoop&) = delete;

@@ -74,7 +74,8 @@ std::vector<engine::LogitBias> logit_bias(const Json& options) {
   if (found == options.end()) return biases;
   if (!found->is_array()) refuse("logit_bias", "an array of [token, bias]");
   for (const Json& pair : *found) {
-    const bool is_pair = pair.is_array() && pair.size() == 2 && pair[0].is_number_integer() &&
+    const bool is_pair = pair.is_array() && pair.size() == 2 && pair[0].is_number_unsigned() &&
+                         pair[0].get<uint64_t>() <= static_cast<uint64_t>(kMost32) &&
                          (pair[1].is_number() || pair[1].is_null());
     if (!is_pair) refuse("logit_bias", "an array of [token, bias]; a bias of null bans the token");
     biases.push_back({pair[0].get<int32_t>(), pair[1].is_null()

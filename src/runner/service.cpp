@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <functional>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -29,13 +32,19 @@ Json parse_object(const std::string& body) {
   return json;
 }
 
-template <class T>
-T field(const Json& json, const char* name, const char* wanted) {
-  try {
-    return json.at(name).get<T>();
-  } catch (const Json::exception&) {
+// A field of a body, where `fits` says that it is of the kind wanted: the library would convert
+// numbers and cut them off.
+const Json& field(const Json& json, const char* name, const char* wanted,
+                  const std::function<bool(const Json&)>& fits) {
+  const auto found = json.find(name);
+  if (found == json.end() || !fits(*found))
     throw Error(ErrorCode::kInvalidInput, std::string("field \"") + name + "\" must be " + wanted);
-  }
+  return *found;
+}
+
+bool is_token(const Json& json) {
+  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int32_t>::max());
+  return json.is_number_unsigned() && json.get<uint64_t>() <= kMost;
 }
 
 const char* what(const std::exception_ptr& error) {
@@ -48,12 +57,16 @@ const char* what(const std::exception_ptr& error) {
 
 }  // namespace
 
-Service::Service(std::string path, engine::EngineOptions engine, LoopOptions loop) {
-  loader_ = std::thread([this, path = std::move(path), engine, loop] {
+http::Response Service::error_response(int status, std::string_view, std::string_view text) {
+  return json_response(status, {{"error", text}});
+}
+
+Service::Service(std::string path, engine::EngineOptions engine) {
+  loader_ = std::thread([this, path = std::move(path), engine] {
     std::unique_ptr<EngineLoop> made;
     std::exception_ptr error;
     try {
-      made = std::make_unique<EngineLoop>(std::make_unique<engine::Engine>(path, engine), loop);
+      made = std::make_unique<EngineLoop>(std::make_unique<engine::Engine>(path, engine));
     } catch (...) {
       error = std::current_exception();
     }
@@ -72,12 +85,16 @@ void Service::wait_until_loaded() {
   if (error_) std::rethrow_exception(error_);
 }
 
-// Throws Error where the model is not loaded, or was not to be.
-EngineLoop& Service::ready() {
-  const std::scoped_lock lock(mutex_);
-  if (error_) std::rethrow_exception(error_);
-  if (!loop_) throw Error(ErrorCode::kUnsupported, "the model is being loaded");
-  return *loop_;
+// Null where there is no model to ask; the exchange is answered then.
+EngineLoop* Service::ready(Exchange& exchange) {
+  std::string why;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (loop_) return loop_.get();
+    why = error_ ? what(error_) : "the model is being loaded";
+  }
+  exchange.respond(error_response(503, "", why));
+  return nullptr;
 }
 
 std::vector<http::Route> Service::routes() {
@@ -119,16 +136,17 @@ void Service::health(Exchange& exchange) {
 }
 
 void Service::complete(Exchange& exchange) {
-  EngineLoop& loop = ready();
+  EngineLoop* loop = ready(exchange);
+  if (loop == nullptr) return;
   AnswerRequest request = parse_completion(exchange.request().body);
   const context::OverflowPolicy policy = request.options.context.policy;
-  const std::shared_ptr<Answer> answer = loop.submit(std::move(request));
+  const std::shared_ptr<Answer> answer = loop->submit(std::move(request));
   exchange.on_client_gone([answer] { answer->cancel(); });
   std::optional<Piece> piece = answer->next();  // throws before anything is sent
   if (!exchange.begin_stream(200, "application/x-ndjson")) answer->cancel();
   try {
     for (; piece; piece = answer->next())
-      if (!exchange.write(piece_line(*piece, policy, loop.tokenizer()))) answer->cancel();
+      if (!exchange.write(piece_line(*piece, policy, loop->tokenizer()))) answer->cancel();
     exchange.write(end_line(answer->end()));
   } catch (const std::exception& error) {  // of the engine: the stream ends with it
     exchange.write(error_line(error.what()));
@@ -137,24 +155,39 @@ void Service::complete(Exchange& exchange) {
 }
 
 void Service::tokenize(Exchange& exchange) {
+  const EngineLoop* loop = ready(exchange);
+  if (loop == nullptr) return;
   const Json json = parse_object(exchange.request().body);
-  const auto text = field<std::string>(json, "content", "a string");
-  const std::vector<int32_t> tokens =
-      ready().tokenizer().encode(text, {.add_special = json.value("add_special", true),
-                                        .parse_special = json.value("parse_special", true)});
+  const auto is_text = [](const Json& value) { return value.is_string(); };
+  const auto is_flag = [](const Json& value) { return value.is_boolean(); };
+  const auto text = field(json, "content", "a string", is_text).get<std::string>();
+  const auto flag = [&](const char* name) {
+    return !json.contains(name) || field(json, name, "true or false", is_flag).get<bool>();
+  };
+  const std::vector<int32_t> tokens = loop->tokenizer().encode(
+      text, {.add_special = flag("add_special"), .parse_special = flag("parse_special")});
   exchange.respond(json_response(200, {{"tokens", tokens}}));
 }
 
 void Service::detokenize(Exchange& exchange) {
+  const EngineLoop* loop = ready(exchange);
+  if (loop == nullptr) return;
   const Json json = parse_object(exchange.request().body);
-  const auto tokens = field<std::vector<int32_t>>(json, "tokens", "an array of token ids");
+  const auto are_tokens = [](const Json& value) {
+    return value.is_array() && std::ranges::all_of(value, is_token);
+  };
+  const auto tokens =
+      field(json, "tokens", "an array of token ids", are_tokens).get<std::vector<int32_t>>();
   exchange.respond(
-      json_response(200, {{"content", utf8::sanitized(ready().tokenizer().decode(tokens))}}));
+      json_response(200, {{"content", utf8::sanitized(loop->tokenizer().decode(tokens))}}));
 }
 
 void Service::set_budget(Exchange& exchange) {
+  EngineLoop* loop = ready(exchange);
+  if (loop == nullptr) return;
   const Json json = parse_object(exchange.request().body);
-  ready().set_memory_budget(field<uint64_t>(json, "bytes", "a number of bytes"));
+  const auto is_count = [](const Json& value) { return value.is_number_unsigned(); };
+  loop->set_memory_budget(field(json, "bytes", "a number of bytes", is_count).get<uint64_t>());
   exchange.respond(json_response(200, Json::object()));
 }
 

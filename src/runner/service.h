@@ -15,7 +15,8 @@
 
 namespace billow::runner {
 
-// Routes, all with JSON unless said otherwise; an error is {"error":"..."} with its status:
+// Routes, all with JSON unless said otherwise; an error is {"error":"..."} with its status, 503 for
+// all but /health until the model is loaded, and where it could not be:
 //   GET  /health      {"status":"loading"|"ready"|"failed","error"?,"pid","running","waiting",
 //                      "max_context","memory":{...}}; 200 when ready, else 503
 //   POST /completion  as runner/protocol.h says; answers application/x-ndjson. What is refused
@@ -26,7 +27,10 @@ namespace billow::runner {
 //   POST /budget      {"bytes":N} -> {}: another memory budget
 class Service {
  public:
-  Service(std::string path, engine::EngineOptions engine, LoopOptions loop);
+  // The body of an error: for ServerOptions::shape_error.
+  static http::Response error_response(int status, std::string_view path, std::string_view text);
+
+  Service(std::string path, engine::EngineOptions engine);
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
@@ -36,7 +40,7 @@ class Service {
   void wait_until_loaded();
 
  private:
-  EngineLoop& ready();
+  EngineLoop* ready(http::Exchange& exchange);
   void health(http::Exchange& exchange);
   void complete(http::Exchange& exchange);
   void tokenize(http::Exchange& exchange);

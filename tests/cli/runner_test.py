@@ -122,6 +122,10 @@ class Runner(ProgramTest):
             self.assertEqual(found, status, text)
             self.assertIn(named, json.loads(text)["error"])
         self.assertEqual(self.json("POST", "/tokenize", {})[0], 400)
+        self.assertEqual(self.json("POST", "/tokenize", {"content": "x", "add_special": 3})[0], 400)
+        self.assertEqual(self.json("POST", "/detokenize", {"tokens": [99999]})[0], 400)
+        self.assertEqual(self.json("POST", "/detokenize", {"tokens": [4294967296 + 5]})[0], 400)
+        self.assertEqual(self.json("POST", "/budget", {"bytes": -1})[0], 400)
         self.assertEqual(self.ask("GET", "/nothing")[0], 404)
         self.assertEqual(self.ask("GET", "/completion")[0], 405)
 

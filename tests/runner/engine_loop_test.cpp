@@ -103,7 +103,7 @@ TEST(EngineLoop, APromptThatCannotRunFailsAlone) {
 }
 
 TEST(EngineLoop, OthersWaitForAPlaceInTheirOrder) {
-  TinyLoop tiny({.max_sequences = 2}, {.max_sequences = 2});
+  TinyLoop tiny({}, {.max_sequences = 2});
   std::vector<std::shared_ptr<Answer>> answers;
   for (unsigned i = 0; i < 6; ++i) answers.push_back(tiny.loop.submit(request(i, 40)));
   for (const auto& answer : answers) EXPECT_EQ(read(*answer).tokens.size(), 40u);
@@ -112,7 +112,7 @@ TEST(EngineLoop, OthersWaitForAPlaceInTheirOrder) {
 }
 
 TEST(EngineLoop, CancelsWhatRunsAndWhatWaits) {
-  TinyLoop tiny({.max_sequences = 1}, {.max_sequences = 1});
+  TinyLoop tiny({}, {.max_sequences = 1});
   const auto running = tiny.loop.submit(request(1, -1));
   const auto waiting = tiny.loop.submit(request(2, -1));
   const auto last = tiny.loop.submit(request(3, 5));
@@ -163,7 +163,7 @@ TEST(EngineLoop, SleepsWhenThereIsNothingToDo) {
 TEST(EngineLoop, EndsWithAnswersOnTheirWay) {
   std::vector<std::shared_ptr<Answer>> answers;
   {
-    TinyLoop tiny({.max_sequences = 2}, {.max_sequences = 2});
+    TinyLoop tiny({}, {.max_sequences = 2});
     for (unsigned i = 0; i < 4; ++i) answers.push_back(tiny.loop.submit(request(i, -1)));
     ASSERT_TRUE(answers[0]->next().has_value());
   }
@@ -174,7 +174,7 @@ TEST(EngineLoop, EndsWithAnswersOnTheirWay) {
 }
 
 TEST(EngineLoop, RandomReadersAndCancellationsLoseNothing) {
-  TinyLoop tiny({.max_sequences = 3, .most_unread = 200}, {.max_sequences = 3});
+  TinyLoop tiny({.most_unread = 200}, {.max_sequences = 3});
   std::vector<Whole> alone;
   for (unsigned i = 0; i < 8; ++i) alone.push_back(read(*tiny.loop.submit(request(i, 60))));
   std::atomic<size_t> n_whole{0};

@@ -83,6 +83,7 @@ TEST(Protocol, NamesWhatIsWrong) {
                         {R"({"options":{"top_k":2.5}})", "top_k"},
                         {R"({"options":{"top_k":4294967296}})", "top_k"},
                         {R"({"options":{"logit_bias":[[1]]}})", "logit_bias"},
+                        {R"({"options":{"logit_bias":[[4294967301,1]]}})", "logit_bias"},
                         {R"({"stop":"x"})", "stop"},
                         {R"({"stop":[1]})", "stop"},
                         {R"({"num_predict":-3})", "num_predict"},
