@@ -12,13 +12,16 @@ set(BILLOW_MODULE_TABLE
   "nn: base cpu quant kernels tensor"
   "kv: base kernels tensor"
   "context: base"
+  "metrics: base"
   "http: base"
   "store: base gguf"
-  "scheduler: base context"
+  "scheduler: base cpu context http"
+  "api: base gguf tokenizer prompt context metrics http store scheduler"
+  "server: base cpu gguf tokenizer prompt context metrics http store scheduler api"
   "arch: base gguf quant tensor kernels nn kv"
   "engine: base cpu gguf tokenizer kernels tensor nn kv context arch"
   "runner: base gguf tokenizer kernels tensor kv context http arch engine"
-  "cli: base cpu gguf tokenizer prompt quant kernels tensor nn kv context http arch engine runner"
+  "cli: base cpu gguf tokenizer prompt quant kernels tensor nn kv context metrics http store scheduler api server arch engine runner"
 )
 
 # The same for our headers outside src/, made by the build or of the bridge: "header: the modules that may include it".

@@ -223,6 +223,8 @@ void LiveExchange::run(const Handler& handler, const ShapeError& shape_error) {
   std::optional<ParseFailure> failure;
   try {
     handler(*this);
+  } catch (const StatusError& error) {
+    failure = {error.status(), error.what()};
   } catch (const Error& error) {
     failure = {status_of(error.code()), error.what()};
   } catch (const std::exception& error) {

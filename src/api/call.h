@@ -1,0 +1,70 @@
+// A request on its way through a handler of an API: what came, whom to answer, its id and trace.
+// The server makes it; a handler uses it on its own thread, no longer than its call lasts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http/exchange.h"
+#include "metrics/trace.h"
+
+namespace billow::api {
+
+class Call {
+ public:
+  // `headers` go with whatever answer is given: X-Request-Id and the like.
+  Call(http::Exchange& exchange, metrics::Trace& trace, std::stop_token stop,
+       http::Headers headers = {})
+      : exchange_(exchange), trace_(trace), stop_(std::move(stop)), headers_(std::move(headers)) {}
+
+  const http::Request& request() const noexcept { return exchange_.request(); }
+  metrics::Trace& trace() noexcept { return trace_; }
+  // Set when the client is gone.
+  const std::stop_token& stop() const noexcept { return stop_; }
+
+  // As Exchange's, with the headers.
+  size_t read_body(std::span<char> buffer) { return exchange_.read_body(buffer); }
+  bool respond(http::Response response);
+  bool begin_stream(int status, std::string_view content_type, http::Headers headers = {});
+  bool write(std::string_view bytes) { return exchange_.write(bytes); }
+  bool finish() { return exchange_.finish(); }
+
+  // For the answer's head, before it begins.
+  void add_header(std::string name, std::string value) {
+    headers_.set(std::move(name), std::move(value));
+  }
+  // For metrics and the log: the model that it is about, as shown.
+  void set_model(std::string name) { model_ = std::move(name); }
+  const std::string& model() const noexcept { return model_; }
+  int status() const noexcept { return status_; }  // 0: nothing was answered yet
+
+ private:
+  http::Exchange& exchange_;
+  metrics::Trace& trace_;
+  std::stop_token stop_;
+  http::Headers headers_;
+  std::string model_;
+  int status_ = 0;
+};
+
+using CallHandler = std::function<void(Call&)>;
+
+// A row of an API's route table. What the handler throws becomes an answer in the API's form.
+struct Route {
+  std::vector<http::Method> methods{};
+  std::string pattern{};
+  CallHandler handler{};
+  bool streams_body = false;
+  std::optional<uint64_t> max_body_bytes{};
+  bool writes_store = false;  // refused with 403 where the store is read-only
+};
+
+// `status` and the text of an error, as an API has them.
+using ShapeError = http::Response (*)(int status, std::string_view text);
+
+}  // namespace billow::api

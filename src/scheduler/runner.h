@@ -1,0 +1,142 @@
+// A process that serves one model, as those see it who send requests there: asked for completions,
+// embeddings and tokens, watched, told its budget, ended. The one real kind is in runner_process.h;
+// tests have others. Any thread may call; each call blocks until it is answered.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace billow::scheduler {
+
+// What a runner is started with. Nothing in it depends on a request's context.
+struct Launch {
+  std::string key;      // runner_key()
+  std::string name;     // of the model, for the log
+  std::string weights;  // path of the GGUF file
+  bool is_embedding = false;
+  size_t n_parallel = 1;
+  uint64_t budget_bytes = 0;
+};
+
+// A request to write. The wire form is the line of JSON and the token ids of runner/protocol.h.
+struct Completion {
+  std::vector<int32_t> prompt;
+  std::string options_json = "{}";  // an object: sampling options by Ollama's names
+  std::vector<std::string> stop{};
+  int64_t num_predict = -1;
+  bool ignore_eos = false;
+  bool logprobs = false;
+  int top_logprobs = 0;
+  size_t max_context = 0;       // N, the context that the request was given
+  std::vector<size_t> sizes{};  // rungs; empty: the runner's
+  std::string overflow_policy = "refill";
+  size_t reserve_batches = 9;
+  size_t overflow_batch = 64;
+};
+
+struct TokenLogprob {
+  std::string token;  // its text; U+FFFD for bytes that are no UTF-8
+  float logprob = 0.0f;
+  std::string bytes;
+  std::vector<TokenLogprob> top{};
+};
+
+// A chunk of a prompt that was evaluated.
+struct Prefill {
+  size_t n_done = 0;  // tokens of the prompt so far, known ones included
+  std::chrono::nanoseconds time{};
+};
+
+struct CompletionPiece {
+  std::string text;                    // whole characters
+  std::vector<TokenLogprob> logprobs;  // an entry for each token
+  std::vector<std::string> events;     // transitions and compactions: a JSON object each
+  std::vector<Prefill> prefill;
+};
+
+struct CompletionEnd {
+  std::string done_reason;  // "stop" or "length"
+  std::string error;        // what cut it short; empty where nothing did
+  int64_t seed = 0;
+  size_t n_prompt = 0;
+  size_t n_cached = 0;  // of the prompt: known before
+  size_t n_generated = 0;
+  std::vector<int32_t> tokens;          // of the answer
+  std::chrono::nanoseconds queued{};    // until the engine took it
+  std::chrono::nanoseconds prompted{};  // from then until its first token
+  std::chrono::nanoseconds written{};   // from then to its end
+};
+
+struct EmbedInput {
+  std::vector<int32_t> tokens;  // special ones included
+};
+// One vector for each input, as pooled, not normalised.
+using Vectors = std::vector<std::vector<float>>;
+
+enum class RunnerStatus : uint8_t { kLoading, kReady, kFailed };
+
+struct RunnerHealth {
+  RunnerStatus status = RunnerStatus::kLoading;
+  std::string error;           // where it failed: one line
+  bool out_of_memory = false;  // it failed for want of memory
+  uint64_t n_loaded = 0;       // rises while the load comes forward
+  uint64_t n_to_load = 0;      // what it rises to; 0: not known
+  size_t n_running = 0;
+  size_t n_waiting = 0;
+  size_t max_context = 0;
+  uint64_t budget_version = 0;  // of the budget that it goes by
+  uint64_t held_bytes = 0;      // by its ledger, parked KV included
+  uint64_t parked_bytes = 0;
+  uint64_t wanted_bytes = 0;
+  uint64_t resident_bytes = 0;
+};
+
+// The runner has ended or does not speak any more; what it was doing is lost.
+class RunnerGone : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+// The caller's stop token was set.
+class Cancelled : public std::runtime_error {
+ public:
+  Cancelled() : std::runtime_error("request canceled") {}
+};
+
+// Takes what was written; false ends the completion there.
+using OnPiece = std::function<bool(CompletionPiece piece)>;
+
+// All calls throw RunnerGone, Cancelled, and http::StatusError where the runner refuses.
+class Runner {
+ public:
+  virtual ~Runner() = default;  // ends the process and waits for it
+
+  virtual CompletionEnd complete(const Completion& request, const OnPiece& on_piece,
+                                 std::stop_token stop) = 0;
+  virtual Vectors embed(const std::vector<EmbedInput>& inputs, std::stop_token stop) = 0;
+  virtual std::vector<int32_t> tokenize(std::string_view text) = 0;
+  virtual std::string detokenize(const std::vector<int32_t>& tokens) = 0;
+
+  virtual RunnerHealth health() = 0;
+  virtual void set_budget(uint64_t bytes, uint64_t version) = 0;
+  virtual pid_t pid() const noexcept = 0;
+  // How the process ended, "signal 9" or "exit status 1: last line of its log"; empty while it
+  // lives.
+  virtual std::string end_of_process() = 0;
+  // Asks it to end; what runs is cut off. Returns at once.
+  virtual void close() = 0;
+};
+
+// Starts a runner and returns at once: its health tells when it is ready. Throws Error.
+using StartRunner = std::function<std::unique_ptr<Runner>(const Launch& launch)>;
+
+}  // namespace billow::scheduler
