@@ -1,0 +1,29 @@
+#include "api/call.h"
+
+#include <utility>
+
+namespace billow::api {
+namespace {
+
+// What the answer itself says wins.
+void add_missing(http::Headers& headers, const http::Headers& added) {
+  for (const http::Headers::Field& field : added) {
+    if (!headers.find(field.name)) headers.add(field.name, field.value);
+  }
+}
+
+}  // namespace
+
+bool Call::respond(http::Response response) {
+  status_ = response.status;
+  add_missing(response.headers, headers_);
+  return exchange_.respond(std::move(response));
+}
+
+bool Call::begin_stream(int status, std::string_view content_type, http::Headers headers) {
+  status_ = status;
+  add_missing(headers, headers_);
+  return exchange_.begin_stream(status, content_type, std::move(headers));
+}
+
+}  // namespace billow::api
