@@ -42,6 +42,12 @@ class Call {
   void set_model(std::string name) { model_ = std::move(name); }
   const std::string& model() const noexcept { return model_; }
   int status() const noexcept { return status_; }  // 0: nothing was answered yet
+  // The answer has begun, and fails: for metrics and the log.
+  void fail(int status, std::string error) {
+    status_ = status;
+    error_ = std::move(error);
+  }
+  const std::string& error() const noexcept { return error_; }
 
  private:
   http::Exchange& exchange_;
@@ -50,6 +56,7 @@ class Call {
   http::Headers headers_;
   std::string model_;
   int status_ = 0;
+  std::string error_;
 };
 
 using CallHandler = std::function<void(Call&)>;
@@ -62,6 +69,7 @@ struct Route {
   bool streams_body = false;
   std::optional<uint64_t> max_body_bytes{};
   bool writes_store = false;  // refused with 403 where the store is read-only
+  bool is_traced = false;     // its traces are kept
 };
 
 // `status` and the text of an error, as an API has them.

@@ -113,7 +113,8 @@ struct Ending {
 class Sink {
  public:
   virtual ~Sink() = default;
-  // Before everything else, once the request is sized.
+  // First of all: the model, as it is shown. Then, where there is something to answer, its size.
+  virtual void found(const std::string& /*model*/) {}
   virtual void sized(const Sizing&) {}
   virtual bool delta(const Delta& delta) = 0;
   virtual bool end(const Ending& ending) = 0;

@@ -25,6 +25,12 @@ void debug(std::string_view message) { logger().debug(message); }
 void info(std::string_view message) { logger().info(message); }
 void warn(std::string_view message) { logger().warn(message); }
 
+void for_a_server(bool debug) {
+  logger().set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %^%l%$: %v");
+  if (std::getenv("BILLOW_LOG") == nullptr)
+    logger().set_level(debug ? spdlog::level::debug : spdlog::level::info);
+}
+
 void hide_info() {
   if (logger().level() < spdlog::level::warn) logger().set_level(spdlog::level::warn);
 }

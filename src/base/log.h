@@ -10,6 +10,10 @@ void debug(std::string_view message);
 void info(std::string_view message);
 void warn(std::string_view message);
 
+// For a program that runs long: lines of level info, too (debug, if that is asked for), unless
+// BILLOW_LOG says otherwise, and the time in front of each.
+void for_a_server(bool debug);
+
 // Only warnings from now on, whatever BILLOW_LOG lets through beside them.
 void hide_info();
 

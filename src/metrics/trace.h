@@ -32,6 +32,7 @@ class Trace {
 
   const std::string& id() const noexcept { return id_; }
   Clock::time_point began() const noexcept { return began_; }
+  const std::string& route() const noexcept { return route_; }
 
   // A moment: now.
   void mark(std::string_view name);

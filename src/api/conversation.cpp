@@ -1,0 +1,193 @@
+#include "api/conversation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "http/status.h"
+#include "prompt/go_messages.h"
+#include "prompt/named_templates.h"
+
+namespace billow::api {
+namespace {
+
+using http::StatusError;
+
+Json array_of(const std::string& text, const char* what) {
+  if (text.empty()) return nullptr;
+  Json json = Json::parse(text, nullptr, false);
+  if (!json.is_array()) throw StatusError(400, std::string(what) + " must be an array");
+  return json;
+}
+
+std::string text_of(const tokenizer::Tokenizer& tokenizer, int32_t token) {
+  return tokenizer.has(token) ? utf8::sanitized(tokenizer.text(token)) : std::string();
+}
+
+bool drops_old_thinking(const ServedModel& model) {
+  return model.stored.details.family.starts_with("qwen3") ||
+         model.name.find("deepseek-r1") != std::string::npos;
+}
+
+// What the model thought before the last question is of no use for the next answer.
+void drop_old_thinking(std::vector<Message>& messages) {
+  constexpr std::string_view kOpen = "<think>";
+  constexpr std::string_view kClose = "</think>";
+  const auto last_question =
+      std::find_if(messages.rbegin(), messages.rend(),
+                   [](const Message& message) { return message.role == "user"; });
+  for (auto at = messages.begin(); at != last_question.base(); ++at) {
+    if (at->role != "assistant") continue;
+    const size_t open = at->content.find(kOpen);
+    const size_t close = at->content.find(kClose);
+    if (open == std::string::npos || close == std::string::npos || close < open) continue;
+    at->content = at->content.substr(0, open) +
+                  std::string(trimmed(at->content.substr(close + kClose.size())));
+  }
+}
+
+// As Jinja templates know a message.
+Json jinja_message(const Message& message) {
+  Json json = {{"role", message.role}, {"content", utf8::sanitized(message.content)}};
+  if (!message.thinking.empty()) json["reasoning_content"] = utf8::sanitized(message.thinking);
+  if (!message.tool_name.empty()) json["name"] = message.tool_name;
+  if (!message.tool_call_id.empty()) json["tool_call_id"] = message.tool_call_id;
+  const Json calls = array_of(message.tool_calls_json, "tool_calls");
+  for (const Json& call : calls.is_array() ? calls : Json::array()) {
+    const Json function = call.value("function", Json::object());
+    Json one = {{"type", "function"},
+                {"function",
+                 {{"name", function.value("name", Json(""))},
+                  {"arguments", function.value("arguments", Json::object())}}}};
+    if (call.contains("id")) one["id"] = call["id"];
+    json["tool_calls"].push_back(std::move(one));
+  }
+  return json;
+}
+
+std::string render_jinja(const ServedModel& model, const Conversation& conversation) {
+  const tokenizer::Tokenizer& tokenizer = model.weights->tokenizer;
+  Json messages = Json::array();
+  for (const Message& message : conversation.messages) messages.push_back(jinja_message(message));
+  // An answer that is begun already is to be gone on with.
+  const bool goes_on = !conversation.messages.empty() &&
+                       conversation.messages.back().role == "assistant" &&
+                       conversation.messages.back().tool_calls_json.empty();
+  Json input = {{"messages", std::move(messages)},
+                {"add_generation_prompt", !goes_on},
+                {"enable_thinking", conversation.think.enabled.value_or(false)},
+                {"bos_token", text_of(tokenizer, tokenizer.bos())},
+                {"eos_token", text_of(tokenizer, tokenizer.eos())}};
+  if (conversation.tools.is_array()) input["tools"] = conversation.tools;
+  if (!conversation.think.level.empty()) input["reasoning_effort"] = conversation.think.level;
+  std::string text = model.weights->jinja->render(input);
+  if (goes_on) {
+    const std::string begun(trimmed(utf8::sanitized(conversation.messages.back().content)));
+    const size_t at = begun.empty() ? std::string::npos : text.rfind(begun);
+    if (at != std::string::npos) text.resize(at + begun.size());
+  }
+  return text;
+}
+
+std::string render_go(const Conversation& conversation, const prompt::GoTemplate& go) {
+  prompt::GoInput input;
+  std::vector<Json> calls(conversation.messages.size());
+  for (size_t i = 0; i < conversation.messages.size(); ++i) {
+    const Message& message = conversation.messages[i];
+    calls[i] = array_of(message.tool_calls_json, "tool_calls");
+    input.messages.push_back({.role = message.role,
+                              .content = message.content,
+                              .thinking = message.thinking,
+                              .n_images = message.images.size(),
+                              .tool_calls = calls[i].is_array() ? &calls[i] : nullptr,
+                              .tool_name = message.tool_name,
+                              .tool_call_id = message.tool_call_id});
+  }
+  if (conversation.tools.is_array()) input.tools = &conversation.tools;
+  input.think = conversation.think.enabled;
+  input.think_level = conversation.think.level;
+  return render(go, input);
+}
+
+std::vector<Message> messages_of(const ServedModel& model, const GenerationRequest& request) {
+  std::vector<Message> messages;
+  const bool is_prompt = request.kind == GenerationKind::kPrompt;
+  const bool has_system =
+      is_prompt ? request.system.has_value()
+                : !request.messages.empty() && request.messages.front().role == "system";
+  // What the request says first stands before what the model brings along.
+  auto rest = request.messages.begin();
+  if (has_system && is_prompt && !request.system->empty())
+    messages.push_back({.role = "system", .content = *request.system});
+  if (has_system && !is_prompt) messages.push_back(*rest++);
+  if (!has_system && !model.stored.system.empty())
+    messages.push_back({.role = "system", .content = model.stored.system});
+  if (!is_prompt || request.context.empty())
+    for (const store::Message& message : model.stored.messages)
+      messages.push_back({.role = message.role, .content = message.content});
+  if (is_prompt)
+    messages.push_back({.role = "user", .content = request.prompt, .images = request.images});
+  else
+    messages.insert(messages.end(), rest, request.messages.end());
+  return messages;
+}
+
+}  // namespace
+
+Conversation conversation_of(const ServedModel& model, const GenerationRequest& request) {
+  Conversation conversation{messages_of(model, request), array_of(request.tools_json, "tools"),
+                            request.think};
+  if (conversation.tools.is_array() && conversation.tools.empty()) conversation.tools = nullptr;
+  if (!model.can("thinking"))
+    conversation.think = {};
+  else if (!conversation.think.enabled)
+    conversation.think.enabled = true;
+  if (drops_old_thinking(model)) drop_old_thinking(conversation.messages);
+  return conversation;
+}
+
+std::optional<prompt::GoTemplate> own_template(const GenerationRequest& request) {
+  if (!request.template_text || request.template_text->empty()) return std::nullopt;
+  try {
+    return prompt::GoTemplate(*request.template_text);
+  } catch (const Error& error) {
+    throw StatusError(500, error.what());
+  }
+}
+
+const prompt::GoTemplate* go_template_of(const ServedModel& model, GenerationKind kind) {
+  static const prompt::GoTemplate as_it_is(prompt::kPromptTemplate);
+  static const prompt::GoTemplate chatml(
+      std::string(prompt::find_named_template("chatml")->source));
+  switch (model.template_kind) {
+    case prompt::TemplateKind::kGo:
+      return &*model.go;
+    case prompt::TemplateKind::kJinja:
+      return nullptr;
+    case prompt::TemplateKind::kNone:
+      break;
+  }
+  return kind == GenerationKind::kPrompt ? &as_it_is : &chatml;
+}
+
+std::string render_conversation(const ServedModel& model, const Conversation& conversation,
+                                const prompt::GoTemplate* go) {
+  try {
+    return go ? render_go(conversation, *go) : render_jinja(model, conversation);
+  } catch (const Error& error) {
+    throw StatusError(
+        400, std::string("the model's template refuses the conversation: ") + error.what());
+  }
+}
+
+std::string render_fill(const GenerationRequest& request, const prompt::GoTemplate* go) {
+  if (!go) throw StatusError(400, request.model + " does not support insert");
+  prompt::GoInput input;
+  input.prompt = request.prompt;
+  input.suffix = request.suffix;
+  return render(*go, input);
+}
+
+}  // namespace billow::api

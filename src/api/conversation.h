@@ -1,0 +1,40 @@
+// The messages that a model is given, and their text: what the model brings along put before what
+// the request says, then rendered by whichever template the model has. Pure; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/catalog.h"
+#include "api/generation.h"
+#include "base/json.h"
+
+namespace billow::api {
+
+struct Conversation {
+  std::vector<Message> messages;
+  Json tools;   // an array, or null
+  Think think;  // as it holds for the model: unset where it cannot think
+};
+
+// The model's system text and messages, then the request's. Where it can think and nothing was
+// asked, it does. Throws http::StatusError (400) for tools that are no array.
+Conversation conversation_of(const ServedModel& model, const GenerationRequest& request);
+
+// The template that the request brings, if any. Throws http::StatusError (500) for a bad one.
+std::optional<prompt::GoTemplate> own_template(const GenerationRequest& request);
+
+// The Go template to use where the request brings none; null: the model's Jinja template. A model
+// without any template gets ChatML for a conversation, and a prompt as it is.
+const prompt::GoTemplate* go_template_of(const ServedModel& model, GenerationKind kind);
+
+// `go` null: the model's Jinja template. Throws http::StatusError: 400 where the template refuses
+// what it is given.
+std::string render_conversation(const ServedModel& model, const Conversation& conversation,
+                                const prompt::GoTemplate* go);
+
+// The prompt around the gap before the suffix.
+std::string render_fill(const GenerationRequest& request, const prompt::GoTemplate* go);
+
+}  // namespace billow::api

@@ -1,0 +1,68 @@
+// The generator over this machine's store and runners. Any thread; many at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "api/catalog.h"
+#include "api/generator.h"
+#include "metrics/metrics.h"
+#include "scheduler/scheduler.h"
+
+namespace billow::api {
+
+// What a request's num_ctx means.
+enum class NumCtxPolicy : uint8_t {
+  kIgnore,  // nothing: contexts have the size that they need
+  kCap,     // the most that the context may have
+};
+
+struct GenerationPolicy {
+  NumCtxPolicy num_ctx = NumCtxPolicy::kIgnore;
+  size_t max_context = 0;       // of any request; 0: the model's
+  std::vector<size_t> sizes{};  // rungs; empty: 512, doubling
+  std::string overflow_policy = "refill";
+  size_t reserve_batches = 9;
+  size_t overflow_batch = 64;
+};
+
+// An answer without a limit of its own ends after so many times the model's context.
+inline constexpr size_t kMostContexts = 10;
+
+class LocalGenerator : public Generator {
+ public:
+  // All outlive the generator.
+  LocalGenerator(Catalog& catalog, scheduler::Scheduler& scheduler, metrics::Metrics& metrics,
+                 GenerationPolicy policy);
+
+  void run(const GenerationRequest& request, Sink& sink, std::stop_token stop,
+           metrics::Trace& trace) override;
+
+  // The context that the latest request of a runner was given; 0 if there was none.
+  size_t latest_context(const std::string& key) const;
+
+ private:
+  struct Plan;
+  void load_or_end(const ServedModel& model, const GenerationRequest& request, Sink& sink,
+                   std::stop_token stop, metrics::Trace& trace);
+  Plan plan(const ServedModel& model, const GenerationRequest& request, metrics::Trace& trace);
+  void answer(const ServedModel& model, const GenerationRequest& request, Plan plan, Sink& sink,
+              std::stop_token stop, metrics::Trace& trace);
+
+  Catalog& catalog_;
+  scheduler::Scheduler& scheduler_;
+  metrics::Metrics& metrics_;
+  const GenerationPolicy policy_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, size_t> latest_context_;
+};
+
+// A request's way through the scheduler, as spans of its trace.
+scheduler::OnStage trace_stages(metrics::Trace& trace);
+
+}  // namespace billow::api

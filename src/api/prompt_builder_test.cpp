@@ -1,0 +1,216 @@
+#include "api/prompt_builder.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "api/sample_served.h"
+#include "http/status.h"
+
+namespace billow::api {
+namespace {
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+    return "none";
+  } catch (const http::StatusError& error) {
+    return std::to_string(error.status()) + " " + error.what();
+  }
+}
+
+class PromptBuilder : public testing::Test {
+ protected:
+  std::string text(const Sample& sample, const GenerationRequest& request) {
+    return build(sample, request).text;
+  }
+  BuiltPrompt build(const Sample& sample, const GenerationRequest& request,
+                    PromptLimits limits = {2048, -1}) {
+    models.add(sample);
+    return build_prompt(*models.catalog.find(sample.name), request, limits);
+  }
+  static GenerationRequest prompt(const std::string& text) {
+    GenerationRequest request{.kind = GenerationKind::kPrompt, .model = "m"};
+    request.prompt = text;
+    return request;
+  }
+  static GenerationRequest chat(std::vector<Message> messages) {
+    GenerationRequest request{.kind = GenerationKind::kChat, .model = "m"};
+    request.messages = std::move(messages);
+    return request;
+  }
+  SampleStore models;
+};
+
+TEST_F(PromptBuilder, PutsTheTemplateAroundAPrompt) {
+  EXPECT_EQ(text({.go = kLines}, prompt("hi")), "user: hi\nassistant:");
+  EXPECT_EQ(text({.go = kLines, .system = "be brief"}, prompt("hi")),
+            "system: be brief\nuser: hi\nassistant:");
+  GenerationRequest request = prompt("hi");
+  request.system = "be long";
+  EXPECT_EQ(text({.go = kLines, .system = "be brief"}, request),
+            "system: be long\nuser: hi\nassistant:");
+}
+
+TEST_F(PromptBuilder, ModelsBringMessagesAlong) {
+  const Sample sample{.go = kLines, .system = "s", .messages = {{"user", "a"}, {"assistant", "b"}}};
+  EXPECT_EQ(text(sample, prompt("hi")), "system: s\nuser: a\nassistant: b\nuser: hi\nassistant:");
+  EXPECT_EQ(text(sample, chat({{.role = "user", .content = "c"}})),
+            "system: s\nuser: a\nassistant: b\nuser: c\nassistant:");
+  EXPECT_EQ(
+      text(sample, chat({{.role = "system", .content = "own"}, {.role = "user", .content = "c"}})),
+      "system: own\nuser: a\nassistant: b\nuser: c\nassistant:");
+}
+
+TEST_F(PromptBuilder, RequestsMayBringTheirTemplate) {
+  GenerationRequest request = prompt("hi");
+  request.template_text = "<{{ .System }}|{{ .Prompt }}>";
+  request.system = "s";
+  EXPECT_EQ(text({.go = kLines}, request), "<s|hi>");
+  request.template_text = "{{ .Prompt";
+  EXPECT_TRUE(refusal([&] { text({.go = kLines}, request); }).starts_with("500 template: "));
+}
+
+TEST_F(PromptBuilder, NC28_RawIsAsItIsAndAContextGoesBefore) {
+  GenerationRequest raw = prompt("hello hello");
+  raw.raw = true;
+  const BuiltPrompt built = build({.go = kLines, .system = "s"}, raw);
+  EXPECT_EQ(built.text, "hello hello");
+  EXPECT_EQ(built.tokens.size(), 2u) << "of the vocabulary: hello and its like behind a blank";
+  GenerationRequest more = prompt("hi");
+  more.context = built.tokens;
+  const BuiltPrompt longer = build({.go = kLines, .messages = {{"user", "a"}}}, more);
+  EXPECT_EQ(longer.text, "user: hi\nassistant:") << "a context stands for the model's messages";
+  EXPECT_EQ(std::vector<int32_t>(longer.tokens.begin(), longer.tokens.begin() + 2), built.tokens);
+  more.context = {9999};
+  EXPECT_TRUE(refusal([&] { build({.go = kLines}, more); }).starts_with("400 context has the id"));
+}
+
+TEST_F(PromptBuilder, WithoutATemplateAPromptIsItselfAndAChatIsChatML) {
+  EXPECT_EQ(text({}, prompt("hi")), "hi");
+  EXPECT_EQ(text({}, chat({{.role = "user", .content = "hi"}})),
+            "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n");
+}
+
+TEST_F(PromptBuilder, JinjaTemplatesGetToolsThinkingAndPrefills) {
+  const Sample sample{
+      .jinja =
+          "{% if tools %}T{{ tools[0].function.name }};{% endif %}{% for m in messages %}"
+          "{{ m.role }}={{ m.content }}{% if m.tool_calls %}!{{ "
+          "m.tool_calls[0].function.arguments.a }}{% endif %}<|im_end|>{% endfor %}{% if "
+          "add_generation_prompt %}assistant={% if enable_thinking %}<think>{% else "
+          "%}</think>{% endif %}{% endif %}{# 'tool' #}"};
+  GenerationRequest request = chat({{.role = "user", .content = "q"}});
+  request.tools_json = R"([{"type":"function","function":{"name":"add"}}])";
+  BuiltPrompt built = build(sample, request);
+  EXPECT_EQ(built.text, "Tadd;user=q<|im_end|>assistant=<think>");
+  EXPECT_TRUE(built.shape.begins_in_thinking);
+  EXPECT_EQ(built.shape.tools, std::vector<std::string>{"add"});
+  request.think.enabled = false;
+  request.tools_json = "[]";
+  EXPECT_EQ(text(sample, request), "user=q<|im_end|>assistant=</think>");
+  EXPECT_FALSE(build(sample, request).shape.thinking.has_value());
+  EXPECT_EQ(text(sample, chat({{.role = "user", .content = "q"},
+                               {.role = "assistant", .content = "It is"}})),
+            "user=q<|im_end|>assistant=It is")
+      << "an answer that is begun is gone on with";
+  EXPECT_EQ(text(sample,
+                 chat({{.role = "assistant",
+                        .content = "",
+                        .tool_calls_json = R"([{"function":{"name":"add","arguments":{"a":7}}}])"},
+                       {.role = "tool", .content = "8", .tool_name = "add"}})),
+            "assistant=!7<|im_end|>tool=8<|im_end|>assistant=<think>");
+}
+
+TEST_F(PromptBuilder, FillsGapsWhereTheTemplateCan) {
+  GenerationRequest request = prompt("def f():");
+  request.suffix = "return x";
+  EXPECT_EQ(text({.go = "<P>{{ .Prompt }}<S>{{ .Suffix }}<M>{{ .Response }}"}, request),
+            "<P>def f():<S>return x<M>");
+}
+
+std::vector<Message> long_chat(size_t n) {
+  std::vector<Message> messages = {{.role = "system", .content = "stay"}};
+  for (size_t i = 0; i < n; ++i) {
+    messages.push_back({.role = "user", .content = "question " + std::to_string(i)});
+    messages.push_back({.role = "assistant", .content = "answer " + std::to_string(i)});
+  }
+  messages.push_back({.role = "user", .content = "the last one"});
+  return messages;
+}
+
+TEST_F(PromptBuilder, TR2_OldMessagesAreLeftOutButNeverTheSystemOrTheLastOne) {
+  const BuiltPrompt built = build({.go = kLines}, chat(long_chat(40)), {512, 100});
+  EXPECT_TRUE(built.text.starts_with("system: stay\n"));
+  EXPECT_TRUE(built.text.ends_with("user: the last one\nassistant:"));
+  EXPECT_TRUE(built.text.find("question 39") != std::string::npos) << "the latest stay";
+  EXPECT_TRUE(built.text.find("question 0\n") == std::string::npos);
+  EXPECT_LE(built.tokens.size(), 412u) << "with room for the answer";
+  EXPECT_GT(built.tokens.size(), 350u) << "as much as fits";
+  EXPECT_GT(built.n_full, 512u);
+  EXPECT_GT(built.n_left_out, 0u);
+  EXPECT_EQ(built.n_left_out % 2, 0u) << "an answer goes with its question";
+}
+
+TEST_F(PromptBuilder, APromptThatIsTooLongIsRefusedWithBothNumbersOnEveryRoute) {
+  const std::string text(600, 'x');
+  const std::string said =
+      "400 the prompt is longer than the context length currently available to the model: it has ";
+  GenerationRequest raw = prompt(text);
+  raw.raw = true;
+  for (const GenerationRequest& request :
+       {prompt(text), raw, chat({{.role = "user", .content = text}}),
+        chat({{.role = "system", .content = text}, {.role = "user", .content = "q"}})}) {
+    const std::string why = refusal([&] { build({.go = kLines}, request, {512, -1}); });
+    EXPECT_TRUE(why.starts_with(said)) << why;
+    EXPECT_NE(why.find("the context 512;"), std::string::npos) << why;
+  }
+  for (const bool truncate : {true, false}) {
+    GenerationRequest strict = chat(long_chat(40));
+    strict.truncate = truncate;
+    if (truncate) strict.shift = false;
+    EXPECT_TRUE(refusal([&] { build({.go = kLines}, strict, {512, -1}); }).starts_with(said));
+  }
+}
+
+TEST_F(PromptBuilder, APromptMayFillTheContextButForOneToken) {
+  GenerationRequest raw = prompt(std::string(511, 'x'));
+  raw.raw = true;
+  EXPECT_EQ(build({}, raw, {512, -1}).tokens.size(), 511u);
+  raw.prompt += 'x';
+  EXPECT_NE(refusal([&] { build({}, raw, {512, 1}); }), "none");
+  EXPECT_EQ(refusal([&] { build({}, raw, {512, 0}); }), "none") << "nothing is to be written";
+}
+
+TEST_F(PromptBuilder, WhatTheModelCannotDoIsNamed) {
+  models.add({.go = kLines});
+  const auto model = models.catalog.find("m");
+  const auto why = [&](const GenerationRequest& request) {
+    return refusal([&] { check_capabilities(*model, request); });
+  };
+  EXPECT_EQ(why(prompt("x")), "none");
+  GenerationRequest request = prompt("x");
+  request.think.enabled = true;
+  EXPECT_EQ(why(request), "400 \"m\" does not support thinking");
+  request.think.enabled = false;
+  EXPECT_EQ(why(request), "none");
+  request.suffix = "y";
+  EXPECT_EQ(why(request), "400 registry.ollama.ai/library/m:latest does not support insert");
+  request.suffix.clear();
+  request.images = {"png"};
+  EXPECT_EQ(why(request), "400 registry.ollama.ai/library/m:latest does not support vision");
+  GenerationRequest tools = chat({{.role = "user", .content = "q"}});
+  tools.tools_json = R"([{"type":"function","function":{"name":"f"}}])";
+  EXPECT_EQ(why(tools), "400 registry.ollama.ai/library/m:latest does not support tools");
+}
+
+TEST_F(PromptBuilder, EarlierThinkingOfQwenIsDropped) {
+  const Sample sample{.go = kLines, .architecture = "qwen3"};
+  EXPECT_EQ(text(sample, chat({{.role = "user", .content = "a"},
+                               {.role = "assistant", .content = "<think>hm</think>\n\nb"},
+                               {.role = "user", .content = "c"}})),
+            "user: a\nassistant: b\nuser: c\nassistant:");
+}
+
+}  // namespace
+}  // namespace billow::api

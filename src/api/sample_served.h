@@ -1,0 +1,90 @@
+// For tests: a store with small models that have a vocabulary and templates, and a catalog over it.
+// One thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/catalog.h"
+#include "gguf/writer.h"
+#include "store/create.h"
+#include "store/digest.h"
+#include "store/store.h"
+#include "store/test_folder.h"
+#include "tokenizer/sample_vocabularies.h"
+
+namespace billow::api {
+
+struct Sample {
+  std::string name = "m";
+  std::string go{};     // template
+  std::string jinja{};  // of the GGUF file
+  std::string system{};
+  std::string params_json{};
+  std::vector<store::Message> messages{};
+  size_t max_context = 2048;
+  std::string architecture = "llama";
+};
+
+class SampleStore {
+ public:
+  SampleStore()
+      : store(folder_.path()),
+        catalog(store, [this](const std::string& path) { return describe(path); }) {}
+
+  void add(const Sample& sample) {
+    gguf::Writer writer = tokenizer::sample_bpe();
+    const std::string& prefix = sample.architecture;
+    writer.set_string("general.architecture", prefix);
+    writer.set_uint("general.file_type", 7);
+    writer.set_uint(prefix + ".context_length", static_cast<uint32_t>(sample.max_context));
+    writer.set_uint(prefix + ".embedding_length", 6);
+    if (!sample.jinja.empty()) writer.set_string("tokenizer.chat_template", sample.jinja);
+    static const std::vector<std::byte> data(96, std::byte{0x5a});
+    writer.add_tensor("token_embd.weight", 0, std::vector<uint64_t>{6, 4}, data);
+    const std::vector<std::byte> bytes = writer.to_bytes();
+    const store::Digest digest = store::digest_of(bytes);
+    size_t at = 0;
+    store.add_blob(digest, [&](std::span<std::byte> part) {
+      const size_t n = std::min(part.size(), bytes.size() - at);
+      std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), n, part.begin());
+      at += n;
+      return n;
+    });
+    store::CreateRequest request;
+    request.model = sample.name;
+    request.files = {{"m.gguf", digest.text()}};
+    request.template_text = sample.go;
+    request.system = sample.system;
+    request.parameters_json = sample.params_json;
+    if (!sample.messages.empty()) request.messages = sample.messages;
+    facts.max_context = sample.max_context;
+    create_model(store, request, {});
+  }
+
+ private:
+  scheduler::ModelFacts describe(const std::string&) {
+    ++n_described;
+    return facts;
+  }
+  store::TestFolder folder_;
+
+ public:
+  scheduler::ModelFacts facts{.architecture = "llama",
+                              .max_context = 2048,
+                              .embedding_length = 6,
+                              .is_embedding = false,
+                              .weight_bytes = 1000,
+                              .scratch_bytes = 100,
+                              .kv_groups = {{10, 0}}};
+  int n_described = 0;
+  store::Store store;
+  Catalog catalog;
+};
+
+// A messages-style template, one line for each message: "user: hi\n", and "assistant:" at the end.
+inline constexpr const char* kLines =
+    "{{ range .Messages }}{{ .Role }}: {{ .Content }}\n{{ end }}assistant:";
+
+}  // namespace billow::api

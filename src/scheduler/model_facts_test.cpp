@@ -1,0 +1,66 @@
+#include "scheduler/model_facts.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "scheduler/program_output.h"
+
+namespace billow::scheduler {
+namespace {
+
+constexpr char kGood[] =
+    R"({"architecture":"gemma3","max_context":32768,"weight_bytes":1000,"scratch_bytes":10,
+        "kv_groups":[{"bytes_per_position":4,"window":0},{"bytes_per_position":8,"window":512}],
+        "embedding_length":640})";
+
+TEST(ModelFacts, AreReadFromTheDescription) {
+  const ModelFacts facts = parse_model_facts(kGood);
+  EXPECT_EQ(facts.architecture, "gemma3");
+  EXPECT_EQ(facts.max_context, 32768u);
+  EXPECT_EQ(facts.embedding_length, 640u);
+  EXPECT_FALSE(facts.is_embedding);
+  EXPECT_EQ(facts.weight_bytes, 1000u);
+  ASSERT_EQ(facts.kv_groups.size(), 2u);
+  EXPECT_EQ(facts.kv_groups[1].window, 512u);
+}
+
+TEST(ModelFacts, ErrorsOfTheDescriptionAreToldAsTheyAre) {
+  try {
+    parse_model_facts(R"({"error":"architecture 'mamba' is not known","code":"unsupported"})");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "architecture 'mamba' is not known");
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+  }
+  for (const char* text :
+       {"", "[]", "{}", R"({"architecture":1})", R"({"architecture":"x","max_context":-1})",
+        R"({"architecture":"x","max_context":1,"weight_bytes":1,
+                               "scratch_bytes":1,"kv_groups":[3]})"})
+    EXPECT_THROW(parse_model_facts(text), Error) << text;
+}
+
+TEST(ModelFacts, WindowsBoundWhatARequestTakes) {
+  const ModelFacts facts = parse_model_facts(kGood);
+  EXPECT_EQ(kv_bytes(cost_of(facts, 512), 512, 1), 512u * 12);
+  const ModelCost cost = cost_of(facts, 8192);
+  const uint64_t exact = 8192u * 4 + (512u + 512) * 8;
+  EXPECT_GE(kv_bytes(cost, 8192, 1), exact);
+  EXPECT_LT(kv_bytes(cost, 8192, 1), exact + 8192);
+  EXPECT_EQ(kv_bytes(cost, 8192, 3), 3 * kv_bytes(cost, 8192, 1));
+  EXPECT_EQ(cost_of(facts, 0).kv_bytes_per_position, 0u);
+}
+
+TEST(ProgramOutput, IsAllThatTheProgramPrints) {
+  EXPECT_EQ(program_output("/bin/echo", {"-n", "a b"}), "a b");
+  EXPECT_EQ(program_output("/bin/false", {}), "");
+  EXPECT_THROW(program_output("/no/such/program", {}), Error);
+  EXPECT_THROW(program_output("/bin/sh", {"-c", "kill -9 $$"}), Error);
+}
+
+TEST(DescribeWith, RunsTheProgramForAPath) {
+  // What it prints is no description: the error names that.
+  EXPECT_THROW(describe_with("/bin/echo")("model.gguf"), Error);
+}
+
+}  // namespace
+}  // namespace billow::scheduler
