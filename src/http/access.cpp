@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace billow::http {
 namespace {
@@ -115,7 +116,7 @@ bool is_own_origin(std::string_view origin, std::string_view host) {
 AllowedOrigins::AllowedOrigins(std::string_view list) {
   while (!list.empty()) {
     const size_t comma = list.find(',');
-    const std::string_view entry = trimmed(list.substr(0, comma));
+    const std::string_view entry = trimmed(list.substr(0, comma), " \t");
     if (!entry.empty()) add(entry);
     list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
   }
@@ -198,7 +199,7 @@ MachineNames machine_names() {
 }
 
 bool is_local_host(std::string_view host, const MachineNames& machine) {
-  std::string name = lower_case(without_port(trimmed(host)));
+  std::string name = lower_case(without_port(trimmed(host, " \t")));
   const std::string bytes = address_bytes(name.substr(0, name.find('%')));
   return bytes.empty() ? is_local_name(name, machine) : is_local_address(bytes, machine);
 }

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "http/status.h"
 
 namespace billow::http {

@@ -1,8 +1,9 @@
 #include "http/message.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
+
+#include "base/text.h"
 
 namespace billow::http {
 namespace {
@@ -61,8 +62,6 @@ constexpr std::array<Reason, 43> kReasons{{
     {507, "Insufficient Storage"},
 }};
 
-char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 }  // namespace
 
 std::string_view method_name(Method method) noexcept {
@@ -81,22 +80,6 @@ std::string_view reason_phrase(int status) noexcept {
     if (reason.status == status) return reason.phrase;
   }
   return "Unknown";
-}
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
-  return std::ranges::equal(a, b, {}, lower, lower);
-}
-
-std::string lower_case(std::string_view text) {
-  std::string lowered(text);
-  std::ranges::transform(lowered, lowered.begin(), lower);
-  return lowered;
-}
-
-std::string_view trimmed(std::string_view text) noexcept {
-  const size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
 const std::string* Headers::find(std::string_view name) const noexcept {
@@ -123,7 +106,7 @@ bool Headers::has_token(std::string_view name, std::string_view token) const noe
     std::string_view rest = field.value;
     for (;;) {
       const size_t comma = rest.find(',');
-      if (equal_ignoring_case(trimmed(rest.substr(0, comma)), token)) return true;
+      if (equal_ignoring_case(trimmed(rest.substr(0, comma), " \t"), token)) return true;
       if (comma == std::string_view::npos) break;
       rest.remove_prefix(comma + 1);
     }

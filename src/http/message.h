@@ -22,12 +22,6 @@ Method method_of(std::string_view name) noexcept;
 // "Not Found" for 404; "Unknown" where there is no such status.
 std::string_view reason_phrase(int status) noexcept;
 
-// Letters compared without their case, in ASCII.
-bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept;
-std::string lower_case(std::string_view text);
-// Without blanks and tabs at both ends.
-std::string_view trimmed(std::string_view text) noexcept;
-
 // The fields of a header in their order. Names are found in any case.
 class Headers {
  public:

@@ -8,6 +8,8 @@
 #include <boost/beast/http/error.hpp>
 #include <utility>
 
+#include "base/text.h"
+
 namespace billow::http {
 namespace {
 

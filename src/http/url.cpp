@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/text.h"
+
 namespace billow::http {
 namespace {
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "prompt/go/syntax.h"
 #include "prompt/partial_tag.h"
 
@@ -11,14 +12,6 @@ namespace {
 
 using go::Node;
 using go::Nodes;
-
-constexpr std::string_view kBlanks = " \t\r\n\v\f";
-
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == text.npos) return "";
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
 
 std::optional<ThinkingTags> tags_around(const Nodes& nodes) {
   if (nodes.empty()) return std::nullopt;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "prompt/go/syntax.h"
 #include "prompt/partial_tag.h"
 #include "prompt/tool_json.h"
@@ -12,8 +13,6 @@ namespace {
 
 using go::Node;
 using go::Nodes;
-
-constexpr std::string_view kBlanks = " \t\r\n\v\f";
 
 // The first text that is not blank, before any value is printed. `is_over` once one is.
 std::string_view first_text(const Nodes& nodes, bool& is_over) {
@@ -51,9 +50,8 @@ std::string infer_tool_tag(const GoTemplate& source) {
   bool is_over = false;
   std::string_view text = condition ? first_text(condition->body, is_over) : "";
   text = text.substr(0, text.find('{'));
-  const size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == text.npos) return "{";
-  return std::string(text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1));
+  text = trimmed(text);
+  return text.empty() ? "{" : std::string(text);
 }
 
 ToolCallParser::ToolCallParser(std::vector<std::string> names, std::string tag)

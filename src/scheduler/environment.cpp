@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "scheduler/keep_alive.h"
 
 namespace billow::scheduler {
@@ -24,13 +25,7 @@ struct Value {
   }
 };
 
-std::string trimmed(std::string_view text, std::string_view what) {
-  const size_t first = text.find_first_not_of(what);
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(what) - first + 1));
-}
-
-std::string cleaned(std::string_view text) { return trimmed(trimmed(text, " \t\r\n\v\f"), "\"'"); }
+std::string cleaned(std::string_view text) { return std::string(trimmed(trimmed(text), "\"'")); }
 
 template <typename Integer>
 std::optional<Integer> integer_of(std::string_view text) {
@@ -67,7 +62,7 @@ void assign(std::vector<std::string>& field, const Value& value) {
   field.clear();
   for (std::string_view rest = value.text;;) {
     const size_t comma = std::min(rest.find(','), rest.size());
-    std::string entry = trimmed(rest.substr(0, comma), " \t");
+    std::string entry(trimmed(rest.substr(0, comma), " \t"));
     if (!entry.empty()) field.push_back(std::move(entry));
     if (comma == rest.size()) return;
     rest.remove_prefix(comma + 1);
@@ -171,7 +166,7 @@ std::optional<HostPort> split_port(std::string_view text) {
 
 // An address in its shortest form; any other name as it is.
 std::string host_of(std::string_view text) {
-  const std::string name = trimmed(text, "[]");
+  const std::string name(trimmed(text, "[]"));
   std::array<unsigned char, sizeof(in6_addr)> address{};
   std::array<char, INET6_ADDRSTRLEN> form{};
   for (const int family : {AF_INET, AF_INET6}) {

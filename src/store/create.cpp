@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "store/json_text.h"
 #include "store/modelfile.h"
 #include "store/parameters.h"

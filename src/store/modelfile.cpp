@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "store/name.h"
 
@@ -31,22 +32,7 @@ constexpr std::array<Word, 11> kWords{{
     {InstructionKind::kRequires, "REQUIRES"},
 }};
 
-constexpr std::string_view kBlanks = " \t\r\v\f";
-constexpr std::string_view kBlanksAndLines = " \t\r\v\f\n";
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(kBlanksAndLines);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanksAndLines) - begin + 1);
-}
+constexpr std::string_view kBlanksOfALine = " \t\r\v\f";
 
 [[noreturn]] void fail(const std::string& message) {
   throw Error(ErrorCode::kInvalidInput, message);
@@ -96,7 +82,7 @@ class Reader {
   // To the next instruction, past blank lines and comments; false at the end.
   bool next() {
     for (;;) {
-      skip(kBlanksAndLines);
+      skip(kBlanks);
       if (at_end()) return false;
       if (text_[at_] != '#') return true;
       take(line_end() - at_);
@@ -105,15 +91,15 @@ class Reader {
 
   // Up to the next blank, on this line; empty where the line ends.
   std::string_view word() {
-    skip(kBlanks);
-    const size_t end = text_.find_first_of(kBlanksAndLines, at_);
+    skip(kBlanksOfALine);
+    const size_t end = text_.find_first_of(kBlanks, at_);
     return take(std::min(end, text_.size()) - at_);
   }
 
   // The rest of the line; or what a quote in front encloses, up to a line that ends in such a
   // quote. nullopt when the line is empty. Throws when the quote does not end.
   std::string_view value() {
-    skip(kBlanks);
+    skip(kBlanksOfALine);
     for (const std::string_view quote : {"\"\"\"", "\""}) {
       if (text_.substr(at_).starts_with(quote)) return quoted(quote);
     }

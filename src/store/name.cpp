@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace billow::store {
 namespace {
@@ -17,10 +18,8 @@ constexpr PartRule kNamespaceRule{80, "-"};
 constexpr PartRule kModelRule{80, "-."};
 constexpr PartRule kTagRule{80, "-."};
 
-char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 bool is_word(char c) noexcept {
-  return (lower(c) >= 'a' && lower(c) <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
 bool obeys(std::string_view part, const PartRule& rule) noexcept {
@@ -56,10 +55,6 @@ bool ends_ignoring_case(std::string_view text, std::string_view end) noexcept {
 }
 
 }  // namespace
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
-  return std::ranges::equal(a, b, {}, lower, lower);
-}
 
 std::optional<Name> parse_name(std::string_view text) {
   Name name;

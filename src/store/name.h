@@ -41,8 +41,6 @@ std::string full_name(const Name& name);
 // "registry.ollama.ai/library/llama3.2/1b": where its manifest lies.
 std::string manifest_path(const Name& name);
 
-// Letters of ASCII only, as the grammar knows no others.
-bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept;
 // Whether two names mean one model: scheme apart, all parts are equal ignoring case.
 bool same_model(const Name& a, const Name& b) noexcept;
 
