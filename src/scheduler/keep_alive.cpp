@@ -30,6 +30,7 @@ constexpr std::array<Unit, 8> kUnits = {{{"ns", 1},
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+// As Go's time package quotes, which is not %q: every byte of a longer character is an escape.
 std::string quoted(std::string_view text) {
   std::string said = "\"";
   for (const char c : text) {

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "base/error.h"
+#include "base/go_text.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/utf8.h"
@@ -63,28 +64,6 @@ Json value_json(const gguf::Value& value, bool verbose) {
   }
   if (const auto text = gguf::as_string(value)) return utf8::sanitized(*text);
   return array_json(std::get<gguf::Array>(value.data), verbose);
-}
-
-// Nothing to see, though a character.
-bool is_invisible(char32_t c) noexcept {
-  constexpr std::pair<char32_t, char32_t> kRanges[] = {
-      {0x80, 0xA0},     {0xAD, 0xAD},     {0x1680, 0x1680},   {0x180E, 0x180E},   {0x2000, 0x200F},
-      {0x2028, 0x202F}, {0x205F, 0x206F}, {0x3000, 0x3000},   {0xE000, 0xF8FF},   {0xFEFF, 0xFEFF},
-      {0xFFF0, 0xFFFB}, {0xFFFE, 0xFFFF}, {0xE0000, 0xE0FFF}, {0xF0000, 0x10FFFF}};
-  for (const auto& [first, last] : kRanges) {
-    if (c >= first && c <= last) return true;
-  }
-  return false;
-}
-
-std::string_view short_escape(char32_t c) noexcept {
-  constexpr std::pair<char32_t, std::string_view> kEscapes[] = {
-      {'"', "\\\""}, {'\\', "\\\\"}, {'\a', "\\a"}, {'\b', "\\b"}, {'\f', "\\f"},
-      {'\n', "\\n"}, {'\r', "\\r"},  {'\t', "\\t"}, {'\v', "\\v"}};
-  for (const auto& [character, escape] : kEscapes) {
-    if (character == c) return escape;
-  }
-  return {};
 }
 
 Json params_of(const Model& model, const std::string& options_json) {
@@ -245,29 +224,6 @@ std::string local_time_text(Time time) {
   if (minutes == 0) return text + "Z";
   return text + fmt::format("{}{:02}:{:02}", minutes < 0 ? '-' : '+', std::abs(minutes) / 60,
                             std::abs(minutes) % 60);
-}
-
-std::string go_quoted(std::string_view text) {
-  std::string out = "\"";
-  while (!text.empty()) {
-    const utf8::CodePoint point = utf8::decode(text);
-    const std::string_view bytes = text.substr(0, point.n_bytes);
-    text.remove_prefix(point.n_bytes);
-    const char32_t c = point.value;
-    if (!point.valid) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes.front()));
-    } else if (const std::string_view escape = short_escape(c); !escape.empty()) {
-      out += escape;
-    } else if (c < 0x20 || c == 0x7F) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
-    } else if (is_invisible(c)) {
-      const auto number = static_cast<unsigned>(c);
-      out += c < 0x10000 ? fmt::format("\\u{:04x}", number) : fmt::format("\\U{:08x}", number);
-    } else {
-      out += bytes;
-    }
-  }
-  return out + "\"";
 }
 
 }  // namespace billow::store

@@ -36,7 +36,5 @@ Json show_json(const Model& model, const PromptTraits& traits, const ShowOptions
 Json details_json(const Details& details);
 // RFC 3339 with what there is of nanoseconds, in the machine's time zone.
 std::string local_time_text(Time time);
-// In double quotes, with escapes as Go's %q writes them.
-std::string go_quoted(std::string_view text);
 
 }  // namespace billow::store

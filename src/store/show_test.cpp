@@ -63,13 +63,6 @@ TEST(Show, ParametersArePaddedAndQuoted) {
   EXPECT_EQ(parameters_text("{}"), "");
 }
 
-TEST(Show, StringsAreQuotedAsGoDoes) {
-  EXPECT_EQ(go_quoted("a\"b\\c\n\t\r"), "\"a\\\"b\\\\c\\n\\t\\r\"");
-  EXPECT_EQ(go_quoted("\x01\x7f\xff"), "\"\\x01\\x7f\\xff\"");
-  EXPECT_EQ(go_quoted("\xC3\xA4\xF0\x9F\x99\x82"), "\"\xC3\xA4\xF0\x9F\x99\x82\"");
-  EXPECT_EQ(go_quoted("\xE2\x80\x8B\xF3\xB0\x80\x80"), "\"\\u200b\\U000f0000\"");
-}
-
 // Sets the time zone while it lives.
 class Zone {
  public:

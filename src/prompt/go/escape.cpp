@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <string>
 
+#include "base/go_text.h"
 #include "base/utf8.h"
 #include "prompt/go/functions.h"
 #include "prompt/go/print.h"
@@ -61,7 +62,7 @@ std::string js_escape(std::string_view character, const utf8::CodePoint& point) 
       break;
   }
   const bool is_plain =
-      point.value < 0x80 ? point.value >= ' ' : point.valid && is_printable(point.value);
+      point.value < 0x80 ? point.value >= ' ' : point.valid && is_go_printable(point.value);
   // An invalid byte prints as it is: it decodes to U+FFFD, which is printable.
   return is_plain || !point.valid ? std::string(character)
                                   : hex_code("\\u", static_cast<unsigned>(point.value));

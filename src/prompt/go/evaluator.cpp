@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/go_text.h"
 #include "base/utf8.h"
 #include "prompt/go/functions.h"
 #include "prompt/go/print.h"
@@ -37,7 +38,7 @@ class Evaluator {
     std::string shown(place.text.substr(0, kMaxShownBytes));
     if (place.text.size() > shown.size()) shown += "...";
     std::string message = "template: :" + std::to_string(place.line) + ":" +
-                          std::to_string(column) + ": executing " + quoted(template_name_) +
+                          std::to_string(column) + ": executing " + go_quoted(template_name_) +
                           " at <" + shown + ">: " + what;
     std::replace(message.begin(), message.end(), '\n', ' ');
     throw Error(ErrorCode::kInvalidInput, utf8::sanitized(message));
@@ -179,7 +180,7 @@ class Evaluator {
   void invoke(const Node& item, const Value& dot) {
     const auto found = program_.defined.find(item.name);
     if (found == program_.defined.end()) {
-      fail(item.place, "template " + quoted(item.name) + " not defined");
+      fail(item.place, "template " + go_quoted(item.name) + " not defined");
     }
     const Value argument = item.pipeline ? pipeline(*item.pipeline, dot) : Value();
     auto variables = std::exchange(variables_, {{"$", argument}});

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/go_text.h"
 #include "base/utf8.h"
-#include "prompt/go/print.h"
 
 namespace billow::prompt::go {
 namespace {
@@ -75,7 +75,7 @@ class Lexer {
     std::array<char, 32> code{};
     std::snprintf(code.data(), code.size(), "U+%04X", static_cast<unsigned>(point.value));
     std::string said = std::string(message) + " " + (is_end ? "at the end" : code.data());
-    if (is_end || !is_printable(point.value)) return said;
+    if (is_end || !is_go_printable(point.value)) return said;
     utf8::append(said += " '", point.value);
     return said + "'";
   }

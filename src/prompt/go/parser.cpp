@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/go_text.h"
 #include "prompt/go/functions.h"
 #include "prompt/go/lexer.h"
 #include "prompt/go/literal.h"
-#include "prompt/go/print.h"
 #include "prompt/go/syntax.h"
 
 namespace billow::prompt::go {
@@ -48,7 +48,8 @@ class Parser {
   static std::string said(const Token& token) {
     if (token.kind == Kind::kEnd) return "EOF";
     if (token.kind == Kind::kKeyword) return "<" + std::string(token.text) + ">";
-    return token.text.size() > 10 ? quoted(token.text.substr(0, 10)) + "..." : quoted(token.text);
+    return token.text.size() > 10 ? go_quoted(token.text.substr(0, 10)) + "..."
+                                  : go_quoted(token.text);
   }
 
   const Token& peek() const { return tokens_[at_]; }
@@ -216,7 +217,7 @@ class Parser {
     if (is_blank(old)) {
       old = std::move(body);
     } else if (!is_blank(body)) {
-      fail("template: multiple definition of template " + quoted(name));
+      fail("template: multiple definition of template " + go_quoted(name));
     }
   }
 
@@ -355,7 +356,7 @@ class Parser {
     const bool is_field = !result.fields.empty();
     if (!is_field && (result.kind == Operand::Kind::kConstant ||
                       result.kind == Operand::Kind::kNil || result.kind == Operand::Kind::kDot)) {
-      fail("unexpected . after term " + quoted(result.place.text));
+      fail("unexpected . after term " + go_quoted(result.place.text));
     }
     while (peek().kind == Kind::kField) result.fields.push_back(next().text.substr(1));
     widen(result.place);
@@ -378,13 +379,13 @@ class Parser {
       case Kind::kIdentifier:
         result.kind = Operand::Kind::kFunction;
         result.name = token.text;
-        if (!find_function(token.text)) fail("function " + quoted(token.text) + " not defined");
+        if (!find_function(token.text)) fail("function " + go_quoted(token.text) + " not defined");
         break;
       case Kind::kVariable:
         result.kind = Operand::Kind::kVariable;
         result.name = token.text;
         if (std::find(variables_.begin(), variables_.end(), token.text) == variables_.end()) {
-          fail("undefined variable " + quoted(token.text));
+          fail("undefined variable " + go_quoted(token.text));
         }
         break;
       case Kind::kLeftParenthesis: {
@@ -415,7 +416,7 @@ class Parser {
       if (!value) {
         fail(
             (token.kind == Kind::kRune ? "malformed character constant: " : "bad number syntax: ") +
-            quoted(token.text));
+            go_quoted(token.text));
       }
       result.constant = *value;
     }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/go_text.h"
 #include "base/utf8.h"
 
 namespace billow::prompt::go {
@@ -65,11 +66,11 @@ void append_text(BudgetedText& out, std::string_view text, const Verb& verb, con
   if (verb.precision >= 0) text = first_characters(text, verb.precision);
   switch (verb.letter) {
     case 'v':
-      return append_padded(out, verb.sharp ? quoted(text) : text, verb);
+      return append_padded(out, verb.sharp ? go_quoted(text) : text, verb);
     case 's':
       return append_padded(out, text, verb);
     case 'q':
-      return append_padded(out, quoted(text), verb);
+      return append_padded(out, go_quoted(text), verb);
     case 'x':
     case 'X':
       return append_padded(out, hex(text, verb.letter == 'X'), verb);
@@ -112,7 +113,7 @@ void append_character(BudgetedText& out, int64_t value, const Verb& verb) {
   std::string text;
   utf8::append(text, is_character ? static_cast<char32_t>(value) : char32_t{0xFFFD});
   if (verb.letter == 'c') return append_padded(out, text, verb);
-  text = quoted(text);
+  text = go_quoted(text);
   if (text == "\"\\\"\"") text = "\"\"\"";
   if (text == "\"'\"") text = "\"\\'\"";
   text.front() = text.back() = '\'';

@@ -34,10 +34,4 @@ void append_print(BudgetedText& out, const std::vector<Value>& values);
 // Compact, with <, > and & escaped; maps sorted, records in order, invalid UTF-8 as U+FFFD.
 void append_json(BudgetedText& out, const Value& value);
 
-// `text` in double quotes as a Go literal.
-std::string quoted(std::string_view text);
-
-// Whether Go prints the character as it is, by blocks rather than by single characters.
-bool is_printable(char32_t value);
-
 }  // namespace billow::prompt::go
