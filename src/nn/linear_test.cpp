@@ -3,25 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 #include <vector>
+
+#include "nn/test_data.h"
 
 namespace billow::nn {
 namespace {
-
-std::vector<float> gaussian(size_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> draw;
-  std::vector<float> values(n);
-  for (float& value : values) value = draw(random);
-  return values;
-}
-
-std::vector<std::byte> encoded(quant::Type type, const std::vector<float>& values) {
-  std::vector<std::byte> bytes(quant::row_bytes(type, values.size()));
-  quant::row(type).encode(values.data(), values.size(), bytes.data());
-  return bytes;
-}
 
 // Products of several types at once, with bias, against double arithmetic on the decoded weights.
 TEST(Linear, ComputesProductsOfSeveralTypesFromOneInput) {

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "cpu/features.h"
 #include "nn/linear.h"
 #include "nn/packed_weights.h"
+#include "nn/test_data.h"
 
 namespace billow::nn {
 namespace {
@@ -18,14 +18,6 @@ constexpr size_t kIn = 288;  // no multiple of 64
 constexpr size_t kOut = 2 * kRunOfProducts + 21;
 constexpr size_t kRows = 3;
 constexpr float kReach = 15.0f;
-
-std::vector<float> gaussian(size_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> draw;
-  std::vector<float> values(n);
-  for (float& value : values) value = draw(random);
-  return values;
-}
 
 struct Products {
   std::vector<float> exact = std::vector<float>(kRows * kOut);
@@ -50,8 +42,7 @@ Products products(const kernels::KernelTable& kernels, quant::Type type, int n_t
   Products products;
   const std::vector<float> values = gaussian(kOut * kIn, 1);
   std::vector<float> x = gaussian(kRows * kIn, 2);
-  std::vector<std::byte> bytes(quant::row_bytes(type, values.size()));
-  quant::row(type).encode(values.data(), values.size(), bytes.data());
+  std::vector<std::byte> bytes = encoded(type, values);
   std::vector<float> weights(values.size());
   quant::row(type).decode(bytes.data(), values.size(), weights.data());
   for (size_t i = 0; i < kRows * kOut; ++i) {
