@@ -238,7 +238,7 @@ Environment read_environment(const Lookup& lookup, const Warn& warn) {
 Options planner_options(const Environment& environment, uint64_t budget_bytes) {
   Options options;
   options.budget_bytes = budget_bytes;
-  options.n_parallel = std::max<size_t>(environment.n_parallel, 1);
+  options.n_parallel = environment.n_parallel == 0 ? kAutoParallel : environment.n_parallel;
   options.n_max_loaded = environment.n_max_loaded;
   options.n_max_queue = environment.n_max_queue;
   options.keep_alive = environment.keep_alive;

@@ -2,6 +2,7 @@
 // variables are read through a function, so that tests need none. Pure functions; any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -27,6 +28,11 @@ struct Endpoint {
   Endpoint for_clients() const;
 };
 
+// Requests that run on one model at once where nobody says how many. The engine evaluates the
+// tokens of all of them in one pass, so that together they are faster than one after the other; a
+// request that is alone loses nothing by it, and those for which there is no memory wait.
+inline constexpr size_t kAutoParallel = 8;
+
 enum class DebugLevel : uint8_t { kOff, kDebug, kTrace };
 
 // A field's comment is the name behind the prefix.
@@ -35,7 +41,7 @@ struct Environment {
   std::string models;                                     // MODELS: folder of the store
   Duration keep_alive = std::chrono::minutes(5);          // KEEP_ALIVE: negative is kForever
   Duration load_timeout = std::chrono::minutes(5);        // LOAD_TIMEOUT: 0 or negative is kForever
-  uint64_t n_parallel = 1;                                // NUM_PARALLEL
+  uint64_t n_parallel = 0;                                // NUM_PARALLEL: 0 is kAutoParallel
   uint64_t n_max_loaded = 0;                              // MAX_LOADED_MODELS: 0 is automatic
   uint64_t n_max_queue = 512;                             // MAX_QUEUE
   uint64_t context_length = 0;                            // CONTEXT_LENGTH: 0 is automatic

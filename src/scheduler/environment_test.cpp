@@ -39,7 +39,7 @@ TEST(Environment, HasDefaults) {
   EXPECT_EQ(none.models, "/home/me/.ollama/models");
   EXPECT_EQ(none.keep_alive, minutes(5));
   EXPECT_EQ(none.load_timeout, minutes(5));
-  EXPECT_EQ(none.n_parallel, 1u);
+  EXPECT_EQ(none.n_parallel, 0u);
   EXPECT_EQ(none.n_max_loaded, 0u);
   EXPECT_EQ(none.n_max_queue, 512u);
   EXPECT_EQ(none.context_length, 0u);
@@ -202,7 +202,7 @@ TEST(Environment, GivesThePlannerItsOptions) {
                                       .environment;
   const Options options = planner_options(environment, 77);
   EXPECT_EQ(options.budget_bytes, 77u);
-  EXPECT_EQ(options.n_parallel, 1u);
+  EXPECT_EQ(options.n_parallel, kAutoParallel);
   EXPECT_EQ(options.n_max_loaded, 2u);
   EXPECT_EQ(options.n_max_queue, 3u);
   EXPECT_EQ(options.keep_alive, kForever);

@@ -1,6 +1,6 @@
 // A process that serves one model, as those see it who send requests there: asked for completions,
 // embeddings and tokens, watched, told its budget, ended. The one real kind is in runner_process.h;
-// tests have others. Any thread may call; each call blocks until it is answered.
+// fake_runner.h has one for tests. Any thread may call; each call blocks until it is answered.
 #pragma once
 
 #include <sys/types.h>
@@ -26,6 +26,10 @@ struct Launch {
   bool is_embedding = false;
   size_t n_parallel = 1;
   uint64_t budget_bytes = 0;
+  // Called once when the process has ended, whyever it did: from any thread, perhaps before the
+  // runner has been handed over; it has returned when Runner::end() does. Must be short, and not
+  // call the runner. May be empty.
+  std::function<void()> on_end{};
 };
 
 // A request to write. The wire form is the line of JSON and the token ids of runner/protocol.h.
@@ -58,20 +62,20 @@ struct Prefill {
 };
 
 struct CompletionPiece {
-  std::string text;                    // whole characters
-  std::vector<TokenLogprob> logprobs;  // an entry for each token
-  std::vector<std::string> events;     // transitions and compactions: a JSON object each
-  std::vector<Prefill> prefill;
+  std::string text{};                    // whole characters
+  std::vector<TokenLogprob> logprobs{};  // an entry for each token
+  std::vector<std::string> events{};     // transitions and compactions: a JSON object each
+  std::vector<Prefill> prefill{};
 };
 
 struct CompletionEnd {
-  std::string done_reason;  // "stop" or "length"
-  std::string error;        // what cut it short; empty where nothing did
+  std::string done_reason{};  // "stop" or "length"; empty where OnPiece ended it
+  std::string error{};        // what cut it short; empty where nothing did
   int64_t seed = 0;
   size_t n_prompt = 0;
   size_t n_cached = 0;  // of the prompt: known before
   size_t n_generated = 0;
-  std::vector<int32_t> tokens;          // of the answer
+  std::vector<int32_t> tokens{};        // of the answer
   std::chrono::nanoseconds queued{};    // until the engine took it
   std::chrono::nanoseconds prompted{};  // from then until its first token
   std::chrono::nanoseconds written{};   // from then to its end
@@ -87,14 +91,14 @@ enum class RunnerStatus : uint8_t { kLoading, kReady, kFailed };
 
 struct RunnerHealth {
   RunnerStatus status = RunnerStatus::kLoading;
-  std::string error;           // where it failed: one line
+  std::string error{};         // where it failed: one line
   bool out_of_memory = false;  // it failed for want of memory
   uint64_t n_loaded = 0;       // rises while the load comes forward
   uint64_t n_to_load = 0;      // what it rises to; 0: not known
   size_t n_running = 0;
   size_t n_waiting = 0;
   size_t max_context = 0;
-  uint64_t budget_version = 0;  // of the budget that it goes by
+  uint64_t budget_version = 0;  // of the budget that it goes by; 0: the one of its launch
   uint64_t held_bytes = 0;      // by its ledger, parked KV included
   uint64_t parked_bytes = 0;
   uint64_t wanted_bytes = 0;
@@ -115,10 +119,11 @@ class Cancelled : public std::runtime_error {
 // Takes what was written; false ends the completion there.
 using OnPiece = std::function<bool(CompletionPiece piece)>;
 
-// All calls throw RunnerGone, Cancelled, and http::StatusError where the runner refuses.
+// All calls throw RunnerGone, Cancelled, and http::StatusError where the runner refuses, or answers
+// what makes no sense.
 class Runner {
  public:
-  virtual ~Runner() = default;  // ends the process and waits for it
+  virtual ~Runner() = default;  // end()
 
   virtual CompletionEnd complete(const Completion& request, const OnPiece& on_piece,
                                  std::stop_token stop) = 0;
@@ -129,11 +134,11 @@ class Runner {
   virtual RunnerHealth health() = 0;
   virtual void set_budget(uint64_t bytes, uint64_t version) = 0;
   virtual pid_t pid() const noexcept = 0;
-  // How the process ended, "signal 9" or "exit status 1: last line of its log"; empty while it
-  // lives.
+  // How the process ended, "signal 9 (Killed)" or "exit status 1: last line of its log"; empty
+  // while it lives.
   virtual std::string end_of_process() = 0;
-  // Asks it to end; what runs is cut off. Returns at once.
-  virtual void close() = 0;
+  // Ends the process and waits for it; what runs is cut off, and throws RunnerGone.
+  virtual void end() = 0;
 };
 
 // Starts a runner and returns at once: its health tells when it is ready. Throws Error.

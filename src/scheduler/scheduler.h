@@ -1,5 +1,6 @@
 // Which models are loaded, carried out: one strand asks the Planner what to do, starts runners,
-// watches and ends them, and hands requests to them. Owns the runners. Any thread may call.
+// watches and ends them, and hands requests to them. Owns the runners. Any thread may call. Calls
+// and leases may outlast the scheduler: they end with errors.
 #pragma once
 
 #include <chrono>
@@ -25,7 +26,8 @@ struct Job {
   std::optional<Duration> keep_alive;
 };
 
-// How a request came to its runner: for traces and durations.
+// How a request came to its runner: for traces and durations. kQueued first, always; kLoading where
+// it waits for a load; kRetrying where its runner ended, and then the others again.
 enum class JobStage : uint8_t { kQueued, kLoading, kAssigned, kRetrying };
 using OnStage = std::function<void(JobStage stage)>;
 
@@ -36,7 +38,7 @@ class Lease {
 
   // As Runner's. Where the runner ends before it has written any text, the request waits for
   // another and begins again; else, or after too many of that, throws http::StatusError (500,
-  // kCrashText).
+  // kCrashText and more). What was passed on of prefill and events may then come again.
   virtual CompletionEnd complete(const Completion& request, const OnPiece& on_piece) = 0;
   virtual Vectors embed(const std::vector<EmbedInput>& inputs) = 0;
 };
@@ -56,10 +58,12 @@ struct SchedulerState {
   bool is_draining = false;
 };
 
+class Strand;
+
 class Scheduler {
  public:
   Scheduler(const Options& options, StartRunner start);
-  ~Scheduler();  // ends all runners
+  ~Scheduler();  // ends all runners, and with them what runs
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
@@ -81,8 +85,7 @@ class Scheduler {
   SchedulerState state() const;  // of a moment ago; asks no runner
 
  private:
-  class Strand;
-  std::unique_ptr<Strand> strand_;
+  const std::shared_ptr<Strand> strand_;
 };
 
 }  // namespace billow::scheduler

@@ -1,0 +1,101 @@
+#include "scheduler/child_process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+
+#include "base/error.h"
+
+namespace billow::scheduler {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
+ChildOptions shell(const std::string& script) {
+  return {.command = {"/bin/sh", "-c", script}, .name = "test"};
+}
+
+std::string end_of(const std::string& script) {
+  ChildProcess child(shell(script));
+  const Clock::time_point start = Clock::now();
+  while (child.how_it_ended().empty() && Clock::now() - start < seconds(20))
+    std::this_thread::sleep_for(milliseconds(1));
+  return child.how_it_ended();
+}
+
+TEST(ChildProcess, TellsHowItEnded) {
+  EXPECT_EQ(end_of("exit 0"), "exit status 0");
+  EXPECT_EQ(end_of("exit 3"), "exit status 3");
+  EXPECT_EQ(end_of("echo one >&2; echo 'billow: error: two' >&2; exit 1"), "exit status 1: two");
+  EXPECT_EQ(end_of("printf 'no end' >&2; exit 1"), "exit status 1: no end");
+  EXPECT_EQ(end_of("kill -9 $$"), "signal 9 (Killed)");
+  EXPECT_EQ(end_of("echo nothing; kill -11 $$"), "signal 11 (Segmentation fault)");
+}
+
+TEST(ChildProcess, KeepsNothingOfALineWithoutEnd) {
+  EXPECT_EQ(end_of("head -c 100000 /dev/zero | tr '\\0' a >&2; echo >&2; echo last >&2; exit 2"),
+            "exit status 2: last");
+}
+
+TEST(ChildProcess, IsAskedToEndAndThenKilled) {
+  ChildProcess polite(shell("exec sleep 100"));
+  polite.end(seconds(20));
+  EXPECT_EQ(polite.how_it_ended(), "signal 15 (Terminated)");
+  polite.end(seconds(20));  // nothing more
+  ChildProcess stubborn(shell("trap '' TERM; echo ready >&2; while :; do sleep 0.05; done"));
+  std::this_thread::sleep_for(milliseconds(200));
+  stubborn.end(milliseconds(50));
+  EXPECT_EQ(stubborn.how_it_ended(), "signal 9 (Killed)");
+}
+
+TEST(ChildProcess, LeavesNothingBehind) {
+  const auto n_open = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  const auto n_before = n_open();
+  for (int i = 0; i < 20; ++i) {
+    pid_t pid = 0;
+    {
+      ChildProcess child(shell("exec sleep 100"));
+      pid = child.pid();
+    }
+    EXPECT_EQ(::kill(pid, 0), -1);  // reaped, not a zombie
+  }
+  EXPECT_EQ(n_open(), n_before);
+  EXPECT_THROW(ChildProcess({.command = {"/no/such/program"}, .name = ""}), Error);
+  EXPECT_EQ(n_open(), n_before);
+}
+
+TEST(ChildProcess, InheritsNoFilesAndNoSignals) {
+  const int open = ::open("/dev/null", O_RDONLY);  // without O_CLOEXEC
+  sigset_t blocked;
+  sigset_t before;
+  ::sigfillset(&blocked);
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const std::string files = end_of("ls -1 /proc/$$/fd | wc -l >&2; exit 1");
+  const std::string signals = end_of("grep SigBlk /proc/$$/status >&2; exit 1");
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::close(open);
+  EXPECT_EQ(files, "exit status 1: 3");
+  EXPECT_EQ(signals, "exit status 1: SigBlk:\t0000000000000000");
+}
+
+TEST(ChildProcess, SaysThatItHasEndedBeforeEndReturns) {
+  std::atomic<int> n = 0;
+  ChildOptions options = shell("exec sleep 100");
+  options.on_end = [&] { ++n; };
+  ChildProcess child(options);
+  EXPECT_EQ(n, 0);
+  child.end(seconds(20));
+  EXPECT_EQ(n, 1);
+}
+
+}  // namespace
+}  // namespace billow::scheduler

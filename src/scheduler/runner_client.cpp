@@ -1,0 +1,155 @@
+#include "scheduler/runner_client.h"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "http/lines.h"
+#include "http/status.h"
+#include "scheduler/runner_wire.h"
+
+namespace billow::scheduler {
+namespace {
+
+// More calls at once than this are rare enough to connect anew.
+constexpr size_t kMostKept = 32;
+// Of a line: the last one has the ids of the whole answer.
+constexpr size_t kMostLineBytes = size_t{64} << 20;
+
+http::ClientOptions client_options() {
+  http::ClientOptions options;
+  options.connect_timeout = std::chrono::seconds(30);
+  // A long prompt may take its time. A runner that does not answer any more is found by its health.
+  options.idle_timeout = std::chrono::hours(24);
+  options.max_body_bytes = uint64_t{16} << 30;
+  return options;
+}
+
+void check_status(int status, std::string_view body) {
+  if (status != 200) throw http::StatusError(status, error_text(body));
+}
+
+}  // namespace
+
+std::unique_ptr<http::Client> RunnerClient::take() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!kept_.empty()) {
+      std::unique_ptr<http::Client> client = std::move(kept_.back());
+      kept_.pop_back();
+      return client;
+    }
+  }
+  return std::make_unique<http::Client>(http::Endpoint{.socket_path = socket_path_},
+                                        client_options());
+}
+
+void RunnerClient::give_back(std::unique_ptr<http::Client> client) {
+  const std::scoped_lock lock(mutex_);
+  if (kept_.size() < kMostKept) kept_.push_back(std::move(client));
+}
+
+http::Response RunnerClient::send(const http::Call& call, const std::stop_token& stop) {
+  if (stop.stop_requested()) throw Cancelled();
+  std::unique_ptr<http::Client> client;
+  http::Response response;
+  try {
+    client = take();
+    const std::stop_callback cancels(stop, [&] { client->cancel(); });
+    response = client->send(call);
+  } catch (const Error& error) {
+    if (stop.stop_requested()) throw Cancelled();
+    throw RunnerGone(error.what());
+  }
+  if (!client->cancelled()) give_back(std::move(client));
+  return response;
+}
+
+http::Response RunnerClient::post(std::string target, std::string body,
+                                  const std::stop_token& stop) {
+  http::Response response = send(
+      {.method = http::Method::kPost, .target = std::move(target), .body = std::move(body)}, stop);
+  check_status(response.status, response.body);
+  return response;
+}
+
+CompletionEnd RunnerClient::complete(const Completion& request, const OnPiece& on_piece,
+                                     std::stop_token stop) {
+  http::LineSplitter lines(kMostLineBytes);
+  std::string refusal;
+  std::optional<CompletionEnd> end;
+  std::exception_ptr failure;  // kept from the client, which has Errors of its own
+  bool goes_on = true;
+  const auto take_line = [&](std::string_view line) {
+    if (!goes_on || end || line.empty()) return;
+    CompletionLine parsed = parse_completion_line(line);
+    if (parsed.is_end) {
+      end = std::move(parsed.end);
+    } else {
+      goes_on = on_piece(std::move(parsed.piece));
+    }
+  };
+  http::Call call = {
+      .method = http::Method::kPost, .target = "/completion", .body = completion_body(request)};
+  call.on_body = [&](const http::Response& head, std::string_view bytes) {
+    try {
+      if (stop.stop_requested()) throw Cancelled();
+      if (head.status == 200) {
+        lines.feed(bytes, take_line);
+      } else {
+        refusal += bytes.substr(0, kMostLineBytes - std::min(kMostLineBytes, refusal.size()));
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    return goes_on && !failure;
+  };
+  const http::Response response = send(call, stop);
+  if (failure) std::rethrow_exception(failure);
+  check_status(response.status, refusal);
+  if (!goes_on) return {};
+  if (!end) throw RunnerGone("the answer ended before it was done");
+  return *std::move(end);
+}
+
+Vectors RunnerClient::embed(const std::vector<EmbedInput>& inputs, std::stop_token stop) {
+  return parse_vectors(post("/embed", embed_body(inputs), stop).body, inputs.size());
+}
+
+std::vector<int32_t> RunnerClient::tokenize(std::string_view text) {
+  return parse_tokens(post("/tokenize", json_text({{"content", text}})).body);
+}
+
+std::string RunnerClient::detokenize(const std::vector<int32_t>& tokens) {
+  return parse_content(post("/detokenize", json_text({{"tokens", tokens}})).body);
+}
+
+// A connection of its own, which comes and goes with the call: there are few such calls, and those
+// kept for others wait for longer.
+http::Response RunnerClient::ask(const http::Call& call, std::chrono::milliseconds timeout) const {
+  http::ClientOptions options = client_options();
+  options.connect_timeout = options.idle_timeout = timeout;
+  try {
+    return http::Client({.socket_path = socket_path_}, options).send(call);
+  } catch (const Error& error) {
+    throw RunnerGone(error.what());
+  }
+}
+
+RunnerHealth RunnerClient::health(std::chrono::milliseconds timeout) {
+  // Its status says the same as the text: 503 until it is ready.
+  return parse_health(ask({.target = "/health"}, timeout).body);
+}
+
+void RunnerClient::set_budget(uint64_t bytes, uint64_t version, std::chrono::milliseconds timeout) {
+  const http::Response response = ask({.method = http::Method::kPost,
+                                       .target = "/budget",
+                                       .body = json_text({{"bytes", bytes}, {"version", version}})},
+                                      timeout);
+  check_status(response.status, response.body);
+}
+
+}  // namespace billow::scheduler

@@ -1,0 +1,45 @@
+// Calls to a runner over its Unix socket: the wire side of Runner. Keeps connections for the next
+// calls, one for each call that runs at the same time. Owns them. Any thread may call.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http/client.h"
+#include "scheduler/runner.h"
+
+namespace billow::scheduler {
+
+// Functions throw and return as those of Runner. RunnerGone means here that the connection was
+// lost or could not be had.
+class RunnerClient {
+ public:
+  explicit RunnerClient(std::string socket_path) : socket_path_(std::move(socket_path)) {}
+
+  CompletionEnd complete(const Completion& request, const OnPiece& on_piece, std::stop_token stop);
+  Vectors embed(const std::vector<EmbedInput>& inputs, std::stop_token stop);
+  std::vector<int32_t> tokenize(std::string_view text);
+  std::string detokenize(const std::vector<int32_t>& tokens);
+  // These wait no longer than `timeout` for each step of an answer.
+  RunnerHealth health(std::chrono::milliseconds timeout);
+  void set_budget(uint64_t bytes, uint64_t version, std::chrono::milliseconds timeout);
+
+ private:
+  // Lends a connection to one call, and keeps it for another where that came to a clean end.
+  http::Response send(const http::Call& call, const std::stop_token& stop);
+  http::Response post(std::string target, std::string body, const std::stop_token& stop = {});
+  http::Response ask(const http::Call& call, std::chrono::milliseconds timeout) const;
+  std::unique_ptr<http::Client> take();
+  void give_back(std::unique_ptr<http::Client> client);
+
+  const std::string socket_path_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<http::Client>> kept_;
+};
+
+}  // namespace billow::scheduler

@@ -1,0 +1,99 @@
+#include "scheduler/runner_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace billow::scheduler {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPrefix = "billow-runners-";
+// A folder without a lock that is younger is being made.
+constexpr time_t kYoungSeconds = 60;
+// What a path of a socket may have, less what stands behind the parent.
+constexpr size_t kMostParentBytes = 107 - 40;
+
+bool is_usable(const std::string& parent) {
+  return !parent.empty() && parent.size() <= kMostParentBytes &&
+         ::access(parent.c_str(), W_OK | X_OK) == 0;
+}
+
+std::string usual_parent() {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  if (runtime != nullptr && is_usable(runtime)) return runtime;
+  std::error_code ignored;
+  const std::string temporary = fs::temp_directory_path(ignored).string();
+  return is_usable(temporary) ? temporary : "/tmp";
+}
+
+// Whether nobody uses it any more. A folder of another user, or a link, is none of ours.
+bool is_stale(const fs::path& folder) {
+  struct stat status{};
+  if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+      status.st_uid != ::geteuid())
+    return false;
+  const int lock = ::open((folder / "lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (lock < 0) return errno == ENOENT && ::time(nullptr) - status.st_mtime > kYoungSeconds;
+  const bool is_free = ::flock(lock, LOCK_EX | LOCK_NB) == 0;
+  ::close(lock);
+  return is_free;
+}
+
+void remove_stale(const std::string& parent) {
+  std::error_code error;
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path& path = entry->path();
+    if (!path.filename().string().starts_with(kPrefix) || !is_stale(path)) continue;
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+}
+
+// The lock of a new folder, or -1 where another server has taken the folder for a stale one.
+int take_lock(const std::string& folder) {
+  const int lock = ::open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_EXCL, 0600);
+  if (lock < 0) {
+    if (errno == ENOENT) return -1;
+    throw system_error("cannot make a lock in", folder, errno);
+  }
+  struct stat status{};
+  while (::flock(lock, LOCK_EX) != 0 && errno == EINTR) {
+  }
+  if (::fstat(lock, &status) == 0 && status.st_nlink > 0) return lock;
+  ::close(lock);
+  return -1;
+}
+
+}  // namespace
+
+RunnerFolder::RunnerFolder(const std::string& parent) {
+  const std::string chosen = parent.empty() ? usual_parent() : parent;
+  remove_stale(chosen);
+  while (lock_ < 0) {
+    path_ = chosen + "/" + kPrefix + "XXXXXX";
+    // Made for this user only.
+    if (::mkdtemp(path_.data()) == nullptr)
+      throw system_error("cannot make a folder for runners in", chosen, errno);
+    lock_ = take_lock(path_);
+  }
+}
+
+RunnerFolder::~RunnerFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+  ::close(lock_);
+}
+
+}  // namespace billow::scheduler

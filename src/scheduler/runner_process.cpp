@@ -1,0 +1,130 @@
+#include "scheduler/runner_process.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "base/error.h"
+#include "scheduler/child_process.h"
+#include "scheduler/runner_client.h"
+
+namespace billow::scheduler {
+namespace {
+
+std::vector<std::string> command_of(const RunnerProgram& program, const Launch& launch,
+                                    const std::string& socket) {
+  // Most of what a runner has to finish was cut off before it is asked to end.
+  std::vector<std::string> command = {
+      program.program,   "runner",
+      "--model",         launch.weights,
+      "--socket",        socket,
+      "--parallel",      std::to_string(std::clamp<size_t>(launch.n_parallel, 1, 1024)),
+      "--memory",        std::to_string(launch.budget_bytes),
+      "--drain-timeout", "0",
+      "--with-parent"};
+  command.insert(command.end(), program.arguments.begin(), program.arguments.end());
+  return command;
+}
+
+class RunnerProcess final : public Runner {
+ public:
+  RunnerProcess(const RunnerProgram& program, const Launch& launch, const std::string& socket)
+      : patience_(program.patience),
+        answer_timeout_(program.answer_timeout),
+        socket_(socket),
+        client_(socket),
+        child_({.command = command_of(program, launch, socket),
+                .name = launch.name,
+                .on_end = launch.on_end}) {}
+  ~RunnerProcess() override { end(); }
+
+  CompletionEnd complete(const Completion& request, const OnPiece& on_piece,
+                         std::stop_token stop) override {
+    return client_.complete(request, on_piece, std::move(stop));
+  }
+  Vectors embed(const std::vector<EmbedInput>& inputs, std::stop_token stop) override {
+    return client_.embed(inputs, std::move(stop));
+  }
+  std::vector<int32_t> tokenize(std::string_view text) override { return client_.tokenize(text); }
+  std::string detokenize(const std::vector<int32_t>& tokens) override {
+    return client_.detokenize(tokens);
+  }
+
+  RunnerHealth health() override {
+    try {
+      RunnerHealth health = client_.health(answer_timeout_);
+      has_answered_ = true;
+      return health;
+    } catch (const RunnerGone&) {
+      // It needs a moment until it listens.
+      if (has_answered_ || !end_of_process().empty()) throw;
+      return {};
+    }
+  }
+  void set_budget(uint64_t bytes, uint64_t version) override {
+    client_.set_budget(bytes, version, answer_timeout_);
+  }
+  pid_t pid() const noexcept override { return child_.pid(); }
+  std::string end_of_process() override { return child_.how_it_ended(); }
+  void end() override {
+    child_.end(patience_);
+    ::unlink(socket_.c_str());
+  }
+
+ private:
+  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds answer_timeout_;
+  const std::string socket_;
+  RunnerClient client_;
+  std::atomic<bool> has_answered_{false};
+  ChildProcess child_;
+};
+
+}  // namespace
+
+RunnerProcesses::RunnerProcesses(RunnerProgram program)
+    : program_(std::move(program)), folder_(program_.folder), spawner_([this] { run(); }) {}
+
+RunnerProcesses::~RunnerProcesses() {
+  {
+    const std::scoped_lock lock(mutex_);
+    is_closing_ = true;
+    changed_.notify_all();
+  }
+  spawner_.join();
+}
+
+void RunnerProcesses::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return is_closing_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    auto task = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    task();
+    lock.lock();
+  }
+}
+
+std::unique_ptr<Runner> RunnerProcesses::start(const Launch& launch) {
+  std::future<std::unique_ptr<Runner>> started;
+  {
+    const std::scoped_lock lock(mutex_);
+    const std::string socket = folder_.path() + "/" + std::to_string(n_started_++) + ".sock";
+    queue_.emplace_back([this, launch, socket]() -> std::unique_ptr<Runner> {
+      return std::make_unique<RunnerProcess>(program_, launch, socket);
+    });
+    started = queue_.back().get_future();
+    changed_.notify_all();
+  }
+  return started.get();
+}
+
+StartRunner RunnerProcesses::starter() {
+  return [this](const Launch& launch) { return start(launch); };
+}
+
+}  // namespace billow::scheduler

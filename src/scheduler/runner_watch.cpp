@@ -1,0 +1,219 @@
+#include "scheduler/runner_watch.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "base/log.h"
+
+namespace billow::scheduler {
+namespace {
+
+constexpr const char* kMemoryPhrase = "model requires more system memory";
+
+// In the words that clients look for.
+std::string load_failure_text(const RunnerHealth& health) {
+  if (!health.out_of_memory) return "model runner process has terminated: " + health.error;
+  if (health.error.find(kMemoryPhrase) != std::string::npos) return health.error;
+  return std::string(kMemoryPhrase) + " than is available: " + health.error;
+}
+
+}  // namespace
+
+RunnerWatch::RunnerWatch(const Launch& launch, uint64_t version, StartRunner start,
+                         RunnerEvents& events, const WatchTimes& times)
+    : launch_([&] {
+        Launch with_end = launch;
+        with_end.on_end = [this] {
+          const std::scoped_lock lock(mutex_);
+          has_ended_ = true;
+          changed_.notify_all();
+        };
+        return with_end;
+      }()),
+      first_version_(version),
+      start_(std::move(start)),
+      times_(times),
+      events_(events) {
+  thread_ = std::thread([this] { run(); });
+}
+
+RunnerWatch::~RunnerWatch() {
+  end();
+  thread_.join();
+}
+
+void RunnerWatch::set_budget(uint64_t bytes, uint64_t version) {
+  const std::scoped_lock lock(mutex_);
+  budget_ = {bytes, version};
+  must_ask_ = true;
+  changed_.notify_all();
+}
+
+void RunnerWatch::end() {
+  const std::scoped_lock lock(mutex_);
+  must_end_ = true;
+  changed_.notify_all();
+}
+
+void RunnerWatch::refresh() {
+  const std::scoped_lock lock(mutex_);
+  must_ask_ = true;
+  changed_.notify_all();
+}
+
+uint64_t RunnerWatch::look() {
+  const std::scoped_lock lock(mutex_);
+  must_ask_ = true;
+  changed_.notify_all();
+  return ++n_look_;
+}
+
+uint64_t RunnerWatch::n_looked() const {
+  const std::scoped_lock lock(mutex_);
+  return n_looked_;
+}
+
+std::shared_ptr<Runner> RunnerWatch::runner() const {
+  const std::scoped_lock lock(mutex_);
+  return runner_;
+}
+
+RunnerHealth RunnerWatch::health() const {
+  const std::scoped_lock lock(mutex_);
+  return health_;
+}
+
+pid_t RunnerWatch::pid() const {
+  const std::shared_ptr<Runner> started = runner();
+  return started ? started->pid() : 0;
+}
+
+void RunnerWatch::run() {
+  has_failed_ = !start();
+  while (wait()) {
+    if (has_failed_) continue;
+    tell_budget();
+    if (!ask()) break;
+  }
+  finish();
+}
+
+bool RunnerWatch::start() {
+  try {
+    std::shared_ptr<Runner> made = start_(launch_);
+    const std::scoped_lock lock(mutex_);
+    runner_ = std::move(made);
+    return true;
+  } catch (const std::exception& error) {
+    events_.load_failed(key(), {false, error.what()});
+    return false;
+  }
+}
+
+std::chrono::milliseconds RunnerWatch::pause() const {
+  // A budget holds from the next pass on; others may wait for what it gives back.
+  if (told_ && Clock::now() - told_at_ < times_.most_until_told) return times_.least;
+  if (is_ready_) return times_.ready;
+  return Clock::now() - started_ < times_.soon ? times_.first : times_.loading;
+}
+
+bool RunnerWatch::wait() {
+  std::unique_lock lock(mutex_);
+  const auto is_over = [this] { return must_end_ || (has_ended_ && runner_); };
+  if (has_failed_) {  // nothing is left to ask
+    changed_.wait(lock, is_over);
+    return false;
+  }
+  changed_.wait_until(lock, asked_ + pause(), [&] { return is_over() || must_ask_; });
+  changed_.wait_until(lock, asked_ + std::min(times_.least, pause()), is_over);
+  must_ask_ = false;
+  return !is_over();
+}
+
+// A runner that does not take it is found out by its health.
+void RunnerWatch::tell_budget() {
+  std::optional<Budget> budget;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (is_ready_) budget = std::exchange(budget_, std::nullopt);
+  }
+  if (!budget) return;
+  try {
+    runner_->set_budget(budget->bytes, budget->version);
+    told_ = budget->version;
+    told_at_ = Clock::now();
+  } catch (const std::exception& error) {
+    log::warn(launch_.name + ": cannot set the memory budget: " + error.what());
+    const std::scoped_lock lock(mutex_);
+    if (!budget_) budget_ = budget;  // once more, with the next question
+  }
+}
+
+bool RunnerWatch::ask() {
+  uint64_t n_look = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    n_look = n_look_;
+  }
+  RunnerHealth health;
+  try {
+    health = runner_->health();
+    n_failures_ = 0;
+  } catch (const std::exception& error) {
+    asked_ = Clock::now();
+    if (!runner_->end_of_process().empty()) return false;
+    // While it loads, the planner has a limit for it.
+    if (!is_ready_ || ++n_failures_ < times_.n_failures) return true;
+    detail_ = std::string("it does not answer: ") + error.what();
+    return false;
+  }
+  asked_ = Clock::now();
+  {
+    const std::scoped_lock lock(mutex_);
+    health_ = health;
+  }
+  report(health);
+  if (is_ready_ && health.status == RunnerStatus::kFailed) {
+    detail_ = health.error;
+    return false;
+  }
+  bool is_asked = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    is_asked = n_look > n_looked_;
+    n_looked_ = n_look;
+  }
+  if (is_asked) events_.found_well(*this);
+  return true;
+}
+
+void RunnerWatch::report(const RunnerHealth& health) {
+  if (!is_ready_) {
+    if (health.status == RunnerStatus::kFailed) {
+      has_failed_ = true;
+      events_.load_failed(key(), {health.out_of_memory, load_failure_text(health)});
+    } else if (health.status == RunnerStatus::kReady) {
+      is_ready_ = true;
+      events_.load_finished(key(), health.held_bytes);
+    } else {
+      events_.load_progressed(key(), health.n_loaded);
+    }
+  } else if (health.status == RunnerStatus::kReady) {
+    const uint64_t version = health.budget_version == 0 ? first_version_ : health.budget_version;
+    if (told_ == version) told_.reset();
+    events_.memory_changed(key(),
+                           {version, health.held_bytes, health.parked_bytes, health.wanted_bytes});
+  }
+}
+
+void RunnerWatch::finish() {
+  if (runner_) {
+    runner_->end();
+    // One that is ended for what it did has told why; else its process does.
+    if (detail_.empty()) detail_ = runner_->end_of_process();
+  }
+  events_.runner_gone(*this, detail_);
+}
+
+}  // namespace billow::scheduler

@@ -1,0 +1,276 @@
+#include "scheduler/runner_wire.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "http/status.h"
+#include "scheduler/messages.h"
+
+namespace billow::scheduler {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "numbers travel as they lie in memory");
+
+[[noreturn]] void malformed(const std::string& what) {
+  throw http::StatusError(kServerError, "the model runner sent a malformed answer: " + what);
+}
+
+Json parse_object(std::string_view text) {
+  Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) malformed("no JSON object");
+  return json;
+}
+
+// Null where it is absent.
+const Json* find(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found == object.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void wrong_kind(const char* name, const char* wanted) {
+  malformed(fmt::format("field \"{}\" is no {}", name, wanted));
+}
+
+std::string text_of(const Json& value, const char* name) {
+  if (!value.is_string()) wrong_kind(name, "text");
+  return value.get<std::string>();
+}
+
+std::string text_field(const Json& object, const char* name) {
+  const Json* value = find(object, name);
+  return value == nullptr ? std::string() : text_of(*value, name);
+}
+
+bool flag_field(const Json& object, const char* name) {
+  const Json* value = find(object, name);
+  if (value == nullptr) return false;
+  if (!value->is_boolean()) wrong_kind(name, "truth value");
+  return value->get<bool>();
+}
+
+uint64_t count_of(const Json& value, const char* name, uint64_t most) {
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > most) wrong_kind(name, "count");
+  return value.get<uint64_t>();
+}
+
+uint64_t count_field(const Json& object, const char* name,
+                     uint64_t most = std::numeric_limits<uint64_t>::max()) {
+  const Json* value = find(object, name);
+  return value == nullptr ? 0 : count_of(*value, name, most);
+}
+
+std::chrono::nanoseconds duration_field(const Json& object, const char* name) {
+  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  return std::chrono::nanoseconds(static_cast<int64_t>(count_field(object, name, kMost)));
+}
+
+int64_t seed_field(const Json& object) {
+  const Json* value = find(object, "seed");
+  if (value == nullptr) return 0;
+  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  if (!value->is_number_integer() ||
+      (value->is_number_unsigned() && value->get<uint64_t>() > kMost))
+    wrong_kind("seed", "number of 64 bits");
+  return value->get<int64_t>();
+}
+
+// The elements of an array; none where it is absent.
+const Json& list_field(const Json& object, const char* name) {
+  static const Json kNone = Json::array();
+  const Json* value = find(object, name);
+  if (value == nullptr) return kNone;
+  if (!value->is_array()) wrong_kind(name, "list");
+  return *value;
+}
+
+std::vector<int32_t> token_list(const Json& object) {
+  std::vector<int32_t> tokens;
+  for (const Json& value : list_field(object, "tokens"))
+    tokens.push_back(
+        static_cast<int32_t>(count_of(value, "tokens", std::numeric_limits<int32_t>::max())));
+  return tokens;
+}
+
+float number_of(const Json& value, const char* name) {
+  // Numbers that JSON has no words for are null.
+  if (value.is_null()) return -std::numeric_limits<float>::infinity();
+  if (!value.is_number()) wrong_kind(name, "number");
+  const double number = value.get<double>();
+  constexpr double kMost = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(number, -kMost, kMost));
+}
+
+TokenLogprob logprob_of(const Json& entry) {
+  if (!entry.is_object()) wrong_kind("logprobs", "list of objects");
+  TokenLogprob logprob;
+  logprob.token = text_field(entry, "token");
+  if (const Json* value = find(entry, "logprob")) logprob.logprob = number_of(*value, "logprob");
+  for (const Json& byte : list_field(entry, "bytes"))
+    logprob.bytes += static_cast<char>(static_cast<unsigned char>(count_of(byte, "bytes", 255)));
+  return logprob;
+}
+
+CompletionPiece piece_of(const Json& line) {
+  CompletionPiece piece;
+  piece.text = text_field(line, "text");
+  for (const Json& entry : list_field(line, "logprobs")) {
+    TokenLogprob logprob = logprob_of(entry);
+    for (const Json& other : list_field(entry, "top_logprobs"))
+      logprob.top.push_back(logprob_of(other));
+    piece.logprobs.push_back(std::move(logprob));
+  }
+  for (const Json& event : list_field(line, "events")) {
+    if (!event.is_object()) wrong_kind("events", "list of objects");
+    piece.events.push_back(json_text(event));
+  }
+  for (const Json& chunk : list_field(line, "prefill")) {
+    if (!chunk.is_object()) wrong_kind("prefill", "list of objects");
+    piece.prefill.push_back({count_field(chunk, "n"), duration_field(chunk, "duration")});
+  }
+  return piece;
+}
+
+CompletionEnd end_of(const Json& line) {
+  CompletionEnd end;
+  end.done_reason = text_field(line, "done_reason");
+  end.error = text_field(line, "error");
+  end.seed = seed_field(line);
+  end.n_prompt = count_field(line, "prompt_eval_count");
+  end.n_cached = count_field(line, "prompt_cached_count");
+  end.n_generated = count_field(line, "eval_count");
+  end.tokens = token_list(line);
+  end.queued = duration_field(line, "queue_duration");
+  end.prompted = duration_field(line, "prompt_eval_duration");
+  end.written = duration_field(line, "eval_duration");
+  return end;
+}
+
+void append_tokens(std::string& body, const std::vector<int32_t>& tokens) {
+  const size_t at = body.size();
+  body.resize(at + tokens.size() * sizeof(int32_t));
+  if (!tokens.empty()) std::memcpy(body.data() + at, tokens.data(), body.size() - at);
+}
+
+RunnerStatus status_of_runner(const std::string& name) {
+  if (name == "ready") return RunnerStatus::kReady;
+  if (name == "failed") return RunnerStatus::kFailed;
+  if (name == "loading") return RunnerStatus::kLoading;
+  malformed("status \"" + name + "\"");
+}
+
+}  // namespace
+
+std::string json_text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string completion_body(const Completion& request) {
+  const Json options = Json::parse(request.options_json, nullptr, false);
+  if (!options.is_object())
+    throw Error(ErrorCode::kInvalidInput, "the options of a completion must be a JSON object");
+  const Json head = {{"n_prompt", request.prompt.size()},
+                     {"options", options},
+                     {"stop", request.stop},
+                     {"num_predict", request.num_predict},
+                     {"ignore_eos", request.ignore_eos},
+                     {"logprobs", request.logprobs},
+                     {"top_logprobs", request.top_logprobs},
+                     {"max_context", request.max_context},
+                     {"sizes", request.sizes},
+                     {"overflow_policy", request.overflow_policy},
+                     {"reserve_batches", request.reserve_batches},
+                     {"overflow_batch", request.overflow_batch}};
+  std::string body = json_text(head) + "\n";
+  append_tokens(body, request.prompt);
+  return body;
+}
+
+CompletionLine parse_completion_line(std::string_view line) {
+  const Json json = parse_object(line);
+  CompletionLine parsed;
+  parsed.is_end = flag_field(json, "done");
+  if (parsed.is_end) {
+    parsed.end = end_of(json);
+  } else if (find(json, "error") != nullptr) {
+    throw http::StatusError(kServerError, text_field(json, "error"));
+  } else {
+    parsed.piece = piece_of(json);
+  }
+  return parsed;
+}
+
+std::string embed_body(const std::vector<EmbedInput>& inputs) {
+  Json lengths = Json::array();
+  for (const EmbedInput& input : inputs) lengths.push_back(input.tokens.size());
+  std::string body = json_text({{"n", std::move(lengths)}}) + "\n";
+  for (const EmbedInput& input : inputs) append_tokens(body, input.tokens);
+  return body;
+}
+
+Vectors parse_vectors(std::string_view body, size_t n_vectors) {
+  const size_t end = body.find('\n');
+  if (end == std::string_view::npos) malformed("no line before the vectors");
+  const Json head = parse_object(body.substr(0, end));
+  std::string_view bytes = body.substr(end + 1);
+  constexpr uint64_t kMostSize = uint64_t{1} << 24;
+  const uint64_t size = count_field(head, "size", kMostSize);
+  if (count_field(head, "n_vectors") != n_vectors)
+    malformed(fmt::format("not the {} vectors that were asked for", n_vectors));
+  // Divided, as a product may run over.
+  const uint64_t n_numbers = bytes.size() / sizeof(float);
+  const bool fits = n_vectors == 0 ? bytes.empty()
+                                   : size > 0 && bytes.size() % sizeof(float) == 0 &&
+                                         n_numbers % size == 0 && n_numbers / size == n_vectors;
+  if (!fits) malformed("vectors of another size");
+  Vectors vectors(n_vectors, std::vector<float>(size));
+  for (std::vector<float>& vector : vectors) {
+    std::memcpy(vector.data(), bytes.data(), size * sizeof(float));
+    bytes.remove_prefix(size * sizeof(float));
+  }
+  return vectors;
+}
+
+RunnerHealth parse_health(std::string_view body) {
+  const Json json = parse_object(body);
+  RunnerHealth health;
+  health.status = status_of_runner(text_field(json, "status"));
+  health.error = text_field(json, "error");
+  health.out_of_memory = flag_field(json, "out_of_memory");
+  health.n_loaded = count_field(json, "loaded");
+  health.n_to_load = count_field(json, "to_load");
+  health.n_running = count_field(json, "running");
+  health.n_waiting = count_field(json, "waiting");
+  health.max_context = count_field(json, "max_context");
+  health.budget_version = count_field(json, "budget_version");
+  health.held_bytes = count_field(json, "held");
+  health.parked_bytes = count_field(json, "parked");
+  health.wanted_bytes = count_field(json, "wanted");
+  health.resident_bytes = count_field(json, "resident");
+  return health;
+}
+
+std::vector<int32_t> parse_tokens(std::string_view body) { return token_list(parse_object(body)); }
+
+std::string parse_content(std::string_view body) {
+  return text_field(parse_object(body), "content");
+}
+
+std::string error_text(std::string_view body) {
+  constexpr size_t kMostBytes = 1000;
+  const Json json = Json::parse(body, nullptr, false);
+  if (json.is_object())
+    if (const Json* text = find(json, "error"); text != nullptr && text->is_string())
+      return text->get<std::string>();
+  return utf8::sanitized(body.substr(0, kMostBytes));
+}
+
+}  // namespace billow::scheduler

@@ -1,0 +1,183 @@
+#include "scheduler/runner_wire.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "http/status.h"
+
+namespace billow::scheduler {
+namespace {
+
+template <typename Call>
+int status_of_failure(const Call& call) {
+  try {
+    call();
+  } catch (const http::StatusError& error) {
+    return error.status();
+  }
+  return 0;
+}
+
+TEST(RunnerWire, WritesACompletionAsOneLineAndTokenIds) {
+  Completion request;
+  request.prompt = {1, 70000, 3};
+  request.options_json = "{\n \"temperature\": 0.5,\n \"seed\": 7 }";
+  request.stop = {"a\nb", "\xff"};
+  request.max_context = 4096;
+  request.sizes = {512, 4096};
+  request.logprobs = true;
+  const std::string body = completion_body(request);
+  const size_t end = body.find('\n');
+  const Json head = Json::parse(body.substr(0, end));
+  EXPECT_EQ(head["n_prompt"], 3);
+  EXPECT_EQ(head["options"]["temperature"], 0.5);
+  EXPECT_EQ(head["stop"][0], "a\nb");
+  EXPECT_EQ(head["stop"][1], "\xef\xbf\xbd");
+  EXPECT_EQ(head["sizes"], Json({512, 4096}));
+  EXPECT_EQ(head["overflow_policy"], "refill");
+  EXPECT_TRUE(head["logprobs"].get<bool>());
+  ASSERT_EQ(body.size() - end - 1, 12u);
+  std::vector<int32_t> tokens(3);
+  std::memcpy(tokens.data(), body.data() + end + 1, 12);
+  EXPECT_EQ(tokens, request.prompt);
+  EXPECT_EQ(completion_body({}).back(), '\n');
+}
+
+TEST(RunnerWire, RefusesOptionsThatAreNoObject) {
+  for (const char* options : {"", "[]", "3", "{"})
+    EXPECT_THROW(completion_body({.prompt = {}, .options_json = options}), Error) << options;
+}
+
+TEST(RunnerWire, ReadsAPieceWithAllThatMayBeInIt) {
+  const CompletionLine line = parse_completion_line(
+      R"({"text":"ab","logprobs":[{"token":"a","logprob":-0.5,"bytes":[97],"top_logprobs":)"
+      R"([{"token":"b","logprob":null,"bytes":[255]}]}],"events":[{"kind":"transition","text":"x"}],)"
+      R"("prefill":[{"n":512,"duration":12},{"n":600,"duration":3}],"later":1})");
+  EXPECT_FALSE(line.is_end);
+  EXPECT_EQ(line.piece.text, "ab");
+  ASSERT_EQ(line.piece.logprobs.size(), 1u);
+  EXPECT_EQ(line.piece.logprobs[0].bytes, "a");
+  EXPECT_FLOAT_EQ(line.piece.logprobs[0].logprob, -0.5f);
+  ASSERT_EQ(line.piece.logprobs[0].top.size(), 1u);
+  EXPECT_EQ(line.piece.logprobs[0].top[0].bytes, "\xff");
+  EXPECT_TRUE(std::isinf(line.piece.logprobs[0].top[0].logprob));
+  EXPECT_EQ(line.piece.events, std::vector<std::string>{R"({"kind":"transition","text":"x"})"});
+  ASSERT_EQ(line.piece.prefill.size(), 2u);
+  EXPECT_EQ(line.piece.prefill[0].n_done, 512u);
+  EXPECT_EQ(line.piece.prefill[0].time.count(), 12);
+}
+
+TEST(RunnerWire, ReadsTheEnd) {
+  const CompletionLine line = parse_completion_line(
+      R"({"done":true,"done_reason":"length","seed":-4,"prompt_eval_count":9,)"
+      R"("prompt_cached_count":5,"queue_duration":1,"prompt_eval_duration":2,"eval_count":2,)"
+      R"("eval_duration":3,"tokens":[4,5],"error":"no memory"})");
+  ASSERT_TRUE(line.is_end);
+  EXPECT_EQ(line.end.done_reason, "length");
+  EXPECT_EQ(line.end.error, "no memory");
+  EXPECT_EQ(line.end.seed, -4);
+  EXPECT_EQ(line.end.n_prompt, 9u);
+  EXPECT_EQ(line.end.n_cached, 5u);
+  EXPECT_EQ(line.end.n_generated, 2u);
+  EXPECT_EQ(line.end.tokens, (std::vector<int32_t>{4, 5}));
+  EXPECT_EQ(line.end.queued.count() + line.end.prompted.count() + line.end.written.count(), 6);
+}
+
+TEST(RunnerWire, RefusesLinesOfAnotherKind) {
+  for (const char* line : {
+           "",
+           "nonsense",
+           "[]",
+           R"({"text":3})",
+           R"({"done":1})",
+           R"({"done":true,"tokens":[-1]})",
+           R"({"done":true,"tokens":[4294967296]})",
+           R"({"done":true,"seed":1.5})",
+           R"({"done":true,"seed":18446744073709551615})",
+           R"({"done":true,"eval_count":-1})",
+           R"({"done":true,"eval_duration":18446744073709551615})",
+           R"({"logprobs":{}})",
+           R"({"logprobs":[1]})",
+           R"({"logprobs":[{"bytes":[256]}]})",
+           R"({"logprobs":[{"logprob":"x"}]})",
+           R"({"events":["x"]})",
+           R"({"prefill":[1]})",
+           R"({"prefill":[{"n":"1"}]})",
+           R"({"error":"it broke"})",
+           R"({"error":3})",
+       })
+    EXPECT_EQ(status_of_failure([&] { parse_completion_line(line); }), 500) << line;
+  try {
+    parse_completion_line(R"({"error":"it broke"})");
+  } catch (const http::StatusError& error) {
+    EXPECT_STREQ(error.what(), "it broke");
+  }
+}
+
+std::string vectors_body(const std::string& head, const std::vector<float>& values) {
+  std::string body = head + "\n";
+  const size_t at = body.size();
+  body.resize(at + values.size() * sizeof(float));
+  if (!values.empty()) std::memcpy(body.data() + at, values.data(), body.size() - at);
+  return body;
+}
+
+TEST(RunnerWire, CarriesEmbeddings) {
+  const std::string body = embed_body({{{1, 2}}, {{}}, {{3}}});
+  EXPECT_EQ(body.substr(0, body.find('\n')), R"({"n":[2,0,1]})");
+  EXPECT_EQ(body.size() - body.find('\n') - 1, 12u);
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  EXPECT_EQ(parse_vectors(vectors_body(R"({"n_vectors":2,"size":3,"duration":9})", values), 2),
+            (Vectors{{1, 2, 3}, {4, 5, 6}}));
+  EXPECT_TRUE(parse_vectors(vectors_body(R"({"n_vectors":0,"size":3})", {}), 0).empty());
+  for (const char* head : {R"({"n_vectors":3,"size":2})", R"({"n_vectors":2,"size":2})",
+                           R"({"n_vectors":2,"size":4})", R"({"n_vectors":2,"size":0})",
+                           R"({"n_vectors":2,"size":9223372036854775808})", R"({"size":3})", "x"})
+    EXPECT_EQ(status_of_failure([&] { parse_vectors(vectors_body(head, values), 2); }), 500)
+        << head;
+  EXPECT_EQ(status_of_failure([&] { parse_vectors(R"({"n_vectors":2,"size":3})", 2); }), 500);
+  EXPECT_EQ(
+      status_of_failure([&] { parse_vectors(vectors_body(R"({"n_vectors":2,"size":3})", {}), 2); }),
+      500);
+}
+
+TEST(RunnerWire, ReadsHealth) {
+  const RunnerHealth loading = parse_health(R"({"status":"loading","loaded":5,"to_load":9})");
+  EXPECT_EQ(loading.status, RunnerStatus::kLoading);
+  EXPECT_EQ(loading.n_loaded, 5u);
+  EXPECT_EQ(loading.n_to_load, 9u);
+  const RunnerHealth failed =
+      parse_health(R"({"status":"failed","error":"why","out_of_memory":true})");
+  EXPECT_EQ(failed.status, RunnerStatus::kFailed);
+  EXPECT_EQ(failed.error, "why");
+  EXPECT_TRUE(failed.out_of_memory);
+  const RunnerHealth ready =
+      parse_health(R"({"status":"ready","running":1,"waiting":2,"max_context":3,"memory":{"x":1},)"
+                   R"("budget_version":4,"held":5,"parked":6,"wanted":7})");
+  EXPECT_EQ(ready.status, RunnerStatus::kReady);
+  EXPECT_EQ(ready.n_running, 1u);
+  EXPECT_EQ(ready.n_waiting, 2u);
+  EXPECT_EQ(ready.max_context, 3u);
+  EXPECT_EQ(ready.budget_version, 4u);
+  EXPECT_EQ(ready.held_bytes, 5u);
+  EXPECT_EQ(ready.parked_bytes, 6u);
+  EXPECT_EQ(ready.wanted_bytes, 7u);
+  for (const char* text : {"", "{}", R"({"status":"fine"})", R"({"status":"ready","held":-1})"})
+    EXPECT_EQ(status_of_failure([&] { parse_health(text); }), 500) << text;
+}
+
+TEST(RunnerWire, ReadsErrorsAndTokens) {
+  EXPECT_EQ(error_text(R"({"error":"too long"})"), "too long");
+  EXPECT_EQ(error_text("not \xff json"), "not \xef\xbf\xbd json");
+  EXPECT_EQ(error_text(R"({"error":3})"), R"({"error":3})");
+  EXPECT_EQ(parse_tokens(R"({"tokens":[1,2]})"), (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(parse_content(R"({"content":"x"})"), "x");
+  EXPECT_EQ(status_of_failure([] { parse_tokens(R"({"tokens":"x"})"); }), 500);
+}
+
+}  // namespace
+}  // namespace billow::scheduler

@@ -1,0 +1,93 @@
+#include "scheduler/scheduler.h"
+
+#include <utility>
+
+#include "http/status.h"
+#include "scheduler/strand.h"
+
+namespace billow::scheduler {
+namespace {
+
+class StrandLease final : public Lease {
+ public:
+  StrandLease(std::shared_ptr<Strand> strand, std::shared_ptr<Strand::Ticket> ticket,
+              std::stop_token stop, OnStage on_stage)
+      : strand_(std::move(strand)),
+        ticket_(std::move(ticket)),
+        stop_(std::move(stop)),
+        on_stage_(std::move(on_stage)) {}
+  ~StrandLease() override { strand_->leave(*ticket_); }
+
+  CompletionEnd complete(const Completion& request, const OnPiece& on_piece) override {
+    return on_a_runner<CompletionEnd>([&](Runner& runner, const RunnerWatch& watch) {
+      bool has_left = false;
+      CompletionEnd end = runner.complete(
+          request,
+          [&](CompletionPiece piece) {
+            const bool is_text = !piece.text.empty() || !piece.logprobs.empty();
+            has_left = is_text && !strand_->may_stream(*ticket_, watch);
+            return !has_left && on_piece(std::move(piece));
+          },
+          stop_);
+      if (has_left) throw RunnerGone("it has ended");
+      return end;
+    });
+  }
+
+  Vectors embed(const std::vector<EmbedInput>& inputs) override {
+    return on_a_runner<Vectors>(
+        [&](Runner& runner, const RunnerWatch&) { return runner.embed(inputs, stop_); });
+  }
+
+ private:
+  // On as many runners as it takes: the planner says when that is enough.
+  template <typename Answer, typename Call>
+  Answer on_a_runner(const Call& call) {
+    for (;;) {
+      const std::shared_ptr<RunnerWatch> watch = strand_->watch_of(*ticket_);
+      const std::shared_ptr<Runner> runner = watch ? watch->runner() : nullptr;
+      std::string what = "it has ended";
+      try {
+        if (runner) {
+          Answer answer = call(*runner, *watch);
+          strand_->end_call(*ticket_);
+          return answer;
+        }
+      } catch (const RunnerGone& gone) {
+        what = gone.what();
+      }
+      strand_->recover(*ticket_, watch, what, stop_, on_stage_);
+    }
+  }
+
+  const std::shared_ptr<Strand> strand_;
+  const std::shared_ptr<Strand::Ticket> ticket_;
+  const std::stop_token stop_;
+  const OnStage on_stage_;
+};
+
+}  // namespace
+
+Scheduler::Scheduler(const Options& options, StartRunner start)
+    : strand_(std::make_shared<Strand>(options, std::move(start))) {}
+
+Scheduler::~Scheduler() { strand_->close(); }
+
+std::unique_ptr<Lease> Scheduler::acquire(const Job& job, std::stop_token stop,
+                                          const OnStage& on_stage) {
+  const std::shared_ptr<Strand> strand = strand_;  // the scheduler may go while this waits
+  std::shared_ptr<Strand::Ticket> ticket = strand->arrive(job, stop, on_stage);
+  return std::make_unique<StrandLease>(strand, std::move(ticket), std::move(stop), on_stage);
+}
+
+void Scheduler::set_keep_alive(const std::string& key, Duration keep_alive) {
+  strand_->set_keep_alive(key, keep_alive);
+}
+
+void Scheduler::stop(const std::string& key) { strand_->stop(key); }
+
+bool Scheduler::drain(std::chrono::milliseconds timeout) { return strand_->drain(timeout); }
+
+SchedulerState Scheduler::state() const { return strand_->state(); }
+
+}  // namespace billow::scheduler

@@ -1,0 +1,257 @@
+// The scheduler where runners die, fail, hang or disappear, and where it goes itself while it is
+// busy.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+
+#include "scheduler/scheduler_world.h"
+
+namespace billow::scheduler {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Stages = std::vector<JobStage>;
+
+const std::string kCrash = "500 " + std::string(kCrashText);
+
+TEST(SchedulerFault, BeginsAgainWhereTheRunnerDiedBeforeItWroteText) {
+  World world;
+  world.fakes.change("a", [](FakeScript& script) { script.n_deaths = 1; });
+  const Outcome outcome = world.ask("a");
+  EXPECT_EQ(outcome.end, "ok");
+  EXPECT_EQ(outcome.text, "Hello there");
+  EXPECT_EQ(world.fakes.launches().size(), 2u);
+  EXPECT_EQ(outcome.stages, (Stages{JobStage::kQueued, JobStage::kLoading, JobStage::kAssigned,
+                                    JobStage::kRetrying, JobStage::kLoading, JobStage::kAssigned}));
+}
+
+TEST(SchedulerFault, FailsWhereTheRunnerDiedBehindText) {
+  World world;
+  world.fakes.change("a", [](FakeScript& script) {
+    script.n_deaths = 1;
+    script.dies_behind = 1;
+  });
+  const Outcome outcome = world.ask("a");
+  EXPECT_EQ(outcome.text, "Hello");
+  EXPECT_EQ(outcome.end, kCrash + ": signal 11 (Segmentation fault)");
+  EXPECT_EQ(world.ask("a").end, "ok");
+}
+
+TEST(SchedulerFault, PiecesWithoutTextDoNotKeepItFromBeginningAgain) {
+  World world;
+  world.fakes.change("a", [](FakeScript& script) {
+    script.whole_pieces = {{.prefill = {{5, milliseconds(1)}}}, {.text = "x"}};
+    script.n_deaths = 1;
+    script.dies_behind = 1;
+  });
+  const Outcome outcome = world.ask("a");
+  EXPECT_EQ(outcome.text, "x");
+  EXPECT_EQ(outcome.end, "ok");
+}
+
+TEST(SchedulerFault, GivesUpOnAModelThatDiesEachTime) {
+  World world;
+  world.fakes.change("a", [](FakeScript& script) { script.n_deaths = 1000; });
+  EXPECT_EQ(world.ask("a").end, kCrash + ": signal 11 (Segmentation fault)");
+  EXPECT_EQ(world.fakes.launches().size(), 3u);
+  EXPECT_EQ(world.ask("a").end, kCrash);  // it is let rest
+  EXPECT_EQ(world.ask("b").end, "ok");
+}
+
+TEST(SchedulerFault, EmbeddingsBeginAgain) {
+  World world;
+  world.fakes.change("e", [](FakeScript& script) { script.n_deaths = 2; });
+  Job job = job_of("e");
+  job.is_embedding = true;
+  const std::unique_ptr<Lease> lease = world.scheduler->acquire(job, {});
+  EXPECT_EQ(lease->embed({{{5, 6}}}).size(), 1u);
+  EXPECT_EQ(world.fakes.launches().size(), 3u);
+}
+
+TEST(SchedulerFault, ADeathBetweenTwoCallsOfALeaseIsMadeGood) {
+  World world;
+  const std::unique_ptr<Lease> lease = world.scheduler->acquire(job_of("a"), {});
+  const auto all = [](const CompletionPiece&) { return true; };
+  EXPECT_EQ(lease->complete({}, all).done_reason, "stop");
+  world.fakes.kill("a");
+  ASSERT_TRUE(comes_true([&] { return world.fakes.launches().size() == 2; }));
+  EXPECT_EQ(lease->complete({}, all).done_reason, "stop");
+}
+
+TEST(SchedulerFault, ACrashDisturbsNoOtherModel) {
+  World world;
+  world.fakes.change("b", [](FakeScript& script) { script.holds_behind = 1; });
+  const auto b = world.start("b");
+  ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 1; }));
+  world.ask("a");
+  world.fakes.kill("a");
+  EXPECT_TRUE(world.becomes_loaded({"b"}));  // noticed, though nothing ran there
+  EXPECT_FALSE(b->is_done());
+  world.fakes.change("b", [](FakeScript& script) { script.holds_behind = 0; });
+  EXPECT_EQ(b->outcome().text, "Hello there");
+}
+
+TEST(SchedulerFault, ALostConnectionIsTheErrorOfItsRequestAlone) {
+  World world;
+  world.fakes.change("a", [](FakeScript& script) { script.n_lost_connections = 1; });
+  EXPECT_EQ(world.ask("a").end,
+            "500 an error was encountered while running the model: the connection is lost");
+  EXPECT_EQ(world.ask("a").end, "ok");
+  EXPECT_EQ(world.fakes.launches().size(), 1u);
+}
+
+TEST(SchedulerFault, ARefusalOfTheRunnerIsPassedOn) {
+  World world;
+  world.fakes.change("a", [](FakeScript& script) {
+    script.refusal_status = 400;
+    script.refusal = "the prompt is too long";
+  });
+  EXPECT_EQ(world.ask("a").end, "400 the prompt is too long");
+}
+
+TEST(SchedulerFault, SaysWhyAModelCannotBeLoaded) {
+  World world;
+  world.fakes.change("a", [](FakeScript& script) { script.n_start_failures = 1; });
+  EXPECT_EQ(world.ask("a").end, "500 cannot start the program");
+  world.fakes.change("a", [](FakeScript& script) {
+    script.n_start_failures = 0;
+    script.n_load_failures = 1;
+  });
+  EXPECT_EQ(world.ask("a").end, "500 model runner process has terminated: bad file");
+  world.fakes.change("a", [](FakeScript& script) { script.n_load_deaths = 1; });
+  EXPECT_EQ(world.ask("a").end,
+            "500 model runner process has terminated: exit status 1: out of luck");
+  EXPECT_EQ(world.ask("a").end, "ok");
+  EXPECT_EQ(world.fakes.n_alive(), 1u);
+}
+
+TEST(SchedulerFault, LoadsOnceMoreWithAllMemoryWhereThereWasTooLittle) {
+  World world;
+  world.fakes.change("a", [](FakeScript& script) {
+    script.n_load_failures = 1;
+    script.is_out_of_memory = true;
+  });
+  EXPECT_EQ(world.ask("a").end, "ok");
+  EXPECT_EQ(world.fakes.launches().at(1).budget_bytes, 1000u);
+  world.fakes.change("b", [](FakeScript& script) {
+    script.n_load_failures = 2;
+    script.is_out_of_memory = true;
+  });
+  EXPECT_EQ(world.ask("b").end,
+            "500 model requires more system memory than is available: bad file");
+}
+
+TEST(SchedulerFault, EndsALoadThatMakesNoProgress) {
+  Options options = small_options();
+  options.load_timeout = milliseconds(200);
+  World world(options);
+  world.fakes.change("a", [](FakeScript& script) { script.is_mute = true; });
+  EXPECT_EQ(world.ask("a").end.find("500 timed out waiting for the model runner to start"), 0u);
+  EXPECT_TRUE(world.becomes_loaded({}));
+}
+
+TEST(SchedulerFault, EndsARunnerWhoseLoopIsBroken) {
+  World world;
+  world.ask("a");
+  world.fakes.change("a", [](FakeScript& script) { script.is_broken = true; });
+  EXPECT_TRUE(world.becomes_loaded({}));
+  EXPECT_EQ(world.fakes.n_alive(), 0u);
+  world.fakes.change("a", [](FakeScript& script) { script.is_broken = false; });
+  EXPECT_EQ(world.ask("a").end, "ok");
+}
+
+TEST(SchedulerFault, EndsARunnerThatDoesNotAnswerAnyMore) {
+  World world;
+  world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 1; });
+  const auto running = world.start("a");
+  ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 1; }));
+  world.fakes.change("a", [](FakeScript& script) { script.is_mute = true; });
+  const Outcome outcome = running->outcome();
+  EXPECT_EQ(outcome.text, "Hello");
+  EXPECT_EQ(outcome.end, kCrash + ": it does not answer: no answer");
+}
+
+TEST(SchedulerFault, WhatATakerOfPiecesThrowsEndsItsRequestOnly) {
+  World world;
+  {
+    const std::unique_ptr<Lease> lease = world.scheduler->acquire(job_of("a"), {});
+    const auto fails = [](const CompletionPiece&) -> bool {
+      throw Error(ErrorCode::kInvalidInput, "mine");
+    };
+    EXPECT_THROW(lease->complete({}, fails), Error);
+  }
+  EXPECT_EQ(world.ask("a").end, "ok");
+  const auto throws = [](JobStage) { throw Error(ErrorCode::kInvalidInput, "mine"); };
+  EXPECT_THROW(world.scheduler->acquire(job_of("a"), {}, throws), Error);
+  EXPECT_EQ(world.scheduler->state().models.at(0).model.n_running, 0u);
+}
+
+TEST(SchedulerFault, GoesWhileItIsBusy) {
+  World world;
+  world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 1; });
+  world.fakes.change("b", [](FakeScript& script) { script.holds_load = true; });
+  std::vector<std::unique_ptr<Asking>> asking;
+  for (int i = 0; i < 4; ++i) asking.push_back(world.start("a"));
+  ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 2; }));
+  asking.push_back(world.start("b"));
+  ASSERT_TRUE(comes_true([&] { return world.fakes.n_alive() == 2; }));
+  world.scheduler.reset();
+  EXPECT_EQ(world.fakes.n_alive(), 0u);
+  for (const auto& one : asking) {
+    const std::string end = one->outcome().end;
+    EXPECT_TRUE(end == "503 " + std::string(kShutdownText) || end.starts_with(kCrash)) << end;
+  }
+}
+
+TEST(SchedulerFault, EveryRequestEndsWhateverHappens) {
+  Options options = small_options();
+  options.budget_bytes = 450;
+  options.restarts.n_limit = 1000;
+  options.n_max_queue = 20;
+  World world(options);
+  std::atomic<int> n_ended = 0;
+  std::atomic<bool> is_over = false;
+  std::thread killer([&] {
+    std::mt19937 random(1);
+    while (!is_over) {
+      world.fakes.kill(std::string(1, static_cast<char>('a' + random() % 4)));
+      if (random() % 4 == 0) world.scheduler->stop("a");
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+  });
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 32; ++i) {
+    threads.emplace_back([&, i] {
+      std::mt19937 random(i);
+      for (int round = 0; round < 10; ++round) {
+        std::stop_source source;
+        const std::string key(1, static_cast<char>('a' + random() % 4));
+        std::thread canceller;
+        if (random() % 4 == 0)
+          canceller = std::thread([source, wait = random() % 5]() mutable {
+            std::this_thread::sleep_for(milliseconds(wait));
+            source.request_stop();
+          });
+        const Outcome outcome = ask(*world.scheduler, job_of(key), source.get_token());
+        EXPECT_TRUE(outcome.end == "ok" || outcome.end == "cancelled" ||
+                    outcome.end.starts_with("50"))
+            << outcome.end;
+        EXPECT_TRUE(outcome.end != "ok" || outcome.text == "Hello there") << outcome.text;
+        ++n_ended;
+        if (canceller.joinable()) canceller.join();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  is_over = true;
+  killer.join();
+  EXPECT_EQ(n_ended, 320);
+  EXPECT_EQ(world.scheduler->state().n_waiting, 0u);
+  EXPECT_TRUE(world.scheduler->drain(seconds(30)));
+  EXPECT_EQ(world.fakes.n_alive(), 0u);
+}
+
+}  // namespace
+}  // namespace billow::scheduler

@@ -1,0 +1,293 @@
+// Jobs, loads and evictions through the scheduler, where nothing goes wrong.
+#include "scheduler/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "scheduler/scheduler_world.h"
+
+namespace billow::scheduler {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Strings = std::vector<std::string>;
+using Stages = std::vector<JobStage>;
+
+TEST(Scheduler, LoadsAModelOnceAndServesFromIt) {
+  World world;
+  const Outcome first = world.ask("a");
+  EXPECT_EQ(first.text, "Hello there");
+  EXPECT_EQ(first.end, "ok");
+  EXPECT_EQ(first.stages, (Stages{JobStage::kQueued, JobStage::kLoading, JobStage::kAssigned}));
+  const Outcome second = world.ask("a");
+  EXPECT_EQ(second.end, "ok");
+  EXPECT_EQ(second.stages, (Stages{JobStage::kQueued, JobStage::kAssigned}));
+  const std::vector<Launch> launches = world.fakes.launches();
+  ASSERT_EQ(launches.size(), 1u);
+  EXPECT_EQ(launches[0].weights, "/a");
+  EXPECT_EQ(launches[0].name, "name-a");
+  EXPECT_EQ(launches[0].n_parallel, 2u);
+  EXPECT_EQ(launches[0].budget_bytes, 120u);
+}
+
+TEST(Scheduler, TellsWhatIsLoaded) {
+  World world;
+  EXPECT_TRUE(world.scheduler->state().models.empty());
+  world.ask("a");
+  const std::optional<LoadedModel> model = world.model("a");
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->model.phase, Phase::kReady);
+  EXPECT_EQ(model->model.name, "name-a");
+  EXPECT_GT(model->pid, 0);
+  EXPECT_EQ(model->health.max_context, 4096u);
+  ASSERT_TRUE(model->expires_at);
+  const auto left = *model->expires_at - std::chrono::system_clock::now();
+  EXPECT_GT(left, seconds(200));
+  EXPECT_LE(left, seconds(300));
+  EXPECT_EQ(world.scheduler->state().budget_bytes, 1000u);
+  EXPECT_EQ(world.scheduler->state().granted_bytes, 120u);
+  world.scheduler->set_keep_alive("a", kForever);
+  EXPECT_FALSE(world.model("a")->expires_at);
+}
+
+TEST(Scheduler, LoadsOneAtATimeWhileOthersAreServed) {
+  World world;
+  world.ask("a");
+  world.fakes.change("b", [](FakeScript& script) { script.holds_load = true; });
+  const auto b = world.start("b");
+  const auto c = world.start("c");
+  ASSERT_TRUE(comes_true([&] { return world.fakes.launches().size() == 2; }));
+  EXPECT_EQ(world.ask("a").end, "ok");
+  EXPECT_FALSE(b->is_done());
+  EXPECT_FALSE(c->is_done());
+  world.fakes.change("b", [](FakeScript& script) { script.holds_load = false; });
+  EXPECT_EQ(b->outcome().end, "ok");
+  EXPECT_EQ(c->outcome().end, "ok");
+  EXPECT_EQ(world.fakes.most_loading(), 1u);
+}
+
+TEST(Scheduler, RunsAsManyAtOnceAsItMay) {
+  World world;
+  world.fakes.change("a", [](FakeScript& script) { script.holds_answers = true; });
+  std::vector<std::unique_ptr<Asking>> asking;
+  for (int i = 0; i < 5; ++i) asking.push_back(world.start("a"));
+  ASSERT_TRUE(comes_true(
+      [&] { return world.fakes.n_running() == 2 && world.scheduler->state().n_waiting == 3; }));
+  world.fakes.change("a", [](FakeScript& script) { script.holds_answers = false; });
+  for (const auto& one : asking) EXPECT_EQ(one->outcome().end, "ok");
+  EXPECT_EQ(world.fakes.most_running(), 2u);
+}
+
+TEST(Scheduler, RefusesWhatTheQueueHasNoPlaceFor) {
+  Options options = small_options();
+  options.n_max_queue = 2;
+  World world(options);
+  world.fakes.change("a", [](FakeScript& script) { script.holds_load = true; });
+  const auto first = world.start("a");
+  const auto second = world.start("a");
+  ASSERT_TRUE(comes_true([&] { return world.scheduler->state().n_waiting == 2; }));
+  EXPECT_EQ(world.ask("a").end, "503 " + std::string(kBusyText));
+  EXPECT_EQ(world.ask("b").end, "503 " + std::string(kBusyText));
+  world.fakes.change("a", [](FakeScript& script) { script.holds_load = false; });
+  EXPECT_EQ(first->outcome().end, "ok");
+  EXPECT_EQ(second->outcome().end, "ok");
+}
+
+TEST(Scheduler, RefusesWhatCanNeverFit) {
+  World world;
+  EXPECT_EQ(world.ask(job_of("a", 5000)).end,
+            "500 model requires more system memory (5.0 KiB) than is available (1000 B)");
+  EXPECT_TRUE(world.fakes.launches().empty());
+}
+
+TEST(Scheduler, UnloadsAtOnceWhereTheRequestSaysSo) {
+  World world;
+  Job job = job_of("a");
+  job.keep_alive = Duration::zero();
+  EXPECT_EQ(world.ask(job).end, "ok");
+  EXPECT_TRUE(world.becomes_loaded({}));
+  EXPECT_EQ(world.fakes.n_alive(), 0u);
+}
+
+TEST(Scheduler, UnloadsWhenTheTimeIsOver) {
+  World world;
+  Job job = job_of("a");
+  job.keep_alive = milliseconds(150);
+  EXPECT_EQ(world.ask(job).end, "ok");
+  EXPECT_EQ(world.loaded(), Strings{"a"});
+  EXPECT_TRUE(world.becomes_loaded({}));
+}
+
+TEST(Scheduler, KeepsForEverAndStopsWhenToldTo) {
+  Options options = small_options();
+  options.keep_alive = milliseconds(50);
+  World world(options);
+  Job job = job_of("a");
+  job.keep_alive = kForever;
+  EXPECT_EQ(world.ask(job).end, "ok");
+  std::this_thread::sleep_for(milliseconds(150));
+  EXPECT_EQ(world.loaded(), Strings{"a"});
+  world.scheduler->stop("a");
+  EXPECT_TRUE(world.becomes_loaded({}));
+  world.scheduler->stop("a");
+  world.scheduler->set_keep_alive("nothing", seconds(1));
+  EXPECT_EQ(world.ask("a").end, "ok");
+  EXPECT_EQ(world.fakes.launches().size(), 2u);
+}
+
+TEST(Scheduler, StopLetsARunningRequestFinish) {
+  World world;
+  world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 1; });
+  const auto running = world.start("a");
+  ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 1; }));
+  world.scheduler->stop("a");
+  ASSERT_TRUE(world.model("a"));
+  EXPECT_TRUE(world.model("a")->model.is_stopping);
+  world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 0; });
+  EXPECT_EQ(running->outcome().text, "Hello there");
+  EXPECT_TRUE(world.becomes_loaded({}));
+}
+
+TEST(Scheduler, EvictsAnIdleModelForOneThatNeedsItsMemory) {
+  World world;
+  EXPECT_EQ(world.ask(job_of("a", 200)).end, "ok");  // 500 of 1000 bytes
+  EXPECT_EQ(world.ask(job_of("b", 420)).end, "ok");  // 940
+  EXPECT_EQ(world.loaded(), Strings{"b"});
+  EXPECT_EQ(world.fakes.n_alive(), 1u);
+}
+
+TEST(Scheduler, WaitsForABusyModelWhosePlaceIsNeeded) {
+  Options options = small_options();
+  options.n_max_loaded = 1;
+  World world(options);
+  world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 1; });
+  const auto a = world.start("a");
+  ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 1; }));
+  const auto b = world.start("b");
+  ASSERT_TRUE(comes_true([&] { return world.scheduler->state().n_waiting == 1; }));
+  EXPECT_FALSE(b->is_done());
+  world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 0; });
+  EXPECT_EQ(a->outcome().end, "ok");
+  EXPECT_EQ(b->outcome().end, "ok");
+  EXPECT_EQ(world.loaded(), Strings{"b"});
+}
+
+TEST(Scheduler, AsksIdleMemoryBackBeforeItUnloads) {
+  World world;
+  EXPECT_EQ(world.ask(job_of("a", 300)).end, "ok");  // 700 of 1000 bytes, 100 of them fixed
+  EXPECT_EQ(world.ask(job_of("b", 200)).end, "ok");  // 500
+  EXPECT_EQ(world.loaded(), (Strings{"a", "b"}));
+  const std::vector<FakeRunners::Budget> budgets = world.fakes.budgets();
+  ASSERT_FALSE(budgets.empty());
+  EXPECT_EQ(budgets[0].key, "a");
+  EXPECT_LE(budgets[0].bytes, 500u);
+  EXPECT_GT(budgets[0].version, 0u);
+}
+
+TEST(Scheduler, GrantsWhatARunningRequestWants) {
+  World world;
+  world.fakes.change("a", [](FakeScript& script) {
+    script.holds_behind = 1;
+    script.wanted_bytes = 64;
+  });
+  const auto running = world.start("a");
+  ASSERT_TRUE(comes_true([&] { return !world.fakes.budgets().empty(); }));
+  EXPECT_GT(world.fakes.budgets()[0].bytes, 120u);
+  world.fakes.change("a",
+                     [](FakeScript& script) { script.wanted_bytes = script.holds_behind = 0; });
+  EXPECT_EQ(running->outcome().end, "ok");
+}
+
+TEST(Scheduler, EmbedsAndTokenizes) {
+  World world;
+  Job job = job_of("e");
+  job.is_embedding = true;
+  const std::unique_ptr<Lease> lease = world.scheduler->acquire(job, {});
+  EXPECT_EQ(lease->embed({{{5, 6}}, {{7}}}), (Vectors{{2, 5, 0, 0}, {1, 7, 0, 0}}));
+  EXPECT_EQ(world.fakes.launches().at(0).n_parallel, 256u);
+  EXPECT_TRUE(world.fakes.launches().at(0).is_embedding);
+  EXPECT_EQ(world.fakes.embeddings().at(0).inputs.size(), 2u);
+}
+
+TEST(Scheduler, EndsAnAnswerWhereTheTakerOfPiecesWants) {
+  World world;
+  const std::unique_ptr<Lease> lease = world.scheduler->acquire(job_of("a"), {});
+  EXPECT_EQ(lease->complete({}, [](const CompletionPiece&) { return false; }).done_reason, "");
+  EXPECT_EQ(lease->complete({}, [](const CompletionPiece&) { return true; }).done_reason, "stop");
+}
+
+TEST(Scheduler, CancelsWhatIsQueuedLoadingOrRunning) {
+  Options options = small_options();
+  options.n_parallel = 1;
+  World world(options);
+  world.fakes.change("a", [](FakeScript& script) {
+    script.holds_load = true;
+    script.holds_answers = true;
+  });
+  const auto loading = world.start("a");
+  ASSERT_TRUE(comes_true([&] { return world.fakes.n_alive() == 1; }));
+  loading->cancel();
+  EXPECT_EQ(loading->outcome().end, "cancelled");
+  world.fakes.change("a", [](FakeScript& script) { script.holds_load = false; });
+  // The load has gone on.
+  const auto running = world.start("a");
+  ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 1; }));
+  const auto queued = world.start("a");
+  ASSERT_TRUE(comes_true([&] { return world.scheduler->state().n_waiting == 1; }));
+  queued->cancel();
+  EXPECT_EQ(queued->outcome().end, "cancelled");
+  EXPECT_FALSE(running->is_done());
+  running->cancel();
+  EXPECT_EQ(running->outcome().end, "cancelled");
+  world.fakes.change("a", [](FakeScript& script) { script.holds_answers = false; });
+  EXPECT_EQ(world.ask("a").end, "ok");
+  EXPECT_EQ(world.fakes.launches().size(), 1u);
+  std::stop_source stopped;
+  stopped.request_stop();
+  EXPECT_EQ(ask(*world.scheduler, job_of("a"), stopped.get_token()).end, "cancelled");
+}
+
+TEST(Scheduler, DrainsWhatRunsAndRefusesTheRest) {
+  World world;
+  world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 1; });
+  world.ask("b");
+  const auto running = world.start("a");
+  ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 1; }));
+  EXPECT_FALSE(world.scheduler->drain(milliseconds(50)));
+  EXPECT_TRUE(world.scheduler->state().is_draining);
+  EXPECT_EQ(world.ask("a").end, "503 " + std::string(kShutdownText));
+  EXPECT_TRUE(world.becomes_loaded({"a"}));
+  world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 0; });
+  EXPECT_TRUE(world.scheduler->drain(seconds(30)));
+  EXPECT_EQ(running->outcome().text, "Hello there");
+  EXPECT_EQ(world.fakes.n_alive(), 0u);
+}
+
+TEST(Scheduler, ServesManyThreadsAtOnce) {
+  Options options = small_options();
+  options.budget_bytes = 450;  // three of four models
+  World world(options);
+  for (const char* key : {"a", "b", "c", "d"})
+    world.fakes.change(key, [](FakeScript& script) { script.load_delay = milliseconds(3); });
+  std::atomic<int> n_ok = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 64; ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 3; ++round) {
+        Job job = job_of(std::string(1, static_cast<char>('a' + (i + round) % 4)));
+        const Outcome outcome = world.ask(job);
+        if (outcome.end == "ok" && outcome.text == "Hello there") ++n_ok;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(n_ok, 64 * 3);
+  EXPECT_EQ(world.fakes.most_loading(), 1u);
+  EXPECT_EQ(world.scheduler->state().n_waiting, 0u);
+  EXPECT_TRUE(world.scheduler->drain(seconds(30)));
+}
+
+}  // namespace
+}  // namespace billow::scheduler

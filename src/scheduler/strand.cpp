@@ -1,0 +1,322 @@
+#include "scheduler/strand.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "http/status.h"
+
+namespace billow::scheduler {
+
+Strand::Strand(const Options& options, StartRunner start)
+    : options_(options), start_(std::move(start)), planner_(options), thread_([this] { run(); }) {}
+
+Strand::~Strand() { close(); }
+
+Time Strand::now() { return std::chrono::steady_clock::now().time_since_epoch(); }
+
+// The thread sleeps until something is due, and ends watches: their threads cannot do it
+// themselves.
+void Strand::run() {
+  Lock lock(mutex_);
+  while (!is_closed_ || !ended_.empty()) {
+    if (!ended_.empty()) {
+      std::vector<std::shared_ptr<RunnerWatch>> ended = std::exchange(ended_, {});
+      lock.unlock();
+      ended.clear();
+      lock.lock();
+      continue;
+    }
+    sleeps_until_ = planner_.wakes_at();
+    if (!sleeps_until_) {
+      wakes_.wait(lock);
+    } else if (*sleeps_until_ > now()) {
+      wakes_.wait_until(lock, std::chrono::steady_clock::time_point(*sleeps_until_));
+    } else {
+      apply(planner_.time_passed(now()));
+    }
+  }
+}
+
+void Strand::apply(Actions actions) {
+  todo_.insert(todo_.end(), std::make_move_iterator(actions.begin()),
+               std::make_move_iterator(actions.end()));
+  if (is_applying_) return;
+  is_applying_ = true;
+  while (!todo_.empty()) {
+    const Action action = std::move(todo_.front());
+    todo_.pop_front();
+    carry_out(action);
+  }
+  is_applying_ = false;
+  if (!ended_.empty() || planner_.wakes_at() != sleeps_until_) wakes_.notify_all();
+}
+
+void Strand::carry_out(const Action& action) {
+  const auto watch = watches_.find(action.key);
+  Ticket* ticket = find(action.request);
+  switch (action.kind) {
+    case ActionKind::kStartLoad:
+      return start_load(action);
+    case ActionKind::kSetBudget:
+      if (watch != watches_.end()) watch->second->set_budget(action.bytes, action.version);
+      return;
+    case ActionKind::kUnload:
+      if (watch != watches_.end()) return watch->second->end();
+      return apply(planner_.runner_gone(action.key, {}, {}, now()));  // it never came to be
+    case ActionKind::kAssign:
+      if (ticket == nullptr) return;
+      if (watch != watches_.end()) ticket->watch = watch->second;
+      ticket->stage = JobStage::kAssigned;
+      break;
+    case ActionKind::kRetry:
+      if (ticket == nullptr) return;
+      ticket->watch.reset();
+      ticket->stage = JobStage::kRetrying;
+      break;
+    case ActionKind::kRefuse:
+    case ActionKind::kFail:
+      if (ticket == nullptr) return;
+      ticket->watch.reset();
+      ticket->status = action.status;
+      ticket->text = action.text;
+      break;
+  }
+  ticket->changed.notify_all();
+}
+
+void Strand::start_load(const Action& action) {
+  // The planner loads for those who wait; the first one says what.
+  const Ticket* first = nullptr;
+  for (const auto& [id, ticket] : tickets_) {
+    if (ticket->job.key != action.key || ticket->watch || ticket->status != 0) continue;
+    if (first == nullptr || id < first->id) first = ticket.get();
+    ticket->stage = JobStage::kLoading;
+    ticket->changed.notify_all();
+  }
+  try {
+    if (first == nullptr) throw std::logic_error("nobody waits for the model");
+    const Job& job = first->job;
+    const size_t n_parallel =
+        job.is_embedding ? options_.n_parallel_embedding : options_.n_parallel;
+    const Launch launch = {.key = job.key,
+                           .name = job.name,
+                           .weights = job.weights,
+                           .is_embedding = job.is_embedding,
+                           .n_parallel = std::max<size_t>(n_parallel, 1),
+                           .budget_bytes = action.bytes};
+    watches_[action.key] = std::make_shared<RunnerWatch>(launch, action.version, start_,
+                                                         static_cast<RunnerEvents&>(*this));
+    loading_ = action.key;
+  } catch (const std::exception& error) {
+    apply(planner_.load_failed(action.key, {false, error.what()}, now()));
+  }
+}
+
+Strand::Ticket* Strand::find(RequestId id) {
+  const auto found = tickets_.find(id);
+  return found == tickets_.end() ? nullptr : found->second.get();
+}
+
+std::shared_ptr<Strand::Ticket> Strand::arrive(const Job& job, const std::stop_token& stop,
+                                               const OnStage& on_stage) {
+  if (stop.stop_requested()) throw Cancelled();
+  const auto ticket = std::make_shared<Ticket>();
+  ticket->job = job;
+  Lock lock(mutex_);
+  ticket->id = next_id_++;
+  tickets_[ticket->id] = ticket;
+  if (loading_ == job.key) ticket->stage = JobStage::kLoading;
+  apply(planner_.request_arrived({.id = ticket->id,
+                                  .key = job.key,
+                                  .name = job.name,
+                                  .is_embedding = job.is_embedding,
+                                  .cost = job.cost,
+                                  .n_context = job.n_context,
+                                  .keep_alive = job.keep_alive},
+                                 now()));
+  try {
+    if (on_stage && ticket->status == 0) {
+      lock.unlock();
+      on_stage(JobStage::kQueued);
+      lock.lock();
+    }
+    wait_for_runner(lock, *ticket, JobStage::kQueued, stop, on_stage);
+  } catch (...) {
+    if (lock.owns_lock()) lock.unlock();
+    leave(*ticket);
+    throw;
+  }
+  return ticket;
+}
+
+void Strand::wait_for_runner(Lock& lock, Ticket& ticket, JobStage told, const std::stop_token& stop,
+                             const OnStage& on_stage) {
+  for (;;) {
+    if (ticket.status != 0) throw http::StatusError(ticket.status, ticket.text);
+    if (ticket.stage != told) {
+      told = ticket.stage;
+      if (on_stage) {
+        lock.unlock();
+        on_stage(told);
+        lock.lock();
+      }
+    } else if (told == JobStage::kAssigned) {
+      return;
+    } else if (!ticket.changed.wait(lock, stop,
+                                    [&] { return ticket.status != 0 || ticket.stage != told; })) {
+      throw Cancelled();
+    }
+  }
+}
+
+void Strand::leave(const Ticket& ticket) {
+  // Kept until the lock is free: with it a runner may end.
+  std::shared_ptr<Ticket> owner;
+  const std::scoped_lock lock(mutex_);
+  const auto found = tickets_.find(ticket.id);
+  if (found == tickets_.end()) return;
+  owner = std::move(found->second);
+  tickets_.erase(found);
+  apply(planner_.request_finished(owner->id, now()));
+  if (owner->watch) owner->watch->refresh();
+}
+
+std::shared_ptr<RunnerWatch> Strand::watch_of(const Ticket& ticket) const {
+  const std::scoped_lock lock(mutex_);
+  return ticket.watch;
+}
+
+void Strand::end_call(Ticket& ticket) {
+  const std::scoped_lock lock(mutex_);
+  ticket.has_streamed = false;
+}
+
+bool Strand::may_stream(Ticket& ticket, const RunnerWatch& watch) {
+  const std::scoped_lock lock(mutex_);
+  if (ticket.has_streamed) return true;
+  ticket.has_streamed = ticket.watch.get() == &watch;
+  return ticket.has_streamed;
+}
+
+void Strand::recover(Ticket& ticket, const std::shared_ptr<RunnerWatch>& watch,
+                     const std::string& what, const std::stop_token& stop,
+                     const OnStage& on_stage) {
+  Lock lock(mutex_);
+  if (watch && ticket.watch == watch) {
+    const uint64_t n_look = watch->look();
+    const bool is_known = ticket.changed.wait(
+        lock, stop, [&] { return ticket.watch != watch || watch->n_looked() >= n_look; });
+    if (!is_known) throw Cancelled();
+    if (ticket.watch == watch) {
+      throw http::StatusError(kServerError,
+                              "an error was encountered while running the model: " + what);
+    }
+  }
+  if (on_stage && ticket.status == 0) {
+    lock.unlock();
+    on_stage(JobStage::kRetrying);
+    lock.lock();
+  }
+  wait_for_runner(lock, ticket, JobStage::kRetrying, stop, on_stage);
+}
+
+void Strand::set_keep_alive(const std::string& key, Duration keep_alive) {
+  const std::scoped_lock lock(mutex_);
+  apply(planner_.keep_alive_changed(key, keep_alive, now()));
+}
+
+void Strand::stop(const std::string& key) {
+  const std::scoped_lock lock(mutex_);
+  apply(planner_.stop(key, now()));
+}
+
+bool Strand::drain(std::chrono::milliseconds timeout) {
+  Lock lock(mutex_);
+  is_draining_ = true;
+  apply(planner_.drain(now()));
+  return drained_.wait_for(lock, timeout,
+                           [this] { return planner_.is_drained() && watches_.empty(); });
+}
+
+SchedulerState Strand::state() {
+  const std::scoped_lock lock(mutex_);
+  const Time time = now();
+  apply(planner_.time_passed(time));
+  const Snapshot snapshot = planner_.snapshot();
+  SchedulerState state = {
+      {}, snapshot.budget_bytes, snapshot.granted_bytes, snapshot.n_waiting, is_draining_};
+  for (const ModelSnapshot& model : snapshot.models) {
+    LoadedModel& loaded = state.models.emplace_back();
+    loaded.model = model;
+    if (const auto watch = watches_.find(model.key); watch != watches_.end()) {
+      loaded.pid = watch->second->pid();
+      loaded.health = watch->second->health();
+    }
+    // Centuries from now are as good as never, and the system's clock does not reach beyond.
+    constexpr Duration kCentury = std::chrono::hours(24 * 365 * 100);
+    if (model.expires_at == kNever || model.expires_at > time + kCentury) continue;
+    loaded.expires_at =
+        std::chrono::system_clock::now() +
+        std::chrono::duration_cast<std::chrono::system_clock::duration>(model.expires_at - time);
+  }
+  return state;
+}
+
+void Strand::close() {
+  Lock lock(mutex_);
+  is_draining_ = true;
+  apply(planner_.drain(now()));
+  for (const auto& [key, watch] : watches_) watch->end();
+  drained_.wait(lock, [this] { return watches_.empty(); });
+  is_closed_ = true;
+  wakes_.notify_all();
+  lock.unlock();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Strand::load_progressed(const std::string& key, uint64_t n_loaded) {
+  const std::scoped_lock lock(mutex_);
+  apply(planner_.load_progressed(key, n_loaded, now()));
+}
+
+void Strand::load_finished(const std::string& key, uint64_t held_bytes) {
+  const std::scoped_lock lock(mutex_);
+  if (loading_ == key) loading_.clear();
+  apply(planner_.load_finished(key, held_bytes, now()));
+}
+
+void Strand::load_failed(const std::string& key, const LoadFailure& failure) {
+  const std::scoped_lock lock(mutex_);
+  if (loading_ == key) loading_.clear();
+  apply(planner_.load_failed(key, failure, now()));
+}
+
+void Strand::memory_changed(const std::string& key, const MemoryReport& report) {
+  const std::scoped_lock lock(mutex_);
+  apply(planner_.memory_changed(key, report, now()));
+}
+
+void Strand::found_well(const RunnerWatch& watch) {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [id, ticket] : tickets_)
+    if (ticket->watch.get() == &watch) ticket->changed.notify_all();
+}
+
+void Strand::runner_gone(RunnerWatch& watch, const std::string& detail) {
+  const std::scoped_lock lock(mutex_);
+  std::vector<RequestId> streamed;
+  for (const auto& [id, ticket] : tickets_)
+    if (ticket->watch.get() == &watch && ticket->has_streamed) streamed.push_back(id);
+  const std::string key = watch.key();
+  if (loading_ == key) loading_.clear();
+  // Another may start before the next line of this thread; the strand's own joins it.
+  if (const auto found = watches_.find(key); found != watches_.end()) {
+    ended_.push_back(std::move(found->second));
+    watches_.erase(found);
+  }
+  apply(planner_.runner_gone(key, detail, streamed, now()));
+  drained_.notify_all();
+}
+
+}  // namespace billow::scheduler
