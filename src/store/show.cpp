@@ -210,13 +210,17 @@ Json details_json(const Details& details) {
 
 std::string local_time_text(Time time) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
-  const std::time_t clock = std::chrono::system_clock::to_time_t(seconds);
+  return local_time_text(seconds, time - seconds);
+}
+
+std::string local_time_text(std::chrono::sys_seconds seconds, std::chrono::nanoseconds rest) {
+  const std::time_t clock = seconds.time_since_epoch().count();
   std::tm local{};
   ::localtime_r(&clock, &local);
   std::string text =
       fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", local.tm_year + 1900, local.tm_mon + 1,
                   local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec);
-  if (const auto part = (time - seconds).count(); part != 0) {
+  if (const auto part = rest.count(); part != 0) {
     text += fmt::format(".{:09}", part);
     text.erase(text.find_last_not_of('0') + 1);
   }

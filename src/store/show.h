@@ -2,6 +2,7 @@
 // arguments and, for what lies in GGUF files, of those; any thread.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -36,5 +37,7 @@ Json show_json(const Model& model, const PromptTraits& traits, const ShowOptions
 Json details_json(const Details& details);
 // RFC 3339 with what there is of nanoseconds, in the machine's time zone.
 std::string local_time_text(Time time);
+// Of a time that may lie farther ahead; `rest` is less than a second.
+std::string local_time_text(std::chrono::sys_seconds seconds, std::chrono::nanoseconds rest);
 
 }  // namespace billow::store

@@ -1,0 +1,139 @@
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/fields.h"
+#include "api/ollama/errors.h"
+#include "api/ollama/models.h"
+#include "api/ollama/progress.h"
+#include "api/ollama/requested_name.h"
+#include "base/json.h"
+#include "http/status.h"
+#include "prompt/go_template.h"
+#include "prompt/named_templates.h"
+#include "store/create.h"
+
+namespace billow::api::ollama {
+namespace {
+
+using http::Method;
+
+store::Digest requested_digest(const Call& call) {
+  const auto digest = store::Digest::parse(call.request().parameters.at("digest"));
+  if (!digest) throw http::StatusError(400, "invalid digest format");
+  return *digest;
+}
+
+void test_blob(const store::Store& store, Call& call) {
+  call.respond({.status = store.has_blob(requested_digest(call)) ? 200 : 404});
+}
+
+void put_blob(store::Store& store, Call& call) {
+  const store::Digest digest = requested_digest(call);
+  const bool is_new = store.add_blob(digest, [&](std::span<std::byte> part) {
+    return call.read_body({reinterpret_cast<char*>(part.data()), part.size()});
+  });
+  call.respond({.status = is_new ? 201 : 200});
+}
+
+// An object of relative paths and digests; nullopt where there is none.
+std::optional<std::vector<store::NamedBlob>> blobs_of(const Fields& fields, const char* name) {
+  const Json* value = fields.value(name);
+  if (!value) return std::nullopt;
+  if (!value->is_object()) fields.refuse(name, *value, "map[string]string");
+  std::vector<store::NamedBlob> blobs;
+  for (const auto& [path, digest] : value->items()) {
+    if (!digest.is_string() && !digest.is_null()) fields.refuse(name, digest, "string");
+    blobs.push_back({path, digest.is_null() ? std::string() : digest.get<std::string>()});
+  }
+  return blobs;
+}
+
+// One text or several.
+std::vector<std::string> licenses_of(const Fields& fields) {
+  const Json* value = fields.value("license");
+  if (!value || !value->is_string()) return fields.texts("license");
+  const auto license = value->get<std::string>();
+  return license.empty() ? std::vector<std::string>() : std::vector{license};
+}
+
+std::optional<std::vector<store::Message>> messages_of(const Fields& fields) {
+  if (!fields.has("messages")) return std::nullopt;
+  std::vector<store::Message> messages;
+  for (const Fields& message : fields.objects("messages")) {
+    messages.push_back({http::lower_case(message.text("role")), message.text("content")});
+  }
+  return messages;
+}
+
+std::string object_text(const Fields& fields, const char* name) {
+  const Json* value = fields.object(name);
+  return value ? to_text(*value) : "";
+}
+
+store::CreateRequest create_request_of(const Fields& fields) {
+  store::CreateRequest request;
+  request.model = requested_model(fields);
+  request.from = fields.text("from");
+  request.remote_host = fields.text("remote_host");
+  request.files = blobs_of(fields, "files");
+  request.adapters = blobs_of(fields, "adapters").value_or(std::vector<store::NamedBlob>());
+  request.draft_files = blobs_of(fields, "draft_files").value_or(std::vector<store::NamedBlob>());
+  request.quantize = fields.text("quantize");
+  if (request.quantize.empty()) request.quantize = fields.text("quantization");
+  request.draft_quantize = fields.text("draft_quantize");
+  request.template_text = fields.text("template");
+  request.system = fields.text("system");
+  request.licenses = licenses_of(fields);
+  request.parameters_json = object_text(fields, "parameters");
+  request.messages = messages_of(fields);
+  request.renderer = fields.text("renderer");
+  request.parser = fields.text("parser");
+  request.requires_version = fields.text("requires");
+  request.info_json = object_text(fields, "info");
+  return request;
+}
+
+std::optional<store::DetectedTemplate> detect_template(std::string_view jinja) {
+  const prompt::NamedTemplate* named = prompt::detect_named_template(jinja);
+  if (!named) return std::nullopt;
+  return store::DetectedTemplate{.name = std::string(named->name),
+                                 .text = std::string(named->source),
+                                 .stop = {named->stops.begin(), named->stops.end()}};
+}
+
+void create(store::Store& store, Call& call) {
+  const Fields fields = Fields::parse(call.request().body, "CreateRequest");
+  const store::CreateRequest request = create_request_of(fields);
+  Progress progress(call, fields.flag("stream").value_or(true));
+  const store::CreateHooks hooks{
+      .progress = [&](const std::string& status) { progress.report_status(status); },
+      .detect_template = detect_template,
+      .check_template = [](const std::string& text) { prompt::GoTemplate{text}; }};
+  progress.run([&] {
+    const store::Name name = store::create_model(store, request, hooks);
+    call.set_model(store::display_name(name));
+  });
+}
+
+}  // namespace
+
+std::vector<Route> create_routes(store::Store& store) {
+  return {
+      {.methods = {Method::kHead},
+       .pattern = "/api/blobs/:digest",
+       .handler = [&store](Call& call) { test_blob(store, call); }},
+      {.methods = {Method::kPost},
+       .pattern = "/api/blobs/:digest",
+       .handler = [&store](Call& call) { put_blob(store, call); },
+       .streams_body = true,
+       .writes_store = true},
+      {.methods = {Method::kPost},
+       .pattern = "/api/create",
+       .handler = [&store](Call& call) { create(store, call); },
+       .writes_store = true},
+  };
+}
+
+}  // namespace billow::api::ollama

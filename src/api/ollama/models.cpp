@@ -1,0 +1,105 @@
+#include "api/ollama/models.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "api/fields.h"
+#include "api/model_traits.h"
+#include "api/ollama/errors.h"
+#include "api/ollama/requested_name.h"
+#include "api/ollama/tags.h"
+#include "base/json.h"
+#include "http/status.h"
+#include "store/model.h"
+#include "store/show.h"
+
+namespace billow::api::ollama {
+namespace {
+
+using http::Method;
+
+constexpr std::string_view kNoRemoteDetails =
+    "ollama cloud is disabled: remote model details are unavailable";
+
+// A client that labels models by a field of their metadata gets the name that it asked for.
+void rename_for_copilot(const Call& call, const std::string& name, Json& reply) {
+  if (!call.request().headers.get("User-Agent").starts_with("GitHubCopilotChat/")) return;
+  reply["model_info"]["general.basename"] = name;
+}
+
+void show(const store::Store& store, Call& call) {
+  const Fields fields = Fields::parse(call.request().body, "ShowRequest");
+  const std::string text = requested_model(fields);
+  const Json* options = fields.object("options");
+  const store::ShowOptions wanted{.verbose = fields.flag("verbose").value_or(false),
+                                  .system = fields.text("system"),
+                                  .options_json = options ? to_text(*options) : ""};
+  fields.text("template");
+  const store::Name name = parse_local(text, "invalid model name");
+  const bool is_cloud = store::split_source(text).source == store::Source::kCloud;
+  const store::Name stored = store.resolve(name);
+  call.set_model(store::display_name(stored));
+  if (is_cloud) throw http::StatusError(403, std::string(kNoRemoteDetails));
+  const store::Model model =
+      load_stored(store, name, "model '" + store::display_name(name) + "' not found");
+  if (!model.config.remote_host.empty()) {
+    throw http::StatusError(403, std::string(kNoRemoteDetails));
+  }
+  Json reply = store::show_json(model, traits_of(model), wanted);
+  rename_for_copilot(call, text, reply);
+  respond_json(call, reply);
+}
+
+void copy(store::Store& store, Call& call) {
+  const Fields fields = Fields::parse(call.request().body, "CopyRequest");
+  const auto named = [&](const char* field) {
+    const std::string text = fields.text(field);
+    auto name = store::parse_name(text);
+    if (!name) {
+      throw http::StatusError(400,
+                              std::string(field) + " " + store::go_quoted(text) + " is invalid");
+    }
+    return std::move(*name);
+  };
+  const store::Name source = named("source");
+  const store::Name destination = named("destination");
+  call.set_model(store::display_name(store.resolve(source)));
+  if (!store.copy(source, destination)) {
+    throw http::StatusError(404, "model " + store::go_quoted(fields.text("source")) + " not found");
+  }
+  call.respond({});
+}
+
+void remove(store::Store& store, Call& call) {
+  const Fields fields = Fields::parse(call.request().body, "DeleteRequest");
+  const std::string text = requested_model(fields);
+  const store::Name name = parse_local(text, "name " + store::go_quoted(text) + " is invalid");
+  call.set_model(store::display_name(store.resolve(name)));
+  if (!store.remove(name)) throw http::StatusError(404, "model '" + text + "' not found");
+  call.respond({});
+}
+
+}  // namespace
+
+std::vector<Route> model_routes(store::Store& store) {
+  const auto tags = std::make_shared<Tags>(store);
+  return {
+      {.methods = {Method::kGet, Method::kHead},
+       .pattern = "/api/tags",
+       .handler = [tags](Call& call) { respond_json(call, tags->json()); }},
+      {.methods = {Method::kPost},
+       .pattern = "/api/show",
+       .handler = [&store](Call& call) { show(store, call); }},
+      {.methods = {Method::kPost},
+       .pattern = "/api/copy",
+       .handler = [&store](Call& call) { copy(store, call); },
+       .writes_store = true},
+      {.methods = {Method::kDelete},
+       .pattern = "/api/delete",
+       .handler = [&store](Call& call) { remove(store, call); },
+       .writes_store = true},
+  };
+}
+
+}  // namespace billow::api::ollama

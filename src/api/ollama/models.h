@@ -1,0 +1,28 @@
+// The routes of Ollama's API that deal with stored models: listed, shown, copied, deleted, created,
+// uploaded; and what tells clients who they talk to. The handlers refer to the store, which
+// outlives them; any thread may call them, many at once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/call.h"
+#include "store/store.h"
+
+namespace billow::api::ollama {
+
+// GET and HEAD / and /api/version, whose answer `version` is: clients ask it for what they may use.
+// Then what belongs to accounts in a cloud, which this server has none of.
+std::vector<Route> identity_routes(std::string version = "0.33.0");
+
+// /api/tags, /api/show, /api/copy, /api/delete.
+std::vector<Route> model_routes(store::Store& store);
+// /api/blobs/:digest, /api/create.
+std::vector<Route> create_routes(store::Store& store);
+// /api/pull, /api/push: as far as nothing needs to be transferred.
+std::vector<Route> transfer_routes(store::Store& store);
+
+// All of the above.
+std::vector<Route> store_routes(store::Store& store, std::string version = "0.33.0");
+
+}  // namespace billow::api::ollama

@@ -1,0 +1,42 @@
+#include "api/ollama/progress.h"
+
+#include <exception>
+
+#include "api/fields.h"
+#include "api/ollama/errors.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "http/status.h"
+
+namespace billow::api::ollama {
+
+void Progress::run(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    if (!begun_) throw;
+    log::warn(call_.request().path + ": " + error.what());
+    call_.write(error_text(error.what()) + "\n");
+    call_.finish();
+    return;
+  }
+  if (!streams_) {
+    call_.respond({.content_type = std::string(kJsonType), .body = last_});
+    return;
+  }
+  if (!begun_) call_.begin_stream(200, kNdjsonType);
+  call_.finish();
+}
+
+void Progress::report(const Json& step) {
+  if (call_.stop().stop_requested()) throw http::StatusError(499, "request canceled");
+  last_ = to_text(step);
+  if (!streams_) return;
+  if (!begun_) call_.begin_stream(200, kNdjsonType);
+  begun_ = true;
+  if (!call_.write(last_ + "\n")) throw http::StatusError(499, "request canceled");
+}
+
+void Progress::report_status(const std::string& status) { report(Json{{"status", status}}); }
+
+}  // namespace billow::api::ollama

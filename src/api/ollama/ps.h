@@ -1,0 +1,25 @@
+// /api/ps: the models that are loaded. The handler refers to the store, which outlives it; any
+// thread may call it.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "api/call.h"
+#include "scheduler/scheduler.h"
+#include "store/store.h"
+
+namespace billow::api::ollama {
+
+struct PsSource {
+  std::function<scheduler::SchedulerState()> state;
+  // Of a loaded model by its runner's key: the context that its latest request was given, in
+  // tokens.
+  std::function<size_t(const std::string& key)> context_length;
+};
+
+std::vector<Route> ps_routes(const store::Store& store, PsSource source);
+
+}  // namespace billow::api::ollama
