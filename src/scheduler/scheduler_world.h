@@ -1,8 +1,7 @@
 // For tests of the scheduler: one with fake runners, jobs for it, and requests on threads.
 #pragma once
 
-#include <gtest/gtest.h>
-
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <future>
