@@ -1,5 +1,6 @@
 // The way of one request through the program: moments and spans with names, times and attributes,
-// kept for a while under the request's id. Any thread.
+// kept for a while under the request's id. A trace is shared by those who write into it and the
+// store; any thread may call.
 #pragma once
 
 #include <chrono>
@@ -13,10 +14,15 @@
 #include <vector>
 
 #include "base/json_fwd.h"
+#include "metrics/request_id.h"
 
 namespace billow::metrics {
 
-using Clock = std::chrono::steady_clock;
+using Clock = std::chrono::steady_clock;  // one for all processes of a machine
+
+inline constexpr size_t kMostSpans = 4096;           // that a trace keeps
+inline constexpr size_t kLatestSpans = 64;           // of these, where there were more
+inline constexpr size_t kMostAttributeBytes = 4096;  // of a span, as JSON
 
 struct Span {
   std::string name;
@@ -34,24 +40,41 @@ class Trace {
   Clock::time_point began() const noexcept { return began_; }
   const std::string& route() const noexcept { return route_; }
 
-  // A moment: now.
+  // The model that it is about, as shown.
+  void set_model(std::string_view model);
+  // The `traceparent` header that came with it; false, and nothing is kept, if it is none.
+  bool set_parent(std::string_view traceparent);
+
+  // A moment: now. `attributes` is an object; any other value but null becomes {"value":it}, and
+  // one of more than kMostAttributeBytes {"left_out_bytes":N}.
   void mark(std::string_view name);
   void mark(std::string_view name, const Json& attributes);
+  // An end before the beginning is taken for the beginning.
   void span(std::string_view name, Clock::time_point begin, Clock::time_point end);
   void span(std::string_view name, Clock::time_point begin, Clock::time_point end,
             const Json& attributes);
-  // The request is over; later ones are disregarded.
+  // The request is over; later ones are disregarded. `error` is for people.
   void finish(int status, std::string_view error = {});
 
-  // {"id","node","route","model"?,"began_at","duration","status"?,"error"?,"spans":[{"name","begin",
-  // "end","attributes"?}]}: nanoseconds, spans by their beginning.
+  // {"id","node","route","model"?,"traceparent"?,"began_at","duration","status"?,"error"?,
+  // "spans":[{"name","begin","end","attributes"?}],"left_out"?}: nanoseconds, spans by their
+  // beginning. "began_at" is RFC 3339 in UTC; "duration" is up to now while the request runs, which
+  // has no "status" then. "left_out": how many spans there were beside these.
   Json to_json() const;
-  // The same for chrome://tracing and Perfetto: {"traceEvents":[...],"displayTimeUnit":"ms"}.
+  // What a list tells of it: {"id","route","model"?,"began_at","duration","status"?}.
+  Json summary() const;
+  // The same as to_json for chrome://tracing and Perfetto: {"traceEvents":[...],
+  // "displayTimeUnit":"ms","otherData":{...}}, with times in microseconds since the trace began.
+  // Spans that overlap without lying in one another stand on tracks of their own.
   Json to_chrome_json() const;
 
  private:
   void add(std::string_view name, Clock::time_point begin, Clock::time_point end,
            std::string attributes);
+  // With mutex_ held, all three.
+  Json head() const;
+  std::chrono::nanoseconds length() const;
+  std::vector<const Span*> ordered() const;
 
   const std::string id_;
   const std::string route_;
@@ -59,10 +82,13 @@ class Trace {
   const Clock::time_point began_;
   const std::chrono::system_clock::time_point began_at_;
   mutable std::mutex mutex_;
-  std::vector<Span> spans_;  // at most kMostSpans; the last one tells how many were left out
+  std::vector<Span> spans_;  // the first ones, and from kMostSpans - kLatestSpans on the latest
+  size_t n_spans_ = 0;       // that there were
   bool finished_ = false;
   std::chrono::nanoseconds duration_{};
   int status_ = 0;
+  std::string model_;
+  std::string parent_;
   std::string error_;
 };
 
@@ -74,17 +100,14 @@ class TraceStore {
   std::shared_ptr<Trace> start(const std::string& id, std::string route, std::string node);
   std::shared_ptr<const Trace> find(const std::string& id) const;  // null if there is none
   std::vector<std::string> ids() const;                            // latest first
+  // {"traces":[...]}: the summaries of at most `n_most` traces, latest first.
+  Json list(size_t n_most) const;
 
  private:
   const size_t n_kept_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Trace>> traces_;
-  std::deque<std::string> order_;
+  std::deque<std::string> order_;  // oldest first
 };
-
-// "[A-Za-z0-9._-]{1,128}"
-bool is_request_id(std::string_view text) noexcept;
-// 16 random bytes in hexadecimal digits.
-std::string new_request_id();
 
 }  // namespace billow::metrics
