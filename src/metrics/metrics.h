@@ -12,6 +12,12 @@
 
 namespace billow::metrics {
 
+// The content type of the texts below.
+inline constexpr std::string_view kTextType = "text/plain; version=0.0.4; charset=utf-8";
+
+// Values that a label may have; whatever comes when there are so many is "other".
+inline constexpr size_t kMostLabelValues = 256;
+
 // What is true at the moment of a scrape, asked of those who know it.
 struct Load {
   size_t n_waiting = 0;  // requests not yet in a batch, in all queues
@@ -24,16 +30,21 @@ struct Load {
   size_t embed_pending_tokens = 0;
   bool ready = false;
   bool draining = false;
+  size_t n_most_models = 0;  // that may be loaded at once; 0: as many as memory holds
   struct ModelLoad {
     std::string name;
-    bool is_loaded = false;  // else it is being loaded, or waited for
+    std::vector<std::string> aliases{};  // other names that a client may send
+    bool is_loaded = false;              // else it is being loaded, or waited for
     size_t n_running = 0;
     size_t n_waiting = 0;
     uint64_t held_bytes = 0;
   };
-  std::vector<ModelLoad> models;
+  std::vector<ModelLoad> models{};
 };
 
+// `model` is the name, as shown, of a model that exists; empty for a request that names none or one
+// that does not: what clients make up must not become a series. `route` is the pattern of a route,
+// never a path, and empty where none matched.
 class Metrics {
  public:
   // `isa`: the kernel table that runners use, as far as it is known.
@@ -49,9 +60,12 @@ class Metrics {
   void tokens(std::string_view model, size_t n_prompt, size_t n_cached, size_t n_generated);
   void model_load(std::string_view model, std::string_view reason);
 
-  // Everything; and the short form of at most 20 lines without labels of models, for those who
-  // choose among hosts many times a second. `vllm_names`: also under the names that vLLM has.
+  // Everything. What the load tells by model has the label `model`, and what belongs to none of
+  // them is model="": sums are totals.
   std::string text(const Load& load, bool vllm_names) const;
+  // At most 20 series, totals without labels of models, for those who choose among hosts many times
+  // a second; each with its TYPE, as a gauge without one is read as 0. `vllm_names`: also under the
+  // names that vLLM has.
   std::string load_text(const Load& load, bool vllm_names) const;
 
  private:

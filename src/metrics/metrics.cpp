@@ -1,0 +1,308 @@
+#include "metrics/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <iterator>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "base/utf8.h"
+#include "metrics/process.h"
+
+namespace billow::metrics {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+using Families = std::vector<MetricFamily>;
+
+constexpr size_t kBlockTokens = 64;
+
+prometheus::Histogram::BucketBoundaries first_token_bounds() {
+  return {0.005, 0.01, 0.02, 0.04, 0.06, 0.1, 0.2, 0.4, 0.6, 1, 2, 4, 6, 10, 20, 30, 60};
+}
+prometheus::Histogram::BucketBoundaries request_bounds() {
+  return {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600};
+}
+
+double seconds(Metrics::Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+// Values of one label, so that it has no more than so many series.
+class BoundedValues {
+ public:
+  std::string bounded(std::string_view value) {
+    const std::lock_guard lock(mutex_);
+    auto known = values_.find(value);
+    if (known == values_.end()) {
+      if (values_.size() == kMostLabelValues) return "other";
+      known = values_.insert(utf8::sanitized(value)).first;
+    }
+    return *known;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string, std::less<>> values_;
+};
+
+MetricFamily family(MetricType type, const char* name, const char* help) {
+  return {name, help, type, {}};
+}
+
+void add_value(MetricFamily& family, double value, Labels labels = {}) {
+  ClientMetric metric;
+  metric.label = std::move(labels);
+  (family.type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+  family.metric.push_back(std::move(metric));
+}
+
+void add(Families& families, MetricType type, const char* name, const char* help, double value,
+         Labels labels = {}) {
+  add_value(families.emplace_back(family(type, name, help)), value, std::move(labels));
+}
+
+void add_gauge(Families& families, const char* name, const char* help, double value,
+               Labels labels = {}) {
+  add(families, MetricType::Gauge, name, help, value, std::move(labels));
+}
+
+double number(size_t n) { return static_cast<double>(n); }
+
+// A row of what the load tells in total.
+struct Total {
+  const char* name;
+  const char* help;
+  double (*value)(const Load& load);
+};
+constexpr Total kQueues[] = {
+    {"billow_requests_waiting", "Requests that are not yet in a batch.",
+     [](const Load& load) { return number(load.n_waiting); }},
+    {"billow_requests_running", "Requests in a batch.",
+     [](const Load& load) { return number(load.n_running); }},
+};
+constexpr Total kTotals[] = {
+    {"billow_backlog_seconds", "Time that the pending tokens will take.",
+     [](const Load& load) { return load.backlog_seconds; }},
+    {"billow_busy_ratio", "Share of the last 10 s in which a pass was computing.",
+     [](const Load& load) { return load.busy_ratio; }},
+    {"billow_embed_pending_tokens", "Tokens of embeddings that wait for a pass.",
+     [](const Load& load) { return number(load.embed_pending_tokens); }},
+    {"billow_kv_used_ratio", "Share of the KV budget in use.",
+     [](const Load& load) { return load.kv_used_ratio; }},
+    {"billow_kv_parked_ratio", "Share of the KV budget that keeps prefixes.",
+     [](const Load& load) { return load.kv_parked_ratio; }},
+    {"billow_ready", "Whether requests are welcome.",
+     [](const Load& load) { return load.ready ? 1.0 : 0.0; }},
+    {"billow_draining", "Whether the program is about to end.",
+     [](const Load& load) { return load.draining ? 1.0 : 0.0; }},
+};
+
+// A gauge by model; what `total` has more than the models is no model's.
+void add_by_model(Families& families, const Total& row, const Load& load,
+                  size_t Load::ModelLoad::* count) {
+  MetricFamily& by_model = families.emplace_back(family(MetricType::Gauge, row.name, row.help));
+  double rest = row.value(load);
+  for (const Load::ModelLoad& model : load.models) {
+    add_value(by_model, number(model.*count), {{"model", utf8::sanitized(model.name)}});
+    rest -= number(model.*count);
+  }
+  add_value(by_model, std::max(rest, 0.0), {{"model", ""}});
+}
+
+void add_models(Families& families, const Load& load) {
+  MetricFamily loaded = family(MetricType::Gauge, "billow_model_loaded",
+                               "1: loaded; 0: being loaded, or waited for.");
+  MetricFamily held =
+      family(MetricType::Gauge, "billow_model_held_bytes", "Memory that the model is granted.");
+  for (const Load::ModelLoad& model : load.models) {
+    const Labels labels = {{"model", utf8::sanitized(model.name)}};
+    add_value(loaded, model.is_loaded ? 1.0 : 0.0, labels);
+    add_value(held, static_cast<double>(model.held_bytes), labels);
+  }
+  if (load.models.empty()) return;
+  families.push_back(std::move(loaded));
+  families.push_back(std::move(held));
+}
+
+void add_process(Families& families) {
+  const ProcessFigures figures = process_figures();
+  add(families, MetricType::Counter, "process_cpu_seconds_total", "Processor time of this process.",
+      figures.cpu_seconds);
+  if (figures.resident_bytes) {
+    add_gauge(families, "process_resident_memory_bytes", "Memory of this process that is resident.",
+              static_cast<double>(*figures.resident_bytes));
+  }
+  if (figures.n_open_files) {
+    add_gauge(families, "process_open_fds", "Open files of this process.",
+              number(*figures.n_open_files));
+  }
+  if (figures.start_seconds) {
+    add_gauge(families, "process_start_time_seconds", "When this process began, since 1970.",
+              *figures.start_seconds);
+  }
+}
+
+// All names of the models that are loaded, or of those that are not yet, joined by commas.
+std::string names_of(const Load& load, bool is_loaded) {
+  std::string names;
+  const auto add_name = [&](const std::string& name) {
+    names += (names.empty() ? "" : ",") + utf8::sanitized(name);
+  };
+  for (const Load::ModelLoad& model : load.models) {
+    if (model.is_loaded != is_loaded) continue;
+    add_name(model.name);
+    std::ranges::for_each(model.aliases, add_name);
+  }
+  return names;
+}
+
+size_t n_names(const Load& load) {
+  size_t n = 0;
+  for (const Load::ModelLoad& model : load.models) n += 1 + model.aliases.size();
+  return n;
+}
+
+// What vLLM tells of its requests, its KV memory and its adapters; adapters are our models.
+void add_vllm_names(Families& families, const Load& load) {
+  add_gauge(families, "vllm:num_requests_waiting", "", number(load.n_waiting));
+  add_gauge(families, "vllm:num_requests_running", "", number(load.n_running));
+  add_gauge(families, "vllm:kv_cache_usage_perc", "", load.kv_used_ratio);
+  add_gauge(families, "vllm:cache_config_info", "", 1.0,
+            {{"block_size", std::to_string(kBlockTokens)},
+             {"num_gpu_blocks", std::to_string(load.n_kv_blocks)}});
+  // Room is the most less the names that are told, so a model's other names must not take any.
+  const size_t n_most = load.n_most_models > 0 ? load.n_most_models : load.models.size() + 1;
+  const size_t max_lora = n_most + n_names(load) - load.models.size();
+  // The value is when it was so: of several series the latest counts.
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  add_gauge(families, "vllm:lora_requests_info", "", std::chrono::duration<double>(now).count(),
+            {{"max_lora", std::to_string(max_lora)},
+             {"running_lora_adapters", names_of(load, true)},
+             {"waiting_lora_adapters", names_of(load, false)}});
+}
+
+std::string text_of(const Families& families) {
+  std::ostringstream out;
+  prometheus::TextSerializer().Serialize(out, families);
+  return std::move(out).str();
+}
+
+}  // namespace
+
+struct Metrics::State {
+  using Counters = prometheus::Family<prometheus::Counter>;
+  using Histograms = prometheus::Family<prometheus::Histogram>;
+
+  State(const std::string& version, const std::string& isa)
+      : build{{"version", utf8::sanitized(version)}, {"isa", utf8::sanitized(isa)}} {}
+
+  Counters& counters(const char* name, const char* help) {
+    return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+  }
+  Histograms& histograms(const char* name, const char* help) {
+    return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+  }
+  prometheus::Labels labels(std::string_view model, std::string_view route) {
+    return {{"model", models.bounded(model)}, {"route", routes.bounded(route)}};
+  }
+
+  prometheus::Registry registry;
+  Counters& requests = counters("billow_requests_total", "Requests that were answered.");
+  Histograms& request_seconds =
+      histograms("billow_request_seconds", "From a request's arrival to the end of its answer.");
+  Histograms& first_token_seconds = histograms("billow_time_to_first_token_seconds",
+                                               "From a request's arrival to its first token.");
+  Histograms& queue_seconds =
+      histograms("billow_queue_seconds", "From a request's arrival to its first batch.");
+  Counters& prompt_tokens =
+      counters("billow_prompt_tokens_total", "Tokens of prompts, those found evaluated included.");
+  Counters& cached_tokens =
+      counters("billow_prompt_cached_tokens_total", "Tokens of prompts that were found evaluated.");
+  Counters& generated_tokens =
+      counters("billow_generated_tokens_total", "Tokens that were generated.");
+  Counters& loads = counters("billow_model_loads_total", "Loads of models.");
+  BoundedValues models;
+  BoundedValues routes;
+  BoundedValues reasons;
+  std::atomic<uint64_t> n_prompt = 0;  // of all models
+  std::atomic<uint64_t> n_cached = 0;
+  const Labels build;
+};
+
+Metrics::Metrics(const std::string& version, const std::string& isa)
+    : state_(std::make_unique<State>(version, isa)) {}
+
+Metrics::~Metrics() = default;
+
+void Metrics::request(std::string_view model, std::string_view route, int status,
+                      Duration duration) {
+  prometheus::Labels labels = state_->labels(model, route);
+  state_->request_seconds.Add(labels, request_bounds()).Observe(seconds(duration));
+  labels["code"] = status >= 100 && status < 600 ? std::to_string(status) : "other";
+  state_->requests.Add(labels).Increment();
+}
+
+void Metrics::first_token(std::string_view model, std::string_view route, Duration duration) {
+  state_->first_token_seconds.Add(state_->labels(model, route), first_token_bounds())
+      .Observe(seconds(duration));
+}
+
+void Metrics::queued(std::string_view model, std::string_view route, Duration duration) {
+  state_->queue_seconds.Add(state_->labels(model, route), request_bounds())
+      .Observe(seconds(duration));
+}
+
+void Metrics::tokens(std::string_view model, size_t n_prompt, size_t n_cached, size_t n_generated) {
+  const prometheus::Labels labels = {{"model", state_->models.bounded(model)}};
+  state_->prompt_tokens.Add(labels).Increment(number(n_prompt));
+  state_->cached_tokens.Add(labels).Increment(number(n_cached));
+  state_->generated_tokens.Add(labels).Increment(number(n_generated));
+  state_->n_prompt += n_prompt;
+  state_->n_cached += n_cached;
+}
+
+void Metrics::model_load(std::string_view model, std::string_view reason) {
+  state_->loads
+      .Add({{"model", state_->models.bounded(model)}, {"reason", state_->reasons.bounded(reason)}})
+      .Increment();
+}
+
+std::string Metrics::text(const Load& load, bool vllm_names) const {
+  Families families;
+  add_gauge(families, "billow_build_info", "The program that this is.", 1.0, state_->build);
+  add_by_model(families, kQueues[0], load, &Load::ModelLoad::n_waiting);
+  add_by_model(families, kQueues[1], load, &Load::ModelLoad::n_running);
+  for (const Total& row : kTotals) add_gauge(families, row.name, row.help, row.value(load));
+  add_models(families, load);
+  std::ranges::move(state_->registry.Collect(), std::back_inserter(families));
+  if (vllm_names) add_vllm_names(families, load);
+  add_process(families);
+  return text_of(families);
+}
+
+std::string Metrics::load_text(const Load& load, bool vllm_names) const {
+  Families families;
+  for (const Total& row : kQueues) add_gauge(families, row.name, "", row.value(load));
+  for (const Total& row : kTotals) add_gauge(families, row.name, "", row.value(load));
+  add(families, MetricType::Counter, "billow_prompt_tokens_total", "",
+      static_cast<double>(state_->n_prompt));
+  add(families, MetricType::Counter, "billow_prompt_cached_tokens_total", "",
+      static_cast<double>(state_->n_cached));
+  if (vllm_names) add_vllm_names(families, load);
+  return text_of(families);
+}
+
+}  // namespace billow::metrics
