@@ -82,7 +82,7 @@ class Gemma3 final : public Model {
   }
 
   void forward(const nn::Compute& compute, kv::Cache& cache, const Batch& batch,
-               tensor::Matrix logits) const override {
+               const Outputs& out) const override {
     const tensor::ArenaScope scope(compute.arena);
     const tensor::Matrix x = compute.arena.matrix(batch.tokens.size(), h_.n_embd);
     const tensor::Matrix h = compute.arena.matrix(batch.tokens.size(), h_.n_embd);
@@ -102,8 +102,8 @@ class Gemma3 final : public Model {
       nn::rms_norm(compute, h, layer.post_ffw_norm, h_.norm_epsilon, h);
       nn::add(compute, x, h);
     }
-    output_block(compute, output_, h_, batch, x, logits);
-    if (final_softcap_ > 0.0f) nn::softcap(compute, logits, final_softcap_);
+    output_block(compute, output_, h_, batch, x, out);
+    if (final_softcap_ > 0.0f) nn::softcap(compute, out.logits, final_softcap_);
   }
 
  private:

@@ -26,8 +26,8 @@ class Llama final : public Model {
   }
 
   void forward(const nn::Compute& compute, kv::Cache& cache, const Batch& batch,
-               tensor::Matrix logits) const override {
-    decoder_.forward(compute, cache, batch, logits);
+               const Outputs& out) const override {
+    decoder_.forward(compute, cache, batch, out);
   }
 
  private:

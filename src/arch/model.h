@@ -25,6 +25,13 @@ struct Batch {
   std::span<const uint32_t> sequences;            // [n], indices into `tables`
   std::span<const kv::BlockTable* const> tables;  // each with room for the positions of its rows
   std::span<const uint32_t> logit_rows;           // rows whose logits are wanted
+  std::span<const uint32_t> hidden_rows = {};     // rows whose last hidden states are wanted
+};
+
+// What a pass writes, each in the order of the rows that want it.
+struct Outputs {
+  tensor::Matrix logits;       // [logit_rows.size()][n_vocab]
+  tensor::Matrix hidden = {};  // [hidden_rows.size()][n_embd], behind the final norm
 };
 
 struct ModelInfo {
@@ -41,11 +48,10 @@ class Model {
   virtual ~Model() = default;
   const ModelInfo& info() const noexcept { return info_; }
 
-  // Evaluates the batch, writes its keys and values into the cache, and the logits of
-  // batch.logit_rows, in their order, into `logits`, [logit_rows.size()][n_vocab]. Throws Error
-  // only when scratch memory cannot be had.
+  // Evaluates the batch, writes its keys and values into the cache, and what it wants into `out`.
+  // Throws Error only when scratch memory cannot be had.
   virtual void forward(const nn::Compute& compute, kv::Cache& cache, const Batch& batch,
-                       tensor::Matrix logits) const = 0;
+                       const Outputs& out) const = 0;
 
  protected:
   ModelInfo info_;

@@ -20,8 +20,8 @@ class Qwen2 final : public Model {
   }
 
   void forward(const nn::Compute& compute, kv::Cache& cache, const Batch& batch,
-               tensor::Matrix logits) const override {
-    decoder_.forward(compute, cache, batch, logits);
+               const Outputs& out) const override {
+    decoder_.forward(compute, cache, batch, out);
   }
 
  private:

@@ -53,13 +53,15 @@ class Scratch {
         kernels_(kernels),
         limits_(limits) {}
 
-  // Two states of a row, its logits and, of up to two ropes, its rotations stay for the whole pass;
-  // its largest part comes on top.
+  // Two states of a row, what is wanted of it and, of up to two ropes, its rotations stay for the
+  // whole pass; its largest part comes on top.
   size_t pass() const {
     const size_t n = limits_.n_rows;
     constexpr size_t kRopes = 2;
     const size_t rotations = 2 * kRopes * 2 * floats(n * (h_.k_len / 2));  // with gaps closed, too
-    return floats(limits_.n_logit_rows * h_.n_vocab) + 2 * floats(n * h_.n_embd) + rotations +
+    const size_t outputs =
+        floats(limits_.n_logit_rows * h_.n_vocab) + floats(limits_.n_hidden_rows * h_.n_embd);
+    return outputs + 2 * floats(n * h_.n_embd) + rotations +
            std::max({attention_block(), feed_forward_block(), output_block()});
   }
 

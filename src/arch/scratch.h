@@ -11,15 +11,17 @@ namespace billow::arch {
 
 // What no pass is larger than.
 struct PassLimits {
-  size_t n_rows = 0;        // of a batch
-  size_t n_logit_rows = 0;  // rows of it whose logits are wanted
-  size_t n_positions = 0;   // that a sequence reaches
+  size_t n_rows = 0;         // of a batch
+  size_t n_logit_rows = 0;   // rows of it whose logits are wanted
+  size_t n_hidden_rows = 0;  // rows of it whose hidden states are wanted
+  size_t n_positions = 0;    // that a sequence reaches
   size_t n_threads = 1;
   bool packed = true;  // weights are kept packed; otherwise threads pack them as they go
 };
 
 // The most bytes that the arena holds after any number of passes of the model of `file`, its logits
-// included. No architecture's forward pass may take more. Throws Error as read_hparams does.
+// and hidden states included. No architecture's forward pass may take more. Throws Error as
+// read_hparams does.
 size_t most_scratch_bytes(const gguf::File& file, const kernels::KernelTable& kernels,
                           const PassLimits& limits);
 

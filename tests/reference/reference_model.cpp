@@ -196,7 +196,7 @@ void ReferenceModel::add_feed_forward(const Layer& layer, Rows& x) const {
   add(x, out);
 }
 
-std::vector<float> ReferenceModel::logits(std::span<const int32_t> tokens, size_t first) const {
+std::vector<float> ReferenceModel::hidden(std::span<const int32_t> tokens, size_t first) const {
   Rope rope = hp_.rope;
   if (!hp_.divisors_short.empty() && !hp_.divisors_long.empty()) {
     const uint64_t n_context = n_context_ == 0 ? tokens.size() : n_context_;
@@ -210,7 +210,11 @@ std::vector<float> ReferenceModel::logits(std::span<const int32_t> tokens, size_
   }
   const size_t skipped = std::min(first, tokens.size()) * hp_.n_embd;
   x.erase(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(skipped));
-  std::vector<float> out = output_.multiply(rms_norm(std::move(x), output_norm_, hp_.norm_epsilon));
+  return rms_norm(std::move(x), output_norm_, hp_.norm_epsilon);
+}
+
+std::vector<float> ReferenceModel::logits(std::span<const int32_t> tokens, size_t first) const {
+  std::vector<float> out = output_.multiply(hidden(tokens, first));
   if (hp_.final_softcap != 0) {
     for (float& value : out) {
       value = static_cast<float>(softcap(static_cast<double>(value), hp_.final_softcap));

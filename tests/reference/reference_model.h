@@ -29,6 +29,8 @@ class ReferenceModel {
   // first][n_vocab], without those of the tokens before `first`. Throws Error for a token outside
   // the vocabulary.
   std::vector<float> logits(std::span<const int32_t> tokens, size_t first = 0) const;
+  // What the logits are made of, behind the final norm: [n_tokens - first][n_embd].
+  std::vector<float> hidden(std::span<const int32_t> tokens, size_t first = 0) const;
 
  private:
   // Activations are [n_tokens][width].

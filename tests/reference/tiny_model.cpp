@@ -149,6 +149,7 @@ void set_hyperparameters(gguf::Writer& writer, const TinyModelOptions& options) 
   writer.set_string("general.architecture", options.architecture);
   writer.set_string("general.name", "Tiny " + options.architecture);
   set("context_length", options.n_context);
+  if (options.pooling) set("pooling_type", *options.pooling);
   set("embedding_length", options.n_embd);
   set("block_count", options.n_layers);
   set("feed_forward_length", options.n_ff);

@@ -42,10 +42,11 @@ struct TinyModelOptions {
   bool tied = false;          // no output tensor; gemma3 never has one
   TinyRopeScaling rope_scaling = TinyRopeScaling::kNone;
   TinyVocabulary vocabulary = TinyVocabulary::kByArchitecture;
-  uint32_t window = 16;         // gemma3: tokens that local layers see
-  uint32_t window_period = 2;   // gemma3: every layer of this ordinal is global
-  float attention_softcap = 0;  // gemma3: of attention scores; llama.cpp ignores it
-  float final_softcap = 0;      // gemma3: of logits; 0: none
+  uint32_t window = 16;                  // gemma3: tokens that local layers see
+  uint32_t window_period = 2;            // gemma3: every layer of this ordinal is global
+  float attention_softcap = 0;           // gemma3: of attention scores; llama.cpp ignores it
+  float final_softcap = 0;               // gemma3: of logits; 0: none
+  std::optional<uint32_t> pooling = {};  // the pooling_type key
   uint64_t seed = 1;
 };
 

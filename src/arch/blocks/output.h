@@ -1,4 +1,4 @@
-// The last step of a decoder: the final norm and the vocabulary's logits, for the rows that want
+// The last step of a decoder: the final norm, and the vocabulary's logits, for the rows that want
 // them.
 #pragma once
 
@@ -16,8 +16,8 @@ struct OutputWeights {
   void load(const WeightLoader& load, const Hparams& h);
 };
 
-// x is [n][n_embd]; logits [batch.logit_rows.size()][n_vocab].
+// x is [n][n_embd].
 void output_block(const nn::Compute& compute, const OutputWeights& weights, const Hparams& h,
-                  const Batch& batch, tensor::Matrix x, tensor::Matrix logits);
+                  const Batch& batch, tensor::Matrix x, const Outputs& out);
 
 }  // namespace billow::arch

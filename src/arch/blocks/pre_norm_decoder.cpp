@@ -20,7 +20,7 @@ void PreNormDecoder::load(const WeightLoader& load) {
 }
 
 void PreNormDecoder::forward(const nn::Compute& compute, kv::Cache& cache, const Batch& batch,
-                             tensor::Matrix logits) const {
+                             const Outputs& out) const {
   const tensor::ArenaScope scope(compute.arena);
   const tensor::Matrix x = compute.arena.matrix(batch.tokens.size(), h.n_embd);
   const tensor::Matrix y = compute.arena.matrix(batch.tokens.size(), h.n_embd);
@@ -36,7 +36,7 @@ void PreNormDecoder::forward(const nn::Compute& compute, kv::Cache& cache, const
     feed_forward_block(compute, layer.feed_forward, Activation::kSilu, y, y);
     nn::add(compute, x, y);
   }
-  output_block(compute, output, h, batch, x, logits);
+  output_block(compute, output, h, batch, x, out);
 }
 
 }  // namespace billow::arch

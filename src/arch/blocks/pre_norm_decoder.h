@@ -31,7 +31,7 @@ struct PreNormDecoder {
   void load(const WeightLoader& load);
   // As Model::forward.
   void forward(const nn::Compute& compute, kv::Cache& cache, const Batch& batch,
-               tensor::Matrix logits) const;
+               const Outputs& out) const;
 };
 
 }  // namespace billow::arch
