@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace billow {
 
@@ -18,6 +19,9 @@ enum class ErrorCode {
   kOutOfMemory,       // memory could not be had
   kIo,                // the system failed to read, write or map
 };
+
+// "invalid_input", "not_found" and so on, for machines.
+std::string_view error_code_name(ErrorCode code) noexcept;
 
 class Error : public std::runtime_error {
  public:

@@ -11,30 +11,10 @@
 #include "base/error.h"
 #include "cpu/cores.h"
 #include "cpu/memory.h"
-#include "engine/batcher.h"
+#include "engine/step_rows.h"
 
 namespace billow::engine {
 namespace {
-
-// Flat rows of one step, in the form that arch::Batch views.
-struct StepRows {
-  std::vector<int32_t> tokens;
-  std::vector<uint32_t> positions;
-  std::vector<uint32_t> sequences;
-  std::vector<const kv::BlockTable*> tables;
-  std::vector<uint32_t> logit_rows;
-
-  // The last n tokens that `context` has taken blocks for.
-  void add(const SequenceContext& context, size_t n, std::span<const int32_t> all_tokens) {
-    for (size_t position = context.n_held() - n; position < context.n_held(); ++position) {
-      tokens.push_back(all_tokens[context.index_of(position)]);
-      positions.push_back(static_cast<uint32_t>(context.slot_of(position)));
-      sequences.push_back(static_cast<uint32_t>(tables.size()));
-    }
-    tables.push_back(&context.blocks());
-  }
-  arch::Batch view() const { return {tokens, positions, sequences, tables, logit_rows}; }
-};
 
 size_t context_of(const gguf::File& file, const EngineOptions& options) {
   const std::string key =
@@ -94,9 +74,10 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
            .n_batch = n_batch_,
            .type = options.kv_type,
            .max_parked = options.max_parked}),
-      max_sequences_(options.max_sequences) {
+      max_sequences_(options.max_sequences),
+      embeds_(kv_, model_->info().n_embd) {
   grant_weights();
-  prepare();
+  prepare(options);
   const auto n_tokens = static_cast<size_t>(tokenizer_->n_tokens());
   if (n_tokens > model_->info().n_vocab) {
     throw Error(ErrorCode::kInvalidInput, file_.path() + ": the vocabulary has " +
@@ -114,15 +95,18 @@ Engine::~Engine() {
 }
 
 // One thread reads the vocabulary while the others begin to pack.
-void Engine::prepare() {
+void Engine::prepare(const EngineOptions& options) {
   std::exception_ptr error;
+  nn::PackedWeights::Progress progress;
+  if (options.on_load)
+    progress = [&](size_t n_made) { options.on_load(n_made, packed_.n_bytes()); };
   team_.run([&](int member) {
     try {
       if (member == 0) tokenizer_.emplace(tokenizer::Tokenizer::load(file_));
     } catch (...) {
       error = std::current_exception();
     }
-    packed_.pack();
+    packed_.pack(progress);
   });
   if (error) std::rethrow_exception(error);
 }
@@ -146,7 +130,8 @@ MemoryUse Engine::memory() const {
           .kv_most = kv_.cache().most_bytes_in_use(),
           .scratch = arena_.n_bytes(),
           .scratch_granted = account.of(context::MemoryClass::kScratch),
-          .budget = account.budget};
+          .budget = account.budget,
+          .wanted = wanted_bytes()};
 }
 
 // What is not packed is used where it lies in the file.
@@ -160,20 +145,33 @@ void Engine::grant_weights() {
 }
 
 // Of the largest pass so far, which the arena keeps, or one with these limits.
-uint64_t Engine::scratch_bytes_of(size_t n_logit_rows, size_t n_positions) const {
+uint64_t Engine::scratch_bytes_of(size_t n_logit_rows, size_t n_positions,
+                                  size_t n_hidden_rows) const {
   const size_t wanted = arch::most_scratch_bytes(file_, *kernels_,
                                                  {.n_rows = n_batch_,
                                                   .n_logit_rows = n_logit_rows,
+                                                  .n_hidden_rows = n_hidden_rows,
                                                   .n_positions = n_positions,
                                                   .n_threads = static_cast<size_t>(team_.size()),
                                                   .packed = packed_.n_bytes() != 0});
   return std::max<uint64_t>(wanted, scratch_granted_);
 }
 
-bool Engine::grant_scratch(size_t n_logit_rows, size_t n_positions) {
-  const uint64_t wanted = scratch_bytes_of(n_logit_rows, n_positions);
-  if (!kv_.grant(context::MemoryClass::kScratch, wanted - scratch_granted_)) return false;
-  scratch_granted_ = wanted;
+// Of a step that has a sequence of n_positions among those that were granted scratch before.
+uint64_t Engine::step_scratch_bytes(size_t n_positions) const {
+  return scratch_bytes_of(max_sequences_, std::max(n_positions, step_positions_), n_hidden_rows_);
+}
+
+// REQUIRES: no less than is granted.
+bool Engine::grant_scratch(uint64_t n_bytes) {
+  if (!kv_.grant(context::MemoryClass::kScratch, n_bytes - scratch_granted_)) return false;
+  scratch_granted_ = n_bytes;
+  return true;
+}
+
+bool Engine::grant_step_scratch(size_t n_positions) {
+  if (!grant_scratch(step_scratch_bytes(n_positions))) return false;
+  step_positions_ = std::max(step_positions_, n_positions);
   return true;
 }
 
@@ -215,7 +213,7 @@ void Engine::check_fits(const context::Course& course, size_t rung) const {
   const context::Ledger::Account account = ledger_.account();
   const uint64_t weights = account.of(context::MemoryClass::kWeights);
   const uint64_t left = account.budget - std::min(account.budget, weights);
-  const uint64_t wanted = kv_.bytes_for(course, rung) + scratch_bytes_of(max_sequences_, rung);
+  const uint64_t wanted = kv_.bytes_for(course, rung) + step_scratch_bytes(rung);
   if (wanted <= left) return;
   throw Error(ErrorCode::kOutOfMemory,
               "a context of " + std::to_string(rung) + " tokens takes " + format_byte_size(wanted) +
@@ -238,6 +236,21 @@ std::shared_ptr<Sequence> Engine::running(const Sequence& sequence) const {
   return found != running_.end() ? *found : nullptr;
 }
 
+std::shared_ptr<const Embedding> Engine::embed(std::vector<int32_t> tokens) {
+  check_tokens(tokens);
+  if (tokens.size() > max_context_) {
+    throw Error(ErrorCode::kTooLarge, "the text has " + std::to_string(tokens.size()) +
+                                          " tokens, but the context holds " +
+                                          std::to_string(max_context_) + "; shorten it");
+  }
+  if (!pooling_) pooling_ = pooling_of(file_);
+  n_hidden_rows_ = n_batch_;
+  auto embedding = std::make_shared<Embedding>(kv_.cache(), std::move(tokens));
+  check_fits(embedding->course(), embedding->tokens().size());
+  embeds_.add(embedding);
+  return embedding;
+}
+
 void Engine::finish(const Sequence& sequence, FinishReason reason) {
   if (const std::shared_ptr<Sequence> found = running(sequence)) end(*found, reason);
 }
@@ -258,15 +271,34 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
   });
 }
 
-bool Engine::grant_rung(SequenceContext& context, size_t rung) {
-  return grant_scratch(max_sequences_, rung) && kv_.grant_rung(context, rung);
+bool Engine::grant_rung(Sequence& sequence, size_t rung) {
+  const bool granted = grant_step_scratch(rung) && kv_.grant_rung(sequence.context_, rung);
+  sequence.refused_rung_ = granted ? 0 : rung;
+  return granted;
+}
+
+// What the budget would have to be larger by for the largest rung that was refused.
+uint64_t Engine::wanted_bytes() const {
+  uint64_t lacking = 0;
+  for (const std::shared_ptr<Sequence>& sequence : running_) {
+    if (sequence->refused_rung_ == 0) continue;
+    const SequenceContext& context = sequence->context_;
+    const uint64_t kv = kv_.bytes_for(context.course(), sequence->refused_rung_);
+    const uint64_t scratch = step_scratch_bytes(sequence->refused_rung_);
+    lacking =
+        std::max(lacking, kv - std::min(kv, context.granted_bytes()) + scratch - scratch_granted_);
+  }
+  if (lacking == 0) return 0;
+  const context::Ledger::Account account = ledger_.account();
+  const uint64_t needed = account.total - account.of(context::MemoryClass::kKvParked) + lacking;
+  return needed - std::min(needed, account.budget);
 }
 
 // A sequence begins, behind what is known of its prompt. False when there is no memory for it now.
 bool Engine::admit(Sequence& sequence) {
   SequenceContext& context = sequence.context_;
   sequence.n_shared_ = kv_.share(context, sequence.tokens_);
-  if (grant_rung(context, context.rung())) return true;
+  if (grant_rung(sequence, context.rung())) return true;
   kv_.unshare(context);
   return false;
 }
@@ -285,7 +317,7 @@ bool Engine::make_room(Sequence& sequence) {
                  context.n_held(), sequence.n_generated(), next.compaction};
   const double seconds = std::chrono::duration<double>(sequence.decode_time_).count();
   event.decode_rate = seconds > 0.0 ? static_cast<double>(sequence.n_decoded_) / seconds : 0.0;
-  if (next.step == context::Step::kGrow && !grant_rung(context, next.rung)) {
+  if (next.step == context::Step::kGrow && !grant_rung(sequence, next.rung)) {
     const std::optional<context::Compaction> compaction = context.next_without_growth();
     if (!compaction) return false;
     event.event.step = context::Step::kCompact;
@@ -303,6 +335,7 @@ bool Engine::make_room(Sequence& sequence) {
 
 // All wait for memory that none of them will give back: the last one that holds some ends.
 void Engine::end_for_memory() {
+  if (running_.empty()) return embeds_.fail_first("no memory for a text; " + budget_left());
   const auto holds = [](const std::shared_ptr<Sequence>& sequence) {
     return sequence->context_.granted_bytes() != 0;
   };
@@ -318,25 +351,35 @@ void Engine::end_for_memory() {
   end(*sequence, FinishReason::kNoMemory);
 }
 
-std::vector<Engine::Token> Engine::step(size_t max_rows) {
-  const Clock::time_point start = Clock::now();
+// How many rows each sequence waits to have evaluated, with the memory for them. The texts that
+// become vectors are as one sequence behind the others.
+std::vector<size_t> Engine::pending_rows() {
   std::vector<size_t> n_pending;
-  bool any_held = false;
   for (const auto& sequence : running_) {
-    any_held = any_held || sequence->held_;
     sequence->waiting_ = !sequence->held_ && !make_room(*sequence);
     n_pending.push_back(sequence->held_ || sequence->waiting_ ? 0 : sequence->n_pending());
   }
-  if (!running_.empty() && std::ranges::all_of(n_pending, [](size_t n) { return n == 0; })) {
-    if (!any_held) end_for_memory();
-    return {};
+  if (!embeds_.empty()) {
+    n_pending.push_back(embeds_.admit(n_batch_, [this](SequenceContext& context, size_t n) {
+      return grant_step_scratch(n) && kv_.grant_rung(context, n);
+    }));
   }
-  const std::vector<Share> shares = plan_batch(n_pending, std::min(n_batch_, max_rows), n_steps_++);
-  StepRows rows;
-  std::vector<std::shared_ptr<Sequence>>
-      complete;  // those whose tokens are all evaluated after this step
-  for (const Share& share : shares) kv_.forget_unseen(running_[share.sequence]->context_);
+  return n_pending;
+}
+
+// Gathers the rows of a step. Returns the sequences whose tokens are all evaluated with it.
+std::vector<std::shared_ptr<Sequence>> Engine::take_rows(std::span<const Share> shares,
+                                                         StepRows& rows) {
+  std::vector<std::shared_ptr<Sequence>> complete;
+  const auto is_embeds = [this](const Share& share) { return share.sequence == running_.size(); };
+  for (const Share& share : shares)
+    if (!is_embeds(share)) kv_.forget_unseen(running_[share.sequence]->context_);
   for (const Share& share : shares) {
+    if (is_embeds(share)) {
+      embeds_.take(share.n_rows, *pooling_, rows);
+      n_embedded_ = share.n_rows;
+      continue;
+    }
     const std::shared_ptr<Sequence>& sequence = running_[share.sequence];
     kv_.take(sequence->context_, share.n_rows);
     rows.add(sequence->context_, share.n_rows, sequence->tokens_);
@@ -344,12 +387,31 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
     complete.push_back(sequence);
     rows.logit_rows.push_back(static_cast<uint32_t>(rows.tokens.size() - 1));
   }
+  return complete;
+}
+
+std::vector<Engine::Token> Engine::step(size_t max_rows) {
+  const Clock::time_point start = Clock::now();
+  n_embedded_ = 0;
+  const std::vector<size_t> n_pending = pending_rows();
+  if (!idle() && std::ranges::all_of(n_pending, [](size_t n) { return n == 0; })) {
+    if (std::ranges::none_of(running_, &Sequence::held)) end_for_memory();
+    return {};
+  }
+  const std::vector<Share> shares = plan_batch(n_pending, std::min(n_batch_, max_rows), n_steps_++);
   std::vector<Token> out;
   if (shares.empty()) return out;
+  StepRows rows;
+  const std::vector<std::shared_ptr<Sequence>> complete = take_rows(shares, rows);
   const tensor::ArenaScope scope(arena_);
   const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
-  model_->forward(compute(), kv_.cache(), rows.view(), logits);
+  const tensor::Matrix hidden = arena_.matrix(rows.hidden_rows.size(), model().n_embd);
+  model_->forward(compute(), kv_.cache(), rows.view(), {logits, hidden});
   for (const Share& share : shares) {
+    if (share.sequence == running_.size()) {
+      embeds_.pool(*pooling_, hidden);
+      continue;
+    }
     Sequence& sequence = *running_[share.sequence];
     note_time(sequence, share.n_rows, start);
     if (sequence.n_generated() == 0)  // for others with the same prompt
@@ -409,7 +471,7 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
   // Few rows at a time: a row of logits may be a megabyte.
   constexpr size_t kRowsAtOnce = 128;
   const size_t n_held = std::min(tokens.size(), top);
-  if (!grant_scratch(std::min(kRowsAtOnce, n_batch_), n_held))
+  if (!grant_scratch(scratch_bytes_of(std::min(kRowsAtOnce, n_batch_), n_held, 0)))
     throw Error(ErrorCode::kOutOfMemory, "no scratch memory for a text; " + budget_left());
   const context::Course course = {context::Ladder(top), options.context.policy,
                                   options.context.compaction,
@@ -440,7 +502,7 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
     for (size_t i = 0; i < n && wanted; ++i) rows.logit_rows.push_back(static_cast<uint32_t>(i));
     const tensor::ArenaScope scope(arena_);
     const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
-    model_->forward(compute(), kv_.cache(), rows.view(), logits);
+    model_->forward(compute(), kv_.cache(), rows.view(), {logits});
     for (size_t i = 0; i < rows.logit_rows.size(); ++i)
       each(next + i, {logits.row(i), logits.n_cols});
     done = std::max(done, next + n);

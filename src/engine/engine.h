@@ -16,6 +16,8 @@
 #include "arch/model.h"
 #include "context/ledger.h"
 #include "cpu/thread_team.h"
+#include "engine/batcher.h"
+#include "engine/embedding.h"
 #include "engine/kv_memory.h"
 #include "engine/sequence.h"
 #include "gguf/file.h"
@@ -37,6 +39,8 @@ struct EngineOptions {
   uint64_t max_parked = 0;
   bool pack_weights = true;  // false: compute with weights as they lie in the file; slower
   const kernels::KernelTable* kernels = nullptr;  // null: kernels::select_table()
+  // Called while weights are packed, by any thread, with how many bytes of all are; it may be late.
+  std::function<void(size_t n_loaded, size_t n_to_load)> on_load = {};
 };
 
 // What an engine's memory is taken by, in bytes.
@@ -53,8 +57,12 @@ struct MemoryUse {
   size_t scratch = 0;          // kept for the largest pass so far
   size_t scratch_granted = 0;  // the most that a pass may take
   size_t budget = 0;  // of all that is granted: weights, kv_granted, kv_parked, scratch_granted
+  // That was refused to sequences that run: what the largest rung of them lacks.
+  size_t wanted = 0;
   // What should be resident.
   size_t accounted() const noexcept { return weights + kv_backed + scratch; }
+  // What is granted.
+  size_t held() const noexcept { return weights + kv_granted + kv_parked + scratch_granted; }
 };
 
 // How the context of a given text overflows: as a sequence's, but for what is kept of its
@@ -115,7 +123,19 @@ class Engine {
   // last of those that hold memory ends with kNoMemory. A sequence whose logits are no numbers ends
   // with kFailed.
   std::vector<Token> step(size_t max_rows = SIZE_MAX);
-  bool idle() const noexcept { return running_.empty(); }
+  bool idle() const noexcept { return running_.empty() && embeds_.empty(); }
+
+  // A text whose hidden states are pooled into a vector: steps evaluate it beside the sequences.
+  // Any number may wait; they take memory, and end, in their order. Nothing of it stays. Throws
+  // Error as start() does, and as pooling_of() for a model that gives no vectors.
+  std::shared_ptr<const Embedding> embed(std::vector<int32_t> tokens);
+  // Ends it now; what has finished is ended already.
+  void cancel(const Embedding& embedding) { embeds_.cancel(embedding); }
+  // Whether there are texts to evaluate, and whether all of them wait for memory of sequences.
+  bool embeds() const noexcept { return !embeds_.empty(); }
+  bool embeds_waiting() const noexcept { return embeds_.waiting(); }
+  // How many tokens of texts the last step has evaluated.
+  size_t n_embedded() const noexcept { return n_embedded_; }
 
   // Evaluates `tokens` from position 0 in a sequence of its own and calls each(i, logits) for token
   // `first` and later ones, once for each, logits of n_vocab floats. Throws Error when they do not
@@ -126,20 +146,25 @@ class Engine {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void prepare();
+  void prepare(const EngineOptions& options);
   nn::Compute compute() { return {*kernels_, team_, arena_}; }
   void check_tokens(std::span<const int32_t> tokens) const;
   void sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,
               std::vector<Token>& out);
   void grant_weights();
-  uint64_t scratch_bytes_of(size_t n_logit_rows, size_t n_positions) const;
-  [[nodiscard]] bool grant_scratch(size_t n_logit_rows, size_t n_positions);
+  uint64_t scratch_bytes_of(size_t n_logit_rows, size_t n_positions, size_t n_hidden_rows) const;
+  uint64_t step_scratch_bytes(size_t n_positions) const;
+  [[nodiscard]] bool grant_scratch(uint64_t n_bytes);
+  [[nodiscard]] bool grant_step_scratch(size_t n_positions);
   void check_fits(const context::Course& course, size_t rung) const;
   std::string budget_left() const;
-  [[nodiscard]] bool grant_rung(SequenceContext& context, size_t rung);
+  [[nodiscard]] bool grant_rung(Sequence& sequence, size_t rung);
   [[nodiscard]] bool admit(Sequence& sequence);
   [[nodiscard]] bool make_room(Sequence& sequence);
+  std::vector<size_t> pending_rows();
+  std::vector<std::shared_ptr<Sequence>> take_rows(std::span<const Share> shares, StepRows& rows);
   void end_for_memory();
+  uint64_t wanted_bytes() const;
   std::shared_ptr<Sequence> running(const Sequence& sequence) const;
   void note_time(Sequence& sequence, size_t n_rows, Clock::time_point start);
   void end(Sequence& sequence, FinishReason reason);
@@ -157,6 +182,11 @@ class Engine {
   KvMemory kv_;
   size_t max_sequences_;
   uint64_t scratch_granted_ = 0;
+  size_t step_positions_ = 0;       // that a sequence of a step may reach, with what is granted
+  size_t n_hidden_rows_ = 0;        // of a step, at most
+  std::optional<Pooling> pooling_;  // once it was asked for
+  EmbedQueue embeds_;
+  size_t n_embedded_ = 0;
   size_t n_steps_ = 0;
   std::vector<std::shared_ptr<Sequence>> running_;
 };

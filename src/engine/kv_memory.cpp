@@ -10,7 +10,7 @@ namespace {
 using context::MemoryClass;
 
 // Of one sequence: whole blocks, and one more at each end of a gap.
-size_t most_positions(size_t n) {
+size_t whole_blocks(size_t n) {
   constexpr size_t kBlock = kv::kBlockPositions;
   return ((n + kBlock - 1) / kBlock + 2) * kBlock;
 }
@@ -24,7 +24,8 @@ bool shifts(const context::Course& course) {
 KvMemory::KvMemory(context::Ledger& ledger, const std::vector<kv::LayerNeed>& needs,
                    const KvMemoryOptions& options)
     : ledger_(ledger),
-      cache_(needs, most_positions(options.n_positions) * options.n_sequences, options.type),
+      most_positions_(whole_blocks(options.n_positions)),
+      cache_(needs, most_positions_ * (options.n_sequences + 1), options.type),
       prefixes_(cache_),
       n_batch_(options.n_batch),
       max_parked_(options.max_parked) {}
@@ -97,9 +98,13 @@ void KvMemory::compact(SequenceContext& context, const context::Compaction& comp
 }
 
 void KvMemory::release(SequenceContext& context) {
+  release_soon(context);
+  cache_.trim();
+}
+
+void KvMemory::release_soon(SequenceContext& context) {
   ledger_.give_back(MemoryClass::kKvInUse, context.release());
   settle_parked();
-  cache_.trim();
 }
 
 bool KvMemory::drop_parked() {

@@ -16,7 +16,7 @@
 namespace billow::engine {
 
 struct KvMemoryOptions {
-  size_t n_sequences = 1;  // at most, with n_positions each
+  size_t n_sequences = 1;  // at most, with n_positions each; and texts with as many together
   size_t n_positions = 0;
   size_t n_batch = 1;  // rows of a step
   kv::KvType type = kv::KvType::kInt16;
@@ -61,12 +61,18 @@ class KvMemory {
   void compact(SequenceContext& context, const context::Compaction& compaction);
   // Gives back all that a sequence has, to the system, too.
   void release(SequenceContext& context);
+  // The same, but the system gets it with the next trim(): for what is soon followed by others.
+  void release_soon(SequenceContext& context);
+  void trim() { cache_.trim(); }
+  // In whole blocks, of one sequence.
+  size_t most_positions() const noexcept { return most_positions_; }
 
  private:
   bool drop_parked();
   void settle_parked();
 
   context::Ledger& ledger_;
+  size_t most_positions_;
   kv::Cache cache_;
   kv::PrefixIndex prefixes_;
   size_t n_batch_;

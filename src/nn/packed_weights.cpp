@@ -65,7 +65,7 @@ size_t PackedWeights::n_source_bytes() const noexcept {
   return sum;
 }
 
-void PackedWeights::pack() {
+void PackedWeights::pack(const Progress& progress) {
   size_t most_columns = 0;
   for (const Job& job : jobs_) most_columns = std::max(most_columns, job.weight.n_cols);
   const size_t n_scales = quant::kStripRows * kernels::padded(most_columns) / quant::kScaleGroup;
@@ -73,7 +73,10 @@ void PackedWeights::pack() {
   for (;;) {
     const size_t begin = taken_.fetch_add(kHugePage, std::memory_order_relaxed);
     if (begin >= used_) return;
-    pack_piece(begin, std::min(begin + kHugePage, used_), scratch);
+    const size_t end = std::min(begin + kHugePage, used_);
+    pack_piece(begin, end, scratch);
+    const size_t made = made_.fetch_add(end - begin, std::memory_order_relaxed) + end - begin;
+    if (progress) progress(made);
   }
 }
 

@@ -18,6 +18,8 @@ class PackedWeights {
  public:
   // Called with the bytes of weights that are packed and will hardly be read again; by any thread.
   using Release = std::function<void(std::span<const std::byte>)>;
+  // Called with how many bytes of n_bytes() are made; by any thread, not always in order.
+  using Progress = std::function<void(size_t n_made)>;
 
   // Address space for `max_bytes` of packed weights (bytes_of() of all of them, each rounded up to
   // 64). Throws Error when it cannot be had. `kernels` must outlive the calls of pack().
@@ -35,7 +37,7 @@ class PackedWeights {
 
   // Makes all that was added. Threads that call it at the same time share the work; all is made
   // when all of them have returned.
-  void pack();
+  void pack(const Progress& progress = {});
 
   size_t n_bytes() const noexcept { return used_; }
   size_t n_source_bytes() const noexcept;  // of what was added, in its file
@@ -65,6 +67,7 @@ class PackedWeights {
   size_t used_ = 0;
   std::vector<Job> jobs_;         // in the order of their places
   std::atomic<size_t> taken_{0};  // bytes of the packed form whose making has begun
+  std::atomic<size_t> made_{0};   // and has ended
 };
 
 }  // namespace billow::nn

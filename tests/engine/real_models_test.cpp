@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -82,6 +83,37 @@ TEST_P(RealModel, EveryKernelTableStaysCloseToTheReference) {
       EXPECT_LT(result.mean_divergence, half ? (smollm2 ? 5e-3 : 2e-3) : 1e-2);
     }
   }
+}
+
+double cosine(const std::vector<float>& a, const std::vector<float>& b) {
+  double ab = 0.0;
+  double aa = 0.0;
+  double bb = 0.0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double x = static_cast<double>(a[i]);
+    const double y = static_cast<double>(b[i]);
+    ab += x * y;
+    aa += x * x;
+    bb += y * y;
+  }
+  return ab / std::sqrt(aa * bb);
+}
+
+TEST_P(RealModel, VectorsOfSimilarTextsAreCloser) {
+  Engine engine(path_, {});
+  std::vector<std::shared_ptr<const Embedding>> vectors;
+  for (const char* text :
+       {"A small cat is sleeping on the warm sofa.", "The little kitten sleeps on a soft couch.",
+        "Quarterly revenue rose by 12 percent to 4.1 billion."})
+    vectors.push_back(engine.embed(engine.tokenizer().encode(text)));
+  while (!engine.idle()) engine.step();
+  for (const auto& one : vectors) {
+    ASSERT_EQ(one->vector().size(), engine.model().n_embd);
+    for (const float value : one->vector()) ASSERT_TRUE(std::isfinite(value));
+  }
+  const double similar = cosine(vectors[0]->vector(), vectors[1]->vector());
+  EXPECT_GT(similar, cosine(vectors[0]->vector(), vectors[2]->vector()));
+  EXPECT_GT(similar, cosine(vectors[1]->vector(), vectors[2]->vector()));
 }
 
 TEST_P(RealModel, SameTokensAloneOrAmongSevenOthersWithOneThreadOrTwo) {

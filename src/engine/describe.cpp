@@ -1,0 +1,59 @@
+#include "engine/describe.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "arch/scratch.h"
+#include "base/json.h"
+#include "cpu/cores.h"
+#include "engine/embedding.h"
+#include "engine/engine.h"
+#include "nn/packed_weights.h"
+
+namespace billow::engine {
+
+uint64_t scratch_bytes(const gguf::File& file, const DescribeOptions& options, size_t n_positions) {
+  const size_t n_batch = EngineOptions{}.n_batch;
+  const int n_threads = options.n_threads > 0 ? options.n_threads : cpu::usable_cores();
+  return arch::most_scratch_bytes(file, kernels::select_table(),
+                                  {.n_rows = n_batch,
+                                   .n_logit_rows = options.n_parallel,
+                                   .n_hidden_rows = stated_pooling(file).empty() ? 0 : n_batch,
+                                   .n_positions = n_positions,
+                                   .n_threads = static_cast<size_t>(n_threads)});
+}
+
+Description describe(const gguf::File& file, const DescribeOptions& options) {
+  // Lists the matrices that are to be packed, which tells their size; nothing is packed.
+  nn::PackedWeights packed(kernels::select_table(), arch::most_packed_bytes(file), {});
+  const std::unique_ptr<arch::Model> model = arch::load_model(file, {.packed = &packed});
+  Description out = {.model = model->info(),
+                     .layout = kv::Layout(model->info().kv, options.kv_type),
+                     .pooling = stated_pooling(file)};
+  const size_t most = out.model.max_context;
+  out.max_context = options.max_context == 0 ? most : std::min(most, options.max_context);
+  out.file_bytes = file.n_bytes();
+  out.mapped_bytes = file.n_bytes() - packed.n_source_bytes();
+  out.packed_bytes = packed.n_bytes();
+  out.scratch_bytes = scratch_bytes(file, options, out.max_context);
+  return out;
+}
+
+Json description_json(const Description& description) {
+  Json groups = Json::array();
+  for (const kv::Group& group : description.layout.groups) {
+    groups.push_back({{"bytes_per_position", group.block_bytes / kv::kBlockPositions},
+                      {"window", group.window}});
+  }
+  Json out = {{"architecture", description.model.architecture},
+              {"max_context", description.max_context},
+              {"weight_bytes", description.weight_bytes()},
+              {"scratch_bytes", description.scratch_bytes},
+              {"kv_groups", std::move(groups)},
+              {"embedding_length", description.model.n_embd},
+              {"is_embedding", !description.pooling.empty()}};
+  if (!description.pooling.empty()) out["pooling"] = description.pooling;
+  return out;
+}
+
+}  // namespace billow::engine

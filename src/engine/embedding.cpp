@@ -1,0 +1,169 @@
+#include "engine/embedding.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace billow::engine {
+namespace {
+
+struct PoolingRow {
+  uint64_t number;  // of the file
+  std::string_view name;
+  std::optional<Pooling> pooling;
+};
+constexpr PoolingRow kPoolings[] = {{0, "none", std::nullopt},
+                                    {1, "mean", Pooling::kMean},
+                                    {2, "cls", Pooling::kFirst},
+                                    {3, "last", Pooling::kLast},
+                                    {4, "rank", std::nullopt}};
+
+size_t in_blocks(size_t n_positions) {
+  constexpr size_t kBlock = kv::kBlockPositions;
+  return (n_positions + kBlock - 1) / kBlock * kBlock;
+}
+
+}  // namespace
+
+std::string_view pooling_name(Pooling pooling) noexcept {
+  return std::ranges::find(kPoolings, std::optional(pooling), &PoolingRow::pooling)->name;
+}
+
+Pooling pooling_of(const gguf::File& file) {
+  const std::string prefix(file.require_string("general.architecture"));
+  if (!file.get_bool(prefix + ".attention.causal").value_or(true)) {
+    throw Error(ErrorCode::kUnsupported,
+                file.path() + ": key " + prefix +
+                    ".attention.causal is false: embeddings of such a model are not supported");
+  }
+  const std::string key = prefix + ".pooling_type";
+  const std::optional<uint64_t> number = file.get_uint(key);
+  if (!number) return Pooling::kLast;
+  const auto row = std::ranges::find(kPoolings, *number, &PoolingRow::number);
+  if (row != std::end(kPoolings) && row->pooling) return *row->pooling;
+  const std::string name = row != std::end(kPoolings) ? " (" + std::string(row->name) + ")" : "";
+  throw Error(ErrorCode::kUnsupported, file.path() + ": key " + key + " is " +
+                                           std::to_string(*number) + name +
+                                           "; embeddings are made with 1 (mean), 2 (cls) and 3 "
+                                           "(last)");
+}
+
+std::string stated_pooling(const gguf::File& file) {
+  const std::string prefix(file.require_string("general.architecture"));
+  const std::optional<uint64_t> number = file.get_uint(prefix + ".pooling_type");
+  if (!number) return "";
+  const auto row = std::ranges::find(kPoolings, *number, &PoolingRow::number);
+  return row != std::end(kPoolings) ? std::string(row->name) : std::to_string(*number);
+}
+
+Embedding::Embedding(kv::Cache& cache, std::vector<int32_t> tokens)
+    : tokens_(std::move(tokens)),
+      context_(cache,
+               {.ladder = context::Ladder(tokens_.size()),
+                .policy = context::OverflowPolicy::kStop,
+                .compaction = {}},
+               tokens_.size()) {}
+
+void EmbedQueue::cancel(const Embedding& embedding) {
+  const auto found = std::ranges::find(queue_, &embedding, &std::shared_ptr<Embedding>::get);
+  if (found == queue_.end()) return;
+  const bool admitted = static_cast<size_t>(found - queue_.begin()) < n_admitted_;
+  if (admitted) {
+    release(**found);
+    --n_admitted_;
+  }
+  (*found)->error_ = "cancelled";
+  (*found)->finished_ = true;
+  queue_.erase(found);
+  if (queue_.empty()) memory_.trim();
+}
+
+void EmbedQueue::end_all() {
+  while (!queue_.empty()) {
+    const std::shared_ptr<Embedding> last = queue_.back();
+    cancel(*last);
+  }
+}
+
+void EmbedQueue::fail_first(const std::string& error) {
+  const std::shared_ptr<Embedding> first = queue_.front();
+  cancel(*first);
+  first->error_ = error;
+}
+
+// Their memory is used again at once while there are others; it goes back to the system with the
+// last of them.
+void EmbedQueue::release(Embedding& embedding) {
+  n_positions_ -= in_blocks(embedding.tokens_.size());
+  memory_.release_soon(embedding.context_);
+}
+
+size_t EmbedQueue::admit(size_t n_rows, const Grant& grant) {
+  size_t n_pending = 0;
+  for (size_t i = 0; i < n_admitted_; ++i) n_pending += queue_[i]->n_pending();
+  waiting_ = false;
+  while (n_pending < n_rows && n_admitted_ < queue_.size()) {
+    Embedding& next = *queue_[n_admitted_];
+    const size_t n_positions = in_blocks(next.tokens_.size());
+    if (n_admitted_ != 0 && n_positions_ + n_positions > memory_.most_positions()) break;
+    if (!grant(next.context_, next.tokens_.size())) {
+      waiting_ = n_admitted_ == 0;
+      break;
+    }
+    n_positions_ += n_positions;
+    n_pending += next.n_pending();
+    ++n_admitted_;
+  }
+  return n_pending;
+}
+
+void EmbedQueue::take(size_t n, Pooling pooling, StepRows& rows) {
+  parts_.clear();
+  for (size_t i = 0; n > 0; ++i) {
+    BILLOW_CHECK(i < n_admitted_);
+    const std::shared_ptr<Embedding>& embedding = queue_[i];
+    const size_t n_own = std::min(n, embedding->n_pending());
+    const auto begin = static_cast<uint32_t>(rows.tokens.size());
+    const auto end = static_cast<uint32_t>(begin + n_own);
+    const bool is_first = embedding->n_evaluated() == 0;
+    memory_.forget_unseen(embedding->context_);
+    memory_.take(embedding->context_, n_own);
+    rows.add(embedding->context_, n_own, embedding->tokens_);
+    const size_t n_before = rows.hidden_rows.size();
+    if (pooling == Pooling::kMean)
+      for (uint32_t row = begin; row < end; ++row) rows.hidden_rows.push_back(row);
+    else if (pooling == Pooling::kFirst && is_first)
+      rows.hidden_rows.push_back(begin);
+    else if (pooling == Pooling::kLast && embedding->n_pending() == 0)
+      rows.hidden_rows.push_back(end - 1);
+    parts_.push_back({embedding, rows.hidden_rows.size() - n_before});
+    n -= n_own;
+  }
+}
+
+void EmbedQueue::pool(Pooling pooling, tensor::Matrix hidden) {
+  size_t row = 0;
+  for (const Part& part : parts_) {
+    Embedding& embedding = *part.embedding;
+    embedding.sum_.resize(n_embd_);
+    for (const size_t end = row + part.n_hidden; row < end; ++row)
+      for (size_t i = 0; i < n_embd_; ++i)
+        embedding.sum_[i] += static_cast<double>(hidden.row(row)[i]);
+    if (embedding.n_pending() > 0) continue;
+    const size_t n = pooling == Pooling::kMean ? embedding.tokens_.size() : 1;
+    for (const double sum : embedding.sum_)
+      embedding.vector_.push_back(static_cast<float>(sum / static_cast<double>(n)));
+    embedding.sum_ = {};
+    embedding.finished_ = true;
+    release(embedding);
+    queue_.pop_front();  // texts end in their order
+    --n_admitted_;
+  }
+  parts_.clear();
+  if (queue_.empty()) memory_.trim();
+}
+
+}  // namespace billow::engine

@@ -1,0 +1,112 @@
+// Texts that become vectors: each is evaluated like a sequence, in steps beside those that write,
+// and its hidden states are pooled. An Embedding is made by the Engine and changed by its
+// EmbedQueue alone. One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/kv_memory.h"
+#include "engine/sequence_context.h"
+#include "engine/step_rows.h"
+#include "gguf/file.h"
+#include "tensor/tensor.h"
+
+namespace billow::engine {
+
+// Which hidden states of a text make its vector.
+enum class Pooling : uint8_t {
+  kMean,   // the mean of all
+  kFirst,  // that of the first token
+  kLast,   // that of the last one
+};
+std::string_view pooling_name(Pooling pooling) noexcept;  // "mean", "cls", "last"
+
+// By <architecture>.pooling_type, numbered as in llama.cpp. A file without it is no embedding
+// model; what Ollama gives for such a one is the last token's hidden state. Throws Error
+// (kUnsupported) for pooling that gives no vector, and for a model whose tokens see those behind
+// them.
+Pooling pooling_of(const gguf::File& file);
+
+// What the file says: "none", "mean", "cls", "last", "rank", or another number as text. Empty: it
+// is no embedding model.
+std::string stated_pooling(const gguf::File& file);
+
+class Embedding {
+ public:
+  // REQUIRES: there are tokens.
+  Embedding(kv::Cache& cache, std::vector<int32_t> tokens);
+
+  std::span<const int32_t> tokens() const noexcept { return tokens_; }
+  size_t n_evaluated() const noexcept { return context_.n_held(); }
+  const context::Course& course() const noexcept { return context_.course(); }
+  bool finished() const noexcept { return finished_; }
+  // REQUIRES: it has finished, without an error. [n_embd], not normalised.
+  const std::vector<float>& vector() const noexcept { return vector_; }
+  const std::string& error() const noexcept { return error_; }  // why there is no vector; or empty
+
+ private:
+  friend class EmbedQueue;
+  size_t n_pending() const noexcept { return tokens_.size() - context_.n_held(); }
+
+  std::vector<int32_t> tokens_;
+  SequenceContext context_;
+  std::vector<double> sum_;  // of the hidden states that were wanted so far
+  std::vector<float> vector_;
+  std::string error_;
+  bool finished_ = false;
+};
+
+// Those that have not finished, in their order. As many as fill a step have memory at a time; all
+// that each will ever take is granted before it begins, and given back when it ends.
+class EmbedQueue {
+ public:
+  // Grants all memory for a text of n tokens; false when there is none now.
+  using Grant = std::function<bool(SequenceContext& context, size_t n)>;
+
+  // `memory` must outlive it. All texts together take blocks for one sequence at most.
+  EmbedQueue(KvMemory& memory, size_t n_embd) : memory_(memory), n_embd_(n_embd) {}
+  ~EmbedQueue() { end_all(); }
+  EmbedQueue(const EmbedQueue&) = delete;
+  EmbedQueue& operator=(const EmbedQueue&) = delete;
+
+  void add(std::shared_ptr<Embedding> embedding) { queue_.push_back(std::move(embedding)); }
+  void cancel(const Embedding& embedding);
+  void end_all();
+  bool empty() const noexcept { return queue_.empty(); }
+  bool waiting() const noexcept { return waiting_; }  // for memory, all of them, in the last step
+
+  // Lets texts begin until n_rows of their tokens wait to be evaluated, and returns how many do.
+  size_t admit(size_t n_rows, const Grant& grant);
+  // No memory will be given back: the first one ends with this error.
+  void fail_first(const std::string& error);
+  // Adds the next n waiting tokens to a step, in order. REQUIRES: that many wait.
+  void take(size_t n, Pooling pooling, StepRows& rows);
+  // What take() asked for, as evaluated. Ends the texts that are complete.
+  void pool(Pooling pooling, tensor::Matrix hidden);
+
+ private:
+  void release(Embedding& embedding);
+
+  KvMemory& memory_;
+  size_t n_embd_;
+  std::deque<std::shared_ptr<Embedding>> queue_;
+  size_t n_admitted_ = 0;   // the first ones
+  size_t n_positions_ = 0;  // that have memory
+  bool waiting_ = false;
+  // Of the step: whose rows of `hidden` stand behind one another, and how many.
+  struct Part {
+    std::shared_ptr<Embedding> embedding;
+    size_t n_hidden = 0;
+  };
+  std::vector<Part> parts_;
+};
+
+}  // namespace billow::engine

@@ -1,0 +1,37 @@
+// The flat rows of one step, gathered from sequences, in the form that arch::Batch views. Lives as
+// long as its step.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "arch/model.h"
+#include "engine/sequence_context.h"
+
+namespace billow::engine {
+
+struct StepRows {
+  std::vector<int32_t> tokens;
+  std::vector<uint32_t> positions;
+  std::vector<uint32_t> sequences;
+  std::vector<const kv::BlockTable*> tables;
+  std::vector<uint32_t> logit_rows;
+  std::vector<uint32_t> hidden_rows;
+
+  // The last n tokens that `context` has taken blocks for.
+  void add(const SequenceContext& context, size_t n, std::span<const int32_t> all_tokens) {
+    for (size_t position = context.n_held() - n; position < context.n_held(); ++position) {
+      tokens.push_back(all_tokens[context.index_of(position)]);
+      positions.push_back(static_cast<uint32_t>(context.slot_of(position)));
+      sequences.push_back(static_cast<uint32_t>(tables.size()));
+    }
+    tables.push_back(&context.blocks());
+  }
+  arch::Batch view() const {
+    return {tokens, positions, sequences, tables, logit_rows, hidden_rows};
+  }
+};
+
+}  // namespace billow::engine
