@@ -12,16 +12,49 @@ namespace billow::runner {
 using Clock = std::chrono::steady_clock;
 using engine::FinishReason;
 
+namespace {
+
+std::string text_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& exception) {
+    return exception.what();
+  }
+}
+
+}  // namespace
+
+struct Budget {
+  uint64_t bytes = 0;
+  uint64_t version = 0;
+};
+
+// Texts that somebody waits for. The board's mutex guards it, until the engine has taken it, and
+// what its end tells from then on.
+struct EngineLoop::EmbedJob {
+  std::vector<std::vector<int32_t>> texts;
+  std::deque<std::shared_ptr<const engine::Embedding>> embeddings;  // that have not ended
+  Clock::time_point begun;
+  Vectors vectors;
+  std::exception_ptr error;
+  std::condition_variable changed;
+  bool cancelled = false;
+  bool ended = false;
+};
+
 struct Board {
   std::mutex mutex;
   std::condition_variable work;
   std::deque<std::shared_ptr<Answer>> waiting;
+  std::vector<std::shared_ptr<EngineLoop::EmbedJob>> new_embeds;
   bool news = false;  // something was submitted, cancelled, read or set
   bool stopping = false;
   std::exception_ptr broken;
-  std::optional<uint64_t> budget;  // to be set
+  std::optional<Budget> budget;  // to be set
   size_t n_running = 0;
+  uint64_t budget_version = 0;
   engine::MemoryUse memory;
+  Meter meter{Clock::now()};
 
   void ring() {
     news = true;
@@ -52,10 +85,12 @@ void Answer::cancel() {
 }
 
 void Answer::add(Piece piece) {
-  n_unread_ += piece.text.size() + piece.sampled.size() * sizeof(engine::Sampled);
+  n_unread_ += piece.text.size() + piece.sampled.size() * sizeof(engine::Sampled) +
+               piece.prefill.size() * sizeof(Prefill);
   unread_.text += piece.text;
   std::ranges::move(piece.sampled, std::back_inserter(unread_.sampled));
   std::ranges::move(piece.events, std::back_inserter(unread_.events));
+  std::ranges::move(piece.prefill, std::back_inserter(unread_.prefill));
   has_unread_ = true;
   changed_.notify_one();
 }
@@ -72,6 +107,15 @@ struct EngineLoop::Run {
     const std::span<const engine::SequenceEvent> events = generation.sequence().events();
     for (; n_events < events.size(); ++n_events) piece.events.push_back(events[n_events]);
     return piece;
+  }
+
+  // How many tokens of the prompt the last pass evaluated.
+  size_t new_prefill() {
+    const engine::Sequence& sequence = generation.sequence();
+    const size_t before = std::max(n_prefilled, sequence.n_shared());
+    if (before >= sequence.n_prompt()) return 0;
+    n_prefilled = std::max(before, std::min(sequence.n_evaluated(), sequence.n_prompt()));
+    return n_prefilled - before;
   }
 
   AnswerEnd end(Clock::time_point now) const {
@@ -95,7 +139,8 @@ struct EngineLoop::Run {
   engine::Generation generation;
   Clock::time_point begun = Clock::now();
   std::optional<Clock::time_point> first_token;
-  size_t n_events = 0;  // given
+  size_t n_events = 0;     // given
+  size_t n_prefilled = 0;  // tokens of the prompt that are evaluated
 };
 
 EngineLoop::EngineLoop(std::unique_ptr<engine::Engine> engine, const LoopOptions& options)
@@ -122,14 +167,41 @@ std::shared_ptr<Answer> EngineLoop::submit(AnswerRequest request) {
   return answer;
 }
 
-LoopState EngineLoop::state() const {
-  const std::scoped_lock lock(board_->mutex);
-  return {board_->n_running, board_->waiting.size(), board_->memory};
+std::optional<Vectors> EngineLoop::embed(std::vector<std::vector<int32_t>> texts,
+                                         std::stop_token stop) {
+  const auto job = std::make_shared<EmbedJob>();
+  job->texts = std::move(texts);
+  {
+    const std::scoped_lock lock(board_->mutex);
+    if (board_->broken) std::rethrow_exception(board_->broken);
+    board_->new_embeds.push_back(job);
+    board_->ring();
+  }
+  const std::stop_callback cancel(std::move(stop), [this, &job] {
+    const std::scoped_lock lock(board_->mutex);
+    job->cancelled = true;
+    board_->ring();
+  });
+  std::unique_lock lock(board_->mutex);
+  job->changed.wait(lock, [&] { return job->ended; });
+  if (job->error) std::rethrow_exception(job->error);
+  if (job->cancelled) return std::nullopt;
+  return std::move(job->vectors);
 }
 
-void EngineLoop::set_memory_budget(uint64_t bytes) {
+LoopState EngineLoop::state() const {
   const std::scoped_lock lock(board_->mutex);
-  board_->budget = bytes;
+  return {.n_running = board_->n_running,
+          .n_waiting = board_->waiting.size(),
+          .budget_version = board_->budget_version,
+          .memory = board_->memory,
+          .rates = board_->meter.rates(Clock::now()),
+          .failure = board_->broken ? text_of(board_->broken) : ""};
+}
+
+void EngineLoop::set_memory_budget(uint64_t bytes, uint64_t version) {
+  const std::scoped_lock lock(board_->mutex);
+  board_->budget = Budget{bytes, version};
   board_->ring();
 }
 
@@ -142,10 +214,13 @@ void EngineLoop::run() {
   while (wait_for_work()) {
     take_news();
     try {
-      deliver(engine_->step());
+      step();
+      end_embeds();
       end_finished();
+      publish();
     } catch (...) {
       fail_all(std::current_exception());
+      if (options_.on_broken) options_.on_broken();
     }
   }
   for (const std::unique_ptr<Run>& run : runs_) {
@@ -154,6 +229,13 @@ void EngineLoop::run() {
   }
   end_finished();
   const std::scoped_lock lock(board_->mutex);
+  jobs_.insert(jobs_.end(), board_->new_embeds.begin(), board_->new_embeds.end());
+  board_->new_embeds.clear();
+  for (const std::shared_ptr<EmbedJob>& job : jobs_) {
+    job->cancelled = true;
+    end(*job);
+  }
+  jobs_.clear();
   for (const std::shared_ptr<Answer>& answer : board_->waiting) {
     answer->ended_ = answer->end_.cancelled = true;
     answer->changed_.notify_one();
@@ -170,8 +252,9 @@ bool EngineLoop::wait_for_work() {
     any_held = any_held || sequence.held();
     any_able = any_able || (!sequence.held() && !sequence.waiting());
   }
+  any_able = any_able || (engine_->embeds() && !engine_->embeds_waiting());
   // Those that wait for memory get it, or end, unless it is with one that is held.
-  const bool can_step = any_able || (!runs_.empty() && !any_held);
+  const bool can_step = any_able || (!engine_->idle() && !any_held);
   std::unique_lock lock(board_->mutex);
   board_->work.wait(lock, [&] { return can_step || board_->news || board_->stopping; });
   return !board_->stopping;
@@ -181,7 +264,7 @@ bool EngineLoop::wait_for_work() {
 void EngineLoop::take_news() {
   std::vector<std::shared_ptr<Answer>> fresh;
   std::vector<const engine::Sequence*> cancelled;
-  std::optional<uint64_t> budget;
+  std::optional<Budget> budget;
   {
     const std::scoped_lock lock(board_->mutex);
     board_->news = false;
@@ -204,11 +287,71 @@ void EngineLoop::take_news() {
       board_->waiting.pop_front();
     }
   }
-  if (budget) engine_->set_memory_budget(*budget);
+  if (budget) {
+    engine_->set_memory_budget(budget->bytes);
+    budget_version_ = budget->version;
+  }
   for (const engine::Sequence* sequence : cancelled)
     engine_->finish(*sequence, FinishReason::kStop);
   end_finished();
   for (const std::shared_ptr<Answer>& answer : fresh) start(answer);
+  take_embeds();
+}
+
+void EngineLoop::take_embeds() {
+  std::vector<std::shared_ptr<EmbedJob>> fresh;
+  {
+    const std::scoped_lock lock(board_->mutex);
+    fresh.swap(board_->new_embeds);
+    std::erase_if(jobs_, [this](const std::shared_ptr<EmbedJob>& job) {
+      if (job->cancelled) end(*job);
+      return job->ended;
+    });
+  }
+  for (const std::shared_ptr<EmbedJob>& job : fresh) start(job);
+}
+
+void EngineLoop::start(const std::shared_ptr<EmbedJob>& job) {
+  job->begun = Clock::now();
+  job->vectors.size = engine_->model().n_embd;
+  std::exception_ptr error;
+  try {
+    for (std::vector<int32_t>& text : job->texts)
+      job->embeddings.push_back(engine_->embed(std::move(text)));
+  } catch (...) {
+    error = std::current_exception();
+  }
+  const std::scoped_lock lock(board_->mutex);
+  job->error = error;
+  if (error || job->cancelled || job->embeddings.empty())
+    end(*job);
+  else
+    jobs_.push_back(job);
+}
+
+// With the board's mutex.
+void EngineLoop::end(EmbedJob& job) {
+  for (const auto& embedding : job.embeddings) engine_->cancel(*embedding);
+  job.embeddings.clear();
+  job.vectors.time = Clock::now() - job.begun;
+  job.ended = true;
+  job.changed.notify_one();
+}
+
+void EngineLoop::end_embeds() {
+  const std::scoped_lock lock(board_->mutex);
+  std::erase_if(jobs_, [this](const std::shared_ptr<EmbedJob>& job) {
+    auto& embeddings = job->embeddings;
+    for (; !embeddings.empty() && embeddings.front()->finished(); embeddings.pop_front()) {
+      const engine::Embedding& done = *embeddings.front();
+      if (!done.error().empty())
+        job->error = std::make_exception_ptr(Error(ErrorCode::kOutOfMemory, done.error()));
+      std::ranges::copy(done.vector(), std::back_inserter(job->vectors.values));
+      ++job->vectors.n;
+    }
+    if (job->error || embeddings.empty()) end(*job);
+    return job->ended;
+  });
 }
 
 void EngineLoop::start(const std::shared_ptr<Answer>& answer) {
@@ -222,12 +365,51 @@ void EngineLoop::start(const std::shared_ptr<Answer>& answer) {
   }
 }
 
+// One pass, and what it has given to those that read.
+void EngineLoop::step() {
+  const Clock::time_point begin = Clock::now();
+  {
+    const std::scoped_lock lock(board_->mutex);
+    board_->meter.begin_pass(begin);
+  }
+  if (options_.before_pass) options_.before_pass();
+  const std::vector<engine::Engine::Token> tokens = engine_->step();
+  const Clock::time_point end = Clock::now();
+  const size_t n_prompt = deliver_prefill(end - begin);
+  const auto is_decoded = [this](const engine::Engine::Token& token) {
+    return run_of(*token.sequence).first_token.has_value();
+  };
+  const auto n_decoded = static_cast<size_t>(std::ranges::count_if(tokens, is_decoded));
+  deliver(tokens);
+  const std::scoped_lock lock(board_->mutex);
+  board_->meter.end_pass(end, n_prompt + engine_->n_embedded(), n_decoded);
+}
+
+// Of a pass that took so long. Returns how many tokens of prompts it has evaluated.
+size_t EngineLoop::deliver_prefill(std::chrono::nanoseconds time) {
+  size_t sum = 0;
+  const std::scoped_lock lock(board_->mutex);
+  for (const std::unique_ptr<Run>& run : runs_) {
+    const size_t n = run->new_prefill();
+    if (n == 0) continue;
+    sum += n;
+    Piece piece;
+    piece.prefill.push_back({run->n_prefilled, time});
+    run->answer->add(std::move(piece));
+  }
+  return sum;
+}
+
+EngineLoop::Run& EngineLoop::run_of(const engine::Sequence& sequence) {
+  const auto is_its = [&](const std::unique_ptr<Run>& run) {
+    return &run->generation.sequence() == &sequence;
+  };
+  return **std::ranges::find_if(runs_, is_its);
+}
+
 void EngineLoop::deliver(const std::vector<engine::Engine::Token>& tokens) {
   for (const engine::Engine::Token& token : tokens) {
-    const auto is_its = [&](const std::unique_ptr<Run>& run) {
-      return &run->generation.sequence() == token.sequence.get();
-    };
-    Run& run = **std::ranges::find_if(runs_, is_its);
+    Run& run = run_of(*token.sequence);
     if (!run.first_token) run.first_token = Clock::now();
     Piece piece = run.new_events();
     piece.text = run.generation.accept(token);
@@ -252,8 +434,14 @@ void EngineLoop::end_finished() {
     answer.changed_.notify_one();
   }
   std::erase_if(runs_, [](const std::unique_ptr<Run>& run) { return run->generation.finished(); });
-  board_->n_running = runs_.size();
+  board_->n_running = runs_.size() + jobs_.size();
   board_->memory = engine_->memory();
+}
+
+// A budget is in force once a pass was made with it, and what waited for memory has taken it.
+void EngineLoop::publish() {
+  const std::scoped_lock lock(board_->mutex);
+  board_->budget_version = budget_version_;
 }
 
 void EngineLoop::fail_all(const std::exception_ptr& error) {
@@ -269,6 +457,13 @@ void EngineLoop::fail_all(const std::exception_ptr& error) {
   }
   board_->waiting.clear();
   runs_.clear();
+  jobs_.insert(jobs_.end(), board_->new_embeds.begin(), board_->new_embeds.end());
+  board_->new_embeds.clear();
+  for (const std::shared_ptr<EmbedJob>& job : jobs_) {
+    job->error = error;
+    end(*job);
+  }
+  jobs_.clear();
   board_->n_running = 0;
 }
 

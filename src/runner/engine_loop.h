@@ -7,14 +7,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "engine/engine.h"
 #include "engine/generation.h"
+#include "runner/meter.h"
 
 namespace billow::runner {
 
@@ -24,11 +28,18 @@ struct AnswerRequest {
   std::vector<std::string> stop;
 };
 
+// A part of a prompt that one pass evaluated.
+struct Prefill {
+  size_t n_done = 0;                // tokens of the prompt so far, known ones included
+  std::chrono::nanoseconds time{};  // of the pass
+};
+
 // What became of an answer since it was asked about last.
 struct Piece {
   std::string text;                           // whole characters; may be empty
   std::vector<engine::Sampled> sampled;       // a token each, where log probabilities are wanted
   std::vector<engine::SequenceEvent> events;  // transitions and compactions
+  std::vector<Prefill> prefill;               // while the prompt is read
 };
 
 struct AnswerEnd {
@@ -42,6 +53,14 @@ struct AnswerEnd {
   std::chrono::nanoseconds queued{};    // until the engine took it
   std::chrono::nanoseconds prompted{};  // from then until its first token
   std::chrono::nanoseconds written{};   // from then to its end
+};
+
+// Of texts, in their order: rows of `size` floats, as pooled, not normalised.
+struct Vectors {
+  size_t n = 0;
+  size_t size = 0;
+  std::vector<float> values;        // [n][size]
+  std::chrono::nanoseconds time{};  // from when the engine took them
 };
 
 struct Board;  // what the loop and its answers share
@@ -79,12 +98,19 @@ class Answer {
 struct LoopOptions {
   // An answer that has so many bytes unread gets no more tokens until its reader goes on.
   size_t most_unread = size_t{1} << 20;
+  // Called on the loop's thread when it breaks, once all that ran has been told.
+  std::function<void()> on_broken = {};
+  // Called before each pass, which fails with what it throws: for tests.
+  std::function<void()> before_pass = {};
 };
 
 struct LoopState {
   size_t n_running = 0;
-  size_t n_waiting = 0;  // for a place among those that run
+  size_t n_waiting = 0;         // for a place among those that run
+  uint64_t budget_version = 0;  // of the budget in force, once what waited for memory had its turn
   engine::MemoryUse memory;
+  LoopRates rates;
+  std::string failure;  // why it is broken; empty: it is not
 };
 
 class EngineLoop {
@@ -102,27 +128,44 @@ class EngineLoop {
 
   // Any thread. An error of the request comes from the answer's next().
   std::shared_ptr<Answer> submit(AnswerRequest request);
+  // The vectors of texts, which are evaluated beside the answers and in the order that they come;
+  // waits for them. Any thread. Nullopt when it was stopped, or the loop ends. Throws Error as
+  // Engine::embed() does: one text that is refused fails all.
+  std::optional<Vectors> embed(std::vector<std::vector<int32_t>> texts, std::stop_token stop = {});
   LoopState state() const;  // of a moment ago
-  // Engine::set_memory_budget, before the next pass.
-  void set_memory_budget(uint64_t bytes);
+  std::string_view isa() const noexcept { return engine_->kernels().name; }
+  // Engine::set_memory_budget, before the next pass. The state tells `version` after that pass.
+  void set_memory_budget(uint64_t bytes, uint64_t version = 0);
   // True once a pass has failed: all that ran failed with it, and all that comes will.
   bool broken() const;
 
  private:
   struct Run;
+  struct EmbedJob;
+  friend struct Board;
   void run();
   bool wait_for_work();
   void take_news();
   void start(const std::shared_ptr<Answer>& answer);
+  void start(const std::shared_ptr<EmbedJob>& job);
+  void take_embeds();
+  void end_embeds();
+  void end(EmbedJob& job);
   void step();
   void deliver(const std::vector<engine::Engine::Token>& tokens);
+  Run& run_of(const engine::Sequence& sequence);
+  size_t deliver_prefill(std::chrono::nanoseconds time);
   void end_finished();
+  void publish();
   void fail_all(const std::exception_ptr& error);
 
   const LoopOptions options_;
   std::shared_ptr<Board> board_;
   std::unique_ptr<engine::Engine> engine_;
-  std::vector<std::unique_ptr<Run>> runs_;  // of the thread
+  // Of the thread.
+  std::vector<std::unique_ptr<Run>> runs_;
+  std::vector<std::shared_ptr<EmbedJob>> jobs_;
+  uint64_t budget_version_ = 0;
   std::thread thread_;
 };
 

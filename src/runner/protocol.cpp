@@ -1,8 +1,10 @@
 #include "runner/protocol.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -145,11 +147,12 @@ std::vector<std::string> stop_strings(const Json& head) {
   return strings;
 }
 
-std::vector<int32_t> token_ids(std::string_view bytes, size_t n) {
+// `field` has said that there are n.
+std::vector<int32_t> token_ids(std::string_view bytes, size_t n, const char* field) {
   if (bytes.size() != n * sizeof(int32_t)) {
-    throw Error(ErrorCode::kInvalidInput, "field \"n_prompt\" is " + std::to_string(n) + ", but " +
-                                              std::to_string(bytes.size()) +
-                                              " bytes of token ids follow");
+    throw Error(ErrorCode::kInvalidInput,
+                "field \"" + std::string(field) + "\" tells of " + std::to_string(n) +
+                    " tokens, but " + std::to_string(bytes.size()) + " bytes of token ids follow");
   }
   std::vector<int32_t> ids(n);
   if (n > 0) std::memcpy(ids.data(), bytes.data(), bytes.size());
@@ -168,18 +171,28 @@ std::string line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+struct Parts {
+  Json head;
+  std::string_view ids;
+};
+
+Parts parts_of(std::string_view body) {
+  const size_t end = body.find('\n');
+  if (end == std::string_view::npos)
+    throw Error(ErrorCode::kInvalidInput, "the body must be a line of JSON and token ids");
+  Json head = Json::parse(body.substr(0, end), nullptr, false);
+  if (!head.is_object())
+    throw Error(ErrorCode::kInvalidInput, "the body's first line must be a JSON object");
+  return {std::move(head), body.substr(end + 1)};
+}
+
 }  // namespace
 
 AnswerRequest parse_completion(std::string_view body) {
-  const size_t end = body.find('\n');
-  if (end == std::string_view::npos)
-    throw Error(ErrorCode::kInvalidInput, "a completion needs a line of JSON and token ids");
-  const Json head = Json::parse(body.substr(0, end), nullptr, false);
-  if (!head.is_object())
-    throw Error(ErrorCode::kInvalidInput, "a completion's first line must be a JSON object");
+  const auto [head, ids] = parts_of(body);
   AnswerRequest request;
   const auto n_prompt = static_cast<size_t>(integer(head, "n_prompt", 0, 0, kMostTokens));
-  request.prompt = token_ids(body.substr(end + 1), n_prompt);
+  request.prompt = token_ids(ids, n_prompt, "n_prompt");
   request.options.sampling = sampling(head);
   request.options.max_new_tokens =
       integer(head, "num_predict", -1, -2, std::numeric_limits<int64_t>::max());
@@ -199,8 +212,13 @@ std::string piece_line(const Piece& piece, context::OverflowPolicy policy,
       entry["top_logprobs"].push_back(logprob_json(other.token, other.logprob, tokenizer));
     out["logprobs"].push_back(std::move(entry));
   }
-  for (const engine::SequenceEvent& event : piece.events)
-    out["events"].push_back(engine::event_json(event, policy));
+  for (const engine::SequenceEvent& event : piece.events) {
+    Json entry = engine::event_json(event, policy);
+    entry["text"] = engine::event_line(event);
+    out["events"].push_back(std::move(entry));
+  }
+  for (const Prefill& part : piece.prefill)
+    out["prefill"].push_back({{"n", part.n_done}, {"duration", part.time.count()}});
   return line(out);
 }
 
@@ -217,6 +235,36 @@ std::string end_line(const AnswerEnd& end) {
               {"tokens", end.tokens}};
   if (!end.error.empty()) out["error"] = end.error;
   return line(out);
+}
+
+std::vector<std::vector<int32_t>> parse_embed(std::string_view body) {
+  const auto [head, ids] = parts_of(body);
+  const Json lengths = head.value("n", Json());
+  const auto is_length = [](const Json& n) {
+    return n.is_number_unsigned() && n.get<uint64_t>() <= static_cast<uint64_t>(kMostTokens);
+  };
+  if (!lengths.is_array() || !std::ranges::all_of(lengths, is_length))
+    refuse("n", "an array of numbers of tokens");
+  size_t sum = 0;
+  for (const Json& n : lengths) sum += n.get<size_t>();
+  const std::vector<int32_t> all = token_ids(ids, sum, "n");
+  std::vector<std::vector<int32_t>> texts;
+  auto begin = all.begin();
+  for (const Json& n : lengths) {
+    const auto end = begin + n.get<std::ptrdiff_t>();
+    texts.emplace_back(begin, end);
+    begin = end;
+  }
+  return texts;
+}
+
+std::string embed_answer(const Vectors& vectors) {
+  std::string out =
+      line({{"n_vectors", vectors.n}, {"size", vectors.size}, {"duration", vectors.time.count()}});
+  const size_t at = out.size();
+  out.resize(at + vectors.values.size() * sizeof(float));
+  if (!vectors.values.empty()) std::memcpy(out.data() + at, vectors.values.data(), out.size() - at);
+  return out;
 }
 
 std::string error_line(std::string_view message) {

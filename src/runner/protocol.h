@@ -1,9 +1,10 @@
-// What a runner is asked and what it answers, as bytes: one line of JSON, then for a completion its
-// prompt as token ids; answers are lines of JSON. Pure functions; any thread.
+// What a runner is asked and what it answers, as bytes: one line of JSON, then token ids; answers
+// are lines of JSON, and vectors. Pure functions; any thread.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "context/compaction.h"
 #include "runner/engine_loop.h"
@@ -20,14 +21,24 @@ namespace billow::runner {
 // is wrong.
 AnswerRequest parse_completion(std::string_view body);
 
-// "{"text":"...","logprobs":[...],"events":[...]}\n"; what is empty is left out. An entry of
-// logprobs is {"token","logprob","bytes","top_logprobs"}.
+// "{"text":"...","logprobs":[...],"events":[...],"prefill":[...]}\n"; what is empty is left out. An
+// entry of logprobs is {"token","logprob","bytes","top_logprobs"}; one of events has its line as
+// "text"; one of prefill is {"n","duration"}: tokens of the prompt that are evaluated so far, known
+// ones included, and the nanoseconds of the pass.
 std::string piece_line(const Piece& piece, context::OverflowPolicy policy,
                        const tokenizer::Tokenizer& tokenizer);
 
 // "{"done":true,"done_reason":"stop",...}\n": counts, durations in nanoseconds, the ids of the
 // answer; "error" where something was wrong.
 std::string end_line(const AnswerEnd& end);
+
+// The body of a request for vectors: one line {"n":[3,5]} and behind its '\n' the token ids of all
+// texts, so many each, 32 bits, little-endian. Throws Error (kInvalidInput) naming what is wrong.
+std::vector<std::vector<int32_t>> parse_embed(std::string_view body);
+
+// Its answer: one line {"n_vectors":2,"size":384,"duration":1234567} and behind its '\n' the values
+// of all vectors, 32-bit floats, little-endian. The duration is in nanoseconds.
+std::string embed_answer(const Vectors& vectors);
 
 // "{"error":"..."}\n"
 std::string error_line(std::string_view message);

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "base/error.h"
@@ -55,26 +57,66 @@ const char* what(const std::exception_ptr& error) {
   }
 }
 
+bool is_out_of_memory(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& known) {
+    return known.code() == ErrorCode::kOutOfMemory;
+  } catch (const std::bad_alloc&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+// Of this process.
+uint64_t resident_bytes() {
+  uint64_t n_pages = 0;
+  std::ifstream statm("/proc/self/statm");
+  if (!(statm >> n_pages >> n_pages)) return 0;  // the second number
+  return n_pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+void add_state(const EngineLoop& loop, const LoopState& state, Json& out) {
+  out["running"] = state.n_running;
+  out["waiting"] = state.n_waiting;
+  out["max_context"] = loop.max_context();
+  out["isa"] = loop.isa();
+  out["memory"] = memory_json(state.memory);
+  out["budget_version"] = state.budget_version;
+  out["held"] = state.memory.held();
+  out["parked"] = state.memory.kv_parked;
+  out["wanted"] = state.memory.wanted;
+  out["busy_ratio"] = state.rates.busy;
+  out["prompt_tokens_per_second"] = state.rates.prompt_tokens;
+  out["decode_tokens_per_second"] = state.rates.decoded_tokens;
+}
+
 }  // namespace
 
 http::Response Service::error_response(int status, std::string_view, std::string_view text) {
   return json_response(status, {{"error", text}});
 }
 
-Service::Service(std::string path, engine::EngineOptions engine) {
-  loader_ = std::thread([this, path = std::move(path), engine] {
-    std::unique_ptr<EngineLoop> made;
-    std::exception_ptr error;
-    try {
-      made = std::make_unique<EngineLoop>(std::make_unique<engine::Engine>(path, engine));
-    } catch (...) {
-      error = std::current_exception();
-    }
-    const std::scoped_lock lock(mutex_);
-    loop_ = std::move(made);
-    error_ = error;
-    changed_.notify_all();
-  });
+Service::Service(std::string path, engine::EngineOptions engine, LoopOptions loop) {
+  engine.on_load = [this](size_t n_loaded, size_t n_to_load) {
+    n_loaded_.store(n_loaded, std::memory_order_relaxed);
+    n_to_load_.store(n_to_load, std::memory_order_relaxed);
+  };
+  loader_ = std::thread(
+      [this, path = std::move(path), engine = std::move(engine), loop = std::move(loop)] {
+        std::unique_ptr<EngineLoop> made;
+        std::exception_ptr error;
+        try {
+          made = std::make_unique<EngineLoop>(std::make_unique<engine::Engine>(path, engine), loop);
+        } catch (...) {
+          error = std::current_exception();
+        }
+        const std::scoped_lock lock(mutex_);
+        loop_ = std::move(made);
+        error_ = error;
+        changed_.notify_all();
+      });
 }
 
 Service::~Service() { loader_.join(); }
@@ -83,6 +125,11 @@ void Service::wait_until_loaded() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return loop_ || error_; });
   if (error_) std::rethrow_exception(error_);
+}
+
+std::string Service::failure() const {
+  const std::scoped_lock lock(mutex_);
+  return loop_ ? loop_->state().failure : "";
 }
 
 // Null where there is no model to ask; the exchange is answered then.
@@ -105,33 +152,42 @@ std::vector<http::Route> Service::routes() {
     route.pattern = pattern;
     route.handler = [this, handler](Exchange& exchange) { (this->*handler)(exchange); };
   };
-  add(Method::kGet, "/health", &Service::health);
+  add(Method::kGet, "/health", &Service::report_health);
   add(Method::kPost, "/completion", &Service::complete);
+  add(Method::kPost, "/embed", &Service::embed);
   add(Method::kPost, "/tokenize", &Service::tokenize);
   add(Method::kPost, "/detokenize", &Service::detokenize);
   add(Method::kPost, "/budget", &Service::set_budget);
   return routes;
 }
 
-void Service::health(Exchange& exchange) {
-  Json out = {{"status", "loading"}, {"pid", ::getpid()}};
+Json Service::health() const {
+  Json out = {{"status", "loading"}, {"pid", ::getpid()}, {"resident", resident_bytes()}};
   const EngineLoop* loop = nullptr;
+  std::exception_ptr error;
   {
     const std::scoped_lock lock(mutex_);
     loop = loop_.get();
-    if (error_) {
-      out["status"] = "failed";
-      out["error"] = utf8::sanitized(what(error_));
-    }
+    error = error_;
   }
   if (loop != nullptr) {
     const LoopState state = loop->state();
-    out["status"] = loop->broken() ? "failed" : "ready";
-    out["running"] = state.n_running;
-    out["waiting"] = state.n_waiting;
-    out["max_context"] = loop->max_context();
-    out["memory"] = memory_json(state.memory);
+    out["status"] = state.failure.empty() ? "ready" : "failed";
+    if (!state.failure.empty()) out["error"] = utf8::sanitized(state.failure);
+    add_state(*loop, state, out);
+  } else if (error) {
+    out["status"] = "failed";
+    out["error"] = utf8::sanitized(what(error));
+    if (is_out_of_memory(error)) out["out_of_memory"] = true;
+  } else {
+    out["loaded"] = n_loaded_.load(std::memory_order_relaxed);
+    out["to_load"] = n_to_load_.load(std::memory_order_relaxed);
   }
+  return out;
+}
+
+void Service::report_health(Exchange& exchange) {
+  const Json out = health();
   exchange.respond(json_response(out["status"] == "ready" ? 200 : 503, out));
 }
 
@@ -143,6 +199,8 @@ void Service::complete(Exchange& exchange) {
   const std::shared_ptr<Answer> answer = loop->submit(std::move(request));
   exchange.on_client_gone([answer] { answer->cancel(); });
   std::optional<Piece> piece = answer->next();  // throws before anything is sent
+  if (!piece && !answer->end().error.empty())
+    throw Error(ErrorCode::kOutOfMemory, answer->end().error);
   if (!exchange.begin_stream(200, "application/x-ndjson")) answer->cancel();
   try {
     for (; piece; piece = answer->next())
@@ -152,6 +210,22 @@ void Service::complete(Exchange& exchange) {
     exchange.write(error_line(error.what()));
   }
   exchange.finish();
+}
+
+void Service::embed(Exchange& exchange) {
+  EngineLoop* loop = ready(exchange);
+  if (loop == nullptr) return;
+  std::vector<std::vector<int32_t>> texts = parse_embed(exchange.request().body);
+  std::stop_source stop;
+  exchange.on_client_gone([stop]() mutable { stop.request_stop(); });
+  const std::optional<Vectors> vectors = loop->embed(std::move(texts), stop.get_token());
+  if (vectors)
+    exchange.respond({.status = 200,
+                      .content_type = "application/octet-stream",
+                      .headers = {},
+                      .body = embed_answer(*vectors)});
+  else
+    exchange.respond(error_response(503, "", "cancelled"));
 }
 
 void Service::tokenize(Exchange& exchange) {
@@ -187,7 +261,11 @@ void Service::set_budget(Exchange& exchange) {
   if (loop == nullptr) return;
   const Json json = parse_object(exchange.request().body);
   const auto is_count = [](const Json& value) { return value.is_number_unsigned(); };
-  loop->set_memory_budget(field(json, "bytes", "a number of bytes", is_count).get<uint64_t>());
+  const auto count = [&](const char* name, const char* wanted) {
+    return field(json, name, wanted, is_count).get<uint64_t>();
+  };
+  loop->set_memory_budget(count("bytes", "a number of bytes"),
+                          json.contains("version") ? count("version", "a whole number") : 0);
   exchange.respond(json_response(200, Json::object()));
 }
 

@@ -2,6 +2,7 @@
 // its own, so that routes answer from the beginning. Owns the loop; any number of handlers at once.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/json_fwd.h"
 #include "http/server.h"
 #include "runner/engine_loop.h"
 
@@ -17,20 +19,29 @@ namespace billow::runner {
 
 // Routes, all with JSON unless said otherwise; an error is {"error":"..."} with its status, 503 for
 // all but /health until the model is loaded, and where it could not be:
-//   GET  /health      {"status":"loading"|"ready"|"failed","error"?,"pid","running","waiting",
-//                      "max_context","memory":{...}}; 200 when ready, else 503
+//   GET  /health      {"status":"loading"|"ready"|"failed","pid","resident"}; 200 when ready, else
+//                     503. Numbers of memory are bytes. And
+//                     while it loads: "loaded" of "to_load" (0: not known yet);
+//                     where it failed: "error", "out_of_memory" if that was it;
+//                     when ready: "running", "waiting", "max_context", "isa", "memory":{...},
+//                     "budget_version" of the budget that it goes by, "held" of it in all,
+//                     "parked" of that, "wanted" above it by what runs; of the last ten seconds
+//                     "busy_ratio", "prompt_tokens_per_second", "decode_tokens_per_second"
 //   POST /completion  as runner/protocol.h says; answers application/x-ndjson. What is refused
-//                     before the first token has a status of its own. Closing the connection
-//                     cancels.
+//                     before anything was evaluated has a status of its own. Closing the
+//                     connection cancels.
+//   POST /embed       as runner/protocol.h says; answers application/octet-stream. Closing the
+//                     connection cancels.
 //   POST /tokenize    {"content","add_special"?,"parse_special"?} -> {"tokens":[...]}
 //   POST /detokenize  {"tokens":[...]} -> {"content"}, U+FFFD in place of what is no UTF-8
-//   POST /budget      {"bytes":N} -> {}: another memory budget
+//   POST /budget      {"bytes":N,"version"?} -> {}: another memory budget. /health tells its
+//                     version once it is in force.
 class Service {
  public:
   // The body of an error: for ServerOptions::shape_error.
   static http::Response error_response(int status, std::string_view path, std::string_view text);
 
-  Service(std::string path, engine::EngineOptions engine);
+  Service(std::string path, engine::EngineOptions engine, LoopOptions loop = {});
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
@@ -38,11 +49,15 @@ class Service {
   std::vector<http::Route> routes();  // use the service: it must outlive their server
   // Waits until the model is loaded. Throws what loading threw.
   void wait_until_loaded();
+  // Why the engine cannot go on; empty: it can.
+  std::string failure() const;
 
  private:
   EngineLoop* ready(http::Exchange& exchange);
-  void health(http::Exchange& exchange);
+  Json health() const;
+  void report_health(http::Exchange& exchange);
   void complete(http::Exchange& exchange);
+  void embed(http::Exchange& exchange);
   void tokenize(http::Exchange& exchange);
   void detokenize(http::Exchange& exchange);
   void set_budget(http::Exchange& exchange);
@@ -51,6 +66,8 @@ class Service {
   std::condition_variable changed_;
   std::unique_ptr<EngineLoop> loop_;
   std::exception_ptr error_;
+  std::atomic<size_t> n_loaded_{0};  // bytes
+  std::atomic<size_t> n_to_load_{0};
   std::thread loader_;
 };
 

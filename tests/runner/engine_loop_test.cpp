@@ -42,6 +42,166 @@ Whole read(Answer& answer) {
   return whole;
 }
 
+TEST(EngineLoop, TellsHowAPromptIsRead) {
+  TinyLoop tiny({}, {.n_batch = 64, .max_parked = 1 << 24});
+  for (const size_t known : {0u, 128u}) {
+    const auto answer = tiny.loop.submit(request(1, 3, 150));
+    std::vector<size_t> done;
+    bool written = false;
+    while (const std::optional<Piece> piece = answer->next()) {
+      for (const Prefill& part : piece->prefill) {
+        done.push_back(part.n_done);
+        EXPECT_GT(part.time.count(), 0);
+      }
+      EXPECT_FALSE(written && !piece->prefill.empty());
+      written = written || !piece->text.empty();
+    }
+    EXPECT_EQ(answer->end().n_shared, known);
+    EXPECT_EQ(done, known == 0 ? (std::vector<size_t>{64, 128, 150}) : std::vector<size_t>{150});
+  }
+}
+
+TEST(EngineLoop, GivesThePartsOfAPromptAtOnce) {
+  std::atomic<int> n_left{1};  // passes, before the loop waits
+  TinyLoop tiny({.before_pass =
+                     [&] {
+                       while (n_left.load() == 0)
+                         std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                       n_left.fetch_sub(1);
+                     }},
+                {.n_batch = 64});
+  const auto answer = tiny.loop.submit(request(1, 3, 100));
+  const std::optional<Piece> first = answer->next();  // while the next pass waits
+  ASSERT_TRUE(first && first->prefill.size() == 1);
+  EXPECT_EQ(first->prefill[0].n_done, 64u);
+  n_left.store(1000);
+  read(*answer);
+}
+
+// The time that a loop may take to tell of something.
+template <class Condition>
+bool comes_true(const Condition& condition) {
+  for (int i = 0; i < 5000 && !condition(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return condition();
+}
+
+TEST(EngineLoop, TellsWhichBudgetIsInForceAndWhatWasRefused) {
+  TinyLoop tiny({.most_unread = 1000}, {.max_sequences = 2});
+  EXPECT_EQ(tiny.loop.state().budget_version, 0u);
+  const uint64_t start = tiny.loop.state().memory.held();
+  AnswerRequest growing = request(1, 900);
+  growing.options.context.sizes = {64, 1024};
+  growing.options.context.policy = context::OverflowPolicy::kRefill;
+  growing.options.context.compaction = {2, 8};
+  // What its first rung takes, and no more.
+  const auto sized = tiny.loop.submit(request(1, 900));
+  ASSERT_TRUE(sized->next().has_value());
+  ASSERT_TRUE(comes_true([&] { return tiny.loop.state().memory.kv_granted > 0; }));
+  sized->cancel();
+  read(*sized);
+  const uint64_t scratch = tiny.loop.state().memory.scratch_granted;
+  tiny.loop.set_memory_budget(start + scratch + (uint64_t{1} << 18), 7);
+  ASSERT_TRUE(comes_true([&] { return tiny.loop.state().budget_version == 7; }));
+  const auto answer = tiny.loop.submit(growing);
+  ASSERT_TRUE(comes_true([&] { return tiny.loop.state().memory.wanted > 0; }));
+  const LoopState refused = tiny.loop.state();
+  EXPECT_LE(refused.memory.held(), refused.memory.budget);
+  tiny.loop.set_memory_budget(refused.memory.budget + refused.memory.wanted, 8);
+  ASSERT_TRUE(comes_true([&] { return tiny.loop.state().budget_version == 8; }));
+  bool grown = false;
+  while (const std::optional<Piece> piece = answer->next()) {
+    for (const engine::SequenceEvent& event : piece->events)
+      grown = grown || event.event.step == context::Step::kGrow;
+  }
+  EXPECT_TRUE(grown);
+  EXPECT_EQ(answer->end().tokens.size(), 900u);
+  EXPECT_EQ(tiny.loop.state().memory.wanted, 0u);
+}
+
+TEST(EngineLoop, TellsHowBusyAndHowFastItIs) {
+  TinyLoop tiny;
+  read(*tiny.loop.submit(request(1, 200, 500)));
+  const LoopRates rates = tiny.loop.state().rates;
+  EXPECT_GT(rates.busy, 0.0);
+  EXPECT_LE(rates.busy, 1.0);
+  EXPECT_GT(rates.prompt_tokens, 0.0);
+  EXPECT_GT(rates.decoded_tokens, 0.0);
+}
+
+TEST(EngineLoop, AFailedPassFailsAllAndSaysWhy) {
+  std::atomic<bool> fails{false};
+  std::atomic<int> n_broken{0};
+  TinyLoop tiny({.on_broken = [&] { n_broken.fetch_add(1); },
+                 .before_pass =
+                     [&] {
+                       if (fails.load()) throw Error(ErrorCode::kIo, "the disk is gone");
+                     }},
+                {.max_sequences = 1});
+  const auto running = tiny.loop.submit(request(1, -1));
+  const auto waiting = tiny.loop.submit(request(2, 5));
+  ASSERT_TRUE(running->next().has_value());
+  EXPECT_FALSE(tiny.loop.broken());
+  fails.store(true);
+  EXPECT_THROW(read(*running), Error);
+  EXPECT_THROW(read(*waiting), Error);
+  EXPECT_THROW(tiny.loop.submit(request(3, 5)), Error);
+  EXPECT_THROW(tiny.loop.embed({{1, 2}}), Error);
+  EXPECT_TRUE(tiny.loop.broken());
+  EXPECT_EQ(tiny.loop.state().failure, "the disk is gone");
+  EXPECT_TRUE(comes_true([&] { return n_broken.load() == 1; }));
+}
+
+TEST(EngineLoop, VectorsAreTheSameBesideAnswersAndAlone) {
+  TinyLoop tiny({}, {.n_batch = 64});
+  std::vector<std::vector<int32_t>> texts;
+  for (unsigned i = 0; i < 20; ++i) texts.push_back(random_tokens(1 + i * 7, 300, i));
+  Vectors alone;
+  for (const std::vector<int32_t>& text : texts) {
+    const std::optional<Vectors> one = tiny.loop.embed({text});
+    ASSERT_TRUE(one && one->n == 1);
+    alone.values.insert(alone.values.end(), one->values.begin(), one->values.end());
+  }
+  const Whole before = read(*tiny.loop.submit(request(5, 200)));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      const std::optional<Vectors> all = tiny.loop.embed(texts);
+      ASSERT_TRUE(all.has_value());
+      EXPECT_EQ(all->n, texts.size());
+      EXPECT_EQ(all->values, alone.values);
+    });
+  }
+  EXPECT_EQ(read(*tiny.loop.submit(request(5, 200))).tokens, before.tokens);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(tiny.loop.embed({})->n, 0u);
+  EXPECT_THROW(tiny.loop.embed({{1, 2}, {}}), Error);
+  EXPECT_THROW(tiny.loop.embed({{1, 2}, random_tokens(1025, 300, 1)}), Error);
+  EXPECT_THROW(tiny.loop.embed({{1, 99999}}), Error);
+  EXPECT_TRUE(comes_true([&] { return tiny.loop.state().memory.kv_in_use == 0; }));
+  EXPECT_EQ(tiny.loop.state().n_running, 0u);
+}
+
+TEST(EngineLoop, EmbeddingIsCancelled) {
+  std::atomic<bool> waits{true};
+  TinyLoop tiny({.before_pass =
+                     [&] {
+                       while (waits.load())
+                         std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                     }},
+                {});
+  std::stop_source stop;
+  std::thread caller([&] {
+    const std::vector<std::vector<int32_t>> many(500, random_tokens(500, 300, 1));
+    EXPECT_FALSE(tiny.loop.embed(many, stop.get_token()).has_value());
+  });
+  stop.request_stop();
+  waits.store(false);
+  caller.join();
+  EXPECT_TRUE(comes_true([&] { return tiny.loop.state().memory.kv_in_use == 0; }));
+  EXPECT_EQ(tiny.loop.embed({{1, 2, 3}})->n, 1u);
+}
+
 TEST(EngineLoop, AnswersManyThreadsAsItAnswersOne) {
   TinyLoop tiny;
   std::vector<Whole> alone;

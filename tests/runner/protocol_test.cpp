@@ -101,6 +101,31 @@ TEST(Protocol, NamesWhatIsWrong) {
   EXPECT_NE(refusal("{}").find("line"), std::string::npos);
 }
 
+TEST(Protocol, ReadsTextsForVectors) {
+  EXPECT_EQ(parse_embed(body_of(R"({"n":[2,0,1]})", {1, 70000, 3})),
+            (std::vector<std::vector<int32_t>>{{1, 70000}, {}, {3}}));
+  EXPECT_TRUE(parse_embed(body_of(R"({"n":[]})")).empty());
+  for (const std::string& bad :
+       {body_of("{}"), body_of(R"({"n":3})"), body_of(R"({"n":[-1]})"), body_of(R"({"n":[1.5]})"),
+        body_of(R"({"n":[4611686018427387905]})"), body_of(R"({"n":[2]})", {1}),
+        body_of(R"({"n":[1]})", {1, 2}), body_of("[1]"), std::string(R"({"n":[]})")}) {
+    EXPECT_THROW(parse_embed(bad), Error) << bad;
+  }
+}
+
+TEST(Protocol, VectorsFollowALine) {
+  const Vectors vectors{
+      .n = 2, .size = 3, .values = {1, 2, 3, 4, 5, 6.5f}, .time = std::chrono::nanoseconds(9)};
+  const std::string answer = embed_answer(vectors);
+  const size_t end = answer.find('\n') + 1;
+  EXPECT_EQ(Json::parse(answer.substr(0, end)),
+            Json::parse(R"({"n_vectors":2,"size":3,"duration":9})"));
+  ASSERT_EQ(answer.size() - end, 6 * sizeof(float));
+  float last = 0;
+  std::memcpy(&last, answer.data() + answer.size() - sizeof last, sizeof last);
+  EXPECT_EQ(last, 6.5f);
+}
+
 TEST(Protocol, AnyBytesAreReadOrRefused) {
   std::mt19937 random(3);
   const std::string good =
@@ -124,6 +149,7 @@ TEST(Protocol, AnswersAreLinesOfJson) {
   engine::SequenceEvent event;
   event.event = {context::Step::kGrow, 512, 1024, 512, 100, {}};
   piece.events.push_back(event);
+  piece.prefill.push_back({512, std::chrono::nanoseconds(77)});
   const std::string line =
       piece_line(piece, context::OverflowPolicy::kStop, tiny.engine.tokenizer());
   EXPECT_EQ(line.find('\n'), line.size() - 1);
@@ -132,6 +158,8 @@ TEST(Protocol, AnswersAreLinesOfJson) {
   EXPECT_EQ(json["logprobs"][0]["logprob"], -0.5f);
   EXPECT_EQ(json["logprobs"][0]["top_logprobs"].size(), 2u);
   EXPECT_EQ(json["events"][0]["to"], 1024u);
+  EXPECT_TRUE(json["events"][0]["text"].get<std::string>().starts_with("[transition] ctx512"));
+  EXPECT_EQ(json["prefill"], Json::parse(R"([{"n":512,"duration":77}])"));
   const std::string_view bytes = tiny.engine.tokenizer().piece(5, true);
   EXPECT_EQ(json["logprobs"][0]["bytes"].size(), bytes.size());
 
