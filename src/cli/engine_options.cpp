@@ -27,6 +27,10 @@ uint64_t parse_budget(const std::string& text) {
 
 }  // namespace
 
+kernels::KvType kv_type_of(const std::string& name) {
+  return name == "q8_0" ? kernels::KvType::kQ8_0 : kernels::KvType::kInt16;
+}
+
 void ModelOptions::declare(CLI::App& command) {
   declare_without_context(command);
   command
@@ -60,7 +64,7 @@ engine::EngineOptions ModelOptions::engine() const {
   engine::EngineOptions options;
   options.n_threads = n_threads;
   options.max_context = max_context;
-  options.kv_type = kv_type == "q8_0" ? kernels::KvType::kQ8_0 : kernels::KvType::kInt16;
+  options.kv_type = kv_type_of(kv_type);
   options.memory_budget = parse_budget(memory);
   return options;
 }

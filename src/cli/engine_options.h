@@ -13,6 +13,9 @@ namespace billow::cli {
 
 inline constexpr const char* kDefaultMemory = "80%";  // as engines do unasked
 
+// Of an option that is "f16" or "q8_0".
+kernels::KvType kv_type_of(const std::string& name);
+
 struct ModelOptions {
   std::string model;
   int n_threads = 0;

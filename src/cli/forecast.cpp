@@ -4,10 +4,8 @@
 
 #include <algorithm>
 
-#include "arch/scratch.h"
 #include "base/byte_size.h"
 #include "base/error.h"
-#include "cpu/cores.h"
 #include "cpu/memory.h"
 
 namespace billow::cli {
@@ -96,29 +94,26 @@ Forecast forecast(const PlanOptions& options, size_t model_context) {
   return run;
 }
 
-RequestMemory reckon(const PlanOptions& options, const gguf::File& file, const kv::Layout& layout,
-                     const nn::PackedWeights& packed, const Forecast& run) {
+RequestMemory reckon(const PlanOptions& options, const gguf::File& file,
+                     const engine::Description& model, const Forecast& run) {
   const size_t n_batch = engine::EngineOptions{}.n_batch;
   const size_t n_threads = checked("--threads", options.n_threads, 0, 1024);
   RequestMemory memory;
   memory.n_parallel = checked("--parallel", options.n_parallel, 1, 1024);
-  memory.file = file.n_bytes();
-  memory.mapped = file.n_bytes() - packed.n_source_bytes();
-  memory.packed = packed.n_bytes();
-  for (const kv::Group& group : layout.groups) {
+  memory.file = model.file_bytes;
+  memory.mapped = model.mapped_bytes;
+  memory.packed = model.packed_bytes;
+  for (const kv::Group& group : model.layout.groups) {
     memory.kv_token += group.block_bytes / kv::kBlockPositions;
     if (group.window != 0) memory.kv_window_token += group.block_bytes / kv::kBlockPositions;
   }
   const bool with_gap = run.course.policy == context::OverflowPolicy::kShift;
   for (const context::RungTokens& part : run.plan.rungs)
-    memory.rungs.push_back({part.rung, layout.bytes_for(part.rung, n_batch, with_gap)});
+    memory.rungs.push_back({part.rung, model.layout.bytes_for(part.rung, n_batch, with_gap)});
   const auto scratch_of = [&](size_t n_positions) {
-    return arch::most_scratch_bytes(
-        file, kernels::select_table(),
-        {.n_rows = n_batch,
-         .n_logit_rows = memory.n_parallel,
-         .n_positions = n_positions,
-         .n_threads = n_threads > 0 ? n_threads : static_cast<size_t>(cpu::usable_cores())});
+    return engine::scratch_bytes(
+        file, {.n_parallel = memory.n_parallel, .n_threads = static_cast<int>(n_threads)},
+        n_positions);
   };
   memory.scratch_start = scratch_of(run.plan.first_rung);
   memory.scratch_most = scratch_of(run.last_rung());

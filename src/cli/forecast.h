@@ -10,9 +10,8 @@
 #include "cli/engine_options.h"
 #include "context/run_plan.h"
 #include "context/sizing.h"
+#include "engine/describe.h"
 #include "gguf/file.h"
-#include "kv/layout.h"
-#include "nn/packed_weights.h"
 
 namespace billow::cli {
 
@@ -82,8 +81,8 @@ struct RequestMemory {
 
 // Throws Error naming the option that is out of range, or both numbers where a prompt does not fit.
 Forecast forecast(const PlanOptions& options, size_t model_context);
-// `packed` has the matrices that would be packed.
-RequestMemory reckon(const PlanOptions& options, const gguf::File& file, const kv::Layout& layout,
-                     const nn::PackedWeights& packed, const Forecast& run);
+// `model` is what describe() says of `file`.
+RequestMemory reckon(const PlanOptions& options, const gguf::File& file,
+                     const engine::Description& model, const Forecast& run);
 
 }  // namespace billow::cli

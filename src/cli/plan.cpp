@@ -5,28 +5,23 @@
 #include <memory>
 #include <string>
 
-#include "arch/model.h"
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/forecast.h"
 #include "cli/plan_report.h"
-#include "kernels/kernel_table.h"
 
 namespace billow::cli {
 namespace {
 
 void run(const PlanOptions& options) {
   const gguf::File file = gguf::File::open(options.model);
-  // Lists the matrices that are to be packed, which tells their size; nothing is packed.
-  nn::PackedWeights packed(kernels::select_table(), arch::most_packed_bytes(file), {});
-  const std::unique_ptr<arch::Model> model = arch::load_model(file, {.packed = &packed});
-  const kv::Layout layout(model->info().kv, options.kv_type == "q8_0" ? kernels::KvType::kQ8_0
-                                                                      : kernels::KvType::kInt16);
-  const Forecast course = forecast(options, model->info().max_context);
-  const RequestMemory memory = reckon(options, file, layout, packed, course);
+  const engine::Description model =
+      engine::describe(file, {.kv_type = kv_type_of(options.kv_type)});
+  const Forecast course = forecast(options, model.max_context);
+  const RequestMemory memory = reckon(options, file, model, course);
   const std::string out = options.json
-                              ? plan_json(options, model->info(), course, memory).dump(2) + "\n"
-                              : plan_text(options, model->info(), course, memory);
+                              ? plan_json(options, model.model, course, memory).dump(2) + "\n"
+                              : plan_text(options, model.model, course, memory);
   std::fwrite(out.data(), 1, out.size(), stdout);
 }
 

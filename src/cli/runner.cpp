@@ -6,14 +6,20 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "base/byte_size.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
+#include "engine/describe.h"
+#include "gguf/file.h"
 #include "http/server.h"
 #include "runner/service.h"
 
@@ -22,6 +28,7 @@ namespace {
 
 struct RunnerOptions {
   ModelOptions model;
+  std::string described;  // a file of which to print what it is, instead of serving one
   std::string socket;
   size_t max_sequences = 8;
   std::string max_parked = "1G";
@@ -37,31 +44,66 @@ void end_with_parent() {
     throw Error(ErrorCode::kInvalidInput, "--with-parent: the parent has ended already");
 }
 
-// Blocks SIGINT and SIGTERM in this thread and those that it starts, so that it can wait for them.
+constexpr int kBroken = SIGUSR1;  // to this process, by its engine's thread
+constexpr int kBrokenStatus = 3;
+
+// Blocks signals in this thread and those that it starts, so that it can wait for them.
 sigset_t block_signals() {
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGINT);
   ::sigaddset(&signals, SIGTERM);
+  ::sigaddset(&signals, kBroken);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
 }
 
+// One line of JSON, be it an error.
+void describe(const RunnerOptions& options) {
+  Json out;
+  try {
+    const gguf::File file = gguf::File::open(options.described);
+    out = engine::description_json(
+        engine::describe(file, {.n_parallel = options.max_sequences,
+                                .n_threads = options.model.n_threads,
+                                .max_context = options.model.max_context,
+                                .kv_type = kv_type_of(options.model.kv_type)}));
+  } catch (const Error& error) {
+    out = {{"error", utf8::sanitized(error.what())}, {"code", error_code_name(error.code())}};
+  }
+  const std::string line = out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  if (out.contains("error")) throw CLI::RuntimeError(1);
+}
+
+// What the engine was doing is lost; those who wait are told, and a new process is to be started.
+[[noreturn]] void end_broken(http::Server& server, const std::string& failure) {
+  server.drain(std::chrono::milliseconds(50));
+  std::fprintf(stderr, "billow: error: %s\n", failure.c_str());
+  std::fflush(stderr);
+  std::_Exit(kBrokenStatus);
+}
+
+// Serves until it is told to end, or the engine fails.
 void run(const RunnerOptions& options) {
   if (options.with_parent) end_with_parent();
   const sigset_t signals = block_signals();
   engine::EngineOptions engine = options.model.engine();
   engine.max_sequences = options.max_sequences;
   engine.max_parked = parse_byte_size(options.max_parked);
-  runner::Service service(options.model.model, engine);
+  runner::Service service(options.model.model, engine,
+                          {.on_broken = [] { ::kill(::getpid(), kBroken); }});
   http::ServerOptions listen;
   listen.socket_path = options.socket;
   listen.shape_error = runner::Service::error_response;
   http::Server server(listen, service.routes());
   service.wait_until_loaded();
   log::info("ready on " + options.socket);
-  int signal = 0;
-  ::sigwait(&signals, &signal);
+  for (int signal = kBroken; signal == kBroken;) {
+    ::sigwait(&signals, &signal);
+    const std::string failure = service.failure();
+    if (!failure.empty()) end_broken(server, failure);
+  }
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends it at once
   server.drain(std::chrono::seconds(options.drain_seconds));
 }
@@ -72,7 +114,11 @@ void add_runner(CLI::App& app) {
   CLI::App* command = app.add_subcommand("runner", "Serve one model on a Unix socket");
   auto options = std::make_shared<RunnerOptions>();
   options->model.declare(*command);
-  command->add_option("--socket", options->socket, "Path of the Unix socket")->required();
+  auto* socket = command->add_option("--socket", options->socket, "Path of the Unix socket");
+  CLI::Option* model = command->get_option("--model");
+  model->required(false);  // one of the two
+  command->add_option("--describe", options->described,
+                      "Print what this GGUF file is and what memory it takes as JSON, and end");
   command->add_option("--parallel", options->max_sequences, "Answers that are written at once")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
@@ -86,7 +132,12 @@ void add_runner(CLI::App& app) {
       ->check(CLI::Range(0, 86400))
       ->capture_default_str();
   command->add_flag("--with-parent", options->with_parent, "End when the parent process ends");
-  command->callback([options] { run(*options); });
+  command->callback([options, model, socket] {
+    if (!options->described.empty()) return describe(*options);
+    for (const CLI::Option* needed : {model, socket})
+      if (needed->empty()) throw CLI::RequiredError(needed->get_name());
+    run(*options);
+  });
 }
 
 }  // namespace billow::cli

@@ -3,6 +3,7 @@ import contextlib
 import http.client
 import json
 import os
+import resource
 import signal
 import socket
 import struct
@@ -163,6 +164,95 @@ class Runner(ProgramTest):
         parent.kill()
         parent.wait()
         self.assertTrue(wait_until(lambda: not alive(pid), 10))
+
+    def test_it_tells_how_it_is(self):
+        self.start()
+        status, health = self.json("GET", "/health")
+        self.assertEqual((status, health["status"]), (200, "ready"))
+        memory = health["memory"]
+        self.assertEqual(health["held"], sum(memory[f"{name}_bytes"] for name in (
+            "weights", "kv_granted", "kv_parked", "scratch_granted")))
+        self.assertEqual((health["budget_version"], health["wanted"], health["parked"]), (0, 0, 0))
+        self.assertGreater(health["resident"], 1 << 20)
+        self.assertTrue(health["isa"])
+        self.ask("POST", "/completion", self.completion(list(range(5, 205)), num_predict=20, ignore_eos=True))
+        self.assertEqual(self.json("POST", "/budget", {"bytes": memory["budget_bytes"] // 2, "version": 3}), (200, {}))
+        self.assertTrue(wait_until(lambda: self.json("GET", "/health")[1]["budget_version"] == 3, 10))
+        health = self.json("GET", "/health")[1]
+        self.assertEqual(health["memory"]["budget_bytes"], memory["budget_bytes"] // 2)
+        self.assertGreater(health["parked"], 0)
+        self.assertTrue(0 < health["busy_ratio"] <= 1)
+        self.assertGreater(health["prompt_tokens_per_second"], 0)
+        self.assertGreater(health["decode_tokens_per_second"], 0)
+        self.assertEqual(self.json("POST", "/budget", {"bytes": 1 << 30, "version": -1})[0], 400)
+
+    def test_it_tells_how_a_prompt_is_read(self):
+        self.start()
+        status, text = self.ask("POST", "/completion", self.completion([5 + i % 90 for i in range(700)], num_predict=3))
+        lines = [json.loads(line) for line in text.splitlines()]
+        parts = [part for line in lines for part in line.get("prefill", [])]
+        self.assertEqual([part["n"] for part in parts], [512, 700])
+        self.assertTrue(all(part["duration"] > 0 for part in parts))
+        self.assertIn("prefill", lines[0])
+
+    def embed(self, texts):
+        head = json.dumps({"n": list(map(len, texts))}).encode()
+        ids = [token for text in texts for token in text]
+        return self.ask("POST", "/embed", head + b"\n" + struct.pack(f"<{len(ids)}i", *ids))
+
+    def test_texts_become_vectors(self):
+        self.start()
+        texts = [[1, 2, 3], [7] * 40, [1, 2, 3], [9]]
+        status, answer = self.embed(texts)
+        self.assertEqual(status, 200, answer)
+        head, values = answer.split(b"\n", 1)
+        head = json.loads(head)
+        self.assertEqual((head["n_vectors"], head["size"]), (4, 256))
+        self.assertGreater(head["duration"], 0)
+        vectors = list(struct.iter_unpack("<256f", values))
+        self.assertEqual(len(vectors), 4)
+        self.assertEqual(vectors[0], vectors[2])
+        self.assertNotEqual(vectors[0], vectors[1])
+        for body, named in (([[]], "empty"), ([[1] * 5000], "5000"), ([[99999]], "99999")):
+            status, answer = self.embed(body)
+            self.assertEqual(status, 400)
+            self.assertIn(named, json.loads(answer)["error"])
+        self.assertEqual(self.ask("POST", "/embed", b"{}")[0], 400)
+        self.assertTrue(wait_until(lambda: self.json("GET", "/health")[1]["memory"]["kv_in_use_bytes"] == 0, 10))
+
+    def test_it_describes_a_file(self):
+        done = billow("runner", "--describe", self.model, "--parallel", 4, "--threads", 2)
+        self.assertEqual((done.returncode, done.stdout.count(b"\n")), (0, 1), done.stderr)
+        told = json.loads(done.stdout)
+        self.start("--parallel", 4, "--threads", 2)
+        memory = self.json("GET", "/health")[1]["memory"]
+        self.assertEqual(told["weight_bytes"], memory["weights_bytes"])
+        self.assertEqual((told["architecture"], told["is_embedding"], told["embedding_length"]), ("llama", False, 256))
+        self.assertEqual([group["window"] for group in told["kv_groups"]], [0])
+        smaller = json.loads(self.ok("runner", "--describe", self.model, "--kv-type", "q8_0"))
+        self.assertLess(smaller["kv_groups"][0]["bytes_per_position"], told["kv_groups"][0]["bytes_per_position"])
+        junk = self.dir / "described.gguf"
+        junk.write_bytes(b"no model at all")
+        for path, code in ((junk, "invalid_input"), (self.dir / "nowhere.gguf", "not_found")):
+            done = billow("runner", "--describe", path)
+            self.assertEqual((done.returncode, done.stderr, done.stdout.count(b"\n")), (1, b"", 1))
+            error = json.loads(done.stdout)
+            self.assertEqual(error["code"], code)
+            self.assertIn(path.name, error["error"])
+
+    def test_a_pass_that_fails_ends_it_with_a_reason(self):
+        with open(ARGS.billow, "rb") as program:
+            if b"__asan_init" in (code := program.read()) or b"__tsan_init" in code:
+                self.skipTest("a sanitizer ends the process itself where there is no address space")
+        process = self.start()
+        # The first pass reserves address space; so much only is left.
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (8 << 30, 8 << 30))
+        status, text = self.ask("POST", "/completion", self.completion([1, 2, 3], num_predict=5))
+        self.assertEqual(status, 500, text)
+        self.assertEqual(process.wait(5), 3)
+        last = process.stderr.read().decode().splitlines()[-1]
+        self.assertIn("address space", last)
+        self.assertIn(json.loads(text)["error"], last)
 
     def test_an_idle_runner_uses_no_processor_time(self):
         process = self.start()
