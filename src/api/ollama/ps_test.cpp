@@ -1,0 +1,99 @@
+#include "api/ollama/ps.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "api/ollama/sample_server.h"
+#include "base/json.h"
+
+namespace billow::api::ollama {
+namespace {
+
+using std::chrono::system_clock;
+
+scheduler::LoadedModel loaded(const std::string& name, uint64_t held_bytes,
+                              std::optional<system_clock::time_point> expires_at) {
+  scheduler::LoadedModel loaded;
+  loaded.model.name = name;
+  loaded.model.key = "key of " + name;
+  loaded.model.held_bytes = held_bytes;
+  loaded.model.granted_bytes = 77;
+  loaded.expires_at = expires_at;
+  return loaded;
+}
+
+class Ps : public SampleServer {
+ protected:
+  Json list() { return Json::parse(ps.get("/api/ps").body)["models"]; }
+
+  scheduler::SchedulerState state;
+  TestServer ps{ps_routes(store, {.state = [this] { return state; },
+                                  .context_length =
+                                      [](const std::string& key) {
+                                        return key == "key of m:latest" ? size_t{8192} : size_t{0};
+                                      }}),
+                shape_error};
+};
+
+TEST_F(Ps, NothingIsLoaded) {
+  EXPECT_EQ(told(ps.get("/api/ps")), R"(200 {"models":[]})");
+  EXPECT_EQ(ps.post("/api/ps", "").status, 405);
+}
+
+TEST_F(Ps, LoadedModelsAreTold) {
+  make("m");
+  const auto expires_at = system_clock::now() + std::chrono::minutes(5);
+  state.models = {loaded("m:latest", 1000, expires_at)};
+  const Json models = list();
+  ASSERT_EQ(models.size(), 1u);
+  const Json tags = Json::parse(server.get("/api/tags").body)["models"];
+  const Json expected = {
+      {"name", "m:latest"},
+      {"model", "m:latest"},
+      {"size", 1000},
+      {"digest", tags[0]["digest"]},
+      {"details", tags[0]["details"]},
+      {"expires_at",
+       store::local_time_text(std::chrono::floor<std::chrono::nanoseconds>(expires_at))},
+      {"size_vram", 0},
+      {"context_length", 8192}};
+  EXPECT_EQ(models[0].dump(), expected.dump());
+}
+
+TEST_F(Ps, TheLatestToExpireComesFirst) {
+  const auto now = system_clock::now();
+  state.models = {loaded("a:latest", 1, now + std::chrono::minutes(1)),
+                  loaded("b:latest", 1, std::nullopt),
+                  loaded("c:latest", 1, now + std::chrono::minutes(9))};
+  const Json models = list();
+  ASSERT_EQ(models.size(), 3u);
+  EXPECT_EQ(models[0]["name"], "b:latest");
+  EXPECT_EQ(models[1]["name"], "c:latest");
+  EXPECT_EQ(models[2]["name"], "a:latest");
+}
+
+TEST_F(Ps, WhatNeverExpiresDoesSoInAges) {
+  state.models = {loaded("m:latest", 1, std::nullopt)};
+  const auto this_year = static_cast<int>(
+      std::chrono::year_month_day(std::chrono::floor<std::chrono::days>(system_clock::now()))
+          .year());
+  const int year = std::atoi(list()[0]["expires_at"].get<std::string>().substr(0, 4).c_str());
+  EXPECT_GE(year, this_year + 291);
+  EXPECT_LE(year, this_year + 293);
+}
+
+TEST_F(Ps, AModelThatIsGoneFromTheStoreIsStillTold) {
+  state.models = {loaded("gone:latest", 0, std::nullopt)};
+  const Json models = list();
+  ASSERT_EQ(models.size(), 1u);
+  EXPECT_EQ(models[0]["digest"], "");
+  EXPECT_EQ(models[0]["size"], 77);  // what it may use, as long as it has not said what it does
+  EXPECT_TRUE(models[0]["details"]["families"].is_null());
+}
+
+}  // namespace
+}  // namespace billow::api::ollama

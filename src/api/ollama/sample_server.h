@@ -1,0 +1,65 @@
+// For tests: a server with the routes of stored models, and a temporary store of small models. One
+// thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "api/ollama/errors.h"
+#include "api/ollama/models.h"
+#include "api/test_server.h"
+#include "base/json.h"
+#include "store/sample_gguf.h"
+#include "store/sample_model.h"
+#include "store/show.h"
+#include "store/store.h"
+#include "store/test_folder.h"
+
+namespace billow::api::ollama {
+
+class SampleServer : public testing::Test {
+ protected:
+  // A model of a GGUF file, with `fields` in the request to make it.
+  void make(const std::string& name, Json fields = Json::object(),
+            const gguf::Writer& writer = store::sample_gguf()) {
+    const std::string digest = store::add_gguf(store, writer).text();
+    Json request = {{"model", name}, {"files", {{"m.gguf", digest}}}, {"stream", false}};
+    request.update(fields);
+    ASSERT_EQ(told(server.post_json("/api/create", request)), R"(200 {"status":"success"})");
+  }
+
+  // Names in the order of the list, a blank behind each.
+  std::string names() {
+    std::string names;
+    const Json list = Json::parse(server.get("/api/tags").body);
+    for (const Json& model : list["models"]) names += model["name"].get<std::string>() + " ";
+    return names;
+  }
+
+  void touch(const std::string& manifest, std::chrono::hours later) {
+    const std::filesystem::path path = store.folder() + "/manifests/" + manifest;
+    std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + later);
+  }
+
+  store::TestFolder folder;
+  store::Store store{folder.path()};
+  TestServer server{store_routes(store), shape_error};
+};
+
+// The lines of an NDJSON answer.
+inline std::vector<Json> lines_of(const http::Response& response) {
+  std::vector<Json> lines;
+  size_t begin = 0;
+  for (size_t end = 0; (end = response.body.find('\n', begin)) != std::string::npos;
+       begin = end + 1) {
+    lines.push_back(Json::parse(response.body.substr(begin, end - begin)));
+  }
+  EXPECT_EQ(begin, response.body.size()) << "behind the last line";
+  return lines;
+}
+
+}  // namespace billow::api::ollama
