@@ -4,6 +4,7 @@
 #include <future>
 #include <utility>
 
+#include "api/model_traits.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -25,15 +26,6 @@ std::optional<prompt::ChatTemplate> compiled(const std::string& source, const st
     log::warn(path + ": " + error.what() + "; the model is used without it");
     return std::nullopt;
   }
-}
-
-// What the store knows of templates, for its list of capabilities.
-store::PromptTraits traits_of(const prompt::TemplateCapabilities& go) {
-  return {.template_tools = go.tools,
-          .template_insert = go.insert,
-          .template_thinking = go.thinking,
-          .parser_tools = false,
-          .parser_thinking = false};
 }
 
 std::string manifest_path(const store::Store& store, const store::Name& name) {

@@ -23,6 +23,7 @@ struct EmbedRequest {
 };
 
 struct EmbedReply {
+  std::string model{};                        // as it is shown
   std::vector<std::vector<float>> vectors{};  // in the order of the inputs
   size_t n_prompt = 0;                        // tokens of all inputs
   std::chrono::nanoseconds total{};

@@ -18,5 +18,6 @@ void add_perplexity(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_runner(CLI::App& app);
+void add_serve(CLI::App& app);
 
 }  // namespace billow::cli

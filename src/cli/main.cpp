@@ -24,6 +24,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", billow::cli::version_text,
                        "Print version, compiler and kernels");
+  billow::cli::add_serve(app);
   billow::cli::add_generate(app);
   billow::cli::add_inspect(app);
   billow::cli::add_tokenize(app);

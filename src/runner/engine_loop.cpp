@@ -24,6 +24,13 @@ std::string text_of(const std::exception_ptr& error) {
 
 }  // namespace
 
+// What is still to be written of an answer; of one without a limit, what answers often have.
+size_t tokens_to_write(int64_t most, size_t n_written) {
+  constexpr size_t kUsualAnswer = 256;
+  const size_t all = most < 0 ? kUsualAnswer : static_cast<size_t>(most);
+  return all - std::min(all, n_written);
+}
+
 struct Budget {
   uint64_t bytes = 0;
   uint64_t version = 0;
@@ -54,6 +61,7 @@ struct Board {
   size_t n_running = 0;
   uint64_t budget_version = 0;
   engine::MemoryUse memory;
+  Backlog backlog;  // of those that run
   Meter meter{Clock::now()};
 
   void ring() {
@@ -100,6 +108,7 @@ struct EngineLoop::Run {
   Run(engine::Engine& engine, std::shared_ptr<Answer> to, AnswerRequest request)
       : answer(std::move(to)),
         logprobs(request.options.sampling.logprobs),
+        most_new(request.options.max_new_tokens),
         generation(engine, std::move(request.prompt), request.options, std::move(request.stop)) {}
 
   Piece new_events() {
@@ -116,6 +125,12 @@ struct EngineLoop::Run {
     if (before >= sequence.n_prompt()) return 0;
     n_prefilled = std::max(before, std::min(sequence.n_evaluated(), sequence.n_prompt()));
     return n_prefilled - before;
+  }
+
+  void add_to(Backlog& backlog) const {
+    const engine::Sequence& sequence = generation.sequence();
+    backlog.n_prompt += sequence.n_prompt() - std::min(n_prefilled, sequence.n_prompt());
+    backlog.n_decode += tokens_to_write(most_new, sequence.n_generated());
   }
 
   AnswerEnd end(Clock::time_point now) const {
@@ -136,6 +151,7 @@ struct EngineLoop::Run {
 
   std::shared_ptr<Answer> answer;
   bool logprobs = false;
+  int64_t most_new = -1;
   engine::Generation generation;
   Clock::time_point begun = Clock::now();
   std::optional<Clock::time_point> first_token;
@@ -191,8 +207,14 @@ std::optional<Vectors> EngineLoop::embed(std::vector<std::vector<int32_t>> texts
 
 LoopState EngineLoop::state() const {
   const std::scoped_lock lock(board_->mutex);
+  Backlog backlog = board_->backlog;
+  for (const std::shared_ptr<Answer>& answer : board_->waiting) {
+    backlog.n_prompt += answer->request_.prompt.size();
+    backlog.n_decode += tokens_to_write(answer->request_.options.max_new_tokens, 0);
+  }
   return {.n_running = board_->n_running,
           .n_waiting = board_->waiting.size(),
+          .backlog = backlog,
           .budget_version = board_->budget_version,
           .memory = board_->memory,
           .rates = board_->meter.rates(Clock::now()),
@@ -436,6 +458,8 @@ void EngineLoop::end_finished() {
   std::erase_if(runs_, [](const std::unique_ptr<Run>& run) { return run->generation.finished(); });
   board_->n_running = runs_.size() + jobs_.size();
   board_->memory = engine_->memory();
+  board_->backlog = {};
+  for (const std::unique_ptr<Run>& run : runs_) run->add_to(board_->backlog);
 }
 
 // A budget is in force once a pass was made with it, and what waited for memory has taken it.

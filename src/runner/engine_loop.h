@@ -104,9 +104,16 @@ struct LoopOptions {
   std::function<void()> before_pass = {};
 };
 
+// Tokens that are still to be evaluated and written, of what runs and what waits.
+struct Backlog {
+  size_t n_prompt = 0;
+  size_t n_decode = 0;
+};
+
 struct LoopState {
   size_t n_running = 0;
-  size_t n_waiting = 0;         // for a place among those that run
+  size_t n_waiting = 0;  // for a place among those that run
+  Backlog backlog;
   uint64_t budget_version = 0;  // of the budget in force, once what waited for memory had its turn
   engine::MemoryUse memory;
   LoopRates rates;

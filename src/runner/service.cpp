@@ -87,6 +87,8 @@ void add_state(const EngineLoop& loop, const LoopState& state, Json& out) {
   out["held"] = state.memory.held();
   out["parked"] = state.memory.kv_parked;
   out["wanted"] = state.memory.wanted;
+  out["pending_prompt_tokens"] = state.backlog.n_prompt;
+  out["pending_decode_tokens"] = state.backlog.n_decode;
   out["busy_ratio"] = state.rates.busy;
   out["prompt_tokens_per_second"] = state.rates.prompt_tokens;
   out["decode_tokens_per_second"] = state.rates.decoded_tokens;

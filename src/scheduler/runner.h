@@ -103,6 +103,10 @@ struct RunnerHealth {
   uint64_t parked_bytes = 0;
   uint64_t wanted_bytes = 0;
   uint64_t resident_bytes = 0;
+  uint64_t kv_used_bytes = 0;    // by what runs
+  uint64_t kv_room_bytes = 0;    // all KV that its budget has room for
+  double busy_ratio = 0.0;       // of the last 10 s
+  double backlog_seconds = 0.0;  // of work, at the rates of late
 };
 
 // The runner has ended or does not speak any more; what it was doing is lost.

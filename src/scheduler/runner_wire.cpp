@@ -239,6 +239,23 @@ Vectors parse_vectors(std::string_view body, size_t n_vectors) {
   return vectors;
 }
 
+namespace {
+
+double number_field(const Json& object, const char* name) {
+  const Json* value = find(object, name);
+  if (value == nullptr) return 0.0;
+  if (!value->is_number() || !(value->get<double>() >= 0.0)) wrong_kind(name, "positive number");
+  return value->get<double>();
+}
+
+// How long so many tokens take at a rate; nothing where no rate is known.
+double seconds_of(const Json& object, const char* tokens, const char* rate) {
+  const double per_second = number_field(object, rate);
+  return per_second > 0.0 ? static_cast<double>(count_field(object, tokens)) / per_second : 0.0;
+}
+
+}  // namespace
+
 RunnerHealth parse_health(std::string_view body) {
   const Json json = parse_object(body);
   RunnerHealth health;
@@ -255,6 +272,16 @@ RunnerHealth parse_health(std::string_view body) {
   health.parked_bytes = count_field(json, "parked");
   health.wanted_bytes = count_field(json, "wanted");
   health.resident_bytes = count_field(json, "resident");
+  health.busy_ratio = number_field(json, "busy_ratio");
+  health.backlog_seconds = seconds_of(json, "pending_prompt_tokens", "prompt_tokens_per_second") +
+                           seconds_of(json, "pending_decode_tokens", "decode_tokens_per_second");
+  if (const Json* memory = find(json, "memory"); memory != nullptr && memory->is_object()) {
+    health.kv_used_bytes = count_field(*memory, "kv_granted_bytes");
+    const uint64_t fixed = saturating_add(count_field(*memory, "weights_bytes"),
+                                          count_field(*memory, "scratch_granted_bytes"));
+    const uint64_t budget = count_field(*memory, "budget_bytes");
+    health.kv_room_bytes = budget - std::min(budget, fixed);
+  }
   return health;
 }
 

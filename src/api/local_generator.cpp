@@ -1,0 +1,281 @@
+#include "api/local_generator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "api/answer_scanner.h"
+#include "api/prompt_builder.h"
+#include "api/request_options.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "context/compaction.h"
+#include "context/sizing.h"
+#include "http/status.h"
+
+namespace billow::api {
+namespace {
+
+using http::StatusError;
+using metrics::Clock;
+
+std::shared_ptr<const ServedModel> found(Catalog& catalog, const GenerationRequest& request) {
+  auto model = request.model.empty() ? nullptr : catalog.find(request.model);
+  if (!model) throw StatusError(404, "model '" + request.model + "' not found");
+  return model;
+}
+
+scheduler::Job job_of(const ServedModel& model, const GenerationRequest& request,
+                      size_t n_context) {
+  return {.key = model.key,
+          .name = model.name,
+          .weights = model.stored.weights,
+          .is_embedding = model.weights->facts.is_embedding,
+          .cost = scheduler::cost_of(model.weights->facts, n_context),
+          .n_context = n_context,
+          .keep_alive = keep_alive_of(request.keep_alive_json)};
+}
+
+// One line for people: how the context came to its size.
+std::string reason_of(const Sizing& sizing, int64_t num_predict, bool ends_when_full) {
+  std::string text = std::to_string(sizing.n_prompt) + " tokens of the prompt and " +
+                     std::to_string(sizing.n_answer) +
+                     (num_predict >= 0 ? " asked for" : " left for the answer") + ", of " +
+                     std::to_string(sizing.max_context);
+  if (sizing.n_prompt < sizing.n_prompt_full)
+    text += "; shortened from " + std::to_string(sizing.n_prompt_full);
+  if (ends_when_full) text += "; the answer ends where the context is full";
+  return text;
+}
+
+Logprob logprob_of(const scheduler::TokenLogprob& from) {
+  Logprob to{from.token, from.logprob, from.bytes};
+  for (const scheduler::TokenLogprob& other : from.top) to.top.push_back(logprob_of(other));
+  return to;
+}
+
+bool is_empty(const Delta& delta) {
+  return delta.content.empty() && delta.thinking.empty() && delta.tool_calls.empty() &&
+         delta.logprobs.empty() && delta.events.empty();
+}
+
+// Takes what a runner writes on its way to the sink.
+class Writer {
+ public:
+  Writer(const GenerationRequest& request, AnswerShape shape, Sink& sink, metrics::Trace& trace)
+      : request_(request), scanner_(std::move(shape)), sink_(sink), trace_(trace) {}
+
+  // False: nobody wants any more.
+  bool take(const scheduler::CompletionPiece& piece) {
+    const Clock::time_point now = Clock::now();
+    for (const scheduler::Prefill& chunk : piece.prefill)
+      trace_.span("prefill", now - chunk.time, now, {{"tokens", chunk.n_done}});
+    for (const std::string& event : piece.events) mark_event(event);
+    if (!first_ && (!piece.text.empty() || !piece.logprobs.empty())) {
+      first_ = now;
+      trace_.mark("first token");
+    }
+    Delta delta;
+    if (!piece.text.empty()) delta = scanner_.add(piece.text);
+    for (const scheduler::TokenLogprob& entry : piece.logprobs)
+      delta.logprobs.push_back(logprob_of(entry));
+    if (request_.live_events) delta.events = piece.events;
+    if (is_empty(delta)) {
+      sink_.still_working();
+      return !scanner_.runs_away();
+    }
+    return sink_.delta(delta) && !scanner_.runs_away();
+  }
+
+  bool finish() {
+    const Delta rest = scanner_.finish();
+    return is_empty(rest) || sink_.delta(rest);
+  }
+
+  std::optional<Clock::time_point> first() const { return first_; }
+  bool runs_away() const { return scanner_.runs_away(); }
+
+ private:
+  void mark_event(const std::string& text) {
+    const Json event = Json::parse(text, nullptr, false);
+    if (!event.is_object()) return;
+    const Json& kind = event.contains("event") ? event["event"] : Json("event");
+    trace_.mark(kind.is_string() ? kind.get<std::string>() : "event", event);
+  }
+
+  const GenerationRequest& request_;
+  AnswerScanner scanner_;
+  Sink& sink_;
+  metrics::Trace& trace_;
+  std::optional<Clock::time_point> first_;
+};
+
+}  // namespace
+
+scheduler::OnStage trace_stages(metrics::Trace& trace) {
+  return [&trace, since = Clock::now(),
+          last = std::optional<scheduler::JobStage>()](scheduler::JobStage stage) mutable {
+    constexpr const char* kNames[] = {"queued", "loading", "slot", "retrying"};
+    const Clock::time_point now = Clock::now();
+    if (last && *last != scheduler::JobStage::kAssigned)
+      trace.span(kNames[static_cast<size_t>(*last)], since, now);
+    if (stage == scheduler::JobStage::kAssigned) trace.mark("assigned");
+    last = stage;
+    since = now;
+  };
+}
+
+struct LocalGenerator::Plan {
+  BuiltPrompt prompt;
+  Sizing sizing;
+  scheduler::Completion completion;
+};
+
+LocalGenerator::LocalGenerator(Catalog& catalog, scheduler::Scheduler& scheduler,
+                               metrics::Metrics& metrics, GenerationPolicy policy)
+    : catalog_(catalog), scheduler_(scheduler), metrics_(metrics), policy_(std::move(policy)) {}
+
+size_t LocalGenerator::latest_context(const std::string& key) const {
+  const std::scoped_lock lock(mutex_);
+  const auto at = latest_context_.find(key);
+  return at == latest_context_.end() ? 0 : at->second;
+}
+
+void LocalGenerator::run(const GenerationRequest& request, Sink& sink, std::stop_token stop,
+                         metrics::Trace& trace) {
+  const std::shared_ptr<const ServedModel> model = found(catalog_, request);
+  trace.mark("found", {{"model", model->name}});
+  sink.found(model->name);
+  if (asks_nothing(request)) return load_or_end(*model, request, sink, stop, trace);
+  check_capabilities(*model, request);
+  check_format(request.format_json);
+  Plan made = plan(*model, request, trace);
+  sink.sized(made.sizing);
+  if (request.render_only) {
+    sink.rendered(made.prompt.text, 0);
+    return;
+  }
+  answer(*model, request, std::move(made), sink, stop, trace);
+}
+
+void LocalGenerator::load_or_end(const ServedModel& model, const GenerationRequest& request,
+                                 Sink& sink, std::stop_token stop, metrics::Trace& trace) {
+  const std::optional<scheduler::Duration> keep = keep_alive_of(request.keep_alive_json);
+  Ending ending;
+  if (keep && *keep == scheduler::Duration::zero()) {
+    scheduler_.stop(model.key);
+    ending.done_reason = "unload";
+  } else {
+    merged_options(model.stored.params_json, request.options_json);  // throws where they are wrong
+    const auto lease = scheduler_.acquire(job_of(model, request, 0), stop, trace_stages(trace));
+    ending.done_reason = "load";
+  }
+  sink.end(ending);
+}
+
+LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
+                                          const GenerationRequest& request, metrics::Trace& trace) {
+  const RequestOptions options = merged_options(model.stored.params_json, request.options_json);
+  const size_t most = policy_.max_context == 0 ? model.max_context()
+                                               : std::min(policy_.max_context, model.max_context());
+  context::SizeRequest size_request{.n_prompt = 0,
+                                    .num_predict = std::max(options.num_predict, int64_t{-2}),
+                                    .max_context = most};
+  if (policy_.num_ctx == NumCtxPolicy::kCap) size_request.num_ctx_cap = options.num_ctx;
+  const size_t limit = context::right_size(size_request).max_context;
+
+  const Clock::time_point begin = Clock::now();
+  Plan plan{.prompt = build_prompt(model, request, {limit, size_request.num_predict}),
+            .sizing = {},
+            .completion = {}};
+  trace.span("rendered", begin, Clock::now(), {{"bytes", plan.prompt.text.size()}});
+  const size_t n_prompt = plan.prompt.tokens.size();
+  trace.mark("tokenised", {{"tokens", n_prompt}, {"left_out_messages", plan.prompt.n_left_out}});
+
+  size_request.n_prompt = n_prompt;
+  const context::Size size = context::right_size(size_request);
+  // A prompt above half the context leaves compaction nothing to work with.
+  const bool no_shift = request.shift && !*request.shift;
+  const bool may_fill = size_request.num_predict < 0 ||
+                        n_prompt + static_cast<size_t>(size_request.num_predict) > size.context;
+  const bool ends_when_full =
+      may_fill &&
+      (no_shift || size_request.num_predict == context::kFillContext ||
+       policy_.overflow_policy == "stop" || n_prompt > context::longest_anchor(size.context));
+  plan.sizing = {.n_prompt = n_prompt,
+                 .n_prompt_full = plan.prompt.n_full,
+                 .n_answer = size.n_answer,
+                 .context = size.context,
+                 .max_context = size.max_context,
+                 .reason = ""};
+  plan.sizing.reason = reason_of(plan.sizing, size_request.num_predict, ends_when_full);
+  trace.mark("sized", {{"context", size.context}, {"reason", plan.sizing.reason}});
+  log::info(model.name + ": context " + std::to_string(size.context) + ": " + plan.sizing.reason);
+
+  plan.completion = {.prompt = plan.prompt.tokens,
+                     .options_json = options.sampling_json,
+                     .stop = options.stop,
+                     .num_predict = size_request.num_predict,
+                     .logprobs = request.logprobs || request.top_logprobs > 0,
+                     .top_logprobs = request.top_logprobs,
+                     .max_context = size.context,
+                     .sizes = policy_.sizes,
+                     .overflow_policy = ends_when_full ? "stop" : policy_.overflow_policy,
+                     .reserve_batches = policy_.reserve_batches,
+                     .overflow_batch = policy_.overflow_batch};
+  if (plan.completion.num_predict == context::kUnlimited && !ends_when_full)
+    plan.completion.num_predict = static_cast<int64_t>(kMostContexts * size.max_context);
+  return plan;
+}
+
+void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& request, Plan plan,
+                            Sink& sink, std::stop_token stop, metrics::Trace& trace) {
+  {
+    const std::scoped_lock lock(mutex_);
+    latest_context_[model.key] = plan.sizing.context;
+  }
+  const bool is_open_ended =
+      plan.completion.num_predict < 0 || plan.sizing.context >= plan.sizing.max_context;
+  const size_t n_expected =
+      is_open_ended ? context::expected_context(plan.sizing.n_prompt, plan.sizing.context)
+                    : plan.sizing.context;
+  const auto lease =
+      scheduler_.acquire(job_of(model, request, n_expected), stop, trace_stages(trace));
+  const Clock::time_point assigned = Clock::now();
+  metrics_.queued(model.name, trace.route(), assigned - trace.began());
+
+  Writer writer(request, std::move(plan.prompt.shape), sink, trace);
+  bool wanted = true;
+  const scheduler::CompletionEnd end = lease->complete(
+      plan.completion,
+      [&](const scheduler::CompletionPiece& piece) { return wanted = writer.take(piece); });
+  if (!wanted && !writer.runs_away()) throw scheduler::Cancelled();
+  if (!end.error.empty()) throw StatusError(500, end.error);
+
+  const Clock::time_point now = Clock::now();
+  trace.span("slot", assigned, assigned + end.queued);
+  const Clock::time_point first = writer.first().value_or(now);
+  metrics_.first_token(model.name, trace.route(), first - trace.began());
+  metrics_.tokens(model.name, end.n_prompt, end.n_cached, end.n_generated);
+  trace.span("decode", first, now, {{"tokens", end.n_generated}});
+  writer.finish();
+
+  Ending ending{.done_reason = writer.runs_away() ? "stop" : end.done_reason,
+                .context = {},
+                .n_prompt = plan.sizing.n_prompt,
+                .n_cached = end.n_cached,
+                .n_generated = end.n_generated,
+                .total = now - trace.began(),
+                .load = assigned - trace.began(),
+                .prompted = end.prompted,
+                .written = end.written};
+  if (!request.raw) {
+    ending.context = std::move(plan.prompt.tokens);
+    ending.context.insert(ending.context.end(), end.tokens.begin(), end.tokens.end());
+  }
+  sink.end(ending);
+}
+
+}  // namespace billow::api

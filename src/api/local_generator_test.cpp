@@ -1,0 +1,306 @@
+#include "api/local_generator.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "api/sample_served.h"
+#include "base/json.h"
+#include "http/status.h"
+#include "scheduler/fake_runner.h"
+
+namespace billow::api {
+namespace {
+
+// Keeps what it is given.
+class Kept : public Sink {
+ public:
+  void sized(const Sizing& sizing) override { size = sizing; }
+  bool delta(const Delta& delta) override {
+    content += delta.content;
+    thinking += delta.thinking;
+    calls.insert(calls.end(), delta.tool_calls.begin(), delta.tool_calls.end());
+    n_logprobs += delta.logprobs.size();
+    events.insert(events.end(), delta.events.begin(), delta.events.end());
+    return ++n_deltas < most_deltas;
+  }
+  bool end(const Ending& ending) override {
+    ends.push_back(ending);
+    return true;
+  }
+  bool rendered(const std::string& prompt, size_t) override {
+    text = prompt;
+    return true;
+  }
+  Sizing size;
+  std::string content, thinking, text;
+  std::vector<ToolCall> calls;
+  std::vector<std::string> events;
+  std::vector<Ending> ends;
+  size_t n_logprobs = 0;
+  size_t n_deltas = 0;
+  size_t most_deltas = 1000;
+};
+
+class LocalGeneratorTest : public testing::Test {
+ protected:
+  void SetUp() override { models.add({.go = kLines}); }
+
+  scheduler::FakeScript& script() { return last_script; }
+  void change(const std::function<void(scheduler::FakeScript&)>& how) {
+    runners.change(models.catalog.find("m")->key, how);
+  }
+  GenerationRequest prompt(const std::string& text, const std::string& options = "{}") {
+    GenerationRequest request{.kind = GenerationKind::kPrompt, .model = "m"};
+    request.prompt = text;
+    request.options_json = options;
+    return request;
+  }
+  Kept run(const GenerationRequest& request) { return run_with(GenerationPolicy{}, request); }
+  Kept run_with(const GenerationPolicy& policy, const GenerationRequest& request) {
+    LocalGenerator generator(models.catalog, scheduler, metrics, policy);
+    metrics::Trace trace("id", "/api/generate", "node");
+    Kept sink;
+    generator.run(request, sink, {}, trace);
+    last_trace = trace.to_json();
+    latest = generator.latest_context(models.catalog.find("m")->key);
+    return sink;
+  }
+  scheduler::Completion asked() const { return runners.completions().back().completion; }
+  std::string refusal(const GenerationRequest& request) {
+    try {
+      run(request);
+      return "none";
+    } catch (const http::StatusError& error) {
+      return std::to_string(error.status()) + " " + error.what();
+    }
+  }
+
+  SampleStore models;
+  scheduler::FakeRunners runners;
+  metrics::Metrics metrics{"0", "scalar"};
+  scheduler::Scheduler scheduler{{.budget_bytes = uint64_t{1} << 30, .n_parallel = 4},
+                                 runners.starter()};
+  scheduler::FakeScript last_script;
+  Json last_trace;
+  size_t latest = 0;
+};
+
+TEST_F(LocalGeneratorTest, GivesWhatTheRunnerWrites) {
+  const Kept sink = run(prompt("hi"));
+  EXPECT_EQ(sink.content, "Hello there");
+  ASSERT_EQ(sink.ends.size(), 1u);
+  const Ending& end = sink.ends[0];
+  EXPECT_EQ(end.done_reason, "stop");
+  EXPECT_EQ(end.n_generated, 2u);
+  EXPECT_EQ(end.n_prompt, asked().prompt.size());
+  EXPECT_EQ(end.context.size(), end.n_prompt + 2) << "the prompt and the answer";
+  EXPECT_GE(end.total, end.load);
+  EXPECT_GT(end.load.count(), 0);
+}
+
+struct SizeCase {
+  size_t max_context;
+  size_t n_prompt;
+  std::string options;
+  size_t context;
+};
+
+TEST_F(LocalGeneratorTest, NC_RunnersAreGivenTheContextThatEachRequestNeeds) {
+  const SizeCase kCases[] = {{8192, 10, R"({"num_predict":100})", 1024},
+                             {8192, 924, R"({"num_predict":100})", 1024},
+                             {8192, 925, R"({"num_predict":100})", 2048},
+                             {8192, 1000, R"({"num_predict":1024})", 2048},
+                             {8192, 7000, R"({"num_predict":1193})", 8192},
+                             {8192, 10, R"({"num_predict":-1})", 8192},
+                             {8192, 10, "{}", 8192},
+                             {8192, 10, R"({"num_ctx":512})", 8192},
+                             {8192, 10, R"({"num_ctx":512,"num_predict":600})", 1024},
+                             {8192, 10, R"({"num_ctx":1000000,"num_predict":1})", 1024},
+                             {2000, 1000, R"({"num_predict":500})", 2000},
+                             {512, 10, R"({"num_predict":10})", 512},
+                             {131072, 50, R"({"num_predict":256})", 1024}};
+  for (const SizeCase& one : kCases) {
+    models.add({.go = kLines, .max_context = one.max_context});
+    GenerationRequest request = prompt(std::string(one.n_prompt, 'x'), one.options);
+    request.raw = true;
+    const Kept sink = run(request);
+    EXPECT_EQ(asked().prompt.size(), one.n_prompt);
+    EXPECT_EQ(asked().max_context, one.context) << one.n_prompt << " " << one.options;
+    EXPECT_EQ(sink.size.context, one.context);
+    EXPECT_EQ(latest, one.context);
+    EXPECT_FALSE(sink.size.reason.empty());
+  }
+}
+
+TEST_F(LocalGeneratorTest, NC27_NumCtxIsACapWhereTheServerSaysSo) {
+  models.add({.go = kLines, .max_context = 8192});
+  const GenerationPolicy cap{.num_ctx = NumCtxPolicy::kCap};
+  EXPECT_EQ(run_with(cap, prompt("hi", R"({"num_ctx":2048})")).size.context, 2048u);
+  EXPECT_EQ(run_with(cap, prompt("hi", R"({"num_ctx":10})")).size.context, 256u);
+  EXPECT_EQ(run_with(cap, prompt("hi")).size.context, 8192u);
+  EXPECT_EQ(run_with({.max_context = 4096}, prompt("hi")).size.context, 4096u);
+}
+
+TEST_F(LocalGeneratorTest, ContextsAreNotMultipliedByParallelRequestsAndReloadNothing) {
+  for (int i = 1; i <= 100; ++i) {
+    run(prompt(std::string(static_cast<size_t>(i), 'x'),
+               R"({"num_predict":5,"num_ctx":)" + std::to_string(i * 100) + "}"));
+    EXPECT_EQ(asked().max_context, 1024u);
+  }
+  EXPECT_EQ(runners.launches().size(), 1u) << "one load for all of them";
+  EXPECT_EQ(runners.launches()[0].n_parallel, 4u);
+}
+
+TEST_F(LocalGeneratorTest, OptionsReachTheRunner) {
+  GenerationRequest request = prompt("hi", R"({"temperature":0,"stop":["x"],"num_predict":5})");
+  request.logprobs = true;
+  request.top_logprobs = 3;
+  run_with({.sizes = {512, 1024}, .overflow_policy = "shift", .reserve_batches = 3}, request);
+  EXPECT_EQ(Json::parse(asked().options_json), Json::parse(R"({"temperature":0})"));
+  EXPECT_EQ(asked().stop, std::vector<std::string>{"x"});
+  EXPECT_EQ(asked().num_predict, 5);
+  EXPECT_TRUE(asked().logprobs);
+  EXPECT_EQ(asked().top_logprobs, 3);
+  EXPECT_EQ(asked().sizes, (std::vector<size_t>{512, 1024}));
+  EXPECT_EQ(asked().overflow_policy, "shift");
+  EXPECT_EQ(asked().reserve_batches, 3u);
+}
+
+TEST_F(LocalGeneratorTest, AnswersWithoutALimitEndAfterTenContexts) {
+  run(prompt("hi"));
+  EXPECT_EQ(asked().num_predict, 20480);
+  EXPECT_EQ(asked().overflow_policy, "refill");
+}
+
+TEST_F(LocalGeneratorTest, WhatLeavesCompactionNothingEndsWhereTheContextIsFull) {
+  GenerationRequest request = prompt("hi");
+  request.shift = false;
+  run(request);
+  EXPECT_EQ(asked().overflow_policy, "stop");
+  EXPECT_EQ(asked().num_predict, -1);
+  run(prompt("hi", R"({"num_predict":-2})"));
+  EXPECT_EQ(asked().overflow_policy, "stop");
+  const Kept sink = run(prompt(std::string(1500, 'x')));
+  EXPECT_EQ(asked().overflow_policy, "stop") << "the prompt is more than half of 2048";
+  EXPECT_NE(sink.size.reason.find("ends where the context is full"), std::string::npos);
+  run(prompt(std::string(1500, 'x'), R"({"num_predict":10})"));
+  EXPECT_EQ(asked().overflow_policy, "refill") << "it fits";
+}
+
+TEST_F(LocalGeneratorTest, EmptyRequestsLoadAndEndModels) {
+  EXPECT_EQ(run(prompt("")).ends.at(0).done_reason, "load");
+  EXPECT_EQ(runners.launches().size(), 1u);
+  EXPECT_TRUE(runners.completions().empty());
+  GenerationRequest chat{.kind = GenerationKind::kChat, .model = "m"};
+  EXPECT_EQ(run(chat).ends.at(0).done_reason, "load");
+  chat.keep_alive_json = "0";
+  EXPECT_EQ(run(chat).ends.at(0).done_reason, "unload");
+  EXPECT_EQ(run(chat).ends.at(0).done_reason, "unload") << "what is not loaded is no error";
+}
+
+TEST_F(LocalGeneratorTest, RendersWithoutARunner) {
+  GenerationRequest request = prompt("hi");
+  request.render_only = true;
+  EXPECT_EQ(run(request).text, "user: hi\nassistant:");
+  EXPECT_TRUE(runners.launches().empty());
+}
+
+TEST_F(LocalGeneratorTest, TakesThinkingAndToolCallsApart) {
+  models.add({.jinja = "{% for m in messages %}{{ m.content }}{% endfor %}{{ tools }}"
+                       "<tool_call></tool_call><think></think>{# 'tool' #}"});
+  change([](scheduler::FakeScript& script) {
+    script.pieces = {"<th",
+                     "ink>h",
+                     "m</think>",
+                     "So ",
+                     "<tool_call>{\"name\":\"add\",",
+                     "\"arguments\":{\"a\":1}}</tool_call>"};
+  });
+  GenerationRequest request{.kind = GenerationKind::kChat, .model = "m"};
+  request.messages = {{.role = "user", .content = "q"}};
+  request.tools_json = R"([{"type":"function","function":{"name":"add"}}])";
+  const Kept sink = run(request);
+  EXPECT_EQ(sink.thinking, "hm");
+  EXPECT_EQ(sink.content, "So ");
+  ASSERT_EQ(sink.calls.size(), 1u);
+  EXPECT_EQ(sink.calls[0].arguments_json, R"({"a":1})");
+}
+
+TEST_F(LocalGeneratorTest, ErrorsOfTheRequestAreNamed) {
+  GenerationRequest request = prompt("hi");
+  request.model = "nope";
+  EXPECT_EQ(refusal(request), "404 model 'nope' not found");
+  request.model = "";
+  EXPECT_EQ(refusal(request), "404 model '' not found");
+  request.model = "a b";
+  EXPECT_EQ(refusal(request), "400 invalid model name");
+  EXPECT_EQ(refusal(prompt("hi", R"({"num_ctx":"a"})")),
+            "500 option \"num_ctx\" must be of type integer");
+  request = prompt("hi");
+  request.format_json = "\"json\"";
+  EXPECT_TRUE(refusal(request).starts_with("501 "));
+  request = prompt("hi");
+  request.keep_alive_json = "\"soon\"";
+  EXPECT_EQ(refusal(request), "400 time: invalid duration \"soon\"");
+}
+
+TEST_F(LocalGeneratorTest, ErrorsOfTheRunnerAreToldWithTheirStatus) {
+  change([](scheduler::FakeScript& script) {
+    script.n_load_failures = 1;
+    script.load_failure = "no such tensor";
+  });
+  EXPECT_NE(refusal(prompt("hi")).find("no such tensor"), std::string::npos);
+  change([](scheduler::FakeScript& script) { script.end.error = "out of memory"; });
+  EXPECT_EQ(refusal(prompt("hi")), "500 out of memory");
+}
+
+TEST_F(LocalGeneratorTest, AClientThatLeavesEndsTheAnswer) {
+  LocalGenerator generator(models.catalog, scheduler, metrics, {});
+  metrics::Trace trace("id", "/api/generate", "node");
+  Kept sink;
+  sink.most_deltas = 1;
+  EXPECT_THROW(generator.run(prompt("hi"), sink, {}, trace), scheduler::Cancelled);
+  EXPECT_EQ(sink.content, "Hello");
+  EXPECT_TRUE(sink.ends.empty());
+}
+
+TEST_F(LocalGeneratorTest, AModelThatRepeatsItselfIsStopped) {
+  change([](scheduler::FakeScript& script) { script.pieces.assign(100, " la"); });
+  const Kept sink = run(prompt("hi"));
+  EXPECT_EQ(sink.ends.at(0).done_reason, "stop");
+  EXPECT_LT(sink.content.size(), 40u * 3);
+}
+
+TEST_F(LocalGeneratorTest, EventsAreGivenOnlyToThoseWhoAsk) {
+  change([](scheduler::FakeScript& script) {
+    script.whole_pieces = {
+        {.text = "a"},
+        {.events = {R"({"event":"transition","text":"[transition] ctx512 -> ctx1024"})"}},
+        {.text = "b"}};
+  });
+  GenerationRequest request = prompt("hi");
+  EXPECT_TRUE(run(request).events.empty());
+  request.live_events = true;
+  EXPECT_EQ(run(request).events.size(), 1u);
+}
+
+TEST_F(LocalGeneratorTest, TheTraceTellsTheWholeWay) {
+  change([](scheduler::FakeScript& script) {
+    script.load_delay = std::chrono::milliseconds(5);
+    script.whole_pieces = {
+        {.prefill = {{2, std::chrono::milliseconds(1)}}},
+        {.text = "a"},
+        {.events = {R"({"event":"transition","text":"[transition] ctx512 -> ctx1024"})"}},
+        {.text = "b"}};
+  });
+  run(prompt("hi"));
+  std::vector<std::string> names;
+  for (const Json& span : last_trace["spans"]) names.push_back(span["name"]);
+  for (const char* name : {"found", "rendered", "tokenised", "sized", "queued", "loading",
+                           "assigned", "slot", "prefill", "first token", "transition", "decode"})
+    EXPECT_NE(std::ranges::find(names, name), names.end()) << name << " in " << last_trace.dump();
+}
+
+}  // namespace
+}  // namespace billow::api

@@ -1,0 +1,299 @@
+#include "api/ollama/generation.h"
+
+#include <chrono>
+#include <utility>
+
+#include "api/ollama/errors.h"
+#include "base/base64.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "http/status.h"
+#include "scheduler/runner.h"
+
+namespace billow::api::ollama {
+namespace {
+
+using http::StatusError;
+using std::chrono::nanoseconds;
+
+std::vector<std::string> images_of(const Fields& fields) {
+  std::vector<std::string> images;
+  for (const std::string& text : fields.texts("images")) {
+    size_t fault = 0;
+    std::optional<std::string> bytes = base64_decoded(text, &fault);
+    if (!bytes)
+      throw StatusError(400, "illegal base64 data at input byte " + std::to_string(fault));
+    images.push_back(std::move(*bytes));
+  }
+  return images;
+}
+
+Think think_of(const Fields& fields) {
+  constexpr std::string_view kLevels[] = {"high", "medium", "low", "max"};
+  constexpr const char* kAllowed = "(\"high\", \"medium\", \"low\", \"max\", true, or false)";
+  const Json* value = fields.value("think");
+  if (value == nullptr) return {};
+  if (value->is_boolean()) return {.enabled = value->get<bool>()};
+  if (!value->is_string())
+    throw StatusError(400, std::string("think must be a boolean or string ") + kAllowed);
+  const auto level = value->get<std::string>();
+  for (const std::string_view known : kLevels)
+    if (level == known) return {.enabled = true, .level = level};
+  throw StatusError(400, "invalid think value: \"" + level +
+                             "\" (must be \"high\", \"medium\", \"low\", \"max\", true, or false)");
+}
+
+std::string text_of(const Json* value) { return value == nullptr ? std::string() : value->dump(); }
+
+// What both routes have.
+void decode_shared(const Fields& fields, GenerationRequest& request) {
+  request.model = fields.text("model");
+  const Json* options = fields.object("options");
+  if (options != nullptr) request.options_json = options->dump();
+  request.format_json = text_of(fields.value("format"));
+  request.keep_alive_json = text_of(fields.value("keep_alive"));
+  request.think = think_of(fields);
+  request.truncate = fields.flag("truncate").value_or(true);
+  request.shift = fields.flag("shift");
+  request.logprobs = fields.flag("logprobs").value_or(false);
+  const int64_t top = fields.integer("top_logprobs").value_or(0);
+  if (top < 0 || top > 20) throw StatusError(400, "top_logprobs must be between 0 and 20");
+  request.top_logprobs = static_cast<int>(top);
+  request.render_only = fields.flag("_debug_render_only").value_or(false);
+  request.live_events = fields.flag("live_events").value_or(false);
+}
+
+Message message_of(const Fields& fields) {
+  Message message{.role = lower_case(fields.text("role")),
+                  .content = fields.text("content"),
+                  .thinking = fields.text("thinking"),
+                  .images = images_of(fields),
+                  .tool_calls_json = {},
+                  .tool_name = fields.text("tool_name"),
+                  .tool_call_id = fields.text("tool_call_id")};
+  for (const Fields& call : fields.objects("tool_calls")) {
+    const std::optional<Fields> function = call.fields("function");
+    if (function) function->object("arguments");  // nothing but an object
+  }
+  const Json* calls = fields.array("tool_calls");
+  if (calls != nullptr && !calls->empty()) message.tool_calls_json = calls->dump();
+  return message;
+}
+
+Json logprob_json(const Logprob& entry, bool with_top) {
+  Json bytes = Json::array();
+  for (const char byte : entry.bytes) bytes.push_back(static_cast<unsigned char>(byte));
+  Json json = {{"token", entry.token}, {"logprob", entry.logprob}, {"bytes", std::move(bytes)}};
+  if (!with_top || entry.top.empty()) return json;
+  for (const Logprob& other : entry.top) json["top_logprobs"].push_back(logprob_json(other, false));
+  return json;
+}
+
+Json calls_json(const std::vector<ToolCall>& calls) {
+  Json json = Json::array();
+  for (const ToolCall& call : calls) {
+    json.push_back({{"id", call.id},
+                    {"function",
+                     {{"index", call.index},
+                      {"name", call.name},
+                      {"arguments", Json::parse(call.arguments_json, nullptr, false)}}}});
+  }
+  return json;
+}
+
+Json head_json(GenerationKind kind, const std::string& model, const std::string& created_at,
+               const Delta& delta) {
+  Json json = {{"model", model}, {"created_at", created_at}};
+  if (kind == GenerationKind::kPrompt) {
+    json["response"] = delta.content;
+    if (!delta.thinking.empty()) json["thinking"] = delta.thinking;
+    return json;
+  }
+  Json message = {{"role", "assistant"}, {"content", delta.content}};
+  if (!delta.thinking.empty()) message["thinking"] = delta.thinking;
+  if (!delta.tool_calls.empty()) message["tool_calls"] = calls_json(delta.tool_calls);
+  json["message"] = std::move(message);
+  return json;
+}
+
+void add_logprobs(Json& json, const Delta& delta) {
+  for (const Logprob& entry : delta.logprobs) json["logprobs"].push_back(logprob_json(entry, true));
+}
+
+void add_events(Json& json, const Delta& delta) {
+  for (const std::string& event : delta.events)
+    json["events"].push_back(Json::parse(event, nullptr, false));
+}
+
+void add_count(Json& json, const char* name, int64_t count) {
+  if (count != 0) json[name] = count;
+}
+
+void append(Delta& all, const Delta& delta) {
+  all.content += delta.content;
+  all.thinking += delta.thinking;
+  all.tool_calls.insert(all.tool_calls.end(), delta.tool_calls.begin(), delta.tool_calls.end());
+  all.logprobs.insert(all.logprobs.end(), delta.logprobs.begin(), delta.logprobs.end());
+  all.events.insert(all.events.end(), delta.events.begin(), delta.events.end());
+}
+
+class NativeSink : public Sink {
+ public:
+  NativeSink(Call& call, const GenerationRequest& request, bool stream)
+      : call_(call), kind_(request.kind), model_(request.model), stream_(stream) {}
+
+  bool begun() const { return begun_; }
+
+  void found(const std::string& model) override { call_.set_model(model); }
+
+  void sized(const Sizing& sizing) override {
+    call_.add_header("X-Billow-Context", std::to_string(sizing.context));
+    call_.add_header("X-Billow-Context-Reason", sizing.reason);
+    if (sizing.n_prompt < sizing.n_prompt_full) {
+      call_.add_header("X-Billow-Shortened", std::to_string(sizing.n_prompt_full) + "->" +
+                                                 std::to_string(sizing.n_prompt));
+    }
+  }
+
+  bool delta(const Delta& delta) override {
+    if (!stream_) {
+      append(all_, delta);
+      return !call_.stop().stop_requested();
+    }
+    return begin() && write(delta_json(kind_, model_, utc_now_text(), delta));
+  }
+
+  bool end(const Ending& ending) override {
+    const bool is_answer = ending.done_reason != "load" && ending.done_reason != "unload";
+    const Json json = end_json(kind_, model_, utc_now_text(), all_, ending);
+    if (!stream_ || (!is_answer && !begun_)) return respond_json(call_, json);
+    return begin() && write(json);
+  }
+
+  bool rendered(const std::string& prompt, size_t n_images) override {
+    Json json = head_json(kind_, model_, utc_now_text(), {});
+    json["done"] = false;
+    json["_debug_info"] = {{"rendered_template", prompt}};
+    add_count(json["_debug_info"], "image_count", static_cast<int64_t>(n_images));
+    return respond_json(call_, json);
+  }
+
+  // The head waits for the first token, so that another host may still be tried, but not for long.
+  void still_working() override {
+    if (stream_ && !begun_ && std::chrono::steady_clock::now() - since_ > kLongestSilence) begin();
+  }
+
+  void fail(const std::string& text) { write({{"error", text}}); }
+
+ private:
+  static constexpr std::chrono::seconds kLongestSilence{10};
+
+  bool begin() {
+    if (begun_) return true;
+    begun_ = true;
+    return call_.begin_stream(200, kNdjsonType);
+  }
+  bool write(const Json& json) { return call_.write(to_text(json) + "\n"); }
+
+  Call& call_;
+  const GenerationKind kind_;
+  const std::string model_;  // as the client wrote it
+  const bool stream_;
+  const std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+  bool begun_ = false;
+  Delta all_;
+};
+
+void handle(Call& call, Generator& generator, const GenerationRequest& request, bool stream) {
+  NativeSink sink(call, request, stream);
+  try {
+    generator.run(request, sink, call.stop(), call.trace());
+  } catch (const scheduler::Cancelled& cancelled) {
+    if (!sink.begun()) throw StatusError(499, cancelled.what());
+  } catch (const std::exception& error) {
+    if (!sink.begun()) throw;
+    call.fail(500, error.what());
+    sink.fail(error.what());
+  }
+  if (sink.begun()) call.finish();
+}
+
+}  // namespace
+
+GenerationRequest decode_generate(const Fields& fields) {
+  GenerationRequest request{.kind = GenerationKind::kPrompt, .model = {}};
+  decode_shared(fields, request);
+  request.prompt = fields.text("prompt");
+  request.suffix = fields.text("suffix");
+  const std::string system = fields.text("system");
+  if (!system.empty()) request.system = system;
+  const std::string own = fields.text("template");
+  if (!own.empty()) request.template_text = own;
+  request.context = fields.integers("context");
+  request.raw = fields.flag("raw").value_or(false);
+  request.images = images_of(fields);
+  if (request.raw && (request.template_text || request.system || !request.context.empty()))
+    throw StatusError(400, "raw mode does not support template, system, or context");
+  return request;
+}
+
+GenerationRequest decode_chat(const Fields& fields) {
+  GenerationRequest request{.kind = GenerationKind::kChat, .model = {}};
+  decode_shared(fields, request);
+  for (const Fields& message : fields.objects("messages"))
+    request.messages.push_back(message_of(message));
+  const Json* tools = fields.array("tools");
+  if (tools != nullptr && !tools->empty()) request.tools_json = tools->dump();
+  if (request.model.empty()) throw StatusError(400, "model is required");
+  return request;
+}
+
+Json delta_json(GenerationKind kind, const std::string& model, const std::string& created_at,
+                const Delta& delta) {
+  Json json = head_json(kind, model, created_at, delta);
+  json["done"] = false;
+  add_logprobs(json, delta);
+  add_events(json, delta);
+  return json;
+}
+
+Json end_json(GenerationKind kind, const std::string& model, const std::string& created_at,
+              const Delta& all, const Ending& ending) {
+  Json json = head_json(kind, model, created_at, all);
+  json["done"] = true;
+  json["done_reason"] = ending.done_reason;
+  if (kind == GenerationKind::kPrompt && !ending.context.empty()) json["context"] = ending.context;
+  add_count(json, "total_duration", ending.total.count());
+  add_count(json, "load_duration", ending.load.count());
+  add_count(json, "prompt_eval_count", static_cast<int64_t>(ending.n_prompt));
+  add_count(json, "prompt_cached_count", static_cast<int64_t>(ending.n_cached));
+  add_count(json, "prompt_eval_duration", ending.prompted.count());
+  add_count(json, "eval_count", static_cast<int64_t>(ending.n_generated));
+  add_count(json, "eval_duration", ending.written.count());
+  if (kind == GenerationKind::kPrompt && !all.tool_calls.empty())
+    json["tool_calls"] = calls_json(all.tool_calls);
+  add_logprobs(json, all);
+  add_events(json, all);
+  return json;
+}
+
+std::vector<Route> generation_routes(Generator& generator) {
+  std::vector<Route> routes;
+  const auto add = [&](const char* pattern, const char* type,
+                       GenerationRequest (*decode)(const Fields&)) {
+    Route& route = routes.emplace_back();
+    route.methods = {http::Method::kPost};
+    route.pattern = pattern;
+    route.is_traced = true;
+    route.handler = [&generator, type, decode](Call& call) {
+      const Fields fields = Fields::parse(call.request().body, type);
+      const bool stream = fields.flag("stream").value_or(true);
+      handle(call, generator, decode(fields), stream);
+    };
+  };
+  add("/api/generate", "GenerateRequest", decode_generate);
+  add("/api/chat", "ChatRequest", decode_chat);
+  return routes;
+}
+
+}  // namespace billow::api::ollama

@@ -1,0 +1,28 @@
+// Ollama's /api/generate and /api/chat: their JSON read into a GenerationRequest, and answers
+// written as one object or as a stream of lines. Any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/call.h"
+#include "api/fields.h"
+#include "api/generation.h"
+#include "api/generator.h"
+
+namespace billow::api::ollama {
+
+// Throw http::StatusError (400) for what is malformed.
+GenerationRequest decode_generate(const Fields& fields);
+GenerationRequest decode_chat(const Fields& fields);
+
+// What comes of a request, as JSON in the form of either route. `created_at` as in utc_now_text().
+Json delta_json(GenerationKind kind, const std::string& model, const std::string& created_at,
+                const Delta& delta);
+Json end_json(GenerationKind kind, const std::string& model, const std::string& created_at,
+              const Delta& all, const Ending& ending);
+
+// POST /api/generate and /api/chat. The generator outlives the routes.
+std::vector<Route> generation_routes(Generator& generator);
+
+}  // namespace billow::api::ollama

@@ -1,0 +1,339 @@
+// billow serve: the server. Its settings come from the environment, as Ollama's do, and from
+// options, which win.
+#include <pthread.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/byte_size.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/engine_options.h"
+#include "cli/version.h"
+#include "cpu/memory.h"
+#include "kernels/kernel_table.h"
+#include "scheduler/environment.h"
+#include "scheduler/keep_alive.h"
+#include "scheduler/runner_process.h"
+#include "server/server.h"
+
+namespace billow::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct ServeOptions {
+  std::string host;  // HOST[:PORT]
+  std::string socket;
+  std::string models;
+  std::string origins;
+  std::string keep_alive;
+  std::string num_ctx_policy = "ignore";
+  size_t max_context = 0;
+  std::vector<size_t> sizes;
+  std::string overflow_policy = "refill";
+  size_t reserve_batches = 9;
+  size_t overflow_batch = 64;
+  std::optional<size_t> n_parallel;
+  std::optional<size_t> n_max_loaded;
+  std::optional<size_t> n_max_queue;
+  std::string memory = kDefaultMemory;
+  int n_threads = 0;
+  std::string kv_type;
+  size_t max_connections = 4096;
+  std::string max_body = "256M";
+  double drain_delay = -1.0;
+  double drain_timeout = 30.0;
+  std::vector<std::string> preload;
+  bool read_only = false;
+  std::string node_name;
+  std::string metrics_alias;
+  size_t n_traces = 1000;
+  std::string api_version = "0.33.0";
+};
+
+std::optional<std::string> variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return std::string(value);
+}
+
+// Runners are this program, too.
+constexpr const char* kProgram = "/proc/self/exe";
+
+void warn(const std::string& text) { log::warn(text); }
+
+std::string machine_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : "";
+}
+
+// A balancer needs time to see that the host is going; a person at a terminal does not.
+milliseconds usual_drain_delay() {
+  const bool supervised =
+      variable("INVOCATION_ID") || variable("NOTIFY_SOCKET") || variable("KUBERNETES_SERVICE_HOST");
+  return supervised ? milliseconds(5000) : milliseconds(0);
+}
+
+milliseconds of_seconds(double seconds) {
+  return milliseconds(static_cast<int64_t>(seconds * 1000.0));
+}
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : ",") + text;
+  return all;
+}
+
+// What runners are started with beside their model.
+std::vector<std::string> runner_arguments(const ServeOptions& options, const std::string& kv_type) {
+  std::vector<std::string> arguments = {"--kv-type", kv_type};
+  if (options.n_threads > 0) {
+    arguments.emplace_back("--threads");
+    arguments.push_back(std::to_string(options.n_threads));
+  }
+  return arguments;
+}
+
+std::string kv_type_of(const ServeOptions& options, const scheduler::Environment& environment) {
+  const std::string wanted = options.kv_type.empty() ? environment.kv_cache_type : options.kv_type;
+  if (wanted != "q4_0") return wanted;
+  log::warn("KV_CACHE_TYPE q4_0 is not supported: q8_0 is used");
+  return "q8_0";
+}
+
+scheduler::Options models_loaded(const ServeOptions& options,
+                                 const scheduler::Environment& environment) {
+  const uint64_t budget = parse_byte_size(options.memory, cpu::usable_memory());
+  scheduler::Options loaded = planner_options(environment, budget);
+  if (options.n_parallel) loaded.n_parallel = *options.n_parallel;
+  if (options.n_max_loaded) loaded.n_max_loaded = *options.n_max_loaded;
+  if (options.n_max_queue) loaded.n_max_queue = *options.n_max_queue;
+  if (!options.keep_alive.empty())
+    loaded.keep_alive = scheduler::keep_alive_from_text(options.keep_alive);
+  return loaded;
+}
+
+api::GenerationPolicy generation_policy(const ServeOptions& options,
+                                        const scheduler::Environment& environment) {
+  api::GenerationPolicy policy;
+  policy.num_ctx =
+      options.num_ctx_policy == "cap" ? api::NumCtxPolicy::kCap : api::NumCtxPolicy::kIgnore;
+  policy.max_context = options.max_context;
+  // Contexts need no setting here; as a cap it means what it says.
+  if (policy.max_context == 0 && policy.num_ctx == api::NumCtxPolicy::kCap)
+    policy.max_context = environment.context_length;
+  policy.sizes = options.sizes;
+  policy.overflow_policy = options.overflow_policy;
+  policy.reserve_batches = options.reserve_batches;
+  policy.overflow_batch = options.overflow_batch;
+  return policy;
+}
+
+server::Options server_options(const ServeOptions& options,
+                               const scheduler::Environment& environment,
+                               const std::vector<std::string>& arguments) {
+  const scheduler::Endpoint where = options.host.empty()
+                                        ? environment.host
+                                        : scheduler::parse_endpoint(options.host, "--host", warn);
+  server::Options made;
+  made.host = where.host.empty() ? "::" : where.host;
+  made.port = where.port;
+  made.socket_path = options.socket;
+  made.origins = options.origins.empty() ? joined(environment.origins) : options.origins;
+  made.max_connections = options.max_connections;
+  made.max_body_bytes = parse_byte_size(options.max_body);
+  made.models = options.models.empty() ? environment.models : options.models;
+  made.read_only = options.read_only;
+  made.prune = !environment.no_prune;
+  made.models_loaded = models_loaded(options, environment);
+  std::vector<std::string> described = arguments;
+  described.emplace_back("--parallel");
+  described.push_back(std::to_string(made.models_loaded.n_parallel));
+  made.describe = scheduler::describe_with(kProgram, described);
+  if (environment.go_template)
+    made.go_templates =
+        *environment.go_template ? prompt::GoTemplateUse::kAlways : prompt::GoTemplateUse::kNever;
+  made.generation = generation_policy(options, environment);
+  made.preload = options.preload;
+  made.version = options.api_version;
+  made.own_version = BILLOW_VERSION;
+  made.isa = kernels::select_table().name;
+  made.node_name = options.node_name.empty() ? machine_name() : options.node_name;
+  made.n_traces = options.n_traces;
+  made.metrics_aliases = options.metrics_alias == "vllm";
+  return made;
+}
+
+// SIGINT and SIGTERM, blocked in every thread from here on: they are waited for.
+class Signals {
+ public:
+  Signals() {
+    ::sigemptyset(&set_);
+    ::sigaddset(&set_, SIGINT);
+    ::sigaddset(&set_, SIGTERM);
+    ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+  }
+  void wait() const {
+    int signal = 0;
+    ::sigwait(&set_, &signal);
+  }
+  // Whether one comes within so long.
+  bool wait_for(milliseconds time) const {
+    timespec limit{};
+    limit.tv_sec = time.count() / 1000;
+    limit.tv_nsec = time.count() % 1000 * 1'000'000;
+    return ::sigtimedwait(&set_, nullptr, &limit) > 0;
+  }
+
+ private:
+  sigset_t set_{};
+};
+
+void run(const ServeOptions& options) {
+  const scheduler::Environment environment = scheduler::read_environment(variable, warn);
+  log::for_a_server(environment.debug != scheduler::DebugLevel::kOff);
+  const Signals signals;
+  const std::vector<std::string> arguments =
+      runner_arguments(options, kv_type_of(options, environment));
+  scheduler::RunnerProcesses processes({.program = kProgram, .arguments = arguments});
+  server::Options made = server_options(options, environment, arguments);
+  made.start_runner = processes.starter();
+  server::Server server(made);
+  log::info("models in " + made.models + ", memory for them " +
+            format_byte_size(made.models_loaded.budget_bytes));
+  log::info("Listening on " + (made.socket_path.empty() ? "" : made.socket_path + " and ") +
+            made.host + ":" + std::to_string(server.port()) + " (version " + made.own_version +
+            ", kernels " + made.isa + ")");
+  signals.wait();
+  log::info("ending: new requests are refused, those that run have " +
+            std::to_string(static_cast<int>(options.drain_timeout)) +
+            " s; a second signal ends at once");
+  std::atomic<bool> drained{false};
+  std::jthread second([&] {
+    while (!drained)
+      if (signals.wait_for(milliseconds(50))) return server.stop();
+  });
+  const milliseconds delay =
+      options.drain_delay < 0 ? usual_drain_delay() : of_seconds(options.drain_delay);
+  server.drain(delay, of_seconds(options.drain_timeout));
+  drained = true;
+  second.join();
+  server.stop();
+}
+
+void declare_contexts(CLI::App& command, ServeOptions& options) {
+  command
+      .add_option("--num-ctx-policy", options.num_ctx_policy,
+                  "What a request's num_ctx means: nothing (ignore), or a cap on its context (cap)")
+      ->check(CLI::IsMember({"ignore", "cap"}))
+      ->capture_default_str();
+  command.add_option("--max-context-size", options.max_context,
+                     "Most positions of any request's context; 0: the model's maximum");
+  command
+      .add_option("--context-sizes", options.sizes,
+                  "Sizes that a context grows through, separated by commas")
+      ->delimiter(',');
+  command
+      .add_option("--overflow-policy", options.overflow_policy,
+                  "Where a context is full: refill, shift or stop")
+      ->check(CLI::IsMember({"refill", "shift", "stop"}))
+      ->capture_default_str();
+  command
+      .add_option("--overflow-reserve-batches", options.reserve_batches,
+                  "Recent tokens that a compaction keeps, in batches")
+      ->capture_default_str();
+  command.add_option("--overflow-batch", options.overflow_batch, "Tokens of such a batch")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
+void declare_models(CLI::App& command, ServeOptions& options) {
+  command.add_option("--models", options.models, "Folder of the models (OLLAMA_MODELS)");
+  command.add_option("--preload", options.preload,
+                     "Load this model before the server is ready, and keep it; repeatable");
+  command.add_flag("--read-only", options.read_only, "Refuse whatever would change stored models");
+  command
+      .add_option("--parallel", options.n_parallel,
+                  "Requests that run on one model at once (OLLAMA_NUM_PARALLEL)")
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--max-loaded-models", options.n_max_loaded,
+                     "Models that are loaded at once (OLLAMA_MAX_LOADED_MODELS); 0: automatic");
+  command.add_option("--keep-alive", options.keep_alive,
+                     "How long an idle model stays loaded, 5m, -1 for ever (OLLAMA_KEEP_ALIVE)");
+  command
+      .add_option("--memory", options.memory,
+                  "For all models together: bytes, with K, M or G, or a share of what there is")
+      ->capture_default_str();
+  command.add_option("--threads", options.n_threads, "Threads of a runner; 0: the physical cores")
+      ->check(CLI::Range(0, 1024));
+  command.add_option("--kv-type", options.kv_type, "f16 or q8_0 (OLLAMA_KV_CACHE_TYPE)")
+      ->check(CLI::IsMember({"f16", "q8_0"}));
+}
+
+void declare_network(CLI::App& command, ServeOptions& options) {
+  command.add_option("--host", options.host, "Where to listen, HOST[:PORT] (OLLAMA_HOST)");
+  command.add_option("--socket", options.socket, "A Unix socket to listen on as well");
+  command.add_option("--origins", options.origins,
+                     "Origins of web pages that may ask, separated by commas (OLLAMA_ORIGINS)");
+  command
+      .add_option("--max-queue", options.n_max_queue,
+                  "Waiting requests before others are refused (OLLAMA_MAX_QUEUE)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--max-connections", options.max_connections, "Open connections")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--max-body", options.max_body, "Largest body of a request")
+      ->capture_default_str();
+}
+
+void declare_operation(CLI::App& command, ServeOptions& options) {
+  command
+      .add_option("--drain-delay", options.drain_delay,
+                  "Seconds that it serves on after SIGTERM while it says that it is not ready (5 "
+                  "under systemd and Kubernetes, else 0)")
+      ->check(CLI::Range(0.0, 86400.0));
+  command
+      .add_option("--drain-timeout", options.drain_timeout,
+                  "Seconds that running requests have to finish when it ends")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  command.add_option("--node-name", options.node_name,
+                     "Of this host, in X-Billow-Node and traces; the machine's if not given");
+  command
+      .add_option("--metrics-alias", options.metrics_alias,
+                  "Names of another server that /metrics has, too")
+      ->check(CLI::IsMember({"vllm"}));
+  command.add_option("--traces", options.n_traces, "Traces of requests that are kept")
+      ->capture_default_str();
+  command
+      .add_option("--api-version", options.api_version,
+                  "Version of Ollama that /api/version tells, which clients compare")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("serve", "Start the server");
+  command->alias("start");
+  auto options = std::make_shared<ServeOptions>();
+  declare_network(*command, *options);
+  declare_models(*command, *options);
+  declare_contexts(*command, *options);
+  declare_operation(*command, *options);
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace billow::cli

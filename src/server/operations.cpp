@@ -1,0 +1,126 @@
+#include "server/operations.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "api/fields.h"
+#include "base/json.h"
+#include "http/status.h"
+
+namespace billow::server {
+namespace {
+
+using api::Call;
+using http::Method;
+
+void respond_json(Call& call, int status, const Json& json) {
+  call.respond({.status = status,
+                .content_type = "application/json; charset=utf-8",
+                .headers = {},
+                .body = api::to_text(json)});
+}
+
+void respond_metrics(Call& call, std::string text) {
+  call.respond({.status = 200,
+                .content_type = std::string(metrics::kTextType),
+                .headers = {},
+                .body = std::move(text)});
+}
+
+std::string query(const Call& call, std::string_view name) {
+  const auto found = call.request().query.find(name);
+  return found == call.request().query.end() ? std::string() : found->second;
+}
+
+void ready(Call& call, const Operations& operations) {
+  const std::string model = query(call, "model");
+  const std::vector<std::string> reasons =
+      model.empty() ? operations.not_ready()
+                    : operations.model_not_ready(model, query(call, "loadable") == "1");
+  if (reasons.empty()) return respond_json(call, 200, {{"ready", true}});
+  call.add_header("Retry-After", "1");
+  respond_json(call, 503, {{"ready", false}, {"reasons", reasons}});
+}
+
+void list_traces(Call& call, const metrics::TraceStore& traces) {
+  Json list = Json::array();
+  for (const std::string& id : traces.ids()) {
+    const auto trace = traces.find(id);
+    if (!trace) continue;
+    Json json = trace->to_json();
+    json.erase("spans");
+    list.push_back(std::move(json));
+  }
+  respond_json(call, 200, {{"traces", std::move(list)}});
+}
+
+void show_trace(Call& call, const metrics::TraceStore& traces) {
+  const std::string& id = call.request().parameters.at("id");
+  const auto trace = traces.find(id);
+  if (!trace)
+    throw http::StatusError(404, "trace '" + id + "' not found: it is unknown, or older ones " +
+                                     "have made way for newer ones");
+  const std::string format = query(call, "format");
+  if (!format.empty() && format != "chrome" && format != "json")
+    throw http::StatusError(400, "format must be \"json\" or \"chrome\"");
+  respond_json(call, 200, format == "chrome" ? trace->to_chrome_json() : trace->to_json());
+}
+
+}  // namespace
+
+std::vector<api::Route> operation_routes(const Operations& operations) {
+  std::vector<api::Route> routes;
+  const auto add = [&](const char* pattern, api::CallHandler handler) {
+    api::Route& route = routes.emplace_back();
+    route.methods = {Method::kGet, Method::kHead};
+    route.pattern = pattern;
+    route.handler = std::move(handler);
+  };
+  add("/healthz", [](Call& call) { call.respond(http::text_response(200, "ok\n")); });
+  add("/readyz", [&](Call& call) { ready(call, operations); });
+  add("/health", [&](Call& call) { ready(call, operations); });
+  add("/metrics", [&](Call& call) {
+    respond_metrics(call, operations.metrics.text(operations.load(), operations.aliases));
+  });
+  add("/metrics/load", [&](Call& call) {
+    respond_metrics(call, operations.metrics.load_text(operations.load(), true));
+  });
+  add("/api/trace", [&](Call& call) { list_traces(call, operations.traces); });
+  add("/api/trace/:id", [&](Call& call) { show_trace(call, operations.traces); });
+  return routes;
+}
+
+metrics::Load load_of(const scheduler::SchedulerState& state) {
+  metrics::Load load;
+  load.n_waiting = state.n_waiting;
+  load.draining = state.is_draining;
+  uint64_t kv_used = 0;
+  uint64_t kv_parked = 0;
+  uint64_t kv_room = 0;
+  for (const scheduler::LoadedModel& loaded : state.models) {
+    const scheduler::RunnerHealth& health = loaded.health;
+    const bool is_ready = loaded.model.phase == scheduler::Phase::kReady;
+    load.n_waiting += health.n_waiting;
+    load.n_running += health.n_running;
+    load.backlog_seconds += health.backlog_seconds;
+    load.busy_ratio = std::max(load.busy_ratio, health.busy_ratio);
+    kv_used += health.kv_used_bytes;
+    kv_parked += health.parked_bytes;
+    kv_room += health.kv_room_bytes;
+    load.models.push_back({.name = loaded.model.name,
+                           .is_loaded = is_ready,
+                           .n_running = loaded.model.n_running,
+                           .n_waiting = loaded.model.n_waiting,
+                           .held_bytes = loaded.model.held_bytes});
+  }
+  const auto ratio = [&](uint64_t part) {
+    return kv_room == 0 ? 0.0
+                        : std::min(1.0, static_cast<double>(part) / static_cast<double>(kv_room));
+  };
+  load.kv_used_ratio = ratio(kv_used);
+  load.kv_parked_ratio = ratio(kv_parked);
+  return load;
+}
+
+}  // namespace billow::server

@@ -1,0 +1,234 @@
+#include "server/server.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "api/catalog.h"
+#include "api/local_embedder.h"
+#include "api/local_generator.h"
+#include "api/ollama/embedding.h"
+#include "api/ollama/generation.h"
+#include "api/ollama/models.h"
+#include "api/ollama/ps.h"
+#include "api/openai/routes.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "http/access.h"
+#include "http/status.h"
+#include "server/calls.h"
+#include "server/operations.h"
+#include "store/folder.h"
+#include "store/store.h"
+
+namespace billow::server {
+namespace {
+
+// Loads a model for good and lets it write one token, so that the first request finds it warm.
+class WarmUp : public api::Sink {
+ public:
+  bool delta(const api::Delta&) override { return true; }
+  bool end(const api::Ending&) override { return true; }
+  bool rendered(const std::string&, size_t) override { return true; }
+};
+
+void preload(api::Generator& generator, api::Embedder& embedder, const std::string& model,
+             bool is_embedding, std::stop_token stop) {
+  metrics::Trace trace(metrics::new_request_id(), "preload", "");
+  constexpr const char* kForever = "-1";
+  if (is_embedding) {
+    embedder.embed({.model = model, .inputs = {"warm"}, .keep_alive_json = kForever}, stop, trace);
+    return;
+  }
+  WarmUp sink;
+  api::GenerationRequest request{.kind = api::GenerationKind::kPrompt, .model = model};
+  request.prompt = "warm";
+  request.raw = true;
+  request.options_json = R"({"num_predict":1})";
+  request.keep_alive_json = kForever;
+  generator.run(request, sink, stop, trace);
+}
+
+void append(std::vector<api::Route>& routes, std::vector<api::Route> more) {
+  std::ranges::move(more, std::back_inserter(routes));
+}
+
+}  // namespace
+
+class Server::Parts {
+ public:
+  explicit Parts(Options options)
+      : options_(std::move(options)),
+        store_(options_.models),
+        metrics_(options_.own_version, options_.isa),
+        traces_(options_.n_traces),
+        scheduler_(options_.models_loaded, options_.start_runner),
+        catalog_(store_, options_.describe, {.go_templates = options_.go_templates}),
+        generator_(catalog_, scheduler_, metrics_, options_.generation),
+        embedder_(catalog_, scheduler_, metrics_),
+        context_{metrics_, traces_, options_.node_name, options_.read_only},
+        operations_{
+            .not_ready = [this] { return not_ready(); },
+            .model_not_ready = [this](const std::string& model,
+                                      bool loadable) { return model_not_ready(model, loadable); },
+            .load = [this] { return load(); },
+            .metrics = metrics_,
+            .traces = traces_,
+            .aliases = options_.metrics_aliases},
+        origins_(options_.origins),
+        names_(http::machine_names()) {
+    if (options_.prune && !options_.read_only) store_.prune();
+    for (const std::string& model : options_.preload) cold_.emplace_back(model, "being loaded");
+    http_.emplace(http_options(), http_routes(context_, routes()));
+    if (!options_.preload.empty())
+      preloader_ = std::jthread([this](std::stop_token stop) { load_all(stop); });
+  }
+
+  ~Parts() { stop(); }
+
+  uint16_t port() const { return http_->port(); }
+
+  bool drain(std::chrono::milliseconds delay, std::chrono::milliseconds timeout) {
+    {
+      std::unique_lock lock(mutex_);
+      draining_ = true;
+      stopped_changed_.wait_for(lock, delay, [this] { return stopped_; });
+      if (stopped_) return false;
+    }
+    preloader_ = {};
+    const auto until = std::chrono::steady_clock::now() + timeout;
+    const bool answered = http_->drain(timeout);
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        until - std::chrono::steady_clock::now());
+    scheduler_.drain(std::max(left, std::chrono::milliseconds(0)));
+    return answered;
+  }
+
+  void stop() {
+    {
+      const std::scoped_lock lock(mutex_);
+      stopped_ = draining_ = true;
+      stopped_changed_.notify_all();
+    }
+    preloader_ = {};
+    if (http_) http_->stop();
+  }
+
+  std::vector<std::string> not_ready() const {
+    std::vector<std::string> reasons;
+    const std::scoped_lock lock(mutex_);
+    if (draining_) reasons.emplace_back("the server is draining");
+    for (const auto& [model, why] : cold_) reasons.push_back("model '" + model + "': " + why);
+    if (!store::is_folder(options_.models) && options_.read_only)
+      reasons.push_back("no model store at " + options_.models);
+    return reasons;
+  }
+
+ private:
+  http::ServerOptions http_options() {
+    http::ServerOptions http;
+    http.host = options_.host;
+    http.port = options_.port;
+    http.socket_path = options_.socket_path;
+    http.max_connections = options_.max_connections;
+    http.max_body_bytes = options_.max_body_bytes;
+    http.body_timeout = options_.body_timeout;
+    http.shape_error = shape_error;
+    http.admit = [this](const http::Request& request, http::BindKind bind) {
+      return http::check_access(origins_, names_, bind, request);
+    };
+    return http;
+  }
+
+  std::vector<api::Route> routes() {
+    std::vector<api::Route> routes = operation_routes(operations_);
+    append(routes, api::ollama::generation_routes(generator_));
+    append(routes, api::ollama::embedding_routes(embedder_));
+    append(routes, api::ollama::store_routes(store_, options_.version));
+    append(routes, api::ollama::ps_routes(store_, {[this] { return scheduler_.state(); },
+                                                   [this](const std::string& key) {
+                                                     return generator_.latest_context(key);
+                                                   }}));
+    append(routes, api::openai::routes(generator_, embedder_, store_));
+    return routes;
+  }
+
+  metrics::Load load() const {
+    metrics::Load load = load_of(scheduler_.state());
+    load.ready = not_ready().empty();
+    const std::scoped_lock lock(mutex_);
+    load.draining = draining_;
+    return load;
+  }
+
+  std::vector<std::string> model_not_ready(const std::string& name, bool loadable) {
+    std::shared_ptr<const api::ServedModel> model = catalog_.find(name);
+    if (!model) return {"model '" + name + "' not found"};
+    const scheduler::SchedulerState state = scheduler_.state();
+    for (const scheduler::LoadedModel& loaded : state.models)
+      if (loaded.model.key == model->key && loaded.model.phase == scheduler::Phase::kReady)
+        return {};
+    if (!loadable) return {"model '" + name + "' is not loaded"};
+    const scheduler::ModelCost cost = scheduler::cost_of(model->weights->facts, 0);
+    const uint64_t needed = scheduler::saturating_add(cost.weight_bytes, cost.scratch_bytes);
+    if (needed > state.budget_bytes) return {scheduler::memory_refusal(needed, state.budget_bytes)};
+    return {};
+  }
+
+  void load_all(std::stop_token stop) {
+    for (const std::string& name : options_.preload) {
+      std::string why;
+      try {
+        const std::shared_ptr<const api::ServedModel> model = catalog_.find(name);
+        if (!model) throw http::StatusError(404, "not found");
+        preload(generator_, embedder_, name, !model->can("completion"), stop);
+      } catch (const std::exception& error) {
+        why = error.what();
+        log::warn("cannot preload model '" + name + "': " + why);
+      }
+      const std::scoped_lock lock(mutex_);
+      const auto at = std::ranges::find(cold_, name, &std::pair<std::string, std::string>::first);
+      if (why.empty())
+        cold_.erase(at);
+      else
+        at->second = why;
+    }
+  }
+
+  const Options options_;
+  store::Store store_;
+  metrics::Metrics metrics_;
+  metrics::TraceStore traces_;
+  scheduler::Scheduler scheduler_;
+  api::Catalog catalog_;
+  api::LocalGenerator generator_;
+  api::LocalEmbedder embedder_;
+  CallContext context_;
+  const Operations operations_;
+  const http::AllowedOrigins origins_;
+  const http::MachineNames names_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable stopped_changed_;
+  bool draining_ = false;
+  bool stopped_ = false;
+  std::vector<std::pair<std::string, std::string>> cold_;  // to be preloaded, and how that stands
+
+  std::optional<http::Server> http_;  // its handlers use all of the above
+  std::jthread preloader_;
+};
+
+Server::Server(Options options) : parts_(std::make_unique<Parts>(std::move(options))) {}
+Server::~Server() = default;
+uint16_t Server::port() const { return parts_->port(); }
+bool Server::drain(std::chrono::milliseconds delay, std::chrono::milliseconds timeout) {
+  return parts_->drain(delay, timeout);
+}
+void Server::stop() { parts_->stop(); }
+std::vector<std::string> Server::not_ready() const { return parts_->not_ready(); }
+
+}  // namespace billow::server

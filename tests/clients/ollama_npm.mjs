@@ -1,0 +1,37 @@
+// What the npm client of Ollama sees of a server: node ollama_npm.mjs PACKAGE URL
+import { pathToFileURL } from 'node:url'
+
+const { Ollama } = await import(pathToFileURL(process.argv[2]))
+const ollama = new Ollama({ host: process.argv[3] })
+const options = { temperature: 0, num_predict: 24 }
+const messages = [{ role: 'user', content: 'What is the capital of France?' }]
+const found = {}
+
+found.generate = (await ollama.generate({ model: 'smollm2', prompt: messages[0].content, options })).response
+found.chat = (await ollama.chat({ model: 'smollm2', messages, options })).message.content
+found.stream = ''
+for await (const part of await ollama.chat({ model: 'smollm2', messages, options, stream: true })) {
+  found.stream += part.message.content
+}
+found.models = (await ollama.list()).models.map((model) => model.name)
+found.running = (await ollama.ps()).models.map((model) => model.name)
+found.vectors = (await ollama.embed({ model: 'smollm2', input: ['a', 'b'] })).embeddings.length
+found.family = (await ollama.show({ model: 'smollm2' })).details.family
+found.created = (await ollama.create({ model: 'node', from: 'smollm2', system: 'Be brief.' })).status
+await ollama.copy({ source: 'node', destination: 'node2' })
+await ollama.delete({ model: 'node2' })
+found.deleted = (await ollama.delete({ model: 'node' })).status
+try {
+  await ollama.chat({ model: 'nope', messages })
+} catch (error) {
+  found.error = [error.status_code, error.error]
+}
+try {
+  const endless = await ollama.generate({ model: 'smollm2', prompt: 'Count.', stream: true, options: { num_predict: 2000 } })
+  for await (const part of endless) {
+    if (part.response) endless.abort()
+  }
+} catch (error) {
+  found.aborted = error.name
+}
+console.log(JSON.stringify(found))
