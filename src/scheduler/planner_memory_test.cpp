@@ -28,6 +28,19 @@ TEST(Memory, AsksForIdleMemoryBeforeItUnloads) {
   EXPECT_EQ(fake.n_of(ActionKind::kUnload), 0u);
 }
 
+TEST(Memory, NobodyGivesWayForMoreThanOneRequest) {
+  Fake fake(options_of(300, 8));
+  EXPECT_EQ(fake.arrive(1, "a"), (Words{"load a 180"}));
+  EXPECT_EQ(fake.loaded("a"), (Words{"assign 1 a"}));
+  fake.finish(1);
+  EXPECT_EQ(fake.arrive(2, "b"), (Words{"load b 120"}));  // what is free: for two of eight
+  EXPECT_EQ(fake.loaded("b"), (Words{"assign 2 b"}));
+  EXPECT_EQ(fake.arrive(3, "b"), (Words{"assign 3 b"}));
+  // A third has idle memory of others, or waits; no model goes for it.
+  EXPECT_EQ(fake.arrive(4, "b"), (Words{"budget a 170"}));
+  EXPECT_EQ(fake.report("a", 100, 0), (Words{"budget b 130", "assign 4 b"}));
+}
+
 TEST(Memory, AReportOfAnOlderBudgetGivesNothingBack) {
   Fake fake(options_of(300));
   fake.have(1, "a", {.n_context = 80});

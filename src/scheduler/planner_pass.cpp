@@ -98,17 +98,19 @@ bool Planner::meet_load(const Demand& demand) {
   ModelState& model = *demand.model;
   const Request& first = model.waiting.begin()->second.request;
   const size_t n_parallel = model.is_embedding ? 1 : options_.n_parallel;
-  // One request fits the budget; where all that may run at once do not, some wait.
-  const uint64_t n_bytes =
-      model.wants_all
-          ? options_.budget_bytes
-          : std::min(options_.budget_bytes, model_bytes(first.cost, first.n_context, n_parallel));
+  const auto bytes_for = [&](size_t n) {
+    return std::min(options_.budget_bytes, model_bytes(first.cost, first.n_context, n));
+  };
+  // Others give way for one request. More that run at once have what is free: where that is not
+  // enough, some wait, or the model grows later.
+  const uint64_t least = model.wants_all ? options_.budget_bytes : bytes_for(1);
   const bool has_place = n_of_kind(model.is_embedding, false) < max_loaded();
-  if (n_bytes > free_bytes() || !has_place) {
+  if (least > free_bytes() || !has_place) {
     const size_t n_staying = n_of_kind(model.is_embedding, true);
-    claim_room(demand, n_bytes, n_staying >= max_loaded() ? n_staying - max_loaded() + 1 : 0);
+    claim_room(demand, least, n_staying >= max_loaded() ? n_staying - max_loaded() + 1 : 0);
     return false;
   }
+  const uint64_t n_bytes = std::max(least, std::min(free_bytes(), bytes_for(n_parallel)));
   model.phase = Phase::kLoading;
   model.name = first.name;
   model.granted_bytes = model.asked_bytes = n_bytes;
