@@ -51,7 +51,7 @@ struct FakeScript {
   std::string refusal = "refused";
   std::string load_failure = "bad file";
   bool is_out_of_memory = false;
-  bool is_broken = false;  // its health is "failed", loaded or not
+  bool is_broken = false;  // its health is "failed" from when it was loaded
   bool is_mute = false;    // its health is not to be had
   uint64_t held_bytes = 100;
   uint64_t parked_bytes = 0;
@@ -232,7 +232,8 @@ class FakeRunners {
               .error = script.load_failure,
               .out_of_memory = script.is_out_of_memory};
     }
-    if (script.is_broken) return {.status = RunnerStatus::kFailed, .error = "the loop is broken"};
+    if (script.is_broken && !life.is_loading)
+      return {.status = RunnerStatus::kFailed, .error = "the loop is broken"};
     if (is_held && life.is_loading) return {.n_loaded = ++n_progress_};
     life.is_loading = false;
     health.status = RunnerStatus::kReady;

@@ -15,15 +15,20 @@ namespace {
 
 std::vector<std::string> command_of(const RunnerProgram& program, const Launch& launch,
                                     const std::string& socket) {
-  // Most of what a runner has to finish was cut off before it is asked to end.
-  std::vector<std::string> command = {
-      program.program,   "runner",
-      "--model",         launch.weights,
-      "--socket",        socket,
-      "--parallel",      std::to_string(std::clamp<size_t>(launch.n_parallel, 1, 1024)),
-      "--memory",        std::to_string(launch.budget_bytes),
-      "--drain-timeout", "0",
-      "--with-parent"};
+  constexpr size_t kMostParallel = 1024;  // as the program has it
+  const size_t n_parallel = std::clamp<size_t>(launch.n_parallel, 1, kMostParallel);
+  std::vector<std::string> command = {program.program, "runner"};
+  const auto add = [&](const char* name, const std::string& value) {
+    command.insert(command.end(), {name, value});
+  };
+  add("--model", launch.weights);
+  add("--socket", socket);
+  add("--parallel", std::to_string(n_parallel));
+  add("--memory", std::to_string(launch.budget_bytes));
+  add("--drain-timeout", "0");  // what it still does when it is ended, nobody waits for
+  // With the first process of a container all others end anyway, and its children cannot tell
+  // whether it lives: who has lost its parent has the first process for one.
+  if (::getpid() != 1) command.emplace_back("--with-parent");
   command.insert(command.end(), program.arguments.begin(), program.arguments.end());
   return command;
 }

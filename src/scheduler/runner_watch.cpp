@@ -118,6 +118,11 @@ std::chrono::milliseconds RunnerWatch::pause() const {
   return Clock::now() - started_ < times_.soon ? times_.first : times_.loading;
 }
 
+bool RunnerWatch::must_end() const {
+  const std::scoped_lock lock(mutex_);
+  return must_end_;
+}
+
 bool RunnerWatch::wait() {
   std::unique_lock lock(mutex_);
   const auto is_over = [this] { return must_end_ || (has_ended_ && runner_); };
@@ -195,6 +200,9 @@ void RunnerWatch::report(const RunnerHealth& health) {
       events_.load_failed(key(), {health.out_of_memory, load_failure_text(health)});
     } else if (health.status == RunnerStatus::kReady) {
       is_ready_ = true;
+      const auto ms =
+          std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_);
+      log::info(launch_.name + ": loaded in " + std::to_string(ms.count()) + " ms");
       events_.load_finished(key(), health.held_bytes);
     } else {
       events_.load_progressed(key(), health.n_loaded);
@@ -211,7 +219,10 @@ void RunnerWatch::finish() {
   if (runner_) {
     runner_->end();
     // One that is ended for what it did has told why; else its process does.
+    const bool is_asked_for = detail_.empty() && must_end();
     if (detail_.empty()) detail_ = runner_->end_of_process();
+    const std::string text = launch_.name + ": the runner has ended: " + detail_;
+    is_asked_for ? log::info(text) : log::warn(text);
   }
   events_.runner_gone(*this, detail_);
 }

@@ -88,6 +88,7 @@ class RunnerWatch {
   void tell_budget();
   void report(const RunnerHealth& health);
   std::chrono::milliseconds pause() const;
+  bool must_end() const;
   void finish();
 
   const Launch launch_;

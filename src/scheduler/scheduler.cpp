@@ -55,6 +55,10 @@ class StrandLease final : public Lease {
         }
       } catch (const RunnerGone& gone) {
         what = gone.what();
+      } catch (const http::StatusError& error) {
+        // Where the runner itself has failed, it does not come back from that.
+        if (error.status() < kServerError) throw;
+        what = error.what();
       }
       strand_->recover(*ticket_, watch, what, stop_, on_stage_);
     }

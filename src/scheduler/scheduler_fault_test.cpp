@@ -109,6 +109,27 @@ TEST(SchedulerFault, ARefusalOfTheRunnerIsPassedOn) {
     script.refusal = "the prompt is too long";
   });
   EXPECT_EQ(world.ask("a").end, "400 the prompt is too long");
+  world.fakes.change("a", [](FakeScript& script) { script.refusal_status = 500; });
+  EXPECT_EQ(world.ask("a").end,
+            "500 an error was encountered while running the model: the prompt is too long");
+  EXPECT_EQ(world.fakes.launches().size(), 1u);
+}
+
+TEST(SchedulerFault, BeginsAgainWhereTheLoopBroke) {
+  World world;
+  world.fakes.change("a", [&](FakeScript& script) {
+    script.answer = [&](const Completion&, const OnPiece&) -> CompletionEnd {
+      world.fakes.change("a", [](FakeScript& broken) {
+        broken.is_broken = true;
+        broken.answer = {};
+      });
+      EXPECT_TRUE(comes_true([&] { return world.fakes.n_alive() == 0; }));
+      world.fakes.change("a", [](FakeScript& broken) { broken.is_broken = false; });
+      throw http::StatusError(500, "the loop is broken");
+    };
+  });
+  EXPECT_EQ(world.ask("a").text, "Hello there");
+  EXPECT_EQ(world.fakes.launches().size(), 2u);
 }
 
 TEST(SchedulerFault, SaysWhyAModelCannotBeLoaded) {

@@ -50,8 +50,8 @@ class Strand final : private RunnerEvents {
   bool may_stream(Ticket& ticket, const RunnerWatch& watch);
   // What was streamed has come to its end: the next call of the job may begin again.
   void end_call(Ticket& ticket);
-  // The call of a running job has failed for want of a runner. Returns when it has another one;
-  // throws as acquire does, or where the runner was found to be well.
+  // The call of a running job has failed for want of a sound runner. Returns when it has another
+  // one; throws as acquire does, or where the runner was found to be well.
   void recover(Ticket& ticket, const std::shared_ptr<RunnerWatch>& watch, const std::string& what,
                const std::stop_token& stop, const OnStage& on_stage);
 
