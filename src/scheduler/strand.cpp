@@ -67,12 +67,12 @@ void Strand::carry_out(const Action& action) {
     case ActionKind::kAssign:
       if (ticket == nullptr) return;
       if (watch != watches_.end()) ticket->watch = watch->second;
-      ticket->stage = JobStage::kAssigned;
+      ticket->stages.push_back(JobStage::kAssigned);
       break;
     case ActionKind::kRetry:
       if (ticket == nullptr) return;
       ticket->watch.reset();
-      ticket->stage = JobStage::kRetrying;
+      ticket->stages.push_back(JobStage::kRetrying);
       break;
     case ActionKind::kRefuse:
     case ActionKind::kFail:
@@ -91,7 +91,7 @@ void Strand::start_load(const Action& action) {
   for (const auto& [id, ticket] : tickets_) {
     if (ticket->job.key != action.key || ticket->watch || ticket->status != 0) continue;
     if (first == nullptr || id < first->id) first = ticket.get();
-    ticket->stage = JobStage::kLoading;
+    ticket->stages.push_back(JobStage::kLoading);
     ticket->changed.notify_all();
   }
   try {
@@ -126,7 +126,7 @@ std::shared_ptr<Strand::Ticket> Strand::arrive(const Job& job, const std::stop_t
   Lock lock(mutex_);
   ticket->id = next_id_++;
   tickets_[ticket->id] = ticket;
-  if (loading_ == job.key) ticket->stage = JobStage::kLoading;
+  if (loading_ == job.key) ticket->stages.push_back(JobStage::kLoading);
   apply(planner_.request_arrived({.id = ticket->id,
                                   .key = job.key,
                                   .name = job.name,
@@ -136,12 +136,7 @@ std::shared_ptr<Strand::Ticket> Strand::arrive(const Job& job, const std::stop_t
                                   .keep_alive = job.keep_alive},
                                  now()));
   try {
-    if (on_stage && ticket->status == 0) {
-      lock.unlock();
-      on_stage(JobStage::kQueued);
-      lock.lock();
-    }
-    wait_for_runner(lock, *ticket, JobStage::kQueued, stop, on_stage);
+    wait_for_runner(lock, *ticket, stop, on_stage);
   } catch (...) {
     if (lock.owns_lock()) lock.unlock();
     leave(*ticket);
@@ -150,21 +145,21 @@ std::shared_ptr<Strand::Ticket> Strand::arrive(const Job& job, const std::stop_t
   return ticket;
 }
 
-void Strand::wait_for_runner(Lock& lock, Ticket& ticket, JobStage told, const std::stop_token& stop,
+void Strand::wait_for_runner(Lock& lock, Ticket& ticket, const std::stop_token& stop,
                              const OnStage& on_stage) {
   for (;;) {
     if (ticket.status != 0) throw http::StatusError(ticket.status, ticket.text);
-    if (ticket.stage != told) {
-      told = ticket.stage;
-      if (on_stage) {
-        lock.unlock();
-        on_stage(told);
-        lock.lock();
-      }
-    } else if (told == JobStage::kAssigned) {
+    if (!ticket.stages.empty()) {
+      const JobStage stage = ticket.stages.front();
+      ticket.stages.pop_front();
+      if (!on_stage) continue;
+      lock.unlock();
+      on_stage(stage);
+      lock.lock();
+    } else if (ticket.watch) {
       return;
     } else if (!ticket.changed.wait(lock, stop,
-                                    [&] { return ticket.status != 0 || ticket.stage != told; })) {
+                                    [&] { return ticket.status != 0 || !ticket.stages.empty(); })) {
       throw Cancelled();
     }
   }
@@ -213,12 +208,7 @@ void Strand::recover(Ticket& ticket, const std::shared_ptr<RunnerWatch>& watch,
                               "an error was encountered while running the model: " + what);
     }
   }
-  if (on_stage && ticket.status == 0) {
-    lock.unlock();
-    on_stage(JobStage::kRetrying);
-    lock.lock();
-  }
-  wait_for_runner(lock, ticket, JobStage::kRetrying, stop, on_stage);
+  wait_for_runner(lock, ticket, stop, on_stage);
 }
 
 void Strand::set_keep_alive(const std::string& key, Duration keep_alive) {

@@ -31,10 +31,10 @@ class Strand final : private RunnerEvents {
   struct Ticket {
     RequestId id = 0;
     Job job;
-    JobStage stage = JobStage::kQueued;
-    std::shared_ptr<RunnerWatch> watch{};  // where it runs
-    bool has_streamed = false;             // it cannot begin again
-    int status = 0;                        // of the answer in place of a runner; 0: none yet
+    std::deque<JobStage> stages{JobStage::kQueued};  // come to, and not told of
+    std::shared_ptr<RunnerWatch> watch{};            // where it runs
+    bool has_streamed = false;                       // it cannot begin again
+    int status = 0;  // of the answer in place of a runner; 0: none yet
     std::string text{};
     std::condition_variable_any changed{};
   };
@@ -78,8 +78,8 @@ class Strand final : private RunnerEvents {
   void carry_out(const Action& action);
   void start_load(const Action& action);
   Ticket* find(RequestId id);
-  // `told`: the stage that on_stage was told last.
-  void wait_for_runner(Lock& lock, Ticket& ticket, JobStage told, const std::stop_token& stop,
+  // Tells of all stages on the way, in their order.
+  void wait_for_runner(Lock& lock, Ticket& ticket, const std::stop_token& stop,
                        const OnStage& on_stage);
   void run();
 
