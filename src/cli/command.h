@@ -19,5 +19,6 @@ void add_bench(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_runner(CLI::App& app);
 void add_serve(CLI::App& app);
+void add_trace(CLI::App& app);
 
 }  // namespace billow::cli

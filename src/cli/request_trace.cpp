@@ -1,0 +1,115 @@
+// billow trace [ID]: what a server did for a request, drawn by time or as JSON; without an id, the
+// latest requests.
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "http/client.h"
+#include "metrics/request_id.h"
+#include "metrics/waterfall.h"
+#include "scheduler/environment.h"
+
+namespace billow::cli {
+namespace {
+
+struct Options {
+  std::string id;
+  std::string host;
+  bool json = false;
+  bool chrome = false;
+};
+
+scheduler::Endpoint endpoint_of(const Options& options) {
+  const auto warn = [](const std::string& text) { log::warn(text); };
+  const auto lookup = [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value ? std::optional<std::string>(value) : std::nullopt;
+  };
+  const scheduler::Endpoint endpoint =
+      options.host.empty() ? scheduler::read_environment(lookup, warn).host
+                           : scheduler::parse_endpoint(options.host, "--host", warn);
+  if (endpoint.scheme != "http") {
+    throw Error(ErrorCode::kUnsupported,
+                "'" + endpoint.url() + "' needs TLS, which is not here yet");
+  }
+  return endpoint.for_clients();
+}
+
+// The body of the answer.
+std::string fetch(const Options& options) {
+  const scheduler::Endpoint endpoint = endpoint_of(options);
+  http::Client client({.host = endpoint.host, .port = endpoint.port});
+  std::string target = (endpoint.path.empty() ? "" : "/" + endpoint.path) + "/api/trace";
+  if (!options.id.empty()) target += "/" + options.id;  // no byte of an id needs an escape
+  if (options.chrome) target += "?format=chrome";
+  http::Call call;
+  call.target = target;
+  http::Response response = client.send(call);
+  if (response.status == 404 && !options.id.empty()) {
+    throw Error(ErrorCode::kNotFound, "'" + options.id + "' is no request that the server at " +
+                                          endpoint.url() + " remembers");
+  }
+  if (response.status != 200) {
+    throw Error(ErrorCode::kIo, "the server at " + endpoint.url() + " answered " +
+                                    std::to_string(response.status) + " to " + target);
+  }
+  return std::move(response.body);
+}
+
+// Standard output's, where it is a terminal.
+metrics::WaterfallOptions terminal() {
+  metrics::WaterfallOptions options;
+  if (::isatty(STDOUT_FILENO) == 0) return options;
+  options.colour = std::getenv("NO_COLOR") == nullptr;
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    options.n_columns = size.ws_col;
+  }
+  return options;
+}
+
+void run(const Options& options) {
+  if (!options.id.empty() && !metrics::is_request_id(options.id)) {
+    throw Error(ErrorCode::kInvalidInput,
+                "an id of a request has at most 128 letters, digits, '.', '_' and '-'");
+  }
+  if (options.id.empty() && options.chrome) {
+    throw Error(ErrorCode::kInvalidInput, "--chrome needs the id of a request");
+  }
+  const std::string body = fetch(options);
+  if (options.json || options.chrome) {
+    print_now(body.ends_with('\n') ? body : body + "\n");
+  } else {
+    print_now(options.id.empty() ? metrics::trace_table(body)
+                                 : metrics::waterfall(body, terminal()));
+  }
+}
+
+}  // namespace
+
+void add_trace(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("trace", "Show what a server did for a request, and when");
+  command->add_option("id", options->id,
+                      "The X-Request-Id of its answer; without it, the latest requests are listed");
+  auto* json = command->add_flag("--json", options->json, "Print JSON");
+  command
+      ->add_flag("--chrome", options->chrome,
+                 "Print JSON for Perfetto (ui.perfetto.dev) and chrome://tracing")
+      ->excludes(json);
+  command->add_option("--host", options->host,
+                      "The server (default: BILLOW_HOST, OLLAMA_HOST, or 127.0.0.1:11434)");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace billow::cli
