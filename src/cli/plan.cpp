@@ -14,7 +14,7 @@ namespace billow::cli {
 namespace {
 
 void run(const PlanOptions& options) {
-  const gguf::File file = gguf::File::open(options.model);
+  const gguf::File file = gguf::File::open(options.model, gguf::StringArrays::kSkipped);
   const engine::Description model =
       engine::describe(file, {.kv_type = kv_type_of(options.kv_type)});
   const Forecast course = forecast(options, model.max_context);

@@ -62,7 +62,7 @@ sigset_t block_signals() {
 void describe(const RunnerOptions& options) {
   Json out;
   try {
-    const gguf::File file = gguf::File::open(options.described);
+    const gguf::File file = gguf::File::open(options.described, gguf::StringArrays::kSkipped);
     out = engine::description_json(
         engine::describe(file, {.n_parallel = options.max_sequences,
                                 .n_threads = options.model.n_threads,

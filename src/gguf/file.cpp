@@ -23,9 +23,10 @@ struct File::State {
   NameIndex keys;
   NameIndex names;  // of the tensors
 
-  Shard map(const std::string& shard_path);
+  Shard map(const std::string& shard_path, StringArrays string_arrays);
   void adopt_first(Shard&& shard);
-  void add_sibling(const std::string& sibling, uint64_t number, uint64_t count);
+  void add_sibling(const std::string& sibling, uint64_t number, uint64_t count,
+                   StringArrays string_arrays);
   void add_tensors(Shard& shard);
   void index_tensors();
   template <typename T>
@@ -50,10 +51,10 @@ Error wrong_type(const std::string& path, std::string_view key, const Value& val
 
 }  // namespace
 
-Shard File::State::map(const std::string& shard_path) {
+Shard File::State::map(const std::string& shard_path, StringArrays string_arrays) {
   const MappedFile& mapping = mappings.emplace_back(shard_path);
   n_bytes += mapping.bytes().size();
-  return parse_shard(mapping.bytes(), shard_path);
+  return parse_shard(mapping.bytes(), shard_path, string_arrays);
 }
 
 void File::State::adopt_first(Shard&& shard) {
@@ -64,14 +65,15 @@ void File::State::adopt_first(Shard&& shard) {
   add_tensors(shard);
 }
 
-void File::State::add_sibling(const std::string& sibling, uint64_t number, uint64_t count) {
+void File::State::add_sibling(const std::string& sibling, uint64_t number, uint64_t count,
+                              StringArrays string_arrays) {
   if (!std::filesystem::exists(sibling)) {
     throw file_error(sibling,
                      "part " + std::to_string(number + 1) + " of the " + std::to_string(count) +
                          " files of the model is missing; put it beside the first",
                      ErrorCode::kNotFound);
   }
-  Shard shard = map(sibling);
+  Shard shard = map(sibling, string_arrays);
   const SplitKeys keys_of_it = read_split_keys(shard, sibling);
   if (keys_of_it.number != number || keys_of_it.count != count) {
     throw file_error(sibling, "the file says it is part " + std::to_string(keys_of_it.number + 1) +
@@ -117,14 +119,15 @@ T File::State::require(std::string_view key, const std::optional<T>& value) cons
       path, "metadata key " + quoted(key) + " is missing; the model was not converted completely");
 }
 
-File File::open(const std::string& path) {
+File File::open(const std::string& path, StringArrays string_arrays) {
   auto state = std::make_unique<State>();
   state->path = path;
-  Shard first = state->map(path);
+  Shard first = state->map(path, string_arrays);
   const SplitKeys keys = read_split_keys(first, path);
   const std::vector<std::string> siblings = sibling_paths(keys, path);
   state->adopt_first(std::move(first));
-  for (size_t i = 0; i < siblings.size(); ++i) state->add_sibling(siblings[i], i + 1, keys.count);
+  for (size_t i = 0; i < siblings.size(); ++i)
+    state->add_sibling(siblings[i], i + 1, keys.count, string_arrays);
   const size_t n_tensors = state->tensors.size();
   if (keys.count > 1 && keys.n_tensors.value_or(n_tensors) != n_tensors) {
     throw file_error(path, "the " + std::to_string(keys.count) + " files hold " +

@@ -37,7 +37,8 @@ struct Entry {
 class File {
  public:
   // Opens `path`, and all its siblings when it is the first of a split.
-  static File open(const std::string& path);
+  // `string_arrays` may be skipped where nobody asks for the elements of one.
+  static File open(const std::string& path, StringArrays string_arrays = StringArrays::kRead);
   // Parses one file from memory (no splits). `bytes` must outlive the File; `name` is for messages.
   static File parse(std::span<const std::byte> bytes, const std::string& name);
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "gguf/raw_file.h"
+#include "gguf/shard.h"
 
 namespace billow::gguf {
 namespace {
@@ -81,6 +82,18 @@ TEST_P(FileOfVersion, GivesArraysAndTheirInnerArrays) {
   ASSERT_EQ(nested->arrays.size(), 2u);
   EXPECT_EQ(nested->arrays[0].integer(1), 8);
   EXPECT_EQ(nested->arrays[1].strings[0], "deep");
+}
+
+TEST_P(FileOfVersion, WithoutTheStringsOfArraysAllElseIsTheSame) {
+  const RawFile raw = complete_file(GetParam());
+  const Shard shard = parse_shard(raw.bytes(), "memory", StringArrays::kSkipped);
+  const Array* texts = as_array(*shard.find("texts"));
+  EXPECT_EQ(texts->n, 3u);
+  EXPECT_TRUE(texts->strings.empty());
+  EXPECT_EQ(as_array(*shard.find("numbers"))->integer(1), 3);
+  EXPECT_EQ(as_array(*shard.find("nested"))->arrays[0].integer(0), 7);
+  ASSERT_EQ(shard.tensors.size(), 2u);
+  EXPECT_EQ(shard.tensors[1].data.size(), 18u);
 }
 
 TEST_P(FileOfVersion, GivesTensorsAndTheirData) {

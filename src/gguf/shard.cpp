@@ -45,8 +45,8 @@ struct Announced {
 
 class Parser {
  public:
-  Parser(std::span<const std::byte> bytes, std::string_view file)
-      : bytes_(bytes), file_(file), cursor_(bytes, file) {}
+  Parser(std::span<const std::byte> bytes, std::string_view file, StringArrays string_arrays)
+      : bytes_(bytes), file_(file), string_arrays_(string_arrays), cursor_(bytes, file) {}
 
   Shard parse() {
     read_header();
@@ -85,6 +85,7 @@ class Parser {
 
   std::span<const std::byte> bytes_;
   std::string_view file_;
+  StringArrays string_arrays_;
   Cursor cursor_;
   Shard shard_;
   uint64_t n_tensors_ = 0;
@@ -307,7 +308,9 @@ Array Parser::array(int depth) {
   // An element is its bytes, a string's length, or an array's type and length.
   const uint64_t least = element_bytes != 0 ? element_bytes : count_bytes() + (is_string ? 0 : 4);
   refuse_impossible(array.n, least, "array elements");
-  if (is_string) {
+  if (is_string && string_arrays_ == StringArrays::kSkipped) {
+    for (uint64_t i = 0; i < array.n; ++i) string("a string");
+  } else if (is_string) {
     array.strings.reserve(std::min(array.n, kMaxReserved));
     for (uint64_t i = 0; i < array.n; ++i) array.strings.push_back(string("a string"));
   } else if (array.element_type == ValueType::kArray) {
@@ -333,8 +336,9 @@ const Value* Shard::find(std::string_view key) const noexcept {
   return i ? &metadata[*i].value : nullptr;
 }
 
-Shard parse_shard(std::span<const std::byte> bytes, std::string_view file) {
-  return Parser(bytes, file).parse();
+Shard parse_shard(std::span<const std::byte> bytes, std::string_view file,
+                  StringArrays string_arrays) {
+  return Parser(bytes, file, string_arrays).parse();
 }
 
 }  // namespace billow::gguf

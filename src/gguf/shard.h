@@ -26,6 +26,7 @@ struct Shard {
 
 // Parses GGUF version 1, 2 or 3. `file` is for messages. Throws Error for anything malformed:
 // kUnsupported for big-endian files, other versions and unknown tensor types, else kInvalidInput.
-Shard parse_shard(std::span<const std::byte> bytes, std::string_view file);
+Shard parse_shard(std::span<const std::byte> bytes, std::string_view file,
+                  StringArrays string_arrays = StringArrays::kRead);
 
 }  // namespace billow::gguf

@@ -39,13 +39,16 @@ std::string_view value_type_name(ValueType type) noexcept;
 // Bytes of one value in the file; 0 for strings and arrays, whose size varies.
 size_t value_type_bytes(ValueType type) noexcept;
 
+// Whether arrays of strings have their views: those of a vocabulary take longer than all the rest.
+enum class StringArrays : uint8_t { kRead, kSkipped };
+
 // A homogeneous array. Fixed-size elements stay packed in the file (`bytes`, not aligned); strings
 // have their views.
 struct Array {
   ValueType element_type = ValueType::kU8;
   uint64_t n = 0;
   std::span<const std::byte> bytes;       // elements of a fixed size, n * size
-  std::vector<std::string_view> strings;  // element_type == kString
+  std::vector<std::string_view> strings;  // element_type == kString; n of them, or skipped
   std::vector<Array> arrays;              // element_type == kArray
 
   // Element i as a number. REQUIRES: i < n and a numeric or bool element type.
