@@ -20,5 +20,14 @@ void add_plan(CLI::App& app);
 void add_runner(CLI::App& app);
 void add_serve(CLI::App& app);
 void add_trace(CLI::App& app);
+// Those that talk to a running server, in client/.
+void add_run(CLI::App& app);
+void add_create(CLI::App& app);
+void add_show(CLI::App& app);
+void add_list(CLI::App& app);
+void add_ps(CLI::App& app);
+void add_cp(CLI::App& app);
+void add_rm(CLI::App& app);
+void add_stop(CLI::App& app);
 
 }  // namespace billow::cli

@@ -25,6 +25,14 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", billow::cli::version_text,
                        "Print version, compiler and kernels");
   billow::cli::add_serve(app);
+  billow::cli::add_run(app);
+  billow::cli::add_create(app);
+  billow::cli::add_show(app);
+  billow::cli::add_list(app);
+  billow::cli::add_ps(app);
+  billow::cli::add_cp(app);
+  billow::cli::add_rm(app);
+  billow::cli::add_stop(app);
   billow::cli::add_generate(app);
   billow::cli::add_inspect(app);
   billow::cli::add_tokenize(app);

@@ -1,0 +1,101 @@
+#include "cli/client/answer_printer.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <string>
+
+#include "base/json.h"
+#include "cli/client/status_line.h"
+
+namespace billow::cli {
+namespace {
+
+std::string printed(const AnswerStyle& style, std::initializer_list<Json> objects) {
+  std::string out;
+  AnswerPrinter printer(style, [&out](const std::string& text) { out += text; });
+  for (const Json& object : objects) printer.take(object);
+  printer.end();
+  return out;
+}
+
+Json thought(const char* text) { return {{"message", {{"content", ""}, {"thinking", text}}}}; }
+Json said(const char* text) { return {{"message", {{"content", text}}}}; }
+
+TEST(AnswerPrinter, SetsThinkingApart) {
+  EXPECT_EQ(printed({}, {thought("Hm"), thought("."), said("Yes"), said("!")}),
+            "Thinking...\nHm.\n...done thinking.\n\nYes!");
+  EXPECT_EQ(printed({}, {thought("Hm\n"), said("Yes")}),
+            "Thinking...\nHm\n...done thinking.\n\nYes");
+  EXPECT_EQ(printed({.hides_thinking = true}, {thought("Hm"), said("Yes")}), "Yes");
+  EXPECT_EQ(printed({}, {{{"response", "a"}}, {{"response", ""}, {"thinking", "b"}}}),
+            "aThinking...\nb");
+}
+
+TEST(AnswerPrinter, LeavesNoColourBehind) {
+  const std::string out = printed({.colours = true}, {thought("Hm")});
+  EXPECT_TRUE(out.ends_with("\033[0m")) << out;
+  EXPECT_EQ(printed({.colours = true}, {said("Yes")}), "Yes");
+}
+
+TEST(AnswerPrinter, NamesFunctionsThatAreCalled) {
+  const Json call = {
+      {"message",
+       {{"content", ""},
+        {"tool_calls", {{{"function", {{"name", "f"}, {"arguments", {{"a", 1}}}}}}}}}}};
+  EXPECT_EQ(printed({}, {call}),
+            "  Model called a non-existent function 'f()' with arguments: {\"a\":1}\n\n");
+}
+
+TEST(WordWrap, BreaksBetweenWords) {
+  WordWrap wrap(15);  // 10 of them for text
+  EXPECT_EQ(wrap.wrapped("one two three\nx"), "one two th\033[2D\033[K\nthree\nx");
+  WordWrap pieces(15);
+  EXPECT_EQ(pieces.wrapped("one two th") + pieces.wrapped("ree"), "one two th\033[2D\033[K\nthree");
+}
+
+TEST(WordWrap, BreaksAtABlankAndInsideEndlessWords) {
+  WordWrap blank(15);
+  EXPECT_EQ(blank.wrapped("0123456789 next"), "0123456789\nnext");
+  WordWrap endless(15);
+  EXPECT_EQ(endless.wrapped("012345678901"), "0123456789\n01");
+  WordWrap wide(15);
+  EXPECT_EQ(wide.wrapped("\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22"),
+            "\u6f22\u6f22\u6f22\u6f22\u6f22\n\u6f22");
+}
+
+TEST(WordWrap, LeavesNarrowTerminalsAlone) {
+  WordWrap none(0);
+  EXPECT_EQ(none.wrapped(std::string(300, 'a')), std::string(300, 'a'));
+  WordWrap narrow(9);
+  EXPECT_EQ(narrow.wrapped("aaaa bbbb cccc"), "aaaa bbbb cccc");
+}
+
+TEST(Metrics, LeaveOutWhatIsZero) {
+  EXPECT_EQ(metrics_text({{"done", true},
+                          {"total_duration", 51'000'000},
+                          {"load_duration", 9'000'000},
+                          {"prompt_eval_count", 11},
+                          {"prompt_eval_duration", 12'000'000},
+                          {"eval_count", 2},
+                          {"eval_duration", 20'000'000}}),
+            "total duration:       51ms\n"
+            "load duration:        9ms\n"
+            "prompt eval count:    11 token(s)\n"
+            "prompt eval duration: 12ms\n"
+            "prompt eval rate:     916.67 tokens/s\n"
+            "eval count:           2 token(s)\n"
+            "eval duration:        20ms\n"
+            "eval rate:            100.00 tokens/s\n");
+  EXPECT_EQ(metrics_text({{"done", true}, {"eval_count", 0}}), "");
+}
+
+TEST(ProgressText, FillsItsBar) {
+  EXPECT_EQ(progress_text(0, 1000, 4), "0% ▕    ▏ 0 B/1 KB");
+  EXPECT_EQ(progress_text(500, 1000, 4), "50% ▕██  ▏ 500 B/1 KB");
+  EXPECT_EQ(progress_text(9999, 1000, 4), "100% ▕████▏ 1 KB/1 KB");
+  EXPECT_EQ(progress_text(0, 0, 2), "100% ▕██▏ 0 B/0 B");
+}
+
+}  // namespace
+}  // namespace billow::cli

@@ -1,0 +1,143 @@
+// billow create: makes a model on the server, of a Modelfile and the files that it names.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/client/command_line.h"
+#include "cli/client/create_plan.h"
+#include "cli/client/interrupt_watch.h"
+#include "cli/client/show_text.h"
+#include "cli/client/status_line.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "store/digest.h"
+#include "store/folder.h"
+#include "store/name.h"
+
+namespace billow::cli {
+namespace {
+
+constexpr uint64_t kMaxModelfileBytes = 64 << 20;
+constexpr const char* kDefaultFile = "Modelfile";
+
+struct Options {
+  std::string file;
+  std::string quantize;
+  std::string draft_quantize;
+  bool experimental = false;  // there is nothing that it would change
+};
+
+struct Source {
+  std::string text;
+  std::string folder;  // that its paths are relative to
+};
+
+Source read_source(const std::string& file) {
+  if (file == "-") {
+    return {{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()}, "."};
+  }
+  const std::string path = file.empty() ? kDefaultFile : expanded_path(file, ".");
+  if (const auto content = store::read_file(path, kMaxModelfileBytes)) {
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    return {content->bytes, folder.empty() ? "." : folder};
+  }
+  if (file.empty()) return {"FROM .\n", "."};
+  throw Error(ErrorCode::kNotFound, file + ": there is no such Modelfile");
+}
+
+// Hashes a file and sends it where the server does not have it. Its digest.
+std::string send_file(ApiClient& client, const LocalFile& file, StatusLine& status) {
+  const std::string hashing = "hashing " + file.name;
+  const std::string digest = store::digest_of_file(file.path, [&](uint64_t done, uint64_t total) {
+                               status.show(hashing, done, total);
+                             }).text();
+  const std::string blob = "/api/blobs/" + digest;
+  if (client.has(blob)) return digest;
+  const auto found = store::file_status(file.path);
+  std::ifstream stream(file.path, std::ios::binary);
+  if (!found || !stream) throw system_error("cannot read", file.path, errno);
+  const std::string copying = "copying file " + digest;
+  uint64_t n_sent = 0;
+  status.show(copying, 0, found->size_bytes);
+  client.upload(blob, found->size_bytes, [&](std::span<char> buffer) -> size_t {
+    stream.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    const auto n = static_cast<size_t>(stream.gcount());
+    if (n == 0) throw Error(ErrorCode::kIo, file.path + ": it has become shorter meanwhile");
+    n_sent += n;
+    status.show(copying, n_sent, found->size_bytes);
+    return n;
+  });
+  return digest;
+}
+
+void add_files(Json& request, const char* field, ApiClient& client,
+               const std::vector<LocalFile>& files, StatusLine& status) {
+  for (const LocalFile& file : files) request[field][file.name] = send_file(client, file, status);
+}
+
+void show_progress(const Json& object, StatusLine& status) {
+  const std::string step = text_field(object, "status");
+  const uint64_t total = count_field(object, "total");
+  if (total > 0) return status.show(step, count_field(object, "completed"), total);
+  status.show(step);
+}
+
+void create(const Options& options, const std::string& model) {
+  if (!store::parse_name(model)) {
+    throw Error(ErrorCode::kInvalidInput, "invalid model name: " + model);
+  }
+  const Source source = read_source(options.file);
+  const CreatePlan plan =
+      plan_create(store::parse_modelfile(source.text), source.folder,
+                  [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); });
+  const auto client = connected_client();
+  StatusLine status;
+  status.show("gathering model components");
+  Json request = {{"model", model}};
+  request.update(Json::parse(plan.request));
+  add_files(request, "files", *client, plan.files, status);
+  add_files(request, "adapters", *client, plan.adapters, status);
+  add_files(request, "draft_files", *client, plan.draft_files, status);
+  if (!options.quantize.empty()) request["quantize"] = options.quantize;
+  if (!options.draft_quantize.empty()) request["draft_quantize"] = options.draft_quantize;
+  const InterruptWatch watch([&client] { client->cancel(); });
+  const bool is_complete = client->stream("/api/create", request, [&](const Json& object) {
+    show_progress(object, status);
+    return true;
+  });
+  if (!is_complete) end_with(exit_status_of(SIGINT));
+}
+
+}  // namespace
+
+void add_create(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App& command = add_client_command(
+      app,
+      {.name = "create",
+       .description = "Make a model of a Modelfile",
+       .arguments = "MODEL",
+       .least = 1,
+       .most = 1},
+      [options](const std::vector<std::string>& words) { create(*options, words[0]); });
+  command.add_option("-f,--file", options->file,
+                     "The Modelfile, - for standard input (default: Modelfile, and without one "
+                     "the weights in this folder)");
+  command.add_option("-q,--quantize", options->quantize,
+                     "Quantize the weights to this type, for example q4_K_M");
+  command.add_option("--draft-quantize", options->draft_quantize, "The same for the draft model");
+  command.add_flag("--experimental", options->experimental)->group("");
+}
+
+}  // namespace billow::cli

@@ -1,0 +1,188 @@
+#include "cli/client/create_plan.h"
+
+#include <pwd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "store/folder.h"
+#include "store/parameters.h"
+
+namespace billow::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using store::InstructionKind;
+
+struct Pattern {
+  std::string_view begin;
+  std::string_view end;
+  bool below;  // in folders of the folder too
+
+  bool matches(std::string_view name) const {
+    return name.size() >= begin.size() + end.size() && name.starts_with(begin) &&
+           name.ends_with(end);
+  }
+};
+
+// The first that finds something says what the weights are.
+constexpr Pattern kWeights[] = {{"model", ".safetensors", true},
+                                {"consolidated", ".safetensors", false},
+                                {"pytorch_model", ".bin", false},
+                                {"consolidated", ".pth", false},
+                                {"", ".gguf", false},
+                                {"", ".bin", false}};
+constexpr Pattern kDescriptions[] = {
+    {"", ".json", true}, {"chat_template.jinja", "", false}, {"tokenizer.model", "", false}};
+
+std::string home_of(const std::string& user) {
+  const char* home = user.empty() ? std::getenv("HOME") : nullptr;
+  if (home != nullptr && *home != '\0') return home;
+  const passwd* entry = user.empty() ? nullptr : ::getpwnam(user.c_str());
+  if (entry == nullptr) throw Error(ErrorCode::kNotFound, "~" + user + ": no such user");
+  return entry->pw_dir;
+}
+
+void add_matches(std::vector<LocalFile>& files, const fs::path& folder, const std::string& below,
+                 const Pattern& pattern) {
+  for (const std::string& name : store::children((folder / below).string())) {
+    const fs::path path = folder / below / name;
+    if (pattern.matches(name) && fs::is_regular_file(path)) {
+      files.push_back({(fs::path(below) / name).string(), path.string()});
+    }
+  }
+}
+
+std::vector<LocalFile> matches(const fs::path& folder, const Pattern& pattern) {
+  std::vector<LocalFile> files;
+  add_matches(files, folder, "", pattern);
+  if (!pattern.below) return files;
+  for (const std::string& name : store::children(folder.string())) {
+    if (!name.starts_with('.') && store::is_folder((folder / name).string())) {
+      add_matches(files, folder, name, pattern);
+    }
+  }
+  return files;
+}
+
+// A link may lead to anywhere on this machine, and what lies there would be sent to the server.
+void check_inside(const fs::path& folder, const LocalFile& file) {
+  const fs::path inside = fs::canonical(file.path).lexically_relative(fs::canonical(folder));
+  if (inside.empty() || *inside.begin() == "..") {
+    throw Error(ErrorCode::kInvalidInput, "insecure path: " + file.path);
+  }
+}
+
+bool looks_like_path(const std::string& text) {
+  return text.starts_with('/') || text.starts_with("./") || text.starts_with("../") ||
+         text.starts_with('~') || text.ends_with(".gguf");
+}
+
+// The files that `path` means; none where nothing is there.
+std::vector<LocalFile> files_at(const std::string& path) {
+  if (store::is_folder(path)) return model_files(path);
+  if (!store::file_status(path)) return {};
+  return {{fs::path(path).filename().string(), path}};
+}
+
+void add_files(std::vector<LocalFile>& files, std::vector<LocalFile> more) {
+  for (LocalFile& file : more) {
+    for (const LocalFile& other : files) {
+      if (other.name != file.name) continue;
+      throw Error(ErrorCode::kInvalidInput,
+                  other.path + " and " + file.path + ": two files of one name; rename one of them");
+    }
+    files.push_back(std::move(file));
+  }
+}
+
+void add_texts(Json& request, const store::Modelfile& modelfile) {
+  constexpr std::pair<InstructionKind, const char*> kTexts[] = {
+      {InstructionKind::kTemplate, "template"},
+      {InstructionKind::kSystem, "system"},
+      {InstructionKind::kRenderer, "renderer"},
+      {InstructionKind::kParser, "parser"},
+      {InstructionKind::kRequires, "requires"}};
+  for (const auto& [kind, field] : kTexts) {
+    const std::string_view value = modelfile.last(kind);
+    if (!value.empty()) request[field] = value;
+  }
+  if (const auto licenses = modelfile.all(InstructionKind::kLicense); !licenses.empty()) {
+    request["license"] = licenses;
+  }
+  for (const store::Instruction& instruction : modelfile.instructions) {
+    if (instruction.kind != InstructionKind::kMessage) continue;
+    request["messages"].push_back({{"role", instruction.key}, {"content", instruction.value}});
+  }
+}
+
+}  // namespace
+
+std::string expanded_path(const std::string& path, const std::string& folder) {
+  fs::path expanded = path;
+  if (path.starts_with('~')) {
+    const size_t slash = std::min(path.find('/'), path.size());
+    expanded = home_of(path.substr(1, slash - 1)) + path.substr(slash);
+  }
+  return (fs::absolute(folder) / expanded).lexically_normal().string();
+}
+
+std::vector<LocalFile> model_files(const std::string& folder) {
+  for (const Pattern& weights : kWeights) {
+    std::vector<LocalFile> files = matches(folder, weights);
+    if (files.empty()) continue;
+    if (weights.end != ".gguf") {
+      for (const Pattern& description : kDescriptions) {
+        for (LocalFile& file : matches(folder, description)) files.push_back(std::move(file));
+      }
+    }
+    for (const LocalFile& file : files) check_inside(folder, file);
+    return files;
+  }
+  throw Error(ErrorCode::kInvalidInput, "no Modelfile or safetensors files found");
+}
+
+CreatePlan plan_create(const store::Modelfile& modelfile, const std::string& folder,
+                       const std::function<void(const std::string&)>& warn) {
+  CreatePlan plan;
+  Json request = Json::object();
+  for (const std::string& from : modelfile.all(InstructionKind::kFrom)) {
+    std::vector<LocalFile> files = files_at(expanded_path(from, folder));
+    if (files.empty() && looks_like_path(from)) {
+      throw Error(ErrorCode::kNotFound, "FROM " + from + ": no such file or folder");
+    }
+    if (files.empty()) {
+      request["from"] = from;
+    } else {
+      add_files(plan.files, std::move(files));
+    }
+  }
+  const auto last_files = [&](InstructionKind kind, const char* name) {
+    const std::string path(modelfile.last(kind));
+    if (path.empty()) return std::vector<LocalFile>{};
+    std::vector<LocalFile> files = files_at(expanded_path(path, folder));
+    if (files.empty()) {
+      throw Error(ErrorCode::kNotFound, name + (" " + path) + ": no such file or folder");
+    }
+    return files;
+  };
+  plan.adapters = last_files(InstructionKind::kAdapter, "ADAPTER");
+  plan.draft_files = last_files(InstructionKind::kDraft, "DRAFT");
+  for (const LocalFile& draft : plan.draft_files) {
+    if (std::ranges::find(plan.files, draft.path, &LocalFile::path) == plan.files.end()) continue;
+    throw Error(ErrorCode::kInvalidInput,
+                "DRAFT must not reference the same local path as FROM: " + draft.path);
+  }
+  add_texts(request, modelfile);
+  const Json parameters = store::parameters_from_text(modelfile.parameters(), warn);
+  if (!parameters.empty()) request["parameters"] = parameters;
+  plan.request = request.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return plan;
+}
+
+}  // namespace billow::cli

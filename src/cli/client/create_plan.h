@@ -1,0 +1,42 @@
+// What `create` sends, from a Modelfile: the request, and the files of this machine that it speaks
+// of. Reads folders, not files; any thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/json_fwd.h"
+#include "store/modelfile.h"
+
+namespace billow::cli {
+
+struct LocalFile {
+  std::string name;  // as the request calls it: relative, to the folder that FROM names
+  std::string path;
+  bool operator==(const LocalFile&) const = default;
+};
+
+struct CreatePlan {
+  std::string request;  // a JSON object, without the files
+  std::vector<LocalFile> files;
+  std::vector<LocalFile> adapters;
+  std::vector<LocalFile> draft_files;
+};
+
+// Paths are relative to `folder`, that of the Modelfile. `warn` is given a line about each
+// parameter that has no effect. Throws Error (kInvalidInput, kNotFound) for paths that do not lead
+// to a model.
+CreatePlan plan_create(const store::Modelfile& modelfile, const std::string& folder,
+                       const std::function<void(const std::string&)>& warn);
+
+// "~", "~user" and what is relative to `folder`, as an absolute path. Throws Error (kNotFound) for
+// a user who is unknown.
+std::string expanded_path(const std::string& path, const std::string& folder);
+
+// The weights in a folder, of the kind that is found first, and, beside weights that are no GGUF
+// files, what describes them. Throws Error (kInvalidInput) where there are none, and for a link
+// that leads out of the folder.
+std::vector<LocalFile> model_files(const std::string& folder);
+
+}  // namespace billow::cli

@@ -1,0 +1,139 @@
+#include "cli/client/create_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/error.h"
+
+namespace billow::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CreatePlanTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    outside_ = fs::path(testing::TempDir()) / "create_plan_test";
+    fs::remove_all(outside_);
+    folder_ = outside_ / "model";
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(outside_); }
+
+  void write(const std::string& name) {
+    fs::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name) << name;
+  }
+  std::string names() {
+    std::string all;
+    for (const LocalFile& file : model_files(folder_.string())) all += file.name + " ";
+    return all;
+  }
+  CreatePlan plan(const std::string& modelfile) {
+    return plan_create(store::parse_modelfile(modelfile), folder_.string(),
+                       [this](const std::string& line) { warnings_ += line + "\n"; });
+  }
+
+  fs::path outside_;
+  fs::path folder_;
+  std::string warnings_;
+};
+
+TEST_F(CreatePlanTest, AFolderGivesTheWeightsOfTheFirstKind) {
+  EXPECT_THROW(model_files(folder_.string()), Error);
+  write("other.bin");
+  write("config.json");
+  EXPECT_EQ(names(), "other.bin config.json ");
+  write("b.gguf");
+  write("a.gguf");
+  EXPECT_EQ(names(), "a.gguf b.gguf ");  // whole without a description
+  write("consolidated.00.pth");
+  EXPECT_EQ(names(), "consolidated.00.pth config.json ");
+  write("pytorch_model.bin");
+  EXPECT_EQ(names(), "pytorch_model.bin config.json ");
+  write("consolidated.safetensors");
+  EXPECT_EQ(names(), "consolidated.safetensors config.json ");
+  write("model-1.safetensors");
+  write("part/model-2.safetensors");
+  write("part/deeper/model-3.safetensors");
+  write("1_Pooling/config.json");
+  write("tokenizer.model");
+  write("chat_template.jinja");
+  write("README.md");
+  EXPECT_EQ(names(),
+            "model-1.safetensors part/model-2.safetensors config.json 1_Pooling/config.json "
+            "chat_template.jinja tokenizer.model ");
+}
+
+TEST_F(CreatePlanTest, ALinkMayNotLeadOutOfTheFolder) {
+  std::ofstream(outside_ / "secret.gguf") << "x";
+  fs::create_symlink(outside_ / "secret.gguf", folder_ / "a.gguf");
+  try {
+    model_files(folder_.string());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), "insecure path: " + (folder_ / "a.gguf").string());
+  }
+  fs::remove(folder_ / "a.gguf");
+  write("files/b.gguf");
+  fs::create_symlink("files/b.gguf", folder_ / "a.gguf");
+  EXPECT_EQ(names(), "a.gguf ");
+}
+
+TEST_F(CreatePlanTest, PathsAreRelativeToTheModelfile) {
+  EXPECT_EQ(expanded_path("a.gguf", "/m"), "/m/a.gguf");
+  EXPECT_EQ(expanded_path("./x/../a.gguf", "/m"), "/m/a.gguf");
+  EXPECT_EQ(expanded_path("/a.gguf", "/m"), "/a.gguf");
+  ::setenv("HOME", "/home/me", 1);
+  EXPECT_EQ(expanded_path("~", "/m"), "/home/me");
+  EXPECT_EQ(expanded_path("~/a.gguf", "/m"), "/home/me/a.gguf");
+  EXPECT_EQ(expanded_path("~root/a.gguf", "/m"), "/root/a.gguf");
+  EXPECT_THROW(expanded_path("~nobody-of-that-name/a", "/m"), Error);
+}
+
+TEST_F(CreatePlanTest, TheRequestHasWhatTheModelfileSays) {
+  const CreatePlan made = plan(
+      "FROM base\nSYSTEM be kind\nTEMPLATE \"{{ .Prompt }}\"\nPARAMETER stop a\nPARAMETER stop b\n"
+      "PARAMETER temperature 1\nPARAMETER mirostat 1\nLICENSE MIT\nLICENSE BSD\nMESSAGE user "
+      "hi\nMESSAGE assistant ho\n"
+      "RENDERER r\nPARSER p\nREQUIRES 0.14.0\n");
+  EXPECT_EQ(made.request,
+            R"({"from":"base","template":"{{ .Prompt }}","system":"be kind","renderer":"r",)"
+            R"("parser":"p","requires":"0.14.0","license":["MIT","BSD"],)"
+            R"("messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"ho"}],)"
+            R"("parameters":{"stop":["a","b"],"temperature":1}})");
+  EXPECT_TRUE(made.files.empty());
+  EXPECT_NE(warnings_.find("mirostat"), std::string::npos);
+}
+
+TEST_F(CreatePlanTest, FilesAreCalledByTheirNames) {
+  write("a.gguf");
+  write("mmproj.gguf");
+  write("lora/l.gguf");
+  write("draft.gguf");
+  const CreatePlan made =
+      plan("FROM ./a.gguf\nFROM mmproj.gguf\nADAPTER ./lora\nDRAFT ./draft.gguf\n");
+  const auto at = [this](const char* name) { return (folder_ / name).string(); };
+  EXPECT_EQ(made.files,
+            (std::vector<LocalFile>{{"a.gguf", at("a.gguf")}, {"mmproj.gguf", at("mmproj.gguf")}}));
+  EXPECT_EQ(made.adapters, (std::vector<LocalFile>{{"l.gguf", at("lora/l.gguf")}}));
+  EXPECT_EQ(made.draft_files, (std::vector<LocalFile>{{"draft.gguf", at("draft.gguf")}}));
+  EXPECT_EQ(made.request, "{}");
+}
+
+TEST_F(CreatePlanTest, WhatIsNotThereIsSaid) {
+  write("a.gguf");
+  write("x/a.gguf");
+  EXPECT_THROW(plan("FROM ./none.gguf\n"), Error);
+  EXPECT_THROW(plan("FROM base\nADAPTER ./none\n"), Error);
+  EXPECT_THROW(plan("FROM ./a.gguf\nDRAFT ./a.gguf\n"), Error);
+  EXPECT_THROW(plan("FROM ./a.gguf\nFROM ./x/a.gguf\n"), Error);
+  EXPECT_EQ(plan("FROM a-name\n").request, R"({"from":"a-name"})");
+}
+
+}  // namespace
+}  // namespace billow::cli

@@ -1,0 +1,73 @@
+#include "cli/client/prompt_files.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/error.h"
+#include "cli/client/format.h"
+
+namespace billow::cli {
+namespace {
+
+std::string paths(std::string_view text) {
+  std::string all;
+  for (const NamedFile& file : files_named_in(text)) all += "<" + file.path + ">";
+  return all;
+}
+
+TEST(FilesNamedIn, FindsPathsThatEndLikePictures) {
+  EXPECT_EQ(paths("what is in /tmp/a.png?"), "</tmp/a.png>");
+  EXPECT_EQ(paths("./a.JPG and ../b.jpeg, C:\\c.webp"), "<./a.JPG><../b.jpeg><C:\\c.webp>");
+  EXPECT_EQ(paths("/a\\ b\\(1\\).png"), "</a b(1).png>");
+  EXPECT_EQ(paths("'/a b.png' \"/c d.wav\""), "</a b.png></c d.wav>");
+  EXPECT_EQ(paths("/a.jpg,/b.jpg"), "</a.jpg></b.jpg>");
+}
+
+TEST(FilesNamedIn, LeavesOtherWordsAlone) {
+  for (const char* text : {"", "a.png", "images/a.png", "/tmp/a.txt", "/tmp/a.pngx", "and/or",
+                           "/a /b", "it's /a", "http://x.org/a.gif", "'/a b.png"}) {
+    EXPECT_EQ(paths(text), "") << text;
+  }
+}
+
+class TakeFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "prompt_files_test";
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string write(const std::string& name, const std::string& bytes) {
+    std::ofstream(folder_ + "/" + name, std::ios::binary) << bytes;
+    return folder_ + "/" + name;
+  }
+  std::string folder_;
+};
+
+TEST_F(TakeFiles, ReadsThemAndTakesTheirPathsOut) {
+  const std::string png = "\x89PNG\r\n\x1a\n data";
+  const std::string wav = std::string("RIFF\0\0\0\0WAVE", 12);
+  const std::string picture = write("a.png", png);
+  const std::string sound = write("b.wav", wav);
+  const PromptFiles taken = take_files("compare " + picture + " '" + sound + "'");
+  EXPECT_EQ(taken.text, "compare");
+  EXPECT_EQ(taken.contents, (std::vector<std::string>{base64(png), base64(wav)}));
+  EXPECT_EQ(taken.notes, "Added image '" + picture + "'\nAdded audio '" + sound + "'\n");
+}
+
+TEST_F(TakeFiles, LeavesPathsWhereNothingLies) {
+  const PromptFiles taken = take_files(" see /nothing/here.png ");
+  EXPECT_EQ(taken.text, " see /nothing/here.png ");
+  EXPECT_TRUE(taken.contents.empty());
+}
+
+TEST_F(TakeFiles, RefusesWhatIsNotWhatItsNameSays) {
+  EXPECT_THROW(take_files(write("a.png", "hello")), Error);
+  EXPECT_THROW(take_files(write("b.wav", "RIFF")), Error);
+}
+
+}  // namespace
+}  // namespace billow::cli

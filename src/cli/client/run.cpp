@@ -1,0 +1,178 @@
+// billow run: asks a model of the server, once or in a session.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/client/command_line.h"
+#include "cli/client/conversation.h"
+#include "cli/client/prompt_files.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/interrupt.h"
+
+namespace billow::cli {
+namespace {
+
+struct Options {
+  SessionSettings session;
+  bool no_word_wrap = false;
+  bool insecure = false;  // of registries, which are not asked
+  std::string truncate;   // "", "true" or "false"
+  int dimensions = 0;
+};
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+// What is piped in goes before the words of the command line.
+std::string prompt_text(std::vector<std::string> words) {
+  if (::isatty(STDIN_FILENO) == 0) {
+    std::string piped{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+    if (!piped.empty()) words.insert(words.begin(), std::move(piped));
+  }
+  return joined(words);
+}
+
+Json shown_model(ApiClient& client, const std::string& model) {
+  try {
+    return client.post("/api/show", {{"model", model}});
+  } catch (const ApiError& error) {
+    if (error.status() != 404) throw;
+    throw Error(ErrorCode::kNotFound, "model '" + model +
+                                          "' not found; make it of a GGUF file: write \"FROM "
+                                          "./FILE.gguf\" into a Modelfile and run 'billow create " +
+                                          model + "'");
+  }
+}
+
+void embed(ApiClient& client, const std::string& model, const Options& options,
+           const std::string& text) {
+  if (text.empty()) {
+    throw Error(
+        ErrorCode::kInvalidInput,
+        "embedding models require input text. Usage: billow run " + model + " \"your text here\"");
+  }
+  Json request = {{"model", model}, {"input", text}};
+  if (!options.truncate.empty()) request["truncate"] = options.truncate == "true";
+  if (options.dimensions > 0) request["dimensions"] = options.dimensions;
+  if (!options.session.keep_alive.empty()) {
+    request["keep_alive"] = keep_alive_json(options.session.keep_alive);
+  }
+  const Json reply = client.post("/api/embed", request);
+  if (!reply.is_object() || !reply.contains("embeddings") || reply["embeddings"].empty()) {
+    throw Error(ErrorCode::kInvalidInput, "the server sent no embedding");
+  }
+  print_now(reply["embeddings"][0].dump() + "\n");
+}
+
+void generate(ApiClient& client, const std::string& model, const Options& options,
+              const ModelFacts& facts, std::string text) {
+  const SessionSettings& settings = options.session;
+  Json request = {{"model", model}};
+  if (facts.takes_files()) {
+    PromptFiles files = take_files(text);
+    std::fputs(files.notes.c_str(), stderr);
+    text = std::move(files.text);
+    if (!files.contents.empty()) request["images"] = files.contents;
+  }
+  request["prompt"] = text;
+  if (Json format = format_json(settings.format); !format.is_null()) request["format"] = format;
+  if (Json think = think_json(settings.think, facts); !think.is_null()) request["think"] = think;
+  if (!settings.keep_alive.empty()) request["keep_alive"] = keep_alive_json(settings.keep_alive);
+  const ShownAnswer answer = show_answer(client, "/api/generate", request, settings);
+  if (answer.interrupted) end_with(exit_status_of(SIGINT));
+}
+
+std::string history_path() {
+  const char* home = std::getenv("HOME");
+  return home == nullptr || *home == '\0' ? "" : std::string(home) + "/.ollama/history";
+}
+
+std::unique_ptr<LineEditor> line_editor() {
+  const char* terminal = std::getenv("TERM");
+  if (terminal == nullptr || std::string_view(terminal) == "dumb") {
+    return std::make_unique<PlainLineEditor>(std::cin);
+  }
+  const bool keeps = !client_environment().no_history;
+  return terminal_line_editor(keeps ? history_path() : "");
+}
+
+void chat(ApiClient& client, const std::string& model, const Options& options,
+          const Json& show_reply) {
+  load_model(client, model, options.session);
+  print_now(opening_text(show_reply));
+  Session session(model, options.session, model_facts(show_reply));
+  converse(client, session, *line_editor());
+}
+
+void check(const Options& options) {
+  const std::string& think = options.session.think;
+  if (!think.empty() && !is_think_value(think)) {
+    throw Error(ErrorCode::kInvalidInput,
+                "invalid value for --think: \"" + think +
+                    "\" (must be true, false, high, medium, low, or max)");
+  }
+  if (!options.session.keep_alive.empty()) (void)keep_alive_json(options.session.keep_alive);
+  (void)format_json(options.session.format);
+}
+
+void run(Options options, const std::vector<std::string>& words) {
+  options.session.wraps_words = !options.no_word_wrap;
+  check(options);
+  const std::string& model = words[0];
+  const bool is_session =
+      words.size() == 1 && ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
+  const std::string text = prompt_text({words.begin() + 1, words.end()});
+  const auto client = connected_client();
+  const Json reply = shown_model(*client, model);
+  const ModelFacts facts = model_facts(reply);
+  if (facts.can("embedding")) return embed(*client, model, options, text);
+  const std::string warning = think_warning(model, options.session.think, facts);
+  std::fputs(warning.c_str(), stderr);
+  if (is_session) return chat(*client, model, options, reply);
+  generate(*client, model, options, facts, text);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App& command = add_client_command(
+      app,
+      {.name = "run",
+       .description = "Ask a model of the server, once or in a session",
+       .arguments = "MODEL [PROMPT...]",
+       .least = 1,
+       .variables = {kHostVariable,
+                     {"OLLAMA_NOHISTORY", "Do not keep what is typed in ~/.ollama/history"}}},
+      [options](const std::vector<std::string>& words) { run(*options, words); });
+  SessionSettings& session = options->session;
+  command.add_option("--keepalive", session.keep_alive,
+                     "How long the model stays loaded afterwards: 5m, 1h30m, -1 for ever");
+  command.add_flag("--verbose", session.verbose, "Show how long the answer took");
+  command.add_flag("--insecure", options->insecure, "Accepted; no registry is asked");
+  command.add_flag("--nowordwrap", options->no_word_wrap, "Do not break lines between words");
+  command.add_option("--format", session.format, "Format of the answer: json, or a JSON schema");
+  command.add_flag("--think", session.think,
+                   "Let the model think first, or not: --think=false, low, medium, high or max");
+  command.add_flag("--hidethinking", session.hides_thinking, "Do not show what the model thinks");
+  command.add_flag("--truncate", options->truncate,
+                   "Embedding models: cut input that is too long; --truncate=false refuses it");
+  command.add_option("--dimensions", options->dimensions,
+                     "Embedding models: the numbers to keep of an embedding");
+}
+
+}  // namespace billow::cli

@@ -1,0 +1,231 @@
+#include "cli/client/session.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace billow::cli {
+namespace {
+
+using Kind = Step::Kind;
+
+Session plain() { return Session("m", {}, {{"completion"}}); }
+
+TEST(Session, AsksWhatIsTyped) {
+  Session session = plain();
+  const Step step = session.take("why?");
+  EXPECT_EQ(step.kind, Kind::kAsk);
+  EXPECT_EQ(step.argument, "why?");
+  EXPECT_EQ(session.take("").kind, Kind::kPrompt);
+  EXPECT_EQ(session.take("   ").kind, Kind::kPrompt);
+}
+
+TEST(Session, GathersWhatStandsBetweenThreeQuotes) {
+  Session session = plain();
+  EXPECT_EQ(session.take("\"\"\"one").kind, Kind::kMore);
+  EXPECT_EQ(session.take("/bye").kind, Kind::kMore);
+  EXPECT_EQ(session.take("").kind, Kind::kMore);
+  const Step step = session.take("end\"\"\"");
+  EXPECT_EQ(step.kind, Kind::kAsk);
+  EXPECT_EQ(step.argument, "one\n/bye\n\nend");
+  EXPECT_EQ(session.take("\"\"\"all on one\"\"\"").argument, "all on one");
+}
+
+TEST(Session, GathersWhatIsPasted) {
+  Session session = plain();
+  EXPECT_EQ(session.take("one", true).kind, Kind::kMore);
+  EXPECT_EQ(session.take("/set verbose", true).kind, Kind::kMore);
+  EXPECT_EQ(session.take("two").argument, "one\n/set verbose\ntwo");
+  EXPECT_EQ(session.take("three").argument, "three");
+}
+
+TEST(Session, DropsWhatIsNotFinished) {
+  Session session = plain();
+  EXPECT_FALSE(session.drop_unfinished());
+  session.take("\"\"\"one");
+  EXPECT_TRUE(session.drop_unfinished());
+  EXPECT_EQ(session.take("two").argument, "two");
+}
+
+TEST(Session, EndsWithByeAndExit) {
+  Session session = plain();
+  EXPECT_EQ(session.take("/bye").kind, Kind::kEnd);
+  EXPECT_EQ(session.take("/exit").kind, Kind::kEnd);
+}
+
+TEST(Session, SaysWhatItDoesNotKnow) {
+  Session session = plain();
+  EXPECT_EQ(session.take("/x y").out, "Unknown command '/x'. Type /? for help\n");
+  EXPECT_EQ(session.take("/").out, "Unknown command '/'. Type /? for help\n");
+  EXPECT_EQ(session.take("/set frob").out, "Unknown command '/set frob'. Type /? for help\n");
+  EXPECT_EQ(session.take("/show frob").out, "Unknown command '/show frob'. Type /? for help\n");
+  EXPECT_EQ(session.take("/tmp/a.png what?").kind, Kind::kPrompt);
+}
+
+TEST(Session, TakesAPathForAPathWhereTheModelSees) {
+  Session session("m", {}, {{"completion", "vision"}});
+  EXPECT_EQ(session.take("/tmp/a.png what is it?").kind, Kind::kAsk);
+  EXPECT_EQ(session.take("/frob a.png").kind, Kind::kPrompt);
+}
+
+TEST(Session, HelpsOnStandardError) {
+  Session session = plain();
+  for (const char* line : {"/?", "/help", "/? set", "/help show", "/? shortcuts", "/set", "/show",
+                           "/set parameter", "/set parameter seed", "/set system"}) {
+    const Step step = session.take(line);
+    EXPECT_EQ(step.kind, Kind::kPrompt) << line;
+    EXPECT_EQ(step.out, "") << line;
+    EXPECT_NE(step.err, "") << line;
+  }
+}
+
+TEST(Session, SetsParameters) {
+  Session session = plain();
+  EXPECT_EQ(session.take("/set parameter temperature 0.5").out,
+            "Set parameter 'temperature' to '0.5'\n");
+  EXPECT_EQ(session.take("/set parameter stop a b").out, "Set parameter 'stop' to 'a, b'\n");
+  EXPECT_EQ(session.take("/set parameter seed 1").out, "Set parameter 'seed' to '1'\n");
+  const Json options = session.chat_request()["options"];
+  EXPECT_EQ(options["temperature"], 0.5);
+  EXPECT_EQ(options["stop"], Json({"a", "b"}));
+  EXPECT_EQ(options["seed"], 1);
+  EXPECT_EQ(session.show_request()["options"]["seed"], 1);
+  EXPECT_EQ(session.parameters_text({{"parameters", "stop  \"x\"\n"}}),
+            "Model defined parameters:\n"
+            "  stop  \"x\"\n"
+            "\n"
+            "User defined parameters:\n"
+            "  temperature                    0.5\n"
+            "  stop                           a\n"
+            "  stop                           b\n"
+            "  seed                           1\n"
+            "\n");
+}
+
+TEST(Session, RefusesParametersThatAreNone) {
+  Session session = plain();
+  EXPECT_EQ(session.take("/set parameter frob 1").out,
+            "Couldn't set parameter: \"unknown parameter 'frob'\"\n");
+  EXPECT_EQ(session.take("/set parameter seed x").out,
+            "Couldn't set parameter: \"invalid int value [x]\"\n");
+  EXPECT_EQ(session.chat_request()["options"], Json::object());
+}
+
+TEST(Session, SetsTheSystemMessage) {
+  Session session = plain();
+  EXPECT_EQ(session.take("/set system You  are  kind.").out, "Set system message.\n");
+  EXPECT_EQ(session.messages().back().content, "You  are  kind.");
+  EXPECT_EQ(session.take("/set system \"\"\"You").kind, Kind::kMore);
+  EXPECT_EQ(session.take("rhyme.\"\"\"").out, "Set system message.\n");
+  ASSERT_EQ(session.messages().size(), 1u);
+  EXPECT_EQ(session.messages()[0].role, "system");
+  EXPECT_EQ(session.messages()[0].content, "You\nrhyme.");
+  session.add({.role = "user", .content = "hi"});
+  EXPECT_EQ(session.take("/clear").out, "Cleared session context\n");
+  ASSERT_EQ(session.messages().size(), 1u);
+  EXPECT_EQ(session.messages()[0].content, "You\nrhyme.");
+  EXPECT_EQ(session.field_text("system", {{"system", "other"}}), "You\nrhyme.\n");
+}
+
+TEST(Session, SetsModes) {
+  Session session = plain();
+  EXPECT_EQ(session.take("/set verbose").out, "Set 'verbose' mode.\n");
+  EXPECT_TRUE(session.settings().verbose);
+  EXPECT_EQ(session.take("/set quiet").out, "Set 'quiet' mode.\n");
+  EXPECT_FALSE(session.settings().verbose);
+  EXPECT_EQ(session.take("/set nowordwrap").out, "Set 'nowordwrap' mode.\n");
+  EXPECT_FALSE(session.settings().wraps_words);
+  EXPECT_EQ(session.take("/set wordwrap").out, "Set 'wordwrap' mode.\n");
+  EXPECT_EQ(session.take("/set history").kind, Kind::kHistoryOn);
+  EXPECT_EQ(session.take("/set nohistory").kind, Kind::kHistoryOff);
+  EXPECT_EQ(session.take("/set format json").out, "Set format to 'json' mode.\n");
+  EXPECT_EQ(session.chat_request()["format"], "json");
+  EXPECT_EQ(session.take("/set format xml").out,
+            "Invalid or missing format. For 'json' mode use '/set format json'\n");
+  EXPECT_EQ(session.take("/set noformat").out, "Disabled format.\n");
+  EXPECT_FALSE(session.chat_request().contains("format"));
+}
+
+TEST(Session, SetsThinking) {
+  Session session("m", {}, {{"completion", "thinking"}});
+  EXPECT_EQ(session.chat_request()["think"], true);
+  EXPECT_EQ(session.take("/set nothink").out, "Set 'nothink' mode.\n");
+  EXPECT_EQ(session.chat_request()["think"], false);
+  EXPECT_EQ(session.take("/set think").out, "Set 'think' mode.\n");
+  EXPECT_EQ(session.chat_request()["think"], true);
+  const Step step = session.take("/set think high");
+  EXPECT_EQ(step.out, "Set 'think' mode to 'high'.\n");
+  EXPECT_EQ(step.err, "");
+  EXPECT_EQ(session.chat_request()["think"], "high");
+  session.take("/set think hard");
+  EXPECT_EQ(session.chat_request()["think"], "high");
+}
+
+TEST(Session, WarnsOfModelsThatDoNotThink) {
+  Session session = plain();
+  EXPECT_FALSE(session.chat_request().contains("think"));
+  EXPECT_EQ(session.take("/set think").err,
+            "warning: model \"m\" does not support thinking output\n");
+  EXPECT_EQ(session.take("/set nothink").err, "");
+}
+
+TEST(Session, LoadsAndSaves) {
+  Session session = plain();
+  Step step = session.take("/load other");
+  EXPECT_EQ(step.kind, Kind::kLoad);
+  EXPECT_EQ(step.argument, "other");
+  EXPECT_EQ(step.out, "Loading model 'other'\n");
+  session.take("/set system S");
+  session.take("/set parameter seed 1");
+  session.add({.role = "user", .content = "hi"});
+  session.add({.role = "assistant", .content = "ho", .thinking = "hm"});
+  step = session.take("/save mine");
+  EXPECT_EQ(step.kind, Kind::kSave);
+  EXPECT_EQ(session.save_request("mine").dump(),
+            R"({"model":"mine","from":"m","system":"S","parameters":{"seed":1},)"
+            R"("messages":[{"role":"user","content":"hi"},)"
+            R"({"role":"assistant","content":"ho","thinking":"hm"}]})");
+  EXPECT_EQ(session.take("/save a:b:c").out, "error: The model name 'a:b:c' is invalid\n");
+  EXPECT_EQ(session.take("/save").kind, Kind::kPrompt);
+  EXPECT_EQ(session.take("/load").kind, Kind::kPrompt);
+  session.load("other", {});
+  EXPECT_EQ(session.chat_request().dump(), R"({"model":"other","messages":[],"options":{}})");
+}
+
+TEST(Session, SaysWhatAModelHasNot) {
+  const Session session = plain();
+  const Json none = Json::object();
+  EXPECT_EQ(session.field_text("license", none), "No license was specified for this model.\n");
+  EXPECT_EQ(session.field_text("system", none),
+            "No system message was specified for this model.\n");
+  EXPECT_EQ(session.field_text("template", none),
+            "No prompt template was specified for this model.\n");
+  EXPECT_EQ(session.field_text("license", {{"license", "MIT"}}), "MIT\n");
+  EXPECT_EQ(session.parameters_text(none),
+            "Model defined parameters:\n"
+            "  No additional parameters were specified for this model.\n"
+            "\n");
+}
+
+TEST(Session, SendsImagesAndKeepAlive) {
+  Session session("m", {.keep_alive = "5m"}, {{"vision"}});
+  session.add({.role = "user", .content = "see", .images = {"Zg=="}});
+  EXPECT_EQ(session.chat_request().dump(),
+            R"({"model":"m","messages":[{"role":"user","content":"see","images":["Zg=="]}],)"
+            R"("options":{},"keep_alive":"5m"})");
+  session.drop_last();
+  EXPECT_TRUE(session.messages().empty());
+}
+
+TEST(Format, IsJsonOrASchema) {
+  EXPECT_TRUE(format_json("").is_null());
+  EXPECT_EQ(format_json("json"), "json");
+  EXPECT_EQ(format_json(R"({"type":"object"})")["type"], "object");
+  EXPECT_THROW(format_json("xml"), Error);
+}
+
+}  // namespace
+}  // namespace billow::cli

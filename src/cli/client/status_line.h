@@ -1,0 +1,47 @@
+// What a command does, on standard error: on a terminal one line that changes and turns a spinner,
+// elsewhere a line for each new step. Owns the thread that turns it; for one thread.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace billow::cli {
+
+class StatusLine {
+ public:
+  StatusLine();
+  ~StatusLine();  // what is shown stays, without its spinner
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+
+  // The step in progress; the one before is left standing. An empty one is a spinner alone, which
+  // only a terminal gets.
+  void show(const std::string& step);
+  // The same with how far it is.
+  void show(const std::string& step, uint64_t done, uint64_t total);
+  // Takes the line away.
+  void erase();
+
+ private:
+  void turn();
+  void draw(bool with_spinner);
+
+  bool is_terminal_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::string step_;
+  std::string suffix_;
+  bool is_shown_ = false;
+  bool ended_ = false;
+  size_t frame_ = 0;
+  std::thread thread_;
+};
+
+// "45% ▕████▌     ▏ 1.2 GB/2.7 GB" with a bar of `n_columns`.
+std::string progress_text(uint64_t done, uint64_t total, size_t n_columns);
+
+}  // namespace billow::cli

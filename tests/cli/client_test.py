@@ -1,0 +1,397 @@
+"""The commands that talk to a server, with a server that only pretends: what they ask, print and return."""
+import hashlib
+import os
+import pathlib
+import pty
+import select
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from fake_server import FakeServer
+from program import ARGS, billow, main
+
+DIGEST = "baf6a787fdffd633537aa2eb51cfd54cb93ff08e28040095462bb63daf552878"
+SHOWN = {"details": {"family": "llama", "parameter_size": "1.2B", "quantization_level": "Q8_0"}, "model_info": {},
+         "capabilities": ["completion"], "license": "MIT", "modelfile": "FROM x", "parameters": 'stop  "<s>"',
+         "system": "Be kind.", "template": "{{ .Prompt }}"}
+LAST = {"response": "", "done": True, "done_reason": "stop", "total_duration": 51000000, "eval_count": 2,
+        "eval_duration": 20000000}
+
+
+def said(*pieces):
+    return [{"response": piece, "done": False} for piece in pieces] + [LAST]
+
+
+def chatted(*pieces):
+    chunks = [{"message": {"role": "assistant", "content": piece}, "done": False} for piece in pieces]
+    return chunks + [{"message": {"role": "assistant", "content": ""}, "done": True, "eval_count": 2}]
+
+
+class ClientTest(unittest.TestCase):
+    def setUp(self):
+        self.server = FakeServer()
+        self.addCleanup(self.server.close)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.dir = pathlib.Path(folder.name)
+        self.env = {"OLLAMA_HOST": self.server.host, "HOME": str(self.dir)}
+        for name in ("BILLOW_HOST", "OLLAMA_NOHISTORY", "NO_COLOR"):
+            os.environ.pop(name, None)
+
+    def answer(self, **answers):
+        """answer(POST_api_show=...)"""
+        self.server.answers |= {key.replace("_", " ", 1).replace(" ", " /").replace("_", "/"): value
+                                for key, value in answers.items()}
+
+    def asked(self, path):
+        return [body for _, asked, body in self.server.asked if asked == path]
+
+    def ok(self, *args, **kwargs):
+        done = billow(*args, env=self.env, **kwargs)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        return done.stdout.decode()
+
+    def refused(self, message, *args, status=1, out="", **kwargs):
+        done = billow(*args, env=self.env, **kwargs)
+        self.assertEqual(done.stderr.decode(), message)
+        self.assertEqual((done.returncode, done.stdout.decode()), (status, out))
+
+
+class Management(ClientTest):
+    def test_list_filters_by_prefix(self):
+        self.answer(GET_api_tags={"models": [
+            {"name": "llama3.2:1b", "size": 1321098329, "digest": DIGEST, "modified_at": "2020-01-02T03:04:05+01:00"},
+            {"name": "other:latest", "size": 512, "digest": DIGEST, "modified_at": "2020-01-02T03:04:05Z"}]})
+        lines = self.ok("list").splitlines()
+        self.assertRegex(lines[0], r"^NAME            ID              SIZE      MODIFIED +$")
+        self.assertRegex(lines[1], r"^llama3.2:1b     baf6a787fdff    1.3 GB    \d+ years ago    $")
+        self.assertRegex(lines[2], r"^other:latest    baf6a787fdff    512 B     \d+ years ago    $")
+        self.assertEqual(len(self.ok("ls", "LLAMA").splitlines()), 2)
+
+    def test_ps_says_where_models_are(self):
+        self.answer(GET_api_ps={"models": [{"name": "m:latest", "size": 2500000000, "size_vram": 0, "digest": DIGEST,
+                                            "context_length": 4096, "expires_at": "2318-01-02T03:04:05Z"}]})
+        self.assertRegex(self.ok("ps"), r"m:latest    baf6a787fdff    2.5 GB    100% CPU     4096       Forever    \n$")
+
+    def test_show_prints_the_overview_or_one_field(self):
+        self.answer(POST_api_show=SHOWN)
+        text = self.ok("show", "m")
+        self.assertTrue(text.startswith("  Model\n    architecture    llama    \n"), text)
+        self.assertIn("  System\n    Be kind.    \n\n  License\n    MIT    \n", text)
+        for field, printed in (("license", "MIT\n"), ("modelfile", "FROM x\n"), ("parameters", 'stop  "<s>"\n'),
+                               ("system", "Be kind."), ("template", "{{ .Prompt }}")):
+            self.assertEqual(self.ok("show", "m", f"--{field}"), printed)
+        self.ok("show", "-v", "m")
+        self.assertEqual(self.asked("/api/show")[-1], {"model": "m", "verbose": True})
+        self.refused("Error: only one of '--license', '--modelfile', '--parameters', '--system', or '--template' can be "
+                     "specified\n", "show", "m", "--license", "--system")
+
+    def test_cp_rm_and_stop_say_what_they_did(self):
+        self.answer(POST_api_copy=(200, b""), DELETE_api_delete=(200, b""), POST_api_generate={"done": True})
+        self.assertEqual(self.ok("cp", "a", "b"), "copied 'a' to 'b'\n")
+        self.assertEqual(self.ok("rm", "a", "b"), "deleted 'a'\ndeleted 'b'\n")
+        self.assertEqual(self.ok("stop", "a"), "")
+        unload = {"model": "a", "keep_alive": 0}
+        self.assertEqual([(method, body) for method, _, body in self.server.asked],
+                         [("POST", {"source": "a", "destination": "b"}), ("POST", unload), ("DELETE", {"model": "a"}),
+                          ("POST", {"model": "b", "keep_alive": 0}), ("DELETE", {"model": "b"}), ("POST", unload)])
+
+    def test_refusals_are_the_servers_words(self):
+        missing = (404, {"error": "model 'x' not found"})
+        self.answer(POST_api_copy=missing, DELETE_api_delete=missing, POST_api_generate=missing, POST_api_show=missing)
+        self.refused("Error: model 'x' not found\n", "cp", "x", "y")
+        self.refused("Error: model 'x' not found\n", "rm", "x", "y")
+        self.refused("Error: couldn't find model \"x\" to stop\n", "stop", "x")
+        self.refused("Error: model 'x' not found\n", "show", "x")
+        self.answer(POST_api_generate=(500, {"error": "oh"}), GET_api_tags=(500, b"plain text"), GET_api_ps=(502, b""))
+        self.refused("Warning: unable to stop model 'x'\nError: model 'x' not found\n", "rm", "x")
+        self.refused("Error: oh\n", "stop", "x")
+        self.refused("Error: plain text\n", "list")
+        self.refused("Error: 502 Bad Gateway\n", "ps")
+
+    def test_a_server_that_is_not_there(self):
+        self.env["OLLAMA_HOST"] = "127.0.0.1:1"
+        words = "Error: could not connect to billow server, run 'billow serve' to start it\n"
+        for command in (["list"], ["ps"], ["run", "m", "hi"], ["rm", "m"]):
+            self.refused(words, *command)
+        self.env["OLLAMA_HOST"] = "https://127.0.0.1:1"
+        self.assertIn(b"does not speak https", billow("list", env=self.env).stderr)
+
+    def test_billow_host_goes_first_and_paths_are_kept(self):
+        self.env |= {"OLLAMA_HOST": "127.0.0.1:1", "BILLOW_HOST": f"http://{self.server.host}/below"}
+        self.server.answers |= {"HEAD /below/": (200, b""), "GET /below/api/tags": {"models": []}}
+        self.assertEqual(self.ok("list"), "NAME    ID    SIZE    MODIFIED \n")
+
+    def test_wrong_usage(self):
+        self.refused("Error: accepts 1 arg(s), received 0\n", "show")
+        self.refused("Error: accepts 2 arg(s), received 3\n", "cp", "a", "b", "c")
+        self.refused("Error: requires at least 1 arg(s), only received 0\n", "rm")
+        self.refused("Error: requires at least 1 arg(s), only received 0\n", "run")
+        self.refused("Error: unknown flag: --frob\n", "run", "--frob=1", "m")
+        self.refused("Error: unknown shorthand flag: 'x' in -x\n", "list", "-x")
+
+    def test_help_ends_with_the_environment(self):
+        for command in ("run", "create", "show", "list", "ps", "cp", "rm", "stop"):
+            text = self.ok(command, "--help")
+            self.assertRegex(text, r"\nEnvironment Variables:\n(      [A-Z_]+ +\S.*\n)+$")
+            self.assertIn(f"      {'OLLAMA_HOST':<27}", text)
+
+
+class Create(ClientTest):
+    def setUp(self):
+        super().setUp()
+        self.answer(POST_api_create=[{"status": "parsing GGUF"}, {"status": "success"}])
+        self.weights = b"GGUF" + bytes(300000)
+        self.digest = "sha256:" + hashlib.sha256(self.weights).hexdigest()
+        (self.dir / "w.gguf").write_bytes(self.weights)
+
+    def create(self, *args, **kwargs):
+        return subprocess.run([ARGS.billow, "create", *args], cwd=self.dir, env=dict(os.environ, **self.env),
+                              capture_output=True, timeout=60, **kwargs)
+
+    def test_sends_what_the_server_has_not(self):
+        blob = f"/api/blobs/{self.digest}"
+        self.server.answers[f"POST {blob}"] = (201, b"")
+        (self.dir / "sub").mkdir()
+        (self.dir / "sub" / "F").write_text("FROM ../w.gguf\nPARAMETER temperature 1\n")
+        done = self.create("m", "-f", "sub/F", "-q", "q8_0")
+        self.assertEqual((done.returncode, done.stdout), (0, b""), done.stderr)
+        self.assertEqual(done.stderr.decode(), "gathering model components\nhashing w.gguf 100%\n"
+                                               f"copying file {self.digest} 100%\nparsing GGUF\nsuccess\n")
+        self.assertEqual([(method, path) for method, path, _ in self.server.asked],
+                         [("HEAD", blob), ("POST", blob), ("POST", "/api/create")])
+        self.assertEqual(self.asked(blob)[-1], self.weights)
+        self.assertEqual(self.asked("/api/create"), [{"model": "m", "parameters": {"temperature": 1},
+                                                      "files": {"w.gguf": self.digest}, "quantize": "q8_0"}])
+
+    def test_takes_the_folder_without_a_modelfile_and_standard_input(self):
+        self.server.answers[f"HEAD /api/blobs/{self.digest}"] = (200, b"")
+        self.assertEqual(self.create("m").returncode, 0)
+        self.assertEqual(self.create("m", "-f", "-", input=b"FROM base\nSYSTEM hi").returncode, 0)
+        self.assertEqual(self.asked("/api/create"), [{"model": "m", "files": {"w.gguf": self.digest}},
+                                                     {"model": "m", "from": "base", "system": "hi"}])
+
+    def test_says_what_is_wrong(self):
+        (self.dir / "Modelfile").write_text("FROM base\n")
+        for args, words in ((["a:b:c"], "invalid model name: a:b:c"), (["m", "-f", "none"], "none: there is no such Modelfile")):
+            done = self.create(*args)
+            self.assertEqual((done.returncode, done.stderr.decode()), (1, f"Error: {words}\n"))
+        self.assertEqual(self.server.asked, [])
+        self.answer(POST_api_create=(400, {"error": "no good"}))
+        self.assertEqual(self.create("m").stderr, b"gathering model components\nError: 400 Bad Request: no good\n")
+        self.answer(POST_api_create=[{"status": "parsing GGUF"}, {"error": "broken"}])
+        self.assertEqual(self.create("m").stderr, b"gathering model components\nparsing GGUF\nError: broken\n")
+
+
+class Run(ClientTest):
+    def setUp(self):
+        super().setUp()
+        self.answer(POST_api_show=SHOWN, POST_api_generate=said("Hel", "lo"))
+
+    def test_prints_one_answer(self):
+        self.assertEqual(self.ok("run", "m", "Say", "[a, b]", "--", "--x"), "Hello\n\n")
+        self.assertEqual(self.asked("/api/generate"), [{"model": "m", "prompt": "Say [a, b] --x"}])
+
+    def test_what_is_piped_goes_first(self):
+        self.ok("run", "m", "what?", stdin=b"text")
+        self.assertEqual(self.asked("/api/generate")[0]["prompt"], "text what?")
+
+    def test_options_reach_the_server(self):
+        self.ok("run", "--format", "json", "--keepalive", "5m", "--think=high", "--insecure", "m", "x", "--nowordwrap")
+        self.ok("run", "m", "x", "--format", '{"type":"object"}', "--keepalive=-1", "--think")
+        self.ok("run", "m", "x", "--think=false")
+        self.assertEqual(self.asked("/api/generate"), [
+            {"model": "m", "prompt": "x", "format": "json", "think": "high", "keep_alive": "5m"},
+            {"model": "m", "prompt": "x", "format": {"type": "object"}, "think": True, "keep_alive": -1},
+            {"model": "m", "prompt": "x", "think": False}])
+
+    def test_options_that_make_no_sense(self):
+        self.refused('Error: invalid value for --think: "hard" (must be true, false, high, medium, low, or max)\n',
+                     "run", "m", "x", "--think=hard")
+        self.refused('Error: time: invalid duration "soon"\n', "run", "m", "x", "--keepalive", "soon")
+        self.assertEqual(billow("run", "m", "x", "--format", "xml", env=self.env).returncode, 1)
+        self.assertEqual(self.server.asked, [])
+
+    def test_thinking_is_set_apart_or_hidden(self):
+        self.answer(POST_api_show=SHOWN | {"capabilities": ["completion", "thinking"]},
+                    POST_api_generate=[{"response": "", "thinking": "Hm"}] + said("Yes"))
+        self.assertEqual(self.ok("run", "m", "x"), "Thinking...\nHm\n...done thinking.\n\nYes\n\n")
+        self.assertEqual(self.ok("run", "m", "x", "--hidethinking"), "Yes\n\n")
+        self.assertEqual(self.asked("/api/generate")[0]["think"], True)
+
+    def test_verbose_tells_times_on_standard_error(self):
+        done = billow("run", "m", "x", "--verbose", env=self.env)
+        self.assertEqual(done.stderr.decode(), "total duration:       51ms\neval count:           2 token(s)\n"
+                                               "eval duration:        20ms\neval rate:            100.00 tokens/s\n")
+
+    def test_embedding_models_print_the_vector(self):
+        self.answer(POST_api_show=SHOWN | {"capabilities": ["embedding"]},
+                    POST_api_embed={"embeddings": [[0.5, -0.25]]})
+        self.assertEqual(self.ok("run", "e", "some text", "--dimensions", "2", "--truncate=false"), "[0.5,-0.25]\n")
+        self.assertEqual(self.asked("/api/embed"), [{"model": "e", "input": "some text", "truncate": False, "dimensions": 2}])
+        self.refused("Error: embedding models require input text. Usage: billow run e \"your text here\"\n", "run", "e")
+
+    def test_pictures_in_the_prompt(self):
+        self.answer(POST_api_show=SHOWN | {"capabilities": ["completion", "vision"]})
+        picture = self.dir / "a.png"
+        picture.write_bytes(b"\x89PNG\r\n\x1a\n")
+        done = billow("run", "m", f"what is {picture}", env=self.env)
+        self.assertEqual(done.stderr.decode(), f"Added image '{picture}'\n")
+        self.assertEqual(self.asked("/api/generate"), [{"model": "m", "images": ["iVBORw0KGgo="], "prompt": "what is"}])
+
+    def test_a_model_that_is_missing(self):
+        self.answer(POST_api_show=(404, {"error": "model 'x:latest' not found"}))
+        done = billow("run", "x", "hi", env=self.env)
+        self.assertTrue(done.stderr.decode().startswith("Error: model 'x' not found; "), done.stderr)
+        self.assertIn(b"billow create x", done.stderr)
+        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 1))
+
+    def test_errors_before_and_within_an_answer(self):
+        self.answer(POST_api_generate=(500, {"error": "oh no"}))
+        self.refused("Error: 500 Internal Server Error: oh no\n", "run", "m", "x")
+        self.answer(POST_api_generate=[{"response": "Hel"}, {"error": "runner died"}])
+        self.refused("Error: runner died\n", "run", "m", "x", out="Hel")
+        self.answer(POST_api_generate=[{"response": "Hel"}, "cut"])
+        done = billow("run", "m", "x", env=self.env)
+        self.assertEqual((done.returncode, done.stdout), (1, b"Hel"), done.stderr)
+        self.assertTrue(done.stderr.startswith(b"Error: "), done.stderr)
+
+    def test_ctrl_c_ends_it_quietly(self):
+        self.answer(POST_api_generate=[{"response": "Hel"}, 20.0])
+        run = subprocess.Popen([ARGS.billow, "run", "m", "x"], env=dict(os.environ, **self.env), stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(run.stdout.read(3), b"Hel")
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=10)
+        self.assertEqual((run.returncode, out, err), (130, b"\n\n", b""))
+
+
+class Terminal:
+    """The program on a terminal of its own."""
+
+    def __init__(self, env, *args):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve(ARGS.billow, [ARGS.billow, *args], dict(os.environ, TERM="xterm", **env))
+        self.seen = b""
+
+    def type(self, keys):
+        os.write(self.fd, keys.encode())
+
+    def wait_for(self, text, seconds=20):
+        """Up to and with `text`, which is then behind."""
+        wanted, end = text.encode(), time.monotonic() + seconds
+        while wanted not in self.seen:
+            if not select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
+                raise AssertionError(f"no {text!r} in {self.seen!r}")
+            try:
+                self.seen += os.read(self.fd, 4096)
+            except OSError:
+                raise AssertionError(f"ended without {text!r}: {self.seen!r}") from None
+        before, _, self.seen = self.seen.partition(wanted)
+        return before.decode()
+
+    def ask(self, line, answer):
+        self.wait_for(">>> ")
+        self.type(line + "\r")
+        self.wait_for(answer)
+
+    def status(self):
+        try:
+            while data := os.read(self.fd, 4096):
+                self.seen += data
+        except OSError:
+            pass
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+class Interactive(ClientTest):
+    def setUp(self):
+        super().setUp()
+        self.answer(POST_api_show=SHOWN, POST_api_generate={"done": True, "done_reason": "load"},
+                    POST_api_chat=chatted("Hel", "lo"), POST_api_create=[{"status": "success"}])
+
+    def test_a_conversation(self):
+        term = Terminal(self.env, "run", "m")
+        term.wait_for("Send a message (/? for help)")
+        term.type("hi\r")
+        term.wait_for("Hello")
+        term.ask("/set parameter seed 7", "Set parameter 'seed' to '7'")
+        term.ask('"""one', "... ")
+        term.type('two"""\r')
+        term.wait_for("Hello")
+        term.ask("/show license", "MIT")
+        term.ask("/frob", "Unknown command '/frob'. Type /? for help")
+        term.ask("/save mine", "Created new model 'mine'")
+        term.ask("/clear", "Cleared session context")
+        term.wait_for(">>> ")
+        term.type("\x04")
+        self.assertEqual(term.status(), 0)
+        first, second = self.asked("/api/chat")
+        self.assertEqual(first, {"model": "m", "messages": [{"role": "user", "content": "hi"}], "options": {}})
+        self.assertEqual(second["options"], {"seed": 7})
+        self.assertEqual([message["content"] for message in second["messages"]], ["hi", "Hello", "one\ntwo"])
+        self.assertEqual(self.asked("/api/create")[0]["from"], "m")
+        history = (self.dir / ".ollama" / "history").read_text().splitlines()
+        self.assertEqual(history[:2], ["hi", "/set parameter seed 7"])
+
+    def test_ctrl_c_stops_an_answer_and_clears_a_line(self):
+        self.answer(POST_api_chat=lambda body: [{"message": {"content": "Wait"}}, 20.0] if len(body["messages"]) == 1
+                    else chatted("Again"))
+        term = Terminal(self.env | {"OLLAMA_NOHISTORY": "1"}, "run", "m")
+        term.wait_for("help)")
+        term.type("\x03")
+        term.wait_for("Use Ctrl + d or /bye to exit.")
+        term.wait_for(">>> ")
+        term.type("never sent")
+        term.wait_for("never sent")
+        term.type("\x03")
+        term.ask("go", "Wait")
+        term.type("\x03")
+        term.ask("more", "Again")
+        term.ask("/bye", "")
+        self.assertEqual(term.status(), 0)
+        self.assertEqual([message["content"] for message in self.asked("/api/chat")[1]["messages"]], ["go", "Wait", "more"])
+        self.assertFalse((self.dir / ".ollama").exists())
+
+    def test_pasted_lines_are_one_message(self):
+        term = Terminal(self.env, "run", "m")
+        term.wait_for("help)")
+        term.type("\x1b[200~one\rtwo\x1b[201~ end\r")
+        term.wait_for("Hello")
+        term.ask("ü€", "Hello")
+        term.ask("/exit", "")
+        self.assertEqual(term.status(), 0)
+        self.assertEqual([body["messages"][-1]["content"] for body in self.asked("/api/chat")], ["one\ntwo end", "ü€"])
+
+    def test_an_error_leaves_the_session_open(self):
+        answers = iter([(400, {"error": "too long"}), chatted("Hello")])
+        self.answer(POST_api_chat=lambda body: next(answers))
+        term = Terminal(self.env, "run", "m")
+        term.ask("one", "error: too long")
+        term.ask("two", "Hello")
+        self.answer(POST_api_show=(404, {"error": "no"}))
+        term.ask("/load other", "Couldn't find model 'other'")
+        term.ask("/bye", "")
+        self.assertEqual(term.status(), 0)
+        self.assertEqual([message["content"] for message in self.asked("/api/chat")[1]["messages"]], ["two"])
+
+    def test_thinking_is_grey_and_messages_of_the_model_come_first(self):
+        self.answer(POST_api_show=SHOWN | {"capabilities": ["completion", "thinking"],
+                                           "messages": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]},
+                    POST_api_chat=[{"message": {"content": "", "thinking": "Hm"}}] + chatted("Yes"))
+        term = Terminal(self.env, "run", "m")
+        term.wait_for(">>> Q\r\nA\r\n\r\n")
+        term.ask("hi", "\x1b[1mThinking...\r\n\x1b[0m\x1b[38;5;245mHm\r\n")
+        term.wait_for("...done thinking.\r\n\r\n\x1b[0mYes")
+        term.ask("/bye", "")
+        self.assertEqual(term.status(), 0)
+        self.assertEqual(self.asked("/api/chat")[0]["think"], True)
+
+
+if __name__ == "__main__":
+    main()
