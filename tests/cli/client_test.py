@@ -299,14 +299,25 @@ class Terminal:
         self.type(line + "\r")
         self.wait_for(answer)
 
-    def status(self):
+    def leave(self, command):
+        """The status that the program has then."""
+        self.wait_for(">>> ")
+        self.type(command)
         try:
             while data := os.read(self.fd, 4096):
                 self.seen += data
         except OSError:
             pass
+        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        self.pid = 0
+        return status
+
+    def close(self):
+        """Ends a program that a failed test has left."""
         os.close(self.fd)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        if self.pid != 0:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
 
 
 class Interactive(ClientTest):
@@ -315,8 +326,13 @@ class Interactive(ClientTest):
         self.answer(POST_api_show=SHOWN, POST_api_generate={"done": True, "done_reason": "load"},
                     POST_api_chat=chatted("Hel", "lo"), POST_api_create=[{"status": "success"}])
 
+    def terminal(self, **env):
+        term = Terminal(self.env | env, "run", "m")
+        self.addCleanup(term.close)
+        return term
+
     def test_a_conversation(self):
-        term = Terminal(self.env, "run", "m")
+        term = self.terminal()
         term.wait_for("Send a message (/? for help)")
         term.type("hi\r")
         term.wait_for("Hello")
@@ -328,9 +344,7 @@ class Interactive(ClientTest):
         term.ask("/frob", "Unknown command '/frob'. Type /? for help")
         term.ask("/save mine", "Created new model 'mine'")
         term.ask("/clear", "Cleared session context")
-        term.wait_for(">>> ")
-        term.type("\x04")
-        self.assertEqual(term.status(), 0)
+        self.assertEqual(term.leave("\x04"), 0)
         first, second = self.asked("/api/chat")
         self.assertEqual(first, {"model": "m", "messages": [{"role": "user", "content": "hi"}], "options": {}})
         self.assertEqual(second["options"], {"seed": 7})
@@ -342,7 +356,7 @@ class Interactive(ClientTest):
     def test_ctrl_c_stops_an_answer_and_clears_a_line(self):
         self.answer(POST_api_chat=lambda body: [{"message": {"content": "Wait"}}, 20.0] if len(body["messages"]) == 1
                     else chatted("Again"))
-        term = Terminal(self.env | {"OLLAMA_NOHISTORY": "1"}, "run", "m")
+        term = self.terminal(OLLAMA_NOHISTORY="1")
         term.wait_for("help)")
         term.type("\x03")
         term.wait_for("Use Ctrl + d or /bye to exit.")
@@ -353,43 +367,39 @@ class Interactive(ClientTest):
         term.ask("go", "Wait")
         term.type("\x03")
         term.ask("more", "Again")
-        term.ask("/bye", "")
-        self.assertEqual(term.status(), 0)
+        self.assertEqual(term.leave("/bye\r"), 0)
         self.assertEqual([message["content"] for message in self.asked("/api/chat")[1]["messages"]], ["go", "Wait", "more"])
         self.assertFalse((self.dir / ".ollama").exists())
 
     def test_pasted_lines_are_one_message(self):
-        term = Terminal(self.env, "run", "m")
+        term = self.terminal()
         term.wait_for("help)")
         term.type("\x1b[200~one\rtwo\x1b[201~ end\r")
         term.wait_for("Hello")
         term.ask("ü€", "Hello")
-        term.ask("/exit", "")
-        self.assertEqual(term.status(), 0)
+        self.assertEqual(term.leave("/exit\r"), 0)
         self.assertEqual([body["messages"][-1]["content"] for body in self.asked("/api/chat")], ["one\ntwo end", "ü€"])
 
     def test_an_error_leaves_the_session_open(self):
         answers = iter([(400, {"error": "too long"}), chatted("Hello")])
         self.answer(POST_api_chat=lambda body: next(answers))
-        term = Terminal(self.env, "run", "m")
+        term = self.terminal()
         term.ask("one", "error: too long")
         term.ask("two", "Hello")
         self.answer(POST_api_show=(404, {"error": "no"}))
         term.ask("/load other", "Couldn't find model 'other'")
-        term.ask("/bye", "")
-        self.assertEqual(term.status(), 0)
+        self.assertEqual(term.leave("/bye\r"), 0)
         self.assertEqual([message["content"] for message in self.asked("/api/chat")[1]["messages"]], ["two"])
 
     def test_thinking_is_grey_and_messages_of_the_model_come_first(self):
         self.answer(POST_api_show=SHOWN | {"capabilities": ["completion", "thinking"],
                                            "messages": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]},
                     POST_api_chat=[{"message": {"content": "", "thinking": "Hm"}}] + chatted("Yes"))
-        term = Terminal(self.env, "run", "m")
+        term = self.terminal()
         term.wait_for(">>> Q\r\nA\r\n\r\n")
         term.ask("hi", "\x1b[1mThinking...\r\n\x1b[0m\x1b[38;5;245mHm\r\n")
         term.wait_for("...done thinking.\r\n\r\n\x1b[0mYes")
-        term.ask("/bye", "")
-        self.assertEqual(term.status(), 0)
+        self.assertEqual(term.leave("/bye\r"), 0)
         self.assertEqual(self.asked("/api/chat")[0]["think"], True)
 
 

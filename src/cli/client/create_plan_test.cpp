@@ -98,14 +98,14 @@ TEST_F(CreatePlanTest, PathsAreRelativeToTheModelfile) {
 TEST_F(CreatePlanTest, TheRequestHasWhatTheModelfileSays) {
   const CreatePlan made = plan(
       "FROM base\nSYSTEM be kind\nTEMPLATE \"{{ .Prompt }}\"\nPARAMETER stop a\nPARAMETER stop b\n"
-      "PARAMETER temperature 1\nPARAMETER mirostat 1\nLICENSE MIT\nLICENSE BSD\nMESSAGE user "
+      "PARAMETER temperature 0.5\nPARAMETER mirostat 1\nLICENSE MIT\nLICENSE BSD\nMESSAGE user "
       "hi\nMESSAGE assistant ho\n"
       "RENDERER r\nPARSER p\nREQUIRES 0.14.0\n");
   EXPECT_EQ(made.request,
             R"({"from":"base","template":"{{ .Prompt }}","system":"be kind","renderer":"r",)"
             R"("parser":"p","requires":"0.14.0","license":["MIT","BSD"],)"
             R"("messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"ho"}],)"
-            R"("parameters":{"stop":["a","b"],"temperature":1}})");
+            R"("parameters":{"stop":["a","b"],"temperature":0.5}})");
   EXPECT_TRUE(made.files.empty());
   EXPECT_NE(warnings_.find("mirostat"), std::string::npos);
 }

@@ -29,7 +29,7 @@ InterruptWatch::InterruptWatch(std::function<void()> on_interrupt)
   ::sigemptyset(&interrupt);
   ::sigaddset(&interrupt, SIGINT);
   ended_ = ::eventfd(0, EFD_CLOEXEC);
-  signals_ = ::signalfd(-1, &interrupt, SFD_CLOEXEC);
+  signals_ = ::signalfd(-1, &interrupt, SFD_CLOEXEC | SFD_NONBLOCK);
   if (ended_ < 0 || signals_ < 0) throw system_error("cannot watch for", "Ctrl-C", errno);
   // The signals that a thread does not take wait until the descriptor is read.
   ::pthread_sigmask(SIG_BLOCK, &interrupt, &before_);
@@ -40,6 +40,9 @@ InterruptWatch::~InterruptWatch() {
   if (thread_.joinable()) {
     const uint64_t one = 1;
     if (::write(ended_, &one, sizeof one) == sizeof one) thread_.join();
+    // One that came too late to be of use is not to end the program instead.
+    signalfd_siginfo info;
+    while (::read(signals_, &info, sizeof info) > 0) continue;
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   if (signals_ >= 0) ::close(signals_);

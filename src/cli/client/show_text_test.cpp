@@ -84,7 +84,7 @@ TEST(ShowText, WrapsLongLinesAtBlanks) {
   std::string line;
   for (int i = 0; i < 15; ++i) line += "ten-letter ";  // 10 columns and a blank each
   const std::string text = show_text({{"system", line}}, false);
-  EXPECT_NE(text.find(std::string(9, 'x')), 0u);
+  EXPECT_NE(text.find("    ten-letter ten-letter"), std::string::npos) << text;
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
 }
 
@@ -98,11 +98,11 @@ TEST(ShowText, ListsMetadataSortedAndTensorsWhenVerbose) {
                       {"tensors", {{{"name", "w"}, {"type", "F16"}, {"shape", {42, 3117}}}}}};
   const std::string text = show_text(reply, true);
   EXPECT_NE(text.find("  Metadata\n"
-                      "    a.none                     <nil>                    \n"
-                      "    b.flag                     true                     \n"
-                      "    general.parameter_count    8e+09                    \n"
-                      "    m.words                    [a b]                    \n"
-                      "    z.list                     [1 22 333 ...+2 more]    \n"),
+                      "    a.none                     <nil>                \n"
+                      "    b.flag                     true                 \n"
+                      "    general.parameter_count    8e+09                \n"
+                      "    m.words                    [a b]                \n"
+                      "    z.list                     [1 22 ...+3 more]    \n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("  Tensors\n    w    F16    [42 3117]    \n"), std::string::npos) << text;

@@ -170,6 +170,8 @@ TypedLine TerminalLineEditor::read(bool continues) {
   const wchar_t* text = ::el_wgets(editor_, &n);
   put("\033[?2004l");
   TypedLine line = line_of(text, n);
+  signalfd_siginfo info;
+  while (::read(signals_, &info, sizeof info) > 0) continue;  // came with the end of the line
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (line.kind == TypedLine::Kind::kLine) add_to_history(line.text);
   return line;
