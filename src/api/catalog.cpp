@@ -101,15 +101,12 @@ std::shared_ptr<const ServedModel> Catalog::load(const store::Name& name,
   model->key = scheduler::runner_key({.path = stored->weights});
   const std::string jinja = stored->weights_facts ? stored->weights_facts->chat_template : "";
   model->weights = weights_of(stored->weights, jinja);
-  prompt::TemplateCapabilities go;
-  if (!stored->template_text.empty()) {
-    model->go.emplace(stored->template_text);
-    go = prompt::capabilities_of(*model->go);
-  }
-  const prompt::TemplateCapabilities other = prompt::capabilities_of_jinja(jinja);
+  const TemplateTraits traits = template_traits(*stored);
+  if (traits.go) model->go.emplace(stored->template_text);
   model->template_kind = prompt::choose_template(
-      model->go ? &go : nullptr, model->weights->jinja ? &other : nullptr, options_.go_templates);
-  model->capabilities = store::capabilities(*stored, traits_of(go));
+      traits.go ? &*traits.go : nullptr,
+      model->weights->jinja && traits.jinja ? &*traits.jinja : nullptr, options_.go_templates);
+  model->capabilities = store::capabilities(*stored, traits_of(*stored));
   model->stored = std::move(*stored);
   keep({wanted, path, *status, model});
   return model;

@@ -11,7 +11,7 @@
 #include "api/json_reader.h"
 #include "api/json_text.h"
 #include "base/json.h"
-#include "http/message.h"
+#include "base/text.h"
 #include "http/status.h"
 
 namespace billow::api {
@@ -79,7 +79,7 @@ const Json* Fields::value(std::string_view name) const {
       found = &member;
       break;
     }
-    if (http::equal_ignoring_case(key, name)) found = &member;
+    if (equal_ignoring_case(key, name)) found = &member;
   }
   return found && !found->is_null() ? found : nullptr;
 }

@@ -78,11 +78,11 @@ struct Logprob {
 
 // Something new of the answer; any of it may be empty, not all.
 struct Delta {
-  std::string content;
-  std::string thinking;
-  std::vector<ToolCall> tool_calls;
-  std::vector<Logprob> logprobs;
-  std::vector<std::string> events;  // a JSON object each: {"event","text",...}; where asked for
+  std::string content{};
+  std::string thinking{};
+  std::vector<ToolCall> tool_calls{};
+  std::vector<Logprob> logprobs{};
+  std::vector<std::string> events{};  // a JSON object each: {"event","text",...}; where asked for
 };
 
 // Known before the answer begins.
@@ -96,8 +96,8 @@ struct Sizing {
 };
 
 struct Ending {
-  std::string done_reason;       // "stop", "length", "load", "unload"
-  std::vector<int32_t> context;  // tokens of prompt and answer; empty where raw
+  std::string done_reason{};       // "stop", "length", "load", "unload"
+  std::vector<int32_t> context{};  // tokens of prompt and answer; empty where raw
   size_t n_prompt = 0;
   size_t n_cached = 0;
   size_t n_generated = 0;

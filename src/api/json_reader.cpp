@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/go_text.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "http/status.h"
-#include "store/show.h"
 
 namespace billow::api {
 namespace {
@@ -33,7 +33,7 @@ std::string quoted(char c) {
   if (c == '"') return R"('"')";
   std::string character;
   utf8::append(character, static_cast<unsigned char>(c));
-  const std::string text = store::go_quoted(character);
+  const std::string text = go_quoted(character);
   return "'" + text.substr(1, text.size() - 2) + "'";
 }
 

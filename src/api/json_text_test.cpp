@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <regex>
+#include <string>
 
 #include "api/fields.h"
 #include "base/json.h"
@@ -50,8 +50,11 @@ TEST(JsonText, NumbersAreWrittenAsGoWritesThem) {
 }
 
 TEST(JsonText, TheTimeIsInUtc) {
-  const std::regex form(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{0,8}[1-9])?Z)");
-  EXPECT_TRUE(std::regex_match(utc_now_text(), form)) << utc_now_text();
+  std::string form = utc_now_text();
+  for (char& c : form) c = c >= '0' && c <= '9' ? '0' : c;
+  EXPECT_TRUE(form.starts_with("0000-00-00T00:00:00")) << form;
+  EXPECT_TRUE(form.ends_with("0Z")) << form;
+  EXPECT_FALSE(utc_now_text().ends_with(".Z"));
 }
 
 }  // namespace

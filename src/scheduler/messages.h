@@ -25,7 +25,7 @@ struct Options {
   size_t n_max_queue = 512;  // waiting requests of all models, at least 1
   Duration keep_alive = std::chrono::minutes(5);
   Duration load_timeout = std::chrono::minutes(5);  // without progress; 0 or less: none
-  RestartPolicy restarts;
+  RestartPolicy restarts{};
   size_t n_max_retries = 2;  // of a request whose runner died before it streamed anything
 };
 inline constexpr size_t kAutoMaxLoaded = 3;

@@ -119,7 +119,7 @@ class Caller {
 }  // namespace
 
 http::Response shape_error(int status, std::string_view path, std::string_view text) {
-  return path.starts_with("/v1/") ? api::openai::shape_error(status, text)
+  return path.starts_with("/v1/") ? api::openai::error_response(status, text)
                                   : api::ollama::shape_error(status, text);
 }
 

@@ -71,7 +71,6 @@ void check_quantize(const CreateRequest& request) {
     refuse("--draft-quantize requires a DRAFT model");
   }
   if (!request.draft_files.empty()) {
-    if (!request.remote_host.empty()) refuse("DRAFT cannot be used with remote models");
     not_yet("draft models are not supported yet: create the model without DRAFT");
   }
   if (request.quantize.empty()) return;
@@ -89,7 +88,10 @@ void check(const CreateRequest& request) {
   if (request.files) check_blobs(*request.files);
   check_blobs(request.adapters);
   check_blobs(request.draft_files);
-  if (!request.remote_host.empty()) not_yet("remote models are not supported yet");
+  if (!request.remote_host.empty()) {
+    if (!request.draft_files.empty()) refuse("DRAFT cannot be used with remote models");
+    not_yet("remote models are not supported yet");
+  }
   if (request.from.empty() && !request.files) refuse("neither 'from' or 'files' was specified");
   if (request.from.empty() && request.files->empty()) refuse("no files provided to convert");
   if (request.adapters.size() > 1) refuse("only one adapter is currently supported");
@@ -391,6 +393,8 @@ Name create_model(Store& store, const CreateRequest& request, const CreateHooks&
   check(request);
   check_template(request.template_text, hooks);
   parameters_of(request);  // a wrong one is found before files are read
+  Config unused;
+  merge_info(request.info_json, unused);  // so is this
   Creation creation(store, hooks);
   if (!request.from.empty()) {
     creation.begin_from(request.from);

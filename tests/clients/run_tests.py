@@ -19,7 +19,7 @@ python = clients / "python" / "bin" / "python"
 if not (clients / "stamp").exists():
     print(f"skipped: no clients in {clients}; tools/setup clients installs them")
     sys.exit(77)
-environment = {**os.environ, "BILLOW_PROGRAM": options.billow, "BILLOW_NODE_MODULES": str(clients / "node" / "node_modules"),
+environment = {**os.environ, "BILLOW_PROGRAM": str(pathlib.Path(options.billow).resolve()), "BILLOW_NODE_MODULES": str(clients / "node" / "node_modules"),
                "PYTHONDONTWRITEBYTECODE": "1"}
-sys.exit(subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", options.test],
+sys.exit(subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", options.test.name],
                         cwd=options.test.parent, env=environment, check=False).returncode)

@@ -9,6 +9,7 @@
 #include "api/ollama/progress.h"
 #include "api/ollama/requested_name.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "http/status.h"
 #include "prompt/go_template.h"
 #include "prompt/named_templates.h"
@@ -62,7 +63,7 @@ std::optional<std::vector<store::Message>> messages_of(const Fields& fields) {
   if (!fields.has("messages")) return std::nullopt;
   std::vector<store::Message> messages;
   for (const Fields& message : fields.objects("messages")) {
-    messages.push_back({http::lower_case(message.text("role")), message.text("content")});
+    messages.push_back({lower_case(message.text("role")), message.text("content")});
   }
   return messages;
 }

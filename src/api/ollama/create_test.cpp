@@ -17,7 +17,7 @@ using http::Method;
 constexpr std::string_view kHelloDigest =
     "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
-class Blobs : public SampleServer {};
+class Blobs : public testing::Test, protected SampleServer {};
 
 TEST_F(Blobs, AreUploadedOnce) {
   const std::string path = "/api/blobs/" + std::string(kHelloDigest);
@@ -69,7 +69,7 @@ TEST_F(Blobs, HalfAnUploadLeavesNothing) {
   EXPECT_EQ(server.post("/api/blobs/" + std::string(kHelloDigest), "hello").status, 201);
 }
 
-class Create : public SampleServer {
+class Create : public testing::Test, protected SampleServer {
  protected:
   std::string sample_digest() { return store::add_gguf(store, store::sample_gguf()).text(); }
 
@@ -78,7 +78,9 @@ class Create : public SampleServer {
     const std::string answer = told(server.post_json("/api/create", request));
     request["stream"] = true;
     const http::Response streamed = server.post_json("/api/create", request);
-    if (answer.starts_with("400")) EXPECT_EQ(told(streamed), answer);
+    if (answer.starts_with("400")) {
+      EXPECT_EQ(told(streamed), answer);
+    }
     return answer;
   }
 };
@@ -195,7 +197,7 @@ TEST_F(Create, WrongRequestsAreRefusedInTheWordsThatClientsKnow) {
       {{{"model", "m"}, {"files", files}, {"parameters", {{"top_k", "x"}}}},
        "option \\\"top_k\\\" must be of type integer"},
       {{{"model", "m"}, {"files", files}, {"info", {{"context_length", "x"}}}},
-       "info: \\\"context_length\\\" must be a whole number"},
+       "info: \\\"context_length\\\" must be a whole number that is not negative"},
       {{{"model", 1}, {"files", files}},
        "json: cannot unmarshal number into Go struct field CreateRequest.model of type string"},
       {{{"model", "m"}, {"files", {"m.gguf"}}},
@@ -247,7 +249,7 @@ TEST_F(Create, AFaultBehindTheFirstStepIsALine) {
             R"(400 {"error":"supplied file was not in GGUF format"})");
 }
 
-class Transfer : public SampleServer {};
+class Transfer : public testing::Test, protected SampleServer {};
 
 TEST_F(Transfer, PullingWhatIsThereChangesNothing) {
   make("m");

@@ -9,6 +9,7 @@
 #include "api/ollama/errors.h"
 #include "api/ollama/requested_name.h"
 #include "api/ollama/tags.h"
+#include "base/go_text.h"
 #include "base/json.h"
 #include "http/status.h"
 #include "store/model.h"
@@ -57,8 +58,7 @@ void copy(store::Store& store, Call& call) {
     const std::string text = fields.text(field);
     auto name = store::parse_name(text);
     if (!name) {
-      throw http::StatusError(400,
-                              std::string(field) + " " + store::go_quoted(text) + " is invalid");
+      throw http::StatusError(400, std::string(field) + " " + go_quoted(text) + " is invalid");
     }
     return std::move(*name);
   };
@@ -66,7 +66,7 @@ void copy(store::Store& store, Call& call) {
   const store::Name destination = named("destination");
   call.set_model(store::display_name(store.resolve(source)));
   if (!store.copy(source, destination)) {
-    throw http::StatusError(404, "model " + store::go_quoted(fields.text("source")) + " not found");
+    throw http::StatusError(404, "model " + go_quoted(fields.text("source")) + " not found");
   }
   call.respond({});
 }
@@ -74,7 +74,7 @@ void copy(store::Store& store, Call& call) {
 void remove(store::Store& store, Call& call) {
   const Fields fields = Fields::parse(call.request().body, "DeleteRequest");
   const std::string text = requested_model(fields);
-  const store::Name name = parse_local(text, "name " + store::go_quoted(text) + " is invalid");
+  const store::Name name = parse_local(text, "name " + go_quoted(text) + " is invalid");
   call.set_model(store::display_name(store.resolve(name)));
   if (!store.remove(name)) throw http::StatusError(404, "model '" + text + "' not found");
   call.respond({});

@@ -15,7 +15,7 @@ namespace {
 
 using http::Method;
 
-class Models : public SampleServer {};
+class Models : public testing::Test, protected SampleServer {};
 
 TEST_F(Models, TellsWhoIsAsked) {
   EXPECT_EQ(told(server.get("/")), "200 Ollama is running");
@@ -168,7 +168,7 @@ TEST_F(Models, ShowTakesWhatIsShownInTheModelfile) {
 TEST_F(Models, LongArraysAreShownWhereAskedFor) {
   gguf::Writer writer = store::sample_gguf();
   writer.set_ints("long", std::vector<int32_t>(1025, 1));
-  make("m", {}, writer);
+  make("m", Json::object(), writer);
   const auto elements = [&](const char* request) {
     return Json::parse(server.post("/api/show", request).body)["model_info"]["long"].size();
   };

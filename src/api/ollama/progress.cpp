@@ -1,11 +1,9 @@
 #include "api/ollama/progress.h"
 
-#include <exception>
-
 #include "api/fields.h"
 #include "api/ollama/errors.h"
+#include "base/error.h"
 #include "base/json.h"
-#include "base/log.h"
 #include "http/status.h"
 
 namespace billow::api::ollama {
@@ -13,11 +11,13 @@ namespace billow::api::ollama {
 void Progress::run(const std::function<void()>& work) {
   try {
     work();
-  } catch (const std::exception& error) {
+  } catch (const http::StatusError& error) {
     if (!begun_) throw;
-    log::warn(call_.request().path + ": " + error.what());
-    call_.write(error_text(error.what()) + "\n");
-    call_.finish();
+    end_failed(error.status(), error.what());
+    return;
+  } catch (const Error& error) {
+    if (!begun_) throw;
+    end_failed(http::status_of(error.code()), error.what());
     return;
   }
   if (!streams_) {
@@ -25,6 +25,12 @@ void Progress::run(const std::function<void()>& work) {
     return;
   }
   if (!begun_) call_.begin_stream(200, kNdjsonType);
+  call_.finish();
+}
+
+void Progress::end_failed(int status, const std::string& text) {
+  call_.fail(status, text);
+  call_.write(error_text(text) + "\n");
   call_.finish();
 }
 

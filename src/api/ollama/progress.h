@@ -24,6 +24,8 @@ class Progress {
   void report_status(const std::string& status);
 
  private:
+  void end_failed(int status, const std::string& text);
+
   Call& call_;
   bool streams_;
   bool begun_ = false;

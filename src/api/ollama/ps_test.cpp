@@ -26,7 +26,7 @@ scheduler::LoadedModel loaded(const std::string& name, uint64_t held_bytes,
   return loaded;
 }
 
-class Ps : public SampleServer {
+class Ps : public testing::Test, protected SampleServer {
  protected:
   Json list() { return Json::parse(ps.get("/api/ps").body)["models"]; }
 

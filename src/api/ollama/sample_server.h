@@ -2,10 +2,9 @@
 // thread.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -21,15 +20,15 @@
 
 namespace billow::api::ollama {
 
-class SampleServer : public testing::Test {
- protected:
+struct SampleServer {
   // A model of a GGUF file, with `fields` in the request to make it.
   void make(const std::string& name, Json fields = Json::object(),
             const gguf::Writer& writer = store::sample_gguf()) {
     const std::string digest = store::add_gguf(store, writer).text();
     Json request = {{"model", name}, {"files", {{"m.gguf", digest}}}, {"stream", false}};
     request.update(fields);
-    ASSERT_EQ(told(server.post_json("/api/create", request)), R"(200 {"status":"success"})");
+    const std::string answer = told(server.post_json("/api/create", request));
+    if (answer != R"(200 {"status":"success"})") throw std::runtime_error(answer);
   }
 
   // Names in the order of the list, a blank behind each.
@@ -58,7 +57,7 @@ inline std::vector<Json> lines_of(const http::Response& response) {
        begin = end + 1) {
     lines.push_back(Json::parse(response.body.substr(begin, end - begin)));
   }
-  EXPECT_EQ(begin, response.body.size()) << "behind the last line";
+  if (begin != response.body.size()) throw std::runtime_error("no end behind the last line");
   return lines;
 }
 

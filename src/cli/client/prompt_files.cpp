@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/client/format.h"
 #include "http/message.h"
 #include "store/folder.h"
@@ -32,7 +33,7 @@ size_t length_to_ending(std::string_view text) {
   for (size_t at = text.find('.'); at != std::string_view::npos; at = text.find('.', at + 1)) {
     for (const std::string_view ending : kEndings) {
       const size_t end = at + ending.size();
-      if (end <= text.size() && http::equal_ignoring_case(text.substr(at, ending.size()), ending) &&
+      if (end <= text.size() && equal_ignoring_case(text.substr(at, ending.size()), ending) &&
           (end == text.size() || !is_word(text[end]))) {
         return end;
       }
@@ -117,7 +118,7 @@ PromptFiles take_files(std::string_view text) {
     const size_t at = taken.text.find(file.written);
     if (at != std::string::npos) taken.text.erase(at, file.written.size());
   }
-  if (!taken.contents.empty()) taken.text = std::string(http::trimmed(taken.text));
+  if (!taken.contents.empty()) taken.text = std::string(trimmed(taken.text));
   return taken;
 }
 

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/go_text.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/client/prompt_files.h"
 #include "cli/client/session_help.h"
 #include "cli/client/show_text.h"
@@ -47,7 +49,7 @@ Step said(std::string out) { return {.out = std::move(out) + "\n"}; }
 Step helped(std::string_view topic) { return {.err = std::string(session_help(topic))}; }
 
 std::string fault_of_parameter(const std::string& what) {
-  return "Couldn't set parameter: " + store::go_quoted(what);
+  return "Couldn't set parameter: " + go_quoted(what);
 }
 
 }  // namespace
@@ -149,7 +151,7 @@ Step Session::continue_block(std::string_view line) {
 Step Session::ask(std::string text) {
   text = std::exchange(unfinished_, "") + text;
   has_unfinished_ = false;
-  if (http::trimmed(text).empty()) return {};
+  if (trimmed(text).empty()) return {};
   return {.kind = Step::Kind::kAsk, .argument = std::move(text)};
 }
 

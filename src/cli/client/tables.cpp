@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/client/show_text.h"
 #include "store/name.h"
 
@@ -33,7 +34,7 @@ std::string list_table(const Json& reply, std::string_view prefix, WallTime now)
   std::vector<Row> rows;
   for (const Json& model : models_of(reply)) {
     const std::string name = text_field(model, "name");
-    if (!store::equal_ignoring_case(std::string_view(name).substr(0, prefix.size()), prefix)) {
+    if (!equal_ignoring_case(std::string_view(name).substr(0, prefix.size()), prefix)) {
       continue;
     }
     const bool is_remote = !text_field(model, "remote_model").empty();

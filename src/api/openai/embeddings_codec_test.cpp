@@ -1,0 +1,95 @@
+#include "api/openai/embeddings_codec.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "api/openai/refusal.h"
+#include "base/json.h"
+
+namespace billow::api::openai {
+namespace {
+
+EmbedRequest embed(const std::string& fields) {
+  return decode_embeddings(R"({"model":"m",)" + fields + "}").embed;
+}
+
+TEST(EmbeddingsRequest, InputsAreTexts) {
+  const std::pair<const char*, std::vector<std::string>> kInputs[] = {
+      {R"("a")", {"a"}}, {R"("")", {""}}, {R"(["a","","b"])", {"a", "", "b"}}};
+  for (const auto& [input, expected] : kInputs) {
+    const EmbedRequest request = embed("\"input\":" + std::string(input));
+    EXPECT_EQ(request.inputs, expected);
+    EXPECT_EQ(request.model, "m");
+    EXPECT_TRUE(request.truncate);
+    EXPECT_TRUE(request.normalise);
+    EXPECT_EQ(request.dimensions, 0u);
+    EXPECT_EQ(request.options_json, "{}");
+    EXPECT_EQ(request.keep_alive_json, "");
+  }
+}
+
+TEST(EmbeddingsRequest, FieldsAreRead) {
+  EXPECT_EQ(embed(R"("input":"a","dimensions":64)").dimensions, 64u);
+  EXPECT_EQ(embed(R"("input":"a","dimensions":-64)").dimensions, 0u);
+  EXPECT_EQ(embed(R"("input":"a","keep_alive":"1m")").keep_alive_json, "\"1m\"");
+  EXPECT_EQ(embed(R"("input":"a","options":{"x":1},"num_ctx":3)").options_json,
+            R"({"x":1,"num_ctx":3})");
+  const std::pair<const char*, bool> kFormats[] = {{"null", false},       {R"("")", false},
+                                                   {R"("float")", false}, {R"("FLOAT")", false},
+                                                   {R"("base64")", true}, {R"("Base64")", true}};
+  for (const auto& [format, base64] : kFormats) {
+    const auto request =
+        decode_embeddings(R"({"input":"a","encoding_format":)" + std::string(format) + "}");
+    EXPECT_EQ(request.base64, base64) << format;
+  }
+}
+
+TEST(EmbeddingsRequest, RefusalsSayWhatClientsKnow) {
+  const std::pair<const char*, const char*> kRefusals[] = {
+      {"", "EOF"},
+      {"{}", "invalid input"},
+      {R"({"input":null})", "invalid input"},
+      {R"({"input":[]})", "invalid input"},
+      {R"({"input":5})", "invalid input type"},
+      {R"({"input":{}})", "invalid input type"},
+      {R"({"input":[1,2,3]})", "invalid input type"},
+      {R"({"input":[[1,2],[3]]})", "invalid input type"},
+      {R"({"input":["a",null]})", "invalid input type"},
+      {R"({"input":"a","encoding_format":"Int8"})",
+       "Invalid value for 'encoding_format' = Int8. Supported values: ['float', 'base64']."},
+      {R"({"input":"a","dimensions":"x"})",
+       "json: cannot unmarshal string into Go struct field EmbedRequest.dimensions of type int"},
+  };
+  for (const auto& [body, text] : kRefusals) EXPECT_EQ(refusal(decode_embeddings, body), text);
+}
+
+const EmbedReply kReply{.vectors = {{0.5f, -1.0f, 1e-7f}, {0.1f, 3.0f, 16777216.0f}},
+                        .n_prompt = 9};
+
+TEST(EmbeddingsAnswer, FloatsAreExactlyThese) {
+  EXPECT_EQ(embeddings_json(kReply, "m\"", false),
+            R"({"object":"list","data":[)"
+            R"({"object":"embedding","embedding":[0.5,-1,1e-07],"index":0},)"
+            R"({"object":"embedding","embedding":[0.1,3,16777216],"index":1}],)"
+            R"("model":"m\"","usage":{"prompt_tokens":9,"total_tokens":9}})"
+            "\n");
+}
+
+TEST(EmbeddingsAnswer, Base64IsOfLittleEndianFloats) {
+  // 0.5 is 3F000000, -1 is BF800000, 1e-7 is 33D6BF95.
+  EXPECT_EQ(embeddings_json({.vectors = {{0.5f, -1.0f, 1e-7f}}, .n_prompt = 1}, "m", true),
+            R"({"object":"list","data":[)"
+            R"({"object":"embedding","embedding":"AAAAPwAAgL+Vv9Yz","index":0}],)"
+            R"("model":"m","usage":{"prompt_tokens":1,"total_tokens":1}})"
+            "\n");
+}
+
+TEST(EmbeddingsAnswer, MayBeEmpty) {
+  EXPECT_EQ(embeddings_json({}, "m", false), R"({"object":"list","data":[],"model":"m",)"
+                                             R"("usage":{"prompt_tokens":0,"total_tokens":0}})"
+                                             "\n");
+}
+
+}  // namespace
+}  // namespace billow::api::openai

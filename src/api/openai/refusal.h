@@ -1,0 +1,21 @@
+// For tests: what a decoder says of a request that it does not take. One thread.
+#pragma once
+
+#include <string>
+
+#include "http/status.h"
+
+namespace billow::api::openai {
+
+// The text of the 400 that `decode` throws; "" where it does not throw.
+template <typename Decode>
+std::string refusal(Decode decode, const std::string& body) {
+  try {
+    decode(body);
+  } catch (const http::StatusError& error) {
+    return error.status() == 400 ? error.what() : std::to_string(error.status());
+  }
+  return "";
+}
+
+}  // namespace billow::api::openai

@@ -1,0 +1,130 @@
+#include "api/openai/routes.h"
+
+#include <chrono>
+#include <ctime>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "api/fields.h"
+#include "api/openai/chat_codec.h"
+#include "api/openai/completions_codec.h"
+#include "api/openai/embeddings_codec.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "http/status.h"
+#include "scheduler/runner.h"
+#include "store/name.h"
+
+namespace billow::api::openai {
+namespace {
+
+using MakeAnswer = std::unique_ptr<TextAnswer> (*)(Call& call, AnswerHead head,
+                                                   const TextRequest& request, SteadyNow now);
+
+AnswerHead new_head(std::string_view prefix, const std::string& model) {
+  std::random_device random;
+  return {.id = std::string(prefix) + std::to_string(random() % 999),
+          .created = static_cast<int64_t>(std::time(nullptr)),
+          .model = model};
+}
+
+void generate(Call& call, Generator& generator, TextRequest request, std::string_view id_prefix,
+              MakeAnswer make_answer) {
+  GenerationRequest& generation = request.generation;
+  generation.live_events = request.stream && call.request().headers.get("X-Billow-Events") == "1";
+  const std::unique_ptr<TextAnswer> answer =
+      make_answer(call, new_head(id_prefix, generation.model), request, metrics::Clock::now);
+  try {
+    generator.run(generation, *answer, call.stop(), call.trace());
+  } catch (const scheduler::Cancelled&) {
+    throw;
+  } catch (const http::StatusError& error) {
+    if (!answer->fail(error.status(), error.what())) throw;
+  } catch (const Error& error) {
+    if (!answer->fail(http::status_of(error.code()), error.what())) throw;
+  } catch (const std::exception& error) {
+    if (!answer->fail(500, error.what())) throw;
+  }
+}
+
+void embed(Call& call, Embedder& embedder) {
+  const EmbeddingsRequest request = decode_embeddings(call.request().body);
+  const EmbedReply reply = embedder.embed(request.embed, call.stop(), call.trace());
+  const std::string& model = request.embed.model;
+  const auto name = store::parse_name(model);
+  call.set_model(name ? store::display_name(*name) : model);
+  call.respond(
+      {.content_type = "application/json", .body = embeddings_json(reply, model, request.base64)});
+}
+
+Json model_json(const store::StoredModel& model, const std::string& id) {
+  const auto created = std::chrono::floor<std::chrono::seconds>(model.modified);
+  Json object;
+  object["id"] = id;
+  object["object"] = "model";
+  object["created"] = created.time_since_epoch().count();
+  object["owned_by"] = model.name.space;
+  return object;
+}
+
+void respond(Call& call, const Json& object) {
+  call.respond({.content_type = "application/json", .body = to_text(object) + "\n"});
+}
+
+void list_models(Call& call, const store::Store& store) {
+  Json object;
+  object["object"] = "list";
+  object["data"] = Json::array();
+  for (const store::StoredModel& model : store.list()) {
+    object["data"].push_back(model_json(model, store::display_name(model.name)));
+  }
+  respond(call, object);
+}
+
+void show_model(Call& call, const store::Store& store) {
+  const std::string& id = call.request().parameters.at("model");
+  const auto name = store::parse_name(store::split_source(id).name);
+  if (!name) throw http::StatusError(400, "invalid model name");
+  const auto model = store.find(*name);
+  if (!model) {
+    throw http::StatusError(404, "model '" + store::display_name(*name) + "' not found");
+  }
+  respond(call, model_json(*model, id));
+}
+
+}  // namespace
+
+std::vector<Route> routes(Generator& generator, Embedder& embedder, const store::Store& store) {
+  using enum http::Method;
+  return {
+      {.methods = {kPost},
+       .pattern = "/v1/chat/completions",
+       .handler =
+           [&generator](Call& call) {
+             generate(call, generator, decode_chat(call.request().body), "chatcmpl-", chat_answer);
+           },
+       .is_traced = true},
+      {.methods = {kPost},
+       .pattern = "/v1/completions",
+       .handler =
+           [&generator](Call& call) {
+             generate(call, generator, decode_completion(call.request().body), "cmpl-",
+                      completion_answer);
+           },
+       .is_traced = true},
+      {.methods = {kPost},
+       .pattern = "/v1/embeddings",
+       .handler = [&embedder](Call& call) { embed(call, embedder); },
+       .is_traced = true},
+      {.methods = {kGet},
+       .pattern = "/v1/models",
+       .handler = [&store](Call& call) { list_models(call, store); }},
+      {.methods = {kGet},
+       .pattern = "/v1/models/:model",
+       .handler = [&store](Call& call) { show_model(call, store); }},
+  };
+}
+
+}  // namespace billow::api::openai

@@ -1,0 +1,120 @@
+// For tests: a call without a connection, whose answer can be looked at, and a generator and an
+// embedder that do as they are told. One thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/call.h"
+#include "api/embedder.h"
+#include "api/generator.h"
+#include "api/openai/text_answer.h"
+
+namespace billow::api::openai {
+
+class RecordedExchange : public http::Exchange {
+ public:
+  explicit RecordedExchange(http::Request request) : request_(std::move(request)) {}
+
+  const http::Request& request() const noexcept override { return request_; }
+  size_t read_body(std::span<char>) override { return 0; }
+  bool respond(http::Response response) override {
+    if (has_begun) throw std::logic_error("answered twice");
+    has_begun = is_finished = true;
+    status = response.status;
+    content_type = response.content_type;
+    headers = std::move(response.headers);
+    writes.push_back(std::move(response.body));
+    return !client_gone();
+  }
+  bool begin_stream(int with_status, std::string_view type, http::Headers with) override {
+    if (has_begun) throw std::logic_error("answered twice");
+    has_begun = true;
+    status = with_status;
+    content_type = type;
+    headers = std::move(with);
+    return !client_gone();
+  }
+  bool write(std::string_view bytes) override {
+    if (!has_begun || is_finished) throw std::logic_error("written outside of a stream");
+    if (client_gone()) return false;
+    writes.emplace_back(bytes);
+    return true;
+  }
+  bool finish() override {
+    if (!has_begun || is_finished) throw std::logic_error("finished what is no stream");
+    is_finished = true;
+    return !client_gone();
+  }
+  bool client_gone() const noexcept override { return writes.size() >= n_writes_until_gone; }
+  void on_client_gone(std::function<void()>) override {}
+
+  std::string body() const {
+    std::string all;
+    for (const std::string& bytes : writes) all += bytes;
+    return all;
+  }
+
+  size_t n_writes_until_gone = SIZE_MAX;
+  bool has_begun = false;
+  bool is_finished = false;
+  int status = 0;
+  std::string content_type;
+  http::Headers headers;
+  std::vector<std::string> writes;
+
+ private:
+  http::Request request_;
+};
+
+inline http::Request request_with(std::string body) {
+  http::Request request;
+  request.body = std::move(body);
+  return request;
+}
+
+struct TestCall {
+  explicit TestCall(http::Request request = {}) : exchange(std::move(request)) {}
+  explicit TestCall(std::string body) : TestCall(request_with(std::move(body))) {}
+
+  RecordedExchange exchange;
+  metrics::Trace trace{"id", "/v1", ""};
+  std::stop_source stop;
+  Call call{exchange, trace, stop.get_token()};
+};
+
+// A clock that stands still until it is moved.
+struct TestClock {
+  SteadyNow now() {
+    return [this] { return time; };
+  }
+  metrics::Clock::time_point time{};
+};
+
+class ScriptedGenerator : public Generator {
+ public:
+  void run(const GenerationRequest& given, Sink& sink, std::stop_token, metrics::Trace&) override {
+    request = given;
+    script(sink);
+  }
+
+  GenerationRequest request;
+  std::function<void(Sink& sink)> script = [](Sink&) {};
+};
+
+class ScriptedEmbedder : public Embedder {
+ public:
+  EmbedReply embed(const EmbedRequest& given, std::stop_token, metrics::Trace&) override {
+    request = given;
+    return script();
+  }
+
+  EmbedRequest request;
+  std::function<EmbedReply()> script = [] { return EmbedReply{}; };
+};
+
+}  // namespace billow::api::openai
