@@ -82,7 +82,7 @@ struct Delta {
   std::string thinking{};
   std::vector<ToolCall> tool_calls{};
   std::vector<Logprob> logprobs{};
-  std::vector<std::string> events{};  // a JSON object each: {"event","text",...}; where asked for
+  std::vector<std::string> events{};  // a JSON object each: {"type","text",...}; where asked for
 };
 
 // Known before the answer begins.

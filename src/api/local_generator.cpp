@@ -73,6 +73,7 @@ class Writer {
     for (const scheduler::Prefill& chunk : piece.prefill)
       trace_.span("prefill", now - chunk.time, now, {{"tokens", chunk.n_done}});
     for (const std::string& event : piece.events) mark_event(event);
+    if (!piece.text.empty()) ++n_texts_;
     if (!first_ && (!piece.text.empty() || !piece.logprobs.empty())) {
       first_ = now;
       trace_.mark("first token");
@@ -96,13 +97,15 @@ class Writer {
 
   std::optional<Clock::time_point> first() const { return first_; }
   bool runs_away() const { return scanner_.runs_away(); }
+  size_t n_texts() const { return n_texts_; }
 
  private:
   void mark_event(const std::string& text) {
     const Json event = Json::parse(text, nullptr, false);
     if (!event.is_object()) return;
-    const Json& kind = event.contains("event") ? event["event"] : Json("event");
-    trace_.mark(kind.is_string() ? kind.get<std::string>() : "event", event);
+    const auto type = event.find("type");
+    trace_.mark(type != event.end() && type->is_string() ? type->get<std::string>() : "event",
+                event);
   }
 
   const GenerationRequest& request_;
@@ -110,7 +113,18 @@ class Writer {
   Sink& sink_;
   metrics::Trace& trace_;
   std::optional<Clock::time_point> first_;
+  size_t n_texts_ = 0;
 };
+
+// Of an answer that was broken off here: the runner tells nothing more of it.
+scheduler::CompletionEnd broken_off(const Writer& writer, size_t n_prompt, Clock::time_point now) {
+  scheduler::CompletionEnd end;
+  end.done_reason = "stop";
+  end.n_prompt = n_prompt;
+  end.n_generated = writer.n_texts();
+  end.written = now - writer.first().value_or(now);
+  return end;
+}
 
 }  // namespace
 
@@ -181,7 +195,9 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
   const size_t most = policy_.max_context == 0 ? model.max_context()
                                                : std::min(policy_.max_context, model.max_context());
   context::SizeRequest size_request{.n_prompt = 0,
-                                    .num_predict = std::max(options.num_predict, int64_t{-2}),
+                                    .num_predict = options.num_predict < context::kFillContext
+                                                       ? context::kUnlimited
+                                                       : options.num_predict,
                                     .max_context = most};
   if (policy_.num_ctx == NumCtxPolicy::kCap) size_request.num_ctx_cap = options.num_ctx;
   const size_t limit = context::right_size(size_request).max_context;
@@ -248,13 +264,14 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
 
   Writer writer(request, std::move(plan.prompt.shape), sink, trace);
   bool wanted = true;
-  const scheduler::CompletionEnd end = lease->complete(
+  scheduler::CompletionEnd end = lease->complete(
       plan.completion,
       [&](const scheduler::CompletionPiece& piece) { return wanted = writer.take(piece); });
   if (!wanted && !writer.runs_away()) throw scheduler::Cancelled();
   if (!end.error.empty()) throw StatusError(500, end.error);
 
   const Clock::time_point now = Clock::now();
+  if (writer.runs_away()) end = broken_off(writer, plan.sizing.n_prompt, now);
   trace.span("slot", assigned, assigned + end.queued);
   const Clock::time_point first = writer.first().value_or(now);
   metrics_.first_token(model.name, trace.route(), first - trace.began());
@@ -262,7 +279,7 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
   trace.span("decode", first, now, {{"tokens", end.n_generated}});
   writer.finish();
 
-  Ending ending{.done_reason = writer.runs_away() ? "stop" : end.done_reason,
+  Ending ending{.done_reason = end.done_reason,
                 .context = {},
                 .n_prompt = plan.sizing.n_prompt,
                 .n_cached = end.n_cached,

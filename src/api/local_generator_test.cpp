@@ -269,6 +269,7 @@ TEST_F(LocalGeneratorTest, AModelThatRepeatsItselfIsStopped) {
   change([](scheduler::FakeScript& script) { script.pieces.assign(100, " la"); });
   const Kept sink = run(prompt("hi"));
   EXPECT_EQ(sink.ends.at(0).done_reason, "stop");
+  EXPECT_EQ(sink.ends.at(0).n_generated, 32u);
   EXPECT_LT(sink.content.size(), 40u * 3);
 }
 
@@ -276,7 +277,7 @@ TEST_F(LocalGeneratorTest, EventsAreGivenOnlyToThoseWhoAsk) {
   change([](scheduler::FakeScript& script) {
     script.whole_pieces = {
         {.text = "a"},
-        {.events = {R"({"event":"transition","text":"[transition] ctx512 -> ctx1024"})"}},
+        {.events = {R"({"type":"transition","text":"[transition] ctx512 -> ctx1024"})"}},
         {.text = "b"}};
   });
   GenerationRequest request = prompt("hi");
@@ -291,7 +292,7 @@ TEST_F(LocalGeneratorTest, TheTraceTellsTheWholeWay) {
     script.whole_pieces = {
         {.prefill = {{2, std::chrono::milliseconds(1)}}},
         {.text = "a"},
-        {.events = {R"({"event":"transition","text":"[transition] ctx512 -> ctx1024"})"}},
+        {.events = {R"({"type":"transition","text":"[transition] ctx512 -> ctx1024"})"}},
         {.text = "b"}};
   });
   run(prompt("hi"));

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -71,6 +73,7 @@ std::optional<std::string> variable(const std::string& name) {
 
 // Runners are this program, too.
 constexpr const char* kProgram = "/proc/self/exe";
+constexpr size_t kMostParallel = 1024;  // of a runner
 
 void warn(const std::string& text) { log::warn(text); }
 
@@ -113,6 +116,15 @@ std::string kv_type_of(const ServeOptions& options, const scheduler::Environment
   return "q8_0";
 }
 
+// As the variable has it: whole seconds, or a duration.
+scheduler::Duration keep_alive_of(const std::string& text) {
+  int64_t seconds = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (failed == std::errc() && end == text.data() + text.size())
+    return scheduler::keep_alive_from_seconds(static_cast<double>(seconds));
+  return scheduler::keep_alive_from_text(text);
+}
+
 scheduler::Options models_loaded(const ServeOptions& options,
                                  const scheduler::Environment& environment) {
   const uint64_t budget = parse_byte_size(options.memory, cpu::usable_memory());
@@ -120,8 +132,8 @@ scheduler::Options models_loaded(const ServeOptions& options,
   if (options.n_parallel) loaded.n_parallel = *options.n_parallel;
   if (options.n_max_loaded) loaded.n_max_loaded = *options.n_max_loaded;
   if (options.n_max_queue) loaded.n_max_queue = *options.n_max_queue;
-  if (!options.keep_alive.empty())
-    loaded.keep_alive = scheduler::keep_alive_from_text(options.keep_alive);
+  if (!options.keep_alive.empty()) loaded.keep_alive = keep_alive_of(options.keep_alive);
+  loaded.n_parallel = std::min(loaded.n_parallel, kMostParallel);
   return loaded;
 }
 
@@ -267,7 +279,7 @@ void declare_models(CLI::App& command, ServeOptions& options) {
   command
       .add_option("--parallel", options.n_parallel,
                   "Requests that run on one model at once (OLLAMA_NUM_PARALLEL)")
-      ->check(CLI::Range(1, 1024));
+      ->check(CLI::Range(size_t{1}, kMostParallel));
   command.add_option("--max-loaded-models", options.n_max_loaded,
                      "Models that are loaded at once (OLLAMA_MAX_LOADED_MODELS); 0: automatic");
   command.add_option("--keep-alive", options.keep_alive,
@@ -326,7 +338,9 @@ void declare_operation(CLI::App& command, ServeOptions& options) {
 }  // namespace
 
 void add_serve(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("serve", "Start the server");
+  CLI::App* command = app.add_subcommand(
+      "serve",
+      "Start the server. A setting's variable is in brackets; BILLOW_NAME goes before OLLAMA_NAME");
   command->alias("start");
   auto options = std::make_shared<ServeOptions>();
   declare_network(*command, *options);

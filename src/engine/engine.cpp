@@ -122,6 +122,7 @@ MemoryUse Engine::memory() const {
   return {.file = file_.n_bytes(),
           .packed = packed_.n_bytes(),
           .weights = account.of(context::MemoryClass::kWeights),
+          .kv_block = kv_.cache().layout().block_bytes(),
           .kv_reserved = kv_.cache().bytes_reserved(),
           .kv_granted = account.of(context::MemoryClass::kKvInUse),
           .kv_parked = account.of(context::MemoryClass::kKvParked),

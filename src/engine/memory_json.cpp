@@ -8,6 +8,7 @@ Json memory_json(const MemoryUse& use) {
   return {{"file_bytes", use.file},
           {"packed_bytes", use.packed},
           {"weights_bytes", use.weights},
+          {"kv_block_bytes", use.kv_block},
           {"kv_reserved_bytes", use.kv_reserved},
           {"kv_granted_bytes", use.kv_granted},
           {"kv_parked_bytes", use.kv_parked},

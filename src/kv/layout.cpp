@@ -21,6 +21,12 @@ Layout::Layout(const std::vector<LayerNeed>& needs, KvType type) {
   }
 }
 
+size_t Layout::block_bytes() const noexcept {
+  size_t sum = 0;
+  for (const Group& group : groups) sum += group.block_bytes;
+  return sum;
+}
+
 size_t Layout::bytes_for(size_t n_positions, size_t n_batch, bool with_gap) const noexcept {
   const auto blocks_of = [](size_t n) { return (n + kBlockPositions - 1) / kBlockPositions; };
   size_t sum = 0;

@@ -49,6 +49,8 @@ struct Layout {
   // are evaluated at a time. Groups with a window keep what the batch's first row sees. A gap may
   // begin and end within blocks.
   size_t bytes_for(size_t n_positions, size_t n_batch, bool with_gap = false) const noexcept;
+  // Of one block of each group.
+  size_t block_bytes() const noexcept;
   std::vector<LayerPlace> layers;
   std::vector<Group> groups;
 };

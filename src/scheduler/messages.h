@@ -26,7 +26,7 @@ struct Options {
   Duration keep_alive = std::chrono::minutes(5);
   Duration load_timeout = std::chrono::minutes(5);  // without progress; 0 or less: none
   RestartPolicy restarts{};
-  size_t n_max_retries = 2;  // of a request whose runner died before it streamed anything
+  size_t n_max_retries = 4;  // of a request whose runner died before it streamed anything
 };
 inline constexpr size_t kAutoMaxLoaded = 3;
 
@@ -53,6 +53,12 @@ struct MemoryReport {
 struct LoadFailure {
   bool out_of_memory = false;
   std::string text;  // one line, for those who wait
+};
+
+// How a runner's process has ended of itself.
+struct ProcessEnd {
+  std::string detail{};    // one line, or nothing
+  bool by_signal = false;  // it was killed or crashed, and may do better another time
 };
 
 enum class ActionKind : uint8_t {
@@ -102,7 +108,8 @@ struct Snapshot {
   std::vector<ModelSnapshot> models;  // those with a runner, latest to expire first, then by key
   uint64_t budget_bytes = 0;
   uint64_t granted_bytes = 0;
-  size_t n_waiting = 0;  // requests of all models, loaded or not
+  size_t n_waiting = 0;                 // requests of all models, loaded or not
+  std::vector<std::string> crashing{};  // names of models whose runners died too often
 };
 
 // Statuses of HTTP and texts that clients know.

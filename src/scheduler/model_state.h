@@ -51,6 +51,7 @@ struct ModelState {
   Arrival drained_for = kNoBarrier;    // the arrival that needs it
   Time last_progress{};
   uint64_t n_loaded = 0;
+  uint64_t n_finished = 0;  // requests that this runner has answered
   CrashHistory crashes;
 
   bool has_runner() const { return phase != Phase::kAbsent; }

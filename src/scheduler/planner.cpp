@@ -64,6 +64,11 @@ Actions Planner::request_cancelled(RequestId id, Time now) {
 }
 
 Actions Planner::request_finished(RequestId id, Time now) {
+  const auto key = key_of_.find(id);
+  if (key != key_of_.end()) {
+    ModelState& model = models_.at(key->second);
+    if (model.running.contains(id)) ++model.n_finished;
+  }
   leave(id, now);
   return finish(now);
 }
@@ -104,6 +109,7 @@ Actions Planner::load_finished(const std::string& key, uint64_t held_bytes, Time
     set_budget(*model, held_bytes);
   }
   model->phase = Phase::kReady;
+  model->n_finished = 0;
   model->wants_all = false;
   model->fixed_bytes = model->held_bytes = held_bytes;
   model->expires_at = later(now_, model->session);
@@ -124,7 +130,7 @@ void Planner::fail_load(ModelState& model, const LoadFailure& failure) {
   unload(model);
 }
 
-Actions Planner::runner_gone(const std::string& key, const std::string& detail,
+Actions Planner::runner_gone(const std::string& key, const ProcessEnd& end,
                              std::span<const RequestId> streamed, Time now) {
   now_ = std::max(now_, now);
   const auto found = models_.find(key);
@@ -133,10 +139,15 @@ Actions Planner::runner_gone(const std::string& key, const std::string& detail,
   const Phase phase = std::exchange(model.phase, Phase::kAbsent);
   if (phase == Phase::kLoading) {
     model.wants_all = false;
-    fail_waiting(model, with_detail("model runner process has terminated", detail));
+    if (end.by_signal) model.crashes.record(now_, options_.restarts);
+    if (!end.by_signal || model.crashes.given_up(now_))
+      fail_waiting(model, with_detail("model runner process has terminated", end.detail));
   } else if (phase == Phase::kReady) {
-    model.crashes.record(now_, options_.restarts);
-    const std::string text = with_detail(kCrashText, detail);
+    if (model.n_finished > 0)
+      model.crashes = {};
+    else
+      model.crashes.record(now_, options_.restarts);
+    const std::string text = with_detail(kCrashText, end.detail);
     lose_running(model, text, streamed);
     if (model.crashes.given_up(now_)) fail_waiting(model, text);
   }
@@ -242,6 +253,7 @@ bool Planner::is_drained() const {
 Snapshot Planner::snapshot() const {
   Snapshot all = {{}, options_.budget_bytes, options_.budget_bytes - free_bytes(), n_waiting()};
   for (const auto& [key, model] : models_) {
+    if (model.crashes.given_up(now_)) all.crashing.push_back(model.name);
     if (!model.has_runner()) continue;
     const bool is_busy = !model.running.empty() || model.phase == Phase::kLoading;
     const Time expires_at =

@@ -38,9 +38,9 @@ class Planner {
   // The runner is still there; kUnload follows.
   Actions load_failed(const std::string& key, const LoadFailure& failure, Time now);
   // The process has ended, as asked or of itself. `streamed`: the running requests of it that have
-  // sent something to their client, so that they cannot begin again. `detail`: one line, or
-  // nothing.
-  Actions runner_gone(const std::string& key, const std::string& detail,
+  // sent something to their client, so that they cannot begin again. A runner that had finished a
+  // request was of use: its death does not count against its model.
+  Actions runner_gone(const std::string& key, const ProcessEnd& end,
                       std::span<const RequestId> streamed, Time now);
   Actions memory_changed(const std::string& key, const MemoryReport& report, Time now);
 

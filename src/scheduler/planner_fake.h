@@ -45,8 +45,8 @@ class Fake {
   Words load_failed(const std::string& key, const LoadFailure& failure) {
     return words(planner.load_failed(key, failure, now));
   }
-  Words gone(const std::string& key, std::vector<RequestId> streamed = {}) {
-    return words(planner.runner_gone(key, "signal 9", streamed, now));
+  Words gone(const std::string& key, std::vector<RequestId> streamed = {}, bool by_signal = false) {
+    return words(planner.runner_gone(key, {"signal 9", by_signal}, streamed, now));
   }
   // By the budget that the runner was told last.
   Words report(const std::string& key, uint64_t held, uint64_t parked, uint64_t wanted = 0) {

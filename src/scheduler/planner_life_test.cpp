@@ -175,6 +175,31 @@ TEST(Death, ARequestIsRetriedSoManyTimes) {
   EXPECT_EQ(fake.gone("a"), (Words{"fail 1" + kCrash}));
 }
 
+TEST(Death, ARunnerThatWasOfUseMayDieAsOftenAsItLikes) {
+  Fake fake(options_of());
+  fake.have(1, "a");
+  for (RequestId id = 2; id < 40; id += 2) {
+    fake.arrive(id, "a");
+    fake.arrive(id + 1, "a");
+    fake.finish(id);
+    const Words first = fake.gone("a");
+    EXPECT_EQ(first, (Words{"retry " + std::to_string(id + 1), "load a 110"})) << "at once";
+    fake.loaded("a");
+    fake.finish(id + 1);
+  }
+}
+
+TEST(Death, OneThatIsKilledWhileItLoadsIsTriedAgain) {
+  Fake fake(options_of());
+  fake.arrive(1, "a");
+  EXPECT_EQ(fake.gone("a", {}, true), kNothing);
+  EXPECT_EQ(fake.after(seconds(1)), (Words{"load a 110"}));
+  EXPECT_EQ(fake.gone("a", {}, true), kNothing);
+  EXPECT_EQ(fake.after(seconds(1)), (Words{"load a 110"}));
+  EXPECT_EQ(fake.gone("a", {}, true),
+            (Words{"fail 1 500 model runner process has terminated: signal 9"}));
+}
+
 TEST(Death, ACancelledRequestIsNotRetried) {
   Fake fake(options_of());
   fake.arrive(1, "a");

@@ -252,8 +252,8 @@ class World {
     std::vector<RequestId> streamed(runner.streamed.begin(), runner.streamed.end());
     dying_ = runner.in_use;
     runners_.erase(key);
-    had_deaths_ = had_deaths_ || runner.phase == Phase::kReady;
-    do_actions(planner_.runner_gone(key, "", streamed, now_));
+    had_deaths_ = true;
+    do_actions(planner_.runner_gone(key, {"", below(2) == 0}, streamed, now_));
     EXPECT_TRUE(dying_.empty()) << "a request on a dead runner was forgotten";
   }
 

@@ -105,6 +105,7 @@ struct RunnerHealth {
   uint64_t resident_bytes = 0;
   uint64_t kv_used_bytes = 0;    // by what runs
   uint64_t kv_room_bytes = 0;    // all KV that its budget has room for
+  uint64_t kv_block_bytes = 0;   // of 64 positions
   double busy_ratio = 0.0;       // of the last 10 s
   double backlog_seconds = 0.0;  // of work, at the rates of late
 };

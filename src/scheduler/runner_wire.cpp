@@ -277,6 +277,7 @@ RunnerHealth parse_health(std::string_view body) {
                            seconds_of(json, "pending_decode_tokens", "decode_tokens_per_second");
   if (const Json* memory = find(json, "memory"); memory != nullptr && memory->is_object()) {
     health.kv_used_bytes = count_field(*memory, "kv_granted_bytes");
+    health.kv_block_bytes = count_field(*memory, "kv_block_bytes");
     const uint64_t fixed = saturating_add(count_field(*memory, "weights_bytes"),
                                           count_field(*memory, "scratch_granted_bytes"));
     const uint64_t budget = count_field(*memory, "budget_bytes");

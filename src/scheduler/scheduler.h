@@ -58,6 +58,7 @@ struct SchedulerState {
   uint64_t granted_bytes = 0;
   size_t n_waiting = 0;
   bool is_draining = false;
+  std::vector<std::string> crashing{};  // names of models whose runners die again and again
 };
 
 class Strand;

@@ -235,7 +235,8 @@ SchedulerState Strand::state() {
   apply(planner_.time_passed(time));
   const Snapshot snapshot = planner_.snapshot();
   SchedulerState state = {
-      {}, snapshot.budget_bytes, snapshot.granted_bytes, snapshot.n_waiting, is_draining_};
+      {},           snapshot.budget_bytes, snapshot.granted_bytes, snapshot.n_waiting,
+      is_draining_, snapshot.crashing};
   for (const ModelSnapshot& model : snapshot.models) {
     LoadedModel& loaded = state.models.emplace_back();
     loaded.model = model;
@@ -305,7 +306,7 @@ void Strand::runner_gone(RunnerWatch& watch, const std::string& detail) {
     ended_.push_back(std::move(found->second));
     watches_.erase(found);
   }
-  apply(planner_.runner_gone(key, detail, streamed, now()));
+  apply(planner_.runner_gone(key, {detail, detail.starts_with("signal ")}, streamed, now()));
   drained_.notify_all();
 }
 

@@ -69,6 +69,7 @@ class Caller {
     const std::shared_ptr<metrics::Trace> trace =
         route_.is_traced ? context_.traces.start(id, route_.pattern, context_.node_name)
                          : std::make_shared<metrics::Trace>(id, route_.pattern, context_.node_name);
+    trace->set_parent(exchange.request().headers.get("traceparent"));
     std::stop_source stop;
     api::Call call(exchange, *trace, stop.get_token(), headers(id));
     exchange.on_client_gone([&stop] { stop.request_stop(); });
@@ -99,7 +100,6 @@ class Caller {
   }
 
   static void respond(api::Call& call, const Failure& failure) {
-    if (failure.status == 503) call.add_header("Retry-After", kRetrySeconds);
     call.respond(shape_error(failure.status, call.request().path, failure.text));
   }
 
@@ -107,6 +107,7 @@ class Caller {
     const std::string& error = call.error().empty() ? failure.text : call.error();
     const int status = call.status() == 0 ? failure.status : call.status();
     const Clock::duration time = Clock::now() - trace.began();
+    if (!call.model().empty()) trace.set_model(call.model());
     trace.finish(status, error);
     context_.metrics.request(call.model(), route_.pattern, status, time);
     log_call(call, trace.id(), status, time, error);
@@ -119,8 +120,10 @@ class Caller {
 }  // namespace
 
 http::Response shape_error(int status, std::string_view path, std::string_view text) {
-  return path.starts_with("/v1/") ? api::openai::error_response(status, text)
-                                  : api::ollama::shape_error(status, text);
+  http::Response response = path.starts_with("/v1/") ? api::openai::error_response(status, text)
+                                                     : api::ollama::shape_error(status, text);
+  if (status == 503) response.headers.set("Retry-After", kRetrySeconds);
+  return response;
 }
 
 std::vector<http::Route> http_routes(CallContext& context, std::vector<api::Route> routes) {

@@ -7,6 +7,7 @@
 #include "api/fields.h"
 #include "base/json.h"
 #include "http/status.h"
+#include "store/name.h"
 
 namespace billow::server {
 namespace {
@@ -44,15 +45,8 @@ void ready(Call& call, const Operations& operations) {
 }
 
 void list_traces(Call& call, const metrics::TraceStore& traces) {
-  Json list = Json::array();
-  for (const std::string& id : traces.ids()) {
-    const auto trace = traces.find(id);
-    if (!trace) continue;
-    Json json = trace->to_json();
-    json.erase("spans");
-    list.push_back(std::move(json));
-  }
-  respond_json(call, 200, {{"traces", std::move(list)}});
+  constexpr size_t kMostListed = 100;
+  respond_json(call, 200, traces.list(kMostListed));
 }
 
 void show_trace(Call& call, const metrics::TraceStore& traces) {
@@ -65,6 +59,13 @@ void show_trace(Call& call, const metrics::TraceStore& traces) {
   if (!format.empty() && format != "chrome" && format != "json")
     throw http::StatusError(400, "format must be \"json\" or \"chrome\"");
   respond_json(call, 200, format == "chrome" ? trace->to_chrome_json() : trace->to_json());
+}
+
+// Other names that clients send for the same model.
+std::vector<std::string> aliases_of(const std::string& name) {
+  const std::optional<store::Name> parsed = store::parse_name(name);
+  if (!parsed || store::short_name(*parsed) == name) return {};
+  return {store::short_name(*parsed)};
 }
 
 }  // namespace
@@ -108,10 +109,12 @@ metrics::Load load_of(const scheduler::SchedulerState& state) {
     kv_used += health.kv_used_bytes;
     kv_parked += health.parked_bytes;
     kv_room += health.kv_room_bytes;
+    if (health.kv_block_bytes > 0) load.n_kv_blocks += health.kv_room_bytes / health.kv_block_bytes;
     load.models.push_back({.name = loaded.model.name,
+                           .aliases = aliases_of(loaded.model.name),
                            .is_loaded = is_ready,
-                           .n_running = loaded.model.n_running,
-                           .n_waiting = loaded.model.n_waiting,
+                           .n_running = health.n_running,
+                           .n_waiting = loaded.model.n_waiting + health.n_waiting,
                            .held_bytes = loaded.model.held_bytes});
   }
   const auto ratio = [&](uint64_t part) {

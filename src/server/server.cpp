@@ -5,6 +5,7 @@
 #include <iterator>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -66,7 +67,8 @@ class Server::Parts {
         store_(options_.models),
         metrics_(options_.own_version, options_.isa),
         traces_(options_.n_traces),
-        scheduler_(options_.models_loaded, options_.start_runner),
+        scheduler_(options_.models_loaded,
+                   [this](const scheduler::Launch& launch) { return start_runner(launch); }),
         catalog_(store_, options_.describe, {.go_templates = options_.go_templates}),
         generator_(catalog_, scheduler_, metrics_, options_.generation),
         embedder_(catalog_, scheduler_, metrics_),
@@ -120,6 +122,8 @@ class Server::Parts {
 
   std::vector<std::string> not_ready() const {
     std::vector<std::string> reasons;
+    for (const std::string& model : scheduler_.state().crashing)
+      reasons.push_back("model '" + model + "' crashes again and again");
     const std::scoped_lock lock(mutex_);
     if (draining_) reasons.emplace_back("the server is draining");
     for (const auto& [model, why] : cold_) reasons.push_back("model '" + model + "': " + why);
@@ -129,6 +133,16 @@ class Server::Parts {
   }
 
  private:
+  std::unique_ptr<scheduler::Runner> start_runner(const scheduler::Launch& launch) {
+    bool is_first = false;
+    {
+      const std::scoped_lock lock(mutex_);
+      is_first = started_.insert(launch.key).second;
+    }
+    metrics_.model_load(launch.name, is_first ? "first" : "again");
+    return options_.start_runner(launch);
+  }
+
   http::ServerOptions http_options() {
     http::ServerOptions http;
     http.host = options_.host;
@@ -160,6 +174,9 @@ class Server::Parts {
   metrics::Load load() const {
     metrics::Load load = load_of(scheduler_.state());
     load.ready = not_ready().empty();
+    load.n_most_models = options_.models_loaded.n_max_loaded == 0
+                             ? scheduler::kAutoMaxLoaded
+                             : options_.models_loaded.n_max_loaded;
     const std::scoped_lock lock(mutex_);
     load.draining = draining_;
     return load;
@@ -199,6 +216,12 @@ class Server::Parts {
     }
   }
 
+  mutable std::mutex mutex_;
+  std::condition_variable stopped_changed_;
+  bool draining_ = false;
+  bool stopped_ = false;
+  std::set<std::string> started_;  // keys of runners
+
   const Options options_;
   store::Store store_;
   metrics::Metrics metrics_;
@@ -212,10 +235,6 @@ class Server::Parts {
   const http::AllowedOrigins origins_;
   const http::MachineNames names_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable stopped_changed_;
-  bool draining_ = false;
-  bool stopped_ = false;
   std::vector<std::pair<std::string, std::string>> cold_;  // to be preloaded, and how that stands
 
   std::optional<http::Server> http_;  // its handlers use all of the above

@@ -1,91 +1,13 @@
-"""A server of our own for these tests, with the small real model in a store of its own.
+"""A server of our own for these tests, with the small real model in a store of its own."""
 
-BILLOW_PROGRAM is the program; BILLOW_TEST_MODELS has the model. Without the model everything is skipped.
-"""
-
-import hashlib
-import json
-import os
 import pathlib
-import signal
-import socket
-import subprocess
-import time
-import urllib.request
+import sys
 
 import pytest
 
-MODELS = pathlib.Path(os.environ.get("BILLOW_TEST_MODELS", "~/.cache/billow/models")).expanduser()
-WEIGHTS = MODELS / "smollm2-135m-q4_1.gguf"
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "server"))
 
-
-class Server:
-    """A running `billow serve`."""
-
-    def __init__(self, folder, arguments=(), program=None):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.models = pathlib.Path(folder) / "models"
-        self.log = pathlib.Path(folder) / "log"
-        environment = {**os.environ, "OLLAMA_HOST": f"127.0.0.1:{self.port}", "OLLAMA_MODELS": str(self.models)}
-        self.environment = environment
-        command = [program or os.environ["BILLOW_PROGRAM"], "serve", *arguments]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, env=environment, stderr=log)
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                urllib.request.urlopen(self.url + "/healthz", timeout=5).read()
-                break
-            except OSError:
-                assert self.process.poll() is None, self.log.read_text()
-                assert time.monotonic() < deadline, "the server does not answer"
-                time.sleep(0.01)
-
-    def request(self, method, path, body=None, headers=None):
-        """The status, headers and body of an answer, whatever its status."""
-        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data=data, method=method, headers=headers or {})
-        try:
-            answer = urllib.request.urlopen(request, timeout=120)
-        except urllib.error.HTTPError as error:
-            answer = error
-        with answer:
-            return answer.status, answer.headers, answer.read()
-
-    def json(self, method, path, body=None):
-        status, _, text = self.request(method, path, body)
-        assert status == 200, text
-        return json.loads(text)
-
-    def lines(self, path, body):
-        status, _, text = self.request("POST", path, body)
-        assert status == 200, text
-        return [json.loads(line) for line in text.splitlines()]
-
-    def add_model(self, name, path=WEIGHTS, **fields):
-        digest = "sha256:" + hashlib.file_digest(path.open("rb"), "sha256").hexdigest()
-        if self.request("HEAD", "/api/blobs/" + digest)[0] != 200:
-            with path.open("rb") as blob:
-                assert self.request("POST", "/api/blobs/" + digest, blob.read())[0] == 201
-        self.json("POST", "/api/create", {"model": name, "files": {path.name: digest}, "stream": False, **fields})
-
-    def runners(self):
-        """Process ids of the children that serve models."""
-        children = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        pids = {int(pid) for file in children for pid in file.read_text().split()}
-        return sorted(pids)
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
-        return self.process.returncode
+from server import WEIGHTS, Server  # noqa: E402
 
 
 @pytest.fixture(scope="session")

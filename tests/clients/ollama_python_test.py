@@ -6,7 +6,7 @@ import hashlib
 import ollama
 import pytest
 
-from conftest import WEIGHTS
+from server import WEIGHTS
 
 GREEDY = {"temperature": 0, "num_predict": 24, "seed": 1}
 QUESTION = [{"role": "user", "content": "What is the capital of France?"}]

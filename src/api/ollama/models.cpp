@@ -39,11 +39,10 @@ void show(const store::Store& store, Call& call) {
   fields.text("template");
   const store::Name name = parse_local(text, "invalid model name");
   const bool is_cloud = store::split_source(text).source == store::Source::kCloud;
-  const store::Name stored = store.resolve(name);
-  call.set_model(store::display_name(stored));
   if (is_cloud) throw http::StatusError(403, std::string(kNoRemoteDetails));
   const store::Model model =
       load_stored(store, name, "model '" + store::display_name(name) + "' not found");
+  call.set_model(store::display_name(model.stored.name));
   if (!model.config.remote_host.empty()) {
     throw http::StatusError(403, std::string(kNoRemoteDetails));
   }
@@ -64,10 +63,10 @@ void copy(store::Store& store, Call& call) {
   };
   const store::Name source = named("source");
   const store::Name destination = named("destination");
-  call.set_model(store::display_name(store.resolve(source)));
   if (!store.copy(source, destination)) {
     throw http::StatusError(404, "model " + go_quoted(fields.text("source")) + " not found");
   }
+  call.set_model(store::display_name(store.resolve(source)));
   call.respond({});
 }
 
@@ -75,8 +74,9 @@ void remove(store::Store& store, Call& call) {
   const Fields fields = Fields::parse(call.request().body, "DeleteRequest");
   const std::string text = requested_model(fields);
   const store::Name name = parse_local(text, "name " + go_quoted(text) + " is invalid");
-  call.set_model(store::display_name(store.resolve(name)));
+  const std::string spelled = store::display_name(store.resolve(name));
   if (!store.remove(name)) throw http::StatusError(404, "model '" + text + "' not found");
+  call.set_model(spelled);
   call.respond({});
 }
 

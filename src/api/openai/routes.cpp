@@ -53,8 +53,7 @@ void embed(Call& call, Embedder& embedder) {
   const EmbeddingsRequest request = decode_embeddings(call.request().body);
   const EmbedReply reply = embedder.embed(request.embed, call.stop(), call.trace());
   const std::string& model = request.embed.model;
-  const auto name = store::parse_name(model);
-  call.set_model(name ? store::display_name(*name) : model);
+  call.set_model(reply.model);
   call.respond(
       {.content_type = "application/json", .body = embeddings_json(reply, model, request.base64)});
 }
