@@ -19,10 +19,9 @@ endif
 
 BILLOW := build/release/bin/billow
 MODEL := $(BILLOW_TEST_MODELS)/smollm2-135m-q4_1.gguf
-QUESTION := What is the capital of France, and what is it known for?
 
 help:
-	@echo 'make run      set up, build and chat with a small model (not on a terminal: one question)'
+	@echo 'make run      set up, build, start a server with a small model and chat (not on a terminal: one question)'
 	@echo 'make test     set up, build in every way and run every test'
 	@echo 'make build    set up and build $(BILLOW)'
 	@echo 'make bench    compare speed with llama.cpp and OpenVINO where they are here; BENCH_ARGS=--quick or --help'
@@ -44,12 +43,7 @@ build: setup-build
 
 run: setup-run
 	$(build-program)
-	@if [ -t 0 ]; then \
-	  exec $(BILLOW) generate --model "$(MODEL)" --chat; \
-	else \
-	  echo '> $(QUESTION)'; \
-	  exec $(BILLOW) generate --model "$(MODEL)" --prompt '$(QUESTION)'; \
-	fi
+	@tools/demo $(BILLOW) "$(MODEL)" "$(CACHE)/demo-store"
 
 # Configured anew each time: an older build folder may know nothing of the benchmarks.
 bench: setup-bench

@@ -117,6 +117,10 @@ class Sink {
   virtual void found(const std::string& /*model*/) {}
   virtual void sized(const Sizing&) {}
   virtual bool delta(const Delta& delta) = 0;
+  // Nothing is sent before the end, so that the answer may begin again where its runner has died;
+  // restart() says that it does: what was given so far is void.
+  virtual bool holds_back() const { return false; }
+  virtual void restart() {}
   virtual bool end(const Ending& ending) = 0;
   // In place of an answer, where only the prompt was asked for.
   virtual bool rendered(const std::string& prompt, size_t n_images) = 0;

@@ -65,7 +65,15 @@ bool is_empty(const Delta& delta) {
 class Writer {
  public:
   Writer(const GenerationRequest& request, AnswerShape shape, Sink& sink, metrics::Trace& trace)
-      : request_(request), scanner_(std::move(shape)), sink_(sink), trace_(trace) {}
+      : request_(request), shape_(std::move(shape)), scanner_(shape_), sink_(sink), trace_(trace) {}
+
+  // The runner has died, and another begins from the beginning.
+  void restart() {
+    scanner_ = AnswerScanner(shape_);
+    first_.reset();
+    n_texts_ = 0;
+    sink_.restart();
+  }
 
   // False: nobody wants any more.
   bool take(const scheduler::CompletionPiece& piece) {
@@ -109,6 +117,7 @@ class Writer {
   }
 
   const GenerationRequest& request_;
+  const AnswerShape shape_;
   AnswerScanner scanner_;
   Sink& sink_;
   metrics::Trace& trace_;
@@ -257,12 +266,16 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
   const size_t n_expected =
       is_open_ended ? context::expected_context(plan.sizing.n_prompt, plan.sizing.context)
                     : plan.sizing.context;
-  const auto lease =
-      scheduler_.acquire(job_of(model, request, n_expected), stop, trace_stages(trace));
+  Writer writer(request, std::move(plan.prompt.shape), sink, trace);
+  const auto on_stage = [&writer, told = trace_stages(trace)](scheduler::JobStage stage) {
+    told(stage);
+    if (stage == scheduler::JobStage::kRetrying) writer.restart();
+  };
+  const auto lease = scheduler_.acquire(job_of(model, request, n_expected), stop, on_stage);
   const Clock::time_point assigned = Clock::now();
   metrics_.queued(model.name, trace.route(), assigned - trace.began());
 
-  Writer writer(request, std::move(plan.prompt.shape), sink, trace);
+  plan.completion.may_begin_again = sink.holds_back();
   bool wanted = true;
   scheduler::CompletionEnd end = lease->complete(
       plan.completion,

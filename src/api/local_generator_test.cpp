@@ -265,6 +265,33 @@ TEST_F(LocalGeneratorTest, AClientThatLeavesEndsTheAnswer) {
   EXPECT_TRUE(sink.ends.empty());
 }
 
+TEST_F(LocalGeneratorTest, AnAnswerThatNobodyHasSeenBeginsAgainWhereItsRunnerDies) {
+  change([](scheduler::FakeScript& script) {
+    script.n_deaths = 2;
+    script.dies_behind = 1;
+  });
+  class Whole : public Kept {
+   public:
+    bool holds_back() const override { return true; }
+    void restart() override {
+      content.clear();
+      ++n_restarts;
+    }
+    int n_restarts = 0;
+  } sink;
+  LocalGenerator generator(models.catalog, scheduler, metrics, {});
+  metrics::Trace trace("id", "/api/generate", "node");
+  generator.run(prompt("hi"), sink, {}, trace);
+  EXPECT_EQ(sink.content, "Hello there");
+  EXPECT_EQ(sink.n_restarts, 2);
+  ASSERT_EQ(sink.ends.size(), 1u);
+
+  change([](scheduler::FakeScript& script) { script.n_deaths = 1; });
+  Kept streamed;
+  EXPECT_THROW(generator.run(prompt("hi"), streamed, {}, trace), http::StatusError);
+  EXPECT_EQ(streamed.content, "Hello");
+}
+
 TEST_F(LocalGeneratorTest, AModelThatRepeatsItselfIsStopped) {
   change([](scheduler::FakeScript& script) { script.pieces.assign(100, " la"); });
   const Kept sink = run(prompt("hi"));

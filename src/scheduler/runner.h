@@ -46,6 +46,8 @@ struct Completion {
   std::string overflow_policy = "refill";
   size_t reserve_batches = 9;
   size_t overflow_batch = 64;
+  // Nobody has seen what was passed on before the end: it may begin again on another runner.
+  bool may_begin_again = false;
 };
 
 struct TokenLogprob {

@@ -24,8 +24,9 @@ class StrandLease final : public Lease {
       CompletionEnd end = runner.complete(
           request,
           [&](CompletionPiece piece) {
-            const bool is_text = !piece.text.empty() || !piece.logprobs.empty();
-            has_left = is_text && !strand_->may_stream(*ticket_, watch);
+            const bool is_seen =
+                !request.may_begin_again && (!piece.text.empty() || !piece.logprobs.empty());
+            has_left = is_seen && !strand_->may_stream(*ticket_, watch);
             return !has_left && on_piece(std::move(piece));
           },
           stop_);

@@ -36,8 +36,8 @@ class Lease {
  public:
   virtual ~Lease() = default;
 
-  // As Runner's. Where the runner ends before it has written any text, the request waits for
-  // another and begins again; else, or after too many of that, throws http::StatusError (500,
+  // As Runner's. Where the runner ends before it has written any text, or any that was seen, the
+  // request waits for another and begins again; else, or after too many of that, throws http::StatusError (500,
   // kCrashText and more). So it does for what goes wrong while the runner is well: "an error was
   // encountered while running the model: ...". What was passed on of prefill and events may then
   // come again.

@@ -163,6 +163,9 @@ class NativeSink : public Sink {
     return begin() && write(delta_json(kind_, model_, utc_now_text(), delta));
   }
 
+  bool holds_back() const override { return !stream_; }
+  void restart() override { all_ = {}; }
+
   bool end(const Ending& ending) override {
     const bool is_answer = ending.done_reason != "load" && ending.done_reason != "unload";
     const Json json = end_json(kind_, model_, utc_now_text(), all_, ending);

@@ -63,6 +63,14 @@ class ChatObject : public TextAnswer {
     return !call_.stop().stop_requested();
   }
 
+  bool holds_back() const override { return true; }
+  void restart() override {
+    content_.clear();
+    thinking_.clear();
+    calls_.clear();
+    logprobs_.clear();
+  }
+
   bool end(const Ending& ending) override { return respond(answer(ending)); }
 
   bool rendered(const std::string& prompt, size_t n_images) override {

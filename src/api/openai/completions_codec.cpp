@@ -74,6 +74,12 @@ class CompletionObject : public TextAnswer {
     return !call_.stop().stop_requested();
   }
 
+  bool holds_back() const override { return true; }
+  void restart() override {
+    text_.clear();
+    logprobs_ = LogprobLists();
+  }
+
   bool end(const Ending& ending) override { return respond(answer(ending)); }
 
   bool rendered(const std::string& prompt, size_t n_images) override {

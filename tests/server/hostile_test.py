@@ -1,0 +1,256 @@
+"""Clients that send what they should not: the specified answers, nothing written outside the store, and a server that lives.
+
+hostile_test.py --billow PROGRAM
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from server import WEIGHTS, Server
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--billow", required=True)
+options, rest = parser.parse_known_args()
+
+
+def raw(server, data, close_sending=False, timeout=30):
+    """What comes back for these bytes, until the server closes or there is nothing more for a while."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=timeout) as connection:
+        connection.sendall(data)
+        if close_sending:
+            connection.shutdown(socket.SHUT_WR)
+        answer = b""
+        try:
+            while part := connection.recv(65536):
+                answer += part
+                if b"\r\n\r\n" in answer and b"chunked" not in answer:
+                    head, body = answer.split(b"\r\n\r\n", 1)
+                    length = [line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+                    if length and len(body) >= int(length[0].split(b":")[1]):
+                        break
+        except TimeoutError:
+            pass
+        return answer
+
+
+def post(path, body, headers=b""):
+    return b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n%s\r\n%s" % (
+        path.encode(), len(body), headers, body)
+
+
+class Hostile(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.server = Server(cls.folder.name, program=str(pathlib.Path(options.billow).resolve()))
+        cls.has_model = WEIGHTS.exists()
+        if cls.has_model:
+            cls.server.add_model("m")
+
+    @classmethod
+    def tearDownClass(cls):
+        before = sorted(str(path.relative_to(cls.folder.name)) for path in pathlib.Path(cls.folder.name).glob("*"))
+        code = cls.server.stop()
+        cls.folder.cleanup()
+        assert code == 0 and before == ["log", "models"], (code, before)
+
+    def tearDown(self):
+        self.assertEqual(self.server.request("GET", "/healthz")[0], 200, "the server is well afterwards")
+
+    def test_malformed_json(self):
+        for path in ("/api/generate", "/api/chat", "/api/embed", "/api/show", "/api/create", "/api/copy",
+                     "/v1/chat/completions", "/v1/completions", "/v1/embeddings"):
+            for body in (b"{", b"[]", b"nonsense", b"\xff\xfe", b'{"model":1}', b'{"model":"\xc3\x28"}',
+                         b"[" * 100000, b'{"a":' * 5000 + b"1" + b"}" * 5000):
+                status, _, text = self.server.request("POST", path, body)
+                self.assertIn(status, (400, 404), (path, body[:30], text))
+                self.assertIn("error", json.loads(text), (path, body[:30]))
+
+    def test_names_that_lead_elsewhere(self):
+        for name in ("../../etc/passwd", "/etc/passwd", "a/../../b", "..", "m:../x", "%2e%2e/x", "x" * 5000, "a\x00b"):
+            for path, field in (("/api/generate", "model"), ("/api/show", "model"), ("/api/delete", "model"),
+                                ("/api/copy", "source"), ("/api/create", "model")):
+                method = "DELETE" if path == "/api/delete" else "POST"
+                body = {field: name, "prompt": "x", "destination": name, "from": "m"}
+                status, _, text = self.server.request(method, path, body)
+                self.assertIn(status, (400, 404), (path, name, text))
+        for digest in ("sha256:..%2f..%2fx", "sha256:" + "0" * 63, "..", "sha256-" + "g" * 64):
+            self.assertEqual(self.server.request("POST", "/api/blobs/" + digest, b"x")[0], 400, digest)
+
+    def test_blobs_of_another_content_leave_nothing(self):
+        digest = "sha256:" + "0" * 64
+        status, _, text = self.server.request("POST", "/api/blobs/" + digest, b"x" * 100000)
+        self.assertEqual(status, 400)
+        self.assertIn("digest mismatch", text.decode())
+        self.assertEqual(self.server.request("HEAD", "/api/blobs/" + digest)[0], 404)
+        self.assertEqual([path.name for path in self.server.models.glob("blobs/*0000*")], [])
+
+    def test_foreign_hosts_and_origins(self):
+        for header in (b"Host: evil.example", b"Host: localhost\r\nOrigin: http://evil.example",
+                       b"Host: localhost\r\nOrigin: http://localhost.evil.example"):
+            answer = raw(self.server, b"GET /api/tags HTTP/1.1\r\n" + header + b"\r\n\r\n")
+            self.assertTrue(answer.startswith(b"HTTP/1.1 403"), answer)
+        answer = raw(self.server, b"GET /api/tags HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost:3000\r\n\r\n")
+        self.assertIn(b"Access-Control-Allow-Origin: http://localhost:3000", answer)
+
+    def test_malformed_http(self):
+        for data in (b"\x00" * 100 + b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                     post("/api/generate", b"{}", b"Content-Length: 3\r\n"), b"GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                     b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+                     b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
+                     b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+                     b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: " + b"y" * 200000 + b"\r\n\r\n"):
+            answer = raw(self.server, data, timeout=5)
+            self.assertRegex(answer[:13], rb"HTTP/1.1 4\d\d|^$", data[:60])
+
+    def test_huge_bodies_are_refused(self):
+        head = b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000000\r\n\r\n"
+        self.assertTrue(raw(self.server, head, timeout=5).startswith(b"HTTP/1.1 413"))
+
+    def test_half_closed_and_broken_connections(self):
+        self.assertTrue(raw(self.server, b"GET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n", close_sending=True)
+                        .startswith((b"HTTP/1.1 200", b"")))
+        for cut in range(1, 120, 7):
+            with socket.create_connection(("127.0.0.1", self.server.port)) as connection:
+                connection.sendall(post("/api/generate", b'{"model":"m","prompt":"hi"}')[:cut])
+
+    def test_slow_senders_hold_up_nobody(self):
+        slow = [socket.create_connection(("127.0.0.1", self.server.port)) for _ in range(50)]
+        for connection in slow:
+            connection.sendall(b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
+        started = time.monotonic()
+        self.assertEqual(self.server.request("GET", "/api/tags")[0], 200)
+        self.assertLess(time.monotonic() - started, 2)
+        for connection in slow:
+            connection.close()
+
+    def test_a_prompt_that_is_too_long_is_refused_alike_everywhere(self):
+        if not self.has_model:
+            self.skipTest("no model")
+        text = "word " * 9000
+        messages = [{"role": "user", "content": text}]
+        for path, body in (("/api/generate", {"prompt": text}), ("/api/generate", {"prompt": text, "raw": True}),
+                           ("/api/chat", {"messages": messages}), ("/v1/chat/completions", {"messages": messages}),
+                           ("/v1/completions", {"prompt": text})):
+            status, _, answer = self.server.request("POST", path, {"model": "m", **body})
+            self.assertEqual(status, 400, path)
+            error = json.loads(answer)["error"]
+            said = error["message"] if isinstance(error, dict) else error
+            self.assertRegex(said, r"longer than the context length .* it has \d+ tokens, the context 8192")
+
+    def test_a_slow_reader_slows_only_itself(self):
+        if not self.has_model:
+            self.skipTest("no model")
+        body = json.dumps({"model": "m", "prompt": "Count.", "options": {"num_predict": 500}}).encode()
+        with socket.create_connection(("127.0.0.1", self.server.port)) as slow:
+            slow.sendall(post("/api/generate", body))
+            slow.recv(10)
+            answer = self.server.json("POST", "/api/generate", {"model": "m", "prompt": "Hi", "stream": False,
+                                                                "options": {"num_predict": 5}})
+            self.assertTrue(answer["done"])
+
+    def test_clients_that_leave_free_their_places(self):
+        if not self.has_model:
+            self.skipTest("no model")
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", self.server.port)) as connection:
+                connection.sendall(post("/api/generate", b'{"model":"m","prompt":"Tell a long story."}'))
+                connection.recv(100)
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            load = self.server.request("GET", "/metrics/load")[2].decode()
+            if "billow_requests_running 0" in load and "billow_requests_waiting 0" in load:
+                return
+            time.sleep(0.05)
+        self.fail(load)
+
+
+class EndOfServer(unittest.TestCase):
+    def start(self, folder, *arguments):
+        server = Server(folder, arguments, program=str(pathlib.Path(options.billow).resolve()))
+        if not WEIGHTS.exists():
+            server.stop()
+            self.skipTest("no model")
+        server.add_model("m")
+        server.json("POST", "/api/generate", {"model": "m"})
+        return server
+
+    def test_a_killed_server_leaves_no_runner_and_a_sound_store(self):
+        with tempfile.TemporaryDirectory() as folder:
+            server = self.start(folder)
+            runner, = server.runners()
+            server.process.send_signal(signal.SIGKILL)
+            server.process.wait()
+            deadline = time.monotonic() + 5
+            while pathlib.Path(f"/proc/{runner}").exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            self.assertFalse(pathlib.Path(f"/proc/{runner}").exists(), "an orphan")
+            again = Server(folder, program=str(pathlib.Path(options.billow).resolve()))
+            self.assertEqual(again.json("GET", "/api/tags")["models"][0]["name"], "m:latest")
+            self.assertEqual(again.stop(), 0)
+
+    def test_what_runs_finishes_when_it_is_told_to_end(self):
+        with tempfile.TemporaryDirectory() as folder:
+            server = self.start(folder)
+            answers = []
+            body = {"model": "m", "prompt": "Count to a hundred.", "options": {"num_predict": 150, "temperature": 0}}
+            thread = threading.Thread(target=lambda: answers.append(server.lines("/api/generate", body)))
+            thread.start()
+            time.sleep(0.3)
+            runner, = server.runners()
+            self.assertEqual(server.stop(), 0)
+            thread.join()
+            self.assertTrue(answers[0][-1]["done"])
+            self.assertFalse(pathlib.Path(f"/proc/{runner}").exists())
+
+    def test_it_says_that_it_drains(self):
+        with tempfile.TemporaryDirectory() as folder:
+            server = self.start(folder, "--drain-delay", "2")
+            self.assertEqual(server.request("GET", "/readyz")[0], 200)
+            server.process.send_signal(signal.SIGTERM)
+            deadline = time.monotonic() + 1
+            while server.request("GET", "/readyz")[0] != 503 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            status, headers, text = server.request("GET", "/readyz")
+            self.assertEqual((status, headers["Retry-After"]), (503, "1"), text)
+            self.assertEqual(server.request("POST", "/api/generate", {"model": "m"})[0], 200, "as before, for a while")
+            server.process.send_signal(signal.SIGTERM)
+            started = time.monotonic()
+            self.assertEqual(server.process.wait(10), 0)
+            self.assertLess(time.monotonic() - started, 1.5, "a second signal ends at once")
+
+    def test_a_full_queue_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            server = self.start(folder, "--max-queue", "1", "--parallel", "1")
+            statuses = []
+            body = {"model": "m", "prompt": "Count.", "stream": False, "options": {"num_predict": 100}}
+
+            def ask():
+                status, headers, text = server.request("POST", "/api/generate", body)
+                statuses.append((status, headers["Retry-After"], text if status == 503 else b""))
+
+            threads = [threading.Thread(target=ask) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            busy = b'{"error":"server busy, please try again.  maximum pending requests exceeded"}'
+            self.assertEqual({status for status, _, _ in statuses}, {200, 503})
+            for status, retry, text in statuses:
+                if status == 503:
+                    self.assertEqual((retry, text), ("1", busy))
+            self.assertEqual(server.stop(), 0)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("BILLOW_LOG", "warn")
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=1)
