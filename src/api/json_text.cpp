@@ -52,16 +52,18 @@ void append_character(std::string& out, const utf8::CodePoint& point, std::strin
   constexpr std::string_view kShort = "\"\\\b\f\n\r\t";
   constexpr std::string_view kMarks = "\"\\bfnrt";
   const char32_t c = point.value;
-  if (!point.valid || c == 0x2028 || c == 0x2029) {
-    append_escape(out, c);
-  } else if (c >= 0x80 || is_plain(static_cast<char>(c))) {
+  const bool is_break = !point.valid || c == 0x2028 || c == 0x2029;
+  if (!is_break && (c >= 0x80 || is_plain(static_cast<char>(c)))) {
     out += bytes;
-  } else if (const size_t at = kShort.find(static_cast<char>(c)); at != std::string_view::npos) {
-    out += '\\';
-    out += kMarks[at];
-  } else {
-    append_escape(out, c);
+    return;
   }
+  const size_t at = c < 0x80 ? kShort.find(static_cast<char>(c)) : std::string_view::npos;
+  if (at == std::string_view::npos) {
+    append_escape(out, c);
+    return;
+  }
+  out += '\\';
+  out += kMarks[at];
 }
 
 }  // namespace

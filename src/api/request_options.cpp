@@ -107,7 +107,8 @@ std::optional<scheduler::Duration> keep_alive_of(const std::string& json) {
 void check_format(const std::string& json) {
   if (json.empty()) return;
   const Json format = Json::parse(json, nullptr, false);
-  if (format.is_null() || format == "") return;
+  if (format.is_null() || (format.is_string() && format.get_ref<const std::string&>().empty()))
+    return;
   if (format != "json" && !format.is_object()) {
     throw StatusError(
         500, "invalid format: " + json + "; expected \"json\" or a valid JSON Schema object");

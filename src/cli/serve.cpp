@@ -110,7 +110,7 @@ std::vector<std::string> runner_arguments(const ServeOptions& options, const std
 }
 
 std::string kv_type_of(const ServeOptions& options, const scheduler::Environment& environment) {
-  const std::string wanted = options.kv_type.empty() ? environment.kv_cache_type : options.kv_type;
+  std::string wanted = options.kv_type.empty() ? environment.kv_cache_type : options.kv_type;
   if (wanted != "q4_0") return wanted;
   log::warn("KV_CACHE_TYPE q4_0 is not supported: q8_0 is used");
   return "q8_0";

@@ -37,7 +37,8 @@ struct ModelState {
   uint64_t asked_bytes = 0;
   uint64_t version = 0;         // of asked_bytes
   bool ask_is_pending = false;  // no report goes by asked_bytes yet
-  uint64_t fixed_bytes = 0;     // held when it was loaded: weights, scratch
+  uint64_t scratch_bytes = 0;   // of its header; a runner holds none before its first pass
+  uint64_t fixed_bytes = 0;     // held when it was loaded, and scratch
   uint64_t held_bytes = 0;      // as last reported
   uint64_t parked_bytes = 0;
   uint64_t wanted_bytes = 0;

@@ -39,6 +39,7 @@ Actions Planner::request_arrived(const Request& request, Time now) {
     model.name = request.name;
     model.is_embedding = request.is_embedding;
   }
+  model.scratch_bytes = std::max(model.scratch_bytes, request.cost.scratch_bytes);
   const Ticket ticket = {request, next_arrival_, 0};
   if (model.crashes.given_up(now_)) {
     answer(ActionKind::kRefuse, request.id, kServerError, std::string(kCrashText));
@@ -111,7 +112,8 @@ Actions Planner::load_finished(const std::string& key, uint64_t held_bytes, Time
   model->phase = Phase::kReady;
   model->n_finished = 0;
   model->wants_all = false;
-  model->fixed_bytes = model->held_bytes = held_bytes;
+  model->held_bytes = held_bytes;
+  model->fixed_bytes = saturating_add(held_bytes, model->scratch_bytes);
   model->expires_at = later(now_, model->session);
   return finish(now);
 }

@@ -18,6 +18,7 @@ struct Asked {
   std::optional<Duration> keep_alive = std::nullopt;
   bool is_embedding = false;
   uint64_t weight_bytes = 100;
+  uint64_t scratch_bytes = 0;
 };
 
 class Fake {
@@ -29,7 +30,7 @@ class Fake {
                        .key = key,
                        .name = "name-" + key,
                        .is_embedding = asked.is_embedding,
-                       .cost = {asked.weight_bytes, 0, 1},
+                       .cost = {asked.weight_bytes, asked.scratch_bytes, 1},
                        .n_context = asked.n_context,
                        .keep_alive = asked.keep_alive};
     return words(planner.request_arrived(request, now));

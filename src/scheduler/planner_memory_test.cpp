@@ -231,5 +231,17 @@ TEST(Memory, ALoadedModelThatLeavesNoRoomForARequestRefusesIt) {
                    "available (150 B)"}));
 }
 
+TEST(Memory, ScratchIsKeptForTheFirstPass) {
+  Options options;
+  options.budget_bytes = 1000;
+  Fake fake(options);
+  const Asked empty = {.n_context = 0, .scratch_bytes = 50};
+  EXPECT_EQ(fake.arrive(1, "a", empty), (Words{"load a 150"}));
+  EXPECT_EQ(fake.loaded("a", 100), (Words{"assign 1 a"})) << "it holds its weights alone";
+  fake.finish(1);
+  EXPECT_EQ(fake.arrive(2, "a", {.n_context = 30, .scratch_bytes = 50}),
+            (Words{"budget a 180", "assign 2 a"}));
+}
+
 }  // namespace
 }  // namespace billow::scheduler

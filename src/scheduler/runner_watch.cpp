@@ -138,6 +138,7 @@ bool RunnerWatch::wait() {
 
 // A runner that does not take it is found out by its health.
 void RunnerWatch::tell_budget() {
+  const std::scoped_lock telling(telling_);
   std::optional<Budget> budget;
   {
     const std::scoped_lock lock(mutex_);
@@ -145,7 +146,8 @@ void RunnerWatch::tell_budget() {
   }
   if (!budget) return;
   try {
-    runner_->set_budget(budget->bytes, budget->version);
+    runner()->set_budget(budget->bytes, budget->version);
+    const std::scoped_lock lock(mutex_);
     told_ = budget->version;
     told_at_ = Clock::now();
   } catch (const std::exception& error) {
@@ -209,7 +211,10 @@ void RunnerWatch::report(const RunnerHealth& health) {
     }
   } else if (health.status == RunnerStatus::kReady) {
     const uint64_t version = health.budget_version == 0 ? first_version_ : health.budget_version;
-    if (told_ == version) told_.reset();
+    {
+      const std::scoped_lock lock(mutex_);
+      if (told_ == version) told_.reset();
+    }
     events_.memory_changed(key(),
                            {version, health.held_bytes, health.parked_bytes, health.wanted_bytes});
   }

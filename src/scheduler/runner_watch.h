@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -59,6 +60,10 @@ class RunnerWatch {
 
   const std::string& key() const noexcept { return launch_.key; }
 
+  // Any thread, but not with the strand's lock: has the runner know the budget that was set last,
+  // before it is sent work that needs it.
+  void tell_budget();
+
   // These return at once.
   void set_budget(uint64_t bytes, uint64_t version);
   void end();
@@ -85,9 +90,8 @@ class RunnerWatch {
   // False: it is to be ended, or has ended.
   bool wait();
   bool ask();
-  void tell_budget();
   void report(const RunnerHealth& health);
-  std::chrono::milliseconds pause() const;
+  std::chrono::milliseconds pause() const;  // `mutex_` is held
   bool must_end() const;
   void finish();
 
@@ -100,13 +104,12 @@ class RunnerWatch {
   // Of the thread.
   const Clock::time_point started_ = Clock::now();
   Clock::time_point asked_ = Clock::now();
-  bool is_ready_ = false;
-  bool has_failed_ = false;  // to load; it is not asked any more
+  std::atomic<bool> is_ready_{false};  // others read it
+  bool has_failed_ = false;            // to load; it is not asked any more
   size_t n_failures_ = 0;
-  std::optional<uint64_t> told_;  // a budget that it does not go by yet
-  Clock::time_point told_at_{};
   std::string detail_;  // why it is ended, where its process does not tell
 
+  std::mutex telling_;  // one budget after the other
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool must_end_ = false;
@@ -115,6 +118,8 @@ class RunnerWatch {
   uint64_t n_look_ = 0;
   uint64_t n_looked_ = 0;
   std::optional<Budget> budget_;  // not told yet
+  std::optional<uint64_t> told_;  // the version of one that it does not go by yet
+  Clock::time_point told_at_{};
   std::shared_ptr<Runner> runner_;
   RunnerHealth health_;
   std::thread thread_;  // the last, as it uses the others

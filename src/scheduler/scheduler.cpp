@@ -50,6 +50,7 @@ class StrandLease final : public Lease {
       std::string what = "it has ended";
       try {
         if (runner) {
+          watch->tell_budget();
           Answer answer = call(*runner, *watch);
           strand_->end_call(*ticket_);
           return answer;

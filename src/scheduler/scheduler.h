@@ -37,10 +37,10 @@ class Lease {
   virtual ~Lease() = default;
 
   // As Runner's. Where the runner ends before it has written any text, or any that was seen, the
-  // request waits for another and begins again; else, or after too many of that, throws http::StatusError (500,
-  // kCrashText and more). So it does for what goes wrong while the runner is well: "an error was
-  // encountered while running the model: ...". What was passed on of prefill and events may then
-  // come again.
+  // request waits for another and begins again; else, or after too many of that, throws
+  // http::StatusError (500, kCrashText and more). So it does for what goes wrong while the runner
+  // is well: "an error was encountered while running the model: ...". What was passed on of prefill
+  // and events may then come again.
   virtual CompletionEnd complete(const Completion& request, const OnPiece& on_piece) = 0;
   virtual Vectors embed(const std::vector<EmbedInput>& inputs) = 0;
 };

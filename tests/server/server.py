@@ -65,7 +65,8 @@ class Server:
         return [json.loads(line) for line in text.splitlines()]
 
     def add_model(self, name, path=WEIGHTS, **fields):
-        digest = "sha256:" + hashlib.file_digest(path.open("rb"), "sha256").hexdigest()
+        with path.open("rb") as blob:
+            digest = "sha256:" + hashlib.file_digest(blob, "sha256").hexdigest()
         if self.request("HEAD", "/api/blobs/" + digest)[0] != 200:
             with path.open("rb") as blob:
                 assert self.request("POST", "/api/blobs/" + digest, blob.read())[0] == 201

@@ -34,7 +34,7 @@ std::string with_status(int status, const std::string& said) {
 std::string said_by(const std::string& body) {
   const Json json = Json::parse(body, nullptr, false);
   if (!json.is_object()) return body;
-  const std::string said = text_field(json, "error");
+  std::string said = text_field(json, "error");
   if (!said.empty() || !json.contains("error")) return said;
   return text_field(json["error"], "message");
 }
@@ -51,7 +51,8 @@ Json parse_answer(std::string_view text) {
 // Collects the answer to a call by objects.
 class ObjectReader {
  public:
-  ObjectReader(std::function<bool(const Json&)> on_object) : on_object_(std::move(on_object)) {}
+  explicit ObjectReader(std::function<bool(const Json&)> on_object)
+      : on_object_(std::move(on_object)) {}
 
   bool take(const http::Response& head, std::string_view piece) {
     if (head.status >= 400) {

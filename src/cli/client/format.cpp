@@ -53,8 +53,8 @@ std::string duration_words(std::chrono::milliseconds duration) {
   const int64_t days = hours / 24;
   if (days < 14) return fmt::format("{} days", days);
   if (days < 60) return fmt::format("{} weeks", days / 7);
-  if (days < 365 * 2) return fmt::format("{} months", days / 30);
-  return fmt::format("{} years", seconds / (3600 * 24 * 365));
+  if (days < int64_t{365} * 2) return fmt::format("{} months", days / 30);
+  return fmt::format("{} years", days / 365);
 }
 
 // `value` / 10^n_digits without needless zeros.

@@ -86,7 +86,7 @@ Json format_json(const std::string& format) {
 }
 
 Json keep_alive_json(const std::string& text) {
-  const Json number = Json::parse(text, nullptr, false);
+  Json number = Json::parse(text, nullptr, false);
   if (number.is_number()) return number;
   (void)scheduler::parse_duration(text);
   return text;

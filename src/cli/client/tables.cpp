@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <vector>
 
 #include "base/json.h"
@@ -26,7 +27,7 @@ std::string processor_text(uint64_t n_bytes, uint64_t n_gpu_bytes) {
   if (n_gpu_bytes == n_bytes) return "100% GPU";
   if (n_gpu_bytes > n_bytes) return "Unknown";
   const double share = static_cast<double>(n_bytes - n_gpu_bytes) / static_cast<double>(n_bytes);
-  const int cpu = static_cast<int>(share * 100 + 0.5);
+  const long cpu = std::lround(share * 100);
   return fmt::format("{}%/{}% CPU/GPU", cpu, 100 - cpu);
 }
 
