@@ -1,5 +1,7 @@
 #include "server/server.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <iterator>
@@ -126,7 +128,8 @@ class Server::Parts {
       reasons.push_back("model '" + model + "' crashes again and again");
     const std::scoped_lock lock(mutex_);
     if (draining_) reasons.emplace_back("the server is draining");
-    for (const auto& [model, why] : cold_) reasons.push_back("model '" + model + "': " + why);
+    for (const auto& [model, why] : cold_)
+      reasons.push_back(fmt::format("model '{}': {}", model, why));
     if (!store::is_folder(options_.models) && options_.read_only)
       reasons.push_back("no model store at " + options_.models);
     return reasons;
@@ -205,7 +208,7 @@ class Server::Parts {
         preload(generator_, embedder_, name, !model->can("completion"), stop);
       } catch (const std::exception& error) {
         why = error.what();
-        log::warn("cannot preload model '" + name + "': " + why);
+        log::warn(fmt::format("cannot preload model '{}': {}", name, why));
       }
       const std::scoped_lock lock(mutex_);
       const auto at = std::ranges::find(cold_, name, &std::pair<std::string, std::string>::first);
