@@ -68,7 +68,8 @@ function(billow_module name)
 endfunction()
 
 # The test binaries with tests that run threads. Their label ends in "-threads", and `ninja threaded_tests` builds them.
-  set(BILLOW_THREADED_TESTS test_api test_cpu test_engine test_http test_kv test_metrics test_nn test_runner test_scheduler test_store)
+set(BILLOW_THREADED_TESTS test_api test_cpu test_engine test_http test_kv test_metrics test_nn test_runner test_scheduler
+  test_server test_store)
 add_custom_target(threaded_tests)
 
 # billow_test(NAME SOURCES file... LIBS target... [LABEL label]): a GoogleTest binary, each of its cases a ctest.

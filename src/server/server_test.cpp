@@ -1,0 +1,232 @@
+#include "server/server.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <thread>
+
+#include "api/sample_served.h"
+#include "base/json.h"
+#include "http/client.h"
+#include "scheduler/fake_runner.h"
+
+namespace billow::server {
+namespace {
+
+using http::Method;
+using http::Response;
+using std::chrono::milliseconds;
+
+// A server over a store with the model "m", whose runners are fakes.
+class ServerTest : public testing::Test {
+ protected:
+  ServerTest() { models_.add({.go = api::kLines}); }
+
+  Options options() {
+    Options options;
+    options.host = "127.0.0.1";
+    options.port = 0;
+    options.models = models_.store.folder();
+    options.models_loaded.budget_bytes = uint64_t{1} << 30;
+    options.start_runner = runners_.starter();
+    options.describe = [this](const std::string&) { return models_.facts; };
+    options.node_name = "node-7";
+    options.own_version = "1.2.3";
+    options.isa = "scalar";
+    return options;
+  }
+  void start(Options options) {
+    server_.emplace(std::move(options));
+    client_.emplace(http::Endpoint{.host = "127.0.0.1", .port = server_->port()});
+  }
+  void start() { start(options()); }
+
+  Response send(Method method, std::string target, std::string body = "",
+                http::Headers headers = {}) {
+    http::Call call;
+    call.method = method;
+    call.target = std::move(target);
+    call.body = std::move(body);
+    call.headers = std::move(headers);
+    return client_->send(call);
+  }
+  Response get(std::string target) { return send(Method::kGet, std::move(target)); }
+  Response generate(http::Headers headers = {}) {
+    return send(Method::kPost, "/api/generate", R"({"model":"m","prompt":"hi","stream":false})",
+                std::move(headers));
+  }
+  static bool becomes_true(const std::function<bool()>& holds) {
+    for (int i = 0; i < 500; ++i) {
+      if (holds()) return true;
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    return false;
+  }
+  std::string key() { return models_.catalog.find("m")->key; }
+
+  api::SampleStore models_;
+  scheduler::FakeRunners runners_;
+  std::optional<Server> server_;
+  std::optional<http::Client> client_;
+};
+
+TEST_F(ServerTest, EveryAnswerHasTheIdOfItsRequestAndTheNameOfTheNode) {
+  start();
+  const Response own = generate({{"X-Request-Id", "abc.1-2_3"}});
+  EXPECT_EQ(own.status, 200) << own.body;
+  EXPECT_EQ(own.headers.get("X-Request-Id"), "abc.1-2_3");
+  EXPECT_EQ(own.headers.get("X-Billow-Node"), "node-7");
+  EXPECT_EQ(get("/api/version").headers.get("X-Request-Id").size(), 32u);
+  EXPECT_NE(generate({{"X-Request-Id", "not/an id"}}).headers.get("X-Request-Id"), "not/an id");
+}
+
+TEST_F(ServerTest, ErrorsHaveTheFormOfTheirApi) {
+  start();
+  EXPECT_EQ(send(Method::kPost, "/api/chat", "{}").body, R"({"error":"model is required"})");
+  EXPECT_EQ(Json::parse(send(Method::kPost, "/v1/chat/completions", "{}").body)["error"]["type"],
+            "invalid_request_error");
+  EXPECT_EQ(get("/nowhere").body, "404 page not found");
+  EXPECT_EQ(send(Method::kPost, "/api/tags").status, 405);
+}
+
+TEST_F(ServerTest, TracesTellTheWayOfARequest) {
+  start();
+  generate({{"X-Request-Id", "one"},
+            {"traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}});
+  Json trace;
+  ASSERT_TRUE(becomes_true([&] {
+    trace = Json::parse(get("/api/trace/one").body);
+    return trace.contains("status");
+  }));
+  EXPECT_EQ(trace["model"], "m:latest");
+  EXPECT_EQ(trace["route"], "/api/generate");
+  EXPECT_EQ(trace["status"], 200);
+  EXPECT_NE(trace.dump().find("0af7651916cd43dd8448eb211c80319c"), std::string::npos);
+  EXPECT_TRUE(Json::parse(get("/api/trace/one?format=chrome").body).contains("traceEvents"));
+  EXPECT_EQ(get("/api/trace/one?format=xml").status, 400);
+  EXPECT_EQ(get("/api/trace/two").status, 404);
+  const Json list = Json::parse(get("/api/trace").body);
+  ASSERT_EQ(list["traces"].size(), 1u) << "only what asks a model is kept";
+  EXPECT_EQ(list["traces"][0]["id"], "one");
+}
+
+TEST_F(ServerTest, MetricsCountRequestsAndLoads) {
+  start();
+  generate();
+  send(Method::kPost, "/api/generate", R"({"model":"made up","prompt":"hi"})");
+  std::string text;
+  ASSERT_TRUE(becomes_true([&] {
+    text = get("/metrics").body;
+    return text.find("billow_requests_total{") != std::string::npos;
+  }));
+  EXPECT_NE(text.find("billow_model_loads_total{"), std::string::npos);
+  EXPECT_NE(text.find("reason=\"first\""), std::string::npos);
+  EXPECT_EQ(text.find("made up"), std::string::npos) << "what clients make up is no label";
+  EXPECT_NE(text.find("version=\"1.2.3\""), std::string::npos);
+  EXPECT_NE(get("/metrics/load").body.find("billow_requests_running"), std::string::npos);
+}
+
+TEST_F(ServerTest, IsReadyWhenWhatIsPreloadedIsLoaded) {
+  runners_.change(key(), [](scheduler::FakeScript& script) { script.holds_load = true; });
+  Options wanted = options();
+  wanted.preload = {"m"};
+  start(std::move(wanted));
+  const Response cold = get("/readyz");
+  EXPECT_EQ(cold.status, 503);
+  EXPECT_EQ(cold.headers.get("Retry-After"), "1");
+  EXPECT_EQ(cold.body, R"({"ready":false,"reasons":["model 'm': being loaded"]})");
+  EXPECT_EQ(get("/healthz").status, 200);
+  runners_.change(key(), [](scheduler::FakeScript& script) { script.holds_load = false; });
+  EXPECT_TRUE(becomes_true([&] { return get("/readyz").status == 200; }));
+  EXPECT_EQ(runners_.completions().size(), 1u) << "a warm pass";
+}
+
+TEST_F(ServerTest, APreloadThatFailsIsAReason) {
+  Options wanted = options();
+  wanted.preload = {"nope"};
+  start(std::move(wanted));
+  EXPECT_TRUE(becomes_true(
+      [&] { return get("/readyz").body.find("model 'nope': not found") != std::string::npos; }));
+}
+
+TEST_F(ServerTest, TellsWhetherAModelIsLoadedOrCouldBe) {
+  start();
+  EXPECT_EQ(get("/readyz").status, 200);
+  EXPECT_EQ(get("/readyz?model=m").status, 503);
+  EXPECT_EQ(get("/readyz?model=m&loadable=1").status, 200);
+  EXPECT_EQ(get("/readyz?model=nope&loadable=1").status, 503);
+  generate();
+  EXPECT_EQ(get("/readyz?model=m").status, 200);
+  models_.facts.weight_bytes = uint64_t{1} << 40;
+  models_.add({.name = "big", .go = api::kLines, .max_context = 4096});
+  EXPECT_NE(get("/readyz?model=big&loadable=1").body.find("requires more system memory"),
+            std::string::npos);
+}
+
+TEST_F(ServerTest, AReadOnlyStoreIsNotWrittenTo) {
+  Options wanted = options();
+  wanted.read_only = true;
+  start(std::move(wanted));
+  EXPECT_EQ(send(Method::kDelete, "/api/delete", R"({"model":"m"})").status, 403);
+  EXPECT_EQ(send(Method::kPost, "/api/copy", R"({"source":"m","destination":"n"})").status, 403);
+  EXPECT_EQ(send(Method::kPost, "/api/create", R"({"model":"n","from":"m"})").status, 403);
+  EXPECT_EQ(generate().status, 200);
+}
+
+TEST_F(ServerTest, DrainsWhatRunsAndRefusesWhatComes) {
+  runners_.change(key(), [](scheduler::FakeScript& script) { script.holds_answers = true; });
+  start();
+  std::optional<Response> answer;
+  std::thread running([&] {
+    http::Client other({.host = "127.0.0.1", .port = server_->port()});
+    http::Call call;
+    call.method = Method::kPost;
+    call.target = "/api/generate";
+    call.body = R"({"model":"m","prompt":"hi","stream":false})";
+    answer = other.send(call);
+  });
+  ASSERT_TRUE(becomes_true([&] { return runners_.n_running() == 1; }));
+  bool drained = false;
+  std::thread draining([&] { drained = server_->drain(milliseconds(200), milliseconds(5000)); });
+  EXPECT_TRUE(becomes_true([&] { return !server_->not_ready().empty(); }));
+  EXPECT_EQ(get("/readyz").status, 503);
+  EXPECT_EQ(get("/api/tags").status, 200) << "served as before, for a while";
+  std::this_thread::sleep_for(milliseconds(300));
+  runners_.change(key(), [](scheduler::FakeScript& script) { script.holds_answers = false; });
+  running.join();
+  draining.join();
+  EXPECT_TRUE(drained);
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_EQ(runners_.n_alive(), 0u);
+}
+
+TEST_F(ServerTest, StopsInTheMiddleOfAnything) {
+  runners_.change(key(), [](scheduler::FakeScript& script) { script.holds_load = true; });
+  Options wanted = options();
+  wanted.preload = {"m"};
+  start(std::move(wanted));
+  std::vector<std::thread> asking;
+  for (int i = 0; i < 8; ++i) {
+    asking.emplace_back([port = server_->port()] {
+      http::Client other({.host = "127.0.0.1", .port = port});
+      http::Call call;
+      call.method = Method::kPost;
+      call.target = "/api/generate";
+      call.body = R"({"model":"m","prompt":"hi"})";
+      try {
+        other.send(call);
+      } catch (const Error&) {  // the connection is closed
+      }
+    });
+  }
+  ASSERT_TRUE(becomes_true([&] { return runners_.n_alive() == 1; }));
+  server_->stop();
+  for (std::thread& thread : asking) thread.join();
+  server_.reset();
+  EXPECT_EQ(runners_.n_alive(), 0u);
+}
+
+}  // namespace
+}  // namespace billow::server
