@@ -180,16 +180,20 @@ def run(server, options):
     samples = []
     n_kills = 0
 
+    n_then = 0
+
     def meanwhile():
-        nonlocal n_kills
+        nonlocal n_kills, n_then
         time.sleep(random.uniform(0.5, 2.5) if options.kill else 0.5)
         runners = server.runners()
         if runners:
             try:
                 samples.append((resident(server.process.pid), resident(runners[0])))
-                if options.kill:
+                # One that has been of use: a runner that is killed again and again while it loads is given up.
+                if options.kill and load.n["answered"] > n_then:
                     os.kill(runners[0], signal.SIGKILL)
                     n_kills += 1
+                    n_then = load.n["answered"]
             except (OSError, ValueError):
                 pass  # it has just ended
 
