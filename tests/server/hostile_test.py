@@ -178,6 +178,8 @@ class Hostile(unittest.TestCase):
 class EndOfServer(unittest.TestCase):
     def start(self, folder, *arguments):
         server = Server(folder, arguments, program=str(pathlib.Path(options.billow).resolve()))
+        self.addCleanup(server.process.wait)
+        self.addCleanup(server.process.kill)
         if not HAS_MODEL:
             server.stop()
             self.skipTest("no model")
