@@ -1,6 +1,7 @@
 #include "cli/client/create_plan.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -17,7 +18,7 @@ namespace fs = std::filesystem;
 class CreatePlanTest : public testing::Test {
  protected:
   void SetUp() override {
-    outside_ = fs::path(testing::TempDir()) / "create_plan_test";
+    outside_ = fs::path(testing::TempDir()) / ("create_plan_test-" + std::to_string(::getpid()));
     fs::remove_all(outside_);
     folder_ = outside_ / "model";
     fs::create_directories(folder_);

@@ -1,6 +1,7 @@
 #include "cli/client/line_editor.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <sstream>
@@ -19,7 +20,7 @@ TEST(PlainLineEditor, ReadsLinesToTheEnd) {
 }
 
 TEST(LineHistory, KeepsTheLastLinesInItsFile) {
-  const std::string folder = testing::TempDir() + "line_history_test";
+  const std::string folder = testing::TempDir() + "line_history_test-" + std::to_string(::getpid());
   std::filesystem::remove_all(folder);
   const std::string path = folder + "/below/history";
   LineHistory history(path);

@@ -1,6 +1,7 @@
 #include "cli/client/prompt_files.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -36,7 +37,7 @@ TEST(FilesNamedIn, LeavesOtherWordsAlone) {
 class TakeFiles : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "prompt_files_test";
+    folder_ = testing::TempDir() + "prompt_files_test-" + std::to_string(::getpid());
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
