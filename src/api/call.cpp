@@ -26,4 +26,12 @@ bool Call::begin_stream(int status, std::string_view content_type, http::Headers
   return exchange_.begin_stream(status, content_type, std::move(headers));
 }
 
+void tell_sizing(Call& call, const Sizing& sizing) {
+  call.add_header("X-Billow-Context", std::to_string(sizing.context));
+  call.add_header("X-Billow-Context-Reason", sizing.reason);
+  if (sizing.n_prompt == sizing.n_prompt_full) return;
+  call.add_header("X-Billow-Shortened",
+                  std::to_string(sizing.n_prompt_full) + "->" + std::to_string(sizing.n_prompt));
+}
+
 }  // namespace billow::api

@@ -2,6 +2,7 @@
 // The server makes it; a handler uses it on its own thread, no longer than its call lasts.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/generation.h"
 #include "http/exchange.h"
 #include "metrics/trace.h"
 
@@ -58,6 +60,12 @@ class Call {
   int status_ = 0;
   std::string error_;
 };
+
+// Has the answer's head tell what context the request was given and why, and what its prompt lost.
+void tell_sizing(Call& call, const Sizing& sizing);
+
+// How long the head of a stream waits for the first token, so that another host may still be tried.
+inline constexpr std::chrono::seconds kHeadPatience{10};
 
 using CallHandler = std::function<void(Call&)>;
 

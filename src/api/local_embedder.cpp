@@ -22,10 +22,10 @@ constexpr const char* kNothingLeft = "input after truncation exceeds maximum con
 
 }  // namespace
 
-std::vector<int32_t> embed_tokens(const tokenizer::Tokenizer& tokenizer, const std::string& text,
-                                  size_t limit, bool truncate) {
+EmbedTokens embed_tokens(const tokenizer::Tokenizer& tokenizer, const std::string& text,
+                         size_t limit, bool truncate) {
   std::vector<int32_t> tokens = tokenizer.encode(text);
-  if (tokens.size() <= limit) return tokens;
+  if (tokens.size() <= limit) return {std::move(tokens)};
   if (!truncate) {
     throw StatusError(400, std::string(kTooLong) + " (" + std::to_string(tokens.size()) + " of " +
                                std::to_string(limit) + " tokens)");
@@ -36,7 +36,7 @@ std::vector<int32_t> embed_tokens(const tokenizer::Tokenizer& tokenizer, const s
   if (limit <= n_special) throw StatusError(400, kNothingLeft);
   tokens.resize(limit);
   if (has_last) tokens.back() = last;
-  return tokens;
+  return {std::move(tokens), true};
 }
 
 void finish_vector(std::vector<float>& vector, size_t dimensions, bool normalise) {
@@ -73,11 +73,16 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
   size_t n_longest = 0;
   size_t n_cut = 0;
   for (const std::string& text : request.inputs) {
-    inputs.push_back({embed_tokens(model->weights->tokenizer, text, limit, request.truncate)});
-    const size_t n = inputs.back().tokens.size();
+    EmbedTokens input = embed_tokens(model->weights->tokenizer, text, limit, request.truncate);
+    n_cut += input.is_cut ? 1U : 0U;
+    const size_t n = input.tokens.size();
+    inputs.push_back({std::move(input.tokens)});
     reply.n_prompt += n;
     n_longest = std::max(n_longest, n);
-    n_cut += n == limit ? 1U : 0U;
+  }
+  if (n_cut > 0) {
+    log::warn(model->name + ": " + std::to_string(n_cut) + " inputs were cut to " +
+              std::to_string(limit) + " tokens");
   }
   const size_t context = context::embedding_context(n_longest, most);
   trace.mark("tokenised", {{"inputs", inputs.size()}, {"tokens", reply.n_prompt}});

@@ -22,10 +22,15 @@ class LocalEmbedder : public Embedder {
   metrics::Metrics& metrics_;
 };
 
+struct EmbedTokens {
+  std::vector<int32_t> tokens;
+  bool is_cut = false;
+};
+
 // The tokens of one input, at most `limit` with the special ones. Throws http::StatusError (400)
 // where it is longer and may not be cut, and where nothing of it would be left.
-std::vector<int32_t> embed_tokens(const tokenizer::Tokenizer& tokenizer, const std::string& text,
-                                  size_t limit, bool truncate);
+EmbedTokens embed_tokens(const tokenizer::Tokenizer& tokenizer, const std::string& text,
+                         size_t limit, bool truncate);
 
 // Cut to `dimensions` where that is fewer, and of length 1 where `normalise`. Throws
 // http::StatusError (500) for values that are no numbers.

@@ -89,12 +89,14 @@ TEST(EmbedTokens, WhatIsCutKeepsItsSpecialTokens) {
   const std::vector<std::byte> bytes = writer.to_bytes();
   store::write_test_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   const auto tokenizer = tokenizer::Tokenizer::load(gguf::File::open(path));
-  const std::vector<int32_t> cut = embed_tokens(tokenizer, "abcdef", 4, true);
+  EXPECT_TRUE(embed_tokens(tokenizer, "abcdef", 4, true).is_cut);
+  EXPECT_FALSE(embed_tokens(tokenizer, "ab", 4, true).is_cut) << "it just fits";
+  const std::vector<int32_t> cut = embed_tokens(tokenizer, "abcdef", 4, true).tokens;
   ASSERT_EQ(cut.size(), 4u);
   EXPECT_EQ(cut.front(), tokenizer.bos());
   EXPECT_EQ(cut.back(), tokenizer.eos());
   EXPECT_EQ(tokenizer.decode(std::span(cut).subspan(1, 2)), "ab");
-  EXPECT_EQ(embed_tokens(tokenizer, "ab", 4, false).size(), 4u);
+  EXPECT_EQ(embed_tokens(tokenizer, "ab", 4, false).tokens.size(), 4u);
   for (const size_t limit : {size_t{0}, size_t{1}, size_t{2}})
     EXPECT_THROW(embed_tokens(tokenizer, "abcdef", limit, true), http::StatusError);
 }

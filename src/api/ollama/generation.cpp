@@ -146,14 +146,7 @@ class NativeSink : public Sink {
 
   void found(const std::string& model) override { call_.set_model(model); }
 
-  void sized(const Sizing& sizing) override {
-    call_.add_header("X-Billow-Context", std::to_string(sizing.context));
-    call_.add_header("X-Billow-Context-Reason", sizing.reason);
-    if (sizing.n_prompt < sizing.n_prompt_full) {
-      call_.add_header("X-Billow-Shortened", std::to_string(sizing.n_prompt_full) + "->" +
-                                                 std::to_string(sizing.n_prompt));
-    }
-  }
+  void sized(const Sizing& sizing) override { tell_sizing(call_, sizing); }
 
   bool delta(const Delta& delta) override {
     if (!stream_) {
@@ -181,16 +174,13 @@ class NativeSink : public Sink {
     return respond_json(call_, json);
   }
 
-  // The head waits for the first token, so that another host may still be tried, but not for long.
   void still_working() override {
-    if (stream_ && !begun_ && std::chrono::steady_clock::now() - since_ > kLongestSilence) begin();
+    if (stream_ && !begun_ && std::chrono::steady_clock::now() - since_ > kHeadPatience) begin();
   }
 
   void fail(const std::string& text) { write({{"error", text}}); }
 
  private:
-  static constexpr std::chrono::seconds kLongestSilence{10};
-
   bool begin() {
     if (begun_) return true;
     begun_ = true;

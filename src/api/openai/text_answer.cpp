@@ -12,14 +12,7 @@ namespace billow::api::openai {
 
 void TextAnswer::found(const std::string& model) { call_.set_model(model); }
 
-void TextAnswer::sized(const Sizing& sizing) {
-  call_.add_header("X-Billow-Context", std::to_string(sizing.context));
-  call_.add_header("X-Billow-Context-Reason", sizing.reason);
-  if (sizing.n_prompt < sizing.n_prompt_full) {
-    call_.add_header("X-Billow-Shortened",
-                     std::to_string(sizing.n_prompt_full) + "->" + std::to_string(sizing.n_prompt));
-  }
-}
+void TextAnswer::sized(const Sizing& sizing) { tell_sizing(call_, sizing); }
 
 bool TextAnswer::fail(int, std::string_view) { return false; }
 

@@ -44,8 +44,7 @@ class TextAnswer : public Sink {
 
 class EventStream {
  public:
-  // How long nothing is sent before the head is, and then before a comment is.
-  static constexpr std::chrono::seconds kHeadPatience{10};
+  // How long nothing is sent, once the head is, before a comment is.
   static constexpr std::chrono::seconds kCommentPatience{15};
 
   EventStream(Call& call, SteadyNow now);
