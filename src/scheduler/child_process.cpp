@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,74 +15,12 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "http/lines.h"
+#include "scheduler/spawn.h"
 
 namespace billow::scheduler {
 namespace {
 
 constexpr size_t kMostLineBytes = 4096;
-
-// What posix_spawn() is told. The object owns it.
-class Spawning {
- public:
-  explicit Spawning(const std::string& path) : path_(path) {
-    check(::posix_spawn_file_actions_init(&files_));
-    if (const int error = ::posix_spawnattr_init(&attributes_); error != 0) {
-      ::posix_spawn_file_actions_destroy(&files_);
-      check(error);
-    }
-  }
-  ~Spawning() {
-    ::posix_spawn_file_actions_destroy(&files_);
-    ::posix_spawnattr_destroy(&attributes_);
-  }
-  Spawning(const Spawning&) = delete;
-  Spawning& operator=(const Spawning&) = delete;
-
-  void set_files(int log) {
-    check(::posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0));
-    check(::posix_spawn_file_actions_addopen(&files_, STDOUT_FILENO, "/dev/null", O_WRONLY, 0));
-    check(::posix_spawn_file_actions_adddup2(&files_, log, STDERR_FILENO));
-    check(::posix_spawn_file_actions_addclosefrom_np(&files_, STDERR_FILENO + 1));
-  }
-
-  void set_signals() {
-    sigset_t none;
-    sigset_t all;
-    ::sigemptyset(&none);
-    ::sigfillset(&all);
-    check(::posix_spawnattr_setsigmask(&attributes_, &none));
-    check(::posix_spawnattr_setsigdefault(&attributes_, &all));
-    // A group of its own: what a terminal sends to all (Ctrl+C) is the server's to deal with.
-    check(::posix_spawnattr_setpgroup(&attributes_, 0));
-    check(::posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP));
-  }
-
-  pid_t run(std::vector<std::string> command) {
-    std::vector<char*> arguments;
-    for (std::string& argument : command) arguments.push_back(argument.data());
-    arguments.push_back(nullptr);
-    pid_t pid = -1;
-    check(::posix_spawn(&pid, path_.c_str(), &files_, &attributes_, arguments.data(), ::environ));
-    return pid;
-  }
-
- private:
-  void check(int error_number) const {
-    if (error_number != 0) throw system_error("cannot start", path_, error_number);
-  }
-
-  const std::string path_;
-  posix_spawn_file_actions_t files_{};
-  posix_spawnattr_t attributes_{};
-};
-
-pid_t spawn(const std::vector<std::string>& command, int log) {
-  Spawning spawning(command.front());
-  spawning.set_files(log);
-  spawning.set_signals();
-  return spawning.run(command);
-}
 
 std::string description(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return fmt::format("exit status {}", info.si_status);
@@ -99,7 +36,7 @@ ChildProcess::ChildProcess(ChildOptions options) : options_(std::move(options)) 
     throw system_error("cannot make a pipe for", options_.command.front(), errno);
   log_ = ends[0];
   try {
-    pid_ = spawn(options_.command, ends[1]);
+    pid_ = spawn(options_.command, {.error = ends[1]});
   } catch (...) {
     ::close(ends[0]);
     ::close(ends[1]);

@@ -1,17 +1,15 @@
 #include "scheduler/program_output.h"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <csignal>
+#include <utility>
 
 #include "base/error.h"
-
-extern char** environ;
+#include "scheduler/spawn.h"
 
 namespace billow::scheduler {
 namespace {
@@ -29,39 +27,23 @@ std::string read_all(int fd) {
   }
 }
 
-// The signals that this thread may have blocked are the program's own affair again.
-void reset_signals(posix_spawnattr_t& attributes) {
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-}
-
 }  // namespace
 
 std::string program_output(const std::string& program, const std::vector<std::string>& arguments) {
-  std::vector<char*> argv = {const_cast<char*>(program.c_str())};
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
+  std::vector<std::string> command = {program};
+  command.insert(command.end(), arguments.begin(), arguments.end());
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     throw system_error("cannot make a pipe for", program, errno);
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  ::posix_spawnattr_init(&attributes);
-  reset_signals(attributes);
   pid_t pid = 0;
-  const int failed =
-      ::posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::posix_spawnattr_destroy(&attributes);
-  ::close(ends[1]);
-  if (failed != 0) {
+  try {
+    pid = spawn(std::move(command), {.output = ends[1], .error = STDERR_FILENO});
+  } catch (...) {
     ::close(ends[0]);
-    throw system_error("cannot run", program, failed);
+    ::close(ends[1]);
+    throw;
   }
+  ::close(ends[1]);
   const std::string text = read_all(ends[0]);
   ::close(ends[0]);
   int status = 0;
