@@ -281,16 +281,23 @@ class Terminal:
     def type(self, keys):
         os.write(self.fd, keys.encode())
 
+    def read(self, end, wanted):
+        """Nothing when the program has ended; fails at the time `end`."""
+        if not select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
+            raise AssertionError(f"no {wanted} in {self.seen!r}")
+        try:
+            return os.read(self.fd, 4096)
+        except OSError:
+            return b""
+
     def wait_for(self, text, seconds=20):
         """Up to and with `text`, which is then behind."""
         wanted, end = text.encode(), time.monotonic() + seconds
         while wanted not in self.seen:
-            if not select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
-                raise AssertionError(f"no {text!r} in {self.seen!r}")
-            try:
-                self.seen += os.read(self.fd, 4096)
-            except OSError:
-                raise AssertionError(f"ended without {text!r}: {self.seen!r}") from None
+            data = self.read(end, repr(text))
+            if not data:
+                raise AssertionError(f"ended without {text!r}: {self.seen!r}")
+            self.seen += data
         before, _, self.seen = self.seen.partition(wanted)
         return before.decode()
 
@@ -303,11 +310,9 @@ class Terminal:
         """The status that the program has then."""
         self.wait_for(">>> ")
         self.type(command)
-        try:
-            while data := os.read(self.fd, 4096):
-                self.seen += data
-        except OSError:
-            pass
+        end = time.monotonic() + 20
+        while data := self.read(end, "end"):
+            self.seen += data
         status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         self.pid = 0
         return status

@@ -166,6 +166,9 @@ TypedLine TerminalLineEditor::read(bool continues) {
   is_interrupted_ = ends_line_pasting_ = false;
   ::el_resize(editor_);
   put("\033[?2004h");  // the terminal marks what is pasted
+  // Before the prompt is shown: what is typed on seeing it is not for the terminal to interpret,
+  // which would lose Ctrl-D.
+  ::el_wset(editor_, EL_PREP_TERM, 1);
   int n = 0;
   const wchar_t* text = ::el_wgets(editor_, &n);
   put("\033[?2004l");
