@@ -99,7 +99,10 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
   reply.load = assigned - trace.began();
   if (!inputs.empty()) {
     metrics_.queued(model->name, trace.route(), reply.load);
-    reply.vectors = lease->embed(inputs);
+    for (scheduler::EmbedOutput& output : lease->embed({.inputs = std::move(inputs)})) {
+      if (!output.error.empty()) throw StatusError(output.status, output.error);
+      reply.vectors.push_back(std::move(output.values));
+    }
     trace.span("embedded", assigned, Clock::now());
     metrics_.tokens(model->name, reply.n_prompt, 0, 0);
   }

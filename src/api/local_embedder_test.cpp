@@ -43,7 +43,7 @@ TEST_F(LocalEmbedderTest, GivesAVectorOfLengthOneForEachInput) {
     EXPECT_NEAR(sum, 1.0, 1e-6);
   }
   EXPECT_EQ(reply.n_prompt, 5u);
-  EXPECT_EQ(runners.embeddings().at(0).inputs.at(1).tokens.size(), 3u);
+  EXPECT_EQ(runners.embeddings().at(0).job.inputs.at(1).tokens.size(), 3u);
   const EmbedReply raw = run({.model = "m", .inputs = {"ab"}, .normalise = false});
   EXPECT_EQ(raw.vectors[0], (std::vector<float>{2.0f, 'a', 0.0f, 0.0f}));
 }

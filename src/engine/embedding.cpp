@@ -10,17 +10,6 @@
 namespace billow::engine {
 namespace {
 
-struct PoolingRow {
-  uint64_t number;  // of the file
-  std::string_view name;
-  std::optional<Pooling> pooling;
-};
-constexpr PoolingRow kPoolings[] = {{0, "none", std::nullopt},
-                                    {1, "mean", Pooling::kMean},
-                                    {2, "cls", Pooling::kFirst},
-                                    {3, "last", Pooling::kLast},
-                                    {4, "rank", std::nullopt}};
-
 size_t in_blocks(size_t n_positions) {
   constexpr size_t kBlock = kv::kBlockPositions;
   return (n_positions + kBlock - 1) / kBlock * kBlock;
@@ -28,35 +17,19 @@ size_t in_blocks(size_t n_positions) {
 
 }  // namespace
 
-std::string_view pooling_name(Pooling pooling) noexcept {
-  return std::ranges::find(kPoolings, std::optional(pooling), &PoolingRow::pooling)->name;
-}
-
-Pooling pooling_of(const gguf::File& file) {
+Pooling pooling_of_decoder(const gguf::File& file) {
   const std::string prefix(file.require_string("general.architecture"));
   if (!file.get_bool(prefix + ".attention.causal").value_or(true)) {
     throw Error(ErrorCode::kUnsupported,
                 file.path() + ": key " + prefix +
                     ".attention.causal is false: embeddings of such a model are not supported");
   }
-  const std::string key = prefix + ".pooling_type";
-  const std::optional<uint64_t> number = file.get_uint(key);
-  if (!number) return Pooling::kLast;
-  const auto row = std::ranges::find(kPoolings, *number, &PoolingRow::number);
-  if (row != std::end(kPoolings) && row->pooling) return *row->pooling;
-  const std::string name = row != std::end(kPoolings) ? " (" + std::string(row->name) + ")" : "";
-  throw Error(ErrorCode::kUnsupported, file.path() + ": key " + key + " is " +
-                                           std::to_string(*number) + name +
-                                           "; embeddings are made with 1 (mean), 2 (cls) and 3 "
-                                           "(last)");
-}
-
-std::string stated_pooling(const gguf::File& file) {
-  const std::string prefix(file.require_string("general.architecture"));
-  const std::optional<uint64_t> number = file.get_uint(prefix + ".pooling_type");
-  if (!number) return "";
-  const auto row = std::ranges::find(kPoolings, *number, &PoolingRow::number);
-  return row != std::end(kPoolings) ? std::string(row->name) : std::to_string(*number);
+  const Pooling pooling = pooling_of(file);
+  if (pooling == Pooling::kMean || pooling == Pooling::kFirst || pooling == Pooling::kLast)
+    return pooling;
+  throw Error(ErrorCode::kUnsupported, file.path() + ": key " + prefix + ".pooling_type says " +
+                                           std::string(pooling_name(pooling)) + "; " + prefix +
+                                           " models pool by mean, cls or last");
 }
 
 Embedding::Embedding(kv::Cache& cache, std::vector<int32_t> tokens)

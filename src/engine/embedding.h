@@ -10,10 +10,10 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/kv_memory.h"
+#include "engine/pooling.h"
 #include "engine/sequence_context.h"
 #include "engine/step_rows.h"
 #include "gguf/file.h"
@@ -21,23 +21,10 @@
 
 namespace billow::engine {
 
-// Which hidden states of a text make its vector.
-enum class Pooling : uint8_t {
-  kMean,   // the mean of all
-  kFirst,  // that of the first token
-  kLast,   // that of the last one
-};
-std::string_view pooling_name(Pooling pooling) noexcept;  // "mean", "cls", "last"
-
-// By <architecture>.pooling_type, numbered as in llama.cpp. A file without it is no embedding
-// model; what Ollama gives for such a one is the last token's hidden state. Throws Error
-// (kUnsupported) for pooling that gives no vector, and for a model whose tokens see those behind
+// How an engine pools the hidden states of the model of `file`. Throws Error (kUnsupported) for
+// pooling that gives not one vector of hidden states, and for a model whose tokens see those behind
 // them.
-Pooling pooling_of(const gguf::File& file);
-
-// What the file says: "none", "mean", "cls", "last", "rank", or another number as text. Empty: it
-// is no embedding model.
-std::string stated_pooling(const gguf::File& file);
+Pooling pooling_of_decoder(const gguf::File& file);
 
 class Embedding {
  public:

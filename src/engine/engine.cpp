@@ -244,7 +244,7 @@ std::shared_ptr<const Embedding> Engine::embed(std::vector<int32_t> tokens) {
                                           " tokens, but the context holds " +
                                           std::to_string(max_context_) + "; shorten it");
   }
-  if (!pooling_) pooling_ = pooling_of(file_);
+  if (!pooling_) pooling_ = pooling_of_decoder(file_);
   n_hidden_rows_ = n_batch_;
   auto embedding = std::make_shared<Embedding>(kv_.cache(), std::move(tokens));
   check_fits(embedding->course(), embedding->tokens().size());

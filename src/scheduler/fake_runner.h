@@ -33,7 +33,7 @@ struct FakeScript {
   // Makes the answer in place of all of that, where a test wants to see the request.
   std::function<CompletionEnd(const Completion& request, const OnPiece& on_piece)> answer{};
   size_t vector_size = 4;  // of embeddings: {number of tokens, first token, 0, ...}
-  std::function<Vectors(const std::vector<EmbedInput>& inputs)> embed{};
+  std::function<EmbedOutputs(const EmbedJob& job)> embed{};
 
   std::chrono::milliseconds load_delay{0};   // until it is ready
   std::chrono::milliseconds piece_delay{0};  // before each piece
@@ -67,7 +67,7 @@ class FakeRunners {
   };
   struct Embedded {
     std::string key;
-    std::vector<EmbedInput> inputs;
+    EmbedJob job;
   };
   struct Budget {
     std::string key;
@@ -146,8 +146,8 @@ class FakeRunners {
                            std::stop_token stop) override {
       return owner_.complete(life_, request, on_piece, stop);
     }
-    Vectors embed(const std::vector<EmbedInput>& inputs, std::stop_token stop) override {
-      return owner_.embed(life_, inputs, stop);
+    EmbedOutputs embed(const EmbedJob& job, std::stop_token stop) override {
+      return owner_.embed(life_, job, stop);
     }
     std::vector<int32_t> tokenize(std::string_view text) override {
       return {text.begin(), text.end()};
@@ -318,9 +318,9 @@ class FakeRunners {
     return end;
   }
 
-  Vectors embed(Life& life, const std::vector<EmbedInput>& inputs, const std::stop_token& stop) {
+  EmbedOutputs embed(Life& life, const EmbedJob& job, const std::stop_token& stop) {
     Lock lock(mutex_);
-    embeddings_.push_back({life.launch.key, inputs});
+    embeddings_.push_back({life.launch.key, job});
     Inside inside(*this, lock, life, stop);
     inside.check();
     FakeScript& script = scripts_[life.launch.key];
@@ -333,11 +333,12 @@ class FakeRunners {
     if (script.refusal_status != 0) throw http::StatusError(script.refusal_status, script.refusal);
     if (const auto made = script.embed) {
       lock.unlock();
-      return made(inputs);
+      return made(job);
     }
-    Vectors vectors;
-    for (const EmbedInput& input : inputs) {
-      std::vector<float>& vector = vectors.emplace_back(script.vector_size);
+    EmbedOutputs vectors;
+    for (const EmbedInput& input : job.inputs) {
+      std::vector<float>& vector = vectors.emplace_back().values;
+      vector.resize(script.vector_size);
       if (vector.size() > 0) vector[0] = static_cast<float>(input.tokens.size());
       if (vector.size() > 1 && !input.tokens.empty())
         vector[1] = static_cast<float>(input.tokens.front());

@@ -85,9 +85,25 @@ struct CompletionEnd {
 
 struct EmbedInput {
   std::vector<int32_t> tokens;  // special ones included
+  size_t n_first = 0;           // tokens of the first segment of a pair; 0: there is one segment
 };
-// One vector for each input, as pooled, not normalised.
-using Vectors = std::vector<std::vector<float>>;
+
+struct EmbedJob {
+  std::vector<EmbedInput> inputs;
+  std::string pooling{};  // in place of the model's; empty: that
+  bool is_bulk = false;   // runs only when nothing else waits
+  // Whose it is: inputs of one client run in their order, those of several in turn.
+  std::string client{};
+};
+
+// Of one input.
+struct EmbedOutput {
+  std::vector<float> values;  // as pooled, not normalised
+  std::string error{};        // why there are none, in one line; else empty
+  int status = 0;             // of that error, as an HTTP status
+  bool operator==(const EmbedOutput&) const = default;
+};
+using EmbedOutputs = std::vector<EmbedOutput>;
 
 enum class RunnerStatus : uint8_t { kLoading, kReady, kFailed };
 
@@ -134,7 +150,7 @@ class Runner {
 
   virtual CompletionEnd complete(const Completion& request, const OnPiece& on_piece,
                                  std::stop_token stop) = 0;
-  virtual Vectors embed(const std::vector<EmbedInput>& inputs, std::stop_token stop) = 0;
+  virtual EmbedOutputs embed(const EmbedJob& job, std::stop_token stop) = 0;
   virtual std::vector<int32_t> tokenize(std::string_view text) = 0;
   virtual std::string detokenize(const std::vector<int32_t>& tokens) = 0;
 

@@ -115,8 +115,8 @@ CompletionEnd RunnerClient::complete(const Completion& request, const OnPiece& o
   return *std::move(end);
 }
 
-Vectors RunnerClient::embed(const std::vector<EmbedInput>& inputs, std::stop_token stop) {
-  return parse_vectors(post("/embed", embed_body(inputs), stop).body, inputs.size());
+EmbedOutputs RunnerClient::embed(const EmbedJob& job, std::stop_token stop) {
+  return parse_vectors(post("/embed", embed_body(job), stop).body, job.inputs.size());
 }
 
 std::vector<int32_t> RunnerClient::tokenize(std::string_view text) {

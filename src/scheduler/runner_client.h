@@ -22,7 +22,7 @@ class RunnerClient {
   explicit RunnerClient(std::string socket_path) : socket_path_(std::move(socket_path)) {}
 
   CompletionEnd complete(const Completion& request, const OnPiece& on_piece, std::stop_token stop);
-  Vectors embed(const std::vector<EmbedInput>& inputs, std::stop_token stop);
+  EmbedOutputs embed(const EmbedJob& job, std::stop_token stop);
   std::vector<int32_t> tokenize(std::string_view text);
   std::string detokenize(const std::vector<int32_t>& tokens);
   // These wait no longer than `timeout` for each step of an answer.

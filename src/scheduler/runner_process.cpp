@@ -49,8 +49,8 @@ class RunnerProcess final : public Runner {
                          std::stop_token stop) override {
     return client_.complete(request, on_piece, std::move(stop));
   }
-  Vectors embed(const std::vector<EmbedInput>& inputs, std::stop_token stop) override {
-    return client_.embed(inputs, std::move(stop));
+  EmbedOutputs embed(const EmbedJob& job, std::stop_token stop) override {
+    return client_.embed(job, std::move(stop));
   }
   std::vector<int32_t> tokenize(std::string_view text) override { return client_.tokenize(text); }
   std::string detokenize(const std::vector<int32_t>& tokens) override {

@@ -208,35 +208,74 @@ CompletionLine parse_completion_line(std::string_view line) {
   return parsed;
 }
 
-std::string embed_body(const std::vector<EmbedInput>& inputs) {
+std::string embed_body(const EmbedJob& job) {
   Json lengths = Json::array();
-  for (const EmbedInput& input : inputs) lengths.push_back(input.tokens.size());
-  std::string body = json_text({{"n", std::move(lengths)}}) + "\n";
-  for (const EmbedInput& input : inputs) append_tokens(body, input.tokens);
+  Json firsts = Json::array();
+  bool has_pairs = false;
+  for (const EmbedInput& input : job.inputs) {
+    lengths.push_back(input.tokens.size());
+    firsts.push_back(input.n_first);
+    has_pairs |= input.n_first > 0;
+  }
+  Json head = {{"n", std::move(lengths)}};
+  if (has_pairs) head["first"] = std::move(firsts);
+  if (!job.pooling.empty()) head["pooling"] = job.pooling;
+  if (job.is_bulk) head["bulk"] = true;
+  if (!job.client.empty()) head["client"] = job.client;
+  std::string body = json_text(head) + "\n";
+  for (const EmbedInput& input : job.inputs) append_tokens(body, input.tokens);
   return body;
 }
 
-Vectors parse_vectors(std::string_view body, size_t n_vectors) {
+namespace {
+
+// How many values each vector has: all "size", or the numbers in "sizes".
+std::vector<uint64_t> vector_sizes(const Json& head, size_t n_vectors) {
+  constexpr uint64_t kMostSize = uint64_t{1} << 32;
+  if (count_field(head, "n_vectors") != n_vectors)
+    malformed(fmt::format("not the {} vectors that were asked for", n_vectors));
+  const Json* sizes = find(head, "sizes");
+  if (sizes == nullptr)
+    return std::vector<uint64_t>(n_vectors, count_field(head, "size", kMostSize));
+  if (!sizes->is_array() || sizes->size() != n_vectors) wrong_kind("sizes", "array of their sizes");
+  std::vector<uint64_t> out;
+  for (const Json& size : *sizes) out.push_back(count_of(size, "sizes", kMostSize));
+  return out;
+}
+
+void add_errors(const Json& head, EmbedOutputs& outputs) {
+  const Json* errors = find(head, "errors");
+  if (errors == nullptr) return;
+  if (!errors->is_array()) wrong_kind("errors", "array of objects");
+  for (const Json& entry : *errors) {
+    if (!entry.is_object()) wrong_kind("errors", "array of objects");
+    const uint64_t index = count_field(entry, "index");
+    if (index >= outputs.size()) malformed("an error of an input that was not sent");
+    outputs[index].error = text_field(entry, "error");
+    outputs[index].status = static_cast<int>(count_field(entry, "status", 599));
+  }
+}
+
+}  // namespace
+
+EmbedOutputs parse_vectors(std::string_view body, size_t n_vectors) {
   const size_t end = body.find('\n');
   if (end == std::string_view::npos) malformed("no line before the vectors");
   const Json head = parse_object(body.substr(0, end));
   std::string_view bytes = body.substr(end + 1);
-  constexpr uint64_t kMostSize = uint64_t{1} << 24;
-  const uint64_t size = count_field(head, "size", kMostSize);
-  if (count_field(head, "n_vectors") != n_vectors)
-    malformed(fmt::format("not the {} vectors that were asked for", n_vectors));
-  // Divided, as a product may run over.
-  const uint64_t n_numbers = bytes.size() / sizeof(float);
-  const bool fits = n_vectors == 0 ? bytes.empty()
-                                   : size > 0 && bytes.size() % sizeof(float) == 0 &&
-                                         n_numbers % size == 0 && n_numbers / size == n_vectors;
-  if (!fits) malformed("vectors of another size");
-  Vectors vectors(n_vectors, std::vector<float>(size));
-  for (std::vector<float>& vector : vectors) {
-    std::memcpy(vector.data(), bytes.data(), size * sizeof(float));
-    bytes.remove_prefix(size * sizeof(float));
+  EmbedOutputs outputs(n_vectors);
+  add_errors(head, outputs);
+  const std::vector<uint64_t> sizes = vector_sizes(head, n_vectors);
+  for (size_t i = 0; i < n_vectors; ++i) {
+    if (sizes[i] > bytes.size() / sizeof(float)) malformed("vectors of another size");
+    if (sizes[i] == 0 && outputs[i].error.empty()) malformed("a vector without values");
+    outputs[i].values.resize(sizes[i]);
+    if (sizes[i] == 0) continue;
+    std::memcpy(outputs[i].values.data(), bytes.data(), sizes[i] * sizeof(float));
+    bytes.remove_prefix(sizes[i] * sizeof(float));
   }
-  return vectors;
+  if (!bytes.empty()) malformed("vectors of another size");
+  return outputs;
 }
 
 namespace {

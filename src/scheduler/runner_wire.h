@@ -25,9 +25,10 @@ struct CompletionLine {
 };
 CompletionLine parse_completion_line(std::string_view line);
 
-std::string embed_body(const std::vector<EmbedInput>& inputs);
+// In the form that runner/protocol.h gives.
+std::string embed_body(const EmbedJob& job);
 // REQUIRES: n_vectors is how many were asked for.
-Vectors parse_vectors(std::string_view body, size_t n_vectors);
+EmbedOutputs parse_vectors(std::string_view body, size_t n_vectors);
 
 RunnerHealth parse_health(std::string_view body);
 std::vector<int32_t> parse_tokens(std::string_view body);

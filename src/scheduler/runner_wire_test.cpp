@@ -127,12 +127,12 @@ std::string vectors_body(const std::string& head, const std::vector<float>& valu
 }
 
 TEST(RunnerWire, CarriesEmbeddings) {
-  const std::string body = embed_body({{{1, 2}}, {{}}, {{3}}});
+  const std::string body = embed_body({.inputs = {{{1, 2}}, {{}}, {{3}}}});
   EXPECT_EQ(body.substr(0, body.find('\n')), R"({"n":[2,0,1]})");
   EXPECT_EQ(body.size() - body.find('\n') - 1, 12u);
   const std::vector<float> values = {1, 2, 3, 4, 5, 6};
   EXPECT_EQ(parse_vectors(vectors_body(R"({"n_vectors":2,"size":3,"duration":9})", values), 2),
-            (Vectors{{1, 2, 3}, {4, 5, 6}}));
+            (EmbedOutputs{{{1, 2, 3}}, {{4, 5, 6}}}));
   EXPECT_TRUE(parse_vectors(vectors_body(R"({"n_vectors":0,"size":3})", {}), 0).empty());
   for (const char* head : {R"({"n_vectors":3,"size":2})", R"({"n_vectors":2,"size":2})",
                            R"({"n_vectors":2,"size":4})", R"({"n_vectors":2,"size":0})",
@@ -143,6 +143,30 @@ TEST(RunnerWire, CarriesEmbeddings) {
   EXPECT_EQ(
       status_of_failure([&] { parse_vectors(vectors_body(R"({"n_vectors":2,"size":3})", {}), 2); }),
       500);
+}
+
+TEST(RunnerWire, CarriesWhatIsAskedOfEmbeddings) {
+  const std::string body = embed_body(
+      {.inputs = {{{1, 2}, 1}, {{3}}}, .pooling = "rank", .is_bulk = true, .client = "c"});
+  EXPECT_EQ(body.substr(0, body.find('\n')),
+            R"({"n":[2,1],"first":[1,0],"pooling":"rank","bulk":true,"client":"c"})");
+}
+
+TEST(RunnerWire, ReadsVectorsOfSeveralSizesAndErrorsOfSome) {
+  const std::vector<float> values = {1, 2, 3};
+  const std::string head =
+      R"({"n_vectors":3,"size":2,"sizes":[1,0,2],"errors":[{"index":1,"status":503,"error":"no"}]})";
+  EXPECT_EQ(parse_vectors(vectors_body(head, values), 3),
+            (EmbedOutputs{{{1}}, {{}, "no", 503}, {{2, 3}}}));
+  for (const char* wrong :
+       {R"({"n_vectors":2,"sizes":[1]})", R"({"n_vectors":2,"sizes":[3,0]})",
+        R"({"n_vectors":2,"sizes":[1,1]})", R"({"n_vectors":2,"sizes":[1,-2]})",
+        R"({"n_vectors":1,"size":3,"errors":[{"index":1,"status":503,"error":"no"}]})",
+        R"({"n_vectors":1,"size":3,"errors":[7]})"})
+    EXPECT_EQ(status_of_failure(
+                  [&] { parse_vectors(vectors_body(wrong, values), wrong[13] == '2' ? 2 : 1); }),
+              500)
+        << wrong;
 }
 
 TEST(RunnerWire, ReadsHealth) {

@@ -35,9 +35,9 @@ class StrandLease final : public Lease {
     });
   }
 
-  Vectors embed(const std::vector<EmbedInput>& inputs) override {
-    return on_a_runner<Vectors>(
-        [&](Runner& runner, const RunnerWatch&) { return runner.embed(inputs, stop_); });
+  EmbedOutputs embed(const EmbedJob& job) override {
+    return on_a_runner<EmbedOutputs>(
+        [&](Runner& runner, const RunnerWatch&) { return runner.embed(job, stop_); });
   }
 
  private:

@@ -42,7 +42,7 @@ class Lease {
   // is well: "an error was encountered while running the model: ...". What was passed on of prefill
   // and events may then come again.
   virtual CompletionEnd complete(const Completion& request, const OnPiece& on_piece) = 0;
-  virtual Vectors embed(const std::vector<EmbedInput>& inputs) = 0;
+  virtual EmbedOutputs embed(const EmbedJob& job) = 0;
 };
 
 struct LoadedModel {

@@ -66,7 +66,7 @@ TEST(SchedulerFault, EmbeddingsBeginAgain) {
   Job job = job_of("e");
   job.is_embedding = true;
   const std::unique_ptr<Lease> lease = world.scheduler->acquire(job, {});
-  EXPECT_EQ(lease->embed({{{5, 6}}}).size(), 1u);
+  EXPECT_EQ(lease->embed({.inputs = {{{5, 6}}}}).size(), 1u);
   EXPECT_EQ(world.fakes.launches().size(), 3u);
 }
 

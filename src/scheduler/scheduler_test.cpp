@@ -205,10 +205,11 @@ TEST(Scheduler, EmbedsAndTokenizes) {
   Job job = job_of("e");
   job.is_embedding = true;
   const std::unique_ptr<Lease> lease = world.scheduler->acquire(job, {});
-  EXPECT_EQ(lease->embed({{{5, 6}}, {{7}}}), (Vectors{{2, 5, 0, 0}, {1, 7, 0, 0}}));
+  EXPECT_EQ(lease->embed({.inputs = {{{5, 6}}, {{7}}}}),
+            (EmbedOutputs{{{2, 5, 0, 0}}, {{1, 7, 0, 0}}}));
   EXPECT_EQ(world.fakes.launches().at(0).n_parallel, 256u);
   EXPECT_TRUE(world.fakes.launches().at(0).is_embedding);
-  EXPECT_EQ(world.fakes.embeddings().at(0).inputs.size(), 2u);
+  EXPECT_EQ(world.fakes.embeddings().at(0).job.inputs.size(), 2u);
 }
 
 TEST(Scheduler, EndsAnAnswerWhereTheTakerOfPiecesWants) {
