@@ -124,7 +124,8 @@ class Sink {
   virtual bool end(const Ending& ending) = 0;
   // In place of an answer, where only the prompt was asked for.
   virtual bool rendered(const std::string& prompt, size_t n_images) = 0;
-  // The prompt is long, and nothing was sent for a while: something may be.
+  // Nothing to send has come for a while: the prompt is long, the model is loaded, or there is no
+  // place for the request yet. A sign of life may be sent.
   virtual void still_working() {}
 };
 

@@ -141,6 +141,7 @@ scheduler::OnStage trace_stages(metrics::Trace& trace) {
   return [&trace, since = Clock::now(),
           last = std::optional<scheduler::JobStage>()](scheduler::JobStage stage) mutable {
     constexpr const char* kNames[] = {"queued", "loading", "slot", "retrying"};
+    if (stage == scheduler::JobStage::kWaiting) return;
     const Clock::time_point now = Clock::now();
     if (last && *last != scheduler::JobStage::kAssigned)
       trace.span(kNames[static_cast<size_t>(*last)], since, now);
@@ -267,9 +268,10 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
       is_open_ended ? context::expected_context(plan.sizing.n_prompt, plan.sizing.context)
                     : plan.sizing.context;
   Writer writer(request, std::move(plan.prompt.shape), sink, trace);
-  const auto on_stage = [&writer, told = trace_stages(trace)](scheduler::JobStage stage) {
+  const auto on_stage = [&writer, &sink, told = trace_stages(trace)](scheduler::JobStage stage) {
     told(stage);
     if (stage == scheduler::JobStage::kRetrying) writer.restart();
+    if (stage == scheduler::JobStage::kWaiting) sink.still_working();
   };
   const auto lease = scheduler_.acquire(job_of(model, request, n_expected), stop, on_stage);
   const Clock::time_point assigned = Clock::now();

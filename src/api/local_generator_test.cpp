@@ -32,7 +32,9 @@ class Kept : public Sink {
     text = prompt;
     return true;
   }
+  void still_working() override { ++n_signs; }
   Sizing size;
+  size_t n_signs = 0;  // of life that might be sent
   std::string content, thinking, text;
   std::vector<ToolCall> calls;
   std::vector<std::string> events;
@@ -97,6 +99,13 @@ TEST_F(LocalGeneratorTest, GivesWhatTheRunnerWrites) {
   EXPECT_EQ(end.context.size(), end.n_prompt + 2) << "the prompt and the answer";
   EXPECT_GE(end.total, end.load);
   EXPECT_GT(end.load.count(), 0);
+}
+
+TEST_F(LocalGeneratorTest, ClientsMayBeToldThatARequestWaitsForALoad) {
+  change(
+      [](scheduler::FakeScript& script) { script.load_delay = std::chrono::milliseconds(2500); });
+  EXPECT_GE(run(prompt("hi")).n_signs, 2u);
+  EXPECT_EQ(run(prompt("hi")).n_signs, 0u);
 }
 
 struct SizeCase {

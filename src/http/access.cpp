@@ -25,7 +25,12 @@ constexpr std::string_view kAllowedHeaders =
     "Authorization,Content-Type,User-Agent,Accept,X-Requested-With,Openai-Beta,X-Stainless-Lang,"
     "X-Stainless-Package-Version,X-Stainless-Os,X-Stainless-Arch,X-Stainless-Retry-Count,"
     "X-Stainless-Runtime,X-Stainless-Runtime-Version,X-Stainless-Async,X-Stainless-Helper-Method,"
-    "X-Stainless-Poll-Helper,X-Stainless-Custom-Poll-Interval,X-Stainless-Timeout";
+    "X-Stainless-Poll-Helper,X-Stainless-Custom-Poll-Interval,X-Stainless-Timeout,"
+    // Beyond Ollama's:
+    "X-Request-Id,Traceparent,X-Billow-Events,X-Billow-Priority";
+constexpr std::string_view kExposedHeaders =
+    "X-Request-Id,X-Billow-Node,X-Billow-Context,X-Billow-Context-Reason,X-Billow-Shortened,"
+    "X-Billow-Truncated,Retry-After";
 constexpr std::string_view kMaxAgeSeconds = "43200";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -221,6 +226,7 @@ Verdict check_access(const AllowedOrigins& origins, const MachineNames& machine,
     }
     verdict.headers.add("Access-Control-Allow-Origin",
                         std::string(origins.allows_all() ? "*" : origin));
+    verdict.headers.add("Access-Control-Expose-Headers", std::string(kExposedHeaders));
     if (!origins.allows_all()) verdict.headers.add("Vary", "Origin");
   }
   if (bind != BindKind::kLoopback) return verdict;

@@ -1,5 +1,9 @@
 #include "http/connection.h"
 
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <boost/asio/as_tuple.hpp>
@@ -16,6 +20,7 @@
 #include <chrono>
 #include <exception>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +49,19 @@ constexpr size_t kTurnBytes = 1 << 20;
 // How long a client has to take the last answer and close: closing first would reset the
 // connection where it is still sending, and it might never read why.
 constexpr std::chrono::milliseconds kLingerTime{2'000};
+
+// The beginning of the pieces, without waiting; how many bytes, 0 when that fails.
+size_t send_some(int fd, std::span<const std::string> pieces) {
+  std::array<iovec, 16> parts;
+  const size_t n = std::min(parts.size(), pieces.size());
+  for (size_t i = 0; i < n; ++i)
+    parts[i] = {.iov_base = const_cast<char*>(pieces[i].data()), .iov_len = pieces[i].size()};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = n;
+  const ssize_t n_sent = ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return n_sent > 0 ? static_cast<size_t>(n_sent) : 0;
+}
 
 // What a coroutine waits for. Everything happens on the connection's strand, so that nothing is
 // missed between looking and waiting.
@@ -298,8 +316,16 @@ awaitable<std::optional<ParseFailure>> SocketConnection::read_body(RequestParser
 std::shared_ptr<LiveExchange> SocketConnection::make_exchange(Request request, Framing framing,
                                                               Headers added) {
   // A handler that runs keeps the connection, so `this` is there whenever it wakes it.
-  return std::make_shared<LiveExchange>(std::move(request), framing, std::move(added),
-                                        options().max_unsent_bytes, [this] { wake(); });
+  LiveExchange::SendNow send_now;
+  // Not past a "100 Continue" that may still be on its way.
+  if (!framing.expects_continue) {
+    send_now = [fd = socket_.native_handle()](std::span<const std::string> pieces) {
+      return send_some(fd, pieces);
+    };
+  }
+  return std::make_shared<LiveExchange>(
+      std::move(request), framing, std::move(added), options().max_unsent_bytes, [this] { wake(); },
+      std::move(send_now));
 }
 
 void SocketConnection::start_handler(const Route& route) {
@@ -499,14 +525,12 @@ void SocketConnection::close_now() {
   if (closed_) return;
   closed_ = true;
   eof_ = true;
+  if (exchange_) exchange_->mark_gone();  // before the socket closes: its handler sends through it
   error_code code;
   if (socket_.close(code)) log::debug("a connection did not close well: " + code.message());
   write_timer_.cancel();
   for (Signal* signal : {&attention_, &room_, &output_}) signal->notify();
-  if (exchange_) {
-    exchange_->mark_gone();
-    exchange_->call_back_if_gone();
-  }
+  if (exchange_) exchange_->call_back_if_gone();
 }
 
 }  // namespace

@@ -55,11 +55,12 @@ bool allows_body(int status) { return status >= 200 && status != 204 && status !
 }  // namespace
 
 LiveExchange::LiveExchange(Request request, Framing framing, Headers added, size_t max_unsent_bytes,
-                           std::function<void()> wake)
+                           std::function<void()> wake, SendNow send_now)
     : request_(std::move(request)),
       added_(std::move(added)),
       max_unsent_bytes_(max_unsent_bytes),
       wake_(std::move(wake)),
+      send_now_(std::move(send_now)),
       framing_(framing) {}
 
 std::string LiveExchange::head_text(int status, std::string_view content_type,
@@ -97,6 +98,20 @@ void LiveExchange::send_locked(std::string bytes) {
   output_.push_back(std::move(bytes));
 }
 
+// True when something is left to the connection.
+bool LiveExchange::flush_locked() {
+  if (output_.empty()) return false;
+  if (!send_now_ || gone_ || n_taken_bytes_ > 0) return true;
+  size_t n_sent = send_now_(output_);
+  n_unsent_bytes_ -= n_sent;
+  size_t n_whole = 0;
+  for (; n_whole < output_.size() && n_sent >= output_[n_whole].size(); ++n_whole)
+    n_sent -= output_[n_whole].size();
+  output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(n_whole));
+  if (n_sent > 0) output_.front().erase(0, n_sent);
+  return !output_.empty();
+}
+
 bool LiveExchange::respond_locked(Response response) {
   const bool has_body = allows_body(response.status);
   const std::optional<uint64_t> length =
@@ -110,17 +125,20 @@ bool LiveExchange::respond_locked(Response response) {
 
 bool LiveExchange::respond(Response response) {
   bool reaches = false;
+  bool leaves = false;
   {
     const std::lock_guard lock(mutex_);
     BILLOW_CHECK(phase_ == Phase::kNothingSent);
     reaches = respond_locked(std::move(response));
+    leaves = flush_locked();
   }
-  wake_();
+  if (leaves) wake_();
   return reaches;
 }
 
 bool LiveExchange::begin_stream(int status, std::string_view content_type, Headers headers) {
   bool reaches = false;
+  bool leaves = false;
   {
     const std::lock_guard lock(mutex_);
     BILLOW_CHECK(phase_ == Phase::kNothingSent && allows_body(status));
@@ -128,12 +146,14 @@ bool LiveExchange::begin_stream(int status, std::string_view content_type, Heade
     send_locked(head_text(status, content_type, headers, std::nullopt, true));
     phase_ = Phase::kStreaming;
     reaches = !gone_;
+    leaves = flush_locked();
   }
-  wake_();
+  if (leaves) wake_();
   return reaches;
 }
 
 bool LiveExchange::write(std::string_view bytes) {
+  bool leaves = false;
   {
     std::unique_lock lock(mutex_);
     BILLOW_CHECK(phase_ == Phase::kStreaming);
@@ -141,8 +161,9 @@ bool LiveExchange::write(std::string_view bytes) {
     if (gone_) return false;
     if (bytes.empty() || is_head()) return true;  // an empty chunk would be the end
     send_locked(chunked_ ? fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes) : std::string(bytes));
+    leaves = flush_locked();
   }
-  wake_();
+  if (leaves) wake_();
   return true;
 }
 
@@ -155,12 +176,14 @@ bool LiveExchange::finish_locked() {
 
 bool LiveExchange::finish() {
   bool reaches = false;
+  bool leaves = false;
   {
     const std::lock_guard lock(mutex_);
     BILLOW_CHECK(phase_ == Phase::kStreaming);
     reaches = finish_locked();
+    leaves = flush_locked();
   }
-  wake_();
+  if (leaves) wake_();
   return reaches;
 }
 
@@ -238,6 +261,7 @@ void LiveExchange::run(const Handler& handler, const ShapeError& shape_error) {
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
+    static_cast<void>(flush_locked());  // is woken for what is left, too
   }
   wake_();
 }
@@ -273,6 +297,7 @@ void LiveExchange::answer(Response response) {
 
 std::vector<std::string> LiveExchange::take_output() {
   const std::lock_guard lock(mutex_);
+  n_taken_bytes_ = n_unsent_bytes_;
   return std::exchange(output_, {});
 }
 
@@ -282,6 +307,7 @@ void LiveExchange::sent(size_t n_bytes) {
     const std::lock_guard lock(mutex_);
     const bool was_full = n_unsent_bytes_ > max_unsent_bytes_;
     n_unsent_bytes_ -= n_bytes;
+    n_taken_bytes_ -= n_bytes;
     may_write = was_full && n_unsent_bytes_ <= max_unsent_bytes_;
   }
   if (may_write) changed_.notify_all();

@@ -1,6 +1,9 @@
 // The Exchange of a request on a connection: where its handler's thread and the connection's I/O
 // thread meet. Body bytes go one way and output the other, each with a bound; a `wake` function
 // tells the connection that there is something to do. No sockets here.
+//
+// Output goes out on the handler's thread as long as the client takes it, which spares a switch of
+// threads for each piece; the rest is left to the connection.
 #pragma once
 
 #include <atomic>
@@ -10,6 +13,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,10 +37,15 @@ class LiveExchange final : public Exchange {
   // The answer to a request that could not be read, by status and text.
   using ShapeError = std::function<Response(int status, const std::string& text)>;
 
+  // Sends the beginning of the pieces, without waiting, and returns how many bytes; 0 also when
+  // something is wrong, which the connection will find out.
+  using SendNow = std::function<size_t(std::span<const std::string> pieces)>;
+
   // `added` goes into the head of every answer. `wake` is called from the handler's thread whenever
-  // the connection may have something to do; it must not block.
+  // the connection may have something to do; it must not block. `send_now` is called from the same
+  // thread, never again after mark_gone(), and not while something taken is unsent; may be empty.
   LiveExchange(Request request, Framing framing, Headers added, size_t max_unsent_bytes,
-               std::function<void()> wake);
+               std::function<void()> wake, SendNow send_now = {});
 
   // The handler's side.
   const Request& request() const noexcept override { return request_; }
@@ -80,6 +89,7 @@ class LiveExchange final : public Exchange {
   std::string head_text(int status, std::string_view content_type, const Headers& headers,
                         std::optional<uint64_t> length, bool has_body);
   void send_locked(std::string bytes);
+  [[nodiscard]] bool flush_locked();
   bool respond_locked(Response response);
   bool finish_locked();
   void close_answer(std::optional<ParseFailure> failure, const ShapeError& shape_error);
@@ -88,6 +98,7 @@ class LiveExchange final : public Exchange {
   const Headers added_;
   const size_t max_unsent_bytes_;
   const std::function<void()> wake_;
+  const SendNow send_now_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -96,6 +107,7 @@ class LiveExchange final : public Exchange {
   bool chunked_ = false;
   std::vector<std::string> output_;
   size_t n_unsent_bytes_ = 0;  // in output_ and taken from it
+  size_t n_taken_bytes_ = 0;   // of these
   std::deque<std::string> body_;
   size_t body_offset_ = 0;  // what was read of body_.front()
   size_t n_body_bytes_ = 0;

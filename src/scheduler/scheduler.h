@@ -27,8 +27,9 @@ struct Job {
 };
 
 // How a request came to its runner: for traces and durations. kQueued first, always; kLoading where
-// it waits for a load; kRetrying where its runner ended, and then the others again.
-enum class JobStage : uint8_t { kQueued, kLoading, kAssigned, kRetrying };
+// it waits for a load; kRetrying where its runner ended, and then the others again. kWaiting is no
+// stage of its own: nothing has changed for a second.
+enum class JobStage : uint8_t { kQueued, kLoading, kAssigned, kRetrying, kWaiting };
 using OnStage = std::function<void(JobStage stage)>;
 
 // A request's place on a loaded runner, given back when it is destroyed. One thread.

@@ -57,8 +57,10 @@ struct Outcome {
 inline Outcome ask(Scheduler& scheduler, const Job& job, std::stop_token stop = {}) {
   Outcome outcome;
   try {
-    const std::unique_ptr<Lease> lease = scheduler.acquire(
-        job, std::move(stop), [&outcome](JobStage stage) { outcome.stages.push_back(stage); });
+    const std::unique_ptr<Lease> lease =
+        scheduler.acquire(job, std::move(stop), [&outcome](JobStage stage) {
+          if (stage != JobStage::kWaiting) outcome.stages.push_back(stage);
+        });
     lease->complete({}, [&](const CompletionPiece& piece) {
       outcome.text += piece.text;
       return true;

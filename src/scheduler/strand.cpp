@@ -7,6 +7,11 @@
 #include "http/status.h"
 
 namespace billow::scheduler {
+namespace {
+
+constexpr std::chrono::seconds kPatience{1};  // of who waits without a word
+
+}  // namespace
 
 Strand::Strand(const Options& options, StartRunner start)
     : options_(options), start_(std::move(start)), planner_(options), thread_([this] { run(); }) {}
@@ -158,9 +163,11 @@ void Strand::wait_for_runner(Lock& lock, Ticket& ticket, const std::stop_token& 
       lock.lock();
     } else if (ticket.watch) {
       return;
-    } else if (!ticket.changed.wait(lock, stop,
-                                    [&] { return ticket.status != 0 || !ticket.stages.empty(); })) {
-      throw Cancelled();
+    } else if (!ticket.changed.wait_for(lock, stop, kPatience, [&] {
+                 return ticket.status != 0 || !ticket.stages.empty();
+               })) {
+      if (stop.stop_requested()) throw Cancelled();
+      ticket.stages.push_back(JobStage::kWaiting);
     }
   }
 }
