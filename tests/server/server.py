@@ -30,7 +30,8 @@ class Server:
         self.log = pathlib.Path(folder) / "log"
         environment = {**os.environ, "OLLAMA_HOST": f"127.0.0.1:{self.port}", "OLLAMA_MODELS": str(self.models)}
         self.environment = environment
-        command = [program or os.environ["BILLOW_PROGRAM"], "serve", *arguments]
+        self.program = program or os.environ["BILLOW_PROGRAM"]
+        command = [self.program, "serve", *arguments]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, env=environment, stderr=log)
         deadline = time.monotonic() + 30
