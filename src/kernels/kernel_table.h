@@ -157,6 +157,30 @@ inline constexpr size_t attention_scratch_floats(size_t n_rows, size_t k_len, si
   return n_rows * (k_len + 2 * partial_floats(v_len)) + size_t{16} * kBlockPositions;
 }
 
+// Attention of the tokens of one text to all of them, for one head, in 32-bit floats; what encoders
+// compute. Only queries [query_begin, query_end) are computed.
+struct TextAttentionArgs {
+  size_t n_tokens = 0;
+  size_t head_len = 0;  // any multiple of 8
+  // The head's values of token 0; those of the next token lie a stride of floats behind.
+  const float* queries = nullptr;
+  const float* keys = nullptr;
+  const float* values = nullptr;
+  float* outputs = nullptr;
+  size_t stride = 0;  // of all four
+  size_t query_begin = 0;
+  size_t query_end = 0;
+  float scale = 1.0f;        // of the dot products; positive
+  float* scratch = nullptr;  // text_attention_scratch_floats() floats, aligned to 64 bytes
+};
+inline constexpr size_t kTextPanel = 16;             // keys, or values of a head, side by side
+inline constexpr size_t kMaxTextAttentionRows = 12;  // queries that run side by side
+inline constexpr size_t text_attention_scratch_floats(size_t n_tokens, size_t head_len) {
+  const size_t n = (n_tokens + kTextPanel - 1) / kTextPanel * kTextPanel;
+  const size_t len = (head_len + kTextPanel - 1) / kTextPanel * kTextPanel;
+  return n * (2 * len + kMaxTextAttentionRows);
+}
+
 enum class RopeKind : uint8_t {
   kAdjacent,  // rotates (2i, 2i+1): "norm"
   kHalves,    // rotates (i, i + n_rot/2): "neox"
@@ -175,6 +199,10 @@ struct KernelTable {
 
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]. `out` may be `x`.
   void (*rms_norm)(const float* x, const float* weight, size_t n, float eps, float* out) noexcept;
+  // out = (y - mean(y)) / sqrt(variance(y) + eps) * weight + bias, of y = x + residual, or x where
+  // residual is null. `out` may be `x` or `residual`.
+  void (*layer_norm)(const float* x, const float* residual, const float* weight, const float* bias,
+                     size_t n, float eps, float* out) noexcept;
   // Rotates the first n_rot values of each of n_heads heads in place; cosines and sines have n_rot
   // / 2 values.
   void (*rope)(float* x, size_t n_heads, size_t head_len, size_t n_rot, RopeKind kind,
@@ -182,6 +210,8 @@ struct KernelTable {
   // gate[i] = silu(gate[i]) * up[i]; gate[i] = gelu_tanh(gate[i]) * up[i].
   void (*silu_multiply)(float* gate, const float* up, size_t n) noexcept;
   void (*gelu_multiply)(float* gate, const float* up, size_t n) noexcept;
+  // x[i] = x[i] * (1 + erf(x[i] / sqrt(2))) / 2
+  void (*gelu)(float* x, size_t n) noexcept;
   void (*add)(float* x, const float* y, size_t n) noexcept;  // x += y
   // x[i] = softcap * tanh(x[i] / softcap)
   void (*softcap)(float* x, size_t n, float softcap) noexcept;
@@ -193,6 +223,7 @@ struct KernelTable {
   void (*merge_attention)(const AttentionArgs&) noexcept;
   // Rows that attention takes at once: fewer use the processor less well.
   size_t attention_rows;
+  void (*text_attention)(const TextAttentionArgs&) noexcept;
 };
 
 // The tables of this build, best first; scalar is the last.

@@ -59,6 +59,53 @@ TEST_P(Rows, GatesBySiluAndGelu) {
   }
 }
 
+TEST_P(Rows, NormsByMeanAndVariance) {
+  for (const size_t n : kLengths) {
+    const std::vector<float> x = gaussian(n, 1);
+    std::vector<float> residual = gaussian(n, 2);
+    for (float& value : residual) value += 3.0f;
+    const std::vector<float> weight = gaussian(n, 3);
+    const std::vector<float> bias = gaussian(n, 4);
+    for (const bool with_residual : {false, true}) {
+      std::vector<float> out = x;
+      GetParam()->layer_norm(out.data(), with_residual ? residual.data() : nullptr, weight.data(),
+                             bias.data(), n, 1e-5f, out.data());
+      const auto y = [&](size_t i) {
+        return static_cast<double>(x[i]) + (with_residual ? static_cast<double>(residual[i]) : 0.0);
+      };
+      double mean = 0;
+      double variance = 0;
+      for (size_t i = 0; i < n; ++i) mean += y(i) / static_cast<double>(n);
+      for (size_t i = 0; i < n; ++i) variance += std::pow(y(i) - mean, 2) / static_cast<double>(n);
+      for (size_t i = 0; i < n; ++i) {
+        const double expected =
+            (y(i) - mean) / std::sqrt(variance + 1e-5) * static_cast<double>(weight[i]) +
+            static_cast<double>(bias[i]);
+        EXPECT_NEAR(out[i], expected, 1e-5 * (1 + std::abs(expected))) << n;
+      }
+    }
+  }
+}
+
+TEST_P(Rows, ActivatesByTheNormalDistribution) {
+  std::vector<float> x;
+  for (float value = -12.0f; value < 12.0f; value += 0.01f) x.push_back(value);
+  x.insert(x.end(), {-1000.0f, 1000.0f, -1e30f, 1e30f});
+  std::vector<float> out = x;
+  GetParam()->gelu(out.data(), out.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto value = static_cast<double>(x[i]);
+    const double expected = 0.5 * value * std::erfc(-value / std::sqrt(2.0));
+    EXPECT_NEAR(out[i], expected, 5e-7 * (1 + std::abs(value))) << value;
+    if (value < -6.0) {
+      EXPECT_NEAR(out[i], 0.0, 1e-6);
+    }
+  }
+  float broken[] = {1.0f, std::numeric_limits<float>::quiet_NaN()};
+  GetParam()->gelu(broken, 2);
+  EXPECT_TRUE(std::isnan(broken[1]));
+}
+
 TEST_P(Rows, CapsSoftly) {
   std::vector<float> x = gaussian(77, 5);
   for (float& value : x) value *= 60.0f;

@@ -24,4 +24,6 @@
 
 #include "kernels/body/attention.inl.h"
 
+#include "kernels/body/text_attention.inl.h"
+
 #include "kernels/body/table.inl.h"

@@ -18,14 +18,17 @@ constexpr KernelTable make_table(quant::TypeList<Formats...>) noexcept {
   KernelTable table{};
   ((table.types[static_cast<size_t>(Formats::kType)] = type_kernels<Formats>()), ...);
   table.rms_norm = rms_norm;
+  table.layer_norm = layer_norm;
   table.rope = rope;
   table.silu_multiply = silu_multiply;
   table.gelu_multiply = gelu_multiply;
+  table.gelu = gelu;
   table.add = add;
   table.softcap = softcap;
   table.store_kv = store_kv;
   table.attention = attention;
   table.merge_attention = merge_attention;
   table.attention_rows = Isa::kAttentionRows;
+  table.text_attention = text_attention;
   return table;
 }

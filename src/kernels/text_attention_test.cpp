@@ -1,0 +1,128 @@
+// Attention within a text: every table against formulas in double precision.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "kernels/test_data.h"
+
+namespace billow::kernels {
+namespace {
+
+std::vector<const KernelTable*> all_tables() {
+  std::vector<const KernelTable*> usable = fast_tables();
+  usable.push_back(&scalar());
+  return usable;
+}
+
+// One head of len values among n_heads, of n tokens. Exactly as much memory as is promised.
+struct Text {
+  Text(size_t n_, size_t len_, size_t n_heads_ = 3)
+      : n(n_),
+        len(len_),
+        stride(n_heads_ * len_),
+        q(gaussian(n * stride, 1)),
+        k(gaussian(n * stride, 2)),
+        v(gaussian(n * stride, 3)) {
+    for (float& value : q) value *= 3.0f;  // uneven weights
+  }
+
+  std::vector<float> attended(const KernelTable& table, size_t head, size_t begin,
+                              size_t end) const {
+    std::vector<float> out(n * stride, -7.0f);
+    const size_t n_scratch = text_attention_scratch_floats(n, len);
+    const std::unique_ptr<float, decltype(&std::free)> scratch(
+        static_cast<float*>(std::aligned_alloc(64, (n_scratch * sizeof(float) + 63) / 64 * 64)),
+        &std::free);
+    std::fill_n(scratch.get(), n_scratch, std::nanf(""));  // what is not written is not read
+    table.text_attention({.n_tokens = n,
+                          .head_len = len,
+                          .queries = q.data() + head * len,
+                          .keys = k.data() + head * len,
+                          .values = v.data() + head * len,
+                          .outputs = out.data() + head * len,
+                          .stride = stride,
+                          .query_begin = begin,
+                          .query_end = end,
+                          .scale = scale(),
+                          .scratch = scratch.get()});
+    return out;
+  }
+
+  float scale() const { return 1.0f / std::sqrt(static_cast<float>(len)); }
+  double at(const std::vector<float>& x, size_t token, size_t head, size_t i) const {
+    return static_cast<double>(x[token * stride + head * len + i]);
+  }
+  std::vector<double> expected(size_t token, size_t head) const {
+    std::vector<double> weights(n);
+    double most = -1e300;
+    for (size_t j = 0; j < n; ++j) {
+      double dot = 0.0;
+      for (size_t i = 0; i < len; ++i) dot += at(q, token, head, i) * at(k, j, head, i);
+      weights[j] = dot * static_cast<double>(scale());
+      most = std::max(most, weights[j]);
+    }
+    double sum = 0.0;
+    for (double& weight : weights) sum += weight = std::exp(weight - most);
+    std::vector<double> out(len);
+    for (size_t j = 0; j < n; ++j)
+      for (size_t i = 0; i < len; ++i) out[i] += weights[j] / sum * at(v, j, head, i);
+    return out;
+  }
+
+  size_t n;
+  size_t len;
+  size_t stride;
+  std::vector<float> q;
+  std::vector<float> k;
+  std::vector<float> v;
+};
+
+class TextAttention : public EachTable {};
+
+TEST_P(TextAttention, IsTheWeightedMeanOfValues) {
+  for (const size_t len : {8u, 24u, 32u, 40u, 64u}) {
+    for (const size_t n : {1u, 2u, 7u, 13u, 16u, 17u, 43u, 96u, 131u}) {
+      const Text text(n, len);
+      for (const size_t head : {0u, 2u}) {
+        const std::vector<float> found = text.attended(*GetParam(), head, 0, n);
+        for (size_t token = 0; token < n; ++token) {
+          const std::vector<double> expected = text.expected(token, head);
+          for (size_t i = 0; i < len; ++i) {
+            ASSERT_NEAR(text.at(found, token, head, i), expected[i], 1e-5)
+                << n << " tokens, heads of " << len << ", token " << token;
+          }
+          for (size_t i = 0; i < len; ++i)
+            ASSERT_EQ(text.at(found, token, 1, i), -7.0) << "wrote into another head";
+        }
+      }
+    }
+  }
+}
+
+TEST_P(TextAttention, ARowsBitsDoNotDependOnTheRowsBesideIt) {
+  for (const size_t n : {5u, 43u, 100u}) {
+    const Text text(n, 32, 1);
+    const std::vector<float> all = text.attended(*GetParam(), 0, 0, n);
+    for (size_t begin = 0; begin < n;) {
+      const size_t end = std::min(n, begin + 1 + begin % 7);
+      const std::vector<float> some = text.attended(*GetParam(), 0, begin, end);
+      for (size_t i = begin * 32; i < end * 32; ++i) ASSERT_EQ(some[i], all[i]);
+      begin = end;
+    }
+  }
+}
+
+TEST_P(TextAttention, SV8WhatIsNoNumberStaysVisible) {
+  Text text(20, 32, 1);
+  text.k[7 * 32 + 3] = std::nanf("");
+  text.v[7 * 32 + 3] = std::nanf("");
+  const std::vector<float> found = text.attended(*GetParam(), 0, 0, 20);
+  for (size_t token = 0; token < 20; ++token) EXPECT_TRUE(std::isnan(found[token * 32 + 3]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, TextAttention, testing::ValuesIn(all_tables()), table_name);
+
+}  // namespace
+}  // namespace billow::kernels
