@@ -80,6 +80,12 @@ void read_scaling(const gguf::File& file, const Hparams& hparams, size_t max_con
   }
 }
 
+// What differs between kinds of models.
+struct Rules {
+  const char* epsilon_key;
+  size_t head_multiple;  // of a head's length
+};
+
 }  // namespace
 
 void refuse_key(const gguf::File& file, const std::string& key, const std::string& why) {
@@ -102,7 +108,9 @@ size_t uniform_uint(const gguf::File& file, const std::string& key) {
   return static_cast<size_t>(array->integer(0));
 }
 
-Hparams read_hparams(const gguf::File& file) {
+namespace {
+
+Hparams read_by(const Rules& rules, const gguf::File& file) {
   Hparams h;
   h.prefix = std::string(file.require_string("general.architecture")) + ".";
   const auto width = [&](const std::string& name) {
@@ -121,15 +129,15 @@ Hparams read_hparams(const gguf::File& file) {
       file.find(h.prefix + "attention.value_length") ? width("attention.value_length") : h.k_len;
   h.max_context = bounded(file, h.prefix + "context_length",
                           file.require_uint(h.prefix + "context_length"), kMostContext);
-  h.norm_epsilon =
-      static_cast<float>(positive(file, h.prefix + "attention.layer_norm_rms_epsilon", 0.0));
+  h.norm_epsilon = static_cast<float>(positive(file, h.prefix + rules.epsilon_key, 0.0));
   if (h.n_heads % h.n_kv_heads != 0) {
     refuse_key(file, h.prefix + "attention.head_count_kv", "does not divide the number of heads");
   }
-  if (h.k_len == 0 || h.k_len % 16 != 0 || h.v_len % 16 != 0) {
+  const size_t multiple = rules.head_multiple;
+  if (h.k_len == 0 || h.k_len % multiple != 0 || h.v_len % multiple != 0) {
     refuse_key(file, h.prefix + "attention.key_length",
                "makes heads of " + std::to_string(h.k_len) + " and " + std::to_string(h.v_len) +
-                   "; multiples of 16 are supported");
+                   "; multiples of " + std::to_string(multiple) + " are supported");
   }
   const gguf::TensorInfo* embedding = file.find_tensor("token_embd.weight");
   if (embedding == nullptr) {
@@ -137,6 +145,23 @@ Hparams read_hparams(const gguf::File& file) {
                 file.path() + ": tensor token_embd.weight is missing; the file holds no model");
   }
   h.n_vocab = embedding->shape[1];
+  return h;
+}
+
+}  // namespace
+
+Hparams read_hparams(const gguf::File& file) {
+  return read_by({"attention.layer_norm_rms_epsilon", 16}, file);
+}
+
+Hparams read_encoder_hparams(const gguf::File& file) {
+  const Hparams h = read_by({"attention.layer_norm_epsilon", 8}, file);
+  if (h.n_kv_heads != h.n_heads)
+    refuse_key(file, h.prefix + "attention.head_count_kv", "is not the number of heads");
+  if (h.v_len != h.k_len)
+    refuse_key(file, h.prefix + "attention.value_length", "is not the length of a key");
+  if (file.get_bool(h.prefix + "attention.causal").value_or(false))
+    refuse_key(file, h.prefix + "attention.causal", "is true, which no encoder is");
   return h;
 }
 

@@ -1,4 +1,4 @@
-// What a file's metadata says about a decoder, read and checked once for all architectures.
+// What a file's metadata says about a model, read and checked once for all architectures.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,10 @@ struct Hparams {
 
 // Reads the keys that every decoder has. An Error names the key that is missing or makes no sense.
 Hparams read_hparams(const gguf::File& file);
+
+// The same for encoders, which have the epsilon of a layer norm, a key and a value head for each
+// query head, and heads of any multiple of 8.
+Hparams read_encoder_hparams(const gguf::File& file);
 
 // Reads the rope keys, with `kind` and the default base of the architecture, and the tensors of
 // frequency divisors.

@@ -1,5 +1,6 @@
 #include "arch/registry.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/error.h"
@@ -7,7 +8,7 @@
 namespace billow::arch {
 
 std::span<const ArchDef> architectures() noexcept {
-  static const ArchDef kRows[] = {kGemma3, kLlama, kQwen2};
+  static const ArchDef kRows[] = {kBert, kGemma3, kLlama, kNomicBert, kQwen2};
   return kRows;
 }
 
@@ -25,15 +26,41 @@ size_t most_packed_bytes(const gguf::File& file) {
   return sum;
 }
 
-std::unique_ptr<Model> load_model(const gguf::File& file, const LoadOptions& options) {
+namespace {
+
+const ArchDef& find(const gguf::File& file) {
   const std::string_view name = file.require_string("general.architecture");
   std::string known;
   for (const ArchDef& def : architectures()) {
-    if (def.name == name) return def.load(file, options);
+    if (def.name == name) return def;
     known += (known.empty() ? "" : ", ") + std::string(def.name);
   }
   throw Error(ErrorCode::kUnsupported, file.path() + ": architecture '" + std::string(name) +
                                            "' is not supported; supported are " + known);
+}
+
+}  // namespace
+
+std::unique_ptr<Model> load_model(const gguf::File& file, const LoadOptions& options) {
+  const ArchDef& def = find(file);
+  if (def.load != nullptr) return def.load(file, options);
+  throw Error(ErrorCode::kUnsupported, file.path() + ": a model of architecture '" +
+                                           std::string(def.name) +
+                                           "' makes vectors of texts and writes none");
+}
+
+bool is_encoder(const gguf::File& file) {
+  const auto name = file.get_string("general.architecture");
+  return std::ranges::any_of(architectures(), [&](const ArchDef& def) {
+    return def.name == name && def.load_encoder != nullptr;
+  });
+}
+
+std::unique_ptr<Encoder> load_encoder(const gguf::File& file, const LoadOptions& options) {
+  const ArchDef& def = find(file);
+  if (def.load_encoder != nullptr) return def.load_encoder(file, options);
+  throw Error(ErrorCode::kUnsupported,
+              file.path() + ": architecture '" + std::string(def.name) + "' is no encoder");
 }
 
 }  // namespace billow::arch

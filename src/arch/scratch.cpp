@@ -18,7 +18,7 @@ constexpr size_t rounded_up(size_t n, size_t unit) { return (n + unit - 1) / uni
 
 // What the arena hands out for n_bytes.
 constexpr size_t piece(size_t n_bytes) { return rounded_up(n_bytes, tensor::Arena::kAlignment); }
-constexpr size_t floats(size_t n) { return piece(n * sizeof(float)); }
+constexpr size_t floats(size_t n) { return float_bytes(n); }
 
 // The weight formats of some matrices, each once.
 using Types = std::vector<const quant::TypeRow*>;
@@ -93,21 +93,8 @@ class Scratch {
     return floats(n * h_.n_embd) + floats(n * n_runs) + linear(n, h_.n_embd, output_);
   }
 
-  // n rows of k values in each form that weights of these types want; and, where they are not kept
-  // packed, what each thread packs a unit of two strips with.
   size_t linear(size_t n, size_t k, const Types& types) const {
-    std::vector<const InputForm*> forms;
-    size_t largest_strip = 0;
-    for (const quant::TypeRow* type : types) {
-      const InputForm* form = kernels_.of(type->type).input;
-      if (std::ranges::count(forms, form) == 0) forms.push_back(form);
-      largest_strip = std::max(largest_strip, type->packing.strip_bytes(k));
-    }
-    size_t sum = 0;
-    for (const InputForm* form : forms) sum += piece(form->bytes(n, k));
-    if (limits_.packed) return sum;
-    const size_t scales = floats(quant::kStripRows * kernels::padded(k) / quant::kScaleGroup);
-    return sum + limits_.n_threads * (piece(2 * largest_strip) + 2 * scales);
+    return linear_scratch_bytes(kernels_, limits_, types, n, k);
   }
 
   // What each thread computes with, and the partial results of the tiles that are cut into pieces.
@@ -145,6 +132,22 @@ class Scratch {
 };
 
 }  // namespace
+
+size_t linear_scratch_bytes(const kernels::KernelTable& kernels, const PassLimits& limits,
+                            std::span<const quant::TypeRow* const> types, size_t n, size_t k) {
+  std::vector<const InputForm*> forms;
+  size_t largest_strip = 0;
+  for (const quant::TypeRow* type : types) {
+    const InputForm* form = kernels.of(type->type).input;
+    if (std::ranges::count(forms, form) == 0) forms.push_back(form);
+    largest_strip = std::max(largest_strip, type->packing.strip_bytes(k));
+  }
+  size_t sum = 0;
+  for (const InputForm* form : forms) sum += piece(form->bytes(n, k));
+  if (limits.packed) return sum;
+  const size_t scales = floats(quant::kStripRows * kernels::padded(k) / quant::kScaleGroup);
+  return sum + limits.n_threads * (piece(2 * largest_strip) + 2 * scales);
+}
 
 size_t most_scratch_bytes(const gguf::File& file, const kernels::KernelTable& kernels,
                           const PassLimits& limits) {

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "gguf/file.h"
 #include "kernels/kernel_table.h"
+#include "quant/type.h"
+#include "tensor/arena.h"
 
 namespace billow::arch {
 
@@ -18,6 +21,17 @@ struct PassLimits {
   size_t n_threads = 1;
   bool packed = true;  // weights are kept packed; otherwise threads pack them as they go
 };
+
+// What the arena hands out for n floats, in bytes.
+constexpr size_t float_bytes(size_t n) {
+  constexpr size_t kUnit = tensor::Arena::kAlignment;
+  return (n * sizeof(float) + kUnit - 1) / kUnit * kUnit;
+}
+
+// What nn::linear takes for n rows of k values, in each form that weights of these formats want;
+// and, where they are not kept packed, what each thread packs a unit of two strips with.
+size_t linear_scratch_bytes(const kernels::KernelTable& kernels, const PassLimits& limits,
+                            std::span<const quant::TypeRow* const> types, size_t n, size_t k);
 
 // The most bytes that the arena holds after any number of passes of the model of `file`, its logits
 // and hidden states included. No architecture's forward pass may take more. Throws Error as

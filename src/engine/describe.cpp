@@ -7,23 +7,51 @@
 #include "base/json.h"
 #include "cpu/cores.h"
 #include "engine/embedding.h"
+#include "engine/encoder_model.h"
 #include "engine/engine.h"
 #include "nn/packed_weights.h"
 
 namespace billow::engine {
+namespace {
+
+// Tokens of a pass of texts, unless told otherwise: what n_batch of the embedding batcher is.
+constexpr size_t kTextBatch = 2048;
+
+size_t threads_of(const DescribeOptions& options) {
+  return static_cast<size_t>(options.n_threads > 0 ? options.n_threads : cpu::usable_cores());
+}
+
+Description describe_encoder(const gguf::File& file, const DescribeOptions& options) {
+  nn::PackedWeights packed(kernels::select_table(), arch::most_packed_bytes(file), {});
+  const std::unique_ptr<arch::Encoder> encoder = arch::load_encoder(file, {.packed = &packed});
+  Description out = {.model = encoder->info(),
+                     .layout = kv::Layout({}, options.kv_type),
+                     .pooling = std::string(pooling_name(pooling_of_encoder(file)))};
+  const size_t most = out.model.max_context;
+  out.max_context = options.max_context == 0 ? most : std::min(most, options.max_context);
+  out.file_bytes = file.n_bytes();
+  out.mapped_bytes = file.n_bytes() - packed.n_source_bytes();
+  out.packed_bytes = packed.n_bytes();
+  out.scratch_bytes = encoder_scratch_bytes(*encoder, kernels::select_table(), kTextBatch,
+                                            threads_of(options), packed.n_bytes() != 0);
+  return out;
+}
+
+}  // namespace
 
 uint64_t scratch_bytes(const gguf::File& file, const DescribeOptions& options, size_t n_positions) {
+  if (arch::is_encoder(file)) return describe_encoder(file, options).scratch_bytes;
   const size_t n_batch = EngineOptions{}.n_batch;
-  const int n_threads = options.n_threads > 0 ? options.n_threads : cpu::usable_cores();
   return arch::most_scratch_bytes(file, kernels::select_table(),
                                   {.n_rows = n_batch,
                                    .n_logit_rows = options.n_parallel,
                                    .n_hidden_rows = stated_pooling(file).empty() ? 0 : n_batch,
                                    .n_positions = n_positions,
-                                   .n_threads = static_cast<size_t>(n_threads)});
+                                   .n_threads = threads_of(options)});
 }
 
 Description describe(const gguf::File& file, const DescribeOptions& options) {
+  if (arch::is_encoder(file)) return describe_encoder(file, options);
   // Lists the matrices that are to be packed, which tells their size; nothing is packed.
   nn::PackedWeights packed(kernels::select_table(), arch::most_packed_bytes(file), {});
   const std::unique_ptr<arch::Model> model = arch::load_model(file, {.packed = &packed});

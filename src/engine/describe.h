@@ -28,8 +28,10 @@ struct Description {
   uint64_t file_bytes = 0;
   uint64_t mapped_bytes = 0;  // of the file, what is used beside packed weights
   uint64_t packed_bytes = 0;
-  uint64_t scratch_bytes = 0;  // the most, at the greatest context
-  std::string pooling;         // as the file states it; empty: it is no embedding model
+  uint64_t scratch_bytes = 0;  // the most, at the greatest context; of an encoder, of passes of
+                               // 2048 tokens
+  // As the file states it, of an encoder always there; empty: it is no embedding model.
+  std::string pooling;
 
   uint64_t weight_bytes() const noexcept { return mapped_bytes + packed_bytes; }
 };
@@ -37,7 +39,8 @@ struct Description {
 // Throws Error as loading would, for a file whose header or tensors are not those of a model.
 Description describe(const gguf::File& file, const DescribeOptions& options);
 
-// The most scratch memory of steps in which a sequence reaches n_positions.
+// The most scratch memory of steps in which a sequence reaches n_positions; of an encoder, of
+// passes.
 uint64_t scratch_bytes(const gguf::File& file, const DescribeOptions& options, size_t n_positions);
 
 // {"architecture","max_context","weight_bytes","scratch_bytes","kv_groups":[{"bytes_per_position",

@@ -32,6 +32,18 @@ void rms_norm_heads(const Compute& compute, tensor::Matrix x, size_t head_len, c
   });
 }
 
+void layer_norm(const Compute& compute, tensor::Matrix x, tensor::Matrix residual,
+                const LayerNorm& norm, tensor::Matrix out) {
+  for_rows(compute, x.n_rows, [&](size_t i) {
+    compute.kernels.layer_norm(x.row(i), residual.data != nullptr ? residual.row(i) : nullptr,
+                               norm.weight, norm.bias, x.n_cols, norm.eps, out.row(i));
+  });
+}
+
+void gelu(const Compute& compute, tensor::Matrix x) {
+  for_rows(compute, x.n_rows, [&](size_t i) { compute.kernels.gelu(x.row(i), x.n_cols); });
+}
+
 void add(const Compute& compute, tensor::Matrix x, tensor::Matrix y) {
   for_rows(compute, x.n_rows, [&](size_t i) { compute.kernels.add(x.row(i), y.row(i), x.n_cols); });
 }

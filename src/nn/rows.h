@@ -12,6 +12,16 @@ void rms_norm(const Compute& compute, tensor::Matrix x, const float* weight, flo
 // The same on each piece of head_len values, `weight` with head_len floats, in place.
 void rms_norm_heads(const Compute& compute, tensor::Matrix x, size_t head_len, const float* weight,
                     float eps);
+// out row = layer_norm(x row + residual row) * weight + bias; `residual` may be an empty matrix,
+// `out` either of them.
+struct LayerNorm {
+  const float* weight = nullptr;  // [x.n_cols]
+  const float* bias = nullptr;    // [x.n_cols]
+  float eps = 0.0f;
+};
+void layer_norm(const Compute& compute, tensor::Matrix x, tensor::Matrix residual,
+                const LayerNorm& norm, tensor::Matrix out);
+void gelu(const Compute& compute, tensor::Matrix x);                   // the exact one, by erf
 void add(const Compute& compute, tensor::Matrix x, tensor::Matrix y);  // x += y
 void scale(const Compute& compute, tensor::Matrix x, float factor);
 void silu_multiply(const Compute& compute, tensor::Matrix gate,

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <numbers>
-#include <span>
 #include <string_view>
 
 #include "gguf/writer.h"
+#include "reference/tensor_maker.h"
 #include "reference/tiny_vocabulary.h"
 
 namespace billow::reference {
@@ -15,77 +14,6 @@ namespace {
 
 constexpr uint32_t kOriginalContext = 64;
 constexpr double kRopeBase = 10000;
-
-// Random numbers of mean 0 and variance 1, alike on every machine: only integer arithmetic and sums
-// of exact values.
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed) {}
-
-  // The sum of four uniform numbers, near enough to a normal distribution.
-  float next() {
-    const uint64_t bits = next_bits();
-    int32_t sum = 0;
-    for (int shift = 0; shift < 64; shift += 16) {
-      sum += static_cast<int32_t>((bits >> shift) & 0xFFFF) - 32768;
-    }
-    constexpr float kUnit = 1.0f / 37837.0f;  // sqrt(4 * 65536^2 / 12)
-    return static_cast<float>(sum) * kUnit;
-  }
-
- private:
-  // SplitMix64 (Steele, Lea, Flood 2014).
-  uint64_t next_bits() {
-    uint64_t z = state_ += 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-  }
-  uint64_t state_;
-};
-
-// Adds random tensors to a writer and keeps their bytes until it has written them.
-class TensorMaker {
- public:
-  TensorMaker(gguf::Writer& writer, uint64_t seed) : writer_(writer), random_(seed) {}
-
-  void vector(const std::string& name, uint64_t n, float mean, float deviation) {
-    std::vector<float> values(n);
-    for (float& value : values) value = mean + deviation * random_.next();
-    vector(name, values);
-  }
-  void vector(const std::string& name, const std::vector<float>& values) {
-    const uint64_t shape[] = {values.size()};
-    add(name, quant::Type::kF32, shape, values);
-  }
-  void matrix(const std::string& name, quant::Type type, uint64_t n_in, uint64_t n_out,
-              float deviation) {
-    const uint64_t shape[] = {n_in, n_out};
-    std::vector<float> values(n_in * n_out);
-    for (float& value : values) value = deviation * random_.next();
-    add(name, fitting(type, n_in), shape, values);
-  }
-
- private:
-  static quant::Type fitting(quant::Type type, uint64_t n_in) {
-    if (n_in % quant::row(type).group_len == 0) return type;
-    return n_in % 32 == 0 ? quant::Type::kQ8_0 : quant::Type::kF32;
-  }
-  void add(const std::string& name, quant::Type type, std::span<const uint64_t> shape,
-           const std::vector<float>& values) {
-    const size_t n_in = shape[0];
-    const size_t row_bytes = quant::row_bytes(type, n_in);
-    std::vector<std::byte>& bytes = kept_.emplace_back(values.size() / n_in * row_bytes);
-    for (size_t row = 0; row * n_in < values.size(); ++row) {
-      quant::row(type).encode(&values[row * n_in], n_in, &bytes[row * row_bytes]);
-    }
-    writer_.add_tensor(name, static_cast<uint32_t>(type), shape, bytes);
-  }
-
-  gguf::Writer& writer_;
-  Random random_;
-  std::deque<std::vector<std::byte>> kept_;
-};
 
 // Divisors as the converter writes them for Llama 3.1: factor 8, low 1, high 4.
 std::vector<float> llama3_divisors(uint32_t n_rot) {

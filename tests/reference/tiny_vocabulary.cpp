@@ -157,6 +157,35 @@ uint32_t set_llama_vocabulary(gguf::Writer& writer) {
   return vocabulary.size();
 }
 
+uint32_t set_word_piece_vocabulary(gguf::Writer& writer) {
+  constexpr std::string_view kCharacters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  constexpr std::string_view kMarks = ".,;:!?'\"()[]-/+=*&%$#@<>";
+  Vocabulary vocabulary;
+  for (const char* name : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"})
+    vocabulary.add(name, kControl);
+  const auto add_word = [&](std::string_view text) {
+    vocabulary.add("\u2581" + std::string(text), kNormal);
+  };
+  for (const char c : kCharacters) add_word({&c, 1});
+  for (const char c : kMarks) add_word({&c, 1});
+  for (const char c : kCharacters) vocabulary.add(std::string(1, c), kNormal);
+  for (const char* word :
+       {"the",  "of",   "and",  "to",  "in",   "is",      "you",     "that", "it",    "he",
+        "was",  "for",  "on",   "are", "as",   "with",    "his",     "they", "hello", "world",
+        "text", "this", "test", "a1",  "life", "believe", "meaning", "what", "not"})
+    add_word(word);
+  writer.set_string("tokenizer.ggml.model", "bert");
+  vocabulary.set_tokens(writer);
+  set_special(writer, "padding", 0);
+  set_special(writer, "unknown", 1);
+  set_special(writer, "cls", 2);
+  set_special(writer, "bos", 2);
+  set_special(writer, "seperator", 3);  // as GGUF spells it
+  set_special(writer, "eos", 3);
+  set_special(writer, "mask", 4);
+  return vocabulary.size();
+}
+
 uint32_t set_gemma_vocabulary(gguf::Writer& writer) {
   Vocabulary vocabulary;
   for (const char* name : {"<pad>", "<eos>", "<bos>"}) vocabulary.add(name, kControl);

@@ -26,4 +26,9 @@ uint32_t set_llama_vocabulary(gguf::Writer& writer);
 // tokens, 326.
 uint32_t set_gemma_vocabulary(gguf::Writer& writer);
 
+// WordPiece ("bert" kind): [PAD], [UNK], [CLS], [SEP], [MASK], letters, digits and marks that begin
+// a word, letters and digits that go on, and a few words. [CLS] and [SEP] are put around a text.
+// Returns the number of tokens, 130.
+uint32_t set_word_piece_vocabulary(gguf::Writer& writer);
+
 }  // namespace billow::reference

@@ -1,5 +1,6 @@
 #include "arch/blocks/feed_forward.h"
 
+#include "base/check.h"
 #include "nn/linear.h"
 #include "nn/rows.h"
 
@@ -8,9 +9,14 @@ namespace billow::arch {
 void FeedForwardWeights::load(const WeightLoader& load, const std::string& prefix,
                               const Hparams& h) {
   load.matrix(prefix + "ffn_gate.weight", gate, h.n_embd, h.n_ff);
+  load.vector(prefix + "ffn_gate.bias", gate_bias, h.n_ff, Presence::kOptional);
+  load_without_gate(load, prefix, h);
+}
+
+void FeedForwardWeights::load_without_gate(const WeightLoader& load, const std::string& prefix,
+                                           const Hparams& h) {
   load.matrix(prefix + "ffn_up.weight", up, h.n_embd, h.n_ff);
   load.matrix(prefix + "ffn_down.weight", down, h.n_ff, h.n_embd);
-  load.vector(prefix + "ffn_gate.bias", gate_bias, h.n_ff, Presence::kOptional);
   load.vector(prefix + "ffn_up.bias", up_bias, h.n_ff, Presence::kOptional);
   load.vector(prefix + "ffn_down.bias", down_bias, h.n_embd, Presence::kOptional);
 }
@@ -18,6 +24,14 @@ void FeedForwardWeights::load(const WeightLoader& load, const std::string& prefi
 void feed_forward_block(const nn::Compute& compute, const FeedForwardWeights& weights,
                         Activation activation, tensor::Matrix x, tensor::Matrix out) {
   const tensor::ArenaScope scope(compute.arena);
+  if (!weights.gate) {
+    BILLOW_CHECK(activation == Activation::kExactGelu);
+    const tensor::Matrix up = compute.arena.matrix(x.n_rows, weights.up.n_rows);
+    nn::linear(compute, x, {{weights.up, weights.up_bias, up}});
+    nn::gelu(compute, up);
+    nn::linear(compute, up, {{weights.down, weights.down_bias, out}});
+    return;
+  }
   const tensor::Matrix gate = compute.arena.matrix(x.n_rows, weights.gate.n_rows);
   const tensor::Matrix up = compute.arena.matrix(x.n_rows, weights.up.n_rows);
   nn::linear(compute, x,

@@ -1,4 +1,5 @@
-// The gated feed-forward sub-layer: out = down(activation(gate x) * (up x)).
+// The feed-forward sub-layer: out = down(activation(gate x) * (up x)), or, without a gate,
+// out = down(activation(up x)).
 #pragma once
 
 #include <string>
@@ -9,10 +10,14 @@
 
 namespace billow::arch {
 
-enum class Activation : uint8_t { kSilu, kGelu };
+enum class Activation : uint8_t {
+  kSilu,
+  kGelu,       // its tanh form
+  kExactGelu,  // by erf; without a gate only, as the others are with one only
+};
 
 struct FeedForwardWeights {
-  tensor::Tensor gate;  // [n_ff][n_embd]
+  tensor::Tensor gate;  // [n_ff][n_embd], where there is one
   tensor::Tensor up;    // [n_ff][n_embd]
   tensor::Tensor down;  // [n_embd][n_ff]
   const float* gate_bias = nullptr;
@@ -20,6 +25,8 @@ struct FeedForwardWeights {
   const float* down_bias = nullptr;
 
   void load(const WeightLoader& load, const std::string& prefix, const Hparams& h);
+  // As above, but there is no gate.
+  void load_without_gate(const WeightLoader& load, const std::string& prefix, const Hparams& h);
 };
 
 // x and out are [n][n_embd].

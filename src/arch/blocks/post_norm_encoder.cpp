@@ -1,0 +1,241 @@
+#include "arch/blocks/post_norm_encoder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "nn/linear.h"
+
+namespace billow::arch {
+namespace {
+
+// Rows that go through all layers together: few enough that what a layer makes of them is still in
+// the cache when the next step reads it, enough that weights are not read too often.
+constexpr size_t kRowsOfPart = 512;
+
+void note_type(const tensor::Tensor& weight, std::vector<const quant::TypeRow*>& types) {
+  const quant::TypeRow* type = &quant::row(weight.type);
+  if (weight && std::ranges::count(types, type) == 0) types.push_back(type);
+}
+
+[[noreturn]] void refuse_missing(const gguf::File& file, const std::string& name) {
+  throw Error(ErrorCode::kInvalidInput,
+              file.path() + ": tensor " + name +
+                  " is missing; the file is incomplete or of another architecture");
+}
+
+}  // namespace
+
+PostNormEncoder::PostNormEncoder(const gguf::File& file, const LoadOptions& options,
+                                 const EncoderStyle& style)
+    : h_(read_encoder_hparams(file)), scale_(1.0f / std::sqrt(static_cast<float>(h_.k_len))) {
+  if (style.positions == EncoderPositions::kRotary)
+    rope_ = nn::Rope(read_rope(file, h_, kernels::RopeKind::kHalves, options.max_context));
+  load(WeightLoader(file, options.packed), style);
+  info_ = {.architecture = std::string(file.require_string("general.architecture")),
+           .n_vocab = h_.n_vocab,
+           .n_embd = h_.n_embd,
+           .n_layers = h_.n_layers,
+           .max_context = h_.max_context,
+           .kv = {}};
+  n_labels_ = classifier_.n_labels();
+}
+
+void PostNormEncoder::load(const WeightLoader& load, const EncoderStyle& style) {
+  load.plain_matrix("token_embd.weight", tokens_, h_.n_embd, h_.n_vocab);
+  if (style.positions == EncoderPositions::kLearned)
+    load.plain_matrix("position_embd.weight", positions_, h_.n_embd, h_.max_context);
+  load_types(load);
+  load_norm(load, "token_embd_norm", embedding_norm_);
+  layers_.resize(h_.n_layers);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const std::string prefix = "blk." + std::to_string(i) + ".";
+    Layer& layer = layers_[i];
+    layer.attention.load(load, prefix, h_);
+    load_norm(load, prefix + "attn_output_norm", layer.attention_norm);
+    if (style.gated)
+      layer.feed_forward.load(load, prefix, h_);
+    else
+      layer.feed_forward.load_without_gate(load, prefix, h_);
+    load_norm(load, prefix + "layer_output_norm", layer.output_norm);
+    if (style.biases) require_biases(load, prefix, layer);
+    for (const tensor::Tensor* weight :
+         {&layer.attention.q, &layer.attention.k, &layer.attention.v, &layer.attention.o,
+          &layer.feed_forward.gate, &layer.feed_forward.up, &layer.feed_forward.down})
+      note_type(*weight, layer_types_);
+  }
+  classifier_.load(load, h_);
+  note_type(classifier_.dense, classifier_types_);
+  note_type(classifier_.output, classifier_types_);
+}
+
+void PostNormEncoder::load_norm(const WeightLoader& load, const std::string& name,
+                                nn::LayerNorm& norm) const {
+  load.vector(name + ".weight", norm.weight, h_.n_embd);
+  load.vector(name + ".bias", norm.bias, h_.n_embd);
+  norm.eps = h_.norm_epsilon;
+}
+
+void PostNormEncoder::require_biases(const WeightLoader& load, const std::string& prefix,
+                                     const Layer& layer) const {
+  const auto require = [&](const float* bias, const char* name) {
+    if (bias == nullptr) refuse_missing(load.file(), prefix + name + ".bias");
+  };
+  const bool fused = load.file().find_tensor(prefix + "attn_qkv.weight") != nullptr;
+  require(layer.attention.q_bias, fused ? "attn_qkv" : "attn_q");
+  require(layer.attention.k_bias, "attn_k");
+  require(layer.attention.v_bias, "attn_v");
+  require(layer.attention.o_bias, "attn_output");
+  require(layer.feed_forward.up_bias, "ffn_up");
+  require(layer.feed_forward.down_bias, "ffn_down");
+}
+
+// The first two rows: no text has more segments.
+void PostNormEncoder::load_types(const WeightLoader& load) {
+  const gguf::TensorInfo* info = load.file().find_tensor("token_types.weight");
+  if (info == nullptr) return;
+  tensor::Tensor table;
+  load.plain_matrix("token_types.weight", table, h_.n_embd, info->shape[1]);
+  const size_t n = std::min<size_t>(2, table.n_rows);
+  types_.resize(n * h_.n_embd);
+  for (size_t i = 0; i < n; ++i)
+    quant::row(table.type).decode(table.row(i), h_.n_embd, &types_[i * h_.n_embd]);
+}
+
+PostNormEncoder::Part PostNormEncoder::part_of(const TextBatch& batch, size_t first_text,
+                                               size_t last_text) const {
+  const uint32_t begin = first_text == 0 ? 0 : batch.ends[first_text - 1];
+  Part part;
+  part.tokens = batch.tokens.subspan(begin, batch.ends[last_text - 1] - begin);
+  const bool pairs = types_.size() > h_.n_embd;
+  for (size_t text = first_text; text < last_text; ++text) {
+    const auto at = static_cast<uint32_t>(part.positions.size());
+    const uint32_t end = batch.ends[text] - begin;
+    BILLOW_CHECK(end > at && end - at <= h_.max_context);
+    part.ends.push_back(end);
+    const uint32_t n_first = pairs && batch.n_first[text] != 0 ? batch.n_first[text] : end - at;
+    for (uint32_t position = 0; position < end - at; ++position) {
+      part.positions.push_back(position);
+      if (!types_.empty())
+        part.types.push_back(types_.data() + (position < n_first ? 0 : h_.n_embd));
+    }
+  }
+  return part;
+}
+
+void PostNormEncoder::forward(const nn::Compute& compute, const TextBatch& batch,
+                              tensor::Matrix hidden) const {
+  size_t begin = 0;  // rows
+  for (size_t text = 0; text < batch.ends.size();) {
+    size_t last = text + 1;
+    while (last < batch.ends.size() && batch.ends[last] - begin <= kRowsOfPart) ++last;
+    const Part part = part_of(batch, text, last);
+    run(compute, part, {hidden.row(begin), part.tokens.size(), h_.n_embd});
+    begin = batch.ends[last - 1];
+    text = last;
+  }
+}
+
+void PostNormEncoder::run(const nn::Compute& compute, const Part& part, tensor::Matrix x) const {
+  const tensor::ArenaScope scope(compute.arena);
+  embed(compute, part, x);
+  const tensor::Matrix y = compute.arena.matrix(x.n_rows, h_.n_embd);
+  const bool rotary = rope_.n_rot() != 0;
+  const nn::Rope::Rotations rotations =
+      rotary ? rope_.rotations(compute, part.positions) : nn::Rope::Rotations{};
+  const std::vector<nn::TextUnit> units = nn::text_units(part.ends, h_.n_heads);
+  for (const Layer& layer : layers_) {
+    attend(compute, layer, units, rotations, x, y);
+    nn::layer_norm(compute, y, x, layer.attention_norm, x);
+    feed_forward_block(compute, layer.feed_forward,
+                       layer.feed_forward.gate ? Activation::kSilu : Activation::kExactGelu, x, y);
+    nn::layer_norm(compute, y, x, layer.output_norm, x);
+  }
+}
+
+void PostNormEncoder::embed(const nn::Compute& compute, const Part& part, tensor::Matrix x) const {
+  const tensor::ArenaScope scope(compute.arena);
+  const auto n_threads = static_cast<size_t>(compute.team.size());
+  const tensor::Matrix decoded = compute.arena.matrix(n_threads, h_.n_embd);
+  const auto decode = [](const tensor::Tensor& table, size_t row, float* out) {
+    quant::row(table.type).decode(table.row(row), table.n_cols, out);
+  };
+  constexpr size_t kRowsAtOnce = 8;
+  compute.team.for_pieces(x.n_rows, kRowsAtOnce, [&](size_t begin, size_t end, int member) {
+    float* position = decoded.row(static_cast<size_t>(member));
+    for (size_t i = begin; i < end; ++i) {
+      decode(tokens_, static_cast<size_t>(part.tokens[i]), x.row(i));
+      if (!part.types.empty()) compute.kernels.add(x.row(i), part.types[i], h_.n_embd);
+      if (positions_) decode(positions_, part.positions[i], position);
+      compute.kernels.layer_norm(x.row(i), positions_ ? position : nullptr, embedding_norm_.weight,
+                                 embedding_norm_.bias, h_.n_embd, embedding_norm_.eps, x.row(i));
+    }
+  });
+}
+
+void PostNormEncoder::attend(const nn::Compute& compute, const Layer& layer,
+                             std::span<const nn::TextUnit> units,
+                             const nn::Rope::Rotations& rotations, tensor::Matrix x,
+                             tensor::Matrix out) const {
+  const AttentionWeights& weights = layer.attention;
+  const tensor::ArenaScope scope(compute.arena);
+  const tensor::Matrix q = compute.arena.matrix(x.n_rows, weights.q.n_rows);
+  const tensor::Matrix k = compute.arena.matrix(x.n_rows, weights.k.n_rows);
+  const tensor::Matrix v = compute.arena.matrix(x.n_rows, weights.v.n_rows);
+  nn::linear(compute, x,
+             {{weights.q, weights.q_bias, q},
+              {weights.k, weights.k_bias, k},
+              {weights.v, weights.v_bias, v}});
+  if (rotations.rope != nullptr) {
+    nn::rotate(compute, rotations, q, h_.k_len);
+    nn::rotate(compute, rotations, k, h_.k_len);
+  }
+  const tensor::Matrix attended = compute.arena.matrix(x.n_rows, weights.o.n_cols);
+  nn::text_attention(compute, units,
+                     {.head_len = h_.k_len, .scale = scale_, .q = q, .k = k, .v = v}, attended);
+  nn::linear(compute, attended, {{weights.o, weights.o_bias, out}});
+}
+
+void PostNormEncoder::classify(const nn::Compute& compute, tensor::Matrix x,
+                               tensor::Matrix scores) const {
+  arch::classify(compute, classifier_, x, scores);
+}
+
+// The larger part of a layer, for n rows.
+size_t PostNormEncoder::layer_bytes(const kernels::KernelTable& kernels, const PassLimits& limits,
+                                    size_t n) const {
+  const auto linear = [&](size_t k) {
+    return linear_scratch_bytes(kernels, limits, layer_types_, n, k);
+  };
+  const size_t width = h_.n_heads * h_.k_len;
+  const size_t own = nn::text_attention_bytes(std::min(limits.n_positions, n), h_.k_len);
+  const size_t attention = 4 * float_bytes(n * width) +
+                           std::max({linear(h_.n_embd), linear(width), limits.n_threads * own});
+  const bool gated = static_cast<bool>(layers_.front().feed_forward.gate);
+  const size_t feed_forward =
+      (gated ? 2 : 1) * float_bytes(n * h_.n_ff) + std::max(linear(h_.n_embd), linear(h_.n_ff));
+  return std::max(attention, feed_forward);
+}
+
+size_t PostNormEncoder::scratch_bytes(const kernels::KernelTable& kernels,
+                                      const PassLimits& limits) const {
+  const size_t n = std::min(limits.n_rows, std::max(kRowsOfPart, limits.n_positions));
+  const size_t rotations = 2 * float_bytes(n * (rope_.n_rot() / 2));
+  const size_t run =
+      float_bytes(n * h_.n_embd) + rotations +
+      std::max(float_bytes(limits.n_threads * h_.n_embd), layer_bytes(kernels, limits, n));
+  const size_t n_scored = n_labels_ == 0 ? 0 : limits.n_logit_rows;
+  const size_t dense = classifier_.dense.n_rows;
+  const auto linear = [&](size_t k) {
+    return linear_scratch_bytes(kernels, limits, classifier_types_, n_scored, k);
+  };
+  const size_t classify = float_bytes(n_scored * h_.n_embd) + float_bytes(n_scored * n_labels_) +
+                          float_bytes(n_scored * dense) +
+                          std::max(linear(h_.n_embd), linear(dense));
+  const size_t sum =
+      float_bytes(limits.n_hidden_rows * h_.n_embd) + std::max(run, n_scored == 0 ? 0 : classify);
+  return (sum + tensor::Arena::kPage - 1) / tensor::Arena::kPage * tensor::Arena::kPage;
+}
+
+}  // namespace billow::arch

@@ -1,0 +1,59 @@
+// A loaded encoder: texts in, the hidden states of their tokens out. A token sees all of its text.
+// There is no cache: a text is evaluated whole, beside others, without padding. Immutable after
+// load; forward() may run on one thread at a time for one Compute.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "arch/model.h"
+#include "arch/scratch.h"
+#include "gguf/file.h"
+#include "nn/compute.h"
+#include "tensor/tensor.h"
+
+namespace billow::arch {
+
+// The texts of one pass, one behind the other. Positions begin at 0 in each.
+struct TextBatch {
+  std::span<const int32_t> tokens;    // [n], in 0 .. n_vocab - 1
+  std::span<const uint32_t> ends;     // [n_texts]: where each text's tokens end; none is empty
+  std::span<const uint32_t> n_first;  // [n_texts]: tokens of a pair's first segment; 0: no pair
+};
+
+class Encoder {
+ public:
+  virtual ~Encoder() = default;
+  // Its `kv` is empty, and max_context the longest text.
+  const ModelInfo& info() const noexcept { return info_; }
+  size_t n_labels() const noexcept { return n_labels_; }  // scores of the classifier; 0: none
+
+  // Evaluates the batch; hidden is [n][n_embd]. A row depends on its text alone, to the bit. Throws
+  // Error only when scratch memory cannot be had. REQUIRES: no text is longer than max_context.
+  virtual void forward(const nn::Compute& compute, const TextBatch& batch,
+                       tensor::Matrix hidden) const = 0;
+  // The classifier's scores of hidden states: x is [n][n_embd], scores [n][n_labels]. REQUIRES:
+  // there is one.
+  virtual void classify(const nn::Compute& compute, tensor::Matrix x,
+                        tensor::Matrix scores) const = 0;
+
+  // The most bytes that the arena holds after any number of passes: of limits.n_rows tokens in
+  // texts of at most n_positions, whose n_hidden_rows hidden states are kept in the arena, and of
+  // which n_logit_rows are classified.
+  virtual size_t scratch_bytes(const kernels::KernelTable& kernels,
+                               const PassLimits& limits) const = 0;
+
+ protected:
+  ModelInfo info_;
+  size_t n_labels_ = 0;
+};
+
+// Whether `file` says that it is of an architecture that load_encoder() loads.
+bool is_encoder(const gguf::File& file);
+
+// As load_model(), for encoders.
+std::unique_ptr<Encoder> load_encoder(const gguf::File& file, const LoadOptions& options);
+
+}  // namespace billow::arch

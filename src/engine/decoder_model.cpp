@@ -1,0 +1,86 @@
+#include "engine/decoder_model.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "engine/encoder_pooling.h"
+
+namespace billow::engine {
+namespace {
+
+// Texts of a pass; those that have not finished when it ends are given up.
+class Running {
+ public:
+  explicit Running(Engine& engine) : engine_(engine) {}
+  ~Running() {
+    for (const auto& embedding : all_) engine_.cancel(*embedding);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  void start(const EmbedText& text) { all_.push_back(engine_.embed(text.tokens)); }
+  const Embedding& operator[](size_t i) const { return *all_[i]; }
+
+ private:
+  Engine& engine_;
+  std::vector<std::shared_ptr<const Embedding>> all_;
+};
+
+}  // namespace
+
+DecoderModel::DecoderModel(gguf::File file, const EngineOptions& options)
+    : engine_(std::move(file), options) {
+  const arch::ModelInfo& model = engine_.model();
+  info_ = {.architecture = model.architecture,
+           .n_embd = model.n_embd,
+           .n_vocab = static_cast<size_t>(engine_.tokenizer().n_tokens()),
+           .max_tokens = engine_.max_context(),
+           .pooling = pooling_of_decoder(engine_.file())};
+}
+
+std::string DecoderModel::refusal(const EmbedText& text) const {
+  if (text.tokens.empty()) return "the text has no tokens";
+  if (text.tokens.size() > info_.max_tokens) {
+    return "the text has " + std::to_string(text.tokens.size()) + " tokens, but the model takes " +
+           std::to_string(info_.max_tokens) + " at most; shorten it or have it cut";
+  }
+  for (const int32_t token : text.tokens) {
+    if (token < 0 || static_cast<size_t>(token) >= info_.n_vocab) {
+      return "token id " + std::to_string(token) + " is not in the vocabulary of " +
+             std::to_string(info_.n_vocab) + " tokens";
+    }
+  }
+  if (text.pooling.value_or(info_.pooling) != info_.pooling) {
+    return "the model pools by " + std::string(pooling_name(info_.pooling)) + " and cannot by " +
+           std::string(pooling_name(*text.pooling));
+  }
+  if (text.n_first > 0) return "the model takes no pairs";
+  return "";
+}
+
+void DecoderModel::embed(std::span<const EmbedText* const> texts, std::span<EmbedVector> out) {
+  BILLOW_CHECK(texts.size() == out.size());
+  for (const EmbedText* text : texts) {
+    const std::string refused = refusal(*text);
+    if (!refused.empty()) throw Error(ErrorCode::kInvalidInput, refused);
+  }
+  Running running(engine_);
+  for (const EmbedText* text : texts) running.start(*text);
+  while (engine_.embeds()) engine_.step();
+  for (size_t i = 0; i < out.size(); ++i) {
+    const Embedding& embedding = running[i];
+    out[i] = {.values = {}, .error = embedding.error()};
+    if (!out[i].error.empty()) continue;
+    out[i].values = embedding.vector();
+    if (!all_finite(out[i].values)) {
+      out[i] = {.values = {},
+                .error =
+                    "the model gives values that are no numbers for this text; its file may "
+                    "be damaged"};
+    }
+  }
+}
+
+}  // namespace billow::engine

@@ -1,0 +1,32 @@
+// Vectors of texts from a decoder whose hidden states are pooled. One thread at a time, but for
+// info() and refusal().
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "engine/embed_model.h"
+#include "engine/engine.h"
+#include "gguf/file.h"
+
+namespace billow::engine {
+
+class DecoderModel final : public EmbedModel {
+ public:
+  // Throws Error as Engine does, and as pooling_of_decoder() for a model that gives no vectors.
+  explicit DecoderModel(gguf::File file, const EngineOptions& options = {});
+
+  const EmbedModelInfo& info() const noexcept override { return info_; }
+  std::string refusal(const EmbedText& text) const override;
+  // A text that refusal() has something against is an Error (kInvalidInput).
+  void embed(std::span<const EmbedText* const> texts, std::span<EmbedVector> out) override;
+
+  Engine& engine() noexcept { return engine_; }
+
+ private:
+  Engine engine_;
+  EmbedModelInfo info_;
+};
+
+}  // namespace billow::engine

@@ -1,0 +1,24 @@
+#include "engine/load_embed_model.h"
+
+#include <utility>
+
+#include "engine/decoder_model.h"
+#include "engine/encoder_model.h"
+
+namespace billow::engine {
+
+bool is_embedding_file(const gguf::File& file) {
+  return arch::is_encoder(file) || !stated_pooling(file).empty();
+}
+
+std::unique_ptr<EmbedModel> load_embed_model(const std::string& path,
+                                             const EngineOptions& options) {
+  return load_embed_model(gguf::File::open(path), options);
+}
+
+std::unique_ptr<EmbedModel> load_embed_model(gguf::File file, const EngineOptions& options) {
+  if (arch::is_encoder(file)) return std::make_unique<EncoderModel>(std::move(file), options);
+  return std::make_unique<DecoderModel>(std::move(file), options);
+}
+
+}  // namespace billow::engine

@@ -1,0 +1,23 @@
+// Which models make vectors of texts, and loading one of them, be it an encoder or a decoder.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/embed_model.h"
+#include "engine/engine.h"
+#include "gguf/file.h"
+
+namespace billow::engine {
+
+// Whether the model of `file` is made for vectors: an encoder, or a decoder that states how it is
+// pooled. Any thread.
+bool is_embedding_file(const gguf::File& file);
+
+// Throws Error naming the file and what is wrong. A decoder that states no pooling gives the last
+// token's hidden state.
+std::unique_ptr<EmbedModel> load_embed_model(const std::string& path,
+                                             const EngineOptions& options = {});
+std::unique_ptr<EmbedModel> load_embed_model(gguf::File file, const EngineOptions& options = {});
+
+}  // namespace billow::engine

@@ -1,0 +1,133 @@
+// Encoders that are not as they should be: each is refused with one line that names what is wrong.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/error.h"
+#include "engine/tiny_embedder.h"
+#include "gguf/writer.h"
+
+namespace billow::engine {
+namespace {
+
+struct Change {
+  std::string drop_key = {};
+  std::string drop_tensor = {};
+  std::string reshape_tensor = {};  // its rows and columns change places
+  std::function<void(gguf::Writer&)> set = {};
+};
+
+// What loading the model with the change says; empty if nothing.
+std::string refusal(const Change& change, const reference::TinyEncoderOptions& options = {}) {
+  const std::vector<std::byte> bytes = reference::make_tiny_encoder(options);
+  const gguf::File file = gguf::File::parse(bytes, "tiny.gguf");
+  gguf::Writer writer;
+  for (const gguf::Entry& entry : file.metadata()) {
+    if (entry.key != change.drop_key) writer.set(entry.key, entry.value);
+  }
+  if (change.set) change.set(writer);
+  for (const gguf::TensorInfo& tensor : file.tensors()) {
+    if (tensor.name == change.drop_tensor) continue;
+    std::vector<uint64_t> shape(tensor.shape.begin(), tensor.shape.begin() + tensor.n_dims);
+    if (tensor.name == change.reshape_tensor) std::swap(shape.front(), shape.back());
+    writer.add_tensor(tensor.name, tensor.type, shape, tensor.data);
+  }
+  const std::vector<std::byte> changed = writer.to_bytes();
+  try {
+    EncoderModel model(gguf::File::parse(changed, "changed.gguf"), {.n_threads = 1});
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    EXPECT_NE(message.find("changed.gguf"), std::string::npos) << message;
+    return message;
+  }
+  return "";
+}
+
+bool names(const std::string& message, const std::string& what) {
+  return message.find(what) != std::string::npos;
+}
+
+TEST(EncoderDamage, EveryMissingTensorIsNamed) {
+  for (const char* architecture : {"bert", "nomic-bert"}) {
+    for (const bool fused : {false, true}) {
+      const reference::TinyEncoderOptions options{
+          .architecture = architecture, .n_layers = 2, .fused = fused, .n_labels = 1};
+      EXPECT_EQ(refusal({}, options), "");
+      const std::vector<std::byte> bytes = reference::make_tiny_encoder(options);
+      const gguf::File file = gguf::File::parse(bytes, "tiny.gguf");
+      for (const gguf::TensorInfo& tensor : file.tensors()) {
+        const bool optional = tensor.name == "token_types.weight" || tensor.name.starts_with("cls");
+        const std::string message = refusal({.drop_tensor = tensor.name}, options);
+        const bool named = names(message, tensor.name) ||
+                           (tensor.name.ends_with("attn_qkv.weight") && names(message, "attn_q"));
+        EXPECT_EQ(named, !optional) << architecture << " " << tensor.name << ": " << message;
+      }
+    }
+  }
+}
+
+TEST(EncoderDamage, EveryMisshapenMatrixIsNamed) {
+  const reference::TinyEncoderOptions options{.n_layers = 1, .n_context = 64, .n_labels = 3};
+  const std::vector<std::byte> bytes = reference::make_tiny_encoder(options);
+  const gguf::File file = gguf::File::parse(bytes, "tiny.gguf");
+  for (const gguf::TensorInfo& tensor : file.tensors()) {
+    if (tensor.n_dims != 2 || tensor.shape[0] == tensor.shape[1]) continue;
+    const std::string message = refusal({.reshape_tensor = tensor.name}, options);
+    // Nothing but the classifier tells how many labels there are.
+    EXPECT_TRUE(names(message, tensor.name)) << tensor.name << ": " << message;
+  }
+}
+
+TEST(EncoderDamage, HyperparametersThatMakeNoSenseAreNamed) {
+  const auto with = [](const char* key, uint32_t value) {
+    return refusal({.set = [=](gguf::Writer& w) { w.set_uint(key, value); }});
+  };
+  for (const char* key : {"bert.embedding_length", "bert.block_count", "bert.feed_forward_length",
+                          "bert.attention.head_count", "bert.context_length"}) {
+    EXPECT_TRUE(names(with(key, 0), key)) << with(key, 0);
+    EXPECT_NE(with(key, 0xFFFFFFFF), "") << key;
+    EXPECT_TRUE(names(refusal({.drop_key = key}), key)) << key;
+  }
+  EXPECT_TRUE(names(refusal({.drop_key = "bert.attention.layer_norm_epsilon"}), "epsilon"));
+  EXPECT_TRUE(names(with("bert.attention.head_count", 3), "key_length"));
+  EXPECT_TRUE(names(with("bert.attention.head_count_kv", 2), "head_count_kv"));
+  EXPECT_TRUE(names(with("bert.attention.value_length", 64), "value_length"));
+  EXPECT_TRUE(names(with("bert.pooling_type", 9), "pooling_type"));
+  EXPECT_TRUE(names(with("bert.pooling_type", 4), "cls.output.weight"));
+  EXPECT_TRUE(
+      names(refusal({.set = [](gguf::Writer& w) { w.set_bool("bert.attention.causal", true); }}),
+            "causal"));
+  EXPECT_TRUE(names(refusal({.drop_key = "tokenizer.ggml.tokens"}), "tokens"));
+}
+
+// Whatever byte of the header is another, loading gives a model or one line, and a model gives
+// vectors or errors.
+TEST(EncoderDamage, SV2NoDamagedByteOfTheHeaderDoesHarm) {
+  const reference::TinyEncoderOptions options{
+      .n_layers = 1, .n_embd = 32, .n_ff = 32, .n_head = 2, .n_context = 16};
+  const std::vector<std::byte> whole = reference::make_tiny_encoder(options);
+  const gguf::File file = gguf::File::parse(whole, "tiny.gguf");
+  const auto n_header =
+      static_cast<size_t>(file.find_tensor("token_embd.weight")->data.data() - whole.data());
+  std::mt19937 random(7);
+  size_t n_loaded = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<std::byte> bytes = whole;
+    for (unsigned i = 0; i <= random() % 3; ++i)
+      bytes[random() % n_header] = static_cast<std::byte>(random());
+    try {
+      EncoderModel model(gguf::File::parse(bytes, "changed.gguf"),
+                         {.n_threads = 1, .memory_budget = uint64_t{256} << 20});
+      ++n_loaded;
+      const EmbedText text{.tokens = {2, 5, 6, 3}};
+      if (model.refusal(text).empty()) embedded(model, {&text, 1});
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_GT(n_loaded, 0u);
+}
+
+}  // namespace
+}  // namespace billow::engine
