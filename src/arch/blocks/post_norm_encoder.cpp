@@ -12,7 +12,11 @@ namespace {
 
 // Rows that go through all layers together: few enough that what a layer makes of them is still in
 // the cache when the next step reads it, enough that weights are not read too often.
-constexpr size_t kRowsOfPart = 512;
+size_t rows_of_part(size_t n_threads) {
+  constexpr size_t kRows = 512;
+  constexpr size_t kRowsOfThread = 128;
+  return std::max(kRows, kRowsOfThread * n_threads);
+}
 
 void note_type(const tensor::Tensor& weight, std::vector<const quant::TypeRow*>& types) {
   const quant::TypeRow* type = &quant::row(weight.type);
@@ -126,10 +130,11 @@ PostNormEncoder::Part PostNormEncoder::part_of(const TextBatch& batch, size_t fi
 
 void PostNormEncoder::forward(const nn::Compute& compute, const TextBatch& batch,
                               tensor::Matrix hidden) const {
+  const size_t n_rows = rows_of_part(static_cast<size_t>(compute.team.size()));
   size_t begin = 0;  // rows
   for (size_t text = 0; text < batch.ends.size();) {
     size_t last = text + 1;
-    while (last < batch.ends.size() && batch.ends[last] - begin <= kRowsOfPart) ++last;
+    while (last < batch.ends.size() && batch.ends[last] - begin <= n_rows) ++last;
     const Part part = part_of(batch, text, last);
     run(compute, part, {hidden.row(begin), part.tokens.size(), h_.n_embd});
     begin = batch.ends[last - 1];
@@ -220,7 +225,8 @@ size_t PostNormEncoder::layer_bytes(const kernels::KernelTable& kernels, const P
 
 size_t PostNormEncoder::scratch_bytes(const kernels::KernelTable& kernels,
                                       const PassLimits& limits) const {
-  const size_t n = std::min(limits.n_rows, std::max(kRowsOfPart, limits.n_positions));
+  const size_t n =
+      std::min(limits.n_rows, std::max(rows_of_part(limits.n_threads), limits.n_positions));
   const size_t rotations = 2 * float_bytes(n * (rope_.n_rot() / 2));
   const size_t run =
       float_bytes(n * h_.n_embd) + rotations +
