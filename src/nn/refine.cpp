@@ -14,20 +14,6 @@
 namespace billow::nn {
 namespace {
 
-// What 8-bit codes of n values leave over of them: the codes are those of the integer form
-// (kernels/body/quantize.inl.h).
-void rounding_rest(const float* x, size_t n, float* rest) {
-  for (size_t begin = 0; begin < n; begin += kernels::kActivationGroup) {
-    const size_t end = std::min(begin + kernels::kActivationGroup, n);
-    float largest = 0.0f;
-    for (size_t i = begin; i < end; ++i) largest = std::max(largest, std::abs(x[i]));
-    const bool usable = largest >= 1e-30f;
-    const float inverse = usable ? 127.0f / largest : 0.0f;
-    const float scale = usable ? largest * (1.0f / 127.0f) : 0.0f;
-    for (size_t i = begin; i < end; ++i) rest[i] = x[i] - std::nearbyint(x[i] * inverse) * scale;
-  }
-}
-
 float greatest(std::span<const float> values) {
   constexpr size_t kLanes = 16;
   std::array<float, kLanes> lanes;
@@ -65,6 +51,22 @@ void add_where_great(const kernels::TypeKernels& type, const tensor::Tensor& wei
 }
 
 }  // namespace
+
+// The codes are those of kernels/body/quantize.inl.h.
+void rounding_rest(const float* x, size_t n, float* rest) noexcept {
+  for (size_t begin = 0; begin < n; begin += kernels::kActivationGroup) {
+    const size_t end = std::min(begin + kernels::kActivationGroup, n);
+    float largest = 0.0f;
+    for (size_t i = begin; i < end; ++i) largest = std::max(largest, std::abs(x[i]));
+    const bool usable = largest >= 1e-30f;
+    const float inverse = usable ? 127.0f / largest : 0.0f;
+    const float scale = usable ? largest * (1.0f / 127.0f) : 0.0f;
+    // Codes are small: added to this they lose their fractions, to nearest, ties to even.
+    constexpr float kRounder = 12582912.0f;
+    for (size_t i = begin; i < end; ++i)
+      rest[i] = x[i] - ((x[i] * inverse + kRounder) - kRounder) * scale;
+  }
+}
 
 void refine_greatest(const Compute& compute, tensor::Matrix x, const tensor::Tensor& weight,
                      float reach, tensor::Matrix out) {

@@ -17,4 +17,7 @@ inline constexpr size_t kRunOfProducts = 64 * quant::kStripRows;
 void refine_greatest(const Compute& compute, tensor::Matrix x, const tensor::Tensor& weight,
                      float reach, tensor::Matrix out);
 
+// What 8-bit codes of n values, in the integer form of activations, leave over of them.
+void rounding_rest(const float* x, size_t n, float* rest) noexcept;
+
 }  // namespace billow::nn

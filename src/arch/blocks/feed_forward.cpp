@@ -1,6 +1,5 @@
 #include "arch/blocks/feed_forward.h"
 
-#include "base/check.h"
 #include "nn/linear.h"
 #include "nn/rows.h"
 
@@ -24,14 +23,6 @@ void FeedForwardWeights::load_without_gate(const WeightLoader& load, const std::
 void feed_forward_block(const nn::Compute& compute, const FeedForwardWeights& weights,
                         Activation activation, tensor::Matrix x, tensor::Matrix out) {
   const tensor::ArenaScope scope(compute.arena);
-  if (!weights.gate) {
-    BILLOW_CHECK(activation == Activation::kExactGelu);
-    const tensor::Matrix up = compute.arena.matrix(x.n_rows, weights.up.n_rows);
-    nn::linear(compute, x, {{weights.up, weights.up_bias, up}});
-    nn::gelu(compute, up);
-    nn::linear(compute, up, {{weights.down, weights.down_bias, out}});
-    return;
-  }
   const tensor::Matrix gate = compute.arena.matrix(x.n_rows, weights.gate.n_rows);
   const tensor::Matrix up = compute.arena.matrix(x.n_rows, weights.up.n_rows);
   nn::linear(compute, x,

@@ -1,5 +1,4 @@
-// The feed-forward sub-layer: out = down(activation(gate x) * (up x)), or, without a gate,
-// out = down(activation(up x)).
+// The gated feed-forward sub-layer: out = down(activation(gate x) * (up x)).
 #pragma once
 
 #include <string>
@@ -10,14 +9,10 @@
 
 namespace billow::arch {
 
-enum class Activation : uint8_t {
-  kSilu,
-  kGelu,       // its tanh form
-  kExactGelu,  // by erf; without a gate only, as the others are with one only
-};
+enum class Activation : uint8_t { kSilu, kGelu };
 
 struct FeedForwardWeights {
-  tensor::Tensor gate;  // [n_ff][n_embd], where there is one
+  tensor::Tensor gate;  // [n_ff][n_embd]
   tensor::Tensor up;    // [n_ff][n_embd]
   tensor::Tensor down;  // [n_embd][n_ff]
   const float* gate_bias = nullptr;
@@ -25,7 +20,7 @@ struct FeedForwardWeights {
   const float* down_bias = nullptr;
 
   void load(const WeightLoader& load, const std::string& prefix, const Hparams& h);
-  // As above, but there is no gate.
+  // The same of a model that has no gate.
   void load_without_gate(const WeightLoader& load, const std::string& prefix, const Hparams& h);
 };
 

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "nn/linear.h"
+#include "nn/outliers.h"
 
 namespace billow::arch {
 namespace {
@@ -153,8 +153,7 @@ void PostNormEncoder::run(const nn::Compute& compute, const Part& part, tensor::
   for (const Layer& layer : layers_) {
     attend(compute, layer, units, rotations, x, y);
     nn::layer_norm(compute, y, x, layer.attention_norm, x);
-    feed_forward_block(compute, layer.feed_forward,
-                       layer.feed_forward.gate ? Activation::kSilu : Activation::kExactGelu, x, y);
+    feed_forward(compute, layer.feed_forward, x, y);
     nn::layer_norm(compute, y, x, layer.output_norm, x);
   }
 }
@@ -188,10 +187,10 @@ void PostNormEncoder::attend(const nn::Compute& compute, const Layer& layer,
   const tensor::Matrix q = compute.arena.matrix(x.n_rows, weights.q.n_rows);
   const tensor::Matrix k = compute.arena.matrix(x.n_rows, weights.k.n_rows);
   const tensor::Matrix v = compute.arena.matrix(x.n_rows, weights.v.n_rows);
-  nn::linear(compute, x,
-             {{weights.q, weights.q_bias, q},
-              {weights.k, weights.k_bias, k},
-              {weights.v, weights.v_bias, v}});
+  nn::linear_with_outliers(compute, x,
+                           {{weights.q, weights.q_bias, q},
+                            {weights.k, weights.k_bias, k},
+                            {weights.v, weights.v_bias, v}});
   if (rotations.rope != nullptr) {
     nn::rotate(compute, rotations, q, h_.k_len);
     nn::rotate(compute, rotations, k, h_.k_len);
@@ -199,7 +198,24 @@ void PostNormEncoder::attend(const nn::Compute& compute, const Layer& layer,
   const tensor::Matrix attended = compute.arena.matrix(x.n_rows, weights.o.n_cols);
   nn::text_attention(compute, units,
                      {.head_len = h_.k_len, .scale = scale_, .q = q, .k = k, .v = v}, attended);
-  nn::linear(compute, attended, {{weights.o, weights.o_bias, out}});
+  nn::linear_with_outliers(compute, attended, {{weights.o, weights.o_bias, out}});
+}
+
+void PostNormEncoder::feed_forward(const nn::Compute& compute, const FeedForwardWeights& weights,
+                                   tensor::Matrix x, tensor::Matrix out) const {
+  const tensor::ArenaScope scope(compute.arena);
+  const tensor::Matrix up = compute.arena.matrix(x.n_rows, weights.up.n_rows);
+  tensor::Matrix inner = up;
+  if (weights.gate) {
+    inner = compute.arena.matrix(x.n_rows, weights.gate.n_rows);
+    nn::linear_with_outliers(
+        compute, x, {{weights.gate, weights.gate_bias, inner}, {weights.up, weights.up_bias, up}});
+    nn::silu_multiply(compute, inner, up);
+  } else {
+    nn::linear_with_outliers(compute, x, {{weights.up, weights.up_bias, up}});
+    nn::gelu(compute, up);
+  }
+  nn::linear_with_outliers(compute, inner, {{weights.down, weights.down_bias, out}});
 }
 
 void PostNormEncoder::classify(const nn::Compute& compute, tensor::Matrix x,
@@ -210,10 +226,15 @@ void PostNormEncoder::classify(const nn::Compute& compute, tensor::Matrix x,
 // The larger part of a layer, for n rows.
 size_t PostNormEncoder::layer_bytes(const kernels::KernelTable& kernels, const PassLimits& limits,
                                     size_t n) const {
-  const auto linear = [&](size_t k) {
-    return linear_scratch_bytes(kernels, limits, layer_types_, n, k);
-  };
   const size_t width = h_.n_heads * h_.k_len;
+  const size_t widest = std::max({width, h_.n_ff, h_.n_embd});
+  // The products, or those of the rests of rows with outliers after them.
+  const auto linear = [&](size_t k) {
+    const size_t n_again = std::min(n, nn::kOutlierRows);
+    return std::max(linear_scratch_bytes(kernels, limits, layer_types_, n, k),
+                    float_bytes(n_again * k) + float_bytes(n_again * widest) +
+                        linear_scratch_bytes(kernels, limits, layer_types_, n_again, k));
+  };
   const size_t own = nn::text_attention_bytes(std::min(limits.n_positions, n), h_.k_len);
   const size_t attention = 4 * float_bytes(n * width) +
                            std::max({linear(h_.n_embd), linear(width), limits.n_threads * own});

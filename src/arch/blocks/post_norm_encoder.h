@@ -64,6 +64,8 @@ class PostNormEncoder final : public Encoder {
   void embed(const nn::Compute& compute, const Part& part, tensor::Matrix x) const;
   void attend(const nn::Compute& compute, const Layer& layer, std::span<const nn::TextUnit> units,
               const nn::Rope::Rotations& rotations, tensor::Matrix x, tensor::Matrix out) const;
+  void feed_forward(const nn::Compute& compute, const FeedForwardWeights& weights, tensor::Matrix x,
+                    tensor::Matrix out) const;
   size_t layer_bytes(const kernels::KernelTable& kernels, const PassLimits& limits, size_t n) const;
 
   Hparams h_;
