@@ -28,6 +28,9 @@ class AtomicFile {
   ~AtomicFile();
 
   void write(std::span<const std::byte> bytes);
+  // Where commit() puts it instead: for a name that follows from the content. On the same file
+  // system.
+  void set_path(const std::string& path) { path_ = path; }
   void commit();
 
  private:

@@ -5,6 +5,7 @@
 #include <bit>
 #include <concepts>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 #include "gguf/atomic_file.h"
@@ -154,6 +155,12 @@ void Writer::set(std::string_view key, const Value& value) {
 
 void Writer::add_tensor(std::string_view name, uint32_t type, std::span<const uint64_t> shape,
                         std::span<const std::byte> data) {
+  add_tensor(name, type, shape, [data](const Sink& sink) { sink(data); });
+  BILLOW_CHECK(data.size() == tensors_.back().n_bytes);
+}
+
+void Writer::add_tensor(std::string_view name, uint32_t type, std::span<const uint64_t> shape,
+                        Source source) {
   BILLOW_CHECK(!name.empty());
   BILLOW_CHECK(std::ranges::find(tensors_, name, &Pending::name) == tensors_.end());
   const TensorType* known = find_tensor_type(type);
@@ -162,8 +169,12 @@ void Writer::add_tensor(std::string_view name, uint32_t type, std::span<const ui
   BILLOW_CHECK(shape[0] % known->group_len == 0);
   uint64_t n_groups = shape[0] / known->group_len;
   for (const uint64_t size : shape.subspan(1)) n_groups *= size;
-  BILLOW_CHECK(n_groups > 0 && data.size() == n_groups * known->group_bytes);
-  tensors_.push_back({std::string(name), type, {shape.begin(), shape.end()}, data});
+  BILLOW_CHECK(n_groups > 0);
+  tensors_.push_back({std::string(name),
+                      type,
+                      {shape.begin(), shape.end()},
+                      n_groups * known->group_bytes,
+                      std::move(source)});
 }
 
 uint64_t Writer::alignment() const {
@@ -193,30 +204,35 @@ Bytes Writer::header() const {
     for (const uint64_t size : tensor.shape) put(out, size);
     put(out, tensor.type);
     put(out, offset);
-    offset += tensor.data.size() + padding(tensor.data.size(), alignment());
+    offset += tensor.n_bytes + padding(tensor.n_bytes, alignment());
   }
   if (!tensors_.empty()) out.resize(out.size() + padding(out.size(), alignment()));
   return out;
 }
 
-void Writer::emit(const std::function<void(std::span<const std::byte>)>& sink) const {
+void Writer::write_to(const Sink& sink) const {
   sink(header());
   const Bytes zeros(alignment());
   for (const Pending& tensor : tensors_) {
-    sink(tensor.data);
-    sink(std::span(zeros).first(padding(tensor.data.size(), alignment())));
+    uint64_t n_bytes = 0;
+    tensor.source([&](std::span<const std::byte> piece) {
+      n_bytes += piece.size();
+      sink(piece);
+    });
+    BILLOW_CHECK(n_bytes == tensor.n_bytes);
+    sink(std::span(zeros).first(padding(tensor.n_bytes, alignment())));
   }
 }
 
 Bytes Writer::to_bytes() const {
   Bytes out;
-  emit([&](std::span<const std::byte> piece) { put_bytes(out, piece); });
+  write_to([&](std::span<const std::byte> piece) { put_bytes(out, piece); });
   return out;
 }
 
 void Writer::write(const std::string& path) const {
   AtomicFile file(path);
-  emit([&](std::span<const std::byte> piece) { file.write(piece); });
+  write_to([&](std::span<const std::byte> piece) { file.write(piece); });
   file.commit();
 }
 

@@ -38,7 +38,16 @@ class Writer {
   void add_tensor(std::string_view name, uint32_t type, std::span<const uint64_t> shape,
                   std::span<const std::byte> data);
 
+  using Sink = std::function<void(std::span<const std::byte>)>;
+  // Hands the bytes of one tensor to the sink, piece after piece, the same at each call.
+  using Source = std::function<void(const Sink&)>;
+  // The same for a tensor whose bytes are made when they are written.
+  void add_tensor(std::string_view name, uint32_t type, std::span<const uint64_t> shape,
+                  Source source);
+
   std::vector<std::byte> to_bytes() const;
+  // Hands the file to `sink`, piece after piece; what that throws ends it.
+  void write_to(const Sink& sink) const;
   // Writes beside `path` and renames, so that a crash leaves the old file or the new one. Throws
   // Error when the system cannot write; nothing is left behind then.
   void write(const std::string& path) const;
@@ -53,14 +62,13 @@ class Writer {
     std::string name;
     uint32_t type;
     std::vector<uint64_t> shape;
-    std::span<const std::byte> data;
+    uint64_t n_bytes;
+    Source source;
   };
   // The pair of the key, its value empty and to be encoded.
   Pair& pair(std::string_view key, ValueType type);
   uint64_t alignment() const;
   std::vector<std::byte> header() const;  // all that stands before the data, padded if there is any
-  // Hands the file to `sink`, piece after piece.
-  void emit(const std::function<void(std::span<const std::byte>)>& sink) const;
 
   std::vector<Pair> pairs_;
   std::vector<Pending> tensors_;

@@ -66,7 +66,14 @@ void check_blobs(const std::vector<NamedBlob>& blobs) {
   }
 }
 
-void check_quantize(const CreateRequest& request) {
+bool is_safetensors(const NamedBlob& blob) { return blob.path.ends_with(".safetensors"); }
+
+bool is_converted(const CreateRequest& request) {
+  return request.from.empty() && request.files &&
+         std::ranges::any_of(*request.files, is_safetensors);
+}
+
+void check_quantize(const CreateRequest& request, const CreateHooks& hooks) {
   if (!request.draft_quantize.empty() && request.draft_files.empty()) {
     refuse("--draft-quantize requires a DRAFT model");
   }
@@ -80,11 +87,16 @@ void check_quantize(const CreateRequest& request) {
     refuse("unsupported quantization type " + request.quantize +
            " - supported types are F32, F16, Q4_K_S, Q4_K_M, Q8_0");
   }
+  if (is_converted(request)) {
+    if (hooks.has_weight_type && hooks.has_weight_type(request.quantize)) return;
+    not_yet("quantization to " + request.quantize +
+            " is not supported yet: F32, F16, BF16 and Q8_0 are");
+  }
   not_yet("quantization is not supported yet: give a model that is in " + request.quantize +
           " already");
 }
 
-void check(const CreateRequest& request) {
+void check(const CreateRequest& request, const CreateHooks& hooks) {
   if (request.files) check_blobs(*request.files);
   check_blobs(request.adapters);
   check_blobs(request.draft_files);
@@ -95,7 +107,7 @@ void check(const CreateRequest& request) {
   if (request.from.empty() && !request.files) refuse("neither 'from' or 'files' was specified");
   if (request.from.empty() && request.files->empty()) refuse("no files provided to convert");
   if (request.adapters.size() > 1) refuse("only one adapter is currently supported");
-  check_quantize(request);
+  check_quantize(request, hooks);
   if (!request.requires_version.empty() && !is_version(request.requires_version)) {
     refuse(std::string(kVersionFault));
   }
@@ -182,6 +194,8 @@ class Creation {
 
   void begin_from(const std::string& from);
   void begin_from_files(const std::vector<NamedBlob>& files);
+  // Of safetensors files and what describes them.
+  void begin_from_conversion(const CreateRequest& request);
   void add_adapter(const NamedBlob& blob);
   void apply(const CreateRequest& request);
   Name finish(const Name& name);
@@ -199,6 +213,8 @@ class Creation {
     return std::ranges::any_of(
         parts_, [&](const Part& part) { return part.layer.media_type == media_type; });
   }
+  // Keeps the blob and returns where it lies. Throws Error where it is not there.
+  std::string hold_blob(const NamedBlob& blob);
   GgufFacts parse_gguf(const NamedBlob& blob);
   void keep(const Layer& layer);
   void add_blob(std::string_view media_type, const NamedBlob& blob);
@@ -250,18 +266,20 @@ void Creation::begin_from(const std::string& from) {
   }
 }
 
-GgufFacts Creation::parse_gguf(const NamedBlob& blob) {
+std::string Creation::hold_blob(const NamedBlob& blob) {
   const Digest digest = Digest::parse(blob.digest).value();
   hold_.add(digest);
-  const std::string path = store_.blob_path(digest);
   if (!store_.has_blob(digest)) {
     throw Error(ErrorCode::kNotFound,
                 blob.path + ": blob " + digest.text() + " is not there; upload it first");
   }
+  return store_.blob_path(digest);
+}
+
+GgufFacts Creation::parse_gguf(const NamedBlob& blob) {
+  const std::string path = hold_blob(blob);
   if (!begins_as_gguf(path)) {
-    if (blob.path.ends_with(".safetensors")) {
-      not_yet("conversion of safetensors is not supported yet: " + blob.path);
-    }
+    if (is_safetensors(blob)) not_yet("safetensors can only be a model's weights: " + blob.path);
     refuse(blob.path.ends_with(".gguf") ? "supplied file was not in GGUF format" : "unknown type");
   }
   if (is_part_of_split(blob.path)) {
@@ -300,6 +318,25 @@ void Creation::begin_from_files(const std::vector<NamedBlob>& files) {
     add_blob(facts.is_projector() ? kProjectorLayer : kAdapterLayer, *blob);
     describe(facts, config_);
   }
+}
+
+void Creation::begin_from_conversion(const CreateRequest& request) {
+  if (!hooks_.convert) not_yet("conversion of safetensors is not supported here");
+  Conversion conversion{.model = display_name(parse_name(request.model).value()),
+                        .files = {},
+                        .weight_type = request.quantize};
+  for (const NamedBlob& blob : *request.files) {
+    conversion.files.push_back({blob.path, hold_blob(blob)});
+  }
+  report("converting model");
+  Part part;
+  part.layer = store_.add_made_layer(
+      kModelLayer, [&](const ByteSink& sink) { hooks_.convert(conversion, sink); }, hold_,
+      &part.created);
+  report("verifying conversion");
+  facts_ = facts_of(gguf::File::open(store_.blob_path(part.layer.digest)));
+  describe(facts_, config_);
+  parts_.push_back(std::move(part));
 }
 
 void Creation::add_adapter(const NamedBlob& blob) {
@@ -390,7 +427,7 @@ void check_template(const std::string& text, const CreateHooks& hooks) {
 Name create_model(Store& store, const CreateRequest& request, const CreateHooks& hooks) {
   const auto name = parse_name(request.model);
   if (!name) refuse("invalid model name");
-  check(request);
+  check(request, hooks);
   check_template(request.template_text, hooks);
   parameters_of(request);  // a wrong one is found before files are read
   Config unused;
@@ -398,6 +435,8 @@ Name create_model(Store& store, const CreateRequest& request, const CreateHooks&
   Creation creation(store, hooks);
   if (!request.from.empty()) {
     creation.begin_from(request.from);
+  } else if (is_converted(request)) {
+    creation.begin_from_conversion(request);
   } else {
     creation.begin_from_files(*request.files);
   }

@@ -1,5 +1,6 @@
-// Makes a model out of a GGUF file that was uploaded as a blob, or out of another model, with texts
-// and parameters of its own. One request may run on any thread beside others of the same store.
+// Makes a model out of a GGUF file that was uploaded as a blob, out of safetensors files that are
+// converted to one, or out of another model, with texts and parameters of its own. One request may
+// run on any thread beside others of the same store.
 #pragma once
 
 #include <functional>
@@ -45,12 +46,27 @@ struct DetectedTemplate {
   std::vector<std::string> stop;
 };
 
+// Safetensors files, and what describes them, that are to become a GGUF file.
+struct Conversion {
+  struct File {
+    std::string name;  // relative, as the client calls it
+    std::string path;  // where its bytes lie
+  };
+  std::string model;  // what it is to be called
+  std::vector<File> files;
+  std::string weight_type;  // of any case; empty: as the converter likes it best
+};
+
 struct CreateHooks {
   std::function<void(const std::string& status)> progress;
   // The Go template that does what a Jinja template does, if one is known.
   std::function<std::optional<DetectedTemplate>(std::string_view jinja)> detect_template;
   // Throws Error when the text is no Go template; its message is given behind "template error: ".
   std::function<void(const std::string& text)> check_template;
+  // Hands the GGUF file to the sink. Without it safetensors are refused.
+  std::function<void(const Conversion& conversion, const ByteSink& sink)> convert;
+  // Whether `convert` can make weights of the type.
+  std::function<bool(std::string_view name)> has_weight_type;
 };
 
 // Returns the name as it is spelled in the store. Throws Error: kInvalidInput for a request that is

@@ -327,6 +327,34 @@ Layer Store::add_layer(std::string_view media_type, std::string_view bytes, bool
           .name = ""};
 }
 
+Layer Store::add_made_layer(std::string_view media_type,
+                            const std::function<void(const ByteSink&)>& make, Hold& hold,
+                            bool* created) {
+  make_folders(blobs_folder());
+  gguf::AtomicFile file(blobs_folder() + "/made",
+                        {.staging_folder = blobs_folder(), .before_step = options_.before_step});
+  Hasher hasher;
+  uint64_t n_bytes = 0;
+  make([&](std::span<const std::byte> bytes) {
+    hasher.update(bytes);
+    file.write(bytes);
+    n_bytes += bytes.size();
+  });
+  const Digest digest = hasher.finish();
+  hold.add(digest);
+  const bool is_new = !has_blob(digest);
+  if (is_new) {
+    file.set_path(blob_path(digest));
+    file.commit();
+  }
+  if (created) *created = is_new;
+  return {.media_type = std::string(media_type),
+          .digest = digest,
+          .size_bytes = n_bytes,
+          .from = "",
+          .name = ""};
+}
+
 Store::Hold::~Hold() {
   const std::lock_guard lock(store_.state_->mutex);
   for (const Digest& digest : digests_) {

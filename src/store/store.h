@@ -32,6 +32,9 @@ struct StoredModel {
 // Fills the buffer and returns how many bytes it got; 0 is the end.
 using ByteSource = std::function<size_t(std::span<std::byte>)>;
 
+// Takes bytes, piece after piece.
+using ByteSink = std::function<void(std::span<const std::byte>)>;
+
 struct StoreOptions {
   // Called before each step that changes something on the disk; what it throws ends the operation.
   // For tests of what a crash leaves.
@@ -84,6 +87,13 @@ class Store {
   bool add_blob(const Digest& digest, const ByteSource& source);
   // Stores bytes as a layer. `created`, where given, is what add_blob returns.
   Layer add_layer(std::string_view media_type, std::string_view bytes, bool* created = nullptr);
+
+  class Hold;
+  // Stores what `make` hands to its sink, piece after piece, by the digest that it turns out to
+  // have, and holds it. What `make` throws ends it, and nothing is left.
+  Layer add_made_layer(std::string_view media_type,
+                       const std::function<void(const ByteSink&)>& make, Hold& hold,
+                       bool* created = nullptr);
 
   // Keeps blobs from being removed as unused while it lives: for those who write a manifest soon.
   class Hold {

@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "api/ollama/requested_name.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "convert/convert.h"
 #include "http/status.h"
 #include "prompt/go_template.h"
 #include "prompt/named_templates.h"
@@ -104,6 +106,32 @@ std::optional<store::DetectedTemplate> detect_template(std::string_view jinja) {
                                  .stop = {named->stops.begin(), named->stops.end()}};
 }
 
+// A line for each new per cent. The digest is none, but clients show a bar only for what has one.
+void report_conversion(Progress& progress, uint64_t n_done, uint64_t n_total, uint64_t& percent) {
+  if (n_total == 0 || n_done * 100 / n_total == percent) return;
+  percent = n_done * 100 / n_total;
+  progress.report(Json{{"status", "converting model"},
+                       {"digest", "0000000000000000000"},
+                       {"total", n_total},
+                       {"completed", n_done}});
+}
+
+void convert_model(const store::Conversion& conversion, const store::ByteSink& sink,
+                   Progress& progress) {
+  std::vector<convert::SourceFile> files;
+  for (const auto& file : conversion.files) files.push_back({file.name, file.path});
+  convert::Options options{.name = conversion.model};
+  if (const auto type = convert::find_weight_type(conversion.weight_type)) {
+    options.weight_type = *type;
+  }
+  uint64_t percent = 0;
+  const convert::Listener listener{
+      .note = [&](const std::string& line) { progress.report_status(line); },
+      .progress = [&](uint64_t n_done,
+                      uint64_t n_total) { report_conversion(progress, n_done, n_total, percent); }};
+  convert::convert(files, options, listener, sink);
+}
+
 void create(store::Store& store, Call& call) {
   const Fields fields = Fields::parse(call.request().body, "CreateRequest");
   const store::CreateRequest request = create_request_of(fields);
@@ -111,7 +139,11 @@ void create(store::Store& store, Call& call) {
   const store::CreateHooks hooks{
       .progress = [&](const std::string& status) { progress.report_status(status); },
       .detect_template = detect_template,
-      .check_template = [](const std::string& text) { prompt::GoTemplate{text}; }};
+      .check_template = [](const std::string& text) { prompt::GoTemplate{text}; },
+      .convert = [&](const store::Conversion& conversion,
+                     const store::ByteSink& sink) { convert_model(conversion, sink, progress); },
+      .has_weight_type =
+          [](std::string_view name) { return convert::find_weight_type(name).has_value(); }};
   progress.run([&] {
     const store::Name name = store::create_model(store, request, hooks);
     call.set_model(store::display_name(name));

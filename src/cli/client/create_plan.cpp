@@ -37,8 +37,10 @@ constexpr Pattern kWeights[] = {{"model", ".safetensors", true},
                                 {"consolidated", ".pth", false},
                                 {"", ".gguf", false},
                                 {"", ".bin", false}};
-constexpr Pattern kDescriptions[] = {
-    {"", ".json", true}, {"chat_template.jinja", "", false}, {"tokenizer.model", "", false}};
+constexpr Pattern kDescriptions[] = {{"", ".json", true},
+                                     {"chat_template.jinja", "", false},
+                                     {"tokenizer.model", "", false},
+                                     {"vocab.txt", "", false}};
 
 std::string home_of(const std::string& user) {
   const char* home = user.empty() ? std::getenv("HOME") : nullptr;

@@ -1,0 +1,216 @@
+#include "convert/encoder_config.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace billow::convert {
+namespace {
+
+constexpr std::string_view kFile = "config.json";
+constexpr uint32_t kMaxLayers = 1024;
+constexpr uint64_t kMaxLabels = 100'000;
+
+constexpr std::array kFamilies{
+    Family{"BertModel", "bert", Layout::kBert, Head::kNone, false},
+    Family{"BertForSequenceClassification", "bert", Layout::kBert, Head::kPooled, false},
+    Family{"RobertaModel", "bert", Layout::kBert, Head::kNone, true},
+    Family{"RobertaForSequenceClassification", "bert", Layout::kBert, Head::kClassifier, true},
+    Family{"XLMRobertaModel", "bert", Layout::kBert, Head::kNone, true},
+    Family{"XLMRobertaForSequenceClassification", "bert", Layout::kBert, Head::kClassifier, true},
+    Family{"NomicBertModel", "nomic-bert", Layout::kNomic, Head::kNone, false},
+};
+
+[[noreturn]] void not_known(const std::string& what) {
+  throw Error(ErrorCode::kUnsupported, std::string(kFile) + ": " + what);
+}
+
+const Family& family_of(const DocumentFields& fields) {
+  const Document* names = fields.find("architectures");
+  if (names == nullptr || !names->is_array() || names->empty() || !names->front().is_string()) {
+    fields.refuse("architectures", "must name the model's class");
+  }
+  const auto name = names->front().get<std::string>();
+  const auto* known = std::ranges::find(kFamilies, name, &Family::name);
+  if (known != kFamilies.end()) return *known;
+  std::string all;
+  for (const Family& family : kFamilies) {
+    all += (all.empty() ? "" : ", ") + std::string(family.name);
+  }
+  not_known("models of the class '" + name + "' cannot be converted (known: " + all +
+            "); give a GGUF file");
+}
+
+// Refuses what is given otherwise than the architecture has it.
+void require_text(const DocumentFields& fields, const char* name,
+                  std::initializer_list<std::string_view> allowed) {
+  const auto value = fields.text(name);
+  if (!value || std::ranges::find(allowed, *value) != allowed.end()) return;
+  not_known("\"" + std::string(name) + "\": '" + *value + "' is not supported");
+}
+
+void require_flag(const DocumentFields& fields, const char* name, bool wanted) {
+  if (fields.flag(name).value_or(wanted) == wanted) return;
+  not_known("\"" + std::string(name) + "\" must be " + (wanted ? "true" : "false"));
+}
+
+void read_bert(const DocumentFields& fields, EncoderConfig& config) {
+  require_text(fields, "hidden_act", {"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"});
+  require_text(fields, "position_embedding_type", {"absolute"});
+  require_flag(fields, "is_decoder", false);
+  config.n_positions = fields.require_size({"max_position_embeddings"});
+  if (config.family->pads_positions) {
+    const uint64_t pad = fields.count("pad_token_id").value_or(1);
+    if (pad + 1 >= config.n_positions) {
+      fields.refuse("pad_token_id", "leaves no positions for a text");
+    }
+    config.n_padded_positions = static_cast<uint32_t>(pad) + 1;
+  }
+  config.n_context = config.n_positions - config.n_padded_positions;
+}
+
+void read_nomic(const DocumentFields& fields, EncoderConfig& config) {
+  if (fields.count("moe_every_n_layers").value_or(0) != 0) {
+    not_known("models with experts (\"moe_every_n_layers\") are not supported");
+  }
+  require_text(fields, "activation_function", {"swiglu"});
+  for (const char* name : {"prenorm", "causal", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias",
+                           "rotary_emb_interleaved", "parallel_block", "use_rms_norm"}) {
+    require_flag(fields, name, false);
+  }
+  if (fields.number("rotary_emb_fraction").value_or(1.0) != 1.0) {
+    not_known("\"rotary_emb_fraction\" must be 1");
+  }
+  if (fields.find("rotary_emb_scale_base") != nullptr) {
+    not_known("\"rotary_emb_scale_base\" must be null");
+  }
+  config.rope_base = fields.number("rotary_emb_base").value_or(10000.0);
+  // n_positions may be what stretched positions reach, beyond what was trained.
+  const uint64_t trained = fields.count("max_trained_positions").value_or(2048);
+  const uint32_t n_positions = fields.require_size({"n_positions", "max_position_embeddings"});
+  config.n_context = static_cast<uint32_t>(std::min<uint64_t>(n_positions, trained));
+  if (config.n_context == 0) fields.refuse("max_trained_positions", "must not be 0");
+}
+
+// id2label, {"0": name, ...}: the names in the order of their numbers.
+std::vector<std::string> labels_of(const DocumentFields& fields) {
+  const Document* map = fields.find("id2label");
+  if (map == nullptr) return {};
+  if (!map->is_object() || map->size() > kMaxLabels) fields.refuse("id2label", "must be an object");
+  std::vector<std::string> labels;
+  for (size_t i = 0; i < map->size(); ++i) {
+    const auto at = map->find(std::to_string(i));
+    if (at == map->end() || !at->is_string()) {
+      fields.refuse("id2label", "must name each class by its number");
+    }
+    labels.push_back(at->get<std::string>());
+  }
+  return labels;
+}
+
+Pooling pooling_of(const DocumentFields& fields) {
+  struct Mode {
+    std::string_view flag;  // older files have one for each mode
+    std::string_view name;  // newer ones a name
+    std::optional<Pooling> pooling;
+  };
+  static constexpr Mode kModes[] = {
+      {"pooling_mode_mean_tokens", "mean", Pooling::kMean},
+      {"pooling_mode_cls_token", "cls", Pooling::kCls},
+      {"pooling_mode_lasttoken", "lasttoken", Pooling::kLast},
+      {"pooling_mode_max_tokens", "max", {}},
+      {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", {}},
+      {"pooling_mode_weightedmean_tokens", "weightedmean", {}}};
+  std::vector<const Mode*> chosen;
+  for (const Mode& mode : kModes) {
+    if (fields.flag(mode.flag).value_or(false)) chosen.push_back(&mode);
+  }
+  const auto name = fields.text("pooling_mode");
+  for (const Mode& mode : kModes) {
+    if (chosen.empty() && name == mode.name) chosen.push_back(&mode);
+  }
+  if (chosen.size() == 1 && chosen[0]->pooling) return *chosen[0]->pooling;
+  const std::string what = chosen.size() > 1 ? "more than one way at once"
+                           : chosen.empty()  ? name.value_or("no known way")
+                                             : std::string(chosen[0]->name);
+  throw Error(ErrorCode::kUnsupported,
+              fields.origin() + ": pooling by " + what +
+                  " is not supported (known: mean, cls, lasttoken; one of them)");
+}
+
+// The folder of the pooling's description.
+std::optional<std::string> pooling_folder(const Sources& sources) {
+  constexpr std::string_view kModules = "modules.json";
+  const auto modules = sources.document(kModules);
+  if (!modules) return std::nullopt;
+  if (!modules->is_array()) {
+    throw Error(ErrorCode::kInvalidInput, std::string(kModules) + ": not a JSON array");
+  }
+  std::optional<std::string> folder;
+  for (const Document& module : *modules) {
+    const DocumentFields fields(module, std::string(kModules));
+    const std::string type = fields.text("type").value_or("");
+    const std::string name = type.substr(type.rfind('.') + 1);
+    if (name == "Pooling") {
+      folder = fields.text("path").value_or("");
+    } else if (name != "Transformer" && name != "Normalize") {
+      throw Error(ErrorCode::kUnsupported,
+                  std::string(kModules) + ": a module '" + name + "' is not supported");
+    }
+  }
+  return folder;
+}
+
+}  // namespace
+
+EncoderConfig read_encoder_config(const Sources& sources) {
+  const auto document = sources.document(kFile);
+  if (!document) {
+    throw Error(ErrorCode::kInvalidInput, "config.json is missing; send it with the weights");
+  }
+  const DocumentFields fields(*document, std::string(kFile));
+  EncoderConfig config;
+  config.family = &family_of(fields);
+  config.n_embd = fields.require_size({"hidden_size", "n_embd"});
+  config.n_layers = fields.require_size({"num_hidden_layers", "n_layer"});
+  config.n_heads = fields.require_size({"num_attention_heads", "n_head"});
+  config.n_feed_forward = fields.require_size({"intermediate_size", "n_inner"});
+  config.norm_epsilon =
+      fields.number("layer_norm_eps").value_or(fields.number("layer_norm_epsilon").value_or(1e-12));
+  if (config.n_layers > kMaxLayers) fields.refuse("num_hidden_layers", "is more than 1024");
+  if (config.n_embd % config.n_heads != 0) {
+    fields.refuse("num_attention_heads",
+                  "does not divide the width of " + std::to_string(config.n_embd));
+  }
+  if (!(config.norm_epsilon > 0 && config.norm_epsilon < 1)) {
+    fields.refuse("layer_norm_eps", "must be between 0 and 1");
+  }
+  if (config.family->layout == Layout::kBert) {
+    read_bert(fields, config);
+  } else {
+    read_nomic(fields, config);
+  }
+  if (fields.count("type_vocab_size").value_or(1) != 0 || config.family->layout == Layout::kBert) {
+    config.n_token_types =
+        fields.find("type_vocab_size") == nullptr ? 1 : fields.require_size({"type_vocab_size"});
+  }
+  if (config.family->head != Head::kNone) config.labels = labels_of(fields);
+  return config;
+}
+
+PoolingChoice read_pooling(const Sources& sources, const Family& family) {
+  if (family.head != Head::kNone) return {Pooling::kRank, false};
+  const std::string folder = pooling_folder(sources).value_or("1_Pooling");
+  const std::string name = folder.empty() ? folder : folder + "/config.json";
+  const auto document = name.empty() ? std::nullopt : sources.document(name);
+  if (document) return {pooling_of(DocumentFields(*document, name)), false};
+  if (sources.find("modules.json") != nullptr && pooling_folder(sources)) {
+    throw Error(ErrorCode::kInvalidInput,
+                name + " is missing, but modules.json names it; send it with the weights");
+  }
+  return {Pooling::kMean, true};
+}
+
+}  // namespace billow::convert

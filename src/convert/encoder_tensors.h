@@ -1,0 +1,34 @@
+// Which tensors an encoder has: their names in the source and in GGUF, and their sizes. Plain data;
+// any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "convert/encoder_config.h"
+#include "convert/weights.h"
+
+namespace billow::convert {
+
+struct PlannedTensor {
+  std::string name;  // in the GGUF file
+  const SafeTensor* source = nullptr;
+  uint64_t first_row = 0;  // the rows before it are left out
+  uint64_t n_rows = 0;
+  uint64_t row_len = 0;
+  bool is_matrix = false;  // two dimensions in the file; else one, of row_len
+  bool is_table = false;   // a small table that is added: kept in F32, as norms and biases are
+};
+
+// Every tensor in the order of the file. Takes from `weights` what it uses. Throws Error
+// (kInvalidInput) for a tensor that is missing or of another shape than config.json makes it, and
+// for one of no known use, which would make another model of it.
+std::vector<PlannedTensor> plan_encoder(const EncoderConfig& config, Weights& weights);
+
+// Rows of the embedding table. Throws Error where it is missing or no matrix.
+uint32_t n_vocabulary(const Weights& weights);
+// Classes that the head tells apart. REQUIRES: the family has a head.
+uint32_t n_classes(const EncoderConfig& config, const Weights& weights);
+
+}  // namespace billow::convert

@@ -1,0 +1,162 @@
+#include "convert/vocabulary.h"
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace billow::convert {
+namespace {
+
+using tokenizer::TokenType;
+
+constexpr std::string_view kTokenizer = "tokenizer.json";
+
+struct Reader {
+  std::string_view type;  // of the model in tokenizer.json
+  void (*read)(const DocumentFields& tokenizer, Vocabulary& vocabulary);
+};
+constexpr std::array kReaders{Reader{"WordPiece", read_word_pieces},
+                              Reader{"Unigram", read_unigram}, Reader{"BPE", read_byte_pairs}};
+
+void read_tokenizer(const DocumentFields& tokenizer, Vocabulary& vocabulary) {
+  const Document* model = tokenizer.find("model");
+  if (model == nullptr) tokenizer.refuse("model", "is missing");
+  const std::string type =
+      DocumentFields(*model, tokenizer.origin() + ": \"model\"").text("type").value_or("WordPiece");
+  for (const Reader& reader : kReaders) {
+    if (reader.type == type) return reader.read(tokenizer, vocabulary);
+  }
+  throw Error(ErrorCode::kUnsupported,
+              tokenizer.origin() + ": a vocabulary of the kind '" + type +
+                  "' cannot be converted (known: WordPiece, Unigram, BPE)");
+}
+
+// GGUF marks the first piece of a word, where WordPiece marks the others.
+void mark_word_begins(std::vector<Piece>& pieces) {
+  for (Piece& piece : pieces) {
+    if (piece.type == TokenType::kControl) continue;
+    if (piece.text.starts_with("##")) {
+      piece.text.erase(0, 2);
+    } else {
+      piece.text.insert(0, "\xE2\x96\x81");
+    }
+  }
+}
+
+void set_id(gguf::Writer& writer, std::string_view key, std::optional<uint32_t> id) {
+  if (id) writer.set_uint("tokenizer.ggml." + std::string(key), *id);
+}
+
+void set_bytes(gguf::Writer& writer, std::string_view key, std::string_view bytes) {
+  gguf::Array array;
+  array.element_type = gguf::ValueType::kU8;
+  array.n = bytes.size();
+  array.bytes = std::as_bytes(std::span(bytes));
+  writer.set(key, {gguf::ValueType::kArray, array});
+}
+
+}  // namespace
+
+std::vector<Piece> empty_pieces(uint32_t n_rows) {
+  std::vector<Piece> pieces(n_rows);
+  for (uint32_t i = 0; i < n_rows; ++i) {
+    pieces[i].text = "[PAD" + std::to_string(i) + "]";
+    pieces[i].score = -10000;
+  }
+  return pieces;
+}
+
+void put_piece(std::vector<Piece>& pieces, uint64_t id, Piece piece, std::string_view origin) {
+  if (id >= pieces.size()) {
+    throw Error(ErrorCode::kInvalidInput, std::string(origin) + ": token " + std::to_string(id) +
+                                              " has no row in the embedding table, which has " +
+                                              std::to_string(pieces.size()));
+  }
+  pieces[id] = std::move(piece);
+}
+
+void put_added_tokens(std::vector<Piece>& pieces, const DocumentFields& tokenizer) {
+  const Document* added = tokenizer.find("added_tokens");
+  if (added == nullptr) return;
+  if (!added->is_array()) tokenizer.refuse("added_tokens", "must be an array");
+  for (const Document& token : *added) {
+    const DocumentFields fields(token, tokenizer.origin() + ": \"added_tokens\"");
+    const auto id = fields.count("id");
+    const auto text = fields.text("content");
+    if (!id || !text) fields.refuse(id ? "content" : "id", "is missing");
+    const bool is_special = fields.flag("special").value_or(false);
+    const float score =
+        *id < pieces.size() && pieces[*id].type != TokenType::kUnused ? pieces[*id].score : 0.0F;
+    put_piece(pieces, *id,
+              {*text, score, is_special ? TokenType::kControl : TokenType::kUserDefined},
+              tokenizer.origin());
+  }
+}
+
+Vocabulary read_vocabulary(const Sources& sources, uint32_t n_rows) {
+  Vocabulary vocabulary;
+  vocabulary.pieces = empty_pieces(n_rows);
+  const auto document = sources.document(kTokenizer);
+  if (document) {
+    read_tokenizer(DocumentFields(*document, std::string(kTokenizer)), vocabulary);
+  } else if (sources.find("vocab.txt") != nullptr) {
+    read_word_piece_lines(sources, vocabulary);
+  } else {
+    throw Error(ErrorCode::kInvalidInput,
+                "tokenizer.json and vocab.txt are missing; send one of them with the weights");
+  }
+  vocabulary.special = read_special_tokens(sources, document ? &*document : nullptr, vocabulary);
+  const SpecialTokens& special = vocabulary.special;
+  for (const auto& id :
+       {special.bos, special.eos, special.separator, special.padding, special.cls, special.mask}) {
+    if (id) vocabulary.pieces[*id].type = TokenType::kControl;
+  }
+  if (vocabulary.model == "bert") {
+    // WordPiece's unknown token is a control token as the others are.
+    if (special.unknown) vocabulary.pieces[*special.unknown].type = TokenType::kControl;
+    mark_word_begins(vocabulary.pieces);
+  } else if (vocabulary.model == "t5" && special.unknown) {
+    vocabulary.pieces[*special.unknown].type = TokenType::kUnknown;
+  }
+  return vocabulary;
+}
+
+void Vocabulary::write(gguf::Writer& writer) const {
+  std::vector<std::string> texts;
+  std::vector<float> scores;
+  std::vector<int32_t> types;
+  for (const Piece& piece : pieces) {
+    texts.push_back(piece.text);
+    scores.push_back(piece.score);
+    types.push_back(static_cast<int32_t>(piece.type));
+  }
+  writer.set_string("tokenizer.ggml.model", model);
+  writer.set_string("tokenizer.ggml.pre", pre);
+  writer.set_strings("tokenizer.ggml.tokens", texts);
+  if (model == "t5") writer.set_floats("tokenizer.ggml.scores", scores);
+  writer.set_ints("tokenizer.ggml.token_type", types);
+  if (!merges.empty()) writer.set_strings("tokenizer.ggml.merges", merges);
+  if (model == "t5") {
+    writer.set_bool("tokenizer.ggml.add_space_prefix", adds_space_prefix);
+    writer.set_bool("tokenizer.ggml.remove_extra_whitespaces", true);
+    if (!charsmap.empty()) set_bytes(writer, "tokenizer.ggml.precompiled_charsmap", charsmap);
+  }
+  set_id(writer, "bos_token_id", special.bos);
+  set_id(writer, "eos_token_id", special.eos);
+  set_id(writer, "unknown_token_id", special.unknown);
+  set_id(writer, "seperator_token_id", special.separator);  // the key is spelled so
+  set_id(writer, "padding_token_id", special.padding);
+  set_id(writer, "cls_token_id", special.cls);
+  set_id(writer, "mask_token_id", special.mask);
+  writer.set_bool("tokenizer.ggml.add_bos_token", true);
+  writer.set_bool("tokenizer.ggml.add_eos_token", true);
+  writer.set_bool("tokenizer.ggml.add_sep_token", special.adds_separator);
+  if (lowercase) writer.set_bool("tokenizer.ggml.normalizer.lowercase", *lowercase);
+  if (strip_accents) writer.set_bool("tokenizer.ggml.normalizer.strip_accents", *strip_accents);
+}
+
+}  // namespace billow::convert
