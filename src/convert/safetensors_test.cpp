@@ -1,0 +1,95 @@
+#include "convert/safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "convert/sample_model.h"
+
+namespace billow::convert {
+namespace {
+
+std::vector<SafeTensor> parsed(std::string_view bytes) {
+  return parse_safetensors(std::as_bytes(std::span(bytes)), "f");
+}
+
+std::string refusal(std::string_view bytes) {
+  try {
+    parsed(bytes);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string tensor(const std::string& name, const std::string& dtype, const std::string& shape,
+                   const std::string& offsets) {
+  return "\"" + name + R"(":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" +
+         offsets + "}";
+}
+
+TEST(Safetensors, TensorsAreWhereTheHeaderSays) {
+  const std::string header =
+      "{\"__metadata__\":{\"format\":\"pt\"}," + tensor("b", "F16", "[2,3]", "[4,16]") + "," +
+      tensor("a", "F32", "[]", "[0,4]") + "," + tensor("none", "BF16", "[0,5]", "[16,16]") + "}   ";
+  const std::string bytes = with_header(header, "abcdefghijklmnop");
+  const auto tensors = parsed(bytes);
+  ASSERT_EQ(tensors.size(), 3u);
+  EXPECT_EQ(tensors[0].name, "a");
+  EXPECT_EQ(tensors[0].dtype, "F32");
+  EXPECT_TRUE(tensors[0].shape.empty());
+  EXPECT_EQ(tensors[1].name, "b");
+  EXPECT_EQ(tensors[1].shape, (std::vector<uint64_t>{2, 3}));
+  EXPECT_EQ(tensors[1].data.size(), 12u);
+  EXPECT_EQ(static_cast<char>(tensors[1].data[0]), 'e');
+  EXPECT_TRUE(tensors[2].data.empty());
+  EXPECT_TRUE(parsed(with_header("{}", "")).empty());
+}
+
+TEST(Safetensors, RefusesWhatDoesNotFit) {
+  const std::string a = tensor("a", "F32", "[2]", "[0,8]");
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "f: too short for a safetensors file"},
+      {"1234567", "f: too short for a safetensors file"},
+      {std::string("\3\0\0\0\0\0\0\0{}", 10), "f: cut off: its header reaches beyond its end"},
+      {std::string(8, '\xff') + "{}", "f: no safetensors file: its header is over 100 MB"},
+      {with_header("", ""), "f: malformed JSON"},
+      {with_header("{", ""), "f: malformed JSON"},
+      {with_header("[]", ""), "f: its header is not a JSON object"},
+      {with_header(R"({"a":1})", ""), "f: tensor 'a': not a JSON object"},
+      {with_header("{" + a + "," + a + "}", "12345678"), "f: \"a\" is there twice"},
+      {with_header("{" + a + "}", "1234567"), "f: cut off: tensor 'a' reaches beyond its end"},
+      {with_header("{" + a + "}", "123456789"), "f: 1 bytes at its end belong to no tensor"},
+      {with_header("{" + tensor("a", "F32", "[2]", "[0,4]") + "}", "1234"),
+       "f: tensor 'a': \"data_offsets\" are 4 bytes apart; the shape needs 8"},
+      {with_header("{" + tensor("a", "F32", "[1]", "[1,5]") + "}", "12345"),
+       "f: tensor 'a' does not begin where the one before it ends"},
+      {with_header("{" + a + "," + tensor("b", "F32", "[1]", "[4,8]") + "}", "12345678"),
+       "f: tensor 'b' does not begin where the one before it ends"},
+      {with_header("{" + tensor("a", "F32", "[2]", "[8,0]") + "}", "12345678"),
+       "f: tensor 'a': \"data_offsets\" must be where the tensor begins and where it ends"},
+      {with_header("{" + tensor("a", "F32", "[2]", "[0]") + "}", "12345678"),
+       "f: tensor 'a': \"data_offsets\" must be where the tensor begins and where it ends"},
+      {with_header("{" + tensor("a", "F32", "[-2]", "[0,8]") + "}", "12345678"),
+       "f: tensor 'a': \"shape\" must be of whole numbers"},
+      {with_header("{" + tensor("a", "F32", "[4294967296,4294967296]", "[0,8]") + "}", "12345678"),
+       "f: tensor 'a': \"shape\" is too large"},
+      {with_header("{" + tensor("a", "F32", "[1,1,1,1,1,1,1,1,2]", "[0,8]") + "}", "12345678"),
+       "f: tensor 'a': \"shape\" must be an array of at most 8 numbers"},
+      {with_header("{" + tensor("a", "F7", "[2]", "[0,8]") + "}", "12345678"),
+       "f: tensor 'a': \"dtype\" is of no known type: 'F7'"},
+      {with_header("{\"a\":" + std::string(200, '[') + std::string(200, ']') + "}", ""),
+       "f: JSON nested too deep"},
+  };
+  for (const auto& [bytes, message] : cases) EXPECT_EQ(refusal(bytes), message);
+}
+
+TEST(Safetensors, EveryCutIsRefused) {
+  const std::string bytes = safetensors_bytes({{"a", {{2, 3}, "F32"}}, {"b", {{5}, "BF16"}}});
+  EXPECT_EQ(refusal(bytes), "");
+  for (size_t n = 0; n < bytes.size(); ++n) {
+    EXPECT_NE(refusal(std::string_view(bytes).substr(0, n)), "") << n;
+  }
+}
+
+}  // namespace
+}  // namespace billow::convert
