@@ -265,6 +265,66 @@ TEST_F(Create, SaysWhatIsWrongWithARequest) {
   EXPECT_TRUE(store.list().empty());
 }
 
+TEST_F(Create, SafetensorsAreConverted) {
+  const std::string weights = store.add_layer(kSystemLayer, "weights").digest.text();
+  const std::string text = store.add_layer(kSystemLayer, "text").digest.text();
+  const std::vector<std::byte> made = sample_gguf("bert").to_bytes();
+  Conversion seen;
+  hooks.has_weight_type = [](std::string_view name) { return name == "q8_0"; };
+  hooks.convert = [&](const Conversion& conversion, const ByteSink& sink) {
+    seen = conversion;
+    sink(std::span(made).first(100));
+    sink(std::span(made).subspan(100));
+  };
+  CreateRequest request;
+  request.model = "m";
+  request.files = {{{"model.safetensors", weights}, {"1_Pooling/config.json", text}}};
+  request.quantize = "q8_0";
+  request.system = "S";
+  const Model model = make(request);
+  EXPECT_EQ(seen.model, "m:latest");
+  EXPECT_EQ(seen.weight_type, "q8_0");
+  ASSERT_EQ(seen.files.size(), 2u);
+  EXPECT_EQ(seen.files[1].name, "1_Pooling/config.json");
+  EXPECT_EQ(read_test_file(seen.files[1].path), "text");
+  const Digest digest = digest_of(std::span<const std::byte>(made));
+  EXPECT_EQ(model.stored.manifest.layers[0].digest, digest);
+  EXPECT_EQ(model.stored.manifest.layers[0].media_type, kModelLayer);
+  EXPECT_EQ(model.stored.manifest.layers[0].size_bytes, made.size());
+  EXPECT_EQ(digest_of_file(store.blob_path(digest)), digest);
+  EXPECT_EQ(model.config.model_family, "bert");
+  EXPECT_EQ(model.system, "S");
+  EXPECT_EQ(statuses[0], "converting model");
+  EXPECT_EQ(statuses[1], "verifying conversion");
+  EXPECT_EQ(statuses[2], "creating new layer " + digest.text());
+  make(request);
+  EXPECT_EQ(statuses[2], "using existing layer " + digest.text());
+}
+
+TEST_F(Create, AConversionThatFailsLeavesNothing) {
+  const std::string weights = store.add_layer(kSystemLayer, "weights").digest.text();
+  hooks.convert = [](const Conversion&, const ByteSink& sink) {
+    sink(std::as_bytes(std::span("GGUF", 4)));
+    throw Error(ErrorCode::kInvalidInput, "no good");
+  };
+  CreateRequest request;
+  request.model = "m";
+  request.files = {{{"model.safetensors", weights}}};
+  EXPECT_EQ(refusal(request), "no good");
+  EXPECT_EQ(children(folder.path() + "/blobs").size(), 1u);
+  for (const char* path : {"../model.safetensors", "/model.safetensors", "a//model.safetensors"}) {
+    request.files = {{{path, weights}}};
+    EXPECT_EQ(refusal(request), "file path must be relative") << path;
+  }
+  request.files = {{{"model.safetensors", weights}, {"config.json", digest_of("absent").text()}}};
+  EXPECT_NE(refusal(request).find("config.json: blob sha256:"), std::string::npos);
+  EXPECT_EQ(code, ErrorCode::kNotFound);
+  request.quantize = "q4_K_M";
+  EXPECT_EQ(refusal(request),
+            "quantization to q4_K_M is not supported yet: F32, F16, BF16 and Q8_0 are");
+  EXPECT_TRUE(store.list().empty());
+}
+
 TEST_F(Create, SaysWhatIsNotPossibleYet) {
   const std::string text = store.add_layer(kSystemLayer, "no GGUF").digest.text();
   const struct {
@@ -273,7 +333,9 @@ TEST_F(Create, SaysWhatIsNotPossibleYet) {
   } cases[] = {
       {[](auto& request) { request.quantize = "q4_K_M"; }, "quantization is not supported yet: "},
       {[&](auto& request) { request.files = {{{"a.safetensors", text}}}; },
-       "conversion of safetensors is not supported yet: "},
+       "conversion of safetensors is not supported here"},
+      {[&](auto& request) { request.adapters = {{"a.safetensors", text}}; },
+       "safetensors can only be a model's weights: a.safetensors"},
       {[](auto& request) { (*request.files)[0].path = "m-00001-of-00003.gguf"; },
        "models split over several files are not supported yet: "},
       {[](auto& request) { request.files->push_back(request.files->front()); },

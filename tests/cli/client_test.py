@@ -174,6 +174,25 @@ class Create(ClientTest):
         self.assertEqual(self.asked("/api/create"), [{"model": "m", "files": {"w.gguf": self.digest}},
                                                      {"model": "m", "from": "base", "system": "hi"}])
 
+    def test_sends_a_folder_of_safetensors_with_what_describes_them(self):
+        files = {"model.safetensors": b"weights", "config.json": b"{}", "tokenizer.json": b"[]", "vocab.txt": b"a",
+                 "1_Pooling/config.json": b"{ }", "modules.json": b"[ ]"}
+        folder = self.dir / "source"
+        (folder / "1_Pooling").mkdir(parents=True)
+        for name, content in (files | {"README.md": b"no", "model.onnx": b"no"}).items():
+            (folder / name).write_bytes(content)
+        digests = {name: "sha256:" + hashlib.sha256(content).hexdigest() for name, content in files.items()}
+        for digest in digests.values():
+            self.server.answers[f"HEAD /api/blobs/{digest}"] = (200, b"")
+        (self.dir / "Modelfile").write_text("FROM ./source\n")
+        self.answer(POST_api_create=[{"status": "converting model"},
+                                     {"status": "converting model", "digest": "0", "total": 4, "completed": 2},
+                                     {"status": "success"}])
+        done = self.create("m", "-q", "f32")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"\nconverting model 50%\nsuccess\n", done.stderr)
+        self.assertEqual(self.asked("/api/create"), [{"model": "m", "files": digests, "quantize": "f32"}])
+
     def test_says_what_is_wrong(self):
         (self.dir / "Modelfile").write_text("FROM base\n")
         for args, words in ((["a:b:c"], "invalid model name: a:b:c"), (["m", "-f", "none"], "none: there is no such Modelfile")):

@@ -64,10 +64,11 @@ TEST_F(CreatePlanTest, AFolderGivesTheWeightsOfTheFirstKind) {
   write("1_Pooling/config.json");
   write("tokenizer.model");
   write("chat_template.jinja");
+  write("vocab.txt");
   write("README.md");
   EXPECT_EQ(names(),
             "model-1.safetensors part/model-2.safetensors config.json 1_Pooling/config.json "
-            "chat_template.jinja tokenizer.model ");
+            "chat_template.jinja tokenizer.model vocab.txt ");
 }
 
 TEST_F(CreatePlanTest, ALinkMayNotLeadOutOfTheFolder) {
