@@ -186,11 +186,11 @@ class Create(ClientTest):
             self.server.answers[f"HEAD /api/blobs/{digest}"] = (200, b"")
         (self.dir / "Modelfile").write_text("FROM ./source\n")
         self.answer(POST_api_create=[{"status": "converting model"},
-                                     {"status": "converting model", "digest": "0", "total": 4, "completed": 2},
+                                     {"status": "converting model", "digest": "0", "total": 4, "completed": 4},
                                      {"status": "success"}])
         done = self.create("m", "-q", "f32")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(b"\nconverting model 50%\nsuccess\n", done.stderr)
+        self.assertIn(b"\nconverting model\nconverting model 100%\nsuccess\n", done.stderr)
         self.assertEqual(self.asked("/api/create"), [{"model": "m", "files": digests, "quantize": "f32"}])
 
     def test_says_what_is_wrong(self):
