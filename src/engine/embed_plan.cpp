@@ -1,0 +1,90 @@
+#include "engine/embed_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+
+namespace billow::engine {
+namespace {
+
+size_t saturating_times(size_t a, size_t b) noexcept {
+  constexpr size_t kMost = std::numeric_limits<size_t>::max();
+  return b != 0 && a > kMost / b ? kMost : a * b;
+}
+
+}  // namespace
+
+EmbedSizes resolve_sizes(const EmbedSettings& settings, size_t model_max) {
+  EmbedSizes sizes;
+  sizes.n_batch = settings.n_batch.value_or(sizes.n_batch);
+  sizes.n_ubatch = settings.n_ubatch.value_or(sizes.n_batch);
+  sizes.n_seq_max = settings.n_seq_max.value_or(sizes.n_seq_max);
+  sizes.context_size =
+      settings.context_size.value_or(std::max(saturating_times(sizes.n_batch, 4), model_max));
+  const auto refuse = [&](const char* what) {
+    throw Error(ErrorCode::kInvalidInput,
+                fmt::format("sizes of embedding passes: {} ({})", what, sizes_line(sizes)));
+  };
+  if (std::min({sizes.n_batch, sizes.n_ubatch, sizes.n_seq_max, sizes.context_size}) == 0)
+    refuse("none may be 0");
+  if (sizes.n_ubatch > sizes.n_batch) refuse("n_ubatch must not be more than n_batch");
+  if (sizes.n_batch > sizes.context_size) refuse("n_batch must not be more than context_size");
+  return sizes;
+}
+
+std::string sizes_line(const EmbedSizes& sizes) {
+  return fmt::format("n_batch {}, n_ubatch {}, n_seq_max {}, context_size {}", sizes.n_batch,
+                     sizes.n_ubatch, sizes.n_seq_max, sizes.context_size);
+}
+
+size_t text_limit(const EmbedSizes& sizes, size_t model_max) noexcept {
+  return std::min(sizes.n_ubatch, model_max);
+}
+
+size_t pass_tokens(const EmbedSizes& sizes, size_t pending, size_t active) noexcept {
+  const size_t available = sizes.context_size - std::min(sizes.context_size, active);
+  return std::min({pending, sizes.n_batch, available});
+}
+
+size_t most_passes(const EmbedSizes& sizes) noexcept { return sizes.context_size / sizes.n_batch; }
+
+size_t passes_to_start(const EmbedSizes& sizes, size_t pending, size_t n_running) noexcept {
+  const size_t n_full = pending / sizes.n_batch;
+  const size_t n_places = most_passes(sizes);
+  if (n_full < 2 || n_running >= n_places) return 0;
+  return std::min(n_full, n_places - n_running);
+}
+
+size_t n_that_fit(std::span<const size_t> lengths, size_t tokens) noexcept {
+  size_t n = 1;
+  for (size_t sum = lengths[0]; n < lengths.size() && sum <= tokens; ++n) {
+    if (lengths[n] > tokens - sum) break;
+    sum += lengths[n];
+  }
+  return n;
+}
+
+std::optional<size_t> retry_tokens(size_t tokens, size_t n_attempts,
+                                   size_t most_attempts) noexcept {
+  if (tokens <= kLeastRetryTokens || n_attempts >= most_attempts) return std::nullopt;
+  return std::max(tokens / 2, kLeastRetryTokens);
+}
+
+void PassCeiling::retried(size_t good) noexcept {
+  n_clean_ = 0;
+  if (++n_retried_ < kRetriesToDrop) return;
+  n_retried_ = 0;
+  tokens_ = std::min(tokens_, std::max(good, std::min(kLeastRetryTokens, n_batch_)));
+}
+
+void PassCeiling::clean() noexcept {
+  n_retried_ = 0;
+  if (tokens_ == n_batch_ || ++n_clean_ < kCleanToDouble) return;
+  n_clean_ = 0;
+  tokens_ = tokens_ > n_batch_ / 2 ? n_batch_ : tokens_ * 2;
+}
+
+}  // namespace billow::engine

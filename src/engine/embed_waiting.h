@@ -1,0 +1,64 @@
+// Texts that wait for a pass, and whose turn it is: in the order of their arrival for each client,
+// one of each client in turn, and those of bulk work when no others wait. Pure; its owner locks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace billow::engine {
+
+struct WaitingText {
+  uint64_t job = 0;  // whose it is
+  size_t index = 0;  // in that job
+  size_t n_tokens = 0;
+};
+
+class EmbedWaiting {
+ public:
+  struct Count {
+    size_t n_texts = 0;
+    size_t n_tokens = 0;
+  };
+
+  void push(const std::string& client, bool is_bulk, WaitingText text);
+  // Those of a job, which came with this client and kind. Returns how many there were.
+  Count remove(const std::string& client, bool is_bulk, uint64_t job);
+  // Moves the texts of the next pass to the end of `taken`: in their turn, as long as together they
+  // have at most `tokens`; the first may have up to `room`, alone. None is passed over: the one
+  // that does not fit is the first of the next pass. Bulk texts share no pass with others, which
+  // would wait for them.
+  void take(size_t tokens, size_t room, std::vector<WaitingText>& taken);
+  const Count& count() const noexcept { return count_; }
+
+ private:
+  struct Client {
+    std::string name;
+    std::deque<WaitingText> texts;
+  };
+  // Clients with texts, in their turn.
+  class Turns {
+   public:
+    bool empty() const noexcept { return clients_.empty(); }
+    void push(const std::string& client, const WaitingText& text);
+    Count remove(const std::string& client, uint64_t job);
+    const WaitingText& first() const { return clients_.front().texts.front(); }
+    void pop_first();
+
+   private:
+    std::list<Client> clients_;
+    std::map<std::string, std::list<Client>::iterator, std::less<>> by_name_;
+  };
+  Turns& turns(bool is_bulk) { return is_bulk ? bulk_ : interactive_; }
+
+  Turns interactive_;
+  Turns bulk_;
+  Count count_;
+};
+
+}  // namespace billow::engine
