@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/engine.h"
 #include "engine/pooling.h"
 
 namespace billow::engine {
@@ -49,6 +50,10 @@ class EmbedModel {
   // that text's error. Throws Error (kOutOfMemory) or std::bad_alloc where memory for the pass is
   // refused; a smaller one may be tried then. One thread at a time.
   virtual void embed(std::span<const EmbedText* const> texts, std::span<EmbedVector> out) = 0;
+
+  // As an engine's. The thread of embed(), between two passes.
+  virtual MemoryUse memory() const { return {}; }
+  virtual void set_memory_budget(uint64_t /*bytes*/) {}
 };
 
 }  // namespace billow::engine

@@ -1,0 +1,354 @@
+#include "engine/embed_batcher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/log.h"
+
+namespace billow::engine {
+
+// A request. The batcher's mutex guards what changes; the texts do not, and stay while a pass or
+// the one who asked has the job.
+struct EmbedBatcher::Job {
+  uint64_t id = 0;
+  EmbedRequest request;
+  EmbedAnswers answers;
+  std::vector<size_t> usable;  // texts that the model can evaluate
+  size_t n_left = 0;           // without an answer
+  std::atomic<bool> is_cancelled{false};
+  Clock::time_point came;
+  std::condition_variable done;
+};
+
+// A model with its thread and the pass that it runs.
+struct EmbedBatcher::Worker {
+  Worker(EmbedModel& its_model, size_t n_texts) : model(its_model), pass(n_texts) {
+    taken.reserve(n_texts);
+    jobs.reserve(n_texts);
+  }
+  EmbedModel& model;
+  EmbedPass pass;
+  std::vector<WaitingText> taken;
+  std::vector<std::shared_ptr<Job>> jobs;  // of each of them
+  size_t n_tokens = 0;                     // reserved
+  uint64_t budget_version = 0;
+  MemoryUse memory;
+  std::thread thread;
+};
+
+namespace {
+
+void add_to(MemoryUse& sum, const MemoryUse& use) {
+  sum.file = std::max(sum.file, use.file);
+  sum.kv_block = use.kv_block;
+  for (const auto field :
+       {&MemoryUse::packed, &MemoryUse::weights, &MemoryUse::kv_reserved, &MemoryUse::kv_granted,
+        &MemoryUse::kv_parked, &MemoryUse::kv_in_use, &MemoryUse::kv_backed, &MemoryUse::kv_most,
+        &MemoryUse::scratch, &MemoryUse::scratch_granted, &MemoryUse::budget, &MemoryUse::wanted})
+    sum.*field += use.*field;
+}
+
+}  // namespace
+
+EmbedBatcher::EmbedBatcher(std::vector<std::unique_ptr<EmbedModel>> models,
+                           EmbedBatcherOptions options)
+    : options_(std::move(options)),
+      models_(std::move(models)),
+      sizes_(resolve_sizes(options_.sizes, info().max_tokens)),
+      room_(sizes_.context_size),
+      ceiling_(sizes_.n_batch),
+      context_size_(sizes_.context_size) {
+  const size_t n = std::min(models_.size(), most_passes(sizes_));
+  for (size_t i = 0; i < n; ++i) {
+    Worker& worker =
+        *workers_.emplace_back(std::make_unique<Worker>(*models_[i], sizes_.n_seq_max));
+    worker.memory = worker.model.memory();
+  }
+  for (const auto& worker : workers_)
+    worker->thread = std::thread([this, &worker = *worker] { serve(worker); });
+  log::info(fmt::format("embedding passes: {}, at once {}", sizes_line(sizes_), n));
+}
+
+EmbedBatcher::~EmbedBatcher() {
+  {
+    std::unique_lock lock(mutex_);
+    closed_ = true;
+    const auto jobs = jobs_;
+    for (const auto& [id, job] : jobs) cancel(*job);
+    idle_.wait(lock, [this] { return n_callers_ == 0; });
+    stopping_ = true;
+    work_.notify_all();
+  }
+  for (const auto& worker : workers_) worker->thread.join();
+}
+
+std::optional<EmbedAnswers> EmbedBatcher::embed(EmbedRequest request, std::stop_token stop) {
+  const auto job = std::make_shared<Job>();
+  job->request = std::move(request);
+  job->came = Clock::now();
+  check(*job);
+  submit(job);
+  wait_for(*job, std::move(stop));
+  const std::scoped_lock lock(mutex_);
+  if (--n_callers_ == 0) idle_.notify_all();
+  if (job->is_cancelled) return std::nullopt;
+  job->answers.time = Clock::now() - job->came;
+  return std::move(job->answers);
+}
+
+void EmbedBatcher::wait_for(Job& job, std::stop_token stop) {
+  const std::stop_callback on_stop(std::move(stop), [&] {
+    const std::scoped_lock lock(mutex_);
+    if (job.n_left > 0 && !job.is_cancelled) cancel(job);
+  });
+  std::unique_lock lock(mutex_);
+  job.done.wait(lock, [&] { return job.n_left == 0 || job.is_cancelled; });
+}
+
+// What a text is refused for is its own error: the others go on.
+void EmbedBatcher::check(Job& job) {
+  const std::vector<EmbedText>& texts = job.request.texts;
+  if (texts.empty()) throw Error(ErrorCode::kInvalidInput, "there are no texts to embed");
+  if (texts.size() > options_.most_waiting)
+    throw Error(ErrorCode::kTooLarge, fmt::format("{} texts in one request, of which {} may wait; "
+                                                  "send fewer at a time",
+                                                  texts.size(), options_.most_waiting));
+  job.answers.texts.resize(texts.size());
+  const size_t limit = text_limit(sizes_, info().max_tokens);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    EmbedAnswer& answer = job.answers.texts[i];
+    try {
+      answer.error = texts[i].tokens.size() > limit
+                         ? fmt::format("the input has {} tokens, more than the limit of {}",
+                                       texts[i].tokens.size(), limit)
+                         : models_.front()->refusal(texts[i]);
+      answer.status = answer.error.empty() ? 0 : 400;
+    } catch (const std::exception& error) {
+      answer.error = error.what();
+      answer.status = EmbedPass::kFailedStatus;
+    }
+    if (answer.error.empty() && answer.status == 0) job.usable.push_back(i);
+  }
+}
+
+void EmbedBatcher::submit(const std::shared_ptr<Job>& job) {
+  const EmbedRequest& request = job->request;
+  const size_t n = job->usable.size();
+  const std::scoped_lock lock(mutex_);
+  counts_.n_rejected_text += request.texts.size() - n;
+  if (closed_) {
+    counts_.n_rejected_closing += n;
+    throw EmbedBusy("the model is about to be unloaded");
+  }
+  if (n > options_.most_waiting - std::min(options_.most_waiting, waiting_.count().n_texts)) {
+    counts_.n_rejected_full += n;
+    throw EmbedBusy(
+        fmt::format("{} inputs wait already; try again later", waiting_.count().n_texts));
+  }
+  counts_.n_accepted += n;
+  job->n_left = n;
+  job->id = ++n_jobs_;
+  if (n > 0) jobs_.emplace(job->id, job);
+  for (const size_t i : job->usable) {
+    const size_t n_tokens = request.texts[i].tokens.size();
+    counts_.text_tokens.observe(static_cast<double>(n_tokens));
+    waiting_.push(request.client, request.is_bulk, {job->id, i, n_tokens});
+  }
+  ++n_callers_;
+  wake();
+}
+
+// With the mutex, as all below but what runs a pass. What is in a pass is done for nobody.
+void EmbedBatcher::cancel(Job& job) {
+  counts_.n_dropped += waiting_.remove(job.request.client, job.request.is_bulk, job.id).n_texts;
+  job.is_cancelled = true;
+  job.done.notify_all();
+  jobs_.erase(job.id);
+  wake();  // another is the first now, and may fit
+  if (is_idle()) idle_.notify_all();
+}
+
+void EmbedBatcher::wake() {
+  const size_t pending = waiting_.count().n_tokens;
+  if (pending == 0) return;
+  const size_t n = std::max<size_t>(1, passes_to_start(sizes_, pending, n_running_));
+  for (size_t i = 0; i < std::min(n, workers_.size()); ++i) work_.notify_one();
+}
+
+void EmbedBatcher::serve(Worker& worker) {
+  std::unique_lock lock(mutex_);
+  while (wait_for_pass(worker, lock)) {
+    lock.unlock();
+    run_pass(worker);
+    lock.lock();
+  }
+}
+
+bool EmbedBatcher::wait_for_pass(Worker& worker, std::unique_lock<std::mutex>& lock) {
+  for (;;) {
+    if (stopping_) return false;
+    if (worker.budget_version != budget_version_)
+      apply_budget(worker, lock);
+    else if (take_pass(worker))
+      return true;
+    else
+      work_.wait(lock);
+  }
+}
+
+// What it takes moves from waiting to active in one step, so that no token is in both or in none.
+bool EmbedBatcher::take_pass(Worker& worker) {
+  EmbedSizes sizes = sizes_;
+  sizes.context_size = context_size_;
+  const size_t used = room_.used();
+  const size_t tokens =
+      std::min(pass_tokens(sizes, waiting_.count().n_tokens, used), ceiling_.tokens());
+  if (tokens == 0) return false;
+  worker.taken.clear();
+  waiting_.take(tokens, context_size_ - used, worker.taken);
+  if (worker.taken.empty()) return false;  // the first has no room yet
+  worker.pass.clear();
+  worker.jobs.clear();
+  Clock::time_point oldest = Clock::time_point::max();
+  for (const WaitingText& text : worker.taken) {
+    const std::shared_ptr<Job>& job = worker.jobs.emplace_back(jobs_.at(text.job));
+    worker.pass.add(job->request.texts[text.index]);
+    oldest = std::min(oldest, job->came);
+  }
+  worker.n_tokens = worker.pass.n_tokens();
+  BILLOW_CHECK(room_.reserve(worker.n_tokens));
+  ++n_running_;
+  n_active_texts_ += worker.taken.size();
+  counts_.queue_wait_seconds.observe(std::chrono::duration<double>(Clock::now() - oldest).count());
+  if (waiting_.count().n_texts > 0) work_.notify_one();
+  return true;
+}
+
+void EmbedBatcher::run_pass(Worker& worker) {
+  const Clock::time_point begin = Clock::now();
+  if (options_.on_pass_begin) options_.on_pass_begin();
+  const PassEvents events = {
+      .on_begin =
+          [&](size_t n_tokens) {
+            const std::scoped_lock lock(mutex_);
+            ++counts_.n_passes;
+            const auto tokens = static_cast<double>(n_tokens);
+            counts_.pass_tokens.observe(tokens);
+            counts_.utilization_percent.observe(
+                std::min(100.0, 100.0 * tokens / static_cast<double>(sizes_.n_batch)));
+          },
+      .on_retry =
+          [&](size_t n_tokens) {
+            const std::scoped_lock lock(mutex_);
+            ++counts_.n_retries;
+            counts_.retry_tokens.observe(static_cast<double>(n_tokens));
+          },
+      .is_wanted = [&](size_t i) { return !worker.jobs[i]->is_cancelled.load(); }};
+  const PassEnd end = worker.pass.run(worker.model, options_.most_attempts, events);
+  if (options_.on_pass_end) options_.on_pass_end(worker.n_tokens);
+  const MemoryUse memory = worker.model.memory();
+  const std::scoped_lock lock(mutex_);
+  worker.memory = memory;
+  counts_.pass_seconds.observe(std::chrono::duration<double>(Clock::now() - begin).count());
+  settle(worker, end);
+}
+
+void EmbedBatcher::settle(Worker& worker, const PassEnd& end) {
+  counts_.n_nan_outputs += worker.pass.n_nan();
+  for (size_t i = 0; i < worker.taken.size(); ++i) {
+    Job& job = *worker.jobs[i];
+    EmbedAnswer answer = worker.pass.take_answer(i);
+    if (!answer.values.empty()) ++counts_.n_vectors;
+    if (answer.status == EmbedPass::kNoMemoryStatus) ++counts_.n_failed_memory;
+    if (answer.status == EmbedPass::kFailedStatus) ++counts_.n_failed_model;
+    if (job.is_cancelled) continue;
+    job.answers.texts[worker.taken[i].index] = std::move(answer);
+    if (--job.n_left > 0) continue;
+    jobs_.erase(job.id);
+    job.done.notify_all();
+  }
+  n_finished_ += worker.taken.size();
+  n_active_texts_ -= worker.taken.size();
+  worker.jobs.clear();
+  room_.release(worker.n_tokens);
+  --n_running_;
+  note(end);
+  wake();
+  if (is_idle()) idle_.notify_all();
+}
+
+void EmbedBatcher::note(const PassEnd& end) {
+  if (end.was_retried) ceiling_.retried(end.n_good_tokens);
+  if (!end.lacked_memory && end.failure.empty()) ceiling_.clean();
+  n_failures_ = end.failure.empty() ? 0 : n_failures_ + 1;
+  if (!end.failure.empty()) failure_ = end.failure;
+  if (n_failures_ == kFailuresToTell) log::warn("embedding: " + failure_);
+}
+
+void EmbedBatcher::apply_budget(Worker& worker, std::unique_lock<std::mutex>& lock) {
+  const uint64_t share = budget_ / workers_.size();
+  const uint64_t version = budget_version_;
+  lock.unlock();
+  worker.model.set_memory_budget(share);
+  const MemoryUse memory = worker.model.memory();
+  lock.lock();
+  worker.memory = memory;
+  worker.budget_version = version;
+}
+
+void EmbedBatcher::close() {
+  const std::scoped_lock lock(mutex_);
+  closed_ = true;
+}
+
+bool EmbedBatcher::wait_until_idle(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  return idle_.wait_for(lock, limit, [this] { return is_idle(); });
+}
+
+void EmbedBatcher::set_context_size(size_t n) {
+  if (n < sizes_.n_batch)
+    throw Error(ErrorCode::kInvalidInput,
+                fmt::format("context_size {} is less than n_batch {}", n, sizes_.n_batch));
+  const std::scoped_lock lock(mutex_);
+  context_size_ = n;
+  room_.set_most(n);
+  work_.notify_all();
+}
+
+void EmbedBatcher::set_memory_budget(uint64_t bytes, uint64_t version) {
+  const std::scoped_lock lock(mutex_);
+  budget_ = bytes;
+  budget_version_ = version;
+  work_.notify_all();
+}
+
+EmbedLoad EmbedBatcher::load() const {
+  return {.n_pending_texts = waiting_.count().n_texts,
+          .n_pending_tokens = waiting_.count().n_tokens,
+          .n_active_tokens = room_.used(),
+          .n_running = n_running_,
+          .n_most_passes = workers_.size()};
+}
+
+EmbedState EmbedBatcher::state() const {
+  const std::scoped_lock lock(mutex_);
+  EmbedState state = {.load = load(),
+                      .counts = counts_,
+                      .n_active_texts = n_active_texts_,
+                      .n_finished = n_finished_,
+                      .budget_version = budget_version_};
+  if (n_failures_ >= kFailuresToTell) state.degraded = failure_;
+  for (const auto& worker : workers_) {
+    add_to(state.memory, worker->memory);
+    state.budget_version = std::min(state.budget_version, worker->budget_version);
+  }
+  return state;
+}
+
+}  // namespace billow::engine

@@ -1,0 +1,47 @@
+// A batcher over models for tests, and what its tests wait for.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "engine/embed_batcher.h"
+#include "engine/fake_embed_model.h"
+
+namespace billow::engine {
+
+struct FakeEmbedders {
+  explicit FakeEmbedders(EmbedBatcherOptions options, size_t n_models = 1,
+                         size_t max_tokens = 8192) {
+    std::vector<std::unique_ptr<EmbedModel>> models;
+    for (size_t i = 0; i < n_models; ++i)
+      models.push_back(std::make_unique<FakeEmbedModel>(world, max_tokens));
+    batcher = std::make_unique<EmbedBatcher>(std::move(models), std::move(options));
+  }
+
+  // Until so many texts wait.
+  void wait_for_pending(size_t n) const {
+    for (int i = 0; i < 10000 && batcher->state().load.n_pending_texts != n; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(batcher->state().load.n_pending_texts, n);
+  }
+  // MT-4, P-6: nothing is left of what was taken, and nothing was lost.
+  void expect_idle() const {
+    ASSERT_TRUE(batcher->wait_until_idle(std::chrono::milliseconds(10000)));
+    const EmbedState state = batcher->state();
+    EXPECT_EQ(state.load.n_pending_texts, 0u);
+    EXPECT_EQ(state.load.n_pending_tokens, 0u);
+    EXPECT_EQ(state.load.n_active_tokens, 0u);
+    EXPECT_EQ(state.load.n_running, 0u);
+    EXPECT_EQ(state.n_active_texts, 0u);
+    EXPECT_EQ(state.counts.n_accepted, state.n_finished + state.counts.n_dropped);
+  }
+
+  std::shared_ptr<FakeWorld> world = std::make_shared<FakeWorld>();
+  std::unique_ptr<EmbedBatcher> batcher;
+};
+
+}  // namespace billow::engine
