@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/byte_size.h"
@@ -17,6 +18,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "cli/command.h"
+#include "cli/embed_sizes.h"
 #include "cli/engine_options.h"
 #include "engine/describe.h"
 #include "gguf/file.h"
@@ -31,6 +33,7 @@ struct RunnerOptions {
   std::string described;  // a file of which to print what it is, instead of serving one
   std::string socket;
   size_t max_sequences = 8;
+  engine::EmbedSettings embed;
   std::string max_parked = "1G";
   int drain_seconds = 30;
   bool with_parent = false;
@@ -58,6 +61,25 @@ sigset_t block_signals() {
   return signals;
 }
 
+// What neither the command nor the environment has stays open.
+engine::EmbedSettings embed_settings(const RunnerOptions& options) {
+  const auto variable = [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    const bool is_size = name.starts_with("BILLOW_N_") || name == "BILLOW_CONTEXT_SIZE";
+    if (value == nullptr || !is_size) return std::nullopt;  // others are the server's
+    return std::string(value);
+  };
+  const auto warn = [](const std::string& text) { log::warn(text); };
+  return with_environment(options.embed, scheduler::read_environment(variable, warn));
+}
+
+// The limit of texts to embed is that of a pass, too.
+void limit_texts(Json& description, const engine::EmbedSettings& settings) {
+  if (!description["is_embedding"].get<bool>()) return;
+  const auto most = description["max_context"].get<size_t>();
+  description["max_context"] = engine::text_limit(engine::resolve_sizes(settings, most), most);
+}
+
 // One line of JSON, be it an error.
 void describe(const RunnerOptions& options) {
   Json out;
@@ -68,6 +90,7 @@ void describe(const RunnerOptions& options) {
                                 .n_threads = options.model.n_threads,
                                 .max_context = options.model.max_context,
                                 .kv_type = kv_type_of(options.model.kv_type)}));
+    limit_texts(out, embed_settings(options));
   } catch (const Error& error) {
     out = {{"error", utf8::sanitized(error.what())}, {"code", error_code_name(error.code())}};
   }
@@ -92,7 +115,8 @@ void run(const RunnerOptions& options) {
   engine.max_sequences = options.max_sequences;
   engine.max_parked = parse_byte_size(options.max_parked);
   runner::Service service(options.model.model, engine,
-                          {.on_broken = [] { ::kill(::getpid(), kBroken); }});
+                          {.on_broken = [] { ::kill(::getpid(), kBroken); }},
+                          {.batcher = {.sizes = embed_settings(options)}});
   http::ServerOptions listen;
   listen.socket_path = options.socket;
   listen.shape_error = runner::Service::error_response;
@@ -119,6 +143,7 @@ void add_runner(CLI::App& app) {
   model->required(false);  // one of the two
   command->add_option("--describe", options->described,
                       "Print what this GGUF file is and what memory it takes as JSON, and end");
+  declare_embed_sizes(*command, options->embed);
   command->add_option("--parallel", options->max_sequences, "Answers that are written at once")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

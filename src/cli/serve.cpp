@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/embed_sizes.h"
 #include "cli/engine_options.h"
 #include "cli/version.h"
 #include "cpu/memory.h"
@@ -53,6 +54,7 @@ struct ServeOptions {
   std::string memory = kDefaultMemory;
   int n_threads = 0;
   std::string kv_type;
+  engine::EmbedSettings embed;
   size_t max_connections = 4096;
   std::string max_body = "256M";
   double drain_delay = -1.0;
@@ -100,8 +102,10 @@ std::string joined(const std::vector<std::string>& texts) {
 }
 
 // What runners are started with beside their model.
-std::vector<std::string> runner_arguments(const ServeOptions& options, const std::string& kv_type) {
-  std::vector<std::string> arguments = {"--kv-type", kv_type};
+std::vector<std::string> runner_arguments(const ServeOptions& options, const std::string& kv_type,
+                                          const engine::EmbedSettings& embed) {
+  std::vector<std::string> arguments = embed_size_arguments(embed);
+  arguments.insert(arguments.end(), {"--kv-type", kv_type});
   if (options.n_threads > 0) {
     arguments.emplace_back("--threads");
     arguments.push_back(std::to_string(options.n_threads));
@@ -217,8 +221,10 @@ void run(const ServeOptions& options) {
   const scheduler::Environment environment = scheduler::read_environment(variable, warn);
   log::for_a_server(environment.debug != scheduler::DebugLevel::kOff);
   const Signals signals;
+  const engine::EmbedSettings embed = with_environment(options.embed, environment);
+  engine::resolve_sizes(embed, 0);  // refused now, and not with each load
   const std::vector<std::string> arguments =
-      runner_arguments(options, kv_type_of(options, environment));
+      runner_arguments(options, kv_type_of(options, environment), embed);
   scheduler::RunnerProcesses processes({.program = kProgram, .arguments = arguments});
   server::Options made = server_options(options, environment, arguments);
   made.start_runner = processes.starter();
@@ -346,6 +352,7 @@ void add_serve(CLI::App& app) {
   declare_network(*command, *options);
   declare_models(*command, *options);
   declare_contexts(*command, *options);
+  declare_embed_sizes(*command, options->embed);
   declare_operation(*command, *options);
   command->callback([options] { run(*options); });
 }

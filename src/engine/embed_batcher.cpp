@@ -20,6 +20,7 @@ struct EmbedBatcher::Job {
   EmbedAnswers answers;
   std::vector<size_t> usable;  // texts that the model can evaluate
   size_t n_left = 0;           // without an answer
+  bool has_begun = false;      // some were in a pass
   std::atomic<bool> is_cancelled{false};
   Clock::time_point came;
   std::condition_variable done;
@@ -167,10 +168,15 @@ void EmbedBatcher::submit(const std::shared_ptr<Job>& job) {
 void EmbedBatcher::cancel(Job& job) {
   counts_.n_dropped += waiting_.remove(job.request.client, job.request.is_bulk, job.id).n_texts;
   job.is_cancelled = true;
-  job.done.notify_all();
-  jobs_.erase(job.id);
+  finish(job);
   wake();  // another is the first now, and may fit
   if (is_idle()) idle_.notify_all();
+}
+
+void EmbedBatcher::finish(Job& job) {
+  if (job.has_begun) --n_begun_;
+  jobs_.erase(job.id);
+  job.done.notify_all();
 }
 
 void EmbedBatcher::wake() {
@@ -219,6 +225,7 @@ bool EmbedBatcher::take_pass(Worker& worker) {
     const std::shared_ptr<Job>& job = worker.jobs.emplace_back(jobs_.at(text.job));
     worker.pass.add(job->request.texts[text.index]);
     oldest = std::min(oldest, job->came);
+    if (!std::exchange(job->has_begun, true)) ++n_begun_;
   }
   worker.n_tokens = worker.pass.n_tokens();
   BILLOW_CHECK(room_.reserve(worker.n_tokens));
@@ -269,8 +276,7 @@ void EmbedBatcher::settle(Worker& worker, const PassEnd& end) {
     if (job.is_cancelled) continue;
     job.answers.texts[worker.taken[i].index] = std::move(answer);
     if (--job.n_left > 0) continue;
-    jobs_.erase(job.id);
-    job.done.notify_all();
+    finish(job);
   }
   n_finished_ += worker.taken.size();
   n_active_texts_ -= worker.taken.size();
@@ -333,6 +339,8 @@ EmbedLoad EmbedBatcher::load() const {
           .n_pending_tokens = waiting_.count().n_tokens,
           .n_active_tokens = room_.used(),
           .n_running = n_running_,
+          .n_requests_running = n_begun_,
+          .n_requests_waiting = jobs_.size() - n_begun_,
           .n_most_passes = workers_.size()};
 }
 

@@ -107,6 +107,7 @@ class EmbedBatcher {
   void submit(const std::shared_ptr<Job>& job);
   void wait_for(Job& job, std::stop_token stop);
   void cancel(Job& job);
+  void finish(Job& job);
   void wake();
   void serve(Worker& worker);
   bool wait_for_pass(Worker& worker, std::unique_lock<std::mutex>& lock);
@@ -134,6 +135,7 @@ class EmbedBatcher {
   uint64_t n_jobs_ = 0;
   size_t n_callers_ = 0;
   size_t n_running_ = 0;
+  size_t n_begun_ = 0;  // of jobs_: those with texts that were in a pass
   size_t n_active_texts_ = 0;
   uint64_t n_finished_ = 0;
   size_t n_failures_ = 0;  // one behind the other

@@ -39,7 +39,9 @@ struct EmbedLoad {
   size_t n_pending_texts = 0;
   size_t n_pending_tokens = 0;
   size_t n_active_tokens = 0;
-  size_t n_running = 0;      // passes
+  size_t n_running = 0;           // passes
+  size_t n_requests_running = 0;  // of whose texts some were in a pass
+  size_t n_requests_waiting = 0;
   size_t n_most_passes = 1;  // that can run at once
 };
 

@@ -10,6 +10,8 @@
 #include <atomic>
 #include <functional>
 #include <iterator>
+#include <limits>
+#include <map>
 #include <mutex>
 #include <set>
 #include <sstream>
@@ -135,6 +137,51 @@ void add_models(Families& families, const Load& load) {
   if (load.models.empty()) return;
   families.push_back(std::move(loaded));
   families.push_back(std::move(held));
+}
+
+MetricType type_of(Figure::Kind kind) {
+  switch (kind) {
+    case Figure::Kind::kCounter:
+      return MetricType::Counter;
+    case Figure::Kind::kHistogram:
+      return MetricType::Histogram;
+    case Figure::Kind::kGauge:
+      break;
+  }
+  return MetricType::Gauge;
+}
+
+ClientMetric::Histogram histogram_of(const Histogram& histogram) {
+  ClientMetric::Histogram made;
+  made.sample_sum = histogram.sum();
+  for (size_t i = 0; i < histogram.counts().size(); ++i) {
+    made.sample_count += histogram.counts()[i];
+    const bool is_last = i == histogram.bounds().size();
+    made.bucket.push_back({made.sample_count, is_last ? std::numeric_limits<double>::infinity()
+                                                      : histogram.bounds()[i]});
+  }
+  return made;
+}
+
+// What runners count, by model: a family for each name, whose kind is that of the first.
+void add_figures(Families& families, const Load& load) {
+  std::map<std::string, MetricFamily> made;
+  for (const Load::ModelLoad& model : load.models) {
+    for (const Figure& figure : model.figures) {
+      const MetricType type = type_of(figure.kind);
+      MetricFamily& by_model =
+          made.try_emplace(figure.name, family(type, figure.name.c_str(), figure.help.c_str()))
+              .first->second;
+      if (by_model.type != type) continue;
+      Labels labels = {{"model", utf8::sanitized(model.name)}};
+      if (!figure.label.empty())
+        labels.push_back({figure.label, utf8::sanitized(figure.label_value)});
+      add_value(by_model, figure.value, std::move(labels));
+      if (type == MetricType::Histogram)
+        by_model.metric.back().histogram = histogram_of(figure.histogram);
+    }
+  }
+  for (auto& [name, by_model] : made) families.push_back(std::move(by_model));
 }
 
 void add_process(Families& families) {
@@ -287,6 +334,7 @@ std::string Metrics::text(const Load& load, bool vllm_names) const {
   add_by_model(families, kQueues[1], load, &Load::ModelLoad::n_running);
   for (const Total& row : kTotals) add_gauge(families, row.name, row.help, row.value(load));
   add_models(families, load);
+  add_figures(families, load);
   std::ranges::move(state_->registry.Collect(), std::back_inserter(families));
   if (vllm_names) add_vllm_names(families, load);
   add_process(families);

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/figure.h"
+
 namespace billow::metrics {
 
 // The content type of the texts below.
@@ -38,6 +40,7 @@ struct Load {
     size_t n_running = 0;
     size_t n_waiting = 0;
     uint64_t held_bytes = 0;
+    std::vector<Figure> figures{};  // that its runner counts
   };
   std::vector<ModelLoad> models{};
 };

@@ -168,6 +168,34 @@ TEST(Metrics, TellTheLoadByModelAndTheRestWithoutOne) {
   EXPECT_EQ(scrape.count("vllm:num_requests_waiting"), 0u);
 }
 
+TEST(Metrics, ShowWhatRunnersCountByModel) {
+  const Metrics metrics("1", "scalar");
+  Load load = busy_load();
+  Histogram histogram({1, 2});
+  for (const double value : {0.5, 1.5, 1.6, 9.0}) histogram.observe(value);
+  for (Load::ModelLoad& model : load.models)
+    model.figures = {
+        {.name = "x_total", .help = "X.", .kind = Figure::Kind::kCounter, .value = 7},
+        {.name = "y_seconds", .help = "", .kind = Figure::Kind::kHistogram, .histogram = histogram},
+        {.name = "z_total",
+         .help = "",
+         .kind = Figure::Kind::kCounter,
+         .value = 2,
+         .label = "reason",
+         .label_value = "full"}};
+  const Scrape scrape(metrics.text(load, false));
+  EXPECT_EQ(scrape.type("x_total"), "counter");
+  EXPECT_EQ(scrape.value("x_total{model=\"a:1b\"}"), 7.0);
+  EXPECT_EQ(scrape.value("x_total{model=\"b:1b\"}"), 7.0);
+  EXPECT_EQ(scrape.value("z_total{model=\"b:1b\",reason=\"full\"}"), 2.0);
+  EXPECT_EQ(scrape.type("y_seconds"), "histogram");
+  EXPECT_EQ(scrape.value("y_seconds_bucket{model=\"a:1b\",le=\"1\"}"), 1.0);
+  EXPECT_EQ(scrape.value("y_seconds_bucket{model=\"a:1b\",le=\"2\"}"), 3.0);
+  EXPECT_EQ(scrape.value("y_seconds_bucket{model=\"a:1b\",le=\"+Inf\"}"), 4.0);
+  EXPECT_EQ(scrape.value("y_seconds_count{model=\"a:1b\"}"), 4.0);
+  EXPECT_NEAR(scrape.value("y_seconds_sum{model=\"a:1b\"}"), 12.6, 1e-9);
+}
+
 TEST(Metrics, CountRequestsByModelRouteAndCode) {
   Metrics metrics("1", "scalar");
   for (int i = 0; i < 3; ++i) metrics.request("m", "/api/chat", 200, milliseconds(30));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -237,33 +238,90 @@ std::string end_line(const AnswerEnd& end) {
   return line(out);
 }
 
-std::vector<std::vector<int32_t>> parse_embed(std::string_view body) {
-  const auto [head, ids] = parts_of(body);
-  const Json lengths = head.value("n", Json());
-  const auto is_length = [](const Json& n) {
+namespace {
+
+// A whole number for each text, at most the greatest that a number of tokens may be.
+std::vector<size_t> counts_of(const Json& head, const char* field) {
+  const Json list = head.value(field, Json());
+  const auto is_count = [](const Json& n) {
     return n.is_number_unsigned() && n.get<uint64_t>() <= static_cast<uint64_t>(kMostTokens);
   };
-  if (!lengths.is_array() || !std::ranges::all_of(lengths, is_length))
-    refuse("n", "an array of numbers of tokens");
-  size_t sum = 0;
-  for (const Json& n : lengths) sum += n.get<size_t>();
-  const std::vector<int32_t> all = token_ids(ids, sum, "n");
-  std::vector<std::vector<int32_t>> texts;
+  if (!list.is_array() || !std::ranges::all_of(list, is_count))
+    refuse(field, "an array of numbers of tokens");
+  return list.get<std::vector<size_t>>();
+}
+
+std::string string_of(const Json& head, const char* field) {
+  const auto found = head.find(field);
+  if (found == head.end()) return "";
+  if (!found->is_string()) refuse(field, "a string");
+  return found->get<std::string>();
+}
+
+void append_values(std::string& out, const std::vector<float>& values) {
+  const size_t at = out.size();
+  out.resize(at + values.size() * sizeof(float));
+  if (!values.empty()) std::memcpy(out.data() + at, values.data(), out.size() - at);
+}
+
+}  // namespace
+
+engine::EmbedRequest parse_embed(std::string_view body) {
+  const auto [head, ids] = parts_of(body);
+  const std::vector<size_t> lengths = counts_of(head, "n");
+  std::vector<size_t> firsts(lengths.size());
+  if (head.contains("first")) firsts = counts_of(head, "first");
+  if (firsts.size() != lengths.size()) refuse("first", "as long as \"n\"");
+  const std::string pooling = string_of(head, "pooling");
+  const std::vector<int32_t> all =
+      token_ids(ids, std::accumulate(lengths.begin(), lengths.end(), size_t{0}), "n");
+  engine::EmbedRequest request;
+  request.client = string_of(head, "client");
+  request.is_bulk = boolean(head, "bulk");
   auto begin = all.begin();
-  for (const Json& n : lengths) {
-    const auto end = begin + n.get<std::ptrdiff_t>();
-    texts.emplace_back(begin, end);
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const auto end = begin + static_cast<std::ptrdiff_t>(lengths[i]);
+    engine::EmbedText& text = request.texts.emplace_back();
+    text.tokens.assign(begin, end);
+    text.n_first = firsts[i];
+    if (!pooling.empty()) text.pooling = engine::find_pooling(pooling);
+    if (!pooling.empty() && !text.pooling) refuse("pooling", "the name of one");
+    if (text.n_first > lengths[i]) refuse("first", "at most what \"n\" has");
     begin = end;
   }
-  return texts;
+  return request;
 }
 
 std::string embed_answer(const Vectors& vectors) {
   std::string out =
       line({{"n_vectors", vectors.n}, {"size", vectors.size}, {"duration", vectors.time.count()}});
-  const size_t at = out.size();
-  out.resize(at + vectors.values.size() * sizeof(float));
-  if (!vectors.values.empty()) std::memcpy(out.data() + at, vectors.values.data(), out.size() - at);
+  append_values(out, vectors.values);
+  return out;
+}
+
+std::string embed_answer(const engine::EmbedAnswers& answers) {
+  Json sizes = Json::array();
+  Json errors = Json::array();
+  size_t size = 0;
+  size_t n_values = 0;
+  bool are_alike = true;
+  for (size_t i = 0; i < answers.texts.size(); ++i) {
+    const engine::EmbedAnswer& answer = answers.texts[i];
+    if (i == 0) size = answer.values.size();
+    are_alike = are_alike && answer.values.size() == size;
+    n_values += answer.values.size();
+    sizes.push_back(answer.values.size());
+    if (!answer.error.empty())
+      errors.push_back(
+          {{"index", i}, {"status", answer.status}, {"error", utf8::sanitized(answer.error)}});
+  }
+  Json head = {
+      {"n_vectors", answers.texts.size()}, {"size", size}, {"duration", answers.time.count()}};
+  if (!are_alike) head["sizes"] = std::move(sizes);
+  if (!errors.empty()) head["errors"] = std::move(errors);
+  std::string out = line(head);
+  out.reserve(out.size() + n_values * sizeof(float));
+  for (const engine::EmbedAnswer& answer : answers.texts) append_values(out, answer.values);
   return out;
 }
 

@@ -4,9 +4,9 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "context/compaction.h"
+#include "engine/embed_batcher.h"
 #include "runner/engine_loop.h"
 #include "tokenizer/tokenizer.h"
 
@@ -32,13 +32,19 @@ std::string piece_line(const Piece& piece, context::OverflowPolicy policy,
 // answer; "error" where something was wrong.
 std::string end_line(const AnswerEnd& end);
 
-// The body of a request for vectors: one line {"n":[3,5]} and behind its '\n' the token ids of all
-// texts, so many each, 32 bits, little-endian. Throws Error (kInvalidInput) naming what is wrong.
-std::vector<std::vector<int32_t>> parse_embed(std::string_view body);
+// The body of a request for vectors: one line
+//   {"n":[3,5],"first":[0,2],"pooling":"mean","bulk":true,"client":"..."}
+// and behind its '\n' the token ids of all texts, so many each, 32 bits, little-endian. All fields
+// but n may be absent; of `first`, tokens of a pair's first segment, 0 is no pair. Throws Error
+// (kInvalidInput) naming what is wrong.
+engine::EmbedRequest parse_embed(std::string_view body);
 
 // Its answer: one line {"n_vectors":2,"size":384,"duration":1234567} and behind its '\n' the values
-// of all vectors, 32-bit floats, little-endian. The duration is in nanoseconds.
+// of all vectors, 32-bit floats, little-endian. The duration is in nanoseconds. Where not all have
+// so many values there is "sizes", one number each, 0 for a text without a vector, and for those
+// "errors": [{"index","status","error"}].
 std::string embed_answer(const Vectors& vectors);
+std::string embed_answer(const engine::EmbedAnswers& answers);
 
 // "{"error":"..."}\n"
 std::string error_line(std::string_view message);

@@ -12,21 +12,16 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/utf8.h"
-#include "engine/memory_json.h"
-#include "runner/protocol.h"
+#include "kernels/kernel_table.h"
+#include "runner/response.h"
+#include "runner/served_embedder.h"
+#include "runner/served_writer.h"
 
 namespace billow::runner {
 namespace {
 
 using http::Exchange;
 using http::Method;
-
-http::Response json_response(int status, const Json& json) {
-  return {.status = status,
-          .content_type = "application/json",
-          .headers = {},
-          .body = json.dump(-1, ' ', false, Json::error_handler_t::replace)};
-}
 
 Json parse_object(const std::string& body) {
   Json json = Json::parse(body, nullptr, false);
@@ -77,72 +72,73 @@ uint64_t resident_bytes() {
   return n_pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-void add_state(const EngineLoop& loop, const LoopState& state, Json& out) {
-  out["running"] = state.n_running;
-  out["waiting"] = state.n_waiting;
-  out["max_context"] = loop.max_context();
-  out["isa"] = loop.isa();
-  out["memory"] = memory_json(state.memory);
-  out["budget_version"] = state.budget_version;
-  out["held"] = state.memory.held();
-  out["parked"] = state.memory.kv_parked;
-  out["wanted"] = state.memory.wanted;
-  out["pending_prompt_tokens"] = state.backlog.n_prompt;
-  out["pending_decode_tokens"] = state.backlog.n_decode;
-  out["busy_ratio"] = state.rates.busy;
-  out["prompt_tokens_per_second"] = state.rates.prompt_tokens;
-  out["decode_tokens_per_second"] = state.rates.decoded_tokens;
+std::unique_ptr<ServedModel> load_model(const std::string& path,
+                                        const engine::EngineOptions& options,
+                                        const LoopOptions& loop, const EmbedOptions& embed) {
+  if (embed.is_embedding &&
+      embed.is_embedding(gguf::File::open(path, gguf::StringArrays::kSkipped))) {
+    const gguf::File file = gguf::File::open(path);
+    std::vector<std::unique_ptr<engine::EmbedModel>> models;
+    for (size_t i = 0; i < std::max<size_t>(1, embed.n_models); ++i)
+      models.push_back(embed.load(path, options));
+    const kernels::KernelTable& table =
+        options.kernels != nullptr ? *options.kernels : kernels::select_table();
+    return std::make_unique<ServedEmbedder>(std::move(models), tokenizer::Tokenizer::load(file),
+                                            std::string(table.name), embed.batcher);
+  }
+  return std::make_unique<ServedWriter>(std::make_unique<engine::Engine>(path, options), loop);
 }
 
 }  // namespace
 
 http::Response Service::error_response(int status, std::string_view, std::string_view text) {
-  return json_response(status, {{"error", text}});
+  return runner::error_response(status, text);
 }
 
-Service::Service(std::string path, engine::EngineOptions engine, LoopOptions loop) {
+Service::Service(std::string path, engine::EngineOptions engine, LoopOptions loop,
+                 EmbedOptions embed) {
   engine.on_load = [this](size_t n_loaded, size_t n_to_load) {
     n_loaded_.store(n_loaded, std::memory_order_relaxed);
     n_to_load_.store(n_to_load, std::memory_order_relaxed);
   };
-  loader_ = std::thread(
-      [this, path = std::move(path), engine = std::move(engine), loop = std::move(loop)] {
-        std::unique_ptr<EngineLoop> made;
-        std::exception_ptr error;
-        try {
-          made = std::make_unique<EngineLoop>(std::make_unique<engine::Engine>(path, engine), loop);
-        } catch (...) {
-          error = std::current_exception();
-        }
-        const std::scoped_lock lock(mutex_);
-        loop_ = std::move(made);
-        error_ = error;
-        changed_.notify_all();
-      });
+  loader_ = std::thread([this, path = std::move(path), engine = std::move(engine),
+                         loop = std::move(loop), embed = std::move(embed)] {
+    std::unique_ptr<ServedModel> made;
+    std::exception_ptr error;
+    try {
+      made = load_model(path, engine, loop, embed);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    const std::scoped_lock lock(mutex_);
+    model_ = std::move(made);
+    error_ = error;
+    changed_.notify_all();
+  });
 }
 
 Service::~Service() { loader_.join(); }
 
 void Service::wait_until_loaded() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return loop_ || error_; });
+  changed_.wait(lock, [this] { return model_ || error_; });
   if (error_) std::rethrow_exception(error_);
 }
 
 std::string Service::failure() const {
   const std::scoped_lock lock(mutex_);
-  return loop_ ? loop_->state().failure : "";
+  return model_ ? model_->failure() : "";
 }
 
 // Null where there is no model to ask; the exchange is answered then.
-EngineLoop* Service::ready(Exchange& exchange) {
+ServedModel* Service::ready(Exchange& exchange) {
   std::string why;
   {
     const std::scoped_lock lock(mutex_);
-    if (loop_) return loop_.get();
+    if (model_) return model_.get();
     why = error_ ? what(error_) : "the model is being loaded";
   }
-  exchange.respond(error_response(503, "", why));
+  exchange.respond(runner::error_response(503, why));
   return nullptr;
 }
 
@@ -165,18 +161,18 @@ std::vector<http::Route> Service::routes() {
 
 Json Service::health() const {
   Json out = {{"status", "loading"}, {"pid", ::getpid()}, {"resident", resident_bytes()}};
-  const EngineLoop* loop = nullptr;
+  const ServedModel* model = nullptr;
   std::exception_ptr error;
   {
     const std::scoped_lock lock(mutex_);
-    loop = loop_.get();
+    model = model_.get();
     error = error_;
   }
-  if (loop != nullptr) {
-    const LoopState state = loop->state();
-    out["status"] = state.failure.empty() ? "ready" : "failed";
-    if (!state.failure.empty()) out["error"] = utf8::sanitized(state.failure);
-    add_state(*loop, state, out);
+  if (model != nullptr) {
+    const std::string failure = model->failure();
+    out["status"] = failure.empty() ? "ready" : "failed";
+    if (!failure.empty()) out["error"] = utf8::sanitized(failure);
+    model->add_state(out);
   } else if (error) {
     out["status"] = "failed";
     out["error"] = utf8::sanitized(what(error));
@@ -194,45 +190,16 @@ void Service::report_health(Exchange& exchange) {
 }
 
 void Service::complete(Exchange& exchange) {
-  EngineLoop* loop = ready(exchange);
-  if (loop == nullptr) return;
-  AnswerRequest request = parse_completion(exchange.request().body);
-  const context::OverflowPolicy policy = request.options.context.policy;
-  const std::shared_ptr<Answer> answer = loop->submit(std::move(request));
-  exchange.on_client_gone([answer] { answer->cancel(); });
-  std::optional<Piece> piece = answer->next();  // throws before anything is sent
-  if (!piece && !answer->end().error.empty())
-    throw Error(ErrorCode::kOutOfMemory, answer->end().error);
-  if (!exchange.begin_stream(200, "application/x-ndjson")) answer->cancel();
-  try {
-    for (; piece; piece = answer->next())
-      if (!exchange.write(piece_line(*piece, policy, loop->tokenizer()))) answer->cancel();
-    exchange.write(end_line(answer->end()));
-  } catch (const std::exception& error) {  // of the engine: the stream ends with it
-    exchange.write(error_line(error.what()));
-  }
-  exchange.finish();
+  if (ServedModel* model = ready(exchange)) model->complete(exchange);
 }
 
 void Service::embed(Exchange& exchange) {
-  EngineLoop* loop = ready(exchange);
-  if (loop == nullptr) return;
-  std::vector<std::vector<int32_t>> texts = parse_embed(exchange.request().body);
-  std::stop_source stop;
-  exchange.on_client_gone([stop]() mutable { stop.request_stop(); });
-  const std::optional<Vectors> vectors = loop->embed(std::move(texts), stop.get_token());
-  if (vectors)
-    exchange.respond({.status = 200,
-                      .content_type = "application/octet-stream",
-                      .headers = {},
-                      .body = embed_answer(*vectors)});
-  else
-    exchange.respond(error_response(503, "", "cancelled"));
+  if (ServedModel* model = ready(exchange)) model->embed(exchange);
 }
 
 void Service::tokenize(Exchange& exchange) {
-  const EngineLoop* loop = ready(exchange);
-  if (loop == nullptr) return;
+  const ServedModel* model = ready(exchange);
+  if (model == nullptr) return;
   const Json json = parse_object(exchange.request().body);
   const auto is_text = [](const Json& value) { return value.is_string(); };
   const auto is_flag = [](const Json& value) { return value.is_boolean(); };
@@ -240,14 +207,14 @@ void Service::tokenize(Exchange& exchange) {
   const auto flag = [&](const char* name) {
     return !json.contains(name) || field(json, name, "true or false", is_flag).get<bool>();
   };
-  const std::vector<int32_t> tokens = loop->tokenizer().encode(
+  const std::vector<int32_t> tokens = model->tokenizer().encode(
       text, {.add_special = flag("add_special"), .parse_special = flag("parse_special")});
   exchange.respond(json_response(200, {{"tokens", tokens}}));
 }
 
 void Service::detokenize(Exchange& exchange) {
-  const EngineLoop* loop = ready(exchange);
-  if (loop == nullptr) return;
+  const ServedModel* model = ready(exchange);
+  if (model == nullptr) return;
   const Json json = parse_object(exchange.request().body);
   const auto are_tokens = [](const Json& value) {
     return value.is_array() && std::ranges::all_of(value, is_token);
@@ -255,19 +222,19 @@ void Service::detokenize(Exchange& exchange) {
   const auto tokens =
       field(json, "tokens", "an array of token ids", are_tokens).get<std::vector<int32_t>>();
   exchange.respond(
-      json_response(200, {{"content", utf8::sanitized(loop->tokenizer().decode(tokens))}}));
+      json_response(200, {{"content", utf8::sanitized(model->tokenizer().decode(tokens))}}));
 }
 
 void Service::set_budget(Exchange& exchange) {
-  EngineLoop* loop = ready(exchange);
-  if (loop == nullptr) return;
+  ServedModel* model = ready(exchange);
+  if (model == nullptr) return;
   const Json json = parse_object(exchange.request().body);
   const auto is_count = [](const Json& value) { return value.is_number_unsigned(); };
   const auto count = [&](const char* name, const char* wanted) {
     return field(json, name, wanted, is_count).get<uint64_t>();
   };
-  loop->set_memory_budget(count("bytes", "a number of bytes"),
-                          json.contains("version") ? count("version", "a whole number") : 0);
+  model->set_memory_budget(count("bytes", "a number of bytes"),
+                           json.contains("version") ? count("version", "a whole number") : 0);
   exchange.respond(json_response(200, Json::object()));
 }
 

@@ -1,10 +1,11 @@
-// A runner as its server sees it: routes over an engine loop. The model is loaded on a thread of
-// its own, so that routes answer from the beginning. Owns the loop; any number of handlers at once.
+// A runner as its server sees it: routes over a model. The model is loaded on a thread of its own,
+// so that routes answer from the beginning. Owns the model; any number of handlers at once.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -12,10 +13,28 @@
 #include <vector>
 
 #include "base/json_fwd.h"
+#include "engine/embed_batcher.h"
+#include "engine/embed_model.h"
+#include "engine/engine.h"
+#include "gguf/file.h"
 #include "http/server.h"
 #include "runner/engine_loop.h"
+#include "runner/served_model.h"
 
 namespace billow::runner {
+
+// How files of models that only embed are served.
+struct EmbedOptions {
+  // Which files those are, and what loads them. Empty: all models are served as those that write.
+  std::function<bool(const gguf::File& file)> is_embedding = {};
+  std::function<std::unique_ptr<engine::EmbedModel>(const std::string& path,
+                                                    const engine::EngineOptions& options)>
+      load = {};
+  // Models that are loaded, each for a pass that runs beside the others. More than one gains
+  // nothing while all use the same cores.
+  size_t n_models = 1;
+  engine::EmbedBatcherOptions batcher = {};
+};
 
 // Routes, all with JSON unless said otherwise; an error is {"error":"..."} with its status, 503 for
 // all but /health until the model is loaded, and where it could not be:
@@ -26,12 +45,14 @@ namespace billow::runner {
 //                     when ready: "running", "waiting", "max_context", "isa", "memory":{...},
 //                     "budget_version" of the budget that it goes by, "held" of it in all,
 //                     "parked" of that, "wanted" above it by what runs; of the last ten seconds
-//                     "busy_ratio", "prompt_tokens_per_second", "decode_tokens_per_second"
+//                     "busy_ratio", "prompt_tokens_per_second", "decode_tokens_per_second"; of
+//                     a model that only embeds "embed_pending_tokens", "figures" that it counts
+//                     (base/figure.h), and "degraded": why its last passes failed
 //   POST /completion  as runner/protocol.h says; answers application/x-ndjson. What is refused
 //                     before anything was evaluated has a status of its own. Closing the
-//                     connection cancels.
+//                     connection cancels. 501 where the model only embeds.
 //   POST /embed       as runner/protocol.h says; answers application/octet-stream. Closing the
-//                     connection cancels.
+//                     connection cancels. 503 with Retry-After: too many texts wait.
 //   POST /tokenize    {"content","add_special"?,"parse_special"?} -> {"tokens":[...]}
 //   POST /detokenize  {"tokens":[...]} -> {"content"}, U+FFFD in place of what is no UTF-8
 //   POST /budget      {"bytes":N,"version"?} -> {}: another memory budget. /health tells its
@@ -41,7 +62,8 @@ class Service {
   // The body of an error: for ServerOptions::shape_error.
   static http::Response error_response(int status, std::string_view path, std::string_view text);
 
-  Service(std::string path, engine::EngineOptions engine, LoopOptions loop = {});
+  Service(std::string path, engine::EngineOptions engine, LoopOptions loop = {},
+          EmbedOptions embed = {});
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
@@ -53,7 +75,7 @@ class Service {
   std::string failure() const;
 
  private:
-  EngineLoop* ready(http::Exchange& exchange);
+  ServedModel* ready(http::Exchange& exchange);
   Json health() const;
   void report_health(http::Exchange& exchange);
   void complete(http::Exchange& exchange);
@@ -64,7 +86,7 @@ class Service {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::unique_ptr<EngineLoop> loop_;
+  std::unique_ptr<ServedModel> model_;
   std::exception_ptr error_;
   std::atomic<size_t> n_loaded_{0};  // bytes
   std::atomic<size_t> n_to_load_{0};

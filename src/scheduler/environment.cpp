@@ -55,6 +55,13 @@ void assign(uint64_t& field, const Value& value) {
   if (!number) return value.disregarded("count");
   field = *number;
 }
+void assign(std::optional<uint64_t>& field, const Value& value) {
+  if (const auto known = integer_of<uint64_t>(value.text)) {
+    field = *known;
+  } else {
+    value.disregarded("count");
+  }
+}
 void assign(Endpoint& field, const Value& value) {
   field = parse_endpoint(value.text, value.name, value.warn);
 }
@@ -143,6 +150,10 @@ constexpr Row kRows[] = {
     {"IGPU_ENABLE", set<&Environment::igpu>},
     {"MAX_TRANSFER_STREAMS", set<&Environment::n_transfer_streams>},
     {"CLOUD_BASE_URL", set<&Environment::cloud_base_url>},
+    {"N_BATCH", set<&Environment::n_batch>},
+    {"N_UBATCH", set<&Environment::n_ubatch>},
+    {"N_SEQ_MAX", set<&Environment::n_seq_max>},
+    {"CONTEXT_SIZE", set<&Environment::context_size>},
 };
 
 struct HostPort {

@@ -16,6 +16,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/figure.h"
+#include "http/status.h"
+
 namespace billow::scheduler {
 
 // What a runner is started with. Nothing in it depends on a request's context.
@@ -126,12 +129,20 @@ struct RunnerHealth {
   uint64_t kv_block_bytes = 0;   // of 64 positions
   double busy_ratio = 0.0;       // of the last 10 s
   double backlog_seconds = 0.0;  // of work, at the rates of late
+  uint64_t embed_pending_tokens = 0;
+  std::string degraded{};         // why passes fail of late, while it goes on; empty: they do not
+  std::vector<Figure> figures{};  // more that it counts
 };
 
 // The runner has ended or does not speak any more; what it was doing is lost.
 class RunnerGone : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+// It has no place for the request, of which nothing was done: a later time may have one.
+class RunnerBusy : public http::StatusError {
+ public:
+  explicit RunnerBusy(const std::string& text) : http::StatusError(503, text) {}
 };
 // The caller's stop token was set.
 class Cancelled : public std::runtime_error {
@@ -143,7 +154,7 @@ class Cancelled : public std::runtime_error {
 using OnPiece = std::function<bool(CompletionPiece piece)>;
 
 // All calls throw RunnerGone, Cancelled, and http::StatusError where the runner refuses, or answers
-// what makes no sense.
+// what makes no sense; embed() also RunnerBusy.
 class Runner {
  public:
   virtual ~Runner() = default;  // end()

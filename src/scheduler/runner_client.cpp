@@ -116,7 +116,13 @@ CompletionEnd RunnerClient::complete(const Completion& request, const OnPiece& o
 }
 
 EmbedOutputs RunnerClient::embed(const EmbedJob& job, std::stop_token stop) {
-  return parse_vectors(post("/embed", embed_body(job), stop).body, job.inputs.size());
+  const http::Response response =
+      send({.method = http::Method::kPost, .target = "/embed", .body = embed_body(job)}, stop);
+  // One that ends refuses with this status, too, but does not say that it is worth another try.
+  if (response.status == 503 && !response.headers.get("Retry-After").empty())
+    throw RunnerBusy(error_text(response.body));
+  check_status(response.status, response.body);
+  return parse_vectors(response.body, job.inputs.size());
 }
 
 std::vector<int32_t> RunnerClient::tokenize(std::string_view text) {

@@ -18,15 +18,15 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A server in a runner's place whose answer to a completion is the test's.
+// A server in a runner's place whose answer to a completion, and to texts, is the test's.
 struct Place {
   explicit Place(http::Handler completion) : socket(folder.path() + "/a.sock"), client(socket) {
     http::ServerOptions options;
     options.socket_path = socket;
-    std::vector<http::Route> routes(3);
-    routes[0] = {.methods = {http::Method::kPost},
-                 .pattern = "/completion",
-                 .handler = std::move(completion)};
+    std::vector<http::Route> routes(4);
+    routes[0] = {.methods = {http::Method::kPost}, .pattern = "/completion", .handler = completion};
+    routes[3] = {
+        .methods = {http::Method::kPost}, .pattern = "/embed", .handler = std::move(completion)};
     routes[1] = {.methods = {http::Method::kPost},
                  .pattern = "/budget",
                  .handler = [this](http::Exchange& exchange) {
@@ -103,6 +103,24 @@ TEST(RunnerClient, GivesARefusalWithItsStatusAndText) {
   } catch (const http::StatusError& error) {
     EXPECT_EQ(error.status(), 400);
     EXPECT_STREQ(error.what(), "the prompt is too long");
+  }
+}
+
+TEST(RunnerClient, TellsARunnerThatIsBusyFromOneThatEnds) {
+  for (const bool is_busy : {true, false}) {
+    Place place([is_busy](http::Exchange& exchange) {
+      http::Response response = {.status = 503, .body = R"({"error":"512 inputs wait already"})"};
+      if (is_busy) response.headers.set("Retry-After", "1");
+      exchange.respond(std::move(response));
+    });
+    try {
+      place.client.embed({.inputs = {{.tokens = {1}}}}, {});
+      FAIL();
+    } catch (const http::StatusError& error) {
+      EXPECT_EQ(error.status(), 503);
+      EXPECT_STREQ(error.what(), "512 inputs wait already");
+      EXPECT_EQ(dynamic_cast<const RunnerBusy*>(&error) != nullptr, is_busy);
+    }
   }
 }
 

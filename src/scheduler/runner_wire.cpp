@@ -293,6 +293,16 @@ double seconds_of(const Json& object, const char* tokens, const char* rate) {
   return per_second > 0.0 ? static_cast<double>(count_field(object, tokens)) / per_second : 0.0;
 }
 
+std::vector<Figure> figures_field(const Json& object) {
+  const Json* list = find(object, "figures");
+  if (list == nullptr) return {};
+  try {
+    return parse_figures(*list);
+  } catch (const Error& error) {
+    malformed(error.what());
+  }
+}
+
 }  // namespace
 
 RunnerHealth parse_health(std::string_view body) {
@@ -314,6 +324,9 @@ RunnerHealth parse_health(std::string_view body) {
   health.busy_ratio = number_field(json, "busy_ratio");
   health.backlog_seconds = seconds_of(json, "pending_prompt_tokens", "prompt_tokens_per_second") +
                            seconds_of(json, "pending_decode_tokens", "decode_tokens_per_second");
+  health.embed_pending_tokens = count_field(json, "embed_pending_tokens");
+  health.degraded = text_field(json, "degraded");
+  health.figures = figures_field(json);
   if (const Json* memory = find(json, "memory"); memory != nullptr && memory->is_object()) {
     health.kv_used_bytes = count_field(*memory, "kv_granted_bytes");
     health.kv_block_bytes = count_field(*memory, "kv_block_bytes");

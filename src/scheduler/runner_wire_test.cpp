@@ -190,7 +190,15 @@ TEST(RunnerWire, ReadsHealth) {
   EXPECT_EQ(ready.held_bytes, 5u);
   EXPECT_EQ(ready.parked_bytes, 6u);
   EXPECT_EQ(ready.wanted_bytes, 7u);
-  for (const char* text : {"", "{}", R"({"status":"fine"})", R"({"status":"ready","held":-1})"})
+  const RunnerHealth embedder =
+      parse_health(R"({"status":"ready","embed_pending_tokens":8,"degraded":"why",)"
+                   R"("figures":[{"name":"x_total","kind":"counter","value":9}]})");
+  EXPECT_EQ(embedder.embed_pending_tokens, 8u);
+  EXPECT_EQ(embedder.degraded, "why");
+  ASSERT_EQ(embedder.figures.size(), 1u);
+  EXPECT_EQ(embedder.figures[0].value, 9.0);
+  for (const char* text : {"", "{}", R"({"status":"fine"})", R"({"status":"ready","held":-1})",
+                           R"({"status":"ready","figures":[1]})"})
     EXPECT_EQ(status_of_failure([&] { parse_health(text); }), 500) << text;
 }
 

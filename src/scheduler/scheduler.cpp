@@ -57,6 +57,8 @@ class StrandLease final : public Lease {
         }
       } catch (const RunnerGone& gone) {
         what = gone.what();
+      } catch (const RunnerBusy&) {
+        throw;
       } catch (const http::StatusError& error) {
         // Where the runner itself has failed, it does not come back from that.
         if (error.status() < kServerError) throw;

@@ -106,6 +106,7 @@ metrics::Load load_of(const scheduler::SchedulerState& state) {
     load.n_running += health.n_running;
     load.backlog_seconds += health.backlog_seconds;
     load.busy_ratio = std::max(load.busy_ratio, health.busy_ratio);
+    load.embed_pending_tokens += health.embed_pending_tokens;
     kv_used += health.kv_used_bytes;
     kv_parked += health.parked_bytes;
     kv_room += health.kv_room_bytes;
@@ -115,7 +116,8 @@ metrics::Load load_of(const scheduler::SchedulerState& state) {
                            .is_loaded = is_ready,
                            .n_running = health.n_running,
                            .n_waiting = loaded.model.n_waiting + health.n_waiting,
-                           .held_bytes = loaded.model.held_bytes});
+                           .held_bytes = loaded.model.held_bytes,
+                           .figures = health.figures});
   }
   const auto ratio = [&](uint64_t part) {
     return kv_room == 0 ? 0.0

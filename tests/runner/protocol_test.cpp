@@ -102,15 +102,45 @@ TEST(Protocol, NamesWhatIsWrong) {
 }
 
 TEST(Protocol, ReadsTextsForVectors) {
-  EXPECT_EQ(parse_embed(body_of(R"({"n":[2,0,1]})", {1, 70000, 3})),
-            (std::vector<std::vector<int32_t>>{{1, 70000}, {}, {3}}));
-  EXPECT_TRUE(parse_embed(body_of(R"({"n":[]})")).empty());
+  const engine::EmbedRequest plain = parse_embed(body_of(R"({"n":[2,0,1]})", {1, 70000, 3}));
+  ASSERT_EQ(plain.texts.size(), 3u);
+  EXPECT_EQ(plain.texts[0].tokens, (std::vector<int32_t>{1, 70000}));
+  EXPECT_TRUE(plain.texts[1].tokens.empty());
+  EXPECT_EQ(plain.texts[2].tokens, std::vector<int32_t>{3});
+  EXPECT_EQ(plain.texts[0].n_first, 0u);
+  EXPECT_FALSE(plain.texts[0].pooling || plain.is_bulk || !plain.client.empty());
+  const engine::EmbedRequest whole = parse_embed(
+      body_of(R"({"n":[2,1],"first":[1,0],"pooling":"cls","bulk":true,"client":"a"})", {1, 2, 3}));
+  EXPECT_EQ(whole.texts[0].n_first, 1u);
+  EXPECT_EQ(whole.texts[1].n_first, 0u);
+  EXPECT_EQ(whole.texts[1].pooling, engine::Pooling::kFirst);
+  EXPECT_TRUE(whole.is_bulk);
+  EXPECT_EQ(whole.client, "a");
+  EXPECT_TRUE(parse_embed(body_of(R"({"n":[]})")).texts.empty());
   for (const std::string& bad :
        {body_of("{}"), body_of(R"({"n":3})"), body_of(R"({"n":[-1]})"), body_of(R"({"n":[1.5]})"),
         body_of(R"({"n":[4611686018427387905]})"), body_of(R"({"n":[2]})", {1}),
-        body_of(R"({"n":[1]})", {1, 2}), body_of("[1]"), std::string(R"({"n":[]})")}) {
+        body_of(R"({"n":[1]})", {1, 2}), body_of("[1]"), std::string(R"({"n":[]})"),
+        body_of(R"({"n":[1],"first":[2]})", {1}), body_of(R"({"n":[1],"first":[]})", {1}),
+        body_of(R"({"n":[1],"pooling":"best"})", {1}), body_of(R"({"n":[1],"pooling":1})", {1}),
+        body_of(R"({"n":[1],"bulk":1})", {1}), body_of(R"({"n":[1],"client":1})", {1})}) {
     EXPECT_THROW(parse_embed(bad), Error) << bad;
   }
+}
+
+TEST(Protocol, VectorsOfSeveralSizesAndErrorsAreTold) {
+  const engine::EmbedAnswers answers = {
+      .texts = {{.values = {1, 2}}, {.values = {}, .error = "too long", .status = 400}},
+      .time = std::chrono::nanoseconds(9)};
+  const std::string answer = embed_answer(answers);
+  const size_t end = answer.find('\n') + 1;
+  EXPECT_EQ(Json::parse(answer.substr(0, end)),
+            Json::parse(R"({"n_vectors":2,"size":2,"duration":9,"sizes":[2,0],)"
+                        R"("errors":[{"index":1,"status":400,"error":"too long"}]})"));
+  EXPECT_EQ(answer.size() - end, 2 * sizeof(float));
+  const std::string alike = embed_answer({.texts = {{.values = {1}}, {.values = {2}}}});
+  EXPECT_EQ(Json::parse(alike.substr(0, alike.find('\n'))),
+            Json::parse(R"({"n_vectors":2,"size":1,"duration":0})"));
 }
 
 TEST(Protocol, VectorsFollowALine) {

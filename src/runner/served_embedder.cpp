@@ -1,0 +1,87 @@
+#include "runner/served_embedder.h"
+
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "engine/memory_json.h"
+#include "runner/protocol.h"
+#include "runner/response.h"
+
+namespace billow::runner {
+
+ServedEmbedder::ServedEmbedder(std::vector<std::unique_ptr<engine::EmbedModel>> models,
+                               tokenizer::Tokenizer tokenizer, std::string isa,
+                               engine::EmbedBatcherOptions options)
+    : tokenizer_(std::move(tokenizer)), isa_(std::move(isa)), batcher_(std::move(models), [&] {
+        options.on_pass_begin = [this] { begin_pass(); };
+        options.on_pass_end = [this](size_t n_tokens) { end_pass(n_tokens); };
+        return std::move(options);
+      }()) {}
+
+void ServedEmbedder::begin_pass() {
+  const std::scoped_lock lock(mutex_);
+  if (n_running_++ == 0) meter_.begin_pass(Meter::Clock::now());
+}
+
+void ServedEmbedder::end_pass(size_t n_tokens) {
+  const std::scoped_lock lock(mutex_);
+  n_tokens_ += n_tokens;
+  if (--n_running_ == 0) meter_.end_pass(Meter::Clock::now(), std::exchange(n_tokens_, 0), 0);
+}
+
+void ServedEmbedder::add_state(Json& health) const {
+  const engine::EmbedState state = batcher_.state();
+  const LoopRates rates = [&] {
+    const std::scoped_lock lock(mutex_);
+    return meter_.rates(Meter::Clock::now());
+  }();
+  health["running"] = state.load.n_requests_running;
+  health["waiting"] = state.load.n_requests_waiting;
+  health["max_context"] = engine::text_limit(batcher_.sizes(), batcher_.info().max_tokens);
+  health["isa"] = isa_;
+  health["memory"] = memory_json(state.memory);
+  health["budget_version"] = state.budget_version;
+  health["held"] = state.memory.held();
+  health["parked"] = state.memory.kv_parked;
+  health["wanted"] = state.memory.wanted;
+  health["pending_prompt_tokens"] = state.load.n_pending_tokens + state.load.n_active_tokens;
+  health["pending_decode_tokens"] = 0;
+  health["busy_ratio"] = rates.busy;
+  health["prompt_tokens_per_second"] = rates.prompt_tokens;
+  health["decode_tokens_per_second"] = 0.0;
+  health["embed_pending_tokens"] = state.load.n_pending_tokens;
+  if (!state.degraded.empty()) health["degraded"] = utf8::sanitized(state.degraded);
+  health["figures"] =
+      figures_json(engine::embed_figures(state.counts, state.load, batcher_.sizes()));
+}
+
+void ServedEmbedder::complete(http::Exchange& exchange) {
+  exchange.respond(error_response(501, "this model makes vectors of texts and does not write"));
+}
+
+void ServedEmbedder::embed(http::Exchange& exchange) {
+  engine::EmbedRequest request = parse_embed(exchange.request().body);
+  std::stop_source stop;
+  exchange.on_client_gone([stop]() mutable { stop.request_stop(); });
+  try {
+    const std::optional<engine::EmbedAnswers> answers =
+        batcher_.embed(std::move(request), stop.get_token());
+    if (!answers) {
+      exchange.respond(error_response(503, "cancelled"));
+      return;
+    }
+    exchange.respond({.status = 200,
+                      .content_type = "application/octet-stream",
+                      .headers = {},
+                      .body = embed_answer(*answers)});
+  } catch (const engine::EmbedBusy& busy) {
+    http::Response response = error_response(503, busy.what());
+    response.headers.set("Retry-After", "1");
+    exchange.respond(std::move(response));
+  }
+}
+
+}  // namespace billow::runner

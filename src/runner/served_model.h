@@ -1,0 +1,30 @@
+// A loaded model as the routes of a runner use it: one that writes, or one that only embeds. Any
+// thread may call.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/json_fwd.h"
+#include "http/exchange.h"
+#include "tokenizer/tokenizer.h"
+
+namespace billow::runner {
+
+class ServedModel {
+ public:
+  virtual ~ServedModel() = default;
+
+  virtual const tokenizer::Tokenizer& tokenizer() const noexcept = 0;
+  // Why it cannot go on; empty: it can.
+  virtual std::string failure() const = 0;
+  // Adds what /health tells of a model that is ready.
+  virtual void add_state(Json& health) const = 0;
+  // Answer a request, or throw Error before anything was sent.
+  virtual void complete(http::Exchange& exchange) = 0;
+  virtual void embed(http::Exchange& exchange) = 0;
+  // From the next pass on; add_state() tells the version then.
+  virtual void set_memory_budget(uint64_t bytes, uint64_t version) = 0;
+};
+
+}  // namespace billow::runner

@@ -1,0 +1,87 @@
+#include "runner/served_writer.h"
+
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "engine/embedding.h"
+#include "engine/memory_json.h"
+#include "runner/protocol.h"
+#include "runner/response.h"
+
+namespace billow::runner {
+namespace {
+
+// The tokens of texts that are pooled as the model does.
+std::vector<std::vector<int32_t>> plain_texts(engine::EmbedRequest request,
+                                              const gguf::File& file) {
+  std::vector<std::vector<int32_t>> texts;
+  for (engine::EmbedText& text : request.texts) {
+    if (text.n_first > 0)
+      throw Error(ErrorCode::kUnsupported, "this model does not take pairs of texts");
+    if (text.pooling && *text.pooling != engine::pooling_of_decoder(file))
+      throw Error(ErrorCode::kUnsupported,
+                  "pooling \"" + std::string(engine::pooling_name(*text.pooling)) +
+                      "\" is not available: this model pools by \"" +
+                      std::string(engine::pooling_name(engine::pooling_of_decoder(file))) + "\"");
+    texts.push_back(std::move(text.tokens));
+  }
+  return texts;
+}
+
+}  // namespace
+
+void ServedWriter::add_state(Json& health) const {
+  const LoopState state = loop_.state();
+  health["running"] = state.n_running;
+  health["waiting"] = state.n_waiting;
+  health["max_context"] = loop_.max_context();
+  health["isa"] = loop_.isa();
+  health["memory"] = memory_json(state.memory);
+  health["budget_version"] = state.budget_version;
+  health["held"] = state.memory.held();
+  health["parked"] = state.memory.kv_parked;
+  health["wanted"] = state.memory.wanted;
+  health["pending_prompt_tokens"] = state.backlog.n_prompt;
+  health["pending_decode_tokens"] = state.backlog.n_decode;
+  health["busy_ratio"] = state.rates.busy;
+  health["prompt_tokens_per_second"] = state.rates.prompt_tokens;
+  health["decode_tokens_per_second"] = state.rates.decoded_tokens;
+}
+
+void ServedWriter::complete(http::Exchange& exchange) {
+  AnswerRequest request = parse_completion(exchange.request().body);
+  const context::OverflowPolicy policy = request.options.context.policy;
+  const std::shared_ptr<Answer> answer = loop_.submit(std::move(request));
+  exchange.on_client_gone([answer] { answer->cancel(); });
+  std::optional<Piece> piece = answer->next();  // throws before anything is sent
+  if (!piece && !answer->end().error.empty())
+    throw Error(ErrorCode::kOutOfMemory, answer->end().error);
+  if (!exchange.begin_stream(200, "application/x-ndjson")) answer->cancel();
+  try {
+    for (; piece; piece = answer->next())
+      if (!exchange.write(piece_line(*piece, policy, loop_.tokenizer()))) answer->cancel();
+    exchange.write(end_line(answer->end()));
+  } catch (const std::exception& error) {  // of the engine: the stream ends with it
+    exchange.write(error_line(error.what()));
+  }
+  exchange.finish();
+}
+
+void ServedWriter::embed(http::Exchange& exchange) {
+  auto texts = plain_texts(parse_embed(exchange.request().body), loop_.file());
+  std::stop_source stop;
+  exchange.on_client_gone([stop]() mutable { stop.request_stop(); });
+  const std::optional<Vectors> vectors = loop_.embed(std::move(texts), stop.get_token());
+  if (vectors)
+    exchange.respond({.status = 200,
+                      .content_type = "application/octet-stream",
+                      .headers = {},
+                      .body = embed_answer(*vectors)});
+  else
+    exchange.respond(error_response(503, "cancelled"));
+}
+
+}  // namespace billow::runner

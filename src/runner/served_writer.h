@@ -1,0 +1,33 @@
+// A model that writes, served by an engine loop; it embeds texts beside its answers. Owns the loop.
+// Any thread may call.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/engine.h"
+#include "runner/engine_loop.h"
+#include "runner/served_model.h"
+
+namespace billow::runner {
+
+class ServedWriter : public ServedModel {
+ public:
+  ServedWriter(std::unique_ptr<engine::Engine> engine, const LoopOptions& options)
+      : loop_(std::move(engine), options) {}
+
+  const tokenizer::Tokenizer& tokenizer() const noexcept override { return loop_.tokenizer(); }
+  std::string failure() const override { return loop_.state().failure; }
+  void add_state(Json& health) const override;
+  void complete(http::Exchange& exchange) override;
+  // Refuses pairs, and pooling that is not the model's.
+  void embed(http::Exchange& exchange) override;
+  void set_memory_budget(uint64_t bytes, uint64_t version) override {
+    loop_.set_memory_budget(bytes, version);
+  }
+
+ private:
+  EngineLoop loop_;
+};
+
+}  // namespace billow::runner

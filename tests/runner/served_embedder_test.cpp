@@ -1,0 +1,173 @@
+// A runner of a model that only embeds, as its server sees it: over a socket, with a fake model.
+#include "runner/served_embedder.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "base/json.h"
+#include "engine/fake_embed_model.h"
+#include "http/client.h"
+#include "http/server.h"
+#include "reference/tiny_model.h"
+#include "runner/service.h"
+
+namespace billow::runner {
+namespace {
+
+using engine::FakeEmbedModel;
+using engine::FakeWorld;
+
+class EmbedderService : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "embedder-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    reference::write_tiny_model({.pooling = 1}, folder_ + "/m.gguf");
+  }
+  void TearDown() override {
+    world_->open(true);
+    server_.reset();
+    service_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  void start(engine::EmbedBatcherOptions batcher = {}) {
+    EmbedOptions embed;
+    embed.is_embedding = [](const gguf::File&) { return true; };
+    embed.load = [this](const std::string&, const engine::EngineOptions&) {
+      return std::make_unique<FakeEmbedModel>(world_);
+    };
+    embed.batcher = std::move(batcher);
+    service_ = std::make_unique<Service>(folder_ + "/m.gguf", engine::EngineOptions(),
+                                         LoopOptions(), embed);
+    http::ServerOptions listen;
+    listen.socket_path = folder_ + "/s";
+    listen.shape_error = Service::error_response;
+    server_ = std::make_unique<http::Server>(listen, service_->routes());
+    service_->wait_until_loaded();
+  }
+  http::Response post(const std::string& target, const std::string& body) const {
+    return http::Client({.socket_path = folder_ + "/s"})
+        .send({.method = http::Method::kPost, .target = target, .body = body});
+  }
+  Json health() const {
+    const http::Response response =
+        http::Client({.socket_path = folder_ + "/s"}).send({.target = "/health"});
+    EXPECT_EQ(response.status, 200);
+    return Json::parse(response.body);
+  }
+  static std::string body_of(const std::string& head, const std::vector<int32_t>& tokens) {
+    std::string body = head + "\n";
+    const size_t at = body.size();
+    body.resize(at + tokens.size() * sizeof(int32_t));
+    std::memcpy(body.data() + at, tokens.data(), tokens.size() * sizeof(int32_t));
+    return body;
+  }
+
+  std::string folder_;
+  std::shared_ptr<FakeWorld> world_ = std::make_shared<FakeWorld>();
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<http::Server> server_;
+};
+
+TEST_F(EmbedderService, SV_2_AnswersVectorsAndErrorsOfOneRequest) {
+  start();
+  const http::Response response =
+      post("/embed", body_of(R"({"n":[2,0,1],"client":"a"})", {1, 2, 5}));
+  ASSERT_EQ(response.status, 200);
+  const size_t end = response.body.find('\n') + 1;
+  const Json head = Json::parse(response.body.substr(0, end));
+  EXPECT_EQ(head["sizes"], Json::parse("[3,0,3]"));
+  ASSERT_EQ(head["errors"].size(), 1u);
+  EXPECT_EQ(head["errors"][0]["index"], 1);
+  EXPECT_EQ(head["errors"][0]["status"], 400);
+  ASSERT_EQ(response.body.size() - end, 6 * sizeof(float));
+  float sum = 0;
+  std::memcpy(&sum, response.body.data() + end, sizeof sum);
+  EXPECT_EQ(sum, 3.0f);
+}
+
+TEST_F(EmbedderService, TellsItsStateAndFigures) {
+  start();
+  post("/embed", body_of(R"({"n":[2]})", {1, 2}));
+  Json told = health();
+  EXPECT_EQ(told["status"], "ready");
+  EXPECT_EQ(told["embed_pending_tokens"], 0);
+  EXPECT_EQ(told["running"], 0);
+  EXPECT_EQ(told["max_context"], 2048);
+  EXPECT_FALSE(told.contains("degraded"));
+  EXPECT_GT(told["prompt_tokens_per_second"].get<double>(), 0.0);
+  const std::vector<Figure> figures = parse_figures(told["figures"]);
+  const auto created = std::ranges::find_if(figures, [](const Figure& figure) {
+    return figure.name == "billow_embed_batches_created_total";
+  });
+  ASSERT_NE(created, figures.end());
+  EXPECT_EQ(created->value, 1.0);
+  EXPECT_EQ(post("/budget", R"({"bytes":1000,"version":3})").status, 200);
+  for (int i = 0; i < 1000 && health()["budget_version"] != 3; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(health()["budget_version"], 3);
+}
+
+TEST_F(EmbedderService, FI_7_IsDegradedAfterThreeFailedPassesAndGoesOn) {
+  start();
+  world_->before_pass = [] { throw std::runtime_error("broken"); };
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(post("/embed", body_of(R"({"n":[1]})", {1})).status, 200);
+  EXPECT_EQ(health()["status"], "ready");
+  EXPECT_NE(health()["degraded"].get<std::string>().find("broken"), std::string::npos);
+  EXPECT_EQ(service_->failure(), "");
+}
+
+TEST_F(EmbedderService, SV_4_IsBusyWithATimeToTryAgain) {
+  start({.most_waiting = 1});
+  world_->open(false);
+  std::thread running([&] { post("/embed", body_of(R"({"n":[1]})", {1})); });
+  world_->wait_for_inside(1);
+  std::thread waiting([&] { post("/embed", body_of(R"({"n":[1]})", {1})); });
+  while (health()["waiting"] != 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(health()["running"], 1);
+  const http::Response busy = post("/embed", body_of(R"({"n":[1]})", {1}));
+  EXPECT_EQ(busy.status, 503);
+  EXPECT_EQ(busy.headers.get("Retry-After"), "1");
+  world_->open(true);
+  running.join();
+  waiting.join();
+}
+
+TEST_F(EmbedderService, DoesNotWriteButKnowsItsTokens) {
+  start();
+  const http::Response refused = post("/completion", body_of(R"({"n_prompt":1})", {1}));
+  EXPECT_EQ(refused.status, 501);
+  EXPECT_NE(refused.body.find("does not write"), std::string::npos);
+  const Json tokens = Json::parse(post("/tokenize", R"({"content":"hello"})").body);
+  EXPECT_FALSE(tokens["tokens"].empty());
+  EXPECT_EQ(post("/detokenize", tokens.dump()).status, 200);
+  EXPECT_EQ(post("/embed", body_of(R"({"n":[]})", {})).status, 400);
+  EXPECT_EQ(post("/embed", "x").status, 400);
+}
+
+TEST_F(EmbedderService, SizesThatMakeNoSenseFailTheLoad) {
+  EXPECT_THROW(start({.sizes = {.n_batch = 512, .n_ubatch = 2048}}), Error);
+}
+
+TEST_F(EmbedderService, AWriterRefusesPairsAndOtherPooling) {
+  Service writer(folder_ + "/m.gguf", {});
+  http::ServerOptions listen;
+  listen.socket_path = folder_ + "/s";
+  listen.shape_error = Service::error_response;
+  http::Server server(listen, writer.routes());
+  writer.wait_until_loaded();
+  EXPECT_EQ(post("/embed", body_of(R"({"n":[2],"pooling":"mean"})", {1, 2})).status, 200);
+  const http::Response other = post("/embed", body_of(R"({"n":[2],"pooling":"cls"})", {1, 2}));
+  EXPECT_EQ(other.status, 400);
+  EXPECT_NE(other.body.find("pools by"), std::string::npos) << other.body;
+  EXPECT_EQ(post("/embed", body_of(R"({"n":[2],"first":[1]})", {1, 2})).status, 400);
+}
+
+}  // namespace
+}  // namespace billow::runner
