@@ -1,9 +1,12 @@
 #include "api/local_embedder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
+#include "api/embed_tokens.h"
 #include "api/local_generator.h"
 #include "api/request_options.h"
 #include "base/json.h"
@@ -17,27 +20,126 @@ namespace {
 using http::StatusError;
 using metrics::Clock;
 
-constexpr const char* kTooLong = "the input length exceeds the context length";
-constexpr const char* kNothingLeft = "input after truncation exceeds maximum context length";
+constexpr std::string_view kRank = "rank";
+constexpr std::array<std::string_view, 5> kPoolings = {"mean", "cls", "last", "max", "none"};
+
+std::shared_ptr<const ServedModel> found(Catalog& catalog, const std::string& name) {
+  auto model = name.empty() ? nullptr : catalog.find(name);
+  if (model) return model;
+  throw StatusError(404, name.empty() ? "model '' not found"
+                                      : "model \"" + name + "\" not found, try pulling it first");
+}
+
+// Whether the model can do what is asked for.
+void check(const ServedModel& model, const EmbedRequest& request) {
+  const scheduler::ModelFacts& facts = model.weights->facts;
+  const std::string named = "model '" + model.name + "' ";
+  if (!request.pooling.empty() && std::ranges::count(kPoolings, request.pooling) == 0) {
+    throw StatusError(
+        400, "unknown pooling '" + request.pooling + "': it can be mean, cls, last, max or none");
+  }
+  if (request.query && facts.pooling != kRank)
+    throw StatusError(400, named + "is no reranker: its file has no pooling of type rank");
+  if (!request.query && !request.inputs.empty() && request.pooling.empty() &&
+      facts.pooling == kRank)
+    throw StatusError(400, named + "is a reranker: it scores pairs of texts (/rerank)");
+  if (request.dimensions_must_fit && facts.embedding_length > 0 &&
+      request.dimensions > facts.embedding_length) {
+    throw StatusError(400, named + "has " + std::to_string(facts.embedding_length) +
+                               " dimensions, not " + std::to_string(request.dimensions));
+  }
+}
+
+// The inputs as the runner gets them.
+struct Prepared {
+  std::vector<scheduler::EmbedInput> inputs;
+  std::vector<size_t> places;  // in the reply, of each of them
+  size_t n_longest = 0;
+};
+
+class Preparation {
+ public:
+  Preparation(const tokenizer::Tokenizer& tokenizer, const EmbedRequest& request, size_t limit)
+      : tokenizer_(tokenizer), request_(request), limit_(limit) {
+    if (request.query) query_ = content(*request.query);
+  }
+
+  // Failures become results of `reply` where the request is partial. Throws http::StatusError.
+  Prepared run(EmbedReply& reply) const {
+    Prepared made;
+    reply.results.resize(request_.inputs.size());
+    for (size_t i = 0; i < request_.inputs.size(); ++i) {
+      try {
+        EmbedTokens input = tokens_of(request_.inputs[i]);
+        const size_t n = input.tokens.size();
+        reply.n_cut += input.is_cut ? 1U : 0U;
+        reply.n_prompt += n;
+        made.n_longest = std::max(made.n_longest, n);
+        made.inputs.push_back({.tokens = std::move(input.tokens), .n_first = input.n_first});
+        made.places.push_back(i);
+      } catch (const StatusError& error) {
+        if (!request_.partial) throw;
+        reply.results[i].error = error.what();
+        reply.results[i].status = error.status();
+      }
+    }
+    return made;
+  }
+
+ private:
+  std::vector<int32_t> content(const std::string& text) const {
+    return tokenizer_.encode(text, {.add_special = false});
+  }
+  EmbedTokens tokens_of(const EmbedInput& input) const {
+    if (const auto* fault = std::get_if<UnusableInput>(&input)) throw StatusError(400, fault->why);
+    if (const auto* ids = std::get_if<std::vector<int32_t>>(&input)) {
+      if (!request_.query) return given_tokens(tokenizer_, *ids, limit_, request_.truncation);
+      return pair_tokens(tokenizer_, query_, *ids, limit_, request_.truncation);
+    }
+    const std::string& text = std::get<std::string>(input);
+    if (!request_.query) return text_tokens(tokenizer_, text, limit_, request_.truncation);
+    return pair_tokens(tokenizer_, query_, content(text), limit_, request_.truncation);
+  }
+
+  const tokenizer::Tokenizer& tokenizer_;
+  const EmbedRequest& request_;
+  const size_t limit_;
+  std::vector<int32_t> query_;
+};
+
+// One output of the runner into its place.
+void take(scheduler::EmbedOutput output, size_t n_tokens, const EmbedRequest& request,
+          EmbedResult& result) {
+  try {
+    if (!output.error.empty()) throw StatusError(output.status, output.error);
+    result.values = std::move(output.values);
+    result.n_tokens = n_tokens;
+    const bool is_score = request.query.has_value();
+    if (is_score && result.values.empty()) throw StatusError(500, "the runner gave no score");
+    finish_vectors(result, is_score ? 0 : request.dimensions, request.normalise && !is_score);
+  } catch (const StatusError& error) {
+    if (!request.partial) throw;
+    result = {.error = error.what(), .status = error.status()};
+  }
+}
+
+void embed_all(scheduler::Lease& lease, Prepared prepared, const EmbedRequest& request,
+               const std::string& pooling_of_model, EmbedReply& reply) {
+  const bool by_token = (request.pooling.empty() ? pooling_of_model : request.pooling) == "none";
+  std::vector<size_t> n_tokens;
+  for (const scheduler::EmbedInput& input : prepared.inputs)
+    n_tokens.push_back(by_token ? input.tokens.size() : 0);
+  scheduler::EmbedOutputs outputs = lease.embed({.inputs = std::move(prepared.inputs),
+                                                 .pooling = request.pooling,
+                                                 .is_bulk = request.is_bulk,
+                                                 .client = request.client});
+  if (outputs.size() != n_tokens.size())
+    throw StatusError(500, "the runner gave another number of vectors than it was asked for");
+  for (size_t i = 0; i < outputs.size(); ++i)
+    take(std::move(outputs[i]), n_tokens[i], request, reply.results[prepared.places[i]]);
+}
 
 }  // namespace
-
-EmbedTokens embed_tokens(const tokenizer::Tokenizer& tokenizer, const std::string& text,
-                         size_t limit, bool truncate) {
-  std::vector<int32_t> tokens = tokenizer.encode(text);
-  if (tokens.size() <= limit) return {std::move(tokens)};
-  if (!truncate) {
-    throw StatusError(400, std::string(kTooLong) + " (" + std::to_string(tokens.size()) + " of " +
-                               std::to_string(limit) + " tokens)");
-  }
-  const bool has_last = tokenizer.add_eos() && tokens.size() > 1;
-  const int32_t last = tokens.back();
-  const size_t n_special = (tokenizer.add_bos() ? 1U : 0U) + (has_last ? 1U : 0U);
-  if (limit <= n_special) throw StatusError(400, kNothingLeft);
-  tokens.resize(limit);
-  if (has_last) tokens.back() = last;
-  return {std::move(tokens), true};
-}
 
 void finish_vector(std::vector<float>& vector, size_t dimensions, bool normalise) {
   double sum = 0.0;
@@ -51,63 +153,65 @@ void finish_vector(std::vector<float>& vector, size_t dimensions, bool normalise
   for (float& value : vector) value = static_cast<float>(value / norm);
 }
 
+void finish_vectors(EmbedResult& result, size_t dimensions, bool normalise) {
+  if (result.n_tokens == 0) return finish_vector(result.values, dimensions, normalise);
+  if (result.values.size() % result.n_tokens != 0)
+    throw StatusError(500, "the runner gave vectors of different sizes");
+  const size_t size = result.values.size() / result.n_tokens;
+  std::vector<float> all;
+  for (size_t i = 0; i < result.n_tokens; ++i) {
+    const auto begin = result.values.begin() + static_cast<std::ptrdiff_t>(i * size);
+    std::vector<float> one(begin, begin + static_cast<std::ptrdiff_t>(size));
+    finish_vector(one, dimensions, normalise);
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  result.values = std::move(all);
+}
+
 LocalEmbedder::LocalEmbedder(Catalog& catalog, scheduler::Scheduler& scheduler,
                              metrics::Metrics& metrics)
     : catalog_(catalog), scheduler_(scheduler), metrics_(metrics) {}
 
 EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token stop,
                                 metrics::Trace& trace) {
-  auto model = request.model.empty() ? nullptr : catalog_.find(request.model);
-  if (!model) {
-    throw StatusError(404, request.model.empty()
-                               ? "model '' not found"
-                               : "model \"" + request.model + "\" not found, try pulling it first");
-  }
+  const auto model = found(catalog_, request.model);
+  const scheduler::ModelFacts& facts = model->weights->facts;
   const RequestOptions options = merged_options(model->stored.params_json, request.options_json);
+  check(*model, request);
   const size_t most = model->max_context();
   // Of an input there is nothing else that a num_ctx could mean: the most that is taken of it.
   const size_t limit = options.num_ctx == 0 ? most : std::min(most, options.num_ctx);
-  std::vector<scheduler::EmbedInput> inputs;
   EmbedReply reply;
   reply.model = model->name;
-  size_t n_longest = 0;
-  size_t n_cut = 0;
-  for (const std::string& text : request.inputs) {
-    EmbedTokens input = embed_tokens(model->weights->tokenizer, text, limit, request.truncate);
-    n_cut += input.is_cut ? 1U : 0U;
-    const size_t n = input.tokens.size();
-    inputs.push_back({std::move(input.tokens)});
-    reply.n_prompt += n;
-    n_longest = std::max(n_longest, n);
-  }
-  if (n_cut > 0) {
-    log::warn(model->name + ": " + std::to_string(n_cut) + " inputs were cut to " +
+  Prepared prepared = Preparation(model->weights->tokenizer, request, limit).run(reply);
+  if (reply.n_cut > 0) {
+    log::warn(model->name + ": " + std::to_string(reply.n_cut) + " inputs were cut to " +
               std::to_string(limit) + " tokens");
   }
-  const size_t context = context::embedding_context(n_longest, most);
-  trace.mark("tokenised", {{"inputs", inputs.size()}, {"tokens", reply.n_prompt}});
-  trace.mark("sized", {{"context", context}, {"cut_inputs", n_cut}});
+  const size_t context = context::embedding_context(prepared.n_longest, most);
+  trace.mark("tokenised", {{"inputs", prepared.inputs.size()}, {"tokens", reply.n_prompt}});
+  trace.mark("sized", {{"context", context}, {"cut_inputs", reply.n_cut}});
+  const bool only_loads = request.inputs.empty();
+  if (prepared.inputs.empty() && !only_loads) {  // none of them is of use
+    reply.total = Clock::now() - trace.began();
+    return reply;
+  }
   const auto lease = scheduler_.acquire({.key = model->key,
                                          .name = model->name,
                                          .weights = model->stored.weights,
-                                         .is_embedding = model->weights->facts.is_embedding,
-                                         .cost = scheduler::cost_of(model->weights->facts, context),
-                                         .n_context = inputs.empty() ? 0 : context,
+                                         .is_embedding = facts.is_embedding,
+                                         .cost = scheduler::cost_of(facts, context),
+                                         .n_context = only_loads ? 0 : context,
                                          .keep_alive = keep_alive_of(request.keep_alive_json)},
                                         stop, trace_stages(trace));
   const Clock::time_point assigned = Clock::now();
   reply.load = assigned - trace.began();
-  if (!inputs.empty()) {
+  if (!only_loads) {
     metrics_.queued(model->name, trace.route(), reply.load);
-    for (scheduler::EmbedOutput& output : lease->embed({.inputs = std::move(inputs)})) {
-      if (!output.error.empty()) throw StatusError(output.status, output.error);
-      reply.vectors.push_back(std::move(output.values));
-    }
+    embed_all(*lease, std::move(prepared), request, facts.pooling, reply);
     trace.span("embedded", assigned, Clock::now());
     metrics_.tokens(model->name, reply.n_prompt, 0, 0);
   }
-  for (std::vector<float>& vector : reply.vectors)
-    finish_vector(vector, request.dimensions, request.normalise);
   reply.total = Clock::now() - trace.began();
   return reply;
 }

@@ -36,28 +36,30 @@ class LocalEmbedderTest : public testing::Test {
 
 TEST_F(LocalEmbedderTest, GivesAVectorOfLengthOneForEachInput) {
   const EmbedReply reply = run({.model = "m", .inputs = {"ab", "xyz"}});
-  ASSERT_EQ(reply.vectors.size(), 2u);
-  for (const std::vector<float>& vector : reply.vectors) {
+  ASSERT_EQ(reply.results.size(), 2u);
+  for (const EmbedResult& result : reply.results) {
     double sum = 0.0;
-    for (const float value : vector) sum += static_cast<double>(value) * value;
+    for (const float value : result.values) sum += static_cast<double>(value) * value;
     EXPECT_NEAR(sum, 1.0, 1e-6);
   }
   EXPECT_EQ(reply.n_prompt, 5u);
   EXPECT_EQ(runners.embeddings().at(0).job.inputs.at(1).tokens.size(), 3u);
   const EmbedReply raw = run({.model = "m", .inputs = {"ab"}, .normalise = false});
-  EXPECT_EQ(raw.vectors[0], (std::vector<float>{2.0f, 'a', 0.0f, 0.0f}));
+  EXPECT_EQ(raw.results[0].values, (std::vector<float>{2.0f, 'a', 0.0f, 0.0f}));
 }
 
 TEST_F(LocalEmbedderTest, WithoutInputsTheModelIsLoaded) {
-  EXPECT_TRUE(run({.model = "m"}).vectors.empty());
+  EXPECT_TRUE(run({.model = "m"}).results.empty());
   EXPECT_EQ(runners.launches().size(), 1u);
   EXPECT_TRUE(runners.embeddings().empty());
 }
 
 TEST_F(LocalEmbedderTest, LongInputsAreCutOrRefused) {
   const std::string text(3000, 'x');
-  EXPECT_EQ(run({.model = "m", .inputs = {text}}).n_prompt, 2048u);
-  EXPECT_EQ(refusal({.model = "m", .inputs = {"a", text}, .truncate = false}),
+  const EmbedReply cut = run({.model = "m", .inputs = {text, "a", text}});
+  EXPECT_EQ(cut.n_prompt, 2 * 2048u + 1);
+  EXPECT_EQ(cut.n_cut, 2u);
+  EXPECT_EQ(refusal({.model = "m", .inputs = {"a", text}, .truncation = Truncation::kNone}),
             "400 the input length exceeds the context length (3000 of 2048 tokens)");
   EXPECT_EQ(run({.model = "m", .inputs = {"abcdef"}, .options_json = R"({"num_ctx":3})"}).n_prompt,
             3u);
@@ -80,25 +82,97 @@ TEST(FinishVector, CutsThenNormalises) {
   EXPECT_THROW(finish_vector(vector, 1, true), http::StatusError);
 }
 
-TEST(EmbedTokens, WhatIsCutKeepsItsSpecialTokens) {
-  gguf::Writer writer = tokenizer::sample_bpe();
-  writer.set_bool("tokenizer.ggml.add_bos_token", true);
-  writer.set_bool("tokenizer.ggml.add_eos_token", true);
-  const store::TestFolder folder;
-  const std::string path = folder.path() + "/m.gguf";
-  const std::vector<std::byte> bytes = writer.to_bytes();
-  store::write_test_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  const auto tokenizer = tokenizer::Tokenizer::load(gguf::File::open(path));
-  EXPECT_TRUE(embed_tokens(tokenizer, "abcdef", 4, true).is_cut);
-  EXPECT_FALSE(embed_tokens(tokenizer, "ab", 4, true).is_cut) << "it just fits";
-  const std::vector<int32_t> cut = embed_tokens(tokenizer, "abcdef", 4, true).tokens;
-  ASSERT_EQ(cut.size(), 4u);
-  EXPECT_EQ(cut.front(), tokenizer.bos());
-  EXPECT_EQ(cut.back(), tokenizer.eos());
-  EXPECT_EQ(tokenizer.decode(std::span(cut).subspan(1, 2)), "ab");
-  EXPECT_EQ(embed_tokens(tokenizer, "ab", 4, false).tokens.size(), 4u);
-  for (const size_t limit : {size_t{0}, size_t{1}, size_t{2}})
-    EXPECT_THROW(embed_tokens(tokenizer, "abcdef", limit, true), http::StatusError);
+TEST(FinishVectors, EachTokenHasItsOwn) {
+  EmbedResult result{.values = {3.0f, 4.0f, 9.0f, 0.0f, 2.0f, 9.0f}, .n_tokens = 2};
+  finish_vectors(result, 2, true);
+  EXPECT_EQ(result.values, (std::vector<float>{0.6f, 0.8f, 0.0f, 1.0f}));
+  result = {.values = {1.0f, 2.0f, 3.0f}, .n_tokens = 2};
+  EXPECT_THROW(finish_vectors(result, 0, true), http::StatusError);
+}
+
+TEST_F(LocalEmbedderTest, Sv10IdsAndTextOfTheSameTokensAreTheSameJob) {
+  run({.model = "m", .inputs = {"abc"}});
+  run({.model = "m", .inputs = {std::vector<int32_t>{'a', 'b', 'c'}}});
+  const auto jobs = runners.embeddings();
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(models.catalog.find("m")->weights->tokenizer.decode(jobs[0].job.inputs[0].tokens),
+            "abc");
+  EXPECT_EQ(jobs[1].job.inputs[0].tokens, (std::vector<int32_t>{'a', 'b', 'c'}));
+  EXPECT_EQ(refusal({.model = "m", .inputs = {std::vector<int32_t>{1 << 20}}}),
+            "400 token id 1048576 is not in the vocabulary of 272 tokens");
+  EXPECT_EQ(refusal({.model = "m", .inputs = {std::vector<int32_t>{}}}),
+            "400 the input has no tokens");
+  EXPECT_EQ(refusal({.model = "m", .inputs = {""}}), "400 the input has no tokens");
+}
+
+TEST_F(LocalEmbedderTest, WhoAsksAndHowGoesToTheRunner) {
+  run({.model = "m", .inputs = {"ab"}, .pooling = "cls", .is_bulk = true, .client = "peer"});
+  const scheduler::EmbedJob job = runners.embeddings().at(0).job;
+  EXPECT_EQ(job.pooling, "cls");
+  EXPECT_EQ(job.client, "peer");
+  EXPECT_TRUE(job.is_bulk);
+  EXPECT_EQ(refusal({.model = "m", .inputs = {"ab"}, .pooling = "median"}),
+            "400 unknown pooling 'median': it can be mean, cls, last, max or none");
+}
+
+TEST_F(LocalEmbedderTest, WithoutPoolingThereIsAVectorForEachToken) {
+  runners.change(models.catalog.find("m")->key, [](scheduler::FakeScript& script) {
+    script.embed = [](const scheduler::EmbedJob& job) {
+      return scheduler::EmbedOutputs{
+          {.values = std::vector<float>(2 * job.inputs[0].tokens.size(), 1)}};
+    };
+  });
+  const EmbedReply reply =
+      run({.model = "m", .inputs = {"abc"}, .pooling = "none", .dimensions = 1});
+  EXPECT_EQ(reply.results[0].n_tokens, 3u);
+  EXPECT_EQ(reply.results[0].values, (std::vector<float>{1.0f, 1.0f, 1.0f}));
+}
+
+TEST_F(LocalEmbedderTest, Sv7MoreDimensionsThanThereAreAreRefusedWhereTheyMustFit) {
+  EXPECT_EQ(refusal({.model = "m", .inputs = {"a"}, .dimensions = 7, .dimensions_must_fit = true}),
+            "400 model 'm:latest' has 6 dimensions, not 7");
+  EXPECT_EQ(run({.model = "m", .inputs = {"a"}, .dimensions = 7}).results.size(), 1u);
+}
+
+TEST_F(LocalEmbedderTest, Sv2OneBadInputFailsAloneWhereTheRequestIsPartial) {
+  const std::vector<EmbedInput> inputs = {"ab", UnusableInput{"no text"}, std::string(3000, 'x'),
+                                          "cd", "e"};
+  runners.change(models.catalog.find("m")->key, [](scheduler::FakeScript& script) {
+    script.embed = [](const scheduler::EmbedJob& job) {
+      EXPECT_EQ(job.inputs.size(), 3u);
+      const float nan = std::numeric_limits<float>::quiet_NaN();
+      return scheduler::EmbedOutputs{{.values = {2.0f}}, {{}, "no room", 503}, {.values = {nan}}};
+    };
+  });
+  EmbedRequest request{
+      .model = "m", .inputs = inputs, .truncation = Truncation::kNone, .partial = true};
+  const EmbedReply reply = run(request);
+  std::string told;
+  for (const EmbedResult& result : reply.results)
+    told += std::to_string(result.status) + " " + result.error + "\n";
+  EXPECT_EQ(
+      told,
+      "0 \n400 no text\n400 the input length exceeds the context length (3000 of 2048 tokens)\n"
+      "503 no room\n500 embedding contains NaN or Inf values\n");
+  EXPECT_EQ(reply.results[0].values, (std::vector<float>{1.0f}));
+  EXPECT_EQ(reply.n_prompt, 5u);
+  request.partial = false;
+  request.inputs = {"ab", "cd", "e"};
+  EXPECT_EQ(refusal(request), "503 no room");
+  request = {.model = "m", .inputs = {UnusableInput{"no text"}}, .partial = true};
+  EXPECT_EQ(run(request).results.at(0).status, 400);
+}
+
+TEST_F(LocalEmbedderTest, OnlyRerankersScorePairsAndNothingElse) {
+  EXPECT_EQ(refusal({.model = "m", .inputs = {"d"}, .query = "q"}),
+            "400 model 'm:latest' is no reranker: its file has no pooling of type rank");
+  models.facts.pooling = "rank";
+  models.add({.name = "r", .max_context = 1024});
+  EXPECT_EQ(refusal({.model = "r", .inputs = {"d"}}),
+            "400 model 'r:latest' is a reranker: it scores pairs of texts (/rerank)");
+  const EmbedReply reply = run({.model = "r", .inputs = {"dd"}, .query = "q"});
+  EXPECT_EQ(reply.results.at(0).values.at(0), 3.0f) << "as it is: not normalised";
+  EXPECT_EQ(runners.embeddings().at(0).job.inputs.at(0).n_first, 1u);
 }
 
 }  // namespace

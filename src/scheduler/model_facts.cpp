@@ -38,6 +38,7 @@ ModelFacts parse_model_facts(std::string_view output) {
   facts.max_context = count(json, "max_context");
   facts.embedding_length = count(json, "embedding_length", false);
   facts.is_embedding = json.contains("is_embedding") && json["is_embedding"] == true;
+  if (json.contains("pooling")) facts.pooling = text(json, "pooling");
   facts.weight_bytes = count(json, "weight_bytes");
   facts.scratch_bytes = count(json, "scratch_bytes");
   const auto groups = json.find("kv_groups");

@@ -24,6 +24,7 @@ struct ModelFacts {
   size_t max_context = 0;
   size_t embedding_length = 0;
   bool is_embedding = false;  // nothing but vectors can be had of it
+  std::string pooling{};      // as its file states it: "mean", "rank" ...; empty: it does not
   uint64_t weight_bytes = 0;
   uint64_t scratch_bytes = 0;
   std::vector<KvGroup> kv_groups;

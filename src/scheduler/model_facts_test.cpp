@@ -11,7 +11,7 @@ namespace {
 constexpr char kGood[] =
     R"({"architecture":"gemma3","max_context":32768,"weight_bytes":1000,"scratch_bytes":10,
         "kv_groups":[{"bytes_per_position":4,"window":0},{"bytes_per_position":8,"window":512}],
-        "embedding_length":640})";
+        "embedding_length":640,"pooling":"mean"})";
 
 TEST(ModelFacts, AreReadFromTheDescription) {
   const ModelFacts facts = parse_model_facts(kGood);
@@ -19,6 +19,7 @@ TEST(ModelFacts, AreReadFromTheDescription) {
   EXPECT_EQ(facts.max_context, 32768u);
   EXPECT_EQ(facts.embedding_length, 640u);
   EXPECT_FALSE(facts.is_embedding);
+  EXPECT_EQ(facts.pooling, "mean");
   EXPECT_EQ(facts.weight_bytes, 1000u);
   ASSERT_EQ(facts.kv_groups.size(), 2u);
   EXPECT_EQ(facts.kv_groups[1].window, 512u);

@@ -9,6 +9,7 @@
 
 #include "api/ollama/errors.h"
 #include "api/openai/errors.h"
+#include "api/tei/errors.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "http/status.h"
@@ -120,8 +121,10 @@ class Caller {
 }  // namespace
 
 http::Response shape_error(int status, std::string_view path, std::string_view text) {
-  http::Response response = path.starts_with("/v1/") ? api::openai::error_response(status, text)
-                                                     : api::ollama::shape_error(status, text);
+  const api::ShapeError shape = path.starts_with("/v1/")   ? api::openai::error_response
+                                : api::tei::is_route(path) ? api::tei::error_response
+                                                           : api::ollama::shape_error;
+  http::Response response = shape(status, text);
   if (status == 503) response.headers.set("Retry-After", kRetrySeconds);
   return response;
 }

@@ -19,6 +19,7 @@
 #include "api/ollama/models.h"
 #include "api/ollama/ps.h"
 #include "api/openai/routes.h"
+#include "api/tei/routes.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "http/access.h"
@@ -171,6 +172,7 @@ class Server::Parts {
                                                      return generator_.latest_context(key);
                                                    }}));
     append(routes, api::openai::routes(generator_, embedder_, store_));
+    append(routes, api::tei::routes(embedder_, catalog_));
     return routes;
   }
 

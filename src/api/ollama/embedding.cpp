@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "api/embed_fields.h"
 #include "api/ollama/errors.h"
 #include "api/vector_text.h"
 #include "base/json.h"
@@ -21,10 +22,12 @@ void decode_shared(const Fields& fields, EmbedRequest& request) {
     request.keep_alive_json = keep_alive->dump();
 }
 
-EmbedReply run(Call& call, Embedder& embedder, const EmbedRequest& request) {
+EmbedReply run(Call& call, Embedder& embedder, EmbedRequest& request) {
+  read_embed_headers(call.request(), request);
   try {
     EmbedReply reply = embedder.embed(request, call.stop(), call.trace());
     call.set_model(reply.model);
+    tell_cuts(call, reply);
     return reply;
   } catch (const scheduler::Cancelled& cancelled) {
     throw StatusError(499, cancelled.what());
@@ -41,9 +44,10 @@ void respond(Call& call, std::string body) {
 // The object of `rest` with the vectors behind its first field.
 std::string body_of(const std::string& model, const EmbedReply& reply) {
   std::string body = "{\"model\":" + to_text(model) + ",\"embeddings\":[";
-  for (size_t i = 0; i < reply.vectors.size(); ++i) {
+  for (size_t i = 0; i < reply.results.size(); ++i) {
     if (i > 0) body += ',';
-    append_vector(body, reply.vectors[i]);
+    const EmbedResult& result = reply.results[i];
+    result.error.empty() ? append_vectors(body, result) : append_failure(body, i, result);
   }
   body += ']';
   const auto add = [&](const char* name, int64_t count) {
@@ -56,17 +60,16 @@ std::string body_of(const std::string& model, const EmbedReply& reply) {
 }
 
 void embed(Call& call, Embedder& embedder) {
-  const EmbedRequest request = decode_embed(Fields::parse(call.request().body, "EmbedRequest"));
+  EmbedRequest request = decode_embed(Fields::parse(call.request().body, "EmbedRequest"));
   respond(call, body_of(request.model, run(call, embedder, request)));
 }
 
 void embeddings(Call& call, Embedder& embedder) {
-  const EmbedRequest request =
-      decode_embeddings(Fields::parse(call.request().body, "EmbeddingRequest"));
+  EmbedRequest request = decode_embeddings(Fields::parse(call.request().body, "EmbeddingRequest"));
   if (request.model.empty()) throw StatusError(400, "model is required");
   const EmbedReply reply = run(call, embedder, request);
   std::string body = "{\"embedding\":";
-  append_vector(body, reply.vectors.empty() ? std::vector<float>() : reply.vectors.front());
+  append_vectors(body, reply.results.empty() ? EmbedResult() : reply.results.front());
   respond(call, body + '}');
 }
 
@@ -75,21 +78,11 @@ void embeddings(Call& call, Embedder& embedder) {
 EmbedRequest decode_embed(const Fields& fields) {
   EmbedRequest request;
   decode_shared(fields, request);
-  request.truncate = fields.flag("truncate").value_or(true);
-  const int64_t dimensions = fields.integer("dimensions").value_or(0);
-  request.dimensions = dimensions > 0 ? static_cast<size_t>(dimensions) : 0;
+  read_embed_fields(fields, request);
   const Json* input = fields.value("input");
-  if (input == nullptr) return request;
-  if (input->is_string()) {
-    if (!input->get_ref<const std::string&>().empty())
-      request.inputs.push_back(input->get<std::string>());
+  if (input == nullptr || (input->is_string() && input->get_ref<const std::string&>().empty()))
     return request;
-  }
-  if (!input->is_array()) throw StatusError(400, "invalid input type");
-  for (const Json& text : *input) {
-    if (!text.is_string()) throw StatusError(400, "invalid input type");
-    request.inputs.push_back(text.get<std::string>());
-  }
+  request.inputs = embed_inputs(*input, InputKinds::kTexts, request.partial);
   return request;
 }
 

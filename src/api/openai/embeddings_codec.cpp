@@ -1,43 +1,16 @@
 #include "api/openai/embeddings_codec.h"
 
-#include <bit>
 #include <cstdint>
-#include <span>
-#include <vector>
 
+#include "api/embed_fields.h"
 #include "api/openai/errors.h"
 #include "api/openai/request_values.h"
 #include "api/vector_text.h"
-#include "base/base64.h"
 #include "base/json.h"
 #include "base/text.h"
 
 namespace billow::api::openai {
 namespace {
-
-// Of the floats' bytes, little-endian.
-std::string base64_vector(std::span<const float> vector) {
-  std::string bytes;
-  bytes.reserve(4 * vector.size());
-  for (const float value : vector) {
-    const auto bits = std::bit_cast<uint32_t>(value);
-    for (const int shift : {0, 8, 16, 24}) bytes += static_cast<char>(bits >> shift & 255);
-  }
-  return base64_encoded(bytes);
-}
-
-std::vector<std::string> inputs_of(const Json* input) {
-  if (input == nullptr || (input->is_array() && input->empty())) refuse("invalid input");
-  if (input->is_string()) return {input->get<std::string>()};
-  if (!input->is_array()) refuse("invalid input type");
-  std::vector<std::string> inputs;
-  inputs.reserve(input->size());
-  for (const Json& element : *input) {
-    if (!element.is_string()) refuse("invalid input type");
-    inputs.push_back(element.get<std::string>());
-  }
-  return inputs;
-}
 
 bool is_base64(const std::string& format) {
   const std::string name = lower_case(format);
@@ -55,9 +28,11 @@ EmbeddingsRequest decode_embeddings(std::string_view body) {
   EmbeddingsRequest request{.base64 = is_base64(fields.text("encoding_format"))};
   EmbedRequest& embed = request.embed;
   embed.model = fields.text("model");
-  embed.inputs = inputs_of(fields.value("input"));
-  const int64_t dimensions = fields.integer("dimensions").value_or(0);
-  if (dimensions > 0) embed.dimensions = static_cast<size_t>(dimensions);
+  read_embed_fields(fields, embed);
+  embed.dimensions_must_fit = true;
+  const Json* input = fields.value("input");
+  if (input == nullptr || (input->is_array() && input->empty())) refuse("invalid input");
+  embed.inputs = embed_inputs(*input, InputKinds::kTextsAndTokens, embed.partial);
   embed.options_json = extra_options(fields);
   embed.keep_alive_json = keep_alive_json(fields);
   return request;
@@ -65,14 +40,15 @@ EmbeddingsRequest decode_embeddings(std::string_view body) {
 
 std::string embeddings_json(const EmbedReply& reply, std::string_view model, bool base64) {
   std::string text = R"({"object":"list","data":[)";
-  for (size_t i = 0; i < reply.vectors.size(); ++i) {
+  for (size_t i = 0; i < reply.results.size(); ++i) {
     if (i > 0) text += ',';
-    text += R"({"object":"embedding","embedding":)";
-    if (base64) {
-      text += '"' + base64_vector(reply.vectors[i]) + '"';
-    } else {
-      append_vector(text, reply.vectors[i]);
+    const EmbedResult& result = reply.results[i];
+    if (!result.error.empty()) {
+      append_failure(text, i, result);
+      continue;
     }
+    text += R"({"object":"embedding","embedding":)";
+    append_vectors(text, result, base64);
     text += ",\"index\":" + std::to_string(i) + "}";
   }
   const std::string n_prompt = std::to_string(reply.n_prompt);

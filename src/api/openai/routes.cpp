@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/embed_fields.h"
 #include "api/fields.h"
 #include "api/openai/chat_codec.h"
 #include "api/openai/completions_codec.h"
@@ -50,10 +51,12 @@ void generate(Call& call, Generator& generator, TextRequest request, std::string
 }
 
 void embed(Call& call, Embedder& embedder) {
-  const EmbeddingsRequest request = decode_embeddings(call.request().body);
+  EmbeddingsRequest request = decode_embeddings(call.request().body);
+  read_embed_headers(call.request(), request.embed);
   const EmbedReply reply = embedder.embed(request.embed, call.stop(), call.trace());
   const std::string& model = request.embed.model;
   call.set_model(reply.model);
+  tell_cuts(call, reply);
   call.respond(
       {.content_type = "application/json", .body = embeddings_json(reply, model, request.base64)});
 }

@@ -143,12 +143,14 @@ TEST(Routes, ClientsThatHaveGoneAreToldNothing) {
 
 TEST(Routes, Embeds) {
   Fixture fixture;
-  fixture.embedder.script = [] { return EmbedReply{.vectors = {{0.5f}}, .n_prompt = 2}; };
+  fixture.embedder.script = [] {
+    return EmbedReply{.results = {{.values = {0.5f}}}, .n_prompt = 2};
+  };
   EXPECT_EQ(fixture.answer("/v1/embeddings", R"({"model":"e","input":"a","dimensions":1})"),
             R"({"object":"list","data":[{"object":"embedding","embedding":[0.5],"index":0}],)"
             R"("model":"e","usage":{"prompt_tokens":2,"total_tokens":2}})"
             "\n");
-  EXPECT_EQ(fixture.embedder.request.inputs, std::vector<std::string>{"a"});
+  EXPECT_EQ(fixture.embedder.request.inputs, std::vector<EmbedInput>{"a"});
   EXPECT_EQ(fixture.embedder.request.dimensions, 1u);
 }
 

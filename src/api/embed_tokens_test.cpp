@@ -1,0 +1,90 @@
+#include "api/embed_tokens.h"
+
+#include <gtest/gtest.h>
+
+#include "http/status.h"
+#include "tokenizer/sample_vocabularies.h"
+
+namespace billow::api {
+namespace {
+
+using Ids = std::vector<int32_t>;
+using enum Truncation;
+
+// Each letter is a token, between <bos> and <eos>.
+tokenizer::Tokenizer bracketed() {
+  gguf::Writer writer = tokenizer::sample_bpe();
+  writer.set_bool("tokenizer.ggml.add_bos_token", true);
+  writer.set_bool("tokenizer.ggml.add_eos_token", true);
+  return tokenizer::load_sample(writer);
+}
+
+std::string shown(const tokenizer::Tokenizer& tokenizer, const Ids& tokens) {
+  return tokenizer.decode(tokens, {.render_special = true});
+}
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+    return "none";
+  } catch (const http::StatusError& error) {
+    return std::to_string(error.status()) + " " + error.what();
+  }
+}
+
+TEST(EmbedTokens, Sv3WhatIsCutKeepsItsSpecialTokens) {
+  const auto tokenizer = bracketed();
+  EXPECT_FALSE(text_tokens(tokenizer, "ab", 4, kRight).is_cut) << "it just fits";
+  const EmbedTokens right = text_tokens(tokenizer, "abcdef", 4, kRight);
+  EXPECT_TRUE(right.is_cut);
+  EXPECT_EQ(shown(tokenizer, right.tokens), "<bos>ab<eos>");
+  EXPECT_EQ(shown(tokenizer, text_tokens(tokenizer, "abcdef", 4, kLeft).tokens), "<bos>ef<eos>");
+  EXPECT_EQ(text_tokens(tokenizer, "ab", 4, kNone).tokens.size(), 4u);
+  EXPECT_EQ(refusal([&] { text_tokens(tokenizer, "abcdef", 7, kNone); }),
+            "400 the input length exceeds the context length (8 of 7 tokens)");
+  for (const size_t limit : {size_t{0}, size_t{1}, size_t{2}})
+    EXPECT_THROW(text_tokens(tokenizer, "abcdef", limit, kRight), http::StatusError);
+}
+
+TEST(EmbedTokens, IdsAreCutWithoutAddingAny) {
+  const auto tokenizer = bracketed();
+  const Ids whole = tokenizer.encode("abcdef");
+  EXPECT_EQ(given_tokens(tokenizer, whole, 9, kNone).tokens, whole);
+  EXPECT_EQ(shown(tokenizer, given_tokens(tokenizer, whole, 3, kLeft).tokens), "<bos>f<eos>");
+  const Ids bare = tokenizer.encode("abcdef", {.add_special = false});
+  EXPECT_EQ(shown(tokenizer, given_tokens(tokenizer, bare, 2, kRight).tokens), "ab");
+  EXPECT_EQ(shown(tokenizer, given_tokens(tokenizer, bare, 2, kLeft).tokens), "ef");
+  EXPECT_EQ(refusal([&] { given_tokens(tokenizer, {-1}, 9, kRight); }),
+            "400 token id -1 is not in the vocabulary of 272 tokens");
+}
+
+TEST(EmbedTokens, Sv11PairsAreAsTheModelWasTrained) {
+  const auto word_piece = tokenizer::load_sample(tokenizer::sample_word_piece());
+  const EmbedTokens bert = pair_tokens(word_piece, {7, 8}, {9}, 100, kRight);
+  EXPECT_EQ(bert.tokens, (Ids{2, 7, 8, 3, 9, 3})) << "[CLS] first [SEP] second [SEP]";
+  EXPECT_EQ(bert.n_first, 4u);
+  const auto other = bracketed();
+  const EmbedTokens roberta = pair_tokens(other, {'a'}, {'b'}, 100, kRight);
+  EXPECT_EQ(roberta.tokens, (Ids{other.bos(), 'a', other.eos(), other.eos(), 'b', other.eos()}));
+  EXPECT_EQ(roberta.n_first, 3u);
+  EXPECT_FALSE(roberta.is_cut);
+}
+
+TEST(EmbedTokens, OfAPairTheLongerTextIsCutFirst) {
+  const auto tokenizer = tokenizer::load_sample(tokenizer::sample_word_piece());
+  const Ids longer = {5, 6, 7, 8, 9, 10, 11, 12};
+  EXPECT_EQ(pair_tokens(tokenizer, {17}, longer, 7, kRight).tokens, (Ids{2, 17, 3, 5, 6, 7, 3}));
+  EXPECT_EQ(pair_tokens(tokenizer, {17}, longer, 7, kLeft).tokens, (Ids{2, 17, 3, 10, 11, 12, 3}));
+  EXPECT_EQ(pair_tokens(tokenizer, longer, {17}, 7, kRight).tokens, (Ids{2, 5, 6, 7, 3, 17, 3}));
+  const EmbedTokens both = pair_tokens(tokenizer, longer, longer, 8, kRight);
+  EXPECT_EQ(both.tokens, (Ids{2, 5, 6, 3, 5, 6, 7, 3}));
+  EXPECT_EQ(both.n_first, 4u);
+  EXPECT_TRUE(both.is_cut);
+  EXPECT_EQ(pair_tokens(tokenizer, longer, longer, 19, kNone).tokens.size(), 19u);
+  EXPECT_EQ(refusal([&] { pair_tokens(tokenizer, longer, longer, 18, kNone); }),
+            "400 the input length exceeds the context length (19 of 18 tokens)");
+  EXPECT_THROW(pair_tokens(tokenizer, longer, longer, 3, kRight), http::StatusError);
+}
+
+}  // namespace
+}  // namespace billow::api
