@@ -29,5 +29,7 @@ void add_ps(CLI::App& app);
 void add_cp(CLI::App& app);
 void add_rm(CLI::App& app);
 void add_stop(CLI::App& app);
+void add_embed(CLI::App& app);
+void add_fingerprint(CLI::App& app);
 
 }  // namespace billow::cli

@@ -33,6 +33,8 @@ int run(int argc, char** argv) {
   billow::cli::add_cp(app);
   billow::cli::add_rm(app);
   billow::cli::add_stop(app);
+  billow::cli::add_embed(app);
+  billow::cli::add_fingerprint(app);
   billow::cli::add_generate(app);
   billow::cli::add_inspect(app);
   billow::cli::add_tokenize(app);

@@ -13,6 +13,7 @@ class FakeServer:
     def __init__(self):
         self.answers = {"HEAD /": (200, b"")}
         self.asked = []  # (method, path, body) of every request but HEAD /
+        self.heads = []  # the header fields of each of them
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -25,6 +26,7 @@ class FakeServer:
                 body = json.loads(raw) if is_json else raw
                 if (self.command, self.path) != ("HEAD", "/"):
                     server.asked.append((self.command, self.path, body))
+                    server.heads.append(self.headers)
                 answer = server.answers.get(f"{self.command} {self.path}", (404, {"error": "no such route"}))
                 if callable(answer):
                     answer = answer(body)
@@ -32,11 +34,14 @@ class FakeServer:
                     return self.stream(answer)
                 status, out = answer if isinstance(answer, tuple) else (200, answer)
                 out = out if isinstance(out, bytes) else json.dumps(out).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(out)))
-                self.end_headers()
-                if self.command != "HEAD":
-                    self.wfile.write(out)
+                try:
+                    self.send_response(status)
+                    self.send_header("Content-Length", str(len(out)))
+                    self.end_headers()
+                    if self.command != "HEAD":
+                        self.wfile.write(out)
+                except OSError:
+                    self.close_connection = True  # the client has left
 
             def stream(self, objects):
                 self.send_response(200)

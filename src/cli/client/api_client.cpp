@@ -30,7 +30,8 @@ std::string with_status(int status, const std::string& said) {
   return said.empty() ? line : line + ": " + said;
 }
 
-// What a refusal says: its "error", or all of it where it is something else.
+}  // namespace
+
 std::string said_by(const std::string& body) {
   const Json json = Json::parse(body, nullptr, false);
   if (!json.is_object()) return body;
@@ -38,6 +39,8 @@ std::string said_by(const std::string& body) {
   if (!said.empty() || !json.contains("error")) return said;
   return text_field(json["error"], "message");
 }
+
+namespace {
 
 Json parse_answer(std::string_view text) {
   Json json = Json::parse(text, nullptr, false);
@@ -143,6 +146,17 @@ Json ApiClient::remove(const std::string& path, const Json& body) {
   request.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
   return answer(request);
 }
+
+http::Response ApiClient::exchange(const std::string& path, std::string body,
+                                   const http::Headers& headers) {
+  http::Call request = call(http::Method::kPost, path, kJson);
+  request.headers.set("Content-Type", kJson);
+  for (const http::Headers::Field& field : headers) request.headers.set(field.name, field.value);
+  request.body = std::move(body);
+  return client_->send(request);
+}
+
+void ApiClient::abandon() noexcept { client_->cancel(); }
 
 bool ApiClient::has(const std::string& path) {
   const http::Response response = client_->send(call(http::Method::kHead, path, kJson));

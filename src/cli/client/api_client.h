@@ -16,6 +16,9 @@
 
 namespace billow::cli {
 
+// What a refusal says: its "error", or all of it where it is something else.
+std::string said_by(const std::string& body);
+
 // An answer that is a refusal.
 class ApiError : public std::runtime_error {
  public:
@@ -48,6 +51,11 @@ class ApiClient {
   Json remove(const std::string& path, const Json& body);
   // Whether the server has what `path` names.
   bool has(const std::string& path);
+  // Sends `body`, which is JSON, and gives the answer, whatever its status.
+  http::Response exchange(const std::string& path, std::string body, const http::Headers& headers);
+  // Ends the call that runs, unless it is a stream(), and every later one with an Error: from any
+  // thread. The client is done with.
+  void abandon() noexcept;
   // Sends `n_bytes` bytes that `read` gives piece by piece.
   void upload(const std::string& path, uint64_t n_bytes,
               const std::function<size_t(std::span<char>)>& read);

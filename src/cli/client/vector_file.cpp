@@ -1,0 +1,217 @@
+#include "cli/client/vector_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "api/vector_text.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "store/folder.h"
+
+namespace billow::cli {
+namespace {
+
+constexpr auto kCheckpointTime = std::chrono::seconds(1);
+constexpr size_t kBufferBytes = size_t{1} << 20;
+constexpr uint64_t kMostStateBytes = 1 << 20;
+constexpr size_t kNumpyHeaderBytes = 128;
+
+void write_all(int file, const std::string& path, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(file, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw system_error("cannot write", path, errno);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+// The file appears whole or not at all.
+void replace_file(const std::string& path, std::string_view bytes) {
+  const std::string next = path + ".next";
+  const int file = ::open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) throw system_error("cannot write", next, errno);
+  try {
+    write_all(file, next, bytes);
+    if (::fdatasync(file) != 0) throw system_error("cannot write", next, errno);
+  } catch (...) {
+    ::close(file);
+    throw;
+  }
+  ::close(file);
+  if (std::rename(next.c_str(), path.c_str()) != 0) throw system_error("cannot write", path, errno);
+}
+
+// False where it was published meanwhile, by the process that had the lock.
+bool is_file_at(int file, const std::string& path) {
+  struct stat open_one{};
+  struct stat there{};
+  return ::fstat(file, &open_one) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         open_one.st_ino == there.st_ino && open_one.st_dev == there.st_dev;
+}
+
+uint64_t count(const Json& object, const char* name) {
+  const auto at = object.find(name);
+  return at != object.end() && at->is_number_unsigned() ? at->get<uint64_t>() : 0;
+}
+
+}  // namespace
+
+VectorFormat vector_format_of(const std::string& path) {
+  const std::string name = lower_case(path);
+  if (name.ends_with(".parquet")) {
+    throw Error(ErrorCode::kUnsupported,
+                path + ": Parquet is not written; choose .npy or .jsonl and convert that");
+  }
+  return name.ends_with(".npy") ? VectorFormat::kNumpy : VectorFormat::kJsonLines;
+}
+
+std::string numpy_header(uint64_t n_rows, uint64_t n_values) {
+  constexpr size_t kBeforeText = 10;
+  std::string header = "\x93NUMPY";
+  header += '\x01';
+  header += '\x00';
+  header += static_cast<char>(kNumpyHeaderBytes - kBeforeText);
+  header += '\x00';
+  header += "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(n_rows) + ", " +
+            std::to_string(n_values) + "), }";
+  header.resize(kNumpyHeaderBytes - 1, ' ');
+  return header + '\n';
+}
+
+void append_json_line(std::string& text, uint64_t row, std::span<const float> vector) {
+  text += "{\"index\":" + std::to_string(row) + ",\"embedding\":";
+  api::append_vector(text, vector);
+  text += "}\n";
+}
+
+VectorFile::VectorFile(std::string path, VectorFormat format, std::string job)
+    : path_(std::move(path)),
+      part_(path_ + ".part"),
+      state_(part_ + ".json"),
+      format_(format),
+      job_(std::move(job)) {
+  file_ = ::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file_ < 0) throw system_error("cannot write", part_, errno);
+  try {
+    if (::flock(file_, LOCK_EX | LOCK_NB) != 0 || !is_file_at(file_, part_))
+      throw FileInUse(part_ + ": another process is writing it");
+    if (!resume()) begin_anew();
+  } catch (...) {
+    ::close(file_);
+    throw;
+  }
+  n_marked_rows_ = n_rows_;
+  n_marked_bytes_ = n_bytes_;
+  next_checkpoint_ = std::chrono::steady_clock::now() + kCheckpointTime;
+}
+
+VectorFile::~VectorFile() {
+  if (file_ >= 0) ::close(file_);
+}
+
+bool VectorFile::resume() {
+  const auto state = store::read_file(state_, kMostStateBytes);
+  if (!state) return false;
+  const Json json = Json::parse(state->bytes, nullptr, false);
+  if (!json.is_object() || !json.contains("job") || json["job"] != job_) {
+    was_of_another_job_ = true;
+    return false;
+  }
+  n_bytes_ = count(json, "bytes");
+  const off_t there = ::lseek(file_, 0, SEEK_END);
+  if (there < 0 || static_cast<uint64_t>(there) < n_bytes_) return false;
+  // What stands behind was not told of when the work ended.
+  if (::ftruncate(file_, static_cast<off_t>(n_bytes_)) != 0 || ::lseek(file_, 0, SEEK_END) < 0)
+    throw system_error("cannot write", part_, errno);
+  n_rows_ = count(json, "rows");
+  n_values_ = count(json, "values");
+  input_offset_ = count(json, "input_offset");
+  return true;
+}
+
+void VectorFile::begin_anew() {
+  n_bytes_ = 0;
+  if (::unlink(state_.c_str()) != 0 && errno != ENOENT)
+    throw system_error("cannot remove", state_, errno);
+  if (::ftruncate(file_, 0) != 0 || ::lseek(file_, 0, SEEK_SET) < 0)
+    throw system_error("cannot write", part_, errno);
+  if (format_ == VectorFormat::kNumpy) write(numpy_header(0, 0));
+}
+
+void VectorFile::write(std::string_view bytes) {
+  buffer_ += bytes;
+  n_bytes_ += bytes.size();
+  if (buffer_.size() >= kBufferBytes) flush();
+}
+
+void VectorFile::flush() {
+  write_all(file_, part_, buffer_);
+  buffer_.clear();
+}
+
+void VectorFile::append(uint64_t row, std::span<const float> vector) {
+  if (n_rows_ == 0) n_values_ = vector.size();
+  if (vector.size() != n_values_) {
+    throw Error(ErrorCode::kInvalidInput,
+                "the server gave a vector of " + std::to_string(vector.size()) +
+                    " values for row " + std::to_string(row) + ", and " +
+                    std::to_string(n_values_) + " for others; has the model changed meanwhile?");
+  }
+  std::string bytes;
+  if (format_ == VectorFormat::kJsonLines) {
+    append_json_line(bytes, row, vector);
+  } else {
+    bytes.reserve(4 * vector.size());
+    for (const float value : vector) {
+      const auto bits = std::bit_cast<uint32_t>(value);
+      for (const int shift : {0, 8, 16, 24}) bytes += static_cast<char>(bits >> shift & 255);
+    }
+  }
+  write(bytes);
+  ++n_rows_;
+}
+
+void VectorFile::mark(uint64_t input_offset) {
+  input_offset_ = input_offset;
+  n_marked_rows_ = n_rows_;
+  n_marked_bytes_ = n_bytes_;
+  if (std::chrono::steady_clock::now() >= next_checkpoint_) checkpoint();
+}
+
+void VectorFile::checkpoint() {
+  flush();
+  if (::fdatasync(file_) != 0) throw system_error("cannot write", part_, errno);
+  const Json state = {{"job", job_},
+                      {"rows", n_marked_rows_},
+                      {"bytes", n_marked_bytes_},
+                      {"values", n_values_},
+                      {"input_offset", input_offset_}};
+  replace_file(state_, state.dump() + "\n");
+  next_checkpoint_ = std::chrono::steady_clock::now() + kCheckpointTime;
+}
+
+void VectorFile::publish() {
+  flush();
+  if (format_ == VectorFormat::kNumpy) {
+    const std::string header = numpy_header(n_rows_, n_values_);
+    if (::pwrite(file_, header.data(), header.size(), 0) != static_cast<ssize_t>(header.size()))
+      throw system_error("cannot write", part_, errno);
+  }
+  if (::fsync(file_) != 0) throw system_error("cannot write", part_, errno);
+  if (std::rename(part_.c_str(), path_.c_str()) != 0)
+    throw system_error("cannot write", path_, errno);
+  const std::string folder = std::filesystem::path(path_).parent_path().string();
+  store::flush_folder(folder.empty() ? "." : folder);
+  ::unlink(state_.c_str());
+}
+
+}  // namespace billow::cli

@@ -1,0 +1,119 @@
+#include "cli/client/vector_file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/client/vector_recipe.h"
+#include "store/folder.h"
+#include "store/test_folder.h"
+
+namespace billow::cli {
+namespace {
+
+using Vector = std::vector<float>;
+
+std::string bytes_of(const std::string& path) {
+  const auto content = store::read_file(path, 1 << 20);
+  return content ? content->bytes : "absent";
+}
+
+TEST(VectorFile, NumpyHeadersAreThoseOfVersionOne) {
+  const std::string header = numpy_header(1234567, 384);
+  ASSERT_EQ(header.size(), 128u);
+  EXPECT_EQ(header.substr(0, 10), std::string("\x93NUMPY\x01\x00\x76\x00", 10));
+  EXPECT_EQ(header.substr(10, 67),
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (1234567, 384), }");
+  EXPECT_EQ(header.back(), '\n');
+  EXPECT_EQ(numpy_header(UINT64_MAX, UINT64_MAX).size(), 128u);
+}
+
+TEST(VectorFile, IsThereOnceItIsWhole) {
+  const store::TestFolder folder;
+  const std::string path = folder.path() + "/v.npy";
+  VectorFile file(path, VectorFormat::kNumpy, "job");
+  file.append(0, Vector{1.0f, -2.0f});
+  file.append(1, Vector{0.5f, 0.0f});
+  EXPECT_THROW(file.append(2, Vector{1.0f}), Error);
+  EXPECT_EQ(bytes_of(path), "absent");
+  file.checkpoint();
+  file.publish();
+  const std::string values("\0\0\x80\x3f\0\0\0\xc0\0\0\0\x3f\0\0\0\0", 16);
+  EXPECT_EQ(bytes_of(path), numpy_header(2, 2) + values);
+  EXPECT_EQ(store::children(folder.path()), std::vector<std::string>{"v.npy"});
+}
+
+TEST(VectorFile, TheSameWorkGoesOnBehindWhatWasMarked) {
+  const store::TestFolder folder;
+  const std::string path = folder.path() + "/v.jsonl";
+  {
+    VectorFile file(path, VectorFormat::kJsonLines, "job");
+    file.append(7, Vector{1.0f});
+    file.mark(100);
+    file.append(8, Vector{2.0f});
+    file.checkpoint();  // in the middle of a batch
+  }
+  VectorFile file(path, VectorFormat::kJsonLines, "job");
+  EXPECT_FALSE(file.was_of_another_job());
+  EXPECT_EQ(file.n_rows(), 1u);
+  EXPECT_EQ(file.n_values(), 1u);
+  EXPECT_EQ(file.input_offset(), 100u);
+  file.append(8, Vector{3.0f});
+  file.publish();
+  EXPECT_EQ(bytes_of(path), "{\"index\":7,\"embedding\":[1]}\n{\"index\":8,\"embedding\":[3]}\n");
+}
+
+TEST(VectorFile, OtherWorkBeginsAnew) {
+  const store::TestFolder folder;
+  const std::string path = folder.path() + "/v.jsonl";
+  {
+    VectorFile file(path, VectorFormat::kJsonLines, "job");
+    file.append(0, Vector{1.0f});
+    file.mark(1);
+    file.checkpoint();
+    EXPECT_THROW(VectorFile(path, VectorFormat::kJsonLines, "job"), FileInUse);
+  }
+  {
+    VectorFile file(path, VectorFormat::kJsonLines, "another");
+    EXPECT_TRUE(file.was_of_another_job());
+    EXPECT_EQ(file.n_rows(), 0u);
+    file.append(0, Vector{2.0f});
+    file.mark(1);
+    file.checkpoint();
+  }
+  std::filesystem::resize_file(path + ".part", 3);
+  VectorFile file(path, VectorFormat::kJsonLines, "another");
+  EXPECT_EQ(file.n_rows(), 0u) << "a part that has become shorter is of no use";
+  file.publish();
+  EXPECT_EQ(bytes_of(path), "");
+}
+
+TEST(VectorFile, ItsKindIsInItsName) {
+  EXPECT_EQ(vector_format_of("a.NPY"), VectorFormat::kNumpy);
+  EXPECT_EQ(vector_format_of("a.jsonl"), VectorFormat::kJsonLines);
+  EXPECT_EQ(vector_format_of(""), VectorFormat::kJsonLines);
+  EXPECT_THROW(vector_format_of("a.parquet"), Error);
+}
+
+TEST(VectorRecipe, EqualRecipesAloneHaveEqualFingerprints) {
+  const VectorRecipe recipe{.weights = "sha256:00"};
+  EXPECT_EQ(canonical_json(recipe),
+            R"({"dimensions":0,"normalize":true,"op":"embed","pooling":"","prefix":"",)"
+            R"("truncate":"right","weights":"sha256:00"})");
+  EXPECT_EQ(fingerprint(recipe), fingerprint(VectorRecipe{.weights = "sha256:00"}));
+  const VectorRecipe others[] = {
+      {.weights = "sha256:01"},
+      {.weights = "sha256:00", .pooling = "cls"},
+      {.weights = "sha256:00", .prefix = "query: "},
+      {.weights = "sha256:00", .dimensions = 64},
+      {.weights = "sha256:00", .normalise = false},
+      {.weights = "sha256:00", .truncation = "none"},
+  };
+  for (const VectorRecipe& other : others)
+    EXPECT_NE(fingerprint(other), fingerprint(recipe)) << canonical_json(other);
+}
+
+}  // namespace
+}  // namespace billow::cli
