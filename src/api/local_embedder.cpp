@@ -107,8 +107,8 @@ class Preparation {
   std::vector<int32_t> query_;
 };
 
-// One output of the runner into its place.
-void take(scheduler::EmbedOutput output, size_t n_tokens, const EmbedRequest& request,
+// One output of the runner into its place; `size` is that of the model's vectors.
+void take(scheduler::EmbedOutput output, size_t n_tokens, size_t size, const EmbedRequest& request,
           EmbedResult& result) {
   try {
     if (!output.error.empty()) throw StatusError(output.status, output.error);
@@ -116,6 +116,8 @@ void take(scheduler::EmbedOutput output, size_t n_tokens, const EmbedRequest& re
     result.n_tokens = n_tokens;
     const bool is_score = request.query.has_value();
     if (is_score && result.values.empty()) throw StatusError(500, "the runner gave no score");
+    if (n_tokens > 0 && result.values.size() != n_tokens * size)
+      throw StatusError(500, "the runner gave not one vector for each token");
     finish_vectors(result, is_score ? 0 : request.dimensions, request.normalise && !is_score);
   } catch (const StatusError& error) {
     if (!request.partial) throw;
@@ -124,8 +126,8 @@ void take(scheduler::EmbedOutput output, size_t n_tokens, const EmbedRequest& re
 }
 
 void embed_all(scheduler::Lease& lease, Prepared prepared, const EmbedRequest& request,
-               const std::string& pooling_of_model, EmbedReply& reply) {
-  const bool by_token = (request.pooling.empty() ? pooling_of_model : request.pooling) == "none";
+               const scheduler::ModelFacts& facts, EmbedReply& reply) {
+  const bool by_token = (request.pooling.empty() ? facts.pooling : request.pooling) == "none";
   std::vector<size_t> n_tokens;
   for (const scheduler::EmbedInput& input : prepared.inputs)
     n_tokens.push_back(by_token ? input.tokens.size() : 0);
@@ -136,7 +138,8 @@ void embed_all(scheduler::Lease& lease, Prepared prepared, const EmbedRequest& r
   if (outputs.size() != n_tokens.size())
     throw StatusError(500, "the runner gave another number of vectors than it was asked for");
   for (size_t i = 0; i < outputs.size(); ++i)
-    take(std::move(outputs[i]), n_tokens[i], request, reply.results[prepared.places[i]]);
+    take(std::move(outputs[i]), n_tokens[i], facts.embedding_length, request,
+         reply.results[prepared.places[i]]);
 }
 
 }  // namespace
@@ -208,7 +211,7 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
   reply.load = assigned - trace.began();
   if (!only_loads) {
     metrics_.queued(model->name, trace.route(), reply.load);
-    embed_all(*lease, std::move(prepared), request, facts.pooling, reply);
+    embed_all(*lease, std::move(prepared), request, facts, reply);
     trace.span("embedded", assigned, Clock::now());
     metrics_.tokens(model->name, reply.n_prompt, 0, 0);
   }

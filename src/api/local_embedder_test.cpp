@@ -119,13 +119,17 @@ TEST_F(LocalEmbedderTest, WithoutPoolingThereIsAVectorForEachToken) {
   runners.change(models.catalog.find("m")->key, [](scheduler::FakeScript& script) {
     script.embed = [](const scheduler::EmbedJob& job) {
       return scheduler::EmbedOutputs{
-          {.values = std::vector<float>(2 * job.inputs[0].tokens.size(), 1)}};
+          {.values = std::vector<float>(6 * job.inputs[0].tokens.size(), 1)}};
     };
   });
   const EmbedReply reply =
       run({.model = "m", .inputs = {"abc"}, .pooling = "none", .dimensions = 1});
   EXPECT_EQ(reply.results[0].n_tokens, 3u);
   EXPECT_EQ(reply.results[0].values, (std::vector<float>{1.0f, 1.0f, 1.0f}));
+  models.facts.embedding_length = 2;
+  models.add({.name = "n", .max_context = 1024});
+  EXPECT_EQ(refusal({.model = "n", .inputs = {"abc"}, .pooling = "none"}),
+            "500 the runner gave not one vector for each token");
 }
 
 TEST_F(LocalEmbedderTest, Sv7MoreDimensionsThanThereAreAreRefusedWhereTheyMustFit) {
