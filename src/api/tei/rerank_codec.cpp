@@ -42,8 +42,10 @@ std::vector<size_t> ranked(const EmbedReply& reply, std::optional<size_t> top_n)
   std::vector<size_t> order(reply.results.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::erase_if(order, [&](size_t i) { return !reply.results[i].error.empty(); });
-  std::ranges::stable_sort(order, std::greater<>(),
-                           [&](size_t i) { return reply.results[i].values.at(0); });
+  const auto score = [&](size_t i) { return reply.results[i].values.at(0); };
+  std::ranges::sort(order, [&](size_t a, size_t b) {
+    return score(a) != score(b) ? score(a) > score(b) : a < b;
+  });
   if (top_n) order.resize(std::min(order.size(), *top_n));
   return order;
 }

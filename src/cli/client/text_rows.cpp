@@ -30,10 +30,7 @@ TextRows::TextRows(std::string path, RowFormat format, std::string field)
   if (!file_) throw RowError(name_ + ": " + std::strerror(errno));
   if (peek() == 0xEF) {  // a byte order mark
     const bool is_mark = get() == 0xEF && get() == 0xBB && get() == 0xBF;
-    if (!is_mark && !path.empty()) {
-      std::rewind(file_.get());
-      offset_ = 0;
-    }
+    if (!is_mark && !path.empty()) resume(0, 0);
   }
   if (format_ != RowFormat::kCsv) return;
   if (!read_record(record_)) throw RowError(name_ + ": there is no line of column names");
@@ -98,11 +95,9 @@ bool TextRows::read_record(std::vector<std::string>& fields) {
       field += static_cast<char>(get());
     } else if (byte == '"' && (is_quoted || field.empty())) {
       is_quoted = !is_quoted;
-    } else if (is_quoted) {
-      field += static_cast<char>(byte);
-    } else if (byte == ',') {
+    } else if (!is_quoted && byte == ',') {
       fields.emplace_back();
-    } else if (byte == '\n' || (byte == '\r' && peek() == '\n')) {
+    } else if (!is_quoted && (byte == '\n' || (byte == '\r' && peek() == '\n'))) {
       if (byte == '\r') get();
       return true;
     } else {
