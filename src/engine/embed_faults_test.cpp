@@ -2,6 +2,7 @@
 // counted.
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <random>
 
 #include "engine/fake_embedders.h"
@@ -13,28 +14,25 @@ using std::chrono::milliseconds;
 
 TEST(EmbedRoom, CC_11_ThreadsThatRaceNeverReserveMoreThanThereIs) {
   constexpr size_t kRounds = 10000;
-  constexpr size_t kThreads = 64;
+  constexpr int kThreads = 64;
   EmbedRoom room(8192);
   std::atomic<size_t> n_won{0};
   std::atomic<size_t> most{0};
-  std::atomic<size_t> n_arrived{0};
-  std::atomic<size_t> round{0};
+  const auto end_round = [&]() noexcept {
+    if (n_won != 4 || room.used() != 8192) ADD_FAILURE() << n_won << " of 4 in a round";
+    for (; n_won > 0; --n_won) room.release(2048);
+  };
+  std::barrier rounds(kThreads, end_round);
   std::vector<std::thread> threads;
-  for (size_t t = 0; t < kThreads; ++t) {
+  for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       for (size_t i = 0; i < kRounds; ++i) {
-        while (round.load() < i) std::this_thread::yield();
         if (room.reserve(2048)) ++n_won;
         size_t known = most.load();
         const size_t used = room.used();
         while (known < used && !most.compare_exchange_weak(known, used)) {
         }
-        if (++n_arrived < kThreads) continue;
-        // The last of a round looks at it and begins the next.
-        if (n_won != 4 || room.used() != 8192) ADD_FAILURE() << n_won << " of 4 in round " << i;
-        for (; n_won > 0; --n_won) room.release(2048);
-        n_arrived = 0;
-        round = i + 1;
+        rounds.arrive_and_wait();
       }
     });
   }
