@@ -33,7 +33,7 @@ set(BILLOW_OUTSIDE_TABLE
 
 # In builds with sanitizers these are optimised, as their speed decides how long tests take; the others compile in a third
 # of the time without.
-set(BILLOW_COMPUTING_MODULES base gguf tokenizer quant tensor nn kv arch engine)
+set(BILLOW_COMPUTING_MODULES base gguf tokenizer quant convert tensor nn kv arch engine)
 
 # billow_module(NAME SOURCES file... [TESTS file...] [LIBS target...])
 #   A static library billow_NAME (headers under src/, found as "NAME/header.h"), linked with what its row names and LIBS,

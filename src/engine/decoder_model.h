@@ -21,6 +21,8 @@ class DecoderModel final : public EmbedModel {
   std::string refusal(const EmbedText& text) const override;
   // A text that refusal() has something against is an Error (kInvalidInput).
   void embed(std::span<const EmbedText* const> texts, std::span<EmbedVector> out) override;
+  MemoryUse memory() const override { return engine_.memory(); }
+  uint64_t set_memory_budget(uint64_t bytes) override { return engine_.set_memory_budget(bytes); }
 
   Engine& engine() noexcept { return engine_; }
 

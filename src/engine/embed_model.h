@@ -53,7 +53,7 @@ class EmbedModel {
 
   // As an engine's. The thread of embed(), between two passes.
   virtual MemoryUse memory() const { return {}; }
-  virtual void set_memory_budget(uint64_t /*bytes*/) {}
+  virtual uint64_t set_memory_budget(uint64_t bytes) { return bytes; }
 };
 
 }  // namespace billow::engine

@@ -42,10 +42,10 @@ class EncoderModel final : public EmbedModel {
   const tokenizer::Tokenizer& tokenizer() const noexcept { return *tokenizer_; }
   const kernels::KernelTable& kernels() const noexcept { return *kernels_; }
   int n_threads() const noexcept { return team_.size(); }
-  MemoryUse memory() const;
+  MemoryUse memory() const override;
   // Another budget from now on; what passes were granted stays. Returns the bytes that are granted
   // now.
-  uint64_t set_memory_budget(uint64_t bytes);
+  uint64_t set_memory_budget(uint64_t bytes) override;
 
  private:
   struct Pass;

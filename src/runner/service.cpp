@@ -80,7 +80,7 @@ std::unique_ptr<ServedModel> load_model(const std::string& path,
     const gguf::File file = gguf::File::open(path);
     std::vector<std::unique_ptr<engine::EmbedModel>> models;
     for (size_t i = 0; i < std::max<size_t>(1, embed.n_models); ++i)
-      models.push_back(embed.load(path, options));
+      models.push_back(embed.load(gguf::File::open(path), options));
     const kernels::KernelTable& table =
         options.kernels != nullptr ? *options.kernels : kernels::select_table();
     return std::make_unique<ServedEmbedder>(std::move(models), tokenizer::Tokenizer::load(file),

@@ -10,12 +10,14 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/json_fwd.h"
 #include "engine/embed_batcher.h"
 #include "engine/embed_model.h"
 #include "engine/engine.h"
+#include "engine/load_embed_model.h"
 #include "gguf/file.h"
 #include "http/server.h"
 #include "runner/engine_loop.h"
@@ -25,11 +27,14 @@ namespace billow::runner {
 
 // How files of models that only embed are served.
 struct EmbedOptions {
-  // Which files those are, and what loads them. Empty: all models are served as those that write.
-  std::function<bool(const gguf::File& file)> is_embedding = {};
-  std::function<std::unique_ptr<engine::EmbedModel>(const std::string& path,
+  // Which files those are, and what loads them. Without the first all are served as those that
+  // write.
+  std::function<bool(const gguf::File& file)> is_embedding = engine::is_embedding_file;
+  std::function<std::unique_ptr<engine::EmbedModel>(gguf::File file,
                                                     const engine::EngineOptions& options)>
-      load = {};
+      load = [](gguf::File file, const engine::EngineOptions& options) {
+        return engine::load_embed_model(std::move(file), options);
+      };
   // Models that are loaded, each for a pass that runs beside the others. More than one gains
   // nothing while all use the same cores.
   size_t n_models = 1;

@@ -39,7 +39,7 @@ class EmbedderService : public testing::Test {
   void start(engine::EmbedBatcherOptions batcher = {}) {
     EmbedOptions embed;
     embed.is_embedding = [](const gguf::File&) { return true; };
-    embed.load = [this](const std::string&, const engine::EngineOptions&) {
+    embed.load = [this](gguf::File, const engine::EngineOptions&) {
       return std::make_unique<FakeEmbedModel>(world_);
     };
     embed.batcher = std::move(batcher);
@@ -156,7 +156,7 @@ TEST_F(EmbedderService, SizesThatMakeNoSenseFailTheLoad) {
 }
 
 TEST_F(EmbedderService, AWriterRefusesPairsAndOtherPooling) {
-  Service writer(folder_ + "/m.gguf", {});
+  Service writer(folder_ + "/m.gguf", {}, {}, {.is_embedding = nullptr});
   http::ServerOptions listen;
   listen.socket_path = folder_ + "/s";
   listen.shape_error = Service::error_response;
