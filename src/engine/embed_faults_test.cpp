@@ -181,8 +181,12 @@ TEST(EmbedFaults, FI_23_CancellationRacesWithCompletion) {
       std::atomic<std::stop_source*> current{nullptr};
       std::atomic<bool> ended{false};
       std::thread canceller([&] {
-        while (!ended)
-          if (std::stop_source* stop = current.exchange(nullptr)) stop->request_stop();
+        while (!ended) {
+          const std::stop_source* given = current.exchange(nullptr);
+          if (given == nullptr) continue;
+          std::stop_source stop = *given;  // the client's may end before the call does
+          stop.request_stop();
+        }
       });
       for (int i = 0; i < kRounds; ++i) {
         std::stop_source stop;
