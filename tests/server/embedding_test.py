@@ -1,0 +1,142 @@
+"""Embeddings of MiniLM through the server: equal to a plain float32 forward pass of its weights, whoever shares a pass.
+
+embedding_test.py --billow PROGRAM [unittest arguments]; exits with 77 where the model is not here.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads spin where others work
+
+import numpy
+from bert_reference import BertReference
+from server import MODELS, Server
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--billow", required=True)
+options, rest = parser.parse_known_args()
+
+MINILM = MODELS / "all-minilm-l6-v2"
+LEAST_COSINE = {"f32": 0.9999, "f16": 0.9999, "q8_0": 0.999}
+WORDS = ("the river carries boats towards an old harbour where merchants trade silk pepper and glass while children watch "
+         "from windows above narrow streets of stone and every evening lamps are lit along the water before music begins "
+         "photosynthesis turns light into sugar 1984 42 3.14 e-mail U.S. don't").split()
+OTHERS = ("Übergrößenträger äßen Öl", "naïve café façade Ångström", "東京は日本の首都です", "人工知能改变世界", "Привет, мир",
+          "مرحبا بالعالم", "שלום עולם", "🙂🙃 emoji 👩‍👩‍👧‍👦", "ﬁne ligatures ½ ™", "tab\tnew\nline\r\n", "", "   ", "a", "!?", "x" * 90)
+
+
+def texts(n, seed):
+    """Of all kinds: words of several scripts, empty ones, and some that fill the model's 512 tokens."""
+    chance = random.Random(seed)
+    out = list(OTHERS)
+    while len(out) < n:
+        n_words = chance.choice((1, 3, 8, 20, 60, 150)) if chance.random() < 0.98 else 600
+        out.append(" ".join(chance.choice(WORDS) for _ in range(n_words)) + chance.choice(("", ".", " " + chance.choice(OTHERS))))
+    chance.shuffle(out)
+    return out
+
+
+class Embedding(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.server = Server(cls.folder.name, program=str(pathlib.Path(options.billow).resolve()))
+        cls.addClassCleanup(cls.server.process.kill)
+        for kind in LEAST_COSINE:
+            done = subprocess.run([cls.server.program, "create", kind, "-q", kind], cwd=MINILM, env=cls.server.environment,
+                                  capture_output=True, check=False)
+            assert done.returncode == 0, done.stderr.decode()
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.server.stop() == 0, cls.server.log.read_text()
+        cls.folder.cleanup()
+
+    def embed(self, model, inputs, **fields):
+        return numpy.array(self.server.json("POST", "/api/embed", {"model": model, "input": inputs, **fields})["embeddings"])
+
+    def refused(self, path, body):
+        status, _, text = self.server.request("POST", path, body)
+        return status, json.loads(text)["error"]
+
+    def test_equal_a_float32_reference(self):
+        asked = texts(500, 1)
+        reference = BertReference(MINILM)
+        ids = [self.server.json("POST", "/tokenize", {"model": "f32", "content": text, "add_special": True})["tokens"][:511] for text in asked]
+        ids = [text if len(text) < 511 else text + [102] for text in ids]
+        self.assertGreater(sum(len(text) == 512 for text in ids), 3)
+        expected = numpy.array([reference.vector(text) for text in ids])
+        for model, least in LEAST_COSINE.items():
+            vectors = self.embed(model, asked)
+            cosines = (vectors * expected).sum(1) / numpy.linalg.norm(vectors, axis=1)
+            worst = int(cosines.argmin())
+            print(f"{model}: least cosine {cosines[worst]:.6f} ({len(ids[worst])} tokens), mean {cosines.mean():.6f}", flush=True)
+            self.assertGreater(cosines[worst], least, asked[worst][:60])
+
+    def test_EQ1_EQ2_a_vector_does_not_depend_on_its_neighbours(self):
+        asked = texts(200, 2)
+        for model in LEAST_COSINE:
+            packed = self.embed(model, asked)
+            alone = numpy.array([self.embed(model, [text])[0] for text in asked[:60]])
+            self.assertLessEqual(numpy.abs(packed[:60] - alone).max(), 1e-6)
+            order = list(range(len(asked)))
+            for seed in range(5):
+                random.Random(seed).shuffle(order)
+                shuffled = self.embed(model, [asked[i] for i in order])
+                self.assertLessEqual(numpy.abs(shuffled - packed[order]).max(), 1e-6)
+
+    def test_SV2_SV3_long_inputs_are_cut_or_refused_and_others_unharmed(self):
+        long = "word " * 100000
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            refused = [pool.submit(self.refused, "/api/embed", {"model": "f16", "input": ["a", long], "truncate": False}) for _ in range(2)]
+            served = [pool.submit(self.embed, "f16", ["a text", "another"]) for _ in range(20)]
+            for answer in refused:
+                status, error = answer.result()
+                self.assertEqual(status, 400)
+                self.assertIn("100002", error)
+                self.assertIn("512", error)
+            self.assertEqual({answer.result().tobytes() for answer in served}, {self.embed("f16", ["a text", "another"]).tobytes()})
+        status, headers, text = self.server.request("POST", "/api/embed", {"model": "f16", "input": [long, "a"]})
+        self.assertEqual((status, headers["X-Billow-Truncated"], json.loads(text)["prompt_eval_count"]), (200, "1", 515))
+
+    def test_PK13_ten_thousand_inputs_in_one_request(self):
+        asked = [f"number {i}" for i in range(10000)]
+        vectors = self.embed("f16", asked)
+        self.assertEqual(vectors.shape, (10000, 384))
+        self.assertLessEqual(numpy.abs(vectors[[0, 5000, 9999]] - self.embed("f16", [asked[0], asked[5000], asked[9999]])).max(), 1e-6)
+
+    def test_unusable_inputs_have_the_specified_answers(self):
+        self.assertEqual(self.server.json("POST", "/api/embed", {"model": "f16", "input": []})["embeddings"], [])
+        self.assertEqual(self.server.json("POST", "/api/embed", {"model": "f16", "input": None})["embeddings"], [])
+        for path in ("/api/embed", "/v1/embeddings"):
+            for wrong in (7, {"a": 1}, [True]):
+                self.assertEqual(self.refused(path, {"model": "f16", "input": wrong})[0], 400, (path, wrong))
+        self.assertEqual(self.refused("/v1/embeddings", {"model": "f16", "input": []})[0], 400)
+        self.assertEqual(self.refused("/api/generate", {"model": "f16", "prompt": "a"}), (400, '"f16" does not support generate'))
+
+    def test_SV6_SV7_SV10_counts_lengths_and_ids(self):
+        answer = self.server.json("POST", "/v1/embeddings", {"model": "f32", "input": ["I believe the meaning of life is"] * 2})
+        self.assertEqual(answer["usage"], {"prompt_tokens": 18, "total_tokens": 18})
+        text = self.embed("f32", "This is a test")
+        ids = self.server.json("POST", "/tokenize", {"model": "f32", "content": "This is a test", "add_special": True})["tokens"]
+        self.assertEqual(len(ids), 6)
+        by_ids = self.server.json("POST", "/v1/embeddings", {"model": "f32", "input": ids})["data"][0]["embedding"]
+        self.assertEqual(text[0].tolist(), by_ids)
+        self.assertAlmostEqual(float((text * text).sum()), 1.0, places=5)
+        cut = self.embed("f32", "This is a test", dimensions=64)[0]
+        self.assertLess(numpy.abs(cut - text[0][:64] / numpy.linalg.norm(text[0][:64])).max(), 1e-6)
+
+
+if __name__ == "__main__":
+    if not MINILM.exists():
+        print(f"skipped: no model at {MINILM}; tools/setup models fetches it")
+        sys.exit(77)
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
