@@ -50,6 +50,7 @@ bench: setup-bench
 	@cmake --preset release >/dev/null
 	@ninja -C build/release billow billow_micro
 	@bench/compare $(BENCH_ARGS)
+	@bench/embeddings $(filter --quick,$(BENCH_ARGS))
 
 test: setup-test
 	@tools/test

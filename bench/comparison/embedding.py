@@ -1,0 +1,193 @@
+"""What is embedded, and the servers that do it: each answers POST /v1/embeddings."""
+
+import http.client
+import json
+import os
+import pathlib
+import random
+import socket
+import statistics
+import subprocess
+import threading
+import time
+
+from comparison import programs
+
+N_TEXTS = 1024
+
+
+def corpus(vocabulary, n=N_TEXTS, seed=1):
+    """Texts of 4 to 220 words, 30 in the middle, of whole words of a WordPiece vocabulary."""
+    words = [word for word in vocabulary if word.isalpha() and word.isascii() and 2 < len(word) < 11]
+    chance = random.Random(seed)
+    out = []
+    for _ in range(n):
+        n_words = max(4, min(220, round(chance.lognormvariate(3.4, 0.75))))
+        text = " ".join(chance.choice(words[: len(words) // 4] if chance.random() < 0.9 else words) for _ in range(n_words))
+        out.append(text.capitalize() + ".")
+    return out
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+class EmbeddingServer:
+    """A server that is started for one turn: its command, and the model's name in requests."""
+
+    def __init__(self, name, model):
+        self.name, self.model, self.port, self.process = name, model, free_port(), None
+
+    def start(self, command, environment=None):
+        self.process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                if self.ask(["warm"])[0] == 200:
+                    return self
+            except OSError:
+                pass
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise programs.Skipped(f"{command[0]}: does not answer")
+            time.sleep(0.05)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
+
+    def ask(self, texts, connection=None):
+        """The status and the body, which is not looked at."""
+        connection = connection or self.connect()
+        body = json.dumps({"model": self.model, "input": texts})
+        connection.request("POST", "/v1/embeddings", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+
+class BillowServer(EmbeddingServer):
+    """`billow serve` over a store of its own; the model is made of the safetensors once for each weight format."""
+
+    def __init__(self, program, safetensors, folder, threads):
+        super().__init__("billow", "")
+        self.program, self.safetensors, self.threads = str(program), safetensors, threads
+        self.store = pathlib.Path(folder) / "store"
+
+    def environment(self):
+        return {**os.environ, "OLLAMA_HOST": f"127.0.0.1:{self.port}", "OLLAMA_MODELS": str(self.store),
+                "OLLAMA_KEEP_ALIVE": "-1"}
+
+    def create(self, weights):
+        """The path of the GGUF file."""
+        server = subprocess.Popen([self.program, "serve"], env=self.environment(), stderr=subprocess.DEVNULL)
+        try:
+            for _ in range(100):
+                done = subprocess.run([self.program, "create", weights, "-q", weights], env=self.environment(),
+                                      cwd=self.safetensors, capture_output=True, check=False)
+                if b"could not connect" not in done.stderr:
+                    break
+                time.sleep(0.1)
+            if done.returncode != 0:
+                raise programs.Skipped(programs.last_line(done.stderr))
+        finally:
+            server.terminate()
+            server.wait()
+        manifest = self.store / "manifests/registry.ollama.ai/library" / weights / "latest"
+        layers = json.loads(manifest.read_text())["layers"]
+        digest = next(layer["digest"] for layer in layers if layer["mediaType"].endswith("image.model"))
+        return self.store / "blobs" / digest.replace(":", "-")
+
+    def open(self, weights, _):
+        self.model = weights
+        command = [self.program, "serve"] + (["--threads", str(self.threads)] if self.threads else [])
+        return self.start(command, self.environment())
+
+
+class LlamaServer(EmbeddingServer):
+    """llama-server of a llama.cpp, with the options that embed fastest."""
+
+    def __init__(self, llama, threads):
+        super().__init__(llama.name, "m")
+        self.llama, self.threads = llama, str(threads)
+
+    def open(self, _, path):
+        return self.start(self.llama.needed("llama-server") + [
+            "-m", self.llama.visible(path), "--embeddings", "--pooling", "mean", "-t", self.threads, "-tb", self.threads,
+            "-b", "2048", "-ub", "2048", "-np", "8", "-c", "4096", "--port", str(self.port)])
+
+
+class Client(threading.Thread):
+    """Asks one request after the other until there are no texts left, or until it is told to end."""
+
+    def __init__(self, server, take):
+        super().__init__()
+        self.server, self.take, self.times, self.failure = server, take, [], None
+
+    def run(self):
+        connection = self.server.connect()
+        while texts := self.take():
+            began = time.perf_counter()
+            try:
+                status, body = self.server.ask(texts, connection)
+            except (OSError, http.client.HTTPException) as error:
+                self.failure = str(error)
+                return
+            if status != 200:
+                self.failure = f"{status}: {body[:200]!r}"
+                return
+            self.times.append(time.perf_counter() - began)
+
+
+def slices(texts, n):
+    """A function that gives the next n texts, whoever asks; nothing at the end."""
+    lock, parts = threading.Lock(), iter([texts[i : i + n] for i in range(0, len(texts), n)])
+
+    def take():
+        with lock:
+            return next(parts, None)
+
+    return take
+
+
+def percentile(times, share):
+    return sorted(times)[min(len(times) - 1, int(len(times) * share))]
+
+
+def load(server, texts, n_clients, n_a_request):
+    """Texts a second, and the median and the 99th hundredth of the requests' times in ms."""
+    take = slices(texts, n_a_request)
+    clients = [Client(server, take) for _ in range(n_clients)]
+    began = time.perf_counter()
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    seconds = time.perf_counter() - began
+    for client in clients:
+        if client.failure:
+            raise programs.Skipped(client.failure)
+    times = [1000 * time for client in clients for time in client.times]
+    return {"texts_per_second": len(texts) / seconds, "p50_ms": statistics.median(times), "p99_ms": percentile(times, 0.99)}
+
+
+def beside_bulk(server, texts, n_single=200):
+    """The times of a client with one text at a time, beside one that always has 32 to embed."""
+    over = threading.Event()
+    bulk = Client(server, lambda: None if over.is_set() else texts[:32])
+    single = Client(server, slices(texts[32 : 32 + n_single], 1))
+    bulk.start()
+    time.sleep(0.5)
+    single.start()
+    single.join()
+    over.set()
+    bulk.join()
+    if single.failure or bulk.failure:
+        raise programs.Skipped(single.failure or bulk.failure)
+    times = [1000 * time for time in single.times]
+    return {"texts_per_second": 0.0, "p50_ms": statistics.median(times), "p99_ms": percentile(times, 0.99)}
