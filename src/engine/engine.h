@@ -90,6 +90,7 @@ class Engine {
   int n_threads() const noexcept { return team_.size(); }
   size_t max_context() const noexcept { return max_context_; }
   size_t max_sequences() const noexcept { return max_sequences_; }
+  kernels::KvType kv_type() const noexcept { return kv_.cache().layout().layers.front().type; }
   size_t kv_bytes() const noexcept { return kv_.cache().bytes_in_use(); }
   MemoryUse memory() const;
   // Another budget from now on, for who shares memory out among engines. What is parked makes way
@@ -106,6 +107,12 @@ class Engine {
                                         const SequenceOptions& options);
   // Ends a sequence now and frees its memory; finished ones are ended already.
   void finish(const Sequence& sequence, FinishReason reason);
+
+  // The tokens of the prompts and answers, in whole blocks of 64, that are known and were of use
+  // last: a prompt that begins like one of them is read quickly.
+  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_most) const {
+    return kv_.latest_prefixes(n_most);
+  }
 
   // While a sequence is held, it gets no rows: its reader has no room for more. It keeps its
   // memory.

@@ -51,6 +51,11 @@ class KvMemory {
   // are not those of the tokens any more.
   void publish(const SequenceContext& context, std::span<const int32_t> tokens);
 
+  // kv::PrefixIndex::latest
+  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_most) const {
+    return prefixes_.latest(n_most);
+  }
+
   // Nothing that is known now is shared again.
   void forget_parked();
 

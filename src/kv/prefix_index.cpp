@@ -96,6 +96,28 @@ size_t PrefixIndex::share(std::span<const int32_t> tokens, size_t n_most, BlockT
   return n_blocks * kBlockPositions;
 }
 
+std::vector<std::vector<int32_t>> PrefixIndex::latest(size_t n_most) const {
+  std::unordered_map<const Entry*, const Key*> keys;
+  std::vector<const Entry*> ends;
+  for (const auto& [key, entry] : entries_) {
+    keys[&entry] = &key;
+    if (entry.n_children == 0) ends.push_back(&entry);
+  }
+  std::ranges::sort(ends, [](const Entry* a, const Entry* b) {
+    return std::pair(a->last_use, a->number) > std::pair(b->last_use, b->number);
+  });
+  ends.resize(std::min(ends.size(), n_most));
+  std::vector<std::vector<int32_t>> texts;
+  for (const Entry* entry : ends) {
+    std::vector<int32_t>& text = texts.emplace_back((entry->depth + 1) * kBlockPositions);
+    for (; entry != nullptr; entry = entry->parent) {
+      const auto at = static_cast<std::ptrdiff_t>(entry->depth * kBlockPositions);
+      std::ranges::copy(keys.at(entry)->tokens, text.begin() + at);
+    }
+  }
+  return texts;
+}
+
 bool PrefixIndex::is_parked(size_t group, BlockId block) const {
   return block != kNoBlock && cache_.pool(group).n_owners(block) == 1;
 }

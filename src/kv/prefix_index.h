@@ -35,6 +35,10 @@ class PrefixIndex {
   // beginning. False when nothing is parked.
   bool drop_oldest();
 
+  // The tokens of what was of use last: at most n_most texts, the latest first, in whole blocks.
+  // None of them is the beginning of another.
+  std::vector<std::vector<int32_t>> latest(size_t n_most) const;
+
   size_t parked_bytes() const noexcept;
   size_t n_entries() const noexcept { return entries_.size(); }
 

@@ -48,6 +48,21 @@ class PrefixIndexTest : public testing::Test {
   PrefixIndex index{cache};
 };
 
+TEST_F(PrefixIndexTest, TellsWhatWasOfUseLast) {
+  EXPECT_TRUE(index.latest(5).empty());
+  const std::vector<int32_t> beginning = text(128, 1);
+  const std::vector<int32_t> first = joined(beginning, text(64, 2));
+  const std::vector<int32_t> second = joined(beginning, text(150, 3));
+  const BlockTable one = evaluated(first, true);
+  const BlockTable other = evaluated(second, true);
+  const std::vector<int32_t> whole(second.begin(), second.begin() + 256);
+  EXPECT_EQ(index.latest(5), (std::vector<std::vector<int32_t>>{whole, first}));
+  BlockTable again(cache);
+  index.share(first, first.size(), again);
+  EXPECT_EQ(index.latest(1), (std::vector<std::vector<int32_t>>{first}));
+  EXPECT_TRUE(index.latest(0).empty());
+}
+
 TEST_F(PrefixIndexTest, SharesWholeBlocksOfTheLongestCommonBeginning) {
   const std::vector<int32_t> beginning = text(300, 1);
   const std::vector<int32_t> first = joined(beginning, text(100, 2));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <future>
 #include <mutex>
 #include <utility>
 
@@ -49,6 +50,11 @@ struct EngineLoop::EmbedJob {
   bool ended = false;
 };
 
+struct PrefixQuestion {
+  size_t n_most = 0;
+  std::promise<std::vector<std::vector<int32_t>>> texts;
+};
+
 struct Board {
   std::mutex mutex;
   std::condition_variable work;
@@ -58,6 +64,7 @@ struct Board {
   bool stopping = false;
   std::exception_ptr broken;
   std::optional<Budget> budget;  // to be set
+  std::vector<PrefixQuestion> prefix_questions;
   size_t n_running = 0;
   uint64_t budget_version = 0;
   engine::MemoryUse memory;
@@ -221,6 +228,17 @@ LoopState EngineLoop::state() const {
           .failure = board_->broken ? text_of(board_->broken) : ""};
 }
 
+std::vector<std::vector<int32_t>> EngineLoop::latest_prefixes(size_t n_most) {
+  std::future<std::vector<std::vector<int32_t>>> texts;
+  {
+    const std::scoped_lock lock(board_->mutex);
+    if (board_->stopping || board_->broken) return {};
+    texts = board_->prefix_questions.emplace_back(PrefixQuestion{n_most, {}}).texts.get_future();
+    board_->ring();
+  }
+  return texts.get();
+}
+
 void EngineLoop::set_memory_budget(uint64_t bytes, uint64_t version) {
   const std::scoped_lock lock(board_->mutex);
   board_->budget = Budget{bytes, version};
@@ -235,6 +253,7 @@ bool EngineLoop::broken() const {
 void EngineLoop::run() {
   while (wait_for_work()) {
     take_news();
+    if (broken()) continue;  // a reader may still ring
     try {
       step();
       end_embeds();
@@ -253,6 +272,8 @@ void EngineLoop::run() {
   const std::scoped_lock lock(board_->mutex);
   jobs_.insert(jobs_.end(), board_->new_embeds.begin(), board_->new_embeds.end());
   board_->new_embeds.clear();
+  for (PrefixQuestion& question : board_->prefix_questions) question.texts.set_value({});
+  board_->prefix_questions.clear();
   for (const std::shared_ptr<EmbedJob>& job : jobs_) {
     job->cancelled = true;
     end(*job);
@@ -287,9 +308,11 @@ void EngineLoop::take_news() {
   std::vector<std::shared_ptr<Answer>> fresh;
   std::vector<const engine::Sequence*> cancelled;
   std::optional<Budget> budget;
+  std::vector<PrefixQuestion> questions;
   {
     const std::scoped_lock lock(board_->mutex);
     board_->news = false;
+    questions.swap(board_->prefix_questions);
     budget = std::exchange(board_->budget, std::nullopt);
     for (const std::unique_ptr<Run>& run : runs_) {
       const engine::Sequence& sequence = run->generation.sequence();
@@ -313,6 +336,8 @@ void EngineLoop::take_news() {
     engine_->set_memory_budget(budget->bytes);
     budget_version_ = budget->version;
   }
+  for (PrefixQuestion& question : questions)
+    question.texts.set_value(engine_->latest_prefixes(question.n_most));
   for (const engine::Sequence* sequence : cancelled)
     engine_->finish(*sequence, FinishReason::kStop);
   end_finished();

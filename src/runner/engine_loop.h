@@ -140,6 +140,10 @@ class EngineLoop {
   // Engine::embed() does: one text that is refused fails all.
   std::optional<Vectors> embed(std::vector<std::vector<int32_t>> texts, std::stop_token stop = {});
   LoopState state() const;  // of a moment ago
+  // Engine::latest_prefixes, behind the pass under way; waits for it. None once the loop has ended.
+  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_most);
+  // Of keys and values: what prefix digests differ by.
+  kv::KvType kv_type() const noexcept { return engine_->kv_type(); }
   std::string_view isa() const noexcept { return engine_->kernels().name; }
   // Engine::set_memory_budget, before the next pass. The state tells `version` after that pass.
   void set_memory_budget(uint64_t bytes, uint64_t version = 0);

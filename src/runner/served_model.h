@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/json_fwd.h"
 #include "http/exchange.h"
@@ -23,6 +25,9 @@ class ServedModel {
   // Answer a request, or throw Error before anything was sent.
   virtual void complete(http::Exchange& exchange) = 0;
   virtual void embed(http::Exchange& exchange) = 0;
+  // The tokens of what is known and was of use last, and in which form its KV is.
+  virtual std::vector<std::vector<int32_t>> latest_prefixes(size_t /*n_most*/) { return {}; }
+  virtual std::string_view kv_format() const noexcept { return ""; }
   // From the next pass on; add_state() tells the version then.
   virtual void set_memory_budget(uint64_t bytes, uint64_t version) = 0;
 };

@@ -22,6 +22,12 @@ class ServedWriter : public ServedModel {
   void complete(http::Exchange& exchange) override;
   // Refuses pairs, and pooling that is not the model's.
   void embed(http::Exchange& exchange) override;
+  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_most) override {
+    return loop_.latest_prefixes(n_most);
+  }
+  std::string_view kv_format() const noexcept override {
+    return loop_.kv_type() == kv::KvType::kQ8_0 ? "q8_0" : "int16";
+  }
   void set_memory_budget(uint64_t bytes, uint64_t version) override {
     loop_.set_memory_budget(bytes, version);
   }

@@ -1,5 +1,6 @@
 #include "runner/service.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "kernels/kernel_table.h"
+#include "kv/prefix_digest.h"
 #include "runner/response.h"
 #include "runner/served_embedder.h"
 #include "runner/served_writer.h"
@@ -155,6 +157,7 @@ std::vector<http::Route> Service::routes() {
   add(Method::kPost, "/embed", &Service::embed);
   add(Method::kPost, "/tokenize", &Service::tokenize);
   add(Method::kPost, "/detokenize", &Service::detokenize);
+  add(Method::kPost, "/prefixes", &Service::list_prefixes);
   add(Method::kPost, "/budget", &Service::set_budget);
   return routes;
 }
@@ -223,6 +226,25 @@ void Service::detokenize(Exchange& exchange) {
       field(json, "tokens", "an array of token ids", are_tokens).get<std::vector<int32_t>>();
   exchange.respond(
       json_response(200, {{"content", utf8::sanitized(model->tokenizer().decode(tokens))}}));
+}
+
+void Service::list_prefixes(Exchange& exchange) {
+  ServedModel* model = ready(exchange);
+  if (model == nullptr) return;
+  const Json json = parse_object(exchange.request().body);
+  const auto is_text = [](const Json& value) { return value.is_string(); };
+  const auto is_count = [](const Json& value) { return value.is_number_unsigned(); };
+  const auto root = field(json, "root", "a string", is_text).get<std::string>() + " " +
+                    std::string(model->kv_format());
+  Json prefixes = Json::array();
+  for (const std::vector<int32_t>& tokens :
+       model->latest_prefixes(field(json, "most", "a whole number", is_count).get<size_t>())) {
+    Json digests = Json::array();
+    for (const uint64_t digest : kv::prefix_digests(root, tokens))
+      digests.push_back(fmt::format("{:016x}", digest));
+    prefixes.push_back({{"tokens", tokens.size()}, {"digests", std::move(digests)}});
+  }
+  exchange.respond(json_response(200, {{"prefixes", std::move(prefixes)}}));
 }
 
 void Service::set_budget(Exchange& exchange) {

@@ -60,6 +60,9 @@ struct EmbedOptions {
 //                     connection cancels. 503 with Retry-After: too many texts wait.
 //   POST /tokenize    {"content","add_special"?,"parse_special"?} -> {"tokens":[...]}
 //   POST /detokenize  {"tokens":[...]} -> {"content"}, U+FFFD in place of what is no UTF-8
+//   POST /prefixes    {"root","most"} -> {"prefixes":[{"tokens","digests":["..."]}]}: what is known
+//                     and was of use last, at most so many; a digest of 16 digits for each block,
+//                     kv/prefix_digest.h, under the root and the KV's format, with a blank between.
 //   POST /budget      {"bytes":N,"version"?} -> {}: another memory budget. /health tells its
 //                     version once it is in force.
 class Service {
@@ -87,6 +90,7 @@ class Service {
   void embed(http::Exchange& exchange);
   void tokenize(http::Exchange& exchange);
   void detokenize(http::Exchange& exchange);
+  void list_prefixes(http::Exchange& exchange);
   void set_budget(http::Exchange& exchange);
 
   mutable std::mutex mutex_;

@@ -157,6 +157,10 @@ class FakeRunners {
       for (const int32_t token : tokens) text += static_cast<char>(token);
       return text;
     }
+    // One, of a single block: its digest is the root.
+    std::vector<Prefix> prefixes(std::string_view root, size_t n_most) override {
+      return n_most == 0 ? std::vector<Prefix>{} : std::vector<Prefix>{{64, {std::string(root)}}};
+    }
     RunnerHealth health() override { return owner_.health(life_); }
     void set_budget(uint64_t bytes, uint64_t version) override {
       const std::scoped_lock lock(owner_.mutex_);

@@ -108,6 +108,14 @@ struct EmbedOutput {
 };
 using EmbedOutputs = std::vector<EmbedOutput>;
 
+// What a runner knows the beginning of: blocks of 64 tokens, each with the digest of all up to it,
+// 16 hexadecimal digits.
+struct Prefix {
+  size_t n_tokens = 0;
+  std::vector<std::string> digests{};
+  bool operator==(const Prefix&) const = default;
+};
+
 enum class RunnerStatus : uint8_t { kLoading, kReady, kFailed };
 
 struct RunnerHealth {
@@ -164,6 +172,9 @@ class Runner {
   virtual EmbedOutputs embed(const EmbedJob& job, std::stop_token stop) = 0;
   virtual std::vector<int32_t> tokenize(std::string_view text) = 0;
   virtual std::string detokenize(const std::vector<int32_t>& tokens) = 0;
+
+  // What was of use last, at most n_most. The root says which weights these are.
+  virtual std::vector<Prefix> prefixes(std::string_view root, size_t n_most) = 0;
 
   virtual RunnerHealth health() = 0;
   virtual void set_budget(uint64_t bytes, uint64_t version) = 0;

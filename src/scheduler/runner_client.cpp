@@ -133,6 +133,10 @@ std::string RunnerClient::detokenize(const std::vector<int32_t>& tokens) {
   return parse_content(post("/detokenize", json_text({{"tokens", tokens}})).body);
 }
 
+std::vector<Prefix> RunnerClient::prefixes(std::string_view root, size_t n_most) {
+  return parse_prefixes(post("/prefixes", json_text({{"root", root}, {"most", n_most}})).body);
+}
+
 // A connection of its own, which comes and goes with the call: there are few such calls, and those
 // kept for others wait for longer.
 http::Response RunnerClient::ask(const http::Call& call, std::chrono::milliseconds timeout) const {

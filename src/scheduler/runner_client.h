@@ -25,6 +25,7 @@ class RunnerClient {
   EmbedOutputs embed(const EmbedJob& job, std::stop_token stop);
   std::vector<int32_t> tokenize(std::string_view text);
   std::string detokenize(const std::vector<int32_t>& tokens);
+  std::vector<Prefix> prefixes(std::string_view root, size_t n_most);
   // These wait no longer than `timeout` for each step of an answer.
   RunnerHealth health(std::chrono::milliseconds timeout);
   void set_budget(uint64_t bytes, uint64_t version, std::chrono::milliseconds timeout);

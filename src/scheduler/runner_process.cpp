@@ -56,6 +56,9 @@ class RunnerProcess final : public Runner {
   std::string detokenize(const std::vector<int32_t>& tokens) override {
     return client_.detokenize(tokens);
   }
+  std::vector<Prefix> prefixes(std::string_view root, size_t n_most) override {
+    return client_.prefixes(root, n_most);
+  }
 
   RunnerHealth health() override {
     try {

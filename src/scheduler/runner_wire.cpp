@@ -344,6 +344,21 @@ std::string parse_content(std::string_view body) {
   return text_field(parse_object(body), "content");
 }
 
+std::vector<Prefix> parse_prefixes(std::string_view body) {
+  std::vector<Prefix> prefixes;
+  const Json json = parse_object(body);
+  for (const Json& entry : list_field(json, "prefixes")) {
+    if (!entry.is_object()) wrong_kind("prefixes", "array of objects");
+    Prefix& prefix = prefixes.emplace_back();
+    prefix.n_tokens = count_field(entry, "tokens");
+    for (const Json& digest : list_field(entry, "digests")) {
+      if (!digest.is_string()) wrong_kind("digests", "array of strings");
+      prefix.digests.push_back(digest.get<std::string>());
+    }
+  }
+  return prefixes;
+}
+
 std::string error_text(std::string_view body) {
   constexpr size_t kMostBytes = 1000;
   const Json json = Json::parse(body, nullptr, false);

@@ -33,6 +33,7 @@ EmbedOutputs parse_vectors(std::string_view body, size_t n_vectors);
 RunnerHealth parse_health(std::string_view body);
 std::vector<int32_t> parse_tokens(std::string_view body);
 std::string parse_content(std::string_view body);
+std::vector<Prefix> parse_prefixes(std::string_view body);
 // The text of {"error":"..."}, or the body's beginning where it is none.
 std::string error_text(std::string_view body);
 

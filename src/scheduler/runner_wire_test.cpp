@@ -169,6 +169,14 @@ TEST(RunnerWire, ReadsVectorsOfSeveralSizesAndErrorsOfSome) {
         << wrong;
 }
 
+TEST(RunnerWire, ReadsPrefixes) {
+  EXPECT_EQ(parse_prefixes(R"({"prefixes":[{"tokens":128,"digests":["a","b"]}]})"),
+            (std::vector<Prefix>{{128, {"a", "b"}}}));
+  EXPECT_TRUE(parse_prefixes(R"({"prefixes":[]})").empty());
+  for (const char* wrong : {"x", R"({"prefixes":[1]})", R"({"prefixes":[{"digests":[1]}]})"})
+    EXPECT_EQ(status_of_failure([&] { parse_prefixes(wrong); }), 500) << wrong;
+}
+
 TEST(RunnerWire, ReadsHealth) {
   const RunnerHealth loading = parse_health(R"({"status":"loading","loaded":5,"to_load":9})");
   EXPECT_EQ(loading.status, RunnerStatus::kLoading);

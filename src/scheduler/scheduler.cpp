@@ -1,7 +1,9 @@
 #include "scheduler/scheduler.h"
 
+#include <stdexcept>
 #include <utility>
 
+#include "base/log.h"
 #include "http/status.h"
 #include "scheduler/strand.h"
 
@@ -90,6 +92,18 @@ std::unique_ptr<Lease> Scheduler::acquire(const Job& job, std::stop_token stop,
 
 void Scheduler::set_keep_alive(const std::string& key, Duration keep_alive) {
   strand_->set_keep_alive(key, keep_alive);
+}
+
+std::vector<Prefix> Scheduler::prefixes(const std::string& key, std::string_view root,
+                                        size_t n_most) const {
+  const std::shared_ptr<RunnerWatch> watch = strand_->watch_of(key);
+  const std::shared_ptr<Runner> runner = watch ? watch->runner() : nullptr;
+  try {
+    return runner ? runner->prefixes(root, n_most) : std::vector<Prefix>{};
+  } catch (const std::runtime_error& error) {  // it has ended, or it still loads
+    log::debug(key + ": prefixes are not to be had: " + error.what());
+    return {};
+  }
 }
 
 void Scheduler::stop(const std::string& key) { strand_->stop(key); }

@@ -189,6 +189,12 @@ std::shared_ptr<RunnerWatch> Strand::watch_of(const Ticket& ticket) const {
   return ticket.watch;
 }
 
+std::shared_ptr<RunnerWatch> Strand::watch_of(const std::string& key) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = watches_.find(key);
+  return found == watches_.end() ? nullptr : found->second;
+}
+
 void Strand::end_call(Ticket& ticket) {
   const std::scoped_lock lock(mutex_);
   ticket.has_streamed = false;

@@ -46,6 +46,7 @@ class Strand final : private RunnerEvents {
 
   // The runner that a call goes to; null where there is none at the moment: recover().
   std::shared_ptr<RunnerWatch> watch_of(const Ticket& ticket) const;
+  std::shared_ptr<RunnerWatch> watch_of(const std::string& key) const;
   // Before text of this runner goes out: false where the request has left it and begins again.
   bool may_stream(Ticket& ticket, const RunnerWatch& watch);
   // What was streamed has come to its end: the next call of the job may begin again.

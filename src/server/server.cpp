@@ -167,10 +167,13 @@ class Server::Parts {
     append(routes, api::ollama::generation_routes(generator_));
     append(routes, api::ollama::embedding_routes(embedder_));
     append(routes, api::ollama::store_routes(store_, options_.version));
-    append(routes, api::ollama::ps_routes(store_, {[this] { return scheduler_.state(); },
-                                                   [this](const std::string& key) {
-                                                     return generator_.latest_context(key);
-                                                   }}));
+    append(routes,
+           api::ollama::ps_routes(
+               store_, {[this] { return scheduler_.state(); },
+                        [this](const std::string& key) { return generator_.latest_context(key); },
+                        [this](const std::string& key, const std::string& root, size_t n_most) {
+                          return scheduler_.prefixes(key, root, n_most);
+                        }}));
     append(routes, api::openai::routes(generator_, embedder_, store_));
     append(routes, api::tei::routes(embedder_, catalog_));
     return routes;

@@ -152,6 +152,20 @@ TEST(EngineLoop, AFailedPassFailsAllAndSaysWhy) {
   EXPECT_TRUE(comes_true([&] { return n_broken.load() == 1; }));
 }
 
+TEST(EngineLoop, TellsTheBeginningsThatItKnows) {
+  TinyLoop tiny({}, {.max_parked = size_t{1} << 30});
+  EXPECT_TRUE(tiny.loop.latest_prefixes(5).empty());
+  AnswerRequest asked = request(5, 200);
+  asked.prompt = random_tokens(150, 300, 1);
+  const std::vector<int32_t> prompt = asked.prompt;
+  read(*tiny.loop.submit(std::move(asked)));
+  const std::vector<std::vector<int32_t>> known = tiny.loop.latest_prefixes(5);
+  ASSERT_EQ(known.size(), 1u);
+  EXPECT_GE(known[0].size(), 128u);
+  EXPECT_TRUE(std::equal(known[0].begin(), known[0].begin() + 128, prompt.begin()));
+  EXPECT_TRUE(tiny.loop.latest_prefixes(0).empty());
+}
+
 TEST(EngineLoop, VectorsAreTheSameBesideAnswersAndAlone) {
   TinyLoop tiny({}, {.n_batch = 64});
   std::vector<std::vector<int32_t>> texts;

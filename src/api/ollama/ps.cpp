@@ -1,6 +1,7 @@
 #include "api/ollama/ps.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <limits>
 #include <optional>
@@ -34,33 +35,65 @@ std::string expiry_text(const std::optional<SystemClock::time_point>& expires_at
 struct Known {
   std::string digest;
   store::Details details;
+  std::string weights_digest;  // hexadecimal; empty: it is gone
 };
+
+// Of the first layer of weights; empty where there is none.
+std::string weights_digest(const store::StoredModel& stored) {
+  const auto& layers = stored.manifest.layers;
+  const auto layer = std::ranges::find(layers, store::kModelLayer, &store::Layer::media_type);
+  return layer == layers.end() ? "" : layer->digest.hex();
+}
 
 Known look_up(const store::Store& store, const std::string& shown) {
   try {
     const auto name = store::parse_name(shown);
     const auto stored = name ? store.find(*name) : std::nullopt;
-    if (stored) return {stored->digest.hex(), store::details_of(store, *stored)};
+    if (stored)
+      return {stored->digest.hex(), store::details_of(store, *stored), weights_digest(*stored)};
   } catch (const Error& error) {
     log::warn(error.what());
   }
   return {};
 }
 
+Json prefixes_json(const std::vector<scheduler::Prefix>& prefixes) {
+  Json out = Json::array();
+  for (const scheduler::Prefix& prefix : prefixes)
+    out.push_back({{"tokens", prefix.n_tokens}, {"digests", prefix.digests}});
+  return out;
+}
+
 Json entry_of(const store::Store& store, const PsSource& source,
-              const scheduler::LoadedModel& loaded) {
+              const scheduler::LoadedModel& loaded, size_t n_prefixes) {
   const scheduler::ModelSnapshot& model = loaded.model;
   const Known known = look_up(store, model.name);
   // A runner that still loads has reported nothing.
   const uint64_t n_bytes = model.held_bytes ? model.held_bytes : model.granted_bytes;
-  return {{"name", model.name},
-          {"model", model.name},
-          {"size", n_bytes},
-          {"digest", known.digest},
-          {"details", store::details_json(known.details)},
-          {"expires_at", expiry_text(loaded.expires_at)},
-          {"size_vram", 0},
-          {"context_length", source.context_length(model.key)}};
+  Json entry = {{"name", model.name},
+                {"model", model.name},
+                {"size", n_bytes},
+                {"digest", known.digest},
+                {"details", store::details_json(known.details)},
+                {"expires_at", expiry_text(loaded.expires_at)},
+                {"size_vram", 0},
+                {"context_length", source.context_length(model.key)}};
+  if (n_prefixes > 0)
+    entry["prefixes"] = prefixes_json(source.prefixes(model.key, known.weights_digest, n_prefixes));
+  return entry;
+}
+
+// Of the query; 0 where it asks for none. Throws Error for what is no number of them.
+size_t prefixes_asked(const Call& call) {
+  constexpr size_t kMostPrefixes = 1000;
+  const auto found = call.request().query.find("prefixes");
+  if (found == call.request().query.end()) return 0;
+  size_t n = 0;
+  const std::string& text = found->second;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size() || n > kMostPrefixes)
+    throw Error(ErrorCode::kInvalidInput, "prefixes must be a number up to 1000");
+  return n;
 }
 
 }  // namespace
@@ -71,8 +104,9 @@ std::vector<Route> ps_routes(const store::Store& store, PsSource source) {
     std::ranges::sort(loaded, std::greater(), [](const scheduler::LoadedModel& model) {
       return model.expires_at.value_or(SystemClock::time_point::max());
     });
+    const size_t n_prefixes = prefixes_asked(call);
     Json models = Json::array();
-    for (const auto& model : loaded) models.push_back(entry_of(store, source, model));
+    for (const auto& model : loaded) models.push_back(entry_of(store, source, model, n_prefixes));
     respond_json(call, {{"models", std::move(models)}});
   };
   return {{.methods = {http::Method::kGet}, .pattern = "/api/ps", .handler = list}};

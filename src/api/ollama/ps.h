@@ -1,4 +1,5 @@
-// /api/ps: the models that are loaded. The handler refers to the store, which outlives it; any
+// /api/ps: the models that are loaded; ?prefixes=N adds the beginnings that each knows, the latest
+// N. The handler refers to the store, which outlives it; any
 // thread may call it.
 #pragma once
 
@@ -18,6 +19,10 @@ struct PsSource {
   // Of a loaded model by its runner's key: the context that its latest request was given, in
   // tokens.
   std::function<size_t(const std::string& key)> context_length;
+  // Of the same: the beginnings that it knows, Scheduler::prefixes.
+  std::function<std::vector<scheduler::Prefix>(const std::string& key, const std::string& root,
+                                               size_t n_most)>
+      prefixes;
 };
 
 std::vector<Route> ps_routes(const store::Store& store, PsSource source);

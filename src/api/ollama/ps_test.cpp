@@ -31,12 +31,17 @@ class Ps : public testing::Test, protected SampleServer {
   Json list() { return Json::parse(ps.get("/api/ps").body)["models"]; }
 
   scheduler::SchedulerState state;
-  TestServer ps{ps_routes(store, {.state = [this] { return state; },
-                                  .context_length =
-                                      [](const std::string& key) {
-                                        return key == "key of m:latest" ? size_t{8192} : size_t{0};
-                                      }}),
-                shape_error};
+  TestServer ps{
+      ps_routes(store, {.state = [this] { return state; },
+                        .context_length =
+                            [](const std::string& key) {
+                              return key == "key of m:latest" ? size_t{8192} : size_t{0};
+                            },
+                        .prefixes =
+                            [](const std::string& key, const std::string& root, size_t n) {
+                              return std::vector<scheduler::Prefix>{{64 * n, {key, root}}};
+                            }}),
+      shape_error};
 };
 
 TEST_F(Ps, NothingIsLoaded) {
@@ -62,6 +67,20 @@ TEST_F(Ps, LoadedModelsAreTold) {
       {"size_vram", 0},
       {"context_length", 8192}};
   EXPECT_EQ(models[0].dump(), expected.dump());
+}
+
+TEST_F(Ps, PrefixesAreToldWhereAskedFor) {
+  make("m");
+  state.models = {loaded("m:latest", 1000, std::nullopt)};
+  EXPECT_FALSE(list()[0].contains("prefixes"));
+  const Json prefixes = Json::parse(ps.get("/api/ps?prefixes=3").body)["models"][0]["prefixes"];
+  ASSERT_EQ(prefixes.size(), 1u);
+  EXPECT_EQ(prefixes[0]["tokens"], 192);
+  EXPECT_EQ(prefixes[0]["digests"][0], "key of m:latest");
+  EXPECT_EQ(prefixes[0]["digests"][1].get<std::string>().size(), 64u)
+      << "the digest of the weights";
+  for (const char* wrong : {"x", "-1", "1001", ""})
+    EXPECT_EQ(ps.get(std::string("/api/ps?prefixes=") + wrong).status, 400) << wrong;
 }
 
 TEST_F(Ps, TheLatestToExpireComesFirst) {
