@@ -57,7 +57,7 @@ void assign(uint64_t& field, const Value& value) {
 }
 void assign(std::optional<uint64_t>& field, const Value& value) {
   if (const auto known = integer_of<uint64_t>(value.text)) {
-    field = *known;
+    field = known;
   } else {
     value.disregarded("count");
   }
