@@ -65,7 +65,8 @@ class EmbedderService : public testing::Test {
     std::string body = head + "\n";
     const size_t at = body.size();
     body.resize(at + tokens.size() * sizeof(int32_t));
-    std::memcpy(body.data() + at, tokens.data(), tokens.size() * sizeof(int32_t));
+    if (!tokens.empty())
+      std::memcpy(body.data() + at, tokens.data(), tokens.size() * sizeof(int32_t));
     return body;
   }
 
