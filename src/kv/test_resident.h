@@ -17,8 +17,14 @@ inline size_t status_bytes(const std::string& field) {
 }
 
 // Memory counts as resident when it is written, and no longer when it is given back.
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__)  // GCC says so
 inline constexpr bool kMemoryIsOurs = false;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)  // and so does Clang
+inline constexpr bool kMemoryIsOurs = false;
+#else
+inline constexpr bool kMemoryIsOurs = true;
+#endif
 #else
 inline constexpr bool kMemoryIsOurs = true;
 #endif
