@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/embed_plan.h"
+#include "engine/embed/plan.h"
 #include "scheduler/environment.h"
 
 namespace CLI {

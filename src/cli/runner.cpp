@@ -84,13 +84,15 @@ void limit_texts(Json& description, const engine::EmbedSettings& settings) {
 void describe(const RunnerOptions& options) {
   Json out;
   try {
+    const engine::EmbedSettings sizes = embed_settings(options);
     const gguf::File file = gguf::File::open(options.described, gguf::StringArrays::kSkipped);
     out = engine::description_json(
         engine::describe(file, {.n_parallel = options.max_sequences,
                                 .n_threads = options.model.n_threads,
                                 .max_context = options.model.max_context,
-                                .kv_type = kv_type_of(options.model.kv_type)}));
-    limit_texts(out, embed_settings(options));
+                                .kv_type = kv_type_of(options.model.kv_type),
+                                .n_pass = sizes.n_batch.value_or(engine::EmbedSizes{}.n_batch)}));
+    limit_texts(out, sizes);
   } catch (const Error& error) {
     out = {{"error", utf8::sanitized(error.what())}, {"code", error_code_name(error.code())}};
   }

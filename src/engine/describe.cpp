@@ -6,34 +6,37 @@
 #include "arch/scratch.h"
 #include "base/json.h"
 #include "cpu/cores.h"
+#include "engine/embed/encoder_model.h"
 #include "engine/embedding.h"
-#include "engine/encoder_model.h"
 #include "engine/engine.h"
 #include "nn/packed_weights.h"
 
 namespace billow::engine {
 namespace {
 
-// Tokens of a pass of texts, unless told otherwise: what n_batch of the embedding batcher is.
-constexpr size_t kTextBatch = 2048;
-
 size_t threads_of(const DescribeOptions& options) {
   return static_cast<size_t>(options.n_threads > 0 ? options.n_threads : cpu::usable_cores());
+}
+
+// Of all models alike. `packed` lists the matrices that are to be packed, which tells their size.
+Description described(const gguf::File& file, const DescribeOptions& options,
+                      const arch::ModelInfo& model, const nn::PackedWeights& packed) {
+  const size_t most = model.max_context;
+  return {.model = model,
+          .layout = kv::Layout(model.kv, options.kv_type),
+          .max_context = options.max_context == 0 ? most : std::min(most, options.max_context),
+          .file_bytes = file.n_bytes(),
+          .mapped_bytes = file.n_bytes() - packed.n_source_bytes(),
+          .packed_bytes = packed.n_bytes()};
 }
 
 Description describe_encoder(const gguf::File& file, const DescribeOptions& options) {
   nn::PackedWeights packed(kernels::select_table(), arch::most_packed_bytes(file), {});
   const std::unique_ptr<arch::Encoder> encoder = arch::load_encoder(file, {.packed = &packed});
-  Description out = {.model = encoder->info(),
-                     .layout = kv::Layout({}, options.kv_type),
-                     .pooling = std::string(pooling_name(pooling_of_encoder(file)))};
-  const size_t most = out.model.max_context;
-  out.max_context = options.max_context == 0 ? most : std::min(most, options.max_context);
-  out.file_bytes = file.n_bytes();
-  out.mapped_bytes = file.n_bytes() - packed.n_source_bytes();
-  out.packed_bytes = packed.n_bytes();
-  out.scratch_bytes = encoder_scratch_bytes(*encoder, kernels::select_table(), kTextBatch,
+  Description out = described(file, options, encoder->info(), packed);
+  out.scratch_bytes = encoder_scratch_bytes(*encoder, kernels::select_table(), options.n_pass,
                                             threads_of(options), packed.n_bytes() != 0);
+  out.pooling = pooling_name(pooling_of_encoder(file));
   return out;
 }
 
@@ -52,18 +55,11 @@ uint64_t scratch_bytes(const gguf::File& file, const DescribeOptions& options, s
 
 Description describe(const gguf::File& file, const DescribeOptions& options) {
   if (arch::is_encoder(file)) return describe_encoder(file, options);
-  // Lists the matrices that are to be packed, which tells their size; nothing is packed.
   nn::PackedWeights packed(kernels::select_table(), arch::most_packed_bytes(file), {});
   const std::unique_ptr<arch::Model> model = arch::load_model(file, {.packed = &packed});
-  Description out = {.model = model->info(),
-                     .layout = kv::Layout(model->info().kv, options.kv_type),
-                     .pooling = stated_pooling(file)};
-  const size_t most = out.model.max_context;
-  out.max_context = options.max_context == 0 ? most : std::min(most, options.max_context);
-  out.file_bytes = file.n_bytes();
-  out.mapped_bytes = file.n_bytes() - packed.n_source_bytes();
-  out.packed_bytes = packed.n_bytes();
+  Description out = described(file, options, model->info(), packed);
   out.scratch_bytes = scratch_bytes(file, options, out.max_context);
+  out.pooling = stated_pooling(file);
   return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include "arch/model.h"
 #include "base/json_fwd.h"
+#include "engine/embed/plan.h"
 #include "gguf/file.h"
 #include "kernels/kernel_table.h"
 #include "kv/layout.h"
@@ -19,6 +20,7 @@ struct DescribeOptions {
   int n_threads = 0;      // as EngineOptions
   size_t max_context = 0;
   kernels::KvType kv_type = kernels::KvType::kInt16;
+  size_t n_pass = EmbedSizes{}.n_batch;  // tokens of a pass of texts
 };
 
 struct Description {
@@ -29,9 +31,9 @@ struct Description {
   uint64_t mapped_bytes = 0;  // of the file, what is used beside packed weights
   uint64_t packed_bytes = 0;
   uint64_t scratch_bytes = 0;  // the most, at the greatest context; of an encoder, of passes of
-                               // 2048 tokens
+                               // n_pass tokens
   // As the file states it, of an encoder always there; empty: it is no embedding model.
-  std::string pooling;
+  std::string pooling{};
 
   uint64_t weight_bytes() const noexcept { return mapped_bytes + packed_bytes; }
 };

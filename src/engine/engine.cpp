@@ -1,7 +1,6 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <exception>
 #include <limits>
 #include <utility>
 
@@ -10,8 +9,8 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "cpu/cores.h"
-#include "cpu/memory.h"
 #include "engine/step_rows.h"
+#include "engine/weights.h"
 
 namespace billow::engine {
 namespace {
@@ -46,8 +45,6 @@ struct Release {
   ~Release() { memory.release(context); }
 };
 
-uint64_t default_budget() { return cpu::usable_memory() / 100 * 80; }
-
 }  // namespace
 
 const char* finish_reason_name(FinishReason reason) noexcept {
@@ -58,7 +55,7 @@ Engine::Engine(const std::string& path, const EngineOptions& options)
     : Engine(gguf::File::open(path), options) {}
 
 Engine::Engine(gguf::File file, const EngineOptions& options)
-    : ledger_(options.memory_budget != 0 ? options.memory_budget : default_budget()),
+    : ledger_(memory_budget(options)),
       file_(std::move(file)),
       max_context_(context_of(file_, options)),
       kernels_(options.kernels != nullptr ? options.kernels : &kernels::select_table()),
@@ -76,15 +73,8 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
            .max_parked = options.max_parked}),
       max_sequences_(options.max_sequences),
       embeds_(kv_, model_->info().n_embd) {
-  grant_weights();
-  prepare(options);
-  const auto n_tokens = static_cast<size_t>(tokenizer_->n_tokens());
-  if (n_tokens > model_->info().n_vocab) {
-    throw Error(ErrorCode::kInvalidInput, file_.path() + ": the vocabulary has " +
-                                              std::to_string(n_tokens) +
-                                              " tokens, but tensor token_embd.weight only " +
-                                              std::to_string(model_->info().n_vocab));
-  }
+  grant_weights(ledger_, file_, packed_);
+  tokenizer_.emplace(pack_weights(team_, packed_, file_, model_->info().n_vocab, options));
 }
 
 Engine::~Engine() {
@@ -92,23 +82,6 @@ Engine::~Engine() {
     const std::shared_ptr<Sequence> sequence = running_.back();
     end(*sequence, FinishReason::kStop);
   }
-}
-
-// One thread reads the vocabulary while the others begin to pack.
-void Engine::prepare(const EngineOptions& options) {
-  std::exception_ptr error;
-  nn::PackedWeights::Progress progress;
-  if (options.on_load)
-    progress = [&](size_t n_made) { options.on_load(n_made, packed_.n_bytes()); };
-  team_.run([&](int member) {
-    try {
-      if (member == 0) tokenizer_.emplace(tokenizer::Tokenizer::load(file_));
-    } catch (...) {
-      error = std::current_exception();
-    }
-    packed_.pack(progress);
-  });
-  if (error) std::rethrow_exception(error);
 }
 
 uint64_t Engine::set_memory_budget(uint64_t bytes) {
@@ -133,16 +106,6 @@ MemoryUse Engine::memory() const {
           .scratch_granted = account.of(context::MemoryClass::kScratch),
           .budget = account.budget,
           .wanted = wanted_bytes()};
-}
-
-// What is not packed is used where it lies in the file.
-void Engine::grant_weights() {
-  const uint64_t n_bytes = packed_.n_bytes() + file_.n_bytes() - packed_.n_source_bytes();
-  if (ledger_.grant(context::MemoryClass::kWeights, n_bytes)) return;
-  throw Error(ErrorCode::kOutOfMemory,
-              file_.path() + ": the weights take " + format_byte_size(n_bytes) +
-                  ", but the memory budget is " + format_byte_size(ledger_.account().budget) +
-                  "; allow more or take a smaller model");
 }
 
 // Of the largest pass so far, which the arena keeps, or one with these limits.

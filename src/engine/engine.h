@@ -154,12 +154,10 @@ class Engine {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void prepare(const EngineOptions& options);
   nn::Compute compute() { return {*kernels_, team_, arena_}; }
   void check_tokens(std::span<const int32_t> tokens) const;
   void sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,
               std::vector<Token>& out);
-  void grant_weights();
   uint64_t scratch_bytes_of(size_t n_logit_rows, size_t n_positions, size_t n_hidden_rows) const;
   uint64_t step_scratch_bytes(size_t n_positions) const;
   [[nodiscard]] bool grant_scratch(uint64_t n_bytes);

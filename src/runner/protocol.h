@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "context/compaction.h"
-#include "engine/embed_batcher.h"
+#include "engine/embed/batcher.h"
 #include "runner/engine_loop.h"
 #include "tokenizer/tokenizer.h"
 

@@ -13,9 +13,10 @@
 namespace billow::runner {
 
 ServedEmbedder::ServedEmbedder(std::vector<std::unique_ptr<engine::EmbedModel>> models,
-                               tokenizer::Tokenizer tokenizer, std::string isa,
-                               engine::EmbedBatcherOptions options)
-    : tokenizer_(std::move(tokenizer)), isa_(std::move(isa)), batcher_(std::move(models), [&] {
+                               std::string isa, engine::EmbedBatcherOptions options)
+    : tokenizer_(models.front()->tokenizer()),
+      isa_(std::move(isa)),
+      batcher_(std::move(models), [&] {
         options.on_pass_begin = [this] { begin_pass(); };
         options.on_pass_end = [this](size_t n_tokens) { end_pass(n_tokens); };
         return std::move(options);

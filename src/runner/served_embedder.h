@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/embed_batcher.h"
+#include "engine/embed/batcher.h"
 #include "runner/meter.h"
 #include "runner/served_model.h"
 
@@ -15,10 +15,9 @@ namespace billow::runner {
 
 class ServedEmbedder : public ServedModel {
  public:
-  // `isa`: the kernel table that the models use. The options' events are the embedder's own.
-  // Throws Error as EmbedBatcher does.
-  ServedEmbedder(std::vector<std::unique_ptr<engine::EmbedModel>> models,
-                 tokenizer::Tokenizer tokenizer, std::string isa,
+  // One model or more, all of one file; `isa`: the kernel table that they use. The options' events
+  // are the embedder's own. Throws Error as EmbedBatcher does.
+  ServedEmbedder(std::vector<std::unique_ptr<engine::EmbedModel>> models, std::string isa,
                  engine::EmbedBatcherOptions options);
 
   const tokenizer::Tokenizer& tokenizer() const noexcept override { return tokenizer_; }
@@ -34,7 +33,7 @@ class ServedEmbedder : public ServedModel {
   void begin_pass();
   void end_pass(size_t n_tokens);
 
-  const tokenizer::Tokenizer tokenizer_;
+  const tokenizer::Tokenizer& tokenizer_;  // the first model's
   const std::string isa_;
   mutable std::mutex mutex_;
   Meter meter_{Meter::Clock::now()};  // passes that run together are one

@@ -79,14 +79,13 @@ std::unique_ptr<ServedModel> load_model(const std::string& path,
                                         const LoopOptions& loop, const EmbedOptions& embed) {
   if (embed.is_embedding &&
       embed.is_embedding(gguf::File::open(path, gguf::StringArrays::kSkipped))) {
-    const gguf::File file = gguf::File::open(path);
     std::vector<std::unique_ptr<engine::EmbedModel>> models;
     for (size_t i = 0; i < std::max<size_t>(1, embed.n_models); ++i)
       models.push_back(embed.load(gguf::File::open(path), options));
     const kernels::KernelTable& table =
         options.kernels != nullptr ? *options.kernels : kernels::select_table();
-    return std::make_unique<ServedEmbedder>(std::move(models), tokenizer::Tokenizer::load(file),
-                                            std::string(table.name), embed.batcher);
+    return std::make_unique<ServedEmbedder>(std::move(models), std::string(table.name),
+                                            embed.batcher);
   }
   return std::make_unique<ServedWriter>(std::make_unique<engine::Engine>(path, options), loop);
 }

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "base/json_fwd.h"
-#include "engine/embed_batcher.h"
-#include "engine/embed_model.h"
+#include "engine/embed/batcher.h"
+#include "engine/embed/load.h"
+#include "engine/embed/model.h"
 #include "engine/engine.h"
-#include "engine/load_embed_model.h"
 #include "gguf/file.h"
 #include "http/server.h"
 #include "runner/engine_loop.h"

@@ -1,19 +1,15 @@
 """The commands that talk to a server, with a server that only pretends: what they ask, print and return."""
 import hashlib
 import os
-import pathlib
 import pty
 import select
 import signal
 import subprocess
-import tempfile
 import time
-import unittest
 
-from fake_server import FakeServer
+from client_case import DIGEST, ClientCase
 from program import ARGS, billow, main
 
-DIGEST = "baf6a787fdffd633537aa2eb51cfd54cb93ff08e28040095462bb63daf552878"
 SHOWN = {"details": {"family": "llama", "parameter_size": "1.2B", "quantization_level": "Q8_0"}, "model_info": {},
          "capabilities": ["completion"], "license": "MIT", "modelfile": "FROM x", "parameters": 'stop  "<s>"',
          "system": "Be kind.", "template": "{{ .Prompt }}"}
@@ -30,37 +26,7 @@ def chatted(*pieces):
     return chunks + [{"message": {"role": "assistant", "content": ""}, "done": True, "eval_count": 2}]
 
 
-class ClientTest(unittest.TestCase):
-    def setUp(self):
-        self.server = FakeServer()
-        self.addCleanup(self.server.close)
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.dir = pathlib.Path(folder.name)
-        self.env = {"OLLAMA_HOST": self.server.host, "HOME": str(self.dir)}
-        for name in ("BILLOW_HOST", "OLLAMA_NOHISTORY", "NO_COLOR"):
-            os.environ.pop(name, None)
-
-    def answer(self, **answers):
-        """answer(POST_api_show=...)"""
-        self.server.answers |= {key.replace("_", " ", 1).replace(" ", " /").replace("_", "/"): value
-                                for key, value in answers.items()}
-
-    def asked(self, path):
-        return [body for _, asked, body in self.server.asked if asked == path]
-
-    def ok(self, *args, **kwargs):
-        done = billow(*args, env=self.env, **kwargs)
-        self.assertEqual(done.returncode, 0, done.stderr.decode())
-        return done.stdout.decode()
-
-    def refused(self, message, *args, status=1, out="", **kwargs):
-        done = billow(*args, env=self.env, **kwargs)
-        self.assertEqual(done.stderr.decode(), message)
-        self.assertEqual((done.returncode, done.stdout.decode()), (status, out))
-
-
-class Management(ClientTest):
+class Management(ClientCase):
     def test_list_filters_by_prefix(self):
         self.answer(GET_api_tags={"models": [
             {"name": "llama3.2:1b", "size": 1321098329, "digest": DIGEST, "modified_at": "2020-01-02T03:04:05+01:00"},
@@ -140,7 +106,7 @@ class Management(ClientTest):
             self.assertIn(f"      {'OLLAMA_HOST':<27}", text)
 
 
-class Create(ClientTest):
+class Create(ClientCase):
     def setUp(self):
         super().setUp()
         self.answer(POST_api_create=[{"status": "parsing GGUF"}, {"status": "success"}])
@@ -205,7 +171,7 @@ class Create(ClientTest):
         self.assertEqual(self.create("m").stderr, b"gathering model components\nparsing GGUF\nError: broken\n")
 
 
-class Run(ClientTest):
+class Run(ClientCase):
     def setUp(self):
         super().setUp()
         self.answer(POST_api_show=SHOWN, POST_api_generate=said("Hel", "lo"))
@@ -344,7 +310,7 @@ class Terminal:
             os.waitpid(self.pid, 0)
 
 
-class Interactive(ClientTest):
+class Interactive(ClientCase):
     def setUp(self):
         super().setUp()
         self.answer(POST_api_show=SHOWN, POST_api_generate={"done": True, "done_reason": "load"},

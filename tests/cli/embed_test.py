@@ -3,19 +3,15 @@ import base64
 import hashlib
 import json
 import os
-import pathlib
 import signal
 import struct
 import subprocess
-import tempfile
 import threading
 import time
-import unittest
 
-from fake_server import FakeServer
+from client_case import DIGEST, ClientCase
 from program import ARGS, billow, main
 
-DIGEST = "baf6a787fdffd633537aa2eb51cfd54cb93ff08e28040095462bb63daf552878"
 SHOWN = {"modelfile": f"# made\nFROM /models/blobs/sha256-{DIGEST}\nTEMPLATE x"}
 
 
@@ -47,15 +43,9 @@ def read_npy(path):
     return [list(values[i * size:(i + 1) * size]) for i in range(rows)]
 
 
-class EmbedTest(unittest.TestCase):
+class EmbedTest(ClientCase):
     def setUp(self):
-        self.server = FakeServer()
-        self.addCleanup(self.server.close)
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.dir = pathlib.Path(folder.name)
-        self.env = {"OLLAMA_HOST": self.server.host, "HOME": str(self.dir)}
-        os.environ.pop("BILLOW_HOST", None)
+        super().setUp()
         self.server.answers |= {"POST /v1/embeddings": embedded, "POST /api/show": SHOWN}
 
     def file(self, name, content):
@@ -82,7 +72,7 @@ class EmbedTest(unittest.TestCase):
         return [json.loads(line) for line in text.splitlines()]
 
     def requests(self):
-        return [body for _, path, body in self.server.asked if path == "/v1/embeddings"]
+        return self.asked("/v1/embeddings")
 
 
 class Outputs(EmbedTest):

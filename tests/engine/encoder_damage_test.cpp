@@ -1,51 +1,14 @@
 // Encoders that are not as they should be: each is refused with one line that names what is wrong.
 #include <gtest/gtest.h>
 
-#include <functional>
-
-#include "base/error.h"
+#include "engine/changed_file.h"
 #include "engine/tiny_embedder.h"
-#include "gguf/writer.h"
 
 namespace billow::engine {
 namespace {
 
-struct Change {
-  std::string drop_key = {};
-  std::string drop_tensor = {};
-  std::string reshape_tensor = {};  // its rows and columns change places
-  std::function<void(gguf::Writer&)> set = {};
-};
-
-// What loading the model with the change says; empty if nothing.
 std::string refusal(const Change& change, const reference::TinyEncoderOptions& options = {}) {
-  const std::vector<std::byte> bytes = reference::make_tiny_encoder(options);
-  const gguf::File file = gguf::File::parse(bytes, "tiny.gguf");
-  gguf::Writer writer;
-  for (const gguf::Entry& entry : file.metadata()) {
-    if (entry.key != change.drop_key) writer.set(entry.key, entry.value);
-  }
-  if (change.set) change.set(writer);
-  for (const gguf::TensorInfo& tensor : file.tensors()) {
-    if (tensor.name == change.drop_tensor) continue;
-    std::vector<uint64_t> shape(tensor.shape.begin(), tensor.shape.begin() + tensor.n_dims);
-    if (tensor.name == change.reshape_tensor) std::swap(shape.front(), shape.back());
-    writer.add_tensor(tensor.name, tensor.type, shape, tensor.data);
-  }
-  const std::vector<std::byte> changed = writer.to_bytes();
-  try {
-    EncoderModel model(gguf::File::parse(changed, "changed.gguf"), {.n_threads = 1});
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-    EXPECT_NE(message.find("changed.gguf"), std::string::npos) << message;
-    return message;
-  }
-  return "";
-}
-
-bool names(const std::string& message, const std::string& what) {
-  return message.find(what) != std::string::npos;
+  return refusal_of<EncoderModel>(reference::make_tiny_encoder(options), change);
 }
 
 TEST(EncoderDamage, EveryMissingTensorIsNamed) {

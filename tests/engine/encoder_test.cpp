@@ -1,5 +1,5 @@
 // Encoders: against the reference, in any company, what memory they take, and what they refuse.
-#include "engine/encoder_model.h"
+#include "engine/embed/encoder_model.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "engine/describe.h"
-#include "engine/load_embed_model.h"
+#include "engine/embed/load.h"
 #include "engine/tiny_embedder.h"
 #include "reference/reference_encoder.h"
 

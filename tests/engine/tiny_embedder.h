@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/encoder_model.h"
+#include "engine/embed/encoder_model.h"
 #include "engine/tiny_engine.h"
 #include "reference/tiny_encoder.h"
 

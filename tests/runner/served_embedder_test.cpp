@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/json.h"
-#include "engine/fake_embed_model.h"
+#include "engine/embed/fake_model.h"
 #include "http/client.h"
 #include "http/server.h"
 #include "reference/tiny_model.h"
@@ -39,8 +39,8 @@ class EmbedderService : public testing::Test {
   void start(engine::EmbedBatcherOptions batcher = {}) {
     EmbedOptions embed;
     embed.is_embedding = [](const gguf::File&) { return true; };
-    embed.load = [this](gguf::File, const engine::EngineOptions&) {
-      return std::make_unique<FakeEmbedModel>(world_);
+    embed.load = [this](gguf::File file, const engine::EngineOptions&) {
+      return std::make_unique<FakeEmbedModel>(world_, 8192, tokenizer::Tokenizer::load(file));
     };
     embed.batcher = std::move(batcher);
     service_ = std::make_unique<Service>(folder_ + "/m.gguf", engine::EngineOptions(),

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/figure.h"
-#include "engine/embed_plan.h"
+#include "engine/embed/plan.h"
 
 namespace billow::engine {
 

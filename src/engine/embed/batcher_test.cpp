@@ -1,12 +1,12 @@
-#include "engine/embed_batcher.h"
+#include "engine/embed/batcher.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <map>
 
-#include "engine/fake_embed_model.h"
-#include "engine/fake_embedders.h"
+#include "engine/embed/fake_embedders.h"
+#include "engine/embed/fake_model.h"
 
 namespace billow::engine {
 namespace {

@@ -1,27 +1,19 @@
-#include "engine/encoder_model.h"
+#include "engine/embed/encoder_model.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "base/byte_size.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "cpu/cores.h"
-#include "cpu/memory.h"
-#include "engine/encoder_pooling.h"
+#include "engine/embed/pool_rows.h"
+#include "engine/weights.h"
 
 namespace billow::engine {
 namespace {
 
-uint64_t budget_of(const EngineOptions& options) {
-  return options.memory_budget != 0 ? options.memory_budget : cpu::usable_memory() / 100 * 80;
-}
-
 std::string counted(size_t n, const char* what) { return std::to_string(n) + " " + what; }
-
-constexpr const char* kNoNumbers =
-    "the model gives values that are no numbers for this text; its file may be damaged";
 
 }  // namespace
 
@@ -57,7 +49,7 @@ struct EncoderModel::Pass {
 };
 
 EncoderModel::EncoderModel(gguf::File file, const EngineOptions& options)
-    : ledger_(budget_of(options)),
+    : ledger_(memory_budget(options)),
       file_(std::move(file)),
       kernels_(options.kernels != nullptr ? options.kernels : &kernels::select_table()),
       team_(options.n_threads > 0 ? options.n_threads : cpu::usable_cores()),
@@ -79,41 +71,8 @@ EncoderModel::EncoderModel(gguf::File file, const EngineOptions& options)
                     ": the file says that its model ranks, but tensors cls.weight and "
                     "cls.output.weight are missing");
   }
-  grant_weights();
-  prepare(options);
-  const auto n_tokens = static_cast<size_t>(tokenizer_->n_tokens());
-  if (n_tokens > info_.n_vocab) {
-    throw Error(ErrorCode::kInvalidInput,
-                file_.path() + ": the vocabulary has " + counted(n_tokens, "tokens") +
-                    ", but tensor token_embd.weight only " + std::to_string(info_.n_vocab));
-  }
-}
-
-// One thread reads the vocabulary while the others begin to pack.
-void EncoderModel::prepare(const EngineOptions& options) {
-  std::exception_ptr error;
-  nn::PackedWeights::Progress progress;
-  if (options.on_load)
-    progress = [&](size_t n_made) { options.on_load(n_made, packed_.n_bytes()); };
-  team_.run([&](int member) {
-    try {
-      if (member == 0) tokenizer_.emplace(tokenizer::Tokenizer::load(file_));
-    } catch (...) {
-      error = std::current_exception();
-    }
-    packed_.pack(progress);
-  });
-  if (error) std::rethrow_exception(error);
-}
-
-// What is not packed is used where it lies in the file.
-void EncoderModel::grant_weights() {
-  const uint64_t n_bytes = packed_.n_bytes() + file_.n_bytes() - packed_.n_source_bytes();
-  if (ledger_.grant(context::MemoryClass::kWeights, n_bytes)) return;
-  throw Error(ErrorCode::kOutOfMemory,
-              file_.path() + ": the weights take " + format_byte_size(n_bytes) +
-                  ", but the memory budget is " + format_byte_size(ledger_.account().budget) +
-                  "; allow more or take a smaller model");
+  grant_weights(ledger_, file_, packed_);
+  tokenizer_.emplace(pack_weights(team_, packed_, file_, info_.n_vocab, options));
 }
 
 // For the largest pass so far, which the arena keeps, or this one.
@@ -153,17 +112,8 @@ uint64_t EncoderModel::set_memory_budget(uint64_t bytes) {
 }
 
 std::string EncoderModel::refusal(const EmbedText& text) const {
-  if (text.tokens.empty()) return "the text has no tokens";
-  if (text.tokens.size() > info_.max_tokens) {
-    return "the text has " + counted(text.tokens.size(), "tokens") + ", but the model takes " +
-           std::to_string(info_.max_tokens) + " at most; shorten it or have it cut";
-  }
-  for (const int32_t token : text.tokens) {
-    if (token < 0 || static_cast<size_t>(token) >= info_.n_vocab) {
-      return "token id " + std::to_string(token) + " is not in the vocabulary of " +
-             counted(info_.n_vocab, "tokens");
-    }
-  }
+  const std::string refused = token_refusal(info_, text.tokens);
+  if (!refused.empty()) return refused;
   if (text.n_first > text.tokens.size()) {
     return "the first segment of " + counted(text.n_first, "tokens") +
            " is longer than the text of " + std::to_string(text.tokens.size());
@@ -204,7 +154,6 @@ void EncoderModel::pool(const Pass& pass, std::span<EmbedVector> out) {
     if (pooling != Pooling::kRank)
       out[i].values.resize(pooled_length(pooling, pass.n(i), info_.n_embd));
   }
-  std::vector<uint8_t> broken(out.size());
   constexpr size_t kTextsAtOnce = 4;
   team_.for_pieces(out.size(), kTextsAtOnce, [&](size_t begin, size_t end, int) {
     for (size_t i = begin; i < end; ++i) {
@@ -212,11 +161,9 @@ void EncoderModel::pool(const Pass& pass, std::span<EmbedVector> out) {
       if (pooling == Pooling::kRank) continue;
       pool_rows(pooling, pass.hidden.row(pass.begin(i)), pass.n(i), info_.n_embd,
                 out[i].values.data());
-      broken[i] = all_finite(out[i].values) ? 0 : 1;
+      out[i] = checked_vector(std::move(out[i].values));
     }
   });
-  for (size_t i = 0; i < out.size(); ++i)
-    if (broken[i] != 0) out[i] = {.values = {}, .error = kNoNumbers};
 }
 
 // The classifier's scores of the first tokens.
@@ -233,11 +180,8 @@ void EncoderModel::rank(const Pass& pass, std::span<EmbedVector> out) {
   row = 0;
   for (size_t i = 0; i < out.size(); ++i) {
     if (!ranked(i)) continue;
-    const std::span<const float> own(scores.row(row++), scores.n_cols);
-    if (all_finite(own))
-      out[i].values.assign(own.begin(), own.end());
-    else
-      out[i].error = kNoNumbers;
+    const float* own = scores.row(row++);
+    out[i] = checked_vector({own, own + scores.n_cols});
   }
 }
 

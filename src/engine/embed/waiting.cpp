@@ -1,4 +1,4 @@
-#include "engine/embed_waiting.h"
+#include "engine/embed/waiting.h"
 
 #include <algorithm>
 

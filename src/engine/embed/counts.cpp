@@ -1,4 +1,4 @@
-#include "engine/embed_counts.h"
+#include "engine/embed/counts.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,8 +1,8 @@
-#include "engine/embed_pass.h"
+#include "engine/embed/pass.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/fake_embed_model.h"
+#include "engine/embed/fake_model.h"
 
 namespace billow::engine {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/embed_plan.h"
+#include "engine/embed/plan.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/embed_waiting.h"
+#include "engine/embed/waiting.h"
 
 namespace billow::engine {
 namespace {

@@ -5,7 +5,7 @@
 #include <barrier>
 #include <random>
 
-#include "engine/fake_embedders.h"
+#include "engine/embed/fake_embedders.h"
 
 namespace billow::engine {
 namespace {

@@ -11,7 +11,7 @@
 #include "arch/encoder.h"
 #include "context/ledger.h"
 #include "cpu/thread_team.h"
-#include "engine/embed_model.h"
+#include "engine/embed/model.h"
 #include "engine/engine.h"
 #include "gguf/file.h"
 #include "tensor/arena.h"
@@ -34,12 +34,12 @@ class EncoderModel final : public EmbedModel {
   explicit EncoderModel(gguf::File file, const EngineOptions& options = {});
 
   const EmbedModelInfo& info() const noexcept override { return info_; }
+  const tokenizer::Tokenizer& tokenizer() const noexcept override { return *tokenizer_; }
   std::string refusal(const EmbedText& text) const override;
   // A text that refusal() has something against is an Error (kInvalidInput).
   void embed(std::span<const EmbedText* const> texts, std::span<EmbedVector> out) override;
 
   const gguf::File& file() const noexcept { return file_; }
-  const tokenizer::Tokenizer& tokenizer() const noexcept { return *tokenizer_; }
   const kernels::KernelTable& kernels() const noexcept { return *kernels_; }
   int n_threads() const noexcept { return team_.size(); }
   MemoryUse memory() const override;
@@ -49,8 +49,6 @@ class EncoderModel final : public EmbedModel {
 
  private:
   struct Pass;
-  void prepare(const EngineOptions& options);
-  void grant_weights();
   void grant_scratch(size_t n_tokens, size_t n_longest, size_t n_ranked);
   Pooling pooling_for(const EmbedText& text) const { return text.pooling.value_or(info_.pooling); }
   void pool(const Pass& pass, std::span<EmbedVector> out);

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/embed_model.h"
+#include "engine/embed/model.h"
 
 namespace billow::engine {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/embed_model.h"
+#include "engine/embed/model.h"
 #include "engine/engine.h"
 #include "gguf/file.h"
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/embed_batcher.h"
-#include "engine/fake_embed_model.h"
+#include "engine/embed/batcher.h"
+#include "engine/embed/fake_model.h"
 
 namespace billow::engine {
 

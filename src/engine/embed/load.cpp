@@ -1,9 +1,9 @@
-#include "engine/load_embed_model.h"
+#include "engine/embed/load.h"
 
 #include <utility>
 
-#include "engine/decoder_model.h"
-#include "engine/encoder_model.h"
+#include "engine/embed/decoder_model.h"
+#include "engine/embed/encoder_model.h"
 
 namespace billow::engine {
 

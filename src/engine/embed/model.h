@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "engine/pooling.h"
+#include "tokenizer/tokenizer.h"
 
 namespace billow::engine {
 
@@ -36,10 +37,17 @@ struct EmbedModelInfo {
   Pooling pooling = Pooling::kMean;
 };
 
+// Why tokens cannot be evaluated, in one line: none, too many, an id that is none. Else empty.
+std::string token_refusal(const EmbedModelInfo& info, const std::vector<int32_t>& tokens);
+
+// The vector, or an error in its place where it has values that are no numbers.
+EmbedVector checked_vector(std::vector<float> values);
+
 class EmbedModel {
  public:
   virtual ~EmbedModel() = default;
   virtual const EmbedModelInfo& info() const noexcept = 0;
+  virtual const tokenizer::Tokenizer& tokenizer() const noexcept = 0;  // any thread
 
   // Nothing when the text can be evaluated; else why not, in one line: no tokens, more than
   // max_tokens, an id that is no token, pooling that the model has no means for. Any thread.

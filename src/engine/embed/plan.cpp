@@ -1,4 +1,4 @@
-#include "engine/embed_plan.h"
+#include "engine/embed/plan.h"
 
 #include <fmt/format.h>
 

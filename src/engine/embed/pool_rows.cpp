@@ -1,4 +1,4 @@
-#include "engine/encoder_pooling.h"
+#include "engine/embed/pool_rows.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,9 +6,10 @@
 #include <span>
 #include <string>
 
-#include "engine/embed_model.h"
+#include "engine/embed/model.h"
 #include "engine/engine.h"
 #include "gguf/file.h"
+#include "tokenizer/tokenizer.h"
 
 namespace billow::engine {
 
@@ -18,6 +19,7 @@ class DecoderModel final : public EmbedModel {
   explicit DecoderModel(gguf::File file, const EngineOptions& options = {});
 
   const EmbedModelInfo& info() const noexcept override { return info_; }
+  const tokenizer::Tokenizer& tokenizer() const noexcept override { return engine_.tokenizer(); }
   std::string refusal(const EmbedText& text) const override;
   // A text that refusal() has something against is an Error (kInvalidInput).
   void embed(std::span<const EmbedText* const> texts, std::span<EmbedVector> out) override;

@@ -10,12 +10,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/check.h"
 #include "base/error.h"
-#include "engine/embed_model.h"
+#include "engine/embed/model.h"
 
 namespace billow::engine {
 
@@ -61,11 +63,17 @@ struct FakeWorld {
 
 class FakeEmbedModel : public EmbedModel {
  public:
-  explicit FakeEmbedModel(std::shared_ptr<FakeWorld> world, size_t max_tokens = 8192)
+  explicit FakeEmbedModel(std::shared_ptr<FakeWorld> world, size_t max_tokens = 8192,
+                          std::optional<tokenizer::Tokenizer> tokenizer = std::nullopt)
       : world_(std::move(world)),
+        tokenizer_(std::move(tokenizer)),
         info_({.architecture = "fake", .n_embd = 3, .n_vocab = 1000, .max_tokens = max_tokens}) {}
 
   const EmbedModelInfo& info() const noexcept override { return info_; }
+  const tokenizer::Tokenizer& tokenizer() const noexcept override {
+    BILLOW_CHECK(tokenizer_.has_value());
+    return *tokenizer_;
+  }
   std::string refusal(const EmbedText& text) const override {
     if (text.tokens.empty()) return "the input has no tokens";
     if (std::ranges::count(text.tokens, kThrowingToken) > 0) throw std::runtime_error("bad text");
@@ -117,6 +125,7 @@ class FakeEmbedModel : public EmbedModel {
   }
 
   std::shared_ptr<FakeWorld> world_;
+  std::optional<tokenizer::Tokenizer> tokenizer_;  // where it is asked for
   EmbedModelInfo info_;
 };
 

@@ -19,12 +19,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/embed_counts.h"
-#include "engine/embed_model.h"
-#include "engine/embed_pass.h"
-#include "engine/embed_plan.h"
-#include "engine/embed_room.h"
-#include "engine/embed_waiting.h"
+#include "engine/embed/counts.h"
+#include "engine/embed/model.h"
+#include "engine/embed/pass.h"
+#include "engine/embed/plan.h"
+#include "engine/embed/room.h"
+#include "engine/embed/waiting.h"
 
 namespace billow::engine {
 

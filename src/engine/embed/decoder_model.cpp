@@ -1,11 +1,10 @@
-#include "engine/decoder_model.h"
+#include "engine/embed/decoder_model.h"
 
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/error.h"
-#include "engine/encoder_pooling.h"
 
 namespace billow::engine {
 namespace {
@@ -41,17 +40,8 @@ DecoderModel::DecoderModel(gguf::File file, const EngineOptions& options)
 }
 
 std::string DecoderModel::refusal(const EmbedText& text) const {
-  if (text.tokens.empty()) return "the text has no tokens";
-  if (text.tokens.size() > info_.max_tokens) {
-    return "the text has " + std::to_string(text.tokens.size()) + " tokens, but the model takes " +
-           std::to_string(info_.max_tokens) + " at most; shorten it or have it cut";
-  }
-  for (const int32_t token : text.tokens) {
-    if (token < 0 || static_cast<size_t>(token) >= info_.n_vocab) {
-      return "token id " + std::to_string(token) + " is not in the vocabulary of " +
-             std::to_string(info_.n_vocab) + " tokens";
-    }
-  }
+  const std::string refused = token_refusal(info_, text.tokens);
+  if (!refused.empty()) return refused;
   if (text.pooling.value_or(info_.pooling) != info_.pooling) {
     return "the model pools by " + std::string(pooling_name(info_.pooling)) + " and cannot by " +
            std::string(pooling_name(*text.pooling));
@@ -71,15 +61,8 @@ void DecoderModel::embed(std::span<const EmbedText* const> texts, std::span<Embe
   while (engine_.embeds()) engine_.step();
   for (size_t i = 0; i < out.size(); ++i) {
     const Embedding& embedding = running[i];
-    out[i] = {.values = {}, .error = embedding.error()};
-    if (!out[i].error.empty()) continue;
-    out[i].values = embedding.vector();
-    if (!all_finite(out[i].values)) {
-      out[i] = {.values = {},
-                .error =
-                    "the model gives values that are no numbers for this text; its file may "
-                    "be damaged"};
-    }
+    out[i] = embedding.error().empty() ? checked_vector(embedding.vector())
+                                       : EmbedVector{.values = {}, .error = embedding.error()};
   }
 }
 

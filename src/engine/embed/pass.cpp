@@ -1,4 +1,4 @@
-#include "engine/embed_pass.h"
+#include "engine/embed/pass.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "engine/embed_plan.h"
+#include "engine/embed/plan.h"
 
 namespace billow::engine {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/embed_batcher.h"
+#include "engine/embed/batcher.h"
 
 #include <fmt/format.h>
 

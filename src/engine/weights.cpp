@@ -1,0 +1,57 @@
+#include "engine/weights.h"
+
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/byte_size.h"
+#include "base/error.h"
+#include "cpu/memory.h"
+
+namespace billow::engine {
+
+uint64_t memory_budget(const EngineOptions& options) {
+  return options.memory_budget != 0 ? options.memory_budget : cpu::usable_memory() / 100 * 80;
+}
+
+uint64_t weight_bytes(const gguf::File& file, const nn::PackedWeights& packed) {
+  return packed.n_bytes() + file.n_bytes() - packed.n_source_bytes();
+}
+
+void grant_weights(context::Ledger& ledger, const gguf::File& file,
+                   const nn::PackedWeights& packed) {
+  const uint64_t n_bytes = weight_bytes(file, packed);
+  if (ledger.grant(context::MemoryClass::kWeights, n_bytes)) return;
+  throw Error(ErrorCode::kOutOfMemory,
+              file.path() + ": the weights take " + format_byte_size(n_bytes) +
+                  ", but the memory budget is " + format_byte_size(ledger.account().budget) +
+                  "; allow more or take a smaller model");
+}
+
+tokenizer::Tokenizer pack_weights(cpu::ThreadTeam& team, nn::PackedWeights& packed,
+                                  const gguf::File& file, size_t n_vocab,
+                                  const EngineOptions& options) {
+  std::optional<tokenizer::Tokenizer> tokenizer;
+  std::exception_ptr error;
+  nn::PackedWeights::Progress progress;
+  if (options.on_load) progress = [&](size_t n_made) { options.on_load(n_made, packed.n_bytes()); };
+  team.run([&](int member) {
+    try {
+      if (member == 0) tokenizer.emplace(tokenizer::Tokenizer::load(file));
+    } catch (...) {
+      error = std::current_exception();
+    }
+    packed.pack(progress);
+  });
+  if (error) std::rethrow_exception(error);
+  const auto n_tokens = static_cast<size_t>(tokenizer->n_tokens());
+  if (n_tokens > n_vocab) {
+    throw Error(ErrorCode::kInvalidInput,
+                file.path() + ": the vocabulary has " + std::to_string(n_tokens) +
+                    " tokens, but tensor token_embd.weight only " + std::to_string(n_vocab));
+  }
+  return std::move(*tokenizer);
+}
+
+}  // namespace billow::engine

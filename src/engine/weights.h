@@ -1,0 +1,33 @@
+// A model's weights on their way from its file into the kernels' form, whatever the model does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "context/ledger.h"
+#include "cpu/thread_team.h"
+#include "engine/engine.h"
+#include "gguf/file.h"
+#include "nn/packed_weights.h"
+#include "tokenizer/tokenizer.h"
+
+namespace billow::engine {
+
+// Bytes: what the options say, else 80 % of what this process may use.
+uint64_t memory_budget(const EngineOptions& options);
+
+// Bytes. What is not packed is used where it lies in the file.
+uint64_t weight_bytes(const gguf::File& file, const nn::PackedWeights& packed);
+
+// Counts them against the budget. Throws Error (kOutOfMemory) where it is too small.
+void grant_weights(context::Ledger& ledger, const gguf::File& file,
+                   const nn::PackedWeights& packed);
+
+// Packs what `packed` lists; one thread reads the vocabulary while the others begin, and returns
+// it. Throws Error naming the file: also for a vocabulary of more than n_vocab tokens, which
+// token_embd.weight has.
+tokenizer::Tokenizer pack_weights(cpu::ThreadTeam& team, nn::PackedWeights& packed,
+                                  const gguf::File& file, size_t n_vocab,
+                                  const EngineOptions& options);
+
+}  // namespace billow::engine

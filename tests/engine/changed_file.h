@@ -1,0 +1,70 @@
+// Model files with something wrong, and what loading them says. For tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "gguf/file.h"
+#include "gguf/writer.h"
+
+namespace billow::engine {
+
+struct Change {
+  std::string drop_key = {};
+  std::string drop_tensor = {};
+  std::string reshape_tensor = {};  // its rows and columns change places
+  std::string retype_tensor = {};   // becomes IQ2_XXS, its bytes whatever
+  std::function<void(gguf::Writer&)> set = {};
+};
+
+// The file with the change.
+inline std::vector<std::byte> changed(std::span<const std::byte> bytes, const Change& change) {
+  const gguf::File file = gguf::File::parse(bytes, "whole.gguf");
+  gguf::Writer writer;
+  for (const gguf::Entry& entry : file.metadata())
+    if (entry.key != change.drop_key) writer.set(entry.key, entry.value);
+  if (change.set) change.set(writer);
+  const std::vector<std::byte> zeros(1 << 22);
+  for (const gguf::TensorInfo& tensor : file.tensors()) {
+    if (tensor.name == change.drop_tensor) continue;
+    std::vector<uint64_t> shape(tensor.shape.begin(), tensor.shape.begin() + tensor.n_dims);
+    if (tensor.name == change.reshape_tensor) std::swap(shape.front(), shape.back());
+    if (tensor.name == change.retype_tensor) {
+      constexpr uint32_t kIq2Xxs = 16;
+      writer.add_tensor(tensor.name, kIq2Xxs, shape,
+                        std::span(zeros).first(tensor.n_elements() / 256 * 66));
+    } else {
+      writer.add_tensor(tensor.name, tensor.type, shape, tensor.data);
+    }
+  }
+  return writer.to_bytes();
+}
+
+// What making a LoadedModel of the changed file says, in one line that names the file; empty if
+// nothing.
+template <typename LoadedModel>
+std::string refusal_of(std::span<const std::byte> bytes, const Change& change) {
+  const std::vector<std::byte> made = changed(bytes, change);
+  try {
+    LoadedModel model(gguf::File::parse(made, "changed.gguf"), {.n_threads = 1});
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    EXPECT_NE(message.find("changed.gguf"), std::string::npos) << message;
+    return message;
+  }
+  return "";
+}
+
+inline bool names(const std::string& message, const std::string& what) {
+  return message.find(what) != std::string::npos;
+}
+
+}  // namespace billow::engine
