@@ -17,7 +17,7 @@ namespace billow::http {
 
 class RawClient {
  public:
-  static constexpr std::chrono::milliseconds kPatience{20'000};
+  static constexpr std::chrono::milliseconds kPatience{60'000};
 
   explicit RawClient(uint16_t port);  // on 127.0.0.1
   explicit RawClient(const std::string& socket_path);

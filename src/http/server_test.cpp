@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <latch>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -338,13 +340,11 @@ TEST(Server, ReadsOverBodiesThatHandlersLeave) {
 TEST(Server, FiveHundredRequestsAtOnce) {
   ServerOptions options = local_options();
   options.max_connections = 600;
-  std::atomic<int> n_inside{0};
+  std::latch all_inside(500);
   Server server(
       options,
       {{.methods = {Method::kPost}, .pattern = "/echo", .handler = [&](Exchange& exchange) {
-          ++n_inside;
-          // All are inside at the same time, or this takes forever.
-          eventually([&] { return n_inside == 500; });
+          all_inside.arrive_and_wait();  // at the same time, or this takes forever
           echo(exchange);
         }}});
   std::vector<RawClient> clients;
@@ -354,7 +354,9 @@ TEST(Server, FiveHundredRequestsAtOnce) {
     clients.back().send(post("/echo", std::to_string(i)));
   }
   for (size_t i = 0; i < clients.size(); ++i) {
-    EXPECT_EQ(clients[i].response()->body, std::to_string(i));
+    const std::optional<Response> response = clients[i].response();
+    ASSERT_TRUE(response.has_value()) << i;
+    EXPECT_EQ(response->body, std::to_string(i));
   }
   EXPECT_EQ(server.n_connections(), 500u);
   EXPECT_TRUE(eventually([&] { return server.n_active_requests() == 0; }));
