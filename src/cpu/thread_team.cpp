@@ -13,20 +13,20 @@ namespace {
 // as load.
 constexpr std::chrono::microseconds kSpin{50};
 
-// Waits until `value` differs from `old`: spins first, then sleeps in the kernel.
-template <class T>
-void wait_while_equal(const std::atomic<T>& value, T old) {
+}  // namespace
+
+void ThreadTeam::Gate::wait_while(unsigned old) noexcept {
   const auto deadline = std::chrono::steady_clock::now() + kSpin;
   do {
     for (int i = 0; i < 32; ++i) {
-      if (value.load(std::memory_order_acquire) != old) return;
+      if (value() != old) return;
       _mm_pause();
     }
   } while (std::chrono::steady_clock::now() < deadline);
-  while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
+  n_asleep_.fetch_add(1);
+  while (value_.load() == old) value_.wait(old);
+  n_asleep_.fetch_sub(1);
 }
-
-}  // namespace
 
 ThreadTeam::ThreadTeam(int n_threads) {
   BILLOW_CHECK(n_threads >= 1);
@@ -38,34 +38,28 @@ ThreadTeam::ThreadTeam(int n_threads) {
 
 ThreadTeam::~ThreadTeam() {
   stopping_.store(true, std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
+  generation_.add(1);
   for (std::thread& worker : workers_) worker.join();
 }
 
 void ThreadTeam::run_region(Region region) {
   if (!workers_.empty()) {
     region_ = region;
-    n_busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-    generation_.fetch_add(1, std::memory_order_release);
-    generation_.notify_all();
+    n_busy_.set(static_cast<unsigned>(workers_.size()));
+    generation_.add(1);
   }
   region.call(region.context, 0);
-  for (int busy = n_busy_.load(std::memory_order_acquire); busy != 0;
-       busy = n_busy_.load(std::memory_order_acquire)) {
-    wait_while_equal(n_busy_, busy);
-  }
+  for (unsigned busy = n_busy_.value(); busy != 0; busy = n_busy_.value()) n_busy_.wait_while(busy);
 }
 
 void ThreadTeam::serve(int member) {
   unsigned seen = 0;
   for (;;) {
-    wait_while_equal(generation_, seen);
+    generation_.wait_while(seen);
     ++seen;
     if (stopping_.load(std::memory_order_relaxed)) return;
     region_.call(region_.context, member);
-    n_busy_.fetch_sub(1, std::memory_order_release);
-    n_busy_.notify_one();
+    n_busy_.add(~0U);  // less by one
   }
 }
 

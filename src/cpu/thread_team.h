@@ -72,13 +72,30 @@ class ThreadTeam {
     void (*call)(void* context, int member) = nullptr;
     void* context = nullptr;
   };
+  // A number that others wait to see changed: they spin first, then sleep in the kernel. Changing
+  // it is no system call as long as nobody sleeps.
+  class Gate {
+   public:
+    unsigned value() const noexcept { return value_.load(std::memory_order_acquire); }
+    void set(unsigned value) noexcept { value_.store(value, std::memory_order_relaxed); }
+    void add(unsigned n) noexcept {  // modulo 2^32
+      value_.fetch_add(n);
+      // Either who goes to sleep is counted by now, or it finds the new number.
+      if (n_asleep_.load() != 0) value_.notify_all();
+    }
+    void wait_while(unsigned old) noexcept;
+
+   private:
+    std::atomic<unsigned> value_{0};
+    std::atomic<unsigned> n_asleep_{0};
+  };
   void run_region(Region region);
   void serve(int member);
 
   std::vector<std::thread> workers_;
   Region region_;
-  std::atomic<unsigned> generation_{0};  // grows by one for each region
-  std::atomic<int> n_busy_{0};           // workers that have not finished the region
+  Gate generation_;  // grows by one for each region
+  Gate n_busy_;      // workers that have not finished the region
   std::atomic<bool> stopping_{false};
 };
 
