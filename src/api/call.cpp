@@ -20,10 +20,9 @@ bool Call::respond(http::Response response) {
   return exchange_.respond(std::move(response));
 }
 
-bool Call::begin_stream(int status, std::string_view content_type, http::Headers headers) {
+bool Call::begin_stream(int status, std::string_view content_type, std::string_view first) {
   status_ = status;
-  add_missing(headers, headers_);
-  return exchange_.begin_stream(status, content_type, std::move(headers));
+  return exchange_.begin_stream(status, content_type, headers_, first);
 }
 
 void tell_sizing(Call& call, const Sizing& sizing) {

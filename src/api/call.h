@@ -32,9 +32,9 @@ class Call {
   // As Exchange's, with the headers.
   size_t read_body(std::span<char> buffer) { return exchange_.read_body(buffer); }
   bool respond(http::Response response);
-  bool begin_stream(int status, std::string_view content_type, http::Headers headers = {});
+  bool begin_stream(int status, std::string_view content_type, std::string_view first = {});
   bool write(std::string_view bytes) { return exchange_.write(bytes); }
-  bool finish() { return exchange_.finish(); }
+  bool finish(std::string_view last = {}) { return exchange_.finish(last); }
 
   // For the answer's head, before it begins.
   void add_header(std::string name, std::string value) {

@@ -26,15 +26,17 @@ class Exchange {
   // The whole answer. REQUIRES: nothing was answered yet. False: the client is gone.
   virtual bool respond(Response response) = 0;
 
-  // An answer in pieces: its head, then any number of write(), then finish(). Each write is one
-  // chunk, sent at once. A handler that returns without finish() has finished; one that throws
-  // breaks the connection off, so that the client sees that something is missing.
-  // REQUIRES: nothing was answered yet; write() and finish() only in between.
-  virtual bool begin_stream(int status, std::string_view content_type, Headers headers = {}) = 0;
+  // An answer in pieces: its head, then any number of write(), then finish(). Each piece is one
+  // chunk, sent at once, the first with the head and the last with the end. A handler that returns
+  // without finish() has finished; one that throws breaks the connection off, so that the client
+  // sees that something is missing. REQUIRES: nothing was answered yet; write() and finish() only
+  // in between.
+  virtual bool begin_stream(int status, std::string_view content_type, Headers headers = {},
+                            std::string_view first = {}) = 0;
   // Waits while too much is unsent. False: the client is gone or reads too slowly, and nothing that
   // is written reaches it any more.
   virtual bool write(std::string_view bytes) = 0;
-  virtual bool finish() = 0;
+  virtual bool finish(std::string_view last = {}) = 0;
 
   // The client has closed its connection (or its sending side), or the server is stopping.
   virtual bool client_gone() const noexcept = 0;

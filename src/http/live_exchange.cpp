@@ -98,6 +98,12 @@ void LiveExchange::send_locked(std::string bytes) {
   output_.push_back(std::move(bytes));
 }
 
+// A piece of the body of a stream. An empty chunk would be its end.
+void LiveExchange::send_chunk_locked(std::string_view bytes) {
+  if (bytes.empty() || is_head()) return;
+  send_locked(chunked_ ? fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes) : std::string(bytes));
+}
+
 // True when something is left to the connection.
 bool LiveExchange::flush_locked() {
   if (output_.empty()) return false;
@@ -136,7 +142,8 @@ bool LiveExchange::respond(Response response) {
   return reaches;
 }
 
-bool LiveExchange::begin_stream(int status, std::string_view content_type, Headers headers) {
+bool LiveExchange::begin_stream(int status, std::string_view content_type, Headers headers,
+                                std::string_view first) {
   bool reaches = false;
   bool leaves = false;
   {
@@ -144,6 +151,7 @@ bool LiveExchange::begin_stream(int status, std::string_view content_type, Heade
     BILLOW_CHECK(phase_ == Phase::kNothingSent && allows_body(status));
     chunked_ = framing_.version >= 11;
     send_locked(head_text(status, content_type, headers, std::nullopt, true));
+    send_chunk_locked(first);
     phase_ = Phase::kStreaming;
     reaches = !gone_;
     leaves = flush_locked();
@@ -159,8 +167,7 @@ bool LiveExchange::write(std::string_view bytes) {
     BILLOW_CHECK(phase_ == Phase::kStreaming);
     changed_.wait(lock, [&] { return gone_ || n_unsent_bytes_ <= max_unsent_bytes_; });
     if (gone_) return false;
-    if (bytes.empty() || is_head()) return true;  // an empty chunk would be the end
-    send_locked(chunked_ ? fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes) : std::string(bytes));
+    send_chunk_locked(bytes);
     leaves = flush_locked();
   }
   if (leaves) wake_();
@@ -174,12 +181,13 @@ bool LiveExchange::finish_locked() {
   return !gone_;
 }
 
-bool LiveExchange::finish() {
+bool LiveExchange::finish(std::string_view last) {
   bool reaches = false;
   bool leaves = false;
   {
     const std::lock_guard lock(mutex_);
     BILLOW_CHECK(phase_ == Phase::kStreaming);
+    if (!gone_) send_chunk_locked(last);
     reaches = finish_locked();
     leaves = flush_locked();
   }

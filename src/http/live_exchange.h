@@ -51,9 +51,10 @@ class LiveExchange final : public Exchange {
   const Request& request() const noexcept override { return request_; }
   size_t read_body(std::span<char> buffer) override;
   bool respond(Response response) override;
-  bool begin_stream(int status, std::string_view content_type, Headers headers) override;
+  bool begin_stream(int status, std::string_view content_type, Headers headers,
+                    std::string_view first) override;
   bool write(std::string_view bytes) override;
-  bool finish() override;
+  bool finish(std::string_view last) override;
   bool client_gone() const noexcept override;
   void on_client_gone(std::function<void()> callback) override;
 
@@ -89,6 +90,7 @@ class LiveExchange final : public Exchange {
   std::string head_text(int status, std::string_view content_type, const Headers& headers,
                         std::optional<uint64_t> length, bool has_body);
   void send_locked(std::string bytes);
+  void send_chunk_locked(std::string_view bytes);
   [[nodiscard]] bool flush_locked();
   bool respond_locked(Response response);
   bool finish_locked();

@@ -43,7 +43,9 @@ constexpr std::chrono::milliseconds kAcceptPause{100};
 class Server::Transport {
  public:
   Transport(ServerOptions options, std::vector<Route> routes)
-      : service_(std::move(options), std::move(routes)),
+      // Where there is but one thread, no time is lost on waking others.
+      : io_(options.n_io_threads),
+        service_(std::move(options), std::move(routes)),
         work_(asio::make_work_guard(io_)),
         accepting_(asio::make_strand(io_)) {
     const ServerOptions& chosen = service_.options();

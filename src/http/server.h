@@ -1,6 +1,7 @@
-// An HTTP/1.1 server on TCP and Unix sockets. A few I/O threads do the sockets; each request's
-// handler runs as blocking code on a thread of its own from a pool that grows with the load. The
-// Server owns all threads, connections and handlers. Any thread but a handler's may call it.
+// An HTTP/1.1 server on TCP and Unix sockets. One I/O thread, or a few, do the sockets; each
+// request's handler runs as blocking code on a thread of its own from a pool that grows with the
+// load. The Server owns all threads, connections and handlers. Any thread but a handler's may call
+// it.
 #pragma once
 
 #include <chrono>
@@ -33,7 +34,7 @@ struct ServerOptions {
   uint16_t port = 0;        // 0: one that is free
   std::string socket_path;  // to listen on as a Unix socket for this user only; not if empty
 
-  int n_io_threads = 2;
+  int n_io_threads = 1;
   size_t max_connections = 1024;  // more are answered 503 and closed; also bounds the threads
   uint32_t max_header_bytes = 64 << 10;
   uint64_t max_body_bytes = 256 << 20;  // of requests whose body is not streamed

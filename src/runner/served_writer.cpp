@@ -59,15 +59,21 @@ void ServedWriter::complete(http::Exchange& exchange) {
   std::optional<Piece> piece = answer->next();  // throws before anything is sent
   if (!piece && !answer->end().error.empty())
     throw Error(ErrorCode::kOutOfMemory, answer->end().error);
-  if (!exchange.begin_stream(200, "application/x-ndjson")) answer->cancel();
+  const auto line = [&] {
+    return piece ? piece_line(*piece, policy, loop_.tokenizer()) : std::string();
+  };
+  if (!exchange.begin_stream(200, "application/x-ndjson", {}, line())) answer->cancel();
+  std::string last;
   try {
-    for (; piece; piece = answer->next())
-      if (!exchange.write(piece_line(*piece, policy, loop_.tokenizer()))) answer->cancel();
-    exchange.write(end_line(answer->end()));
+    while (piece) {
+      piece = answer->next();
+      if (piece && !exchange.write(line())) answer->cancel();
+    }
+    last = end_line(answer->end());
   } catch (const std::exception& error) {  // of the engine: the stream ends with it
-    exchange.write(error_line(error.what()));
+    last = error_line(error.what());
   }
-  exchange.finish();
+  exchange.finish(last);
 }
 
 void ServedWriter::embed(http::Exchange& exchange) {

@@ -19,6 +19,12 @@ constexpr size_t kMostKept = 32;
 // Of a line: the last one has the ids of the whole answer.
 constexpr size_t kMostLineBytes = size_t{64} << 20;
 
+http::ClientOptions asker_options(std::chrono::milliseconds timeout) {
+  http::ClientOptions options;
+  options.connect_timeout = options.idle_timeout = timeout;
+  return options;
+}
+
 http::ClientOptions client_options() {
   http::ClientOptions options;
   options.connect_timeout = std::chrono::seconds(30);
@@ -33,6 +39,10 @@ void check_status(int status, std::string_view body) {
 }
 
 }  // namespace
+
+RunnerClient::RunnerClient(std::string socket_path, std::chrono::milliseconds answer_timeout)
+    : socket_path_(std::move(socket_path)),
+      asker_({.socket_path = socket_path_}, asker_options(answer_timeout)) {}
 
 std::unique_ptr<http::Client> RunnerClient::take() {
   {
@@ -137,28 +147,25 @@ std::vector<Prefix> RunnerClient::prefixes(std::string_view root, size_t n_most)
   return parse_prefixes(post("/prefixes", json_text({{"root", root}, {"most", n_most}})).body);
 }
 
-// A connection of its own, which comes and goes with the call: there are few such calls, and those
-// kept for others wait for longer.
-http::Response RunnerClient::ask(const http::Call& call, std::chrono::milliseconds timeout) const {
-  http::ClientOptions options = client_options();
-  options.connect_timeout = options.idle_timeout = timeout;
+http::Response RunnerClient::ask(const http::Call& call) {
+  const std::scoped_lock lock(asking_);
   try {
-    return http::Client({.socket_path = socket_path_}, options).send(call);
+    return asker_.send(call);
   } catch (const Error& error) {
     throw RunnerGone(error.what());
   }
 }
 
-RunnerHealth RunnerClient::health(std::chrono::milliseconds timeout) {
+RunnerHealth RunnerClient::health() {
   // Its status says the same as the text: 503 until it is ready.
-  return parse_health(ask({.target = "/health"}, timeout).body);
+  return parse_health(ask({.target = "/health"}).body);
 }
 
-void RunnerClient::set_budget(uint64_t bytes, uint64_t version, std::chrono::milliseconds timeout) {
-  const http::Response response = ask({.method = http::Method::kPost,
-                                       .target = "/budget",
-                                       .body = json_text({{"bytes", bytes}, {"version", version}})},
-                                      timeout);
+void RunnerClient::set_budget(uint64_t bytes, uint64_t version) {
+  const http::Response response =
+      ask({.method = http::Method::kPost,
+           .target = "/budget",
+           .body = json_text({{"bytes", bytes}, {"version", version}})});
   check_status(response.status, response.body);
 }
 

@@ -19,28 +19,31 @@ namespace billow::scheduler {
 // lost or could not be had.
 class RunnerClient {
  public:
-  explicit RunnerClient(std::string socket_path) : socket_path_(std::move(socket_path)) {}
+  // `answer_timeout`: of health() and set_budget(), for each step of an answer.
+  explicit RunnerClient(std::string socket_path,
+                        std::chrono::milliseconds answer_timeout = std::chrono::seconds(10));
 
   CompletionEnd complete(const Completion& request, const OnPiece& on_piece, std::stop_token stop);
   EmbedOutputs embed(const EmbedJob& job, std::stop_token stop);
   std::vector<int32_t> tokenize(std::string_view text);
   std::string detokenize(const std::vector<int32_t>& tokens);
   std::vector<Prefix> prefixes(std::string_view root, size_t n_most);
-  // These wait no longer than `timeout` for each step of an answer.
-  RunnerHealth health(std::chrono::milliseconds timeout);
-  void set_budget(uint64_t bytes, uint64_t version, std::chrono::milliseconds timeout);
+  RunnerHealth health();
+  void set_budget(uint64_t bytes, uint64_t version);
 
  private:
   // Lends a connection to one call, and keeps it for another where that came to a clean end.
   http::Response send(const http::Call& call, const std::stop_token& stop);
   http::Response post(std::string target, std::string body, const std::stop_token& stop = {});
-  http::Response ask(const http::Call& call, std::chrono::milliseconds timeout) const;
+  http::Response ask(const http::Call& call);
   std::unique_ptr<http::Client> take();
   void give_back(std::unique_ptr<http::Client> client);
 
   const std::string socket_path_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<http::Client>> kept_;
+  std::mutex asking_;
+  http::Client asker_;  // has less patience than the others
 };
 
 }  // namespace billow::scheduler

@@ -144,7 +144,7 @@ TEST(RunnerClient, SaysThatTheRunnerIsGone) {
   EXPECT_THROW(short_one.client.complete({}, into(text), {}), RunnerGone);
   RunnerClient nobody(short_one.folder.path() + "/none");
   EXPECT_THROW(nobody.complete({}, into(text), {}), RunnerGone);
-  EXPECT_THROW(nobody.health(milliseconds(100)), RunnerGone);
+  EXPECT_THROW(nobody.health(), RunnerGone);
 }
 
 TEST(RunnerClient, LetsThroughWhatTheTakerOfPiecesThrows) {
@@ -193,8 +193,8 @@ TEST(RunnerClient, IsCancelledFromAnotherThread) {
 
 TEST(RunnerClient, AsksForHealthAndSetsTheBudget) {
   Place place(answers({kEnd}));
-  EXPECT_EQ(place.client.health(milliseconds(5000)).status, RunnerStatus::kLoading);
-  place.client.set_budget(1000, 7, milliseconds(5000));
+  EXPECT_EQ(place.client.health().status, RunnerStatus::kLoading);
+  place.client.set_budget(1000, 7);
   EXPECT_EQ(place.budget, R"({"bytes":1000,"version":7})");
 }
 

@@ -37,9 +37,8 @@ class RunnerProcess final : public Runner {
  public:
   RunnerProcess(const RunnerProgram& program, const Launch& launch, const std::string& socket)
       : patience_(program.patience),
-        answer_timeout_(program.answer_timeout),
         socket_(socket),
-        client_(socket),
+        client_(socket, program.answer_timeout),
         child_({.command = command_of(program, launch, socket),
                 .name = launch.name,
                 .on_end = launch.on_end}) {}
@@ -62,7 +61,7 @@ class RunnerProcess final : public Runner {
 
   RunnerHealth health() override {
     try {
-      RunnerHealth health = client_.health(answer_timeout_);
+      RunnerHealth health = client_.health();
       has_answered_ = true;
       return health;
     } catch (const RunnerGone&) {
@@ -71,9 +70,7 @@ class RunnerProcess final : public Runner {
       return {};
     }
   }
-  void set_budget(uint64_t bytes, uint64_t version) override {
-    client_.set_budget(bytes, version, answer_timeout_);
-  }
+  void set_budget(uint64_t bytes, uint64_t version) override { client_.set_budget(bytes, version); }
   pid_t pid() const noexcept override { return child_.pid(); }
   std::string end_of_process() override { return child_.how_it_ended(); }
   void end() override {
@@ -83,7 +80,6 @@ class RunnerProcess final : public Runner {
 
  private:
   const std::chrono::milliseconds patience_;
-  const std::chrono::milliseconds answer_timeout_;
   const std::string socket_;
   RunnerClient client_;
   std::atomic<bool> has_answered_{false};

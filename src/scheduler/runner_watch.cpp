@@ -58,7 +58,7 @@ void RunnerWatch::end() {
 
 void RunnerWatch::refresh() {
   const std::scoped_lock lock(mutex_);
-  must_ask_ = true;
+  if (std::exchange(has_changed_, true)) return;
   changed_.notify_all();
 }
 
@@ -118,6 +118,11 @@ std::chrono::milliseconds RunnerWatch::pause() const {
   return Clock::now() - started_ < times_.soon ? times_.first : times_.loading;
 }
 
+std::chrono::milliseconds RunnerWatch::shortest_pause() const {
+  if (must_ask_) return std::min(times_.least, pause());
+  return has_changed_ ? std::min(times_.changed, pause()) : pause();
+}
+
 bool RunnerWatch::must_end() const {
   const std::scoped_lock lock(mutex_);
   return must_end_;
@@ -130,9 +135,12 @@ bool RunnerWatch::wait() {
     changed_.wait(lock, is_over);
     return false;
   }
-  changed_.wait_until(lock, asked_ + pause(), [&] { return is_over() || must_ask_; });
-  changed_.wait_until(lock, asked_ + std::min(times_.least, pause()), is_over);
-  must_ask_ = false;
+  while (!is_over()) {
+    const Clock::time_point next = asked_ + shortest_pause();
+    if (Clock::now() >= next) break;
+    changed_.wait_until(lock, next);
+  }
+  must_ask_ = has_changed_ = false;
   return !is_over();
 }
 

@@ -44,6 +44,7 @@ struct WatchTimes {
   std::chrono::milliseconds loading{25};  // then
   std::chrono::milliseconds ready{500};
   std::chrono::milliseconds least{10};              // between two times, whatever happens
+  std::chrono::milliseconds changed{100};           // where requests have come or gone
   std::chrono::milliseconds most_until_told{2000};  // it may take to go by a new budget
   size_t n_failures = 2;  // without an answer, one behind the other: it is ended
 };
@@ -67,7 +68,7 @@ class RunnerWatch {
   // These return at once.
   void set_budget(uint64_t bytes, uint64_t version);
   void end();
-  // Something has changed: ask it soon.
+  // A request has ended: ask it before long, but not after each of many.
   void refresh();
   // It may be gone: ask it soon, and say so where it is not. Tells which such question it is.
   uint64_t look();
@@ -91,7 +92,8 @@ class RunnerWatch {
   bool wait();
   bool ask();
   void report(const RunnerHealth& health);
-  std::chrono::milliseconds pause() const;  // `mutex_` is held
+  std::chrono::milliseconds pause() const;  // `mutex_` is held for these
+  std::chrono::milliseconds shortest_pause() const;
   bool must_end() const;
   void finish();
 
@@ -114,6 +116,7 @@ class RunnerWatch {
   std::condition_variable changed_;
   bool must_end_ = false;
   bool must_ask_ = false;
+  bool has_changed_ = false;
   bool has_ended_ = false;  // the process
   uint64_t n_look_ = 0;
   uint64_t n_looked_ = 0;

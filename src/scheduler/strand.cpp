@@ -54,7 +54,9 @@ void Strand::apply(Actions actions) {
     carry_out(action);
   }
   is_applying_ = false;
-  if (!ended_.empty() || planner_.wakes_at() != sleeps_until_) wakes_.notify_all();
+  // Where the thread wakes before anything is due, it finds the later time itself.
+  const std::optional<Time> next = planner_.wakes_at();
+  if (!ended_.empty() || (next && (!sleeps_until_ || *next < *sleeps_until_))) wakes_.notify_all();
 }
 
 void Strand::carry_out(const Action& action) {

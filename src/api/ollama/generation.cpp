@@ -153,7 +153,7 @@ class NativeSink : public Sink {
       append(all_, delta);
       return !call_.stop().stop_requested();
     }
-    return begin() && write(delta_json(kind_, model_, utc_now_text(), delta));
+    return write(delta_json(kind_, model_, utc_now_text(), delta));
   }
 
   bool holds_back() const override { return !stream_; }
@@ -163,7 +163,7 @@ class NativeSink : public Sink {
     const bool is_answer = ending.done_reason != "load" && ending.done_reason != "unload";
     const Json json = end_json(kind_, model_, utc_now_text(), all_, ending);
     if (!stream_ || (!is_answer && !begun_)) return respond_json(call_, json);
-    return begin() && write(json);
+    return write(json);
   }
 
   bool rendered(const std::string& prompt, size_t n_images) override {
@@ -175,18 +175,20 @@ class NativeSink : public Sink {
   }
 
   void still_working() override {
-    if (stream_ && !begun_ && std::chrono::steady_clock::now() - since_ > kHeadPatience) begin();
+    if (stream_ && !begun_ && std::chrono::steady_clock::now() - since_ > kHeadPatience) {
+      begun_ = true;
+      call_.begin_stream(200, kNdjsonType);
+    }
   }
 
   void fail(const std::string& text) { write({{"error", text}}); }
 
  private:
-  bool begin() {
-    if (begun_) return true;
-    begun_ = true;
-    return call_.begin_stream(200, kNdjsonType);
+  bool write(const Json& json) {
+    const std::string line = to_text(json) + "\n";
+    return std::exchange(begun_, true) ? call_.write(line)
+                                       : call_.begin_stream(200, kNdjsonType, line);
   }
-  bool write(const Json& json) { return call_.write(to_text(json) + "\n"); }
 
   Call& call_;
   const GenerationKind kind_;

@@ -1,5 +1,7 @@
 #include "api/ollama/progress.h"
 
+#include <utility>
+
 #include "api/fields.h"
 #include "api/ollama/errors.h"
 #include "base/error.h"
@@ -30,17 +32,17 @@ void Progress::run(const std::function<void()>& work) {
 
 void Progress::end_failed(int status, const std::string& text) {
   call_.fail(status, text);
-  call_.write(error_text(text) + "\n");
-  call_.finish();
+  call_.finish(error_text(text) + "\n");
 }
 
 void Progress::report(const Json& step) {
   if (call_.stop().stop_requested()) throw http::StatusError(499, "request canceled");
   last_ = to_text(step);
   if (!streams_) return;
-  if (!begun_) call_.begin_stream(200, kNdjsonType);
-  begun_ = true;
-  if (!call_.write(last_ + "\n")) throw http::StatusError(499, "request canceled");
+  const std::string line = last_ + "\n";
+  const bool reaches =
+      std::exchange(begun_, true) ? call_.write(line) : call_.begin_stream(200, kNdjsonType, line);
+  if (!reaches) throw http::StatusError(499, "request canceled");
 }
 
 void Progress::report_status(const std::string& status) { report(Json{{"status", status}}); }

@@ -31,13 +31,14 @@ class RecordedExchange : public http::Exchange {
     writes.push_back(std::move(response.body));
     return !client_gone();
   }
-  bool begin_stream(int with_status, std::string_view type, http::Headers with) override {
+  bool begin_stream(int with_status, std::string_view type, http::Headers with,
+                    std::string_view first) override {
     if (has_begun) throw std::logic_error("answered twice");
     has_begun = true;
     status = with_status;
     content_type = type;
     headers = std::move(with);
-    return !client_gone();
+    return first.empty() ? !client_gone() : write(first);
   }
   bool write(std::string_view bytes) override {
     if (!has_begun || is_finished) throw std::logic_error("written outside of a stream");
@@ -45,8 +46,9 @@ class RecordedExchange : public http::Exchange {
     writes.emplace_back(bytes);
     return true;
   }
-  bool finish() override {
+  bool finish(std::string_view last) override {
     if (!has_begun || is_finished) throw std::logic_error("finished what is no stream");
+    if (!last.empty()) write(last);
     is_finished = true;
     return !client_gone();
   }

@@ -23,19 +23,20 @@ bool TextAnswer::respond(const Json& object) {
 EventStream::EventStream(Call& call, SteadyNow now)
     : call_(call), now_(std::move(now)), last_sent_(now_()) {}
 
-bool EventStream::begin() {
-  if (has_begun_) return true;
+bool EventStream::begin(std::string_view events) {
   has_begun_ = true;
-  return call_.begin_stream(200, "text/event-stream");
+  return call_.begin_stream(200, "text/event-stream", events);
 }
 
 bool EventStream::write(std::string_view events) {
   if (events.empty()) return true;
   last_sent_ = now_();
-  return begin() && call_.write(events);
+  return has_begun_ ? call_.write(events) : begin(events);
 }
 
-bool EventStream::finish(std::string_view events) { return write(events) && call_.finish(); }
+bool EventStream::finish(std::string_view events) {
+  return (has_begun_ || begin({})) && call_.finish(events);
+}
 
 void EventStream::still_working() {
   const auto silence = now_() - last_sent_;

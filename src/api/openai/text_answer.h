@@ -59,7 +59,7 @@ class EventStream {
   [[nodiscard]] bool fail(int status, std::string_view text);
 
  private:
-  bool begin();
+  bool begin(std::string_view events = {});
 
   Call& call_;
   SteadyNow now_;
