@@ -16,7 +16,8 @@ std::string error_text(std::string_view text) {
 http::Response shape_error(int status, std::string_view text) {
   const bool is_unrouted = (status == 404 && text == "404 page not found") ||
                            (status == 405 && text == "405 method not allowed");
-  if (is_unrouted) return http::text_response(status, text);
+  if (is_unrouted)
+    return {.status = status, .content_type = "text/plain", .body = std::string(text)};
   return {.status = status, .content_type = std::string(kJsonType), .body = error_text(text)};
 }
 
