@@ -5,6 +5,7 @@
 
 #include "api/embed_fields.h"
 #include "api/ollama/errors.h"
+#include "api/request_options.h"
 #include "api/vector_text.h"
 #include "base/json.h"
 #include "http/status.h"
@@ -20,6 +21,7 @@ void decode_shared(const Fields& fields, EmbedRequest& request) {
   if (const Json* options = fields.object("options")) request.options_json = options->dump();
   if (const Json* keep_alive = fields.value("keep_alive"))
     request.keep_alive_json = keep_alive->dump();
+  keep_alive_of(request.keep_alive_json);  // throws where it is wrong, before a model is looked for
 }
 
 EmbedReply run(Call& call, Embedder& embedder, EmbedRequest& request) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/ollama/errors.h"
+#include "api/request_options.h"
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -52,6 +53,7 @@ void decode_shared(const Fields& fields, GenerationRequest& request) {
   if (options != nullptr) request.options_json = options->dump();
   request.format_json = text_of(fields.value("format"));
   request.keep_alive_json = text_of(fields.value("keep_alive"));
+  keep_alive_of(request.keep_alive_json);  // throws where it is wrong, before a model is looked for
   request.think = think_of(fields);
   request.truncate = fields.flag("truncate").value_or(true);
   request.shift = fields.flag("shift");
