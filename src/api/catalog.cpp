@@ -94,6 +94,8 @@ std::shared_ptr<const ServedModel> Catalog::load(const store::Name& name,
   auto model = std::make_shared<ServedModel>();
   model->name = store::display_name(stored->stored.name);
   model->full_name = store::full_name(stored->stored.name);
+  if (std::ranges::find(stored->config.capabilities, "image") != stored->config.capabilities.end())
+    throw StatusError(400, "image generation models are not currently supported");
   if (!stored->config.remote_host.empty() || stored->weights.empty())
     throw StatusError(403, "ollama cloud is disabled: remote model is unavailable");
   if (!stored->adapters.empty())

@@ -39,6 +39,23 @@ TEST(Catalog, RefusesNamesThatBreakTheGrammarAndThoseOfTheCloud) {
   EXPECT_EQ(status_of(models, "m:local:cloud"), 400);
 }
 
+TEST(Catalog, RefusesModelsThatMakeImages) {
+  SampleStore models;
+  store::Config config;
+  config.model_format = "safetensors";
+  config.capabilities = {"image"};
+  store::Manifest manifest;
+  manifest.config = models.store.add_layer(store::kConfigType, store::to_text(config));
+  models.store.put(*store::parse_name("painter"), manifest);
+  try {
+    models.catalog.find("painter");
+    FAIL();
+  } catch (const http::StatusError& error) {
+    EXPECT_EQ(error.status(), 400);
+    EXPECT_STREQ(error.what(), "image generation models are not currently supported");
+  }
+}
+
 TEST(Catalog, KeepsAModelAsLongAsItsFilesAreTheSame) {
   SampleStore models;
   models.add({.go = kLines, .system = "one"});
