@@ -221,6 +221,53 @@ TEST_F(Generation, LogprobsComeWithTheirTokens) {
   EXPECT_EQ(parts[1]["logprobs"][0]["bytes"].dump(), "[195]");
 }
 
+TEST_F(Generation, ThinkingAndCallsOfToolsAreApartFromContent) {
+  models.add({.jinja = "{% for m in messages %}{{ m.content }}{% endfor %}{{ tools }}"
+                       "<tool_call></tool_call><think></think>{# 'tool' #}"});
+  change([](scheduler::FakeScript& script) {
+    script.pieces = {"<think>hm</think>", "Two: ",
+                     R"(<tool_call>{"name":"add","arguments":{"b":1,"a":"<"}}</tool_call>)",
+                     R"(<tool_call>{"name":"add","arguments":{}}</tool_call>)"};
+  });
+  const std::string body = R"({"model":"m","messages":[{"role":"user","content":"q"}],)"
+                           R"("tools":[{"type":"function","function":{"name":"add"}}])";
+  std::vector<Json> messages;
+  for (const Json& part : lines(server.post("/api/chat", body + "}"))) {
+    if (part["done"] == true) {
+      EXPECT_EQ(part["message"].dump(), R"({"role":"assistant","content":""})");
+      EXPECT_EQ(part["done_reason"], "stop");
+    } else {
+      messages.push_back(part["message"]);
+    }
+  }
+  const auto without_id = [](Json call) {
+    const auto id = call["id"].get<std::string>();
+    EXPECT_TRUE(id.starts_with("call_") && id.size() == 13) << id;
+    EXPECT_EQ(id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789", 5), std::string::npos);
+    call.erase("id");
+    return call.dump();
+  };
+  constexpr const char* kFirst =
+      R"({"function":{"index":0,"name":"add","arguments":{"b":1,"a":"<"}}})";
+  constexpr const char* kSecond = R"({"function":{"index":1,"name":"add","arguments":{}}})";
+  ASSERT_EQ(messages.size(), 4u);
+  EXPECT_EQ(messages[0].dump(), R"({"role":"assistant","content":"","thinking":"hm"})");
+  EXPECT_EQ(messages[1].dump(), R"({"role":"assistant","content":"Two: "})");
+  EXPECT_EQ(without_id(messages[2]["tool_calls"].at(0)), kFirst);
+  EXPECT_EQ(without_id(messages[3]["tool_calls"].at(0)), kSecond);
+
+  const Json whole = Json::parse(server.post("/api/chat", body + R"(,"stream":false})").body);
+  EXPECT_EQ(whole["message"]["content"], "Two: ");
+  EXPECT_EQ(whole["message"]["thinking"], "hm");
+  ASSERT_EQ(whole["message"]["tool_calls"].size(), 2u);
+  EXPECT_EQ(without_id(whole["message"]["tool_calls"][1]), kSecond);
+  change([](scheduler::FakeScript& script) { script.pieces = {"<think>hm</think>", "Two"}; });
+  const Json written = Json::parse(
+      server.post("/api/generate", R"({"model":"m","prompt":"q","stream":false})").body);
+  EXPECT_EQ(written["thinking"], "hm");
+  EXPECT_EQ(written["response"], "Two");
+}
+
 TEST_F(Generation, EmbedGivesVectorsAndCounts) {
   const Json json =
       Json::parse(server.post("/api/embed", R"({"model":"m","input":["ab","xyz"]})").body);
