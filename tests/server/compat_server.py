@@ -1,0 +1,160 @@
+"""What compat_test.py asks: a server whose store has the models of its cases, and ways to talk to it.
+
+Parses the arguments of the program that imports it: --billow PROGRAM [--without-model].
+"""
+
+import argparse
+import hashlib
+import http.client
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+os.environ["TZ"] = "XYZ-5:30"  # an offset that cannot be taken for UTC
+os.environ["BILLOW_LOG"] = "info"  # the log tells of clients that have left
+
+from compat_cases import EVERYTHING, GET, JSON_TYPE, POST, error_body
+from server import MODELS, WEIGHTS, Server
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--billow", required=True)
+parser.add_argument("--without-model", action="store_true", help="nothing that a slow build could not answer")
+options, rest = parser.parse_known_args()
+PROGRAM = str(pathlib.Path(options.billow).resolve())
+HAS_MODEL = WEIGHTS.exists() and not options.without_model
+MINILM = MODELS / "all-minilm-l6-v2"
+HAS_EMBEDDER = MINILM.exists() and HAS_MODEL
+
+
+def small_gguf(architecture="llama"):
+    """A file with one tensor of 24 numbers, which can be shown and not run."""
+    def text(value):
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    out = b"GGUF" + struct.pack("<IQQ", 3, 1, 5)
+    out += text("general.architecture") + struct.pack("<I", 8) + text(architecture)
+    out += text("general.name") + struct.pack("<I", 8) + text("Small")
+    for key, value in (("general.file_type", 15), (f"{architecture}.context_length", 2048), (f"{architecture}.embedding_length", 6)):
+        out += text(key) + struct.pack("<II", 4, value)
+    out += text("token_embd.weight") + struct.pack("<IQQIQ", 2, 6, 4, 0, 0)
+    return out + b"\0" * (-len(out) % 32 + 96)
+
+
+class CompatCase(unittest.TestCase):
+    """With a server and, in its store, what the cases name."""
+
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.server = Server(cls.folder.name, program=PROGRAM)
+        cls.addClassCleanup(cls.server.process.kill)
+        small = pathlib.Path(cls.folder.name) / "small.gguf"
+        small.write_bytes(small_gguf())
+        cls.server.add_model("small", small)
+        small.unlink()
+        cls.store("stub", {"model_format": "", "remote_host": "https://ollama.com", "remote_model": "big"})
+        cls.store("painter", {"model_format": "safetensors", "capabilities": ["image"]})
+        if HAS_MODEL:
+            cls.server.add_model("m")
+            cls.server.json(POST, "/api/create", {
+                "model": "all", "from": "m", "template": EVERYTHING, "system": "S", "stream": False, "parameters": {"stop": ["never"]},
+                "messages": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]})
+            cls.store_twin("seeing", "1", capabilities=["vision"])
+            cls.store_twin("twin", "1")
+            cls.store_twin("triplet", "2")
+        if HAS_EMBEDDER:
+            subprocess.run([PROGRAM, "create", "mini", "-q", "f32"], cwd=MINILM, env=cls.server.environment, check=True, capture_output=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.server.stop() == 0, cls.server.log.read_text()
+
+    @classmethod
+    def store(cls, name, config, layers=()):
+        """A model as another program would have put it into the store."""
+        text = json.dumps(config).encode()
+        digest = hashlib.sha256(text).hexdigest()
+        (cls.server.models / "blobs" / ("sha256-" + digest)).write_bytes(text)
+        manifest = {"schemaVersion": 2, "mediaType": "application/vnd.docker.distribution.manifest.v2+json", "layers": layers,
+                    "config": {"mediaType": "application/vnd.docker.container.image.v1+json", "digest": "sha256:" + digest, "size": len(text)}}
+        path = cls.server.models / "manifests" / "registry.ollama.ai" / "library" / name / "latest"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(manifest))
+
+    @classmethod
+    def store_twin(cls, name, digit, **config):
+        """The model "m" under a digest of its own, so that it shares no runner with others."""
+        stored = json.loads((cls.server.models / "manifests/registry.ollama.ai/library/m/latest").read_bytes())
+        weights = next(layer for layer in stored["layers"] if layer["mediaType"].endswith(".model"))
+        blobs = cls.server.models / "blobs"
+        twin = blobs / ("sha256-" + digit * 64)
+        if not twin.exists():
+            os.link(blobs / weights["digest"].replace(":", "-"), twin)
+        own = json.loads((blobs / stored["config"]["digest"].replace(":", "-")).read_bytes())
+        cls.store(name, {**own, "base_name": name, **config}, [{**weights, "digest": "sha256:" + digit * 64}])
+
+    def setUp(self):
+        if "_with_a_model" in self._testMethodName and not HAS_MODEL:
+            self.skipTest("no model")
+        if "_with_an_embedder" in self._testMethodName and not HAS_EMBEDDER:
+            self.skipTest("no embedding model")
+
+    def tearDown(self):
+        self.assertEqual(self.ask(GET, "/healthz")[0], 200, "the server is well afterwards")
+
+    def ask(self, method, path, body=None, headers=None, server=None):
+        """Status, headers and body; no redirect is followed, and no Content-Type is sent."""
+        connection = http.client.HTTPConnection("127.0.0.1", (server or self.server).port, timeout=120)
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        connection.request(method, path, data, headers or {})
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        return answer.status, answer.headers, text
+
+    def lines(self, path, body):
+        status, headers, text = self.ask(POST, path, body)
+        self.assertEqual((status, headers["Content-Type"]), (200, "application/x-ndjson"), text)
+        return [json.loads(line) for line in text.splitlines()]
+
+    def whole(self, path, body, server=None):
+        status, headers, text = self.ask(POST, path, {**body, "stream": False}, server=server)
+        self.assertEqual((status, headers["Content-Type"]), (200, JSON_TYPE), text)
+        self.assertNotEqual(text[-1:], b"\n")
+        return json.loads(text)
+
+    def running(self, server=None):
+        return json.loads(self.ask(GET, "/api/ps", server=server)[2])["models"]
+
+    def wait_for(self, is_so, why):
+        deadline = time.monotonic() + 60
+        while not is_so():
+            self.assertLess(time.monotonic(), deadline, why)
+            time.sleep(0.01)
+
+    def unload(self):
+        for model in self.running():
+            self.assertEqual(self.whole("/api/generate", {"model": model["name"], "keep_alive": 0})["done_reason"], "unload")
+        self.wait_for(lambda: self.running() == [], "what was unloaded is gone")
+
+    def start(self, *arguments, host="127.0.0.1"):
+        """Another server over the same store."""
+        server = Server(self.folder.name, arguments, program=PROGRAM, host=host)
+        self.addCleanup(server.process.wait)
+        self.addCleanup(server.process.kill)
+        return server
+
+    def check_refused(self, table):
+        for name, method, path, body, status, text in table:
+            with self.subTest(name, path=path, body=body):
+                got, headers, answer = self.ask(method, path, body)
+                self.assertEqual((got, answer), (status, error_body(text)))
+                self.assertEqual(headers["Content-Type"], JSON_TYPE)
