@@ -29,6 +29,7 @@ PROGRAM = str(pathlib.Path(options.billow).resolve())
 HAS_MODEL = WEIGHTS.exists() and not options.without_model
 MINILM = MODELS / "all-minilm-l6-v2"
 HAS_EMBEDDER = MINILM.exists() and HAS_MODEL
+ONE_THREAD = ("--threads", "1")  # two that wait for each other are slow where other tests run beside them
 
 
 def small_gguf(architecture="llama"):
@@ -54,7 +55,7 @@ class CompatCase(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
-        cls.server = Server(cls.folder.name, program=PROGRAM)
+        cls.server = Server(cls.folder.name, ONE_THREAD, program=PROGRAM)
         cls.addClassCleanup(cls.server.process.kill)
         small = pathlib.Path(cls.folder.name) / "small.gguf"
         small.write_bytes(small_gguf())
@@ -147,7 +148,7 @@ class CompatCase(unittest.TestCase):
 
     def start(self, *arguments, host="127.0.0.1"):
         """Another server over the same store."""
-        server = Server(self.folder.name, arguments, program=PROGRAM, host=host)
+        server = Server(self.folder.name, (*ONE_THREAD, *arguments), program=PROGRAM, host=host)
         self.addCleanup(server.process.wait)
         self.addCleanup(server.process.kill)
         return server

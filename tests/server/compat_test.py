@@ -572,9 +572,9 @@ class Compat(CompatCase):
         self.assertTrue(0 < len(kept) < 12, kept)
         before, after = headers["X-Billow-Shortened"].split("->")
         self.assertTrue(int(after) <= 256 < int(before), headers["X-Billow-Shortened"])
-        asked = {"model": "m", **COUNTING, "options": {"temperature": 0, "num_predict": 300}}
+        asked = {"model": "m", **COUNTING, "options": {"temperature": 0, "num_predict": 240}}
         on = self.whole("/api/generate", asked, server)
-        self.assertEqual((on["done_reason"], on["eval_count"]), ("length", 300), "behind the end of the context")
+        self.assertEqual((on["done_reason"], on["eval_count"]), ("length", 240), "behind the end of the context")
         off = self.whole("/api/generate", {**asked, "shift": False}, server)
         n_tokens = off["prompt_eval_count"] + off["eval_count"]
         self.assertEqual((off["done_reason"], n_tokens), ("length", 257), "a full context, and one token more that needs no place")
