@@ -32,7 +32,7 @@ std::string refusal(const std::function<void()>& call) {
   }
 }
 
-TEST(EmbedTokens, Sv3WhatIsCutKeepsItsSpecialTokens) {
+TEST(EmbedTokens, SV_3_WhatIsCutKeepsItsSpecialTokens) {
   const auto tokenizer = bracketed();
   EXPECT_FALSE(text_tokens(tokenizer, "ab", 4, kRight).is_cut) << "it just fits";
   const EmbedTokens right = text_tokens(tokenizer, "abcdef", 4, kRight);
@@ -58,7 +58,7 @@ TEST(EmbedTokens, IdsAreCutWithoutAddingAny) {
             "400 token id -1 is not in the vocabulary of 272 tokens");
 }
 
-TEST(EmbedTokens, Sv11PairsAreAsTheModelWasTrained) {
+TEST(EmbedTokens, SV_11_PairsAreAsTheModelWasTrained) {
   const auto word_piece = tokenizer::load_sample(tokenizer::sample_word_piece());
   const EmbedTokens bert = pair_tokens(word_piece, {7, 8}, {9}, 100, kRight);
   EXPECT_EQ(bert.tokens, (Ids{2, 7, 8, 3, 9, 3})) << "[CLS] first [SEP] second [SEP]";

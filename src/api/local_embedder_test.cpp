@@ -34,7 +34,7 @@ class LocalEmbedderTest : public testing::Test {
   scheduler::Scheduler scheduler{{.budget_bytes = uint64_t{1} << 30}, runners.starter()};
 };
 
-TEST_F(LocalEmbedderTest, GivesAVectorOfLengthOneForEachInput) {
+TEST_F(LocalEmbedderTest, SV_7_GivesAVectorOfLengthOneForEachInput) {
   const EmbedReply reply = run({.model = "m", .inputs = {"ab", "xyz"}});
   ASSERT_EQ(reply.results.size(), 2u);
   for (const EmbedResult& result : reply.results) {
@@ -54,7 +54,7 @@ TEST_F(LocalEmbedderTest, WithoutInputsTheModelIsLoaded) {
   EXPECT_TRUE(runners.embeddings().empty());
 }
 
-TEST_F(LocalEmbedderTest, LongInputsAreCutOrRefused) {
+TEST_F(LocalEmbedderTest, SV_3_LongInputsAreCutOrRefused) {
   const std::string text(3000, 'x');
   const EmbedReply cut = run({.model = "m", .inputs = {text, "a", text}});
   EXPECT_EQ(cut.n_prompt, 2 * 2048u + 1);
@@ -65,7 +65,7 @@ TEST_F(LocalEmbedderTest, LongInputsAreCutOrRefused) {
             3u);
 }
 
-TEST_F(LocalEmbedderTest, UnknownModelsAreNamedAsOllamaDoes) {
+TEST_F(LocalEmbedderTest, SV_9_UnknownModelsAreNamedAsOllamaDoes) {
   EXPECT_EQ(refusal({.model = "nope", .inputs = {"a"}}),
             "404 model \"nope\" not found, try pulling it first");
   EXPECT_EQ(refusal({.model = "", .inputs = {"a"}}), "404 model '' not found");
@@ -90,7 +90,7 @@ TEST(FinishVectors, EachTokenHasItsOwn) {
   EXPECT_THROW(finish_vectors(result, 0, true), http::StatusError);
 }
 
-TEST_F(LocalEmbedderTest, Sv10IdsAndTextOfTheSameTokensAreTheSameJob) {
+TEST_F(LocalEmbedderTest, SV_10_IdsAndTextOfTheSameTokensAreTheSameJob) {
   run({.model = "m", .inputs = {"abc"}});
   run({.model = "m", .inputs = {std::vector<int32_t>{'a', 'b', 'c'}}});
   const auto jobs = runners.embeddings();
@@ -132,13 +132,13 @@ TEST_F(LocalEmbedderTest, WithoutPoolingThereIsAVectorForEachToken) {
             "500 the runner gave not one vector for each token");
 }
 
-TEST_F(LocalEmbedderTest, Sv7MoreDimensionsThanThereAreAreRefusedWhereTheyMustFit) {
+TEST_F(LocalEmbedderTest, SV_7_MoreDimensionsThanThereAreAreRefusedWhereTheyMustFit) {
   EXPECT_EQ(refusal({.model = "m", .inputs = {"a"}, .dimensions = 7, .dimensions_must_fit = true}),
             "400 model 'm:latest' has 6 dimensions, not 7");
   EXPECT_EQ(run({.model = "m", .inputs = {"a"}, .dimensions = 7}).results.size(), 1u);
 }
 
-TEST_F(LocalEmbedderTest, Sv2OneBadInputFailsAloneWhereTheRequestIsPartial) {
+TEST_F(LocalEmbedderTest, SV_2_OneBadInputFailsAloneWhereTheRequestIsPartial) {
   const std::vector<EmbedInput> inputs = {"ab", UnusableInput{"no text"}, std::string(3000, 'x'),
                                           "cd", "e"};
   runners.change(models.catalog.find("m")->key, [](scheduler::FakeScript& script) {

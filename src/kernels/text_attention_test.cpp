@@ -114,7 +114,7 @@ TEST_P(TextAttention, ARowsBitsDoNotDependOnTheRowsBesideIt) {
   }
 }
 
-TEST_P(TextAttention, SV8WhatIsNoNumberStaysVisible) {
+TEST_P(TextAttention, SV_8_WhatIsNoNumberStaysVisible) {
   Text text(20, 32, 1);
   text.k[7 * 32 + 3] = std::nanf("");
   text.v[7 * 32 + 3] = std::nanf("");

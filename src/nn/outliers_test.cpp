@@ -71,7 +71,7 @@ TEST(Outliers, AreHardlySeenInTheProductsOfTheirRow) {
   }
 }
 
-TEST(Outliers, EQ1EQ3ARowsBitsDoNotDependOnOtherRowsOrThreads) {
+TEST(Outliers, EQ_1_EQ_3_ARowsBitsDoNotDependOnOtherRowsOrThreads) {
   const std::vector<float> x = rows_with_outliers();
   const std::vector<float> all = products(x, true);
   EXPECT_EQ(products(x, true, 3), all);

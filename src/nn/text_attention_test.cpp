@@ -47,7 +47,7 @@ std::vector<float> alone(const std::vector<float>& qkv, size_t n, size_t begin, 
   return attended(lengths, own, 1);
 }
 
-TEST(TextAttention, EQ1EQ3ATextsBitsAreItsOwnInAnyCompanyOnAnyThreads) {
+TEST(TextAttention, EQ_1_EQ_3_ATextsBitsAreItsOwnInAnyCompanyOnAnyThreads) {
   const size_t lengths[] = {1, 7, 300, 43, 2, 16, 600, 5};
   size_t n = 0;
   for (const size_t length : lengths) n += length;

@@ -90,7 +90,7 @@ TEST(Embedding, AModelThatSaysNothingGivesTheLastHiddenState) {
 }
 
 // Whatever stands beside it, and however it is cut.
-TEST(Embedding, TheSameBitsAloneAndInCompany) {
+TEST(Embedding, EQ_5_TheSameBitsAloneAndInCompany) {
   for (const uint32_t pooling : {1u, 2u, 3u}) {
     const reference::TinyModelOptions model{
         .architecture = "gemma3", .type = quant::Type::kQ4_K, .n_layers = 2, .pooling = pooling};

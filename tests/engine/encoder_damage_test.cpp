@@ -66,7 +66,7 @@ TEST(EncoderDamage, HyperparametersThatMakeNoSenseAreNamed) {
 
 // Whatever byte of the header is another, loading gives a model or one line, and a model gives
 // vectors or errors.
-TEST(EncoderDamage, SV2NoDamagedByteOfTheHeaderDoesHarm) {
+TEST(EncoderDamage, NoDamagedByteOfTheHeaderDoesHarm) {
   const reference::TinyEncoderOptions options{
       .n_layers = 1, .n_embd = 32, .n_ff = 32, .n_head = 2, .n_context = 16};
   const std::vector<std::byte> whole = reference::make_tiny_encoder(options);

@@ -47,7 +47,7 @@ TEST(Encoder, EveryVariantEqualsTheReferenceOnEveryTable) {
   }
 }
 
-TEST(Encoder, EQ6WeightFormatsStayCloseToTheReference) {
+TEST(Encoder, EQ_6_WeightFormatsStayCloseToTheReference) {
   for (const quant::Type type : {quant::Type::kF16, quant::Type::kBF16, quant::Type::kQ8_0}) {
     for (const char* architecture : {"bert", "nomic-bert"}) {
       const TinyEncoderOptions options{.architecture = architecture, .type = type};
@@ -134,7 +134,7 @@ std::vector<Vector> alone(const reference::TinyEncoderOptions& options,
   return vectors;
 }
 
-TEST(Encoder, EQ1EQ3TheSameBitsAloneAndPackedOnAnyThreads) {
+TEST(Encoder, EQ_1_EQ_3_TheSameBitsAloneAndPackedOnAnyThreads) {
   const std::vector<EmbedText> texts = many_texts();
   for (const TinyEncoderOptions& options : packed_models()) {
     for (const kernels::KernelTable* table : usable_tables()) {
@@ -150,7 +150,7 @@ TEST(Encoder, EQ1EQ3TheSameBitsAloneAndPackedOnAnyThreads) {
   }
 }
 
-TEST(Encoder, EQ2TheOrderOfTextsChangesNoBit) {
+TEST(Encoder, EQ_2_TheOrderOfTextsChangesNoBit) {
   std::vector<EmbedText> texts;
   for (unsigned i = 0; i < 64; ++i) texts.push_back(random_text(1 + i % 23, i));
   const TinyEncoderOptions options{.type = quant::Type::kF16, .n_layers = 2};
@@ -168,7 +168,7 @@ TEST(Encoder, EQ2TheOrderOfTextsChangesNoBit) {
   }
 }
 
-TEST(Encoder, EQ4TheSizeOfAPassChangesNoBit) {
+TEST(Encoder, EQ_4_TheSizeOfAPassChangesNoBit) {
   std::vector<EmbedText> texts;
   for (unsigned i = 0; i < 150; ++i) texts.push_back(random_text(1 + i % 40, i));
   const TinyEncoderOptions options{.type = quant::Type::kQ8_0, .n_layers = 2};
@@ -183,7 +183,7 @@ TEST(Encoder, EQ4TheSizeOfAPassChangesNoBit) {
   }
 }
 
-TEST(Encoder, EQ7PositionsBeginAtZeroInEachTextOfAPass) {
+TEST(Encoder, EQ_7_PositionsBeginAtZeroInEachTextOfAPass) {
   for (const char* architecture : {"bert", "nomic-bert"}) {
     const TinyEncoderOptions options{.architecture = architecture, .n_layers = 2, .n_context = 512};
     const std::vector<std::byte> bytes = reference::make_tiny_encoder(options);
@@ -201,7 +201,7 @@ TEST(Encoder, EQ7PositionsBeginAtZeroInEachTextOfAPass) {
   }
 }
 
-TEST(Encoder, SV11PairsHaveTwoSegmentsAndAreScored) {
+TEST(Encoder, SV_11_PairsHaveTwoSegmentsAndAreScored) {
   for (const bool dense : {true, false}) {
     const TinyEncoderOptions options{
         .n_labels = dense ? 1u : 3u, .dense = dense, .pooling = 4, .seed = 5};
@@ -237,7 +237,7 @@ std::vector<std::byte> with_broken_token(const TinyEncoderOptions& options, size
   return bytes;
 }
 
-TEST(Encoder, SV8WhatIsNoNumberIsTheErrorOfItsTextAlone) {
+TEST(Encoder, SV_8_WhatIsNoNumberIsTheErrorOfItsTextAlone) {
   for (const bool ranks : {false, true}) {
     const TinyEncoderOptions options{.n_labels = ranks ? 1u : 0u, .pooling = ranks ? 4u : 1u};
     TinyEncoder whole(options);
@@ -280,7 +280,7 @@ TEST(Encoder, RefusesTextsThatItCannotEvaluateInOneLine) {
   EXPECT_NE(limited.model.refusal(random_text(11, 1)), "");
 }
 
-TEST(Encoder, OM25APassThatDoesNotFitTheBudgetIsOutOfMemoryAndLessStillRuns) {
+TEST(Encoder, OM_25_APassThatDoesNotFitTheBudgetIsOutOfMemoryAndLessStillRuns) {
   const TinyEncoderOptions options{.n_ff = 4096, .n_context = 2048};
   TinyEncoder tiny(options, {.n_threads = 2});
   const EmbedText small = random_text(50, 1);
@@ -339,7 +339,7 @@ TEST(Describe, TellsWhatAnEncoderTakes) {
   EXPECT_EQ(json["scratch_bytes"], scratch_bytes(tiny.model.file(), {.n_threads = 2}, 512));
 }
 
-TEST(DecoderModel, EQ5GivesTheVectorsOfItsEngineInAnyCompany) {
+TEST(DecoderModel, EQ_5_GivesTheVectorsOfItsEngineInAnyCompany) {
   const reference::TinyModelOptions options{
       .architecture = "qwen2", .n_context = 256, .pooling = 3};
   const std::vector<std::byte> bytes = reference::make_tiny_model(options);

@@ -67,7 +67,7 @@ class Embedding(unittest.TestCase):
         status, _, text = self.server.request("POST", path, body)
         return status, json.loads(text)["error"]
 
-    def test_equal_a_float32_reference(self):
+    def test_EQ_6_equal_a_float32_reference(self):
         asked = texts(500, 1)
         reference = BertReference(MINILM)
         ids = [self.server.json("POST", "/tokenize", {"model": "f32", "content": text, "add_special": True})["tokens"][:511] for text in asked]
@@ -81,7 +81,7 @@ class Embedding(unittest.TestCase):
             print(f"{model}: least cosine {cosines[worst]:.6f} ({len(ids[worst])} tokens), mean {cosines.mean():.6f}", flush=True)
             self.assertGreater(cosines[worst], least, asked[worst][:60])
 
-    def test_EQ1_EQ2_a_vector_does_not_depend_on_its_neighbours(self):
+    def test_EQ_1_EQ_2_a_vector_does_not_depend_on_its_neighbours(self):
         asked = texts(200, 2)
         for model in LEAST_COSINE:
             packed = self.embed(model, asked)
@@ -93,7 +93,7 @@ class Embedding(unittest.TestCase):
                 shuffled = self.embed(model, [asked[i] for i in order])
                 self.assertLessEqual(numpy.abs(shuffled - packed[order]).max(), 1e-6)
 
-    def test_SV2_SV3_long_inputs_are_cut_or_refused_and_others_unharmed(self):
+    def test_SV_2_SV_3_long_inputs_are_cut_or_refused_and_others_unharmed(self):
         long = "word " * 100000
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             refused = [pool.submit(self.refused, "/api/embed", {"model": "f16", "input": ["a", long], "truncate": False}) for _ in range(2)]
@@ -107,13 +107,13 @@ class Embedding(unittest.TestCase):
         status, headers, text = self.server.request("POST", "/api/embed", {"model": "f16", "input": [long, "a"]})
         self.assertEqual((status, headers["X-Billow-Truncated"], json.loads(text)["prompt_eval_count"]), (200, "1", 515))
 
-    def test_PK13_ten_thousand_inputs_in_one_request(self):
+    def test_PK_13_ten_thousand_inputs_in_one_request(self):
         asked = [f"number {i}" for i in range(10000)]
         vectors = self.embed("f16", asked)
         self.assertEqual(vectors.shape, (10000, 384))
         self.assertLessEqual(numpy.abs(vectors[[0, 5000, 9999]] - self.embed("f16", [asked[0], asked[5000], asked[9999]])).max(), 1e-6)
 
-    def test_unusable_inputs_have_the_specified_answers(self):
+    def test_FI_13_PK_12_unusable_inputs_have_the_specified_answers(self):
         self.assertEqual(self.server.json("POST", "/api/embed", {"model": "f16", "input": []})["embeddings"], [])
         self.assertEqual(self.server.json("POST", "/api/embed", {"model": "f16", "input": None})["embeddings"], [])
         for path in ("/api/embed", "/v1/embeddings"):
@@ -122,7 +122,7 @@ class Embedding(unittest.TestCase):
         self.assertEqual(self.refused("/v1/embeddings", {"model": "f16", "input": []})[0], 400)
         self.assertEqual(self.refused("/api/generate", {"model": "f16", "prompt": "a"}), (400, '"f16" does not support generate'))
 
-    def test_SV6_SV7_SV10_counts_lengths_and_ids(self):
+    def test_SV_6_SV_7_SV_10_counts_lengths_and_ids(self):
         answer = self.server.json("POST", "/v1/embeddings", {"model": "f32", "input": ["I believe the meaning of life is"] * 2})
         self.assertEqual(answer["usage"], {"prompt_tokens": 18, "total_tokens": 18})
         text = self.embed("f32", "This is a test")

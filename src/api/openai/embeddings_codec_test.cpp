@@ -80,7 +80,7 @@ TEST(EmbeddingsAnswer, FloatsAreExactlyThese) {
             "\n");
 }
 
-TEST(EmbeddingsAnswer, Base64IsOfLittleEndianFloats) {
+TEST(EmbeddingsAnswer, SV_7_Base64IsOfLittleEndianFloats) {
   // 0.5 is 3F000000, -1 is BF800000, 1e-7 is 33D6BF95.
   EXPECT_EQ(
       embeddings_json({.results = {{.values = {0.5f, -1.0f, 1e-7f}}}, .n_prompt = 1}, "m", true),
@@ -110,7 +110,7 @@ TEST(EmbeddingsRequest, ExtensionsAreRead) {
             "truncation_direction is left or right, not 'up'");
 }
 
-TEST(EmbeddingsRequest, Fi13TooManyInputsAreRefusedWithTheBound) {
+TEST(EmbeddingsRequest, FI_13_TooManyInputsAreRefusedWithTheBound) {
   std::string inputs = "[\"a\"";
   for (int i = 1; i < 1'000'000; ++i) inputs += ",\"a\"";
   EXPECT_THROW(embed("\"input\":" + inputs + "]"), http::StatusError);

@@ -99,7 +99,7 @@ TEST(Rerank, ItsTwoShapesAreToldApartByTheirFields) {
       R"([{"index":1,"relevance_score":2.5,"document":{"text":"b"}}]})");
 }
 
-TEST(Rerank, ScoresAreBetweenZeroAndOneUnlessRaw) {
+TEST(Rerank, SV_11_ScoresAreBetweenZeroAndOneUnlessRaw) {
   Fixture fixture;
   fixture.score({0.0f, -200.0f, 200.0f});
   const std::string answer =
@@ -111,7 +111,7 @@ TEST(Rerank, ScoresAreBetweenZeroAndOneUnlessRaw) {
   EXPECT_FALSE(list[0].contains("text"));
 }
 
-TEST(Rerank, Sv11TopNAndTies) {
+TEST(Rerank, SV_11_TopNAndTies) {
   Fixture fixture;
   fixture.score({1.0f, 3.0f, 1.0f, 3.0f});
   const auto order = [&](const std::string& top_n) {

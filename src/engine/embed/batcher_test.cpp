@@ -172,7 +172,7 @@ TEST(EmbedBatcher, MT_3_UtilizationIsOfNBatch) {
   EXPECT_EQ(fake.batcher->state().counts.n_passes, 2u + 1u + 3u);
 }
 
-TEST(EmbedBatcher, TellsTheNineFamiliesAndTheirTypes) {
+TEST(EmbedBatcher, MT_5_MT_6_TellsTheNineFamiliesAndTheirTypes) {
   using Kind = Figure::Kind;
   const std::map<std::string, Kind> wanted = {
       {"billow_embed_batches_created_total", Kind::kCounter},

@@ -339,7 +339,7 @@ TEST(PackingOf, PK_16_ALoneTextIsInTheNextPassBesideAThousandOthers) {
   EXPECT_TRUE(std::ranges::any_of(taken, [](const WaitingText& text) { return text.job == 2; }));
 }
 
-TEST(PackingOf, BulkTextsWaitForAllOthers) {
+TEST(PackingOf, PK_16_BulkTextsWaitForAllOthers) {
   EmbedWaiting waiting;
   for (size_t i = 0; i < 10; ++i) waiting.push("bulk", true, {1, i, 100});
   waiting.push("lone", false, {2, 0, 100});

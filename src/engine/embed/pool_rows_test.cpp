@@ -33,7 +33,7 @@ TEST(EncoderPooling, MeansOfWideRowsAreWhole) {
   for (size_t i = 0; i < kWidth; ++i) EXPECT_EQ(mean[i], static_cast<float>(i + kWidth));
 }
 
-TEST(EncoderPooling, SV8ZerosStayZerosAndWhatIsNoNumberIsFound) {
+TEST(EncoderPooling, SV_8_ZerosStayZerosAndWhatIsNoNumberIsFound) {
   const std::vector<float> zeros(8);
   EXPECT_EQ(pooled(Pooling::kMean, zeros, 4), std::vector<float>(4));
   EXPECT_TRUE(all_finite(zeros));
