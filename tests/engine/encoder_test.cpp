@@ -298,7 +298,7 @@ TEST(Encoder, OM_25_APassThatDoesNotFitTheBudgetIsOutOfMemoryAndLessStillRuns) {
   EXPECT_THROW(TinyEncoder(options, {.n_threads = 1, .memory_budget = 1000}), Error);
 }
 
-TEST(Encoder, NoPassTakesMoreScratchThanTheBound) {
+TEST(Encoder, P_13_NoPassTakesMoreScratchThanTheBound) {
   std::vector<TinyEncoderOptions> models = {
       {.type = quant::Type::kF16, .n_layers = 1, .n_ff = 2048},
       {.type = quant::Type::kQ8_0, .n_layers = 1, .n_ff = 128, .n_head = 1, .n_context = 1024},

@@ -36,8 +36,9 @@ class EmbedderService : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  void start(engine::EmbedBatcherOptions batcher = {}) {
+  void start(engine::EmbedBatcherOptions batcher = {}, size_t n_models = 0) {
     EmbedOptions embed;
+    if (n_models != 0) embed.n_models = n_models;
     embed.is_embedding = [](const gguf::File&) { return true; };
     embed.load = [this](gguf::File file, const engine::EngineOptions&) {
       return std::make_unique<FakeEmbedModel>(world_, 8192, tokenizer::Tokenizer::load(file));
@@ -113,6 +114,30 @@ TEST_F(EmbedderService, TellsItsStateAndFigures) {
   for (int i = 0; i < 1000 && health()["budget_version"] != 3; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(health()["budget_version"], 3);
+}
+
+// Two passes at once share the cores of one, and end no sooner than one behind the other.
+TEST_F(EmbedderService, CC_13_OnePassRunsAtATimeUnlessToldOtherwiseAndThatIsTold) {
+  const auto most = [&] {
+    for (const Figure& figure : parse_figures(health()["figures"]))
+      if (figure.name == "billow_embed_batches_most") return figure.value;
+    return -1.0;
+  };
+  start();  // with room for four passes of n_batch
+  EXPECT_EQ(most(), 1.0);
+  world_->open(false);
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 3; ++i)
+    clients.emplace_back(
+        [&] { post("/embed", body_of(R"({"n":[2048]})", std::vector<int32_t>(2048, 1))); });
+  for (int i = 0; i < 10000 && health()["embed_pending_tokens"] != 2 * 2048; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(health()["embed_pending_tokens"], 2 * 2048);
+  world_->open(true);
+  for (std::thread& client : clients) client.join();
+  server_.reset();
+  start({}, 2);
+  EXPECT_EQ(most(), 2.0);
 }
 
 TEST_F(EmbedderService, FI_7_IsDegradedAfterThreeFailedPassesAndGoesOn) {

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cmath>
 #include <map>
+#include <random>
 
 #include "engine/embed/fake_embedders.h"
 #include "engine/embed/fake_model.h"
@@ -27,17 +29,43 @@ TEST(EmbedBatcher, PK_15_AnswersAreInTheOrderOfTheTexts) {
   for (const size_t sum : fake.world->sums()) EXPECT_LE(sum, 64u);
 }
 
-TEST(EmbedBatcher, P_5_AnySplitOfAListGivesTheSameVectors) {
+// The passes that the planner says, of texts that come together.
+Sums planned(const std::vector<size_t>& lengths, const EmbedSizes& sizes) {
+  EmbedWaiting waiting;
+  for (size_t i = 0; i < lengths.size(); ++i) waiting.push("", false, {1, i, lengths[i]});
+  Sums sums;
+  while (waiting.count().n_texts > 0) {
+    std::vector<WaitingText> taken;
+    waiting.take(pass_tokens(sizes, waiting.count().n_tokens, 0), sizes.context_size, taken);
+    sums.push_back(0);
+    for (const WaitingText& text : taken) sums.back() += text.n_tokens;
+  }
+  return sums;
+}
+
+TEST(EmbedBatcher, P_5_P_17_PassesAreAsPlannedAndAnySplitGivesTheSameVectors) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
   FakeEmbedders fake({.sizes = {.n_batch = 64}});
-  const std::vector<EmbedText> texts = texts_of({5, 60, 7, 3, 64, 1, 1, 30});
-  const auto whole = fake.batcher->embed({texts});
-  for (size_t cut = 1; cut < texts.size(); ++cut) {
-    const auto at = texts.begin() + static_cast<std::ptrdiff_t>(cut);
-    auto parts = fake.batcher->embed({{texts.begin(), at}})->texts;
-    const auto rest = fake.batcher->embed({{at, texts.end()}});
+  for (int i = 0; i < 10000; ++i) {
+    std::vector<size_t> lengths(1 + random() % 12);
+    for (size_t& length : lengths) length = 1 + random() % 64;
+    const std::vector<EmbedText> texts = texts_of(lengths);
+    ASSERT_TRUE(fake.is_clean());
+    const size_t n_before = fake.world->passes.size();
+    const auto whole = fake.batcher->embed({texts});
+    const Sums sums = fake.world->sums(n_before);
+    ASSERT_EQ(sums, planned(lengths, fake.batcher->sizes()));
+    const auto cut = texts.begin() + static_cast<std::ptrdiff_t>(random() % texts.size());
+    std::vector<EmbedAnswer> parts;
+    if (cut != texts.begin()) parts = fake.batcher->embed({{texts.begin(), cut}})->texts;
+    const auto rest = fake.batcher->embed({{cut, texts.end()}});
     parts.insert(parts.end(), rest->texts.begin(), rest->texts.end());
-    for (size_t i = 0; i < texts.size(); ++i)
-      EXPECT_EQ(parts[i].values, whole->texts[i].values) << cut;
+    for (size_t k = 0; k < texts.size(); ++k) {
+      ASSERT_EQ(whole->texts[k].values, FakeEmbedModel::vector_of(texts[k]));
+      ASSERT_EQ(parts[k].values, whole->texts[k].values);
+    }
   }
 }
 
@@ -154,7 +182,7 @@ TEST(EmbedBatcher, CC_2_ManyTextsStartSeveralPassesAtOnce) {
   EXPECT_EQ(fake.world->sums(), Sums(25, 2048));
 }
 
-TEST(EmbedBatcher, CC_8_PassesAtOnceAreBoundedByTheContext) {
+TEST(EmbedBatcher, CC_8_SZ_16_PassesAtOnceAreBoundedByTheContext) {
   FakeEmbedders fake({.sizes = {.context_size = 4095}}, 4);
   EXPECT_EQ(fake.batcher->state().load.n_most_passes, 1u);
 }
@@ -191,6 +219,28 @@ TEST(EmbedBatcher, MT_5_MT_6_TellsTheNineFamiliesAndTheirTypes) {
     ASSERT_TRUE(told.contains(name)) << name;
     EXPECT_EQ(told.at(name), kind) << name;
   }
+}
+
+TEST(EmbedBatcher, MT_6_TellsWhatWasRefusedDroppedAndFailedInNamedBuckets) {
+  std::map<std::string, Figure> told;
+  for (const Figure& figure : embed_figures({}, {}, {}))
+    told.emplace(figure.name + (figure.label.empty() ? "" : " " + figure.label_value), figure);
+  for (const char* name :
+       {"billow_embed_rejected_total full", "billow_embed_rejected_total closing",
+        "billow_embed_rejected_total text", "billow_embed_failures_total memory",
+        "billow_embed_failures_total model", "billow_embed_dropped_total",
+        "billow_embed_inputs_total", "billow_embed_vectors_total", "billow_embed_nan_outputs_total",
+        "billow_embed_input_tokens", "billow_embed_inference_seconds", "billow_embed_batches_most"})
+    EXPECT_TRUE(told.contains(name)) << name;
+  for (const char* name : {"billow_embed_batch_tokens", "billow_embed_oom_retry_tokens",
+                           "billow_embed_input_tokens"}) {
+    const std::vector<double>& bounds = told.at(name).histogram.bounds();
+    ASSERT_EQ(bounds.size(), 14u) << name;
+    for (size_t i = 0; i < bounds.size(); ++i) EXPECT_EQ(bounds[i], std::exp2(i)) << name;
+  }
+  const std::vector<double>& waits = told.at("billow_embed_queue_wait_seconds").histogram.bounds();
+  EXPECT_EQ(waits.front(), 0.0005);
+  EXPECT_EQ(waits.back(), 10.0);
 }
 
 TEST(EmbedBatcher, SV_4_RequestsWithoutPlaceAreRefusedWhole) {

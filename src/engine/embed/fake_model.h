@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -50,13 +51,12 @@ struct FakeWorld {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return n_inside == n; });
   }
-  std::vector<size_t> sums() {
+  // Of the passes from the n-th on.
+  std::vector<size_t> sums(size_t n = 0) {
     const std::scoped_lock lock(mutex);
     std::vector<size_t> all;
-    for (const auto& lengths : passes) {
-      all.push_back(0);
-      for (const size_t length : lengths) all.back() += length;
-    }
+    for (; n < passes.size(); ++n)
+      all.push_back(std::accumulate(passes[n].begin(), passes[n].end(), size_t{0}));
     return all;
   }
 };

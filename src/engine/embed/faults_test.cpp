@@ -50,7 +50,7 @@ TEST(EmbedRoom, CC_12_WhoLooksBeforeReservingCannotOvershoot) {
   EXPECT_EQ(room.used(), 6144u);
 }
 
-TEST(EmbedRoom, SZ_15_ALoweredCeilingDoesNotWrap) {
+TEST(EmbedRoom, SZ_15_FI_21_ALoweredCeilingDoesNotWrap) {
   EmbedRoom room(8192);
   ASSERT_TRUE(room.reserve(6000));
   room.set_most(2048);
@@ -97,7 +97,7 @@ TEST(EmbedFaults, FI_3_OM_23_TheNextPassBeginsWithAllOfNBatchUntilThreeWereRetri
   EXPECT_EQ(state.counts.retry_tokens.sum(), 3 * 1024.0);
 }
 
-TEST(EmbedFaults, FI_6_WhatWasTakenIsFinishedAfterTheEndOfAdmission) {
+TEST(EmbedFaults, FI_6_SV_4_WhatWasTakenIsFinishedAfterTheEndOfAdmission) {
   FakeEmbedders fake({});
   fake.world->open(false);
   std::thread client(
@@ -169,7 +169,7 @@ TEST(EmbedFaults, FI_21_ALowerContextHoldsNewPassesBack) {
   EXPECT_TRUE(fake.is_clean());
 }
 
-// FI-23: a stop at any moment of a short pass has one outcome, and leaves nothing counted.
+// A stop at any moment of a short pass has one outcome, and leaves nothing counted.
 TEST(EmbedFaults, FI_23_CancellationRacesWithCompletion) {
   FakeEmbedders fake({});
   constexpr int kRounds = 25000;  // of each of four
@@ -207,8 +207,8 @@ TEST(EmbedFaults, FI_23_CancellationRacesWithCompletion) {
   EXPECT_TRUE(fake.is_clean());
 }
 
-// P-1, P-2, P-4, P-6 and MT-4 with clients that come and go while memory is short and passes fail.
-TEST(EmbedFaults, P_1_2_4_6_NothingIsLostOrCountedTwice) {
+// Clients come and go while memory is short and passes fail.
+TEST(EmbedFaults, P_1_P_2_P_3_P_4_P_6_MT_4_NothingIsLostOrCountedTwice) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   FakeEmbedders fake({.sizes = {.n_batch = 100, .context_size = 250}}, 2);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -351,6 +352,50 @@ TEST(PackingOf, PK_16_BulkTextsWaitForAllOthers) {
   EXPECT_EQ(taken.size(), 11u);
 }
 
+// ---- fewer passes than with a fixed number of sequences
+
+// Passes of texts in their order, each of at most so many texts.
+size_t n_passes_by_texts(const Lengths& lengths, size_t most_texts, size_t n_batch) {
+  size_t n_passes = 0;
+  size_t n_texts = most_texts;
+  size_t n_tokens = 0;
+  for (const size_t length : lengths) {
+    if (n_texts == most_texts || n_tokens + length > n_batch) {
+      ++n_passes;
+      n_texts = 0;
+      n_tokens = 0;
+    }
+    ++n_texts;
+    n_tokens += length;
+  }
+  return n_passes;
+}
+
+// Lengths as those of real texts: log-normal, from 3 tokens to a model's 512.
+Lengths mixed_lengths(size_t n, double median, unsigned seed) {
+  std::mt19937 random(seed);
+  std::lognormal_distribution<double> length(std::log(median), 0.75);
+  Lengths lengths(n);
+  for (size_t& value : lengths)
+    value = static_cast<size_t>(std::clamp(std::round(length(random)), 3.0, 512.0));
+  return lengths;
+}
+
+TEST(PackingOf, PG_1_TokensMakeAThirdFewerPassesThanEightSequences) {
+  EXPECT_EQ(n_passes_by_texts(times(100, 16), 8, 2048), 13u);  // PK-7
+  EXPECT_EQ(n_passes_by_texts(times(100, 16), 2, 2048), 50u);
+  EXPECT_EQ(n_passes_by_texts(times(9, 512), 8, 2048), 3u);  // tokens limit these, too
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Lengths lengths = mixed_lengths(1000, 60, seed);
+    std::ranges::nth_element(lengths, lengths.begin() + 500);
+    ASSERT_NEAR(static_cast<double>(lengths[500]), 60.0, 6.0);
+    lengths = mixed_lengths(1000, 60, seed);
+    EXPECT_LE(10 * packed(lengths, 2048).size(), 7 * n_passes_by_texts(lengths, 8, 2048));
+    const Lengths small = mixed_lengths(1000, 9, seed);
+    EXPECT_LE(10 * packed(small, 2048).size(), n_passes_by_texts(small, 8, 2048));
+  }
+}
+
 // ---- properties
 
 constexpr int kCases = 10000;
@@ -380,8 +425,8 @@ TEST_F(EmbedProperty, P_7_SizesAreBoundedAndMonotonous) {
   }
 }
 
-// P-3, P-5, P-6, P-8, P-9 of one client, and P-2.
-TEST_F(EmbedProperty, P_2_3_8_9_NextFitLosesNothingAndWastesLittle) {
+// Of one client.
+TEST_F(EmbedProperty, P_2_P_3_P_8_P_9_NextFitLosesNothingAndWastesLittle) {
   for (int i = 0; i < kCases; ++i) {
     const size_t n_batch = any(1, 300);
     Lengths lengths(any(1, 60));
@@ -405,7 +450,7 @@ TEST_F(EmbedProperty, P_2_3_8_9_NextFitLosesNothingAndWastesLittle) {
 
 // Several clients come, go and are cancelled: each text is taken once or dropped once, those of a
 // client in its order, and a client's k-th text within k turns of each other.
-TEST_F(EmbedProperty, P_1_5_6_EveryTextIsTakenOrDroppedOnceAndInOrder) {
+TEST_F(EmbedProperty, P_1_P_5_P_6_EveryTextIsTakenOrDroppedOnceAndInOrder) {
   for (int i = 0; i < kCases; ++i) {
     EmbedWaiting waiting;
     const size_t n_jobs = any(1, 6);
