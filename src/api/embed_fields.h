@@ -11,10 +11,11 @@
 #include "api/call.h"
 #include "api/embedder.h"
 #include "api/fields.h"
+#include "api/json_reader.h"
 
 namespace billow::api {
 
-inline constexpr size_t kMostInputs = size_t{1} << 16;  // of one request
+inline constexpr size_t kMostInputs = kMaxJsonElements;  // of one request
 
 enum class InputKinds : uint8_t {
   kTexts,

@@ -27,6 +27,12 @@ using Member = std::pair<std::string, Json>;
 
 [[noreturn]] void refuse(const std::string& text) { throw http::StatusError(400, text); }
 
+[[noreturn]] void refuse_length() {
+  throw http::StatusError(413, "an array of the request has more than " +
+                                   std::to_string(kMaxJsonElements) +
+                                   " elements; send fewer at once");
+}
+
 // The byte in quotes, as if it were the code point of that number.
 std::string quoted(char c) {
   if (c == '\'') return R"('\'')";
@@ -165,6 +171,7 @@ Json Reader::array(size_t depth) {
   }
   for (;;) {
     elements.push_back(value(depth + 1));
+    if (elements.size() > kMaxJsonElements && !elements.back().is_number()) refuse_length();
     const char c = next_mark();
     if (c != ',' && c != ']') fault("after array element");
     ++at_;

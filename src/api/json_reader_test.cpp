@@ -125,5 +125,25 @@ TEST(JsonReader, BoundsHold) {
   EXPECT_EQ(refusal(values + "]"), "the request has more than 4194304 JSON values");
 }
 
+TEST(JsonReader, FI_13_ManyElementsAreRefusedBeforeTheyTakeMemoryUnlessTheyAreNumbers) {
+  const auto many = [](const std::string& element, size_t n) {
+    std::string array = "[" + element;
+    for (size_t i = 1; i < n; ++i) array += "," + element;
+    return array + "]";
+  };
+  for (const char* element : {"\"a\"", "[1]", "null", "{}"}) {
+    EXPECT_EQ(read_json(many(element, kMaxJsonElements)).size(), kMaxJsonElements);
+    try {
+      read_json(many(element, kMaxJsonElements + 1));
+      ADD_FAILURE() << element;
+    } catch (const http::StatusError& error) {
+      EXPECT_EQ(error.status(), 413);
+      EXPECT_STREQ(error.what(),
+                   "an array of the request has more than 65536 elements; send fewer at once");
+    }
+  }
+  EXPECT_EQ(read_json(many("1", kMaxJsonElements + 1)).size(), kMaxJsonElements + 1);
+}
+
 }  // namespace
 }  // namespace billow::api
