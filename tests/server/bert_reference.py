@@ -32,7 +32,8 @@ class BertReference:
     def __init__(self, folder):
         folder = pathlib.Path(folder)
         config = json.loads((folder / "config.json").read_text())
-        self.tensors = read_safetensors(folder / "model.safetensors")
+        tensors = read_safetensors(folder / "model.safetensors")
+        self.tensors = {name.removeprefix("bert."): values for name, values in tensors.items()}
         self.n_heads = config["num_attention_heads"]
         self.n_layers = config["num_hidden_layers"]
         self.epsilon = config["layer_norm_eps"]
@@ -45,12 +46,13 @@ class BertReference:
     def linear(self, x, name):
         return x @ self.tensors[name + ".weight"].T + self.tensors[name + ".bias"]
 
-    def hidden(self, ids):
-        """[tokens][width] of one text, special tokens included."""
+    def hidden(self, ids, n_first=None):
+        """[tokens][width] of one text, special tokens included; those behind n_first are the second segment of a pair."""
         embedded = "embeddings."
         x = self.tensors[embedded + "word_embeddings.weight"][ids]
         x = x + self.tensors[embedded + "position_embeddings.weight"][: len(ids)]
-        x = self.norm(x + self.tensors[embedded + "token_type_embeddings.weight"][0], embedded + "LayerNorm")
+        types = (numpy.arange(len(ids)) >= (len(ids) if n_first is None else n_first)).astype(int)
+        x = self.norm(x + self.tensors[embedded + "token_type_embeddings.weight"][types], embedded + "LayerNorm")
         for layer in range(self.n_layers):
             at = f"encoder.layer.{layer}."
             q, k, v = (self.linear(x, f"{at}attention.self.{name}").reshape(len(ids), self.n_heads, -1).transpose(1, 0, 2)
@@ -69,3 +71,8 @@ class BertReference:
         """The mean, of length 1."""
         mean = self.hidden(ids).astype(numpy.float64).mean(0)
         return mean / numpy.linalg.norm(mean)
+
+    def scores(self, ids, n_first):
+        """[labels] of a BertForSequenceClassification."""
+        first = self.hidden(ids, n_first)[0]
+        return self.linear(numpy.tanh(self.linear(first, "pooler.dense")), "classifier")

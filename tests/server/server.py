@@ -21,14 +21,15 @@ WEIGHTS = MODELS / "smollm2-135m-q4_1.gguf"
 class Server:
     """A running `billow serve`."""
 
-    def __init__(self, folder, arguments=(), program=None, host="127.0.0.1"):
+    def __init__(self, folder, arguments=(), program=None, host="127.0.0.1", variables=None):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.models = pathlib.Path(folder) / "models"
         self.log = pathlib.Path(folder) / "log"
-        environment = {**os.environ, "OLLAMA_HOST": f"{host}:{self.port}", "OLLAMA_MODELS": str(self.models)}
+        environment = {**os.environ, "OLLAMA_HOST": f"{host}:{self.port}", "OLLAMA_MODELS": str(self.models),
+                       **(variables or {})}
         self.environment = environment
         self.program = program or os.environ["BILLOW_PROGRAM"]
         command = [self.program, "serve", *arguments]

@@ -1,0 +1,319 @@
+"""A server that embeds among many and bad clients: what is asked meanwhile is answered, nothing stays counted, memory is bounded.
+
+embedding_load_test.py --billow PROGRAM [unittest arguments]; exits with 77 where the model is not here. Times are printed, and only
+those that tell of a hang fail.
+"""
+
+import argparse
+import concurrent.futures
+import http.client
+import json
+import math
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import prometheus_text
+from prometheus_text import total
+from server import MODELS, Server
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--billow", required=True)
+options, rest = parser.parse_known_args()
+
+MINILM = MODELS / "all-minilm-l6-v2"
+ROUTES = {"/v1/embeddings": "input", "/api/embed": "input", "/embed": "inputs"}
+ALLOWANCE = 64 << 20  # of the server beside twice a body: heaps of threads, and a text's tokens
+HANG_SECONDS = 5
+UNTIL_SECONDS = 60
+
+
+class EmbeddingCase(unittest.TestCase):
+    """A server of the class's own, with MiniLM as `m`."""
+
+    arguments = ()
+    variables = {}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.server = Server(cls.folder.name, cls.arguments, program=str(pathlib.Path(options.billow).resolve()), variables=cls.variables)
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.addClassCleanup(cls.server.process.wait)
+        cls.addClassCleanup(cls.server.process.kill)
+        done = subprocess.run([cls.server.program, "create", "m"], cwd=MINILM, env=cls.server.environment, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()
+        cls.n_sent = 0
+        cls.embed(["warm"])
+
+    @classmethod
+    def embed(cls, texts, **fields):
+        answer = cls.server.json("POST", "/v1/embeddings", {"model": "m", "input": texts, **fields})
+        cls.n_sent += len(texts)
+        return answer
+
+    def metrics(self):
+        status, headers, text = self.server.request("GET", "/metrics")
+        self.assertEqual(status, 200)
+        self.assertTrue(headers["Content-Type"].startswith("text/plain; version=0.0.4"), headers["Content-Type"])
+        return prometheus_text.parse(text.decode())
+
+    def wait_for(self, is_so, what):
+        """The first metrics of which it is so; the server asks its runners from time to time."""
+        deadline = time.monotonic() + UNTIL_SECONDS
+        while True:
+            samples, _ = self.metrics()
+            if is_so(samples):
+                return samples
+            self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(0.02)
+
+    def wait_until_idle(self):
+        """Until all texts that were sent are counted, and nothing is counted as waiting or active."""
+        gauges = ("billow_embed_queue_pending_tokens", "billow_embed_batches_active", "billow_embed_context_utilization_percent")
+        return self.wait_for(lambda samples: total(samples, "billow_embed_inputs_total") == self.n_sent and
+                             not any(total(samples, name) for name in gauges), "something stays counted, or is not")
+
+    def wait_for_inputs(self, n):
+        self.wait_for(lambda samples: total(samples, "billow_embed_inputs_total") >= n, "inputs are not counted")
+
+
+class Load(EmbeddingCase):
+    def clients(self, over, n):
+    
+        texts = [f"text {i} " * (1 + i * i % 40) for i in range(32)]
+
+        def work():
+            n_requests = 0
+            while not over.is_set():
+                status, _, text = self.server.request("POST", "/v1/embeddings", {"model": "m", "input": texts})
+                self.assertEqual(status, 200, text)
+                n_requests += 1
+            return n_requests
+
+        pool = concurrent.futures.ThreadPoolExecutor(n)
+        self.addCleanup(pool.shutdown)
+        self.addCleanup(over.set)
+        return [pool.submit(work) for _ in range(n)]
+
+    def end(self, over, clients):
+        over.set()
+        for client in clients:
+            type(self).n_sent += 32 * client.result()
+        return self.wait_until_idle()
+
+    def test_MT_7_FI_22_what_is_asked_under_load_is_answered(self):
+        over = threading.Event()
+        before = total(self.wait_until_idle(), "billow_embed_batches_created_total", model="m:latest")
+        clients = self.clients(over, 6)
+        self.wait_for(lambda samples: total(samples, "billow_embed_batches_created_total") > before + 2, "no load")
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+        worst, last, n_scrapes = {}, {}, 0
+        due = time.perf_counter()
+        for number in range(300):  # 100 a second
+            path = ("/metrics", "/api/tags", "/healthz")[number % 3]
+            began = time.perf_counter()
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            text = answer.read().decode()
+            seconds = time.perf_counter() - began
+            worst[path] = max(worst.get(path, 0), seconds)
+            self.assertEqual(answer.status, 200, path)
+            if path == "/metrics":
+                n_scrapes += 1
+                samples, kinds = prometheus_text.parse(text)
+                for at, value in prometheus_text.cumulative(samples, kinds).items():
+                    self.assertGreaterEqual(value, last.get(at, 0), at)
+                    self.assertTrue(math.isfinite(value), at)
+                    last[at] = value
+            due += 0.01
+            time.sleep(max(0, due - time.perf_counter()))
+        connection.close()
+        self.end(over, clients)
+        print("worst under load: " + ", ".join(f"{path} {1000 * seconds:.1f} ms" for path, seconds in worst.items()), flush=True)
+        self.assertLess(max(worst.values()), HANG_SECONDS)
+        self.assertEqual(n_scrapes, 100)
+        self.assertGreater(total(last, "billow_embed_batches_created_total"), before + 2)
+
+    def test_CC_13_one_pass_runs_at_a_time_and_that_is_told(self):
+        over = threading.Event()
+        clients = self.clients(over, 4)
+        most = 0
+        for _ in range(50):
+            samples = self.metrics()[0]
+            most = max(most, total(samples, "billow_embed_batches_active"))
+            self.assertEqual(total(samples, "billow_embed_batches_most", model="m:latest"), 1)
+        self.end(over, clients)
+        self.assertLessEqual(most, 1)
+
+    def test_MT_1_P_2_P_6_passes_have_the_tokens_of_their_texts(self):
+        def sums(samples):
+            return {name: total(samples, "billow_embed_" + name) for name in
+                    ("batch_tokens_sum", "input_tokens_sum", "inputs_total", "vectors_total", "batches_created_total", "queue_wait_seconds_count")}
+
+        before = sums(self.wait_until_idle())
+        asked = [f"number {i} of some" for i in range(900)]
+        usage = self.embed(asked)["usage"]["prompt_tokens"]
+        after = sums(self.wait_until_idle())
+        grown = {name: after[name] - before[name] for name in after}
+        self.assertEqual(grown["batch_tokens_sum"], usage)
+        self.assertEqual(grown["input_tokens_sum"], usage)
+        self.assertEqual((grown["inputs_total"], grown["vectors_total"]), (900, 900))
+        self.assertEqual(grown["batches_created_total"], grown["queue_wait_seconds_count"])
+        self.assertGreaterEqual(grown["batches_created_total"], usage / 2048)
+        self.assertLessEqual(grown["batches_created_total"], 2 * math.ceil(usage / 2048))
+
+    def drops_what_waited_behind(self, n):
+        """Whether 64 texts of a client that left were dropped, as long as n longer ones were in their way."""
+        dropped = total(self.wait_until_idle(), "billow_embed_dropped_total")
+        n_before = self.n_sent
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            first = pool.submit(self.embed, ["word " * 400] * n)
+            self.wait_for_inputs(n_before + n)
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+            connection.request("POST", "/v1/embeddings", json.dumps({"model": "m", "input": ["b " * 100] * 64}), {"X-Billow-Priority": "bulk"})
+            self.wait_for_inputs(n_before + n + 64)
+            connection.close()
+            first.result()
+        type(self).n_sent += 64
+        return total(self.wait_until_idle(), "billow_embed_dropped_total") == dropped + 64
+
+    def test_SV_5_FI_5_MT_4_what_a_client_that_left_had_waiting_is_dropped(self):
+        # As many as are still in the way when the client has left, be the machine fast or slow.
+        self.assertTrue(any(self.drops_what_waited_behind(n) for n in (100, 400, 1600, 6400)))
+
+
+class Hostile(EmbeddingCase):
+    def memory(self, what):
+        lines = pathlib.Path(f"/proc/{self.server.process.pid}/status").read_text().splitlines()
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(what + ":"))
+
+    def post(self, path, text, model="m"):
+        """The answer to an input that is JSON as it stands; the server's memory does not grow by more than it may."""
+        body = b'{"model":"%s","%s":%s}' % (model.encode(), ROUTES[path].encode(), text)
+        pathlib.Path(f"/proc/{self.server.process.pid}/clear_refs").write_text("5")  # VmHWM begins anew
+        before = self.memory("VmRSS")
+        status, _, answer = self.server.request("POST", path, body)
+        growth = self.memory("VmHWM") - before
+        self.assertLess(growth, 2 * len(body) + ALLOWANCE, (path, body[:60]))
+        return status, answer
+
+    def tearDown(self):
+        self.assertEqual(self.server.request("POST", "/api/embed", {"model": "m", "input": "still here"})[0], 200)
+
+    def test_FI_13_a_million_inputs(self):
+        for element in (b'"a"', b'""', b"[1]", b"null", b"{}"):
+            text = b"[" + b",".join([element] * 1_000_000) + b"]"
+            for path in ROUTES:
+                status, answer = self.post(path, text)
+                self.assertEqual(status, 413, (path, element))
+                self.assertIn(b"65536", answer)
+
+    def test_FI_13_a_text_of_ten_megabytes(self):
+        for path in ROUTES:
+            for text in (b'"' + b"word " * 2_000_000 + b'"', b'"' + b"x" * 10_000_000 + b'"'):
+                self.assertEqual(self.post(path, text)[0], 200, path)
+            status, answer = self.post(path, b'"' + b"word " * 2_000_000 + b'","truncate":false')
+            self.assertEqual(status, 400, path)
+            self.assertIn(b"2000002", answer)
+            self.assertIn(b"512", answer)
+
+    def test_FI_13_nested_values(self):
+        for depth, mark in ((100, b'"a"'), (100_000, b""), (5_000_000, b"")):
+            for path in ROUTES:
+                self.assertEqual(self.post(path, b"[" * depth + mark + b"]" * depth)[0], 400, (path, depth))
+                self.assertEqual(self.post(path, b'{"a":' * depth + b"1" + b"}" * depth)[0], 400, (path, depth))
+
+    def vector(self, path, text):
+        status, answer = self.post(path, text)
+        self.assertEqual(status, 200, (path, text, answer))
+        answer = json.loads(answer)
+        if path == "/embed":
+            return answer[0]
+        return answer["data"][0]["embedding"] if path.startswith("/v1") else answer["embeddings"][0]
+
+    def test_FI_13_bytes_that_are_no_text(self):
+        for path in ROUTES:
+            self.assertEqual(self.post(path, b'"a\x00b"')[0], 400, path)  # not allowed in JSON
+            # What is no UTF-8 is U+FFFD, and the model's normaliser drops that and NUL.
+            for text, same in ((b'"a\\u0000b"', b'"ab"'), (b'"a\xff\xfeb"', b'"ab"'), (b'"a\xc3"', b'"a"'),
+                               (b'"a\\ud800b"', b'"a\xef\xbf\xbdb"'), (b'"a\xed\xa0\x80b"', b'"ab"')):
+                self.assertEqual(self.vector(path, text), self.vector(path, same), (path, text))
+
+    def test_FI_13_PK_12_nothing(self):
+        for path in ("/v1/embeddings", "/embed"):
+            self.assertEqual(self.post(path, b"[]")[0], 400)
+            self.assertEqual(self.vector(path, b'""'), self.vector(path, b'" "'))
+        self.assertEqual(self.post("/api/embed", b"[]")[0], 200)
+
+    def test_SV_9_unknown_models_have_the_errors_of_their_interface(self):
+        status, answer = self.post("/v1/embeddings", b'"a"', "nobody")
+        self.assertEqual(status, 404)
+        error = json.loads(answer)["error"]
+        self.assertEqual(set(error), {"message", "type", "param", "code"})
+        self.assertIn("nobody", error["message"])
+        status, answer = self.post("/api/embed", b'"a"', "nobody")
+        self.assertEqual((status, json.loads(answer)), (404, {"error": 'model "nobody" not found, try pulling it first'}))
+        status, answer = self.post("/embed", b'"a"', "nobody")
+        self.assertEqual((status, set(json.loads(answer))), (404, {"error", "error_type"}))
+
+
+class Sizes(EmbeddingCase):
+    """Passes of 128 tokens and one thread: the bits are those of the default sizes."""
+
+    arguments = ("--n-batch", "128", "--threads", "1")
+    variables = {"BILLOW_LOG": "info", "BILLOW_N_BATCH": "512", "BILLOW_N_UBATCH": "96", "BILLOW_CONTEXT_SIZE": "300"}
+
+    def test_CFG_8_an_option_wins_over_its_variable_and_all_four_sizes_are_told(self):
+        self.assertIn("embedding passes: n_batch 128, n_ubatch 96, n_seq_max 64, context_size 300, at once 1", self.server.log.read_text())
+
+    def test_FI_12_what_is_longer_than_a_pass_is_refused_or_cut(self):
+        text = "word " * 200
+        status, _, answer = self.server.request("POST", "/v1/embeddings", {"model": "m", "input": [text, "a"], "truncate": False})
+        self.assertEqual(status, 400)
+        self.assertIn(b"202 of 96 tokens", answer)
+        status, headers, answer = self.server.request("POST", "/v1/embeddings", {"model": "m", "input": [text, "a"]})
+        self.assertEqual((status, headers["X-Billow-Truncated"], json.loads(answer)["usage"]["prompt_tokens"]), (200, "1", 96 + 3))
+        type(self).n_sent += 2
+        status, _, answer = self.server.request("POST", "/v1/embeddings", {"model": "m", "input": [2003] * 97, "truncate": False})
+        self.assertEqual(status, 400)
+        self.assertIn(b"97 of 96 tokens", answer)
+
+    def test_EQ_3_EQ_4_the_sizes_of_passes_and_the_threads_change_no_bit(self):
+        asked = [f"{i} words and " + "more of them " * (i % 25) for i in range(150)]
+        small = self.embed(asked, encoding_format="base64")
+        usage = small["usage"]["prompt_tokens"]
+        self.assertGreaterEqual(total(self.wait_until_idle(), "billow_embed_batches_created_total"), usage / 128)
+        for threads in ("2", "8"):
+            self.assertEqual(small["data"], self.by_default(asked, threads)["data"], threads)
+
+    def by_default(self, asked, threads):
+        with tempfile.TemporaryDirectory() as folder:
+            store = self.server.models
+            server = Server(folder, ("--threads", threads), program=self.server.program, variables={"OLLAMA_MODELS": str(store)})
+            try:
+                return server.json("POST", "/v1/embeddings", {"model": "m", "input": asked, "encoding_format": "base64"})
+            finally:
+                server.stop()
+
+
+class End(EmbeddingCase):
+    def test_FI_6_what_runs_is_finished_when_the_server_is_told_to_end(self):
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            running = pool.submit(self.embed, ["word " * 400] * 100, encoding_format="base64")
+            self.wait_for_inputs(101)
+            self.server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(len(running.result()["data"]), 100)
+        self.assertEqual(self.server.process.wait(60), 0, self.server.log.read_text())
+
+
+if __name__ == "__main__":
+    if not MINILM.exists():
+        print(f"skipped: no model at {MINILM}; tools/setup models fetches it")
+        sys.exit(77)
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)

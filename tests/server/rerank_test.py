@@ -1,0 +1,146 @@
+"""A reranker through the server: scores and order are those of a plain float32 forward pass of its weights.
+
+rerank_test.py --billow PROGRAM [unittest arguments]; exits with 77 where MiniLM is not here, which it is made of. Its head is made
+up: what is compared is what becomes of the weights, not what they are good for.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads spin where others work
+
+import numpy
+from bert_reference import BertReference, read_safetensors
+from server import MODELS, Server
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--billow", required=True)
+options, rest = parser.parse_known_args()
+
+MINILM = MODELS / "all-minilm-l6-v2"
+MOST_TOKENS = 512
+TOLERANCE = 1e-4  # of F32 weights
+QUERIES = ("which river carries boats to the harbour", "how is light turned into sugar", "東京 1984")
+WORDS = ("the river carries boats towards an old harbour where merchants trade silk pepper and glass while children watch "
+         "from windows above narrow streets photosynthesis turns light into sugar 1984 42 東京 naïve café don't").split()
+
+
+def write_safetensors(path, tensors):
+    header, at = {}, 0
+    for name, values in tensors.items():
+        header[name] = {"dtype": "F32", "shape": values.shape, "data_offsets": [at, at + values.nbytes]}
+        at += values.nbytes
+    text = json.dumps(header).encode()
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for values in tensors.values():
+            file.write(values.astype("<f4").tobytes())
+
+
+def write_reranker(folder):
+    """MiniLM as the encoder of a BertForSequenceClassification with one label."""
+    chance = numpy.random.default_rng(7)
+    tensors = {"bert." + name: values for name, values in read_safetensors(MINILM / "model.safetensors").items()}
+    config = json.loads((MINILM / "config.json").read_text())
+    width = config["hidden_size"]
+    tensors["bert.pooler.dense.weight"] = chance.normal(0, 1.5 / width**0.5, (width, width)).astype(numpy.float32)
+    tensors["bert.pooler.dense.bias"] = chance.normal(0, 0.1, width).astype(numpy.float32)
+    tensors["classifier.weight"] = chance.normal(0, 4 / width**0.5, (1, width)).astype(numpy.float32)
+    tensors["classifier.bias"] = chance.normal(0, 0.1, 1).astype(numpy.float32)
+    write_safetensors(folder / "model.safetensors", tensors)
+    config |= {"architectures": ["BertForSequenceClassification"], "id2label": {"0": "LABEL_0"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"):
+        (folder / name).write_bytes((MINILM / name).read_bytes())
+
+
+def documents(seed):
+    """50 of one word to some hundred; the last two fill the model with any query, or are empty."""
+    chance = random.Random(seed)
+    return [" ".join(chance.choice(WORDS) for _ in range(chance.choice((1, 3, 8, 20, 60)))) for _ in range(48)] + ["harbour lamps " * 300, ""]
+
+
+class Rerank(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        model = pathlib.Path(cls.folder.name) / "reranker"
+        model.mkdir()
+        write_reranker(model)
+        cls.reference = BertReference(model)
+        cls.server = Server(cls.folder.name, program=str(pathlib.Path(options.billow).resolve()))
+        cls.addClassCleanup(cls.server.process.wait)
+        cls.addClassCleanup(cls.server.process.kill)
+        done = subprocess.run([cls.server.program, "create", "r", "-q", "f32"], cwd=model, env=cls.server.environment, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()
+
+    def tokens(self, text):
+        return self.server.json("POST", "/tokenize", {"model": "r", "content": text, "add_special": True})["tokens"]
+
+    def pair(self, query, document):
+        """Token ids of both, the longer cut to what the model takes, and how many are of the first segment."""
+        first, second = self.tokens(query), self.tokens(document)[1:]
+        if len(first) + len(second) > MOST_TOKENS:
+            second = [*second[: MOST_TOKENS - len(first) - 1], second[-1]]
+        return first + second, len(first)
+
+    def expect_order(self, results, expected, what):
+        """Each behind those that are better; of those within the tolerance any may be first."""
+        least = float("inf")
+        for place in results:
+            self.assertLessEqual(expected[place], least + TOLERANCE, what)
+            least = min(least, expected[place])
+
+    def test_SV_11_EQ_6_scores_and_order_equal_a_float32_reference(self):
+        worst = 0
+        for number, query in enumerate(QUERIES):
+            texts = documents(number)
+            pairs = [self.pair(query, text) for text in texts]
+            self.assertEqual(max(len(ids) for ids, _ in pairs), MOST_TOKENS)
+            expected = [float(self.reference.scores(*pair)[0]) for pair in pairs]
+            # The reference tells documents apart, and the segments of a pair: else this would compare nothing.
+            self.assertGreater(numpy.std(expected), 100 * TOLERANCE)
+            one_segment = [float(self.reference.scores(ids, None)[0]) for ids, _ in pairs[:5]]
+            self.assertGreater(numpy.abs(numpy.array(one_segment) - expected[:5]).max(), 100 * TOLERANCE)
+
+            ranked = self.server.json("POST", "/rerank", {"model": "r", "query": query, "texts": texts, "raw_scores": True})
+            places = [entry["index"] for entry in ranked]
+            self.assertEqual(sorted(places), list(range(len(texts))))
+            errors = [abs(entry["score"] - expected[entry["index"]]) for entry in ranked]
+            worst = max(worst, *errors)
+            self.assertLess(max(errors), TOLERANCE, texts[places[int(numpy.argmax(errors))]][:60])
+            self.expect_order(places, expected, query)
+
+            best = self.server.json("POST", "/v1/rerank", {"model": "r", "query": query, "documents": texts, "top_n": 10})
+            self.assertEqual([entry["index"] for entry in best["results"]], places[:10])
+            self.assertEqual(best["usage"]["prompt_tokens"], sum(len(ids) for ids, _ in pairs))
+            for entry in best["results"]:
+                self.assertAlmostEqual(entry["relevance_score"], 1 / (1 + numpy.exp(-expected[entry["index"]])), delta=TOLERANCE)
+        print(f"greatest difference of a score: {worst:.2e}", flush=True)
+
+    def test_EQ_1_EQ_2_a_score_does_not_depend_on_other_documents(self):
+        texts = documents(9)
+
+        def scores(some):
+            ranked = self.server.json("POST", "/rerank", {"model": "r", "query": QUERIES[0], "texts": some, "raw_scores": True})
+            return [entry["score"] for entry in sorted(ranked, key=lambda entry: entry["index"])]
+
+        together = scores(texts)
+        self.assertEqual(scores(texts[::-1])[::-1], together)
+        self.assertEqual([scores([text])[0] for text in texts], together)
+
+
+if __name__ == "__main__":
+    if not MINILM.exists():
+        print(f"skipped: no model at {MINILM}; tools/setup models fetches it")
+        sys.exit(77)
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
