@@ -1,15 +1,21 @@
 """The parts of bench/embeddings that measure nothing."""
 
+import contextlib
+import io
 import pathlib
 import re
+import runpy
 import sys
 import unittest
+import unittest.mock
 import xml.etree.ElementTree as xml
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from comparison import embedding, embedding_plot  # noqa: E402
+
+BENCH = runpy.run_path(str(pathlib.Path(__file__).resolve().parent / "embeddings"), run_name="bench")
 
 
 class Corpus(unittest.TestCase):
@@ -32,6 +38,68 @@ class Slices(unittest.TestCase):
     def test_percentiles_are_of_the_slowest(self):
         self.assertEqual(embedding.percentile([5.0, 1.0, 9.0], 0.99), 9.0)
         self.assertEqual(embedding.percentile(list(range(1000)), 0.99), 990)
+
+
+class Fairness(unittest.TestCase):
+    METRICS = """# TYPE billow_embed_inference_seconds histogram
+billow_embed_inference_seconds_bucket{model="a",le="+Inf"} 7
+billow_embed_inference_seconds_sum{model="a"} 1.5
+billow_embed_inference_seconds_count{model="a"} 7
+billow_embed_inference_seconds_sum{model="b"} 0.5
+billow_embed_inference_seconds_count{model="b"} 1
+"""
+
+    def test_passes_are_those_of_all_models(self):
+        self.assertEqual(embedding.passes_of(self.METRICS), (8.0, 2.0))
+        self.assertEqual(embedding.passes_of("# nothing\n"), (0.0, 0.0))
+
+    def test_PG_4_the_bound_is_two_passes_and_the_texts_own_time(self):
+        class Server:
+            """Answers at once; of its passes each takes 10 ms."""
+
+            def __init__(self):
+                self.asked, self.n = [], 0
+
+            def connect(self):
+                return None
+
+            def ask(self, texts, _connection=None, client=None):
+                self.asked.append((client, len(texts)))
+                return 200, b""
+
+            def passes(self):
+                self.n += 8
+                return self.n, self.n / 100
+
+            def resident(self):
+                return 1 << 20
+
+        server = Server()
+        found = embedding.fairness(server, [str(i) for i in range(100)], n_single=20)
+        self.assertAlmostEqual(found["pass_ms"], 10.0)
+        self.assertAlmostEqual(found["bound_ms"], 20.0 + found["alone"]["p50_ms"])
+        self.assertEqual(server.asked.count(("single", 1)), 40)
+        self.assertGreater(server.asked.count(("bulk", 64)), 0)
+
+    def test_what_is_above_the_bound_is_told(self):
+        times = {"p50_ms": 2.0, "p99_ms": 3.0}
+        run = {"alone": times, "beside": {"p50_ms": 12.0, "p99_ms": 21.0}, "pass_ms": 10.0, "bound_ms": 22.0}
+        self.assertTrue(BENCH["fairness_line"]("f16", [run]).endswith("p99 within"))
+        self.assertTrue(BENCH["fairness_line"]("f16", [run | {"bound_ms": 20.0}]).endswith("p99 ABOVE"))
+
+
+class Arguments(unittest.TestCase):
+    def parsed(self, *arguments):
+        with unittest.mock.patch.object(sys, "argv", ["embeddings", *arguments]):
+            return BENCH["parse_args"]()
+
+    def test_PG_5_numbers_of_clients_are_an_option(self):
+        names = [name for name, *_ in BENCH["cases"](self.parsed("--clients", "256,1,8"))]
+        self.assertEqual(names[:3], ["1 client, 32 a request", "8 clients, 32 a request", "256 clients, 32 a request"])
+        self.assertEqual(len(list(BENCH["cases"](self.parsed("--quick")))), 2)
+        for wrong in ("0", "a", ""):
+            with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
+                self.parsed("--clients", wrong)
 
 
 class Plot(unittest.TestCase):

@@ -62,11 +62,19 @@ class EmbeddingServer:
     def connect(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
 
-    def ask(self, texts, connection=None):
-        """The status and the body, which is not looked at."""
+    def resident(self):
+        """Bytes of memory of the server and of the processes that it has started."""
+        children = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        pids = [self.process.pid] + [int(pid) for file in children for pid in file.read_text().split()]
+        pages = sum(int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
+        return pages * os.sysconf("SC_PAGESIZE")
+
+    def ask(self, texts, connection=None, client=None):
+        """The status and the body, which is not looked at. All with the name of one client are one to the server."""
         connection = connection or self.connect()
         body = json.dumps({"model": self.model, "input": texts})
-        connection.request("POST", "/v1/embeddings", body, {"Content-Type": "application/json"})
+        headers = {"Content-Type": "application/json"} | ({"X-Billow-Client": client} if client else {})
+        connection.request("POST", "/v1/embeddings", body, headers)
         answer = connection.getresponse()
         return answer.status, answer.read()
 
@@ -103,6 +111,19 @@ class BillowServer(EmbeddingServer):
         digest = next(layer["digest"] for layer in layers if layer["mediaType"].endswith("image.model"))
         return self.store / "blobs" / digest.replace(":", "-")
 
+    def passes(self):
+        """How many there have been, and their seconds: once the server, which asks from time to time, has them all."""
+        last = None
+        while True:
+            connection = self.connect()
+            connection.request("GET", "/metrics")
+            now = passes_of(connection.getresponse().read().decode())
+            connection.close()
+            if now == last:
+                return now
+            last = now
+            time.sleep(1)
+
     def open(self, weights, _):
         self.model = weights
         command = [self.program, "serve"] + (["--threads", str(self.threads)] if self.threads else [])
@@ -125,16 +146,16 @@ class LlamaServer(EmbeddingServer):
 class Client(threading.Thread):
     """Asks one request after the other until there are no texts left, or until it is told to end."""
 
-    def __init__(self, server, take):
+    def __init__(self, server, take, name=None):
         super().__init__()
-        self.server, self.take, self.times, self.failure = server, take, [], None
+        self.server, self.take, self.client, self.times, self.failure = server, take, name, [], None
 
     def run(self):
         connection = self.server.connect()
         while texts := self.take():
             began = time.perf_counter()
             try:
-                status, body = self.server.ask(texts, connection)
+                status, body = self.server.ask(texts, connection, self.client)
             except (OSError, http.client.HTTPException) as error:
                 self.failure = str(error)
                 return
@@ -159,35 +180,73 @@ def percentile(times, share):
     return sorted(times)[min(len(times) - 1, int(len(times) * share))]
 
 
-def load(server, texts, n_clients, n_a_request):
-    """Texts a second, and the median and the 99th hundredth of the requests' times in ms."""
-    take = slices(texts, n_a_request)
-    clients = [Client(server, take) for _ in range(n_clients)]
-    began = time.perf_counter()
+def passes_of(metrics):
+    """The count and the sum of billow_embed_inference_seconds of all models."""
+    values = {"count": 0.0, "sum": 0.0}
+    for line in metrics.splitlines():
+        name, _, value = line.rpartition(" ")
+        for what in values:
+            if name.startswith(f"billow_embed_inference_seconds_{what}"):
+                values[what] += float(value)
+    return values["count"], values["sum"]
+
+
+def figures(times, texts_per_second=0.0):
+    """Of requests' seconds, in ms."""
+    times = [1000 * time for time in times]
+    return {"texts_per_second": texts_per_second, "p50_ms": statistics.median(times), "p95_ms": percentile(times, 0.95),
+            "p99_ms": percentile(times, 0.99)}
+
+
+def run_all(clients):
     for client in clients:
         client.start()
     for client in clients:
         client.join()
-    seconds = time.perf_counter() - began
+    check(clients)
+
+
+def check(clients):
     for client in clients:
         if client.failure:
             raise programs.Skipped(client.failure)
-    times = [1000 * time for client in clients for time in client.times]
-    return {"texts_per_second": len(texts) / seconds, "p50_ms": statistics.median(times), "p99_ms": percentile(times, 0.99)}
 
 
-def beside_bulk(server, texts, n_single=200):
-    """The times of a client with one text at a time, beside one that always has 32 to embed."""
+def load(server, texts, n_clients, n_a_request):
+    """Texts a second, what requests took, and the server's memory at the end."""
+    take = slices(texts, n_a_request)
+    clients = [Client(server, take) for _ in range(n_clients)]
+    began = time.perf_counter()
+    run_all(clients)
+    seconds = time.perf_counter() - began
+    return figures([time for client in clients for time in client.times], len(texts) / seconds) | {"resident_bytes": server.resident()}
+
+
+def beside_bulk(server, texts, n_single=200, n_bulk=32, n_in_flight=1):
+    """The times of a client with one text at a time, beside one that always has so many to embed in each of its requests."""
     over = threading.Event()
-    bulk = Client(server, lambda: None if over.is_set() else texts[:32])
-    single = Client(server, slices(texts[32 : 32 + n_single], 1))
-    bulk.start()
+    bulk = [Client(server, lambda: None if over.is_set() else texts[:n_bulk], "bulk") for _ in range(n_in_flight)]
+    single = Client(server, slices(texts[n_bulk : n_bulk + n_single], 1), "single")
+    for client in bulk:
+        client.start()
     time.sleep(0.5)
     single.start()
     single.join()
     over.set()
-    bulk.join()
-    if single.failure or bulk.failure:
-        raise programs.Skipped(single.failure or bulk.failure)
-    times = [1000 * time for time in single.times]
-    return {"texts_per_second": 0.0, "p50_ms": statistics.median(times), "p99_ms": percentile(times, 0.99)}
+    for client in bulk:
+        client.join()
+    check([single, *bulk])
+    return figures(single.times) | {"resident_bytes": server.resident()}
+
+
+def fairness(server, texts, n_single=200):
+    """Times of a client with one text at a time, alone and beside one with 64 texts in each request, of which one always
+    waits; and the mean time of a pass meanwhile. The bound is two passes and what the text takes alone."""
+    single = Client(server, slices(texts[64 : 64 + n_single], 1), "single")
+    run_all([single])
+    alone = figures(single.times)
+    n_before, seconds_before = server.passes()
+    beside = beside_bulk(server, texts, n_single, n_bulk=64, n_in_flight=2)
+    n_passes, seconds = server.passes()
+    pass_ms = 1000 * (seconds - seconds_before) / max(1, n_passes - n_before)
+    return {"alone": alone, "beside": beside, "pass_ms": pass_ms, "bound_ms": 2 * pass_ms + alone["p50_ms"]}

@@ -35,6 +35,7 @@ def describe():
         "processor": _field(_read("/proc/cpuinfo"), "model name"),
         "cores": physical_cores(),
         "processors": len(os.sched_getaffinity(0)),
+        "numa_nodes": len(list(pathlib.Path("/sys/devices/system/node").glob("node[0-9]*"))) or 1,
         "memory_gib": round(gib["MemTotal"], 1),
         "memory_available_gib": round(gib["MemAvailable"], 1),
         "load_average": list(os.getloadavg()),
