@@ -88,6 +88,18 @@ billow_embed_inference_seconds_count{model="b"} 1
         self.assertTrue(BENCH["fairness_line"]("f16", [run | {"bound_ms": 20.0}]).endswith("p99 ABOVE"))
 
 
+class Packing(unittest.TestCase):
+    def test_PG_2_short_texts_have_to_gain_and_long_ones_not_to_lose(self):
+        self.assertEqual([(n_tokens, least) for n_tokens, _, least in BENCH["PACKING"]], [(16, 1.2), (512, 0.98)])
+        line = BENCH["packing_line"]
+        self.assertTrue(line("f16", 16, 1.2, [{"packed": 120.0, "single": 100.0}]).endswith("1.20x, at least 1.2: reached"))
+        self.assertTrue(line("f16", 16, 1.2, [{"packed": 119.0, "single": 100.0}]).endswith("BELOW"))
+
+    def test_texts_have_a_word_for_each_token_but_two(self):
+        texts = embedding.texts_of_tokens(["word", "other", "[CLS]", "##ing"], 16, 5)
+        self.assertEqual([len(text.split()) for text in texts], [14] * 5)
+
+
 class Arguments(unittest.TestCase):
     def parsed(self, *arguments):
         with unittest.mock.patch.object(sys, "argv", ["embeddings", *arguments]):

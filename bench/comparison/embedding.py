@@ -16,9 +16,19 @@ from comparison import programs
 N_TEXTS = 1024
 
 
+def whole_words(vocabulary):
+    return [word for word in vocabulary if word.isalpha() and word.isascii() and 2 < len(word) < 11]
+
+
+def texts_of_tokens(vocabulary, n_tokens, n, seed=1):
+    """n texts that all have so many tokens, with the two that stand around them."""
+    chance, words = random.Random(seed), whole_words(vocabulary)
+    return [" ".join(chance.choice(words) for _ in range(n_tokens - 2)) for _ in range(n)]
+
+
 def corpus(vocabulary, n=N_TEXTS, seed=1):
     """Texts of 4 to 220 words, 30 in the middle, of whole words of a WordPiece vocabulary."""
-    words = [word for word in vocabulary if word.isalpha() and word.isascii() and 2 < len(word) < 11]
+    words = whole_words(vocabulary)
     chance = random.Random(seed)
     out = []
     for _ in range(n):
@@ -250,3 +260,9 @@ def fairness(server, texts, n_single=200):
     n_passes, seconds = server.passes()
     pass_ms = 1000 * (seconds - seconds_before) / max(1, n_passes - n_before)
     return {"alone": alone, "beside": beside, "pass_ms": pass_ms, "bound_ms": 2 * pass_ms + alone["p50_ms"]}
+
+
+def packing(server, texts):
+    """Texts a second in requests of 32 and one at a time, of one client."""
+    load(server, texts[:64], 1, 32)  # warm
+    return {"packed": load(server, texts, 1, 32)["texts_per_second"], "single": load(server, texts, 1, 1)["texts_per_second"]}

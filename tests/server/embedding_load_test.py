@@ -83,6 +83,20 @@ class EmbeddingCase(unittest.TestCase):
         self.wait_for(lambda samples: total(samples, "billow_embed_inputs_total") >= n, "inputs are not counted")
 
 
+class TextFormat(unittest.TestCase):
+    GOOD = ('# HELP a_total what\n# TYPE a_total counter\na_total{m="x\\"y",n="2"} 3\na_total 4\n# TYPE h histogram\n'
+            'h_bucket{le="1"} 1\nh_bucket{le="+Inf"} 2\nh_sum 3\nh_count 2\n')
+    FAULTS = (("h_count 2\n", "h_count 2"), ('"2"', "2"), ("h_count 2", "h_count 3"), ('le="1"} 1', 'le="1"} 7'), ("} 3", "} x"),
+              ("h_count 2\n", "h_count 2\nb 1\n"), ("h_count 2\n", "h_count 2\na_total{z=\"1\"} 5\n"), ("a_total 4", 'a_total{m="x\\"y",n="2"} 4'),
+              ("h_sum 3\n", ""), ("# TYPE h histogram\n", "# TYPE h histogram\n# TYPE h gauge\n"), ("counter", "number"))
+
+    def test_MT_7_what_breaks_a_rule_is_found(self):
+        self.assertEqual(total(prometheus_text.parse(self.GOOD)[0], "a_total"), 7)
+        for right, wrong in self.FAULTS:
+            with self.assertRaises(ValueError, msg=wrong):
+                prometheus_text.parse(self.GOOD.replace(right, wrong, 1))
+
+
 class Load(EmbeddingCase):
     def clients(self, over, n):
     
