@@ -20,7 +20,8 @@ constexpr Row kRows[] = {
      "Tokens of texts to embed that share a pass; 2048 if not given (BILLOW_N_BATCH)",
      &EmbedSettings::n_batch, &scheduler::Environment::n_batch},
     {"--n-ubatch", "--n-ubatch",
-     "Tokens of the longest text to embed; as n_batch if not given (BILLOW_N_UBATCH)",
+     "Tokens of the longest text to embed; as n_batch where that is given, else all that the model "
+     "takes (BILLOW_N_UBATCH)",
      &EmbedSettings::n_ubatch, &scheduler::Environment::n_ubatch},
     {"--n-seq-max", "--n-seq-max",
      "Texts that buffers of a pass are made for, which does not limit it (BILLOW_N_SEQ_MAX)",

@@ -91,7 +91,7 @@ void describe(const RunnerOptions& options) {
                                 .n_threads = options.model.n_threads,
                                 .max_context = options.model.max_context,
                                 .kv_type = kv_type_of(options.model.kv_type),
-                                .n_pass = sizes.n_batch.value_or(engine::EmbedSizes{}.n_batch)}));
+                                .embed = sizes}));
     limit_texts(out, sizes);
   } catch (const Error& error) {
     out = {{"error", utf8::sanitized(error.what())}, {"code", error_code_name(error.code())}};

@@ -34,7 +34,9 @@ Description describe_encoder(const gguf::File& file, const DescribeOptions& opti
   nn::PackedWeights packed(kernels::select_table(), arch::most_packed_bytes(file), {});
   const std::unique_ptr<arch::Encoder> encoder = arch::load_encoder(file, {.packed = &packed});
   Description out = described(file, options, encoder->info(), packed);
-  out.scratch_bytes = encoder_scratch_bytes(*encoder, kernels::select_table(), options.n_pass,
+  const EmbedSizes sizes = resolve_sizes(options.embed, out.max_context);
+  const size_t n_tokens = std::max(sizes.n_batch, text_limit(sizes, out.max_context));
+  out.scratch_bytes = encoder_scratch_bytes(*encoder, kernels::select_table(), n_tokens,
                                             threads_of(options), packed.n_bytes() != 0);
   out.pooling = pooling_name(pooling_of_encoder(file));
   return out;

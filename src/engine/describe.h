@@ -20,7 +20,7 @@ struct DescribeOptions {
   int n_threads = 0;      // as EngineOptions
   size_t max_context = 0;
   kernels::KvType kv_type = kernels::KvType::kInt16;
-  size_t n_pass = EmbedSizes{}.n_batch;  // tokens of a pass of texts
+  EmbedSettings embed{};  // of passes over texts
 };
 
 struct Description {
@@ -30,8 +30,7 @@ struct Description {
   uint64_t file_bytes = 0;
   uint64_t mapped_bytes = 0;  // of the file, what is used beside packed weights
   uint64_t packed_bytes = 0;
-  uint64_t scratch_bytes = 0;  // the most, at the greatest context; of an encoder, of passes of
-                               // n_pass tokens
+  uint64_t scratch_bytes = 0;  // the most, at the greatest context; of an encoder, of its passes
   // As the file states it, of an encoder always there; empty: it is no embedding model.
   std::string pooling{};
 

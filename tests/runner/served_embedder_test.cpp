@@ -101,7 +101,7 @@ TEST_F(EmbedderService, TellsItsStateAndFigures) {
   EXPECT_EQ(told["status"], "ready");
   EXPECT_EQ(told["embed_pending_tokens"], 0);
   EXPECT_EQ(told["running"], 0);
-  EXPECT_EQ(told["max_context"], 2048);
+  EXPECT_EQ(told["max_context"], 8192);
   EXPECT_FALSE(told.contains("degraded"));
   EXPECT_GT(told["prompt_tokens_per_second"].get<double>(), 0.0);
   const std::vector<Figure> figures = parse_figures(told["figures"]);

@@ -184,7 +184,8 @@ def run(server, options):
 
     def meanwhile():
         nonlocal n_kills, n_then
-        time.sleep(random.uniform(0.5, 2.5) if options.kill else 0.5)
+        # A request that has streamed nothing is given to five runners at most; so many must not die in its time.
+        time.sleep(random.uniform(1, 7) if options.kill else 0.5)
         runners = server.runners()
         if runners:
             try:

@@ -318,9 +318,10 @@ bool EmbedBatcher::wait_until_idle(std::chrono::milliseconds limit) {
 }
 
 void EmbedBatcher::set_context_size(size_t n) {
-  if (n < sizes_.n_batch)
+  const size_t least = std::max(sizes_.n_batch, text_limit(sizes_, info().max_tokens));
+  if (n < least)
     throw Error(ErrorCode::kInvalidInput,
-                fmt::format("context_size {} is less than n_batch {}", n, sizes_.n_batch));
+                fmt::format("context_size {} is less than a pass may have: {}", n, least));
   const std::scoped_lock lock(mutex_);
   context_size_ = n;
   room_.set_most(n);

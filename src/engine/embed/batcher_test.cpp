@@ -70,7 +70,7 @@ TEST(EmbedBatcher, P_5_P_17_PassesAreAsPlannedAndAnySplitGivesTheSameVectors) {
 }
 
 TEST(EmbedBatcher, PK_11_FI_12_ATextAboveTheLimitIsRefusedAtOnceWithTheLimit) {
-  FakeEmbedders fake({});
+  FakeEmbedders fake({.sizes = {.n_batch = 2048}});
   fake.world->open(false);  // nothing could run
   const auto answers = fake.batcher->embed({{text_of(2049)}});
   ASSERT_TRUE(answers.has_value());
@@ -89,6 +89,14 @@ TEST(EmbedBatcher, CFG_7_TheModelsMaximumIsTheLimitOfAText) {
   EXPECT_EQ(fake.world->sums(), Sums{2048});
 }
 
+TEST(EmbedBatcher, PK_11_ATextLongerThanAPassHasOneOfItsOwn) {
+  FakeEmbedders fake({});
+  const auto answers = fake.batcher->embed({texts_of({100, 5000, 8192, 200, 300})});
+  ASSERT_TRUE(answers.has_value());
+  for (const EmbedAnswer& answer : answers->texts) EXPECT_EQ(answer.error, "");
+  EXPECT_EQ(fake.world->sums(), (Sums{100, 5000, 8192, 500}));
+}
+
 TEST(EmbedBatcher, PK_12_AnEmptyListIsAnError) {
   FakeEmbedders fake({});
   EXPECT_THROW(fake.batcher->embed({}), Error);
@@ -102,7 +110,7 @@ TEST(EmbedBatcher, SV_2_FI_8_OneBadTextFailsAlone) {
   fake.world->wait_for_inside(1);
   std::vector<EmbedAnswer> got(8);
   const std::map<size_t, EmbedText> bad = {{2, text_of(9, kUnusableToken)},
-                                           {4, text_of(3000)},
+                                           {4, text_of(9000)},
                                            {5, {}},
                                            {6, text_of(9, kThrowingToken)}};
   for (size_t i = 0; i < got.size(); ++i) {

@@ -20,17 +20,19 @@ size_t saturating_times(size_t a, size_t b) noexcept {
 EmbedSizes resolve_sizes(const EmbedSettings& settings, size_t model_max) {
   EmbedSizes sizes;
   sizes.n_batch = settings.n_batch.value_or(sizes.n_batch);
-  sizes.n_ubatch = settings.n_ubatch.value_or(sizes.n_batch);
   sizes.n_seq_max = settings.n_seq_max.value_or(sizes.n_seq_max);
   sizes.context_size =
       settings.context_size.value_or(std::max(saturating_times(sizes.n_batch, 4), model_max));
+  const size_t longest = std::min(std::max(sizes.n_batch, model_max), sizes.context_size);
+  sizes.n_ubatch = settings.n_ubatch.value_or(settings.n_batch ? sizes.n_batch : longest);
   const auto refuse = [&](const char* what) {
     throw Error(ErrorCode::kInvalidInput,
                 fmt::format("sizes of embedding passes: {} ({})", what, sizes_line(sizes)));
   };
   if (std::min({sizes.n_batch, sizes.n_ubatch, sizes.n_seq_max, sizes.context_size}) == 0)
     refuse("none may be 0");
-  if (sizes.n_ubatch > sizes.n_batch) refuse("n_ubatch must not be more than n_batch");
+  if (settings.n_ubatch && sizes.n_ubatch > sizes.n_batch)
+    refuse("n_ubatch must not be more than n_batch");
   if (sizes.n_batch > sizes.context_size) refuse("n_batch must not be more than context_size");
   return sizes;
 }

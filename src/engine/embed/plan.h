@@ -28,9 +28,10 @@ struct EmbedSizes {
 // The smallest that a pass is cut to where memory is short.
 inline constexpr size_t kLeastRetryTokens = 64;
 
-// Those not given: n_batch 2048, n_ubatch as n_batch, n_seq_max 64, and context_size the greater of
-// 4 x n_batch and the model's maximum. Throws Error (kInvalidInput) naming the values of a zero, of
-// n_ubatch above n_batch, and of n_batch above context_size.
+// Those not given: n_batch 2048, n_seq_max 64, context_size the greater of 4 x n_batch and the
+// model's maximum; n_ubatch as n_batch where that is given, else all that the model takes, be it
+// more than n_batch: such a text has a pass of its own. Throws Error (kInvalidInput) naming the
+// values of a zero, of n_ubatch above n_batch, and of n_batch above context_size.
 EmbedSizes resolve_sizes(const EmbedSettings& settings, size_t model_max);
 // "n_batch 2048, n_ubatch 2048, n_seq_max 64, context_size 8192"
 std::string sizes_line(const EmbedSizes& sizes);

@@ -43,6 +43,15 @@ TEST(EmbedSizes, CFG_1_NothingIsSet) {
   EXPECT_EQ(resolve_sizes({}, 32768).context_size, 32768u);
 }
 
+TEST(EmbedSizes, CFG_1_AModelOfLongTextsTakesThemUnlessTold) {
+  const EmbedSizes sizes = resolve_sizes({}, 8192);
+  EXPECT_EQ(sizes.n_batch, 2048u);
+  EXPECT_EQ(sizes.n_ubatch, 8192u);
+  EXPECT_EQ(resolve_sizes({.context_size = 4096}, 8192).n_ubatch, 4096u);
+  EXPECT_EQ(resolve_sizes({.n_batch = 2048}, 8192).n_ubatch, 2048u);
+  EXPECT_EQ(resolve_sizes({.n_ubatch = 512}, 8192).n_ubatch, 512u);
+}
+
 TEST(EmbedSizes, CFG_2_NUbatchFollowsNBatch) {
   const EmbedSizes sizes = resolve_sizes({.n_batch = 4096}, 512);
   EXPECT_EQ(sizes.n_ubatch, 4096u);
