@@ -319,7 +319,7 @@ TEST(EmbedBatcher, SZ_18_AHeadWithoutRoomWaitsWithoutWork) {
   fake.batcher->set_context_size(102);  // room for 2
   std::thread second([&] { fake.batcher->embed({{text_of(100)}, "b"}); });
   fake.wait_for_pending(1);
-  std::thread third([&] { fake.batcher->embed({{text_of(1)}, "c"}); });
+  std::thread third([&] { fake.batcher->embed({{text_of(1)}, "b"}); });
   fake.wait_for_pending(2);
   const double before = cpu_seconds();
   std::this_thread::sleep_for(milliseconds(500));

@@ -349,6 +349,34 @@ TEST(PackingOf, PK_16_ALoneTextIsInTheNextPassBesideAThousandOthers) {
   EXPECT_TRUE(std::ranges::any_of(taken, [](const WaitingText& text) { return text.job == 2; }));
 }
 
+TEST(PackingOf, PG_4_ThoseWithLittleDoNotWaitForAFullPassEveryOtherTime) {
+  EmbedWaiting waiting;
+  for (size_t i = 0; i < 1000; ++i) waiting.push("many", false, {1, i, 100});
+  for (const uint64_t lone : {2, 3}) waiting.push(std::to_string(lone), false, {lone, 0, 43});
+  std::vector<std::vector<uint64_t>> passes;
+  for (uint64_t lone = 4; lone < 8; ++lone) {
+    std::vector<WaitingText> taken;
+    waiting.take(2048, 8192, taken);
+    std::vector<uint64_t>& jobs = passes.emplace_back();
+    for (const WaitingText& text : taken) jobs.push_back(text.job);
+    waiting.push(std::to_string(lone), false, {lone, 0, 43});
+  }
+  EXPECT_EQ(passes[0], (std::vector<uint64_t>{2, 3}));
+  EXPECT_EQ(passes[1].size(), 21u);  // all of the first's, but for one
+  EXPECT_EQ(std::ranges::count(passes[1], 4u), 1);
+  EXPECT_EQ(passes[2], (std::vector<uint64_t>{5}));
+  EXPECT_EQ(passes[3].size(), 21u);
+}
+
+TEST(PackingOf, PG_4_WhatFitsTogetherIsNotParted) {
+  EmbedWaiting waiting;
+  for (size_t i = 0; i < 20; ++i) waiting.push("many", false, {1, i, 100});
+  waiting.push("lone", false, {2, 0, 43});
+  std::vector<WaitingText> taken;
+  waiting.take(2043, 8192, taken);
+  EXPECT_EQ(taken.size(), 21u);
+}
+
 TEST(PackingOf, PK_16_BulkTextsWaitForAllOthers) {
   EmbedWaiting waiting;
   for (size_t i = 0; i < 10; ++i) waiting.push("bulk", true, {1, i, 100});

@@ -1,16 +1,18 @@
 #include "engine/embed/waiting.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace billow::engine {
 
 void EmbedWaiting::Turns::push(const std::string& client, const WaitingText& text) {
   auto found = by_name_.find(client);
   if (found == by_name_.end()) {
-    clients_.push_back({client, {}});
+    clients_.push_back({client, {}, 0});
     found = by_name_.emplace(client, std::prev(clients_.end())).first;
   }
   found->second->texts.push_back(text);
+  found->second->n_tokens += text.n_tokens;
 }
 
 EmbedWaiting::Count EmbedWaiting::Turns::remove(const std::string& client, uint64_t job) {
@@ -23,6 +25,7 @@ EmbedWaiting::Count EmbedWaiting::Turns::remove(const std::string& client, uint6
     removed.n_tokens += text.n_tokens;
     return true;
   });
+  found->second->n_tokens -= removed.n_tokens;
   if (found->second->texts.empty()) {
     clients_.erase(found->second);
     by_name_.erase(found);
@@ -30,14 +33,26 @@ EmbedWaiting::Count EmbedWaiting::Turns::remove(const std::string& client, uint6
   return removed;
 }
 
-void EmbedWaiting::Turns::pop_first() {
-  Client& client = clients_.front();
-  client.texts.pop_front();
-  if (client.texts.empty()) {
-    by_name_.erase(client.name);
-    clients_.pop_front();
+bool EmbedWaiting::Turns::has_client_of(size_t tokens) const {
+  return std::ranges::any_of(clients_, [&](const Client& one) { return one.n_tokens >= tokens; });
+}
+
+const EmbedWaiting::Client* EmbedWaiting::Turns::next(size_t most_tokens) const {
+  const auto has_at_most = [&](const Client& one) { return one.n_tokens <= most_tokens; };
+  const auto found = std::ranges::find_if(clients_, has_at_most);
+  return found == clients_.end() ? nullptr : &*found;
+}
+
+void EmbedWaiting::Turns::pop_text(const Client& client) {
+  const auto named = by_name_.find(client.name);
+  const auto found = named->second;
+  found->n_tokens -= found->texts.front().n_tokens;
+  found->texts.pop_front();
+  if (found->texts.empty()) {
+    by_name_.erase(named);
+    clients_.erase(found);
   } else {
-    clients_.splice(clients_.end(), clients_, clients_.begin());
+    clients_.splice(clients_.end(), clients_, found);
   }
 }
 
@@ -56,15 +71,20 @@ EmbedWaiting::Count EmbedWaiting::remove(const std::string& client, bool is_bulk
 
 void EmbedWaiting::take(size_t tokens, size_t room, std::vector<WaitingText>& taken) {
   Turns& turns = interactive_.empty() ? bulk_ : interactive_;
+  const Client* head = turns.next(SIZE_MAX);
+  if (head == nullptr || head->texts.front().n_tokens > std::max(tokens, room)) return;
+  const size_t little = tokens / 8;
+  had_little_ = !had_little_ && turns.next(little) != nullptr && turns.has_client_of(tokens);
+  const size_t most = had_little_ ? little : SIZE_MAX;
   size_t left = tokens;
-  for (bool is_first = true; !turns.empty(); is_first = false) {
-    const WaitingText text = turns.first();
+  for (bool is_first = true; const Client* client = turns.next(most); is_first = false) {
+    const WaitingText text = client->texts.front();
     if (text.n_tokens > (is_first ? std::max(tokens, room) : left)) return;
     left -= std::min(left, text.n_tokens);
     --count_.n_texts;
     count_.n_tokens -= text.n_tokens;
     taken.push_back(text);
-    turns.pop_first();
+    turns.pop_text(*client);
   }
 }
 

@@ -1,5 +1,6 @@
 // Texts that wait for a pass, and whose turn it is: in the order of their arrival for each client,
-// one of each client in turn, and those of bulk work when no others wait. Pure; its owner locks.
+// one of each client in turn, and those of bulk work when no others wait. Clients with little go
+// before one that fills passes. Pure; its owner locks.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +33,8 @@ class EmbedWaiting {
   // Moves the texts of the next pass to the end of `taken`: in their turn, as long as together they
   // have at most `tokens`; the first may have up to `room`, alone. None is passed over: the one
   // that does not fit is the first of the next pass. Bulk texts share no pass with others, which
-  // would wait for them.
+  // would wait for them; nor do, every other time, texts of a client that could fill the pass share
+  // it with those of clients who have an eighth of it or less.
   void take(size_t tokens, size_t room, std::vector<WaitingText>& taken);
   const Count& count() const noexcept { return count_; }
 
@@ -40,25 +42,31 @@ class EmbedWaiting {
   struct Client {
     std::string name;
     std::deque<WaitingText> texts;
+    size_t n_tokens = 0;
   };
+  using Clients = std::list<Client>;
   // Clients with texts, in their turn.
   class Turns {
    public:
     bool empty() const noexcept { return clients_.empty(); }
     void push(const std::string& client, const WaitingText& text);
     Count remove(const std::string& client, uint64_t job);
-    const WaitingText& first() const { return clients_.front().texts.front(); }
-    void pop_first();
+    // Whether somebody has so many tokens.
+    bool has_client_of(size_t tokens) const;
+    // Whose turn it is among those with at most so many tokens; null: there are none.
+    const Client* next(size_t most_tokens) const;
+    void pop_text(const Client& client);  // its first
 
    private:
-    std::list<Client> clients_;
-    std::map<std::string, std::list<Client>::iterator, std::less<>> by_name_;
+    Clients clients_;
+    std::map<std::string, Clients::iterator, std::less<>> by_name_;
   };
   Turns& turns(bool is_bulk) { return is_bulk ? bulk_ : interactive_; }
 
   Turns interactive_;
   Turns bulk_;
   Count count_;
+  bool had_little_ = false;  // the last pass was of those with little alone
 };
 
 }  // namespace billow::engine
