@@ -185,7 +185,8 @@ def run(server, options):
     def meanwhile():
         nonlocal n_kills, n_then
         # A request that has streamed nothing is given to five runners at most; so many must not die in its time.
-        time.sleep(random.uniform(1, 7) if options.kill else 0.5)
+        # Soon at first, for short runs.
+        time.sleep(random.uniform(0.5, 2.5 if n_kills < 3 else 7) if options.kill else 0.5)
         runners = server.runners()
         if runners:
             try:
