@@ -46,11 +46,12 @@ billow_embed_inference_seconds_bucket{model="a",le="+Inf"} 7
 billow_embed_inference_seconds_sum{model="a"} 1.5
 billow_embed_inference_seconds_count{model="a"} 7
 billow_embed_inference_seconds_sum{model="b"} 0.5
-billow_embed_inference_seconds_count{model="b"} 1
+billow_embed_batch_tokens_sum{model="a"} 700
+billow_embed_batch_tokens_sum{model="b"} 100
 """
 
     def test_passes_are_those_of_all_models(self):
-        self.assertEqual(embedding.passes_of(self.METRICS), (8.0, 2.0))
+        self.assertEqual(embedding.passes_of(self.METRICS), (800.0, 2.0))
         self.assertEqual(embedding.passes_of("# nothing\n"), (0.0, 0.0))
 
     def test_PG_4_the_bound_is_two_passes_and_the_texts_own_time(self):
@@ -68,8 +69,8 @@ billow_embed_inference_seconds_count{model="b"} 1
                 return 200, b""
 
             def passes(self):
-                self.n += 8
-                return self.n, self.n / 100
+                self.n += 4096
+                return self.n, self.n / 204800
 
             def resident(self):
                 return 1 << 20
