@@ -368,13 +368,26 @@ TEST(PackingOf, PG_4_ThoseWithLittleDoNotWaitForAFullPassEveryOtherTime) {
   EXPECT_EQ(passes[3].size(), 21u);
 }
 
-TEST(PackingOf, PG_4_WhatFitsTogetherIsNotParted) {
+TEST(PackingOf, PG_4_AShortPassAndOneOfManyClientsAreNotParted) {
   EmbedWaiting waiting;
-  for (size_t i = 0; i < 20; ++i) waiting.push("many", false, {1, i, 100});
+  for (size_t i = 0; i < 4; ++i) waiting.push("many", false, {1, i, 100});
   waiting.push("lone", false, {2, 0, 43});
   std::vector<WaitingText> taken;
-  waiting.take(2043, 8192, taken);
-  EXPECT_EQ(taken.size(), 21u);
+  waiting.take(443, 8192, taken);
+  EXPECT_EQ(taken.size(), 5u);
+  taken.clear();
+  for (uint64_t job = 10; job < 30; ++job) waiting.push(std::to_string(job), false, {job, 0, 100});
+  waiting.take(2000, 8192, taken);
+  EXPECT_EQ(taken.size(), 20u);
+}
+
+TEST(PackingOf, PG_4_TheRestOfManyIsParted) {
+  EmbedWaiting waiting;
+  for (size_t i = 0; i < 13; ++i) waiting.push("many", false, {1, i, 100});
+  waiting.push("lone", false, {2, 0, 43});
+  std::vector<WaitingText> taken;
+  waiting.take(1343, 8192, taken);
+  EXPECT_EQ(taken.size(), 1u);
 }
 
 TEST(PackingOf, PK_16_BulkTextsWaitForAllOthers) {

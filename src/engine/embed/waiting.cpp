@@ -4,6 +4,11 @@
 #include <cstdint>
 
 namespace billow::engine {
+namespace {
+
+constexpr size_t kLongPass = 512;  // tokens; nobody minds to wait for a shorter one
+
+}  // namespace
 
 void EmbedWaiting::Turns::push(const std::string& client, const WaitingText& text) {
   auto found = by_name_.find(client);
@@ -74,7 +79,8 @@ void EmbedWaiting::take(size_t tokens, size_t room, std::vector<WaitingText>& ta
   const Client* head = turns.next(SIZE_MAX);
   if (head == nullptr || head->texts.front().n_tokens > std::max(tokens, room)) return;
   const size_t little = tokens / 8;
-  had_little_ = !had_little_ && turns.next(little) != nullptr && turns.has_client_of(tokens);
+  had_little_ = !had_little_ && tokens >= kLongPass && turns.next(little) != nullptr &&
+                turns.has_client_of(tokens - little);
   const size_t most = had_little_ ? little : SIZE_MAX;
   size_t left = tokens;
   for (bool is_first = true; const Client* client = turns.next(most); is_first = false) {

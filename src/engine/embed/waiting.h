@@ -33,8 +33,8 @@ class EmbedWaiting {
   // Moves the texts of the next pass to the end of `taken`: in their turn, as long as together they
   // have at most `tokens`; the first may have up to `room`, alone. None is passed over: the one
   // that does not fit is the first of the next pass. Bulk texts share no pass with others, which
-  // would wait for them; nor do, every other time, texts of a client that could fill the pass share
-  // it with those of clients who have an eighth of it or less.
+  // would wait for them; nor do, every other time, texts of a client that could nearly fill a long
+  // pass share it with those of clients who have an eighth of it or less.
   void take(size_t tokens, size_t room, std::vector<WaitingText>& taken);
   const Count& count() const noexcept { return count_; }
 
