@@ -352,7 +352,7 @@ TEST(PackingOf, PK_16_ALoneTextIsInTheNextPassBesideAThousandOthers) {
 TEST(PackingOf, PG_4_ThoseWithLittleDoNotWaitForAFullPassEveryOtherTime) {
   EmbedWaiting waiting;
   for (size_t i = 0; i < 1000; ++i) waiting.push("many", false, {1, i, 100});
-  for (const uint64_t lone : {2, 3}) waiting.push(std::to_string(lone), false, {lone, 0, 43});
+  for (const uint64_t lone : {2UL, 3UL}) waiting.push(std::to_string(lone), false, {lone, 0, 43});
   std::vector<std::vector<uint64_t>> passes;
   for (uint64_t lone = 4; lone < 8; ++lone) {
     std::vector<WaitingText> taken;
