@@ -73,7 +73,7 @@ engine::EmbedSettings embed_settings(const RunnerOptions& options) {
   return with_environment(options.embed, scheduler::read_environment(variable, warn));
 }
 
-// The limit of texts to embed is that of a pass, too.
+// Texts to embed have a limit of their own, too.
 void limit_texts(Json& description, const engine::EmbedSettings& settings) {
   if (!description["is_embedding"].get<bool>()) return;
   const auto most = description["max_context"].get<size_t>();

@@ -15,13 +15,9 @@ uint64_t memory_budget(const EngineOptions& options) {
   return options.memory_budget != 0 ? options.memory_budget : cpu::usable_memory() / 100 * 80;
 }
 
-uint64_t weight_bytes(const gguf::File& file, const nn::PackedWeights& packed) {
-  return packed.n_bytes() + file.n_bytes() - packed.n_source_bytes();
-}
-
 void grant_weights(context::Ledger& ledger, const gguf::File& file,
                    const nn::PackedWeights& packed) {
-  const uint64_t n_bytes = weight_bytes(file, packed);
+  const uint64_t n_bytes = packed.n_bytes() + file.n_bytes() - packed.n_source_bytes();
   if (ledger.grant(context::MemoryClass::kWeights, n_bytes)) return;
   throw Error(ErrorCode::kOutOfMemory,
               file.path() + ": the weights take " + format_byte_size(n_bytes) +

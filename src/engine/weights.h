@@ -16,10 +16,8 @@ namespace billow::engine {
 // Bytes: what the options say, else 80 % of what this process may use.
 uint64_t memory_budget(const EngineOptions& options);
 
-// Bytes. What is not packed is used where it lies in the file.
-uint64_t weight_bytes(const gguf::File& file, const nn::PackedWeights& packed);
-
-// Counts them against the budget. Throws Error (kOutOfMemory) where it is too small.
+// Counts the weights against the budget: what is packed, and the rest where it lies in the file.
+// Throws Error (kOutOfMemory) where the budget is too small.
 void grant_weights(context::Ledger& ledger, const gguf::File& file,
                    const nn::PackedWeights& packed);
 

@@ -27,10 +27,10 @@ class Exchange {
   virtual bool respond(Response response) = 0;
 
   // An answer in pieces: its head, then any number of write(), then finish(). Each piece is one
-  // chunk, sent at once, the first with the head and the last with the end. A handler that returns
-  // without finish() has finished; one that throws breaks the connection off, so that the client
-  // sees that something is missing. REQUIRES: nothing was answered yet; write() and finish() only
-  // in between.
+  // chunk, sent at once: `first` with the head, `last` with the end, where they are given. A
+  // handler that returns without finish() has finished; one that throws breaks the connection off,
+  // so that the client sees that something is missing. REQUIRES: nothing was answered yet; write()
+  // and finish() only in between.
   virtual bool begin_stream(int status, std::string_view content_type, Headers headers = {},
                             std::string_view first = {}) = 0;
   // Waits while too much is unsent. False: the client is gone or reads too slowly, and nothing that
