@@ -92,7 +92,8 @@ class EmbedBatcher {
   void close();
   // Whether all that was taken has ended within so long.
   bool wait_until_idle(std::chrono::milliseconds limit);
-  // For the passes to come; those in flight may have more. Throws Error where it is below what a pass may have.
+  // For the passes to come; those in flight may have more. Throws Error where it is below what a
+  // pass may have.
   void set_context_size(size_t n);
   // Each model gets its share before its next pass; the state tells `version` once all have it.
   void set_memory_budget(uint64_t bytes, uint64_t version);
