@@ -81,8 +81,8 @@ struct PackArgs {
   std::byte* out = nullptr;  // Packing::strip_bytes(k) bytes, aligned to 64
 };
 
-// out[row][n] = dot(weight row n, input row) for n in [n_begin, n_end). n_begin is a multiple
-// of 16.
+// out[row][n] = dot(weight row n, input row) + bias[n] for n in [n_begin, n_end). n_begin is a
+// multiple of 16.
 struct GemmArgs {
   const std::byte* weight = nullptr;  // packed: strips of 16 rows
   size_t n_begin = 0;
@@ -96,7 +96,8 @@ struct GemmArgs {
   float* out =
       nullptr;  // [m] rows, out_stride floats apart, written at columns n_begin .. n_end - 1
   size_t out_stride = 0;
-  size_t prefetch_bytes = 0;  // how far ahead the strips are asked for; 0: not at all
+  const float* bias = nullptr;  // [n_end], or null for 0
+  size_t prefetch_bytes = 0;    // how far ahead the strips are asked for; 0: not at all
 };
 
 // What there is for a weight format; all null for one that is not computed with.
@@ -193,6 +194,7 @@ struct KernelTable {
   bool (*supported)(const cpu::Features&) noexcept;
   // Whether it is chosen unasked: supported, and no slower there than the tables after it.
   bool (*preferred)(const cpu::Features&) noexcept;
+  bool only_texts;  // slow where only a few rows are evaluated, so chosen for encoders only
 
   TypeTable types;
   const TypeKernels& of(quant::Type type) const { return types[static_cast<size_t>(type)]; }
@@ -229,11 +231,15 @@ struct KernelTable {
 // The tables of this build, best first; scalar is the last.
 std::span<const KernelTable* const> tables() noexcept;
 
-// The first table that is preferred on this processor, or the one that `forced` names (as given by
-// BILLOW_ISA; empty: none). An unknown or unsupported name is an Error that lists the names.
-const KernelTable& select_table(std::string_view forced);
+// What a model evaluates: sequences that are written, often a row at a time, or whole texts.
+enum class Work : uint8_t { kSequences, kTexts };
+
+// The first table that is preferred on this processor for the work, or the one that `forced` names
+// (as given by BILLOW_ISA; empty: none). An unknown or unsupported name is an Error that lists the
+// names.
+const KernelTable& select_table(std::string_view forced, Work work = Work::kSequences);
 
 // select_table with the value of the environment variable BILLOW_ISA.
-const KernelTable& select_table();
+const KernelTable& select_table(Work work = Work::kSequences);
 
 }  // namespace billow::kernels

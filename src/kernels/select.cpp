@@ -18,12 +18,18 @@ struct Row {
   const KernelTable& base;
   const Overlay* overlay = nullptr;
   bool (*preferred)(const Features&) noexcept = nullptr;  // null: wherever it is supported
+  bool only_texts = false;
 };
+
+// Every processor with tiles rounds to BF16, too.
+bool has_tiles(const Features& f) noexcept {
+  return f.avx512_vnni && f.avx512_bf16 && f.amx_int8 && f.amx_bf16;
+}
 
 // Best first.
 const Row kRows[] = {
-    {"amx", [](const Features& f) noexcept { return f.avx512_vnni && f.amx_int8 && f.amx_bf16; },
-     kAvx512, &kAmx},
+    {"amx_bf16", has_tiles, kAvx512, &kAmxBf16, nullptr, true},
+    {"amx", has_tiles, kAvx512, &kAmx},
     {"avx512_fp16", [](const Features& f) noexcept { return f.avx512_fp16; }, kAvx512,
      &kAvx512Fp16},
     {"avx512_bf16", [](const Features& f) noexcept { return f.avx512_bf16; }, kAvx512, &kAvx512Bf16,
@@ -43,6 +49,7 @@ class Tables {
       tables_[i].name = row.name;
       tables_[i].supported = row.supported;
       tables_[i].preferred = row.preferred == nullptr ? row.supported : row.preferred;
+      tables_[i].only_texts = row.only_texts;
       list_[i] = &tables_[i];
     }
   }
@@ -72,10 +79,11 @@ std::span<const KernelTable* const> tables() noexcept {
   return all.list();
 }
 
-const KernelTable& select_table(std::string_view forced) {
+const KernelTable& select_table(std::string_view forced, Work work) {
   std::string names;
   for (const KernelTable* table : tables()) {
-    if (forced.empty() && table->preferred(cpu::features())) return *table;
+    const bool suits = work == Work::kTexts || !table->only_texts;
+    if (forced.empty() && suits && table->preferred(cpu::features())) return *table;
     if (forced == table->name && table->supported(cpu::features())) return *table;
     if (forced == table->name) {
       throw Error(ErrorCode::kUnsupported,
@@ -88,9 +96,9 @@ const KernelTable& select_table(std::string_view forced) {
               "BILLOW_ISA=" + std::string(forced) + " is unknown; it may be one of " + names);
 }
 
-const KernelTable& select_table() {
+const KernelTable& select_table(Work work) {
   const char* forced = std::getenv("BILLOW_ISA");
-  return select_table(forced ? forced : "");
+  return select_table(forced ? forced : "", work);
 }
 
 }  // namespace billow::kernels

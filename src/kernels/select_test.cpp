@@ -29,12 +29,17 @@ TEST(SelectTable, ForcesTheNamedTableOrSaysWhyNot) {
 }
 
 TEST(SelectTable, TakesTheBestThatTheProcessorHas) {
-  const KernelTable& chosen = select_table("");
-  for (const KernelTable* table : tables()) {
-    if (table == &chosen) break;
-    EXPECT_FALSE(table->preferred(cpu::features())) << table->name;
+  for (const Work work : {Work::kSequences, Work::kTexts}) {
+    const KernelTable& chosen = select_table("", work);
+    for (const KernelTable* table : tables()) {
+      if (table == &chosen) break;
+      EXPECT_FALSE(table->preferred(cpu::features()) &&
+                   (work == Work::kTexts || !table->only_texts))
+          << table->name;
+    }
+    EXPECT_TRUE(chosen.preferred(cpu::features()) && chosen.supported(cpu::features()));
+    EXPECT_TRUE(work == Work::kTexts || !chosen.only_texts) << chosen.name;
   }
-  EXPECT_TRUE(chosen.preferred(cpu::features()) && chosen.supported(cpu::features()));
 }
 
 // One test a table, so that it says which ones this machine could not run.
@@ -62,8 +67,8 @@ INSTANTIATE_TEST_SUITE_P(Isa, Forced, testing::ValuesIn(tables()), table_name);
 TEST(SelectTable, NamesAreThoseOfTheDocuments) {
   std::vector<std::string_view> names;
   for (const KernelTable* table : tables()) names.push_back(table->name);
-  EXPECT_EQ(names, (std::vector<std::string_view>{"amx", "avx512_fp16", "avx512_bf16", "avx512",
-                                                  "avx_vnni", "avx2", "scalar"}));
+  EXPECT_EQ(names, (std::vector<std::string_view>{"amx_bf16", "amx", "avx512_fp16", "avx512_bf16",
+                                                  "avx512", "avx_vnni", "avx2", "scalar"}));
 }
 
 TEST(SelectTable, EveryTableHasEveryKernelAndType) {

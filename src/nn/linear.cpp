@@ -87,6 +87,7 @@ void run_part(const Compute& compute, const Product& product, const Inputs& inpu
                             .group_end = part.group_end,
                             .out = product.out.data,
                             .out_stride = product.out.n_cols,
+                            .bias = product.bias,
                             .prefetch_bytes = prefetch_bytes()};
   if (weight.packed != nullptr) type.gemm(args);
   for (size_t row = part.begin; row < part.end && weight.packed == nullptr; row += kUnitRows) {
@@ -95,14 +96,9 @@ void run_part(const Compute& compute, const Product& product, const Inputs& inpu
     args.n_begin = 0;
     args.n_end = n;
     args.out = product.out.data + row;
+    if (product.bias != nullptr) args.bias = product.bias + row;
     args.prefetch_bytes = 0;
     type.gemm(args);
-  }
-  if (product.bias == nullptr) return;
-  const kernels::RowGroups groups = type.input->groups(product.out.n_rows);
-  for (size_t m = groups.begin(part.group_begin); m < groups.begin(part.group_end); ++m) {
-    compute.kernels.add(product.out.row(m) + part.begin, product.bias + part.begin,
-                        part.end - part.begin);
   }
 }
 

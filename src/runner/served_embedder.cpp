@@ -13,10 +13,8 @@
 namespace billow::runner {
 
 ServedEmbedder::ServedEmbedder(std::vector<std::unique_ptr<engine::EmbedModel>> models,
-                               std::string isa, engine::EmbedBatcherOptions options)
-    : tokenizer_(models.front()->tokenizer()),
-      isa_(std::move(isa)),
-      batcher_(std::move(models), [&] {
+                               engine::EmbedBatcherOptions options)
+    : tokenizer_(models.front()->tokenizer()), batcher_(std::move(models), [&] {
         options.on_pass_begin = [this] { begin_pass(); };
         options.on_pass_end = [this](size_t n_tokens) { end_pass(n_tokens); };
         return std::move(options);
@@ -42,7 +40,7 @@ void ServedEmbedder::add_state(Json& health) const {
   health["running"] = state.load.n_requests_running;
   health["waiting"] = state.load.n_requests_waiting;
   health["max_context"] = engine::text_limit(batcher_.sizes(), batcher_.info().max_tokens);
-  health["isa"] = isa_;
+  health["isa"] = batcher_.info().kernels;
   health["memory"] = memory_json(state.memory);
   health["budget_version"] = state.budget_version;
   health["held"] = state.memory.held();

@@ -15,9 +15,9 @@ namespace billow::runner {
 
 class ServedEmbedder : public ServedModel {
  public:
-  // One model or more, all of one file; `isa`: the kernel table that they use. The options' events
-  // are the embedder's own. Throws Error as EmbedBatcher does.
-  ServedEmbedder(std::vector<std::unique_ptr<engine::EmbedModel>> models, std::string isa,
+  // One model or more, all of one file. The options' events are the embedder's own. Throws Error as
+  // EmbedBatcher does.
+  ServedEmbedder(std::vector<std::unique_ptr<engine::EmbedModel>> models,
                  engine::EmbedBatcherOptions options);
 
   const tokenizer::Tokenizer& tokenizer() const noexcept override { return tokenizer_; }
@@ -34,7 +34,6 @@ class ServedEmbedder : public ServedModel {
   void end_pass(size_t n_tokens);
 
   const tokenizer::Tokenizer& tokenizer_;  // the first model's
-  const std::string isa_;
   mutable std::mutex mutex_;
   Meter meter_{Meter::Clock::now()};  // passes that run together are one
   size_t n_running_ = 0;

@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/utf8.h"
-#include "kernels/kernel_table.h"
 #include "kv/prefix_digest.h"
 #include "runner/response.h"
 #include "runner/served_embedder.h"
@@ -82,10 +81,7 @@ std::unique_ptr<ServedModel> load_model(const std::string& path,
     std::vector<std::unique_ptr<engine::EmbedModel>> models;
     for (size_t i = 0; i < std::max<size_t>(1, embed.n_models); ++i)
       models.push_back(embed.load(gguf::File::open(path), options));
-    const kernels::KernelTable& table =
-        options.kernels != nullptr ? *options.kernels : kernels::select_table();
-    return std::make_unique<ServedEmbedder>(std::move(models), std::string(table.name),
-                                            embed.batcher);
+    return std::make_unique<ServedEmbedder>(std::move(models), embed.batcher);
   }
   return std::make_unique<ServedWriter>(std::make_unique<engine::Engine>(path, options), loop);
 }

@@ -36,7 +36,8 @@ DecoderModel::DecoderModel(gguf::File file, const EngineOptions& options)
            .n_embd = model.n_embd,
            .n_vocab = static_cast<size_t>(engine_.tokenizer().n_tokens()),
            .max_tokens = engine_.max_context(),
-           .pooling = pooling_of_decoder(engine_.file())};
+           .pooling = pooling_of_decoder(engine_.file()),
+           .kernels = std::string(engine_.kernels().name)};
 }
 
 std::string DecoderModel::refusal(const EmbedText& text) const {

@@ -51,7 +51,8 @@ struct EncoderModel::Pass {
 EncoderModel::EncoderModel(gguf::File file, const EngineOptions& options)
     : ledger_(memory_budget(options)),
       file_(std::move(file)),
-      kernels_(options.kernels != nullptr ? options.kernels : &kernels::select_table()),
+      kernels_(options.kernels != nullptr ? options.kernels
+                                          : &kernels::select_table(kernels::Work::kTexts)),
       team_(options.n_threads > 0 ? options.n_threads : cpu::usable_cores()),
       packed_(*kernels_, options.pack_weights ? arch::most_packed_bytes(file_) : 0,
               [this](std::span<const std::byte> bytes) { file_.release(bytes); }),
@@ -64,7 +65,8 @@ EncoderModel::EncoderModel(gguf::File file, const EngineOptions& options)
            .max_tokens = options.max_context == 0
                              ? model.max_context
                              : std::min(model.max_context, options.max_context),
-           .pooling = pooling_of_encoder(file_)};
+           .pooling = pooling_of_encoder(file_),
+           .kernels = std::string(kernels_->name)};
   if (info_.pooling == Pooling::kRank && encoder_->n_labels() == 0) {
     throw Error(ErrorCode::kInvalidInput,
                 file_.path() +

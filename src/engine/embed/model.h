@@ -35,6 +35,7 @@ struct EmbedModelInfo {
   size_t n_vocab = 0;
   size_t max_tokens = 0;  // of a text: what the model was made for
   Pooling pooling = Pooling::kMean;
+  std::string kernels{};  // the kernel table's name
 };
 
 // Why tokens cannot be evaluated, in one line: none, too many, an id that is none. Else empty.

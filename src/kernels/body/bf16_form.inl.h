@@ -1,12 +1,4 @@
-// Activations and weights as BF16.
-
-// To nearest, ties to even; NaN stays NaN.
-inline uint16_t to_bf16(float x) noexcept {
-  const uint32_t bits = __builtin_bit_cast(uint32_t, x);
-  const uint32_t rounded = bits + 0x7FFFu + ((bits >> 16) & 1u);
-  const bool nan = (bits & 0x7FFFFFFFu) > 0x7F800000u;
-  return static_cast<uint16_t>((nan ? bits | 0x400000u : rounded) >> 16);
-}
+// Activations and weights as BF16, rounded by Bf16.
 
 // For each 32 of k: bf16 [row][32].
 constexpr size_t kBf16RowBytes = kActivationGroup * 2;
@@ -17,8 +9,13 @@ inline void write_bf16(const float* x, size_t stride, size_t n_rows, size_t k,
     const size_t n = i + kActivationGroup <= k ? kActivationGroup : i < k ? k - i : 0;
     for (size_t row = 0; row < n_rows; ++row, to += kActivationGroup) {
       const float* from = x + row * stride + i;
-      for (size_t j = 0; j < n; ++j) to[j] = to_bf16(from[j]);
-      for (size_t j = n; j < kActivationGroup; ++j) to[j] = 0;
+      float last[kActivationGroup];
+      if (n < kActivationGroup) {
+        for (size_t j = 0; j < kActivationGroup; ++j) last[j] = j < n ? from[j] : 0.0f;
+        from = last;
+      }
+      for (size_t j = 0; j < kActivationGroup; j += Isa::kLanes)
+        Bf16::store(to + j, Isa::load(from + j));
     }
   }
 }
@@ -26,7 +23,9 @@ inline void write_bf16(const float* x, size_t stride, size_t n_rows, size_t k,
 // A strip of F16 weights, rounded to BF16.
 inline void pack_f16_as_bf16(const PackArgs& args) noexcept {
   pack_floats<quant::F16>(args);
-  auto* words = reinterpret_cast<uint16_t*>(args.out);
-  for (size_t i = 0; i < quant::kStripRows * padded(args.k); ++i)
-    words[i] = to_bf16(Isa::f16_to_f32(words[i]));
+  auto* strip = reinterpret_cast<uint8_t*>(args.out);
+  for (size_t at = 0; at < quant::kStripRows * padded(args.k) * 2; at += kLaneBytes) {
+    const Isa::Bytes halves = Isa::load_bytes(strip + at);
+    Isa::store_bytes(strip + at, Bf16::pairs(Isa::low_f16(halves), Isa::high_f16(halves)));
+  }
 }

@@ -18,9 +18,10 @@ inline void few_tile(const GemmArgs& args, size_t vector) noexcept {
     const size_t lanes = lanes_of(args, vector + v);
     if (lanes == 0) continue;
     const F factor = Product::factor(args, vector + v);
+    const F bias = bias_of(args, vector + v, lanes);
     for (size_t j = 0; j < M; ++j) {
-      store_lanes(args.out + j * args.out_stride + (vector + v) * Isa::kLanes, acc[v][j] * factor,
-                  lanes);
+      store_lanes(args.out + j * args.out_stride + (vector + v) * Isa::kLanes,
+                  acc[v][j] * factor + bias, lanes);
     }
   }
 }
@@ -64,10 +65,11 @@ void panel_tile(const GemmArgs& args, const PanelPlace& place, size_t row,
       typename Product::template Rows<M>{inputs}, place.n_blocks, acc);
   for (size_t v = 0; v < V; ++v) {
     if (lanes[v] == 0) continue;
-    const F factor =
-        place.factors == nullptr ? Isa::set1(1.0f) : Isa::load(place.factors + v * Isa::kLanes);
+    const bool last = place.factors != nullptr;
+    const F factor = last ? Isa::load(place.factors + v * Isa::kLanes) : Isa::set1(1.0f);
+    const F bias = last ? bias_of(args, place.vector + v, lanes[v]) : Isa::zero();
     for (size_t j = 0; j < M; ++j)
-      store_lanes(out[v] + j * args.out_stride, acc[v][j] * factor, lanes[v]);
+      store_lanes(out[v] + j * args.out_stride, acc[v][j] * factor + bias, lanes[v]);
   }
 }
 

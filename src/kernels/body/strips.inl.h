@@ -20,6 +20,12 @@ inline size_t lanes_of(const GemmArgs& args, size_t vector) noexcept {
   return args.n_end - first < Isa::kLanes ? args.n_end - first : Isa::kLanes;
 }
 
+// Of a vector with so many wanted outputs; 0 where there is none.
+inline F bias_of(const GemmArgs& args, size_t vector, size_t lanes) noexcept {
+  if (args.bias == nullptr || lanes == 0) return Isa::zero();
+  return load_lanes(args.bias + vector * Isa::kLanes, lanes);
+}
+
 inline size_t end_vector(const GemmArgs& args) noexcept {
   return (args.n_end + quant::kStripRows - 1) / quant::kStripRows * kHalves;
 }

@@ -1,85 +1,164 @@
 // Products of BF16 by tiles, for any number of rows: 32 of k at a time, in order, added to sums of
-// 32 bits that stay in tiles. A strip's block of 32 of k is a tile as it lies.
+// 32 bits. A slab of the weights of some strips stays in the first cache while all rows use it;
+// sums stay in tiles for as long, and wait in `out` for the next slab.
+constexpr size_t kTileBytes = size_t{16} * 64;  // 32 of k of a strip
+constexpr size_t kTilesOfBlock = quant::kPackedBlock / kActivationGroup;
+constexpr size_t kTileSlabBlocks = 8;  // most blocks of a slab
 
+// Where the tiles of a slab lie: of each strip, 32 of k after the other.
+struct TileSlabWeights {
+  const uint8_t* at;
+  size_t strip_bytes;  // from one strip to the next
+  size_t tile_bytes;   // from one tile of a strip to the next
+};
+
+// Weights that are BF16 in their strips: each 32 of k are a tile as they lie.
 template <size_t S>
-struct Bf16Tiles {
-  Tiles& tiles;
+struct Bf16Strips {
   const GemmArgs& args;
   size_t vector;
 
-  // Sums of the groups go to `sums`.
-  template <size_t G>
-  void add(const TileGroup (&groups)[2], size_t prefetch_bytes,
-           float (&sums)[2][kTileGroupRows][2 * quant::kStripRows]) const noexcept {
-    constexpr size_t kTileBytes = size_t{16} * 64;
+  TileSlabWeights slab(size_t first_block, size_t) noexcept {
     const uint8_t* first = strip_of<quant::BF16::kPacking>(args, vector);
     const uint8_t* second = strip_of<quant::BF16::kPacking>(args, vector + (S - 1) * kHalves);
-    each_tile<G, S>([&](auto g, auto s) {
-      tiles.template zero<2 * decltype(g)::value + decltype(s)::value>();
-    });
-    for (size_t i = 0; i < padded(args.k) / kActivationGroup; ++i) {
-      for (size_t at = i * kTileBytes; prefetch_bytes != 0 && at < (i + 1) * kTileBytes; at += 64) {
-        __builtin_prefetch(first + at + prefetch_bytes);
-        if constexpr (S == 2) __builtin_prefetch(second + at + prefetch_bytes);
-      }
-      tiles.template load<6>(first + i * kTileBytes, 64);
-      if constexpr (S == 2) tiles.template load<7>(second + i * kTileBytes, 64);
-      tiles.template load<4>(groups[0].at + i * groups[0].n_rows * kBf16RowBytes, kBf16RowBytes);
-      if constexpr (G == 2) {
-        tiles.template load<5>(groups[1].at + i * groups[1].n_rows * kBf16RowBytes, kBf16RowBytes);
-      }
-      each_tile<G, S>([&](auto g, auto s) {
-        tiles.template dot_bf16<2 * decltype(g)::value + decltype(s)::value, 4 + decltype(g)::value,
-                                6 + decltype(s)::value>();
-      });
+    return {first + first_block * kTilesOfBlock * kTileBytes, static_cast<size_t>(second - first),
+            kTileBytes};
+  }
+  static constexpr bool kInPlace = true;
+};
+
+// Where sums begin, and where they go: rows of `stride` floats.
+struct SumPlace {
+  const float* bias;  // [S][16][16], or null; of the first slab
+  bool first;         // of the slabs: sums begin anew
+  float* at;
+  size_t stride;
+};
+
+// Two groups of rows by S strips over a slab of k.
+template <size_t G, size_t S>
+void multiply_tiles(Tiles& tiles, const TileGroup (&groups)[2], const TileSlabWeights& weights,
+                    size_t n_tiles, size_t prefetch_bytes, const SumPlace& sums) noexcept {
+  const size_t bytes = sums.stride * sizeof(float);
+  float* at[2] = {sums.at, sums.at + groups[0].n_rows * sums.stride};
+  each_tile<G, S>([&](auto g, auto s) {
+    constexpr int kSum = 2 * decltype(g)::value + decltype(s)::value;
+    if (!sums.first) {
+      tiles.template load<kSum>(at[g] + s * quant::kStripRows, bytes);
+    } else if (sums.bias != nullptr) {
+      tiles.template load<kSum>(sums.bias + s * quant::kStripRows * kTileGroupRows, 64);
+    } else {
+      tiles.template zero<kSum>();
+    }
+  });
+  const uint8_t* w = weights.at;
+  for (size_t i = 0; i < n_tiles; ++i, w += weights.tile_bytes) {
+    for (size_t line = 0; prefetch_bytes != 0 && line < kTileBytes; line += 64) {
+      __builtin_prefetch(w + line + prefetch_bytes);
+      if constexpr (S == 2) __builtin_prefetch(w + weights.strip_bytes + line + prefetch_bytes);
+    }
+    tiles.template load<6>(w, 64);
+    if constexpr (S == 2) tiles.template load<7>(w + weights.strip_bytes, 64);
+    tiles.template load<4>(groups[0].at + i * groups[0].n_rows * kBf16RowBytes, kBf16RowBytes);
+    if constexpr (G == 2) {
+      tiles.template load<5>(groups[1].at + i * groups[1].n_rows * kBf16RowBytes, kBf16RowBytes);
     }
     each_tile<G, S>([&](auto g, auto s) {
-      tiles.template store<2 * decltype(g)::value + decltype(s)::value>(
-          &sums[g][0][s * quant::kStripRows], sizeof sums[0][0]);
+      tiles.template dot_bf16<2 * decltype(g)::value + decltype(s)::value, 4 + decltype(g)::value,
+                              6 + decltype(s)::value>();
     });
+  }
+  each_tile<G, S>([&](auto g, auto s) {
+    tiles.template store<2 * decltype(g)::value + decltype(s)::value>(at[g] + s * quant::kStripRows,
+                                                                      bytes);
+  });
+}
+
+// Sums of outputs that do not fill their strips: kept apart, as tiles write whole ones.
+template <size_t S>
+struct TileEdge {
+  static constexpr size_t kColumns = S * quant::kStripRows;
+  alignas(64) float sums[2 * kTileGroupRows][kColumns];
+
+  void exchange(const GemmArgs& args, size_t vector, size_t row, size_t n_rows,
+                bool load) noexcept {
+    for (size_t j = 0; j < n_rows; ++j) {
+      for (size_t v = 0; v < S * kHalves; ++v) {
+        const size_t lanes = lanes_of(args, vector + v);
+        float* out = args.out + (row + j) * args.out_stride + (vector + v) * Isa::kLanes;
+        float* own = sums[j] + v * Isa::kLanes;
+        if (load) Isa::store(own, lanes == 0 ? Isa::zero() : load_lanes(out, lanes));
+        if (!load && lanes != 0) store_lanes(out, Isa::load(own), lanes);
+      }
+    }
   }
 };
 
-template <size_t S>
-void multiply_bf16_strips(Tiles& tiles, TileSetting<Tiles>& setting, const GemmArgs& args,
-                          size_t vector) noexcept {
+// All rows with the S strips of `weights`, which begin at `vector`.
+template <class Weights, size_t S>
+void multiply_tile_strips(Tiles& tiles, TileSetting<Tiles>& setting, const GemmArgs& args,
+                          Weights& weights, size_t vector) noexcept {
+  TileEdge<S> edge;
+  const bool whole = lanes_of(args, vector + S * kHalves - 1) == Isa::kLanes;
+  alignas(64) float bias[S][kTileGroupRows][quant::kStripRows];
+  if (args.bias != nullptr) {
+    for (size_t v = 0; v < S * kHalves; ++v) {
+      const size_t lanes = lanes_of(args, vector + v);
+      const F own =
+          lanes == 0 ? Isa::zero() : load_lanes(args.bias + (vector + v) * Isa::kLanes, lanes);
+      for (auto& row : bias[v / kHalves]) Isa::store(row + v % kHalves * Isa::kLanes, own);
+    }
+  }
   const RowGroups groups = {args.m, (args.m + kTileGroupRows - 1) / kTileGroupRows};
-  const Bf16Tiles<S> product = {tiles, args, vector};
-  for (size_t g = args.group_begin; g < args.group_end; g += 2) {
-    TileGroup pair[2];
-    for (size_t i = 0; i < 2 && g + i < args.group_end; ++i) {
-      const size_t row = groups.begin(g + i);
-      pair[i] = {args.input + row * (padded(args.k) / kActivationGroup) * kBf16RowBytes,
-                 groups.begin(g + i + 1) - row};
-    }
-    alignas(64) float sums[2][kTileGroupRows][2 * quant::kStripRows];
-    const size_t prefetch_bytes = g == args.group_begin ? args.prefetch_bytes : 0;
-    setting.set(pair[0].n_rows, pair[1].n_rows);
-    if (pair[1].n_rows == 0) {
-      product.template add<1>(pair, prefetch_bytes, sums);
-    } else {
-      product.template add<2>(pair, prefetch_bytes, sums);
-    }
-    for (size_t j = 0; j < pair[0].n_rows + pair[1].n_rows; ++j) {
-      const float* row = j < pair[0].n_rows ? sums[0][j] : sums[1][j - pair[0].n_rows];
-      float* out = args.out + (groups.begin(g) + j) * args.out_stride;
-      for (size_t v = 0; v < S * kHalves; ++v) {
-        const size_t lanes = lanes_of(args, vector + v);
-        if (lanes == 0) continue;
-        store_lanes(out + (vector + v) * Isa::kLanes, Isa::load(row + v * Isa::kLanes), lanes);
+  const size_t n_blocks = padded(args.k) / quant::kPackedBlock;
+  const size_t n_slabs = (n_blocks + kTileSlabBlocks - 1) / kTileSlabBlocks;
+  for (size_t slab = 0; slab < n_slabs; ++slab) {
+    const size_t block = n_blocks * slab / n_slabs;
+    const size_t n = n_blocks * (slab + 1) / n_slabs - block;
+    const TileSlabWeights slab_weights = weights.slab(block, n);
+    for (size_t g = args.group_begin; g < args.group_end; g += 2) {
+      TileGroup pair[2];
+      const size_t first = groups.begin(g);
+      for (size_t i = 0; i < 2 && g + i < args.group_end; ++i) {
+        const size_t row = groups.begin(g + i);
+        const size_t n_rows = groups.begin(g + i + 1) - row;
+        pair[i] = {args.input + (row * n_blocks + block * n_rows) * kTilesOfBlock * kBf16RowBytes,
+                   n_rows};
       }
+      const size_t n_rows = pair[0].n_rows + pair[1].n_rows;
+      if (!whole && slab > 0) edge.exchange(args, vector, first, n_rows, true);
+      const SumPlace sums = {
+          args.bias != nullptr ? bias[0][0] : nullptr, slab == 0,
+          whole ? args.out + first * args.out_stride + vector * Isa::kLanes : edge.sums[0],
+          whole ? args.out_stride : TileEdge<S>::kColumns};
+      const size_t prefetch_bytes =
+          Weights::kInPlace && g == args.group_begin ? args.prefetch_bytes : 0;
+      setting.set(pair[0].n_rows, pair[1].n_rows);
+      if (pair[1].n_rows == 0) {
+        multiply_tiles<1, S>(tiles, pair, slab_weights, n * kTilesOfBlock, prefetch_bytes, sums);
+      } else {
+        multiply_tiles<2, S>(tiles, pair, slab_weights, n * kTilesOfBlock, prefetch_bytes, sums);
+      }
+      if (!whole) edge.exchange(args, vector, first, n_rows, false);
     }
   }
 }
 
-inline void tile_bf16_gemm(const GemmArgs& args) noexcept {
+// With weights of Strips<S>.
+template <template <size_t> class Strips>
+void tile_bf16_gemm(const GemmArgs& args) noexcept {
   Tiles tiles;
   TileSetting<Tiles> setting(tiles, kBf16RowBytes);
   size_t vector = args.n_begin / Isa::kLanes;
   const size_t end = end_vector(args);
-  for (; vector + 2 * kHalves <= end; vector += 2 * kHalves)
-    multiply_bf16_strips<2>(tiles, setting, args, vector);
-  if (vector < end) multiply_bf16_strips<1>(tiles, setting, args, vector);
+  for (; vector + 2 * kHalves <= end; vector += 2 * kHalves) {
+    Strips<2> weights{args, vector};
+    multiply_tile_strips<Strips<2>, 2>(tiles, setting, args, weights, vector);
+  }
+  if (vector < end) {
+    Strips<1> weights{args, vector};
+    multiply_tile_strips<Strips<1>, 1>(tiles, setting, args, weights, vector);
+  }
 }
 
 constexpr InputForm kTileBf16Input = {InputKind::kBF16, kTileGroupRows, kTileGroupRows,

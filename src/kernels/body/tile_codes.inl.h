@@ -127,9 +127,10 @@ void tile_slab(Tiles& tiles, const GemmArgs& args, const PanelPlace& place, size
     slab.template add<2>(place.n_blocks);
   }
   each_vector([&](const float* at, float* out, size_t v, size_t lanes) {
-    const F factor =
-        place.factors == nullptr ? Isa::set1(1.0f) : Isa::load(place.factors + v * Isa::kLanes);
-    if (lanes != 0) store_lanes(out, Isa::load(at) * factor, lanes);
+    const bool last = place.factors != nullptr;
+    const F factor = last ? Isa::load(place.factors + v * Isa::kLanes) : Isa::set1(1.0f);
+    const F bias = last ? bias_of(args, place.vector + v, lanes) : Isa::zero();
+    if (lanes != 0) store_lanes(out, Isa::load(at) * factor + bias, lanes);
   });
 }
 

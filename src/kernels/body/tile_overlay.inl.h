@@ -1,13 +1,30 @@
-// The products by tiles as an overlay over kTileBase: integer formats, BF16, and F16 as BF16.
+// The products by tiles as overlays over kTileBase: integer formats by their codes, or decoded to
+// BF16; in both, BF16, and F16 as BF16.
 template <class Format>
-constexpr void add_tile_product(Overlay& overlay) noexcept {
+constexpr void add_float_tile_product(Overlay& overlay) noexcept {
   TypeKernels& kernels = overlay.types[static_cast<size_t>(Format::kType)];
-  if constexpr (Format::kInteger) kernels = {&kTileInput, nullptr, tile_gemm<Format>};
   if constexpr (Format::kType == quant::Type::kBF16) {
-    kernels = {&kTileBf16Input, nullptr, tile_bf16_gemm};
+    kernels = {&kTileBf16Input, nullptr, tile_bf16_gemm<Bf16Strips>};
   }
   if constexpr (Format::kType == quant::Type::kF16) {
-    kernels = {&kTileBf16Input, pack_f16_as_bf16, tile_bf16_gemm};
+    kernels = {&kTileBf16Input, pack_f16_as_bf16, tile_bf16_gemm<Bf16Strips>};
+  }
+}
+
+template <class Format>
+constexpr void add_tile_product(Overlay& overlay) noexcept {
+  add_float_tile_product<Format>(overlay);
+  if constexpr (Format::kInteger) {
+    overlay.types[static_cast<size_t>(Format::kType)] = {&kTileInput, nullptr, tile_gemm<Format>};
+  }
+}
+
+template <class Format>
+constexpr void add_decoded_product(Overlay& overlay) noexcept {
+  add_float_tile_product<Format>(overlay);
+  if constexpr (Format::kInteger) {
+    overlay.types[static_cast<size_t>(Format::kType)] = {
+        &kTileBf16Input, nullptr, tile_bf16_gemm<Decoded<Format::kPacking>::template Strips>};
   }
 }
 
@@ -15,5 +32,12 @@ template <class... Formats>
 constexpr Overlay tile_overlay(quant::TypeList<Formats...>) noexcept {
   Overlay overlay{};
   (add_tile_product<Formats>(overlay), ...);
+  return overlay;
+}
+
+template <class... Formats>
+constexpr Overlay tile_bf16_overlay(quant::TypeList<Formats...>) noexcept {
+  Overlay overlay{};
+  (add_decoded_product<Formats>(overlay), ...);
   return overlay;
 }

@@ -10,4 +10,6 @@
 
 #include "kernels/body/tile_bf16.inl.h"
 
+#include "kernels/body/tile_decoded.inl.h"
+
 #include "kernels/body/tile_overlay.inl.h"

@@ -85,6 +85,10 @@ struct Avx2 {
     return _mm256_sllv_epi32(_mm256_set1_epi32(*p), n);
   }
   static F to_float(Ints x) noexcept { return _mm256_cvtepi32_ps(x); }
+  static Ints signed_byte(Bytes v, unsigned i) noexcept {
+    const auto shift = static_cast<int>(24 - 8 * i);
+    return _mm256_srai_epi32(_mm256_slli_epi32(reinterpret_cast<__m256i>(v), shift), 24);
+  }
   static Bytes load_bytes(const uint8_t* p) noexcept {
     return reinterpret_cast<Bytes>(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }

@@ -72,6 +72,9 @@ struct Isa {
     return _mm512_sllv_epi32(_mm512_set1_epi32(*p), n);
   }
   static F to_float(Ints x) noexcept { return _mm512_cvtepi32_ps(x); }
+  static Ints signed_byte(Bytes v, unsigned i) noexcept {
+    return _mm512_srai_epi32(_mm512_slli_epi32(reinterpret_cast<__m512i>(v), 24 - 8 * i), 24);
+  }
   static Bytes load_bytes(const uint8_t* p) noexcept {
     return reinterpret_cast<Bytes>(_mm512_loadu_si512(p));
   }

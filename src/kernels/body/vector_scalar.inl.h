@@ -8,6 +8,7 @@
 //   What
 //                         is not finite is greater than all else
 //   sum_codes(codes, sums)   the sums of 16 codes and of the next 16
+//   signed_byte(v, i)     byte i of each lane
 //   dot4(sum, w, x)       each lane's sum plus the products of its 4 codes, w unsigned, x signed;
 //                         dot4_signed takes signed w that prepare_signed has been through, raised
 //                         by kSignedBias
@@ -79,6 +80,7 @@ struct Isa {
   static Ints ints(int32_t x) noexcept { return x; }
   static Ints shifted(const int32_t* p, Ints n) noexcept { return n < 0 ? 0 : *p * (1 << n); }
   static F to_float(Ints x) noexcept { return static_cast<float>(x); }
+  static Ints signed_byte(Bytes v, unsigned i) noexcept { return static_cast<int8_t>(v[i]); }
   static Bytes load_bytes(const uint8_t* p) noexcept {
     Bytes v;
     __builtin_memcpy(&v, p, 4);

@@ -13,6 +13,8 @@ namespace {
 
 #include "kernels/body/pairs.inl.h"
 
+#include "kernels/body/bf16_avx512.inl.h"
+
 #include "kernels/body/tile_shapes.inl.h"
 
 #include "kernels/body/tiles_amx.inl.h"
@@ -24,5 +26,6 @@ constexpr const KernelTable& kTileBase = kAvx512;
 }  // namespace
 
 constinit const Overlay kAmx = tile_overlay(quant::Formats{});
+constinit const Overlay kAmxBf16 = tile_bf16_overlay(quant::Formats{});
 
 }  // namespace billow::kernels

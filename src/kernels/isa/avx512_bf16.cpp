@@ -12,6 +12,8 @@ namespace {
 
 #include "kernels/body/pairs.inl.h"
 
+#include "kernels/body/bf16_avx512.inl.h"
+
 #include "kernels/body/bf16_form.inl.h"
 
 // vdpbf16ps takes denormal numbers as 0 and rounds its sums in a way of its own.

@@ -21,6 +21,7 @@ extern const KernelTable kAvx512;
 
 extern const Overlay kAvxVnni;     // over kAvx2
 extern const Overlay kAmx;         // over kAvx512
+extern const Overlay kAmxBf16;     // over kAvx512
 extern const Overlay kAvx512Fp16;  // over kAvx512
 extern const Overlay kAvx512Bf16;  // over kAvx512
 

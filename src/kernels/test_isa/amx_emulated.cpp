@@ -11,6 +11,8 @@ namespace {
 
 #include "kernels/body/pairs.inl.h"
 
+#include "kernels/body/bf16_plain.inl.h"
+
 #include "kernels/body/tile_shapes.inl.h"
 
 #include "kernels/body/tiles_emulated.inl.h"
@@ -22,5 +24,6 @@ constexpr const KernelTable& kTileBase = kScalar;
 }  // namespace
 
 constinit const Overlay kAmxEmulated = tile_overlay(quant::Formats{});
+constinit const Overlay kAmxBf16Emulated = tile_bf16_overlay(quant::Formats{});
 
 }  // namespace billow::kernels

@@ -21,6 +21,7 @@ bool with_avx512_vnni(const Features& features) noexcept { return features.avx51
 const std::vector<KernelTable>& all() {
   static const std::vector<KernelTable> made = {
       named("amx_emulated", always, kScalar, kAmxEmulated),
+      named("amx_bf16_emulated", always, kScalar, kAmxBf16Emulated),
       named("avx512_fp16_emulated", always, kScalar, kAvx512Fp16Emulated),
       named("avx_vnni_evex", with_avx512_vnni, kAvx2, kAvxVnniEvex),
   };

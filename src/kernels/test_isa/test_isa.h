@@ -12,6 +12,7 @@ namespace billow::kernels {
 std::span<const KernelTable* const> test_tables();
 
 extern const Overlay kAmxEmulated;         // over kScalar
+extern const Overlay kAmxBf16Emulated;     // over kScalar
 extern const Overlay kAvxVnniEvex;         // over kAvx2
 extern const Overlay kAvx512Fp16Emulated;  // over kScalar
 

@@ -1,0 +1,63 @@
+// Products of integer formats by tiles of BF16: a slab of the weights is decoded into tiles, which
+// all rows then use. Of the weights only the rounding to 8 bits of mantissa is lost, and of the
+// activations the same: less than by codes of 8 bits. A few rows cost as much as sixteen, so this
+// is for models that never evaluate only a few.
+template <quant::Packing P>
+struct Decoded {
+  template <size_t S>
+  struct Strips {
+    static constexpr size_t kVectors = S * kHalves;
+    static constexpr bool kInPlace = false;
+    using Source = SignedStrips<P, kVectors>;
+
+    const GemmArgs& args;
+    size_t vector;
+    alignas(64) uint8_t panel[kTileSlabBlocks * kTilesOfBlock * S * kTileBytes];
+
+    Strips(const GemmArgs& gemm_args, size_t first_vector) noexcept
+        : args(gemm_args), vector(first_vector) {}
+
+    TileSlabWeights slab(size_t first_block, size_t n_blocks) noexcept {
+      F factors[kVectors];
+      for (size_t v = 0; v < kVectors; ++v)
+        factors[v] = IntegerProduct<P>::factor(args, vector + v);
+      Source source(args, vector, first_block);
+      uint8_t* out = panel;
+      for (size_t b = 0; b < n_blocks; ++b, source.next()) {
+        source.prefetch();
+        for (size_t v = 0; v < kVectors; ++v) {
+          decode_block(source, v, factors[v],
+                       out + v / kHalves * kTileBytes + v % kHalves * kLaneBytes);
+        }
+        out += kTilesOfBlock * S * kTileBytes;
+      }
+      return {panel, kTileBytes, S * kTileBytes};
+    }
+
+   private:
+    // 64 of k of a vector of outputs: its rows of tiles are S tiles apart.
+    static void decode_block(const Source& source, size_t v, F factor, uint8_t* out) noexcept {
+      constexpr size_t kPartQuads = kInputQuads / P.scales_per_32;
+      for (size_t part = 0; part < parts_of_block(P); ++part) {
+        const F scale = source.scale(part, v) * factor;
+        F offset = Isa::zero();
+        if constexpr (P.offsets) offset = source.offset(part, v) * factor;
+        for (size_t q = part * kPartQuads; q < (part + 1) * kPartQuads; ++q) {
+          const Isa::Bytes codes = source.codes(q, v);
+          F values[4];
+          for (unsigned j = 0; j < 4; ++j) {
+            const F code = Isa::to_float(Isa::signed_byte(codes, j));
+            if constexpr (P.offsets) {
+              values[j] = Isa::fma(code, scale, offset);
+            } else {
+              values[j] = code * scale;
+            }
+          }
+          uint8_t* to = out + q / kInputQuads * S * kTileBytes + q % kInputQuads * 2 * 64;
+          Isa::store_bytes(to, Bf16::pairs(values[0], values[1]));
+          Isa::store_bytes(to + 64, Bf16::pairs(values[2], values[3]));
+        }
+      }
+    }
+  };
+};
