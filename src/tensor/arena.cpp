@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/check.h"
 #include "base/error.h"
 
 namespace billow::tensor {
@@ -50,6 +51,7 @@ void Arena::hold(size_t n_bytes) {
 std::byte* Arena::bytes(size_t n_bytes) {
   if (n_bytes > kMostBytes - used_) refuse(n_bytes);
   const size_t end = used_ + rounded_up(n_bytes, kAlignment);
+  BILLOW_CHECK(!lent_ || end <= n_held_);
   if (end > n_held_ || base_ == nullptr) hold(std::max(kPage, rounded_up(end, kPage)));
   std::byte* handed_out = base_ + used_;
   used_ = end;
@@ -57,6 +59,7 @@ std::byte* Arena::bytes(size_t n_bytes) {
 }
 
 void Arena::trim() noexcept {
+  BILLOW_CHECK(!lent_);
   if (n_held_ != 0) ::madvise(base_, n_held_, MADV_DONTNEED);
   used_ = 0;
   n_held_ = 0;

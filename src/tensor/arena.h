@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "tensor/tensor.h"
 
@@ -17,6 +18,10 @@ class Arena {
   static constexpr size_t kAlignment = 64;  // of what is handed out
 
   Arena() = default;
+  // A part of another arena's memory, aligned to kAlignment, which must outlive it. REQUIRES: no
+  // more is asked for.
+  explicit Arena(std::span<std::byte> lent) noexcept
+      : base_(lent.data()), n_held_(lent.size()), lent_(true) {}
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -37,7 +42,7 @@ class Arena {
   Mark mark() const noexcept { return used_; }
   void release(Mark mark) noexcept { used_ = mark; }
 
-  // Gives all memory back to the system. REQUIRES: nothing handed out is in use.
+  // Gives all memory back to the system. REQUIRES: nothing handed out is in use; it is not lent.
   void trim() noexcept;
   size_t n_bytes() const noexcept { return n_held_; }  // held from the system
 
@@ -49,6 +54,7 @@ class Arena {
   std::byte* base_ = nullptr;  // the first whole page of the mapping
   size_t used_ = 0;            // bytes that are handed out
   size_t n_held_ = 0;
+  bool lent_ = false;
 };
 
 // Takes back at the end of a scope what was handed out in it.

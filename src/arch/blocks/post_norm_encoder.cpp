@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 
+#include "arch/blocks/text_parts.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "nn/outliers.h"
@@ -10,18 +12,13 @@
 namespace billow::arch {
 namespace {
 
-// Rows that go through all layers together: few enough that what a layer makes of them is still in
-// the cache when the next step reads it, enough that weights are not read too often.
-size_t rows_of_part(size_t n_threads) {
-  constexpr size_t kRows = 512;
-  constexpr size_t kRowsOfThread = 128;
-  return std::max(kRows, kRowsOfThread * n_threads);
-}
-
 void note_type(const tensor::Tensor& weight, std::vector<const quant::TypeRow*>& types) {
   const quant::TypeRow* type = &quant::row(weight.type);
   if (weight && std::ranges::count(types, type) == 0) types.push_back(type);
 }
+
+// Of a part of n rows that one thread has. What packing on the way would take is counted, too.
+PassLimits limits_alone(size_t n) { return {.n_rows = n, .n_positions = n, .packed = false}; }
 
 [[noreturn]] void refuse_missing(const gguf::File& file, const std::string& name) {
   throw Error(ErrorCode::kInvalidInput,
@@ -66,8 +63,10 @@ void PostNormEncoder::load(const WeightLoader& load, const EncoderStyle& style) 
     if (style.biases) require_biases(load, prefix, layer);
     for (const tensor::Tensor* weight :
          {&layer.attention.q, &layer.attention.k, &layer.attention.v, &layer.attention.o,
-          &layer.feed_forward.gate, &layer.feed_forward.up, &layer.feed_forward.down})
+          &layer.feed_forward.gate, &layer.feed_forward.up, &layer.feed_forward.down}) {
       note_type(*weight, layer_types_);
+      if (*weight) weight_bytes_ += weight->n_rows * weight->row_bytes();
+    }
   }
   classifier_.load(load, h_);
   note_type(classifier_.dense, classifier_types_);
@@ -112,6 +111,7 @@ PostNormEncoder::Part PostNormEncoder::part_of(const TextBatch& batch, size_t fi
   const uint32_t begin = first_text == 0 ? 0 : batch.ends[first_text - 1];
   Part part;
   part.tokens = batch.tokens.subspan(begin, batch.ends[last_text - 1] - begin);
+  part.begin = begin;
   const bool pairs = types_.size() > h_.n_embd;
   for (size_t text = first_text; text < last_text; ++text) {
     const auto at = static_cast<uint32_t>(part.positions.size());
@@ -130,16 +130,44 @@ PostNormEncoder::Part PostNormEncoder::part_of(const TextBatch& batch, size_t fi
 
 void PostNormEncoder::forward(const nn::Compute& compute, const TextBatch& batch,
                               tensor::Matrix hidden) const {
-  const size_t n_rows = rows_of_part(static_cast<size_t>(compute.team.size()));
-  size_t begin = 0;  // rows
-  for (size_t text = 0; text < batch.ends.size();) {
-    size_t last = text + 1;
-    while (last < batch.ends.size() && batch.ends[last] - begin <= n_rows) ++last;
-    const Part part = part_of(batch, text, last);
-    run(compute, part, {hidden.row(begin), part.tokens.size(), h_.n_embd});
-    begin = batch.ends[last - 1];
+  const TextParts plan =
+      plan_text_parts(batch.ends, static_cast<size_t>(compute.team.size()), may_be_alone());
+  std::vector<Part> parts;
+  for (size_t text = 0; const size_t last : plan.ends) {
+    parts.push_back(part_of(batch, text, last));
     text = last;
   }
+  if (plan.alone) return run_alone(compute, parts, hidden);
+  for (const Part& part : parts)
+    run(compute, part, {hidden.row(part.begin), part.tokens.size(), h_.n_embd});
+}
+
+// Each part by one thread, in scratch of its own.
+void PostNormEncoder::run_alone(const nn::Compute& compute, std::span<const Part> parts,
+                                tensor::Matrix hidden) const {
+  size_t n_rows = 0;
+  for (const Part& part : parts) n_rows = std::max(n_rows, part.tokens.size());
+  const tensor::ArenaScope scope(compute.arena);
+  const auto n_threads = static_cast<size_t>(compute.team.size());
+  const size_t n_bytes = run_bytes(compute.kernels, limits_alone(n_rows), n_rows);
+  std::byte* scratch = compute.arena.bytes(n_threads * n_bytes);
+  std::vector<std::exception_ptr> failures(n_threads);
+  compute.team.for_pieces(parts.size(), 1, [&](size_t first, size_t last, int member) {
+    const auto own = static_cast<size_t>(member);
+    cpu::ThreadTeam alone(1);
+    tensor::Arena arena({scratch + own * n_bytes, n_bytes});
+    for (size_t i = first; i < last; ++i) {
+      const Part& part = parts[i];
+      try {
+        run({compute.kernels, alone, arena}, part,
+            {hidden.row(part.begin), part.tokens.size(), h_.n_embd});
+      } catch (...) {  // no memory for a small thing beside the scratch
+        failures[own] = std::current_exception();
+      }
+    }
+  });
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
 }
 
 void PostNormEncoder::run(const nn::Compute& compute, const Part& part, tensor::Matrix x) const {
@@ -244,14 +272,25 @@ size_t PostNormEncoder::layer_bytes(const kernels::KernelTable& kernels, const P
   return std::max(attention, feed_forward);
 }
 
+// What a part of n rows takes.
+size_t PostNormEncoder::run_bytes(const kernels::KernelTable& kernels, const PassLimits& limits,
+                                  size_t n) const {
+  const size_t rotations = 2 * float_bytes(n * (rope_.n_rot() / 2));
+  return float_bytes(n * h_.n_embd) + rotations +
+         std::max(float_bytes(limits.n_threads * h_.n_embd), layer_bytes(kernels, limits, n));
+}
+
 size_t PostNormEncoder::scratch_bytes(const kernels::KernelTable& kernels,
                                       const PassLimits& limits) const {
-  const size_t n =
-      std::min(limits.n_rows, std::max(rows_of_part(limits.n_threads), limits.n_positions));
-  const size_t rotations = 2 * float_bytes(n * (rope_.n_rot() / 2));
-  const size_t run =
-      float_bytes(n * h_.n_embd) + rotations +
-      std::max(float_bytes(limits.n_threads * h_.n_embd), layer_bytes(kernels, limits, n));
+  const auto rows_of_part = [&](size_t most) {
+    return std::min(limits.n_rows, std::max(most, limits.n_positions));
+  };
+  const size_t n = rows_of_part(rows_together(limits.n_threads));
+  size_t run = run_bytes(kernels, limits, n);
+  if (may_be_alone() && limits.n_threads > 1) {
+    const size_t n_alone = std::min(kLongestAlone, rows_of_part(kRowsAlone));
+    run = std::max(run, limits.n_threads * run_bytes(kernels, limits_alone(n_alone), n_alone));
+  }
   const size_t n_scored = n_labels_ == 0 ? 0 : limits.n_logit_rows;
   const size_t dense = classifier_.dense.n_rows;
   const auto linear = [&](size_t k) {

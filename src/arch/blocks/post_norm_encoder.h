@@ -48,6 +48,7 @@ class PostNormEncoder final : public Encoder {
   // Some neighbouring texts of a pass, which are brought through all layers together.
   struct Part {
     std::span<const int32_t> tokens;
+    size_t begin = 0;  // its first row of the pass
     std::vector<uint32_t> ends;
     std::vector<uint32_t> positions;  // [n]
     std::vector<const float*> types;  // [n] rows of segments; empty where there are none
@@ -59,6 +60,10 @@ class PostNormEncoder final : public Encoder {
   void load_types(const WeightLoader& load);
   void require_biases(const WeightLoader& load, const std::string& prefix,
                       const Layer& layer) const;
+  // Whether each thread may read all weights for itself: they stay in the caches.
+  bool may_be_alone() const noexcept { return weight_bytes_ <= kCachedBytes; }
+  void run_alone(const nn::Compute& compute, std::span<const Part> parts,
+                 tensor::Matrix hidden) const;
   Part part_of(const TextBatch& batch, size_t first_text, size_t last_text) const;
   void run(const nn::Compute& compute, const Part& part, tensor::Matrix x) const;
   void embed(const nn::Compute& compute, const Part& part, tensor::Matrix x) const;
@@ -66,6 +71,7 @@ class PostNormEncoder final : public Encoder {
               const nn::Rope::Rotations& rotations, tensor::Matrix x, tensor::Matrix out) const;
   void feed_forward(const nn::Compute& compute, const FeedForwardWeights& weights, tensor::Matrix x,
                     tensor::Matrix out) const;
+  size_t run_bytes(const kernels::KernelTable& kernels, const PassLimits& limits, size_t n) const;
   size_t layer_bytes(const kernels::KernelTable& kernels, const PassLimits& limits, size_t n) const;
 
   Hparams h_;
@@ -77,7 +83,9 @@ class PostNormEncoder final : public Encoder {
   nn::LayerNorm embedding_norm_;
   std::vector<Layer> layers_;
   ClassifierWeights classifier_;
-  Types layer_types_;  // weight formats, each once
+  static constexpr size_t kCachedBytes = size_t{64} << 20;
+  size_t weight_bytes_ = 0;  // of all layers' matrices
+  Types layer_types_;        // weight formats, each once
   Types classifier_types_;
 };
 
