@@ -1,18 +1,21 @@
 // billow bench: how fast prompts are read and answers written, by one sequence at a depth of the
-// context or by several together.
-#include <unistd.h>
-
+// context or by several together, or how fast an encoder reads texts.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "arch/encoder.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "cli/bench_rates.h"
+#include "cli/bench_texts.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
 #include "engine/memory_json.h"
@@ -27,12 +30,15 @@ struct BenchOptions {
   size_t n_prompt = 512;
   size_t n_generate = 128;
   size_t depth = 0;
-  size_t n_parallel = 1;
+  std::optional<size_t> parallel;
   size_t n_runs = 5;
   bool json = false;
 
+  size_t n_parallel() const { return parallel.value_or(1); }
   // Of each sequence when it writes: several sequences write after their prompts.
-  size_t generation_depth() const { return std::max<size_t>(1, n_parallel > 1 ? n_prompt : depth); }
+  size_t generation_depth() const {
+    return std::max<size_t>(1, n_parallel() > 1 ? n_prompt : depth);
+  }
 };
 
 std::vector<int32_t> random_tokens(const engine::Engine& engine, size_t n, unsigned seed) {
@@ -54,8 +60,8 @@ std::vector<std::shared_ptr<const engine::Sequence>> start_all(
     engine::Engine& engine, const BenchOptions& options, size_t n_tokens, unsigned seed,
     const engine::SequenceOptions& sequence_options) {
   std::vector<std::shared_ptr<const engine::Sequence>> sequences;
-  for (size_t i = 0; i < options.n_parallel; ++i) {
-    const auto own_seed = static_cast<unsigned>(seed * options.n_parallel + i);
+  for (size_t i = 0; i < options.n_parallel(); ++i) {
+    const auto own_seed = static_cast<unsigned>(seed * options.n_parallel() + i);
     sequences.push_back(engine.start(random_tokens(engine, n_tokens, own_seed), sequence_options));
   }
   return sequences;
@@ -69,7 +75,7 @@ double prompt_rate(engine::Engine& engine, const BenchOptions& options, unsigned
     engine.step(options.depth - sequences[0]->n_evaluated());
   const Clock::time_point start = Clock::now();
   while (!engine.idle()) engine.step();
-  return rate(options.n_prompt * options.n_parallel, start);
+  return rate(options.n_prompt * options.n_parallel(), start);
 }
 
 // Tokens a second of all sequences over n_generate steps in which each of them writes a token.
@@ -89,50 +95,26 @@ double generation_rate(engine::Engine& engine, const BenchOptions& options, unsi
   return result;
 }
 
-struct Rates {
-  std::vector<double> runs;
-  double median() const {
-    std::vector<double> sorted = runs;
-    std::sort(sorted.begin(), sorted.end());
-    const size_t n = sorted.size();
-    return n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-  }
-  Json json() const {
-    return {{"tokens_per_second", median()},
-            {"min", *std::min_element(runs.begin(), runs.end())},
-            {"max", *std::max_element(runs.begin(), runs.end())},
-            {"runs", runs}};
-  }
-  void print(const char* what, size_t n_parallel, size_t n, size_t depth) const {
-    const std::string times = n_parallel > 1 ? std::to_string(n_parallel) + " x " : "";
-    std::printf("%-8s %9s tokens at depth %-6zu %10.1f tokens/s (%.1f to %.1f)\n", what,
-                (times + std::to_string(n)).c_str(), depth, median(),
-                *std::min_element(runs.begin(), runs.end()),
-                *std::max_element(runs.begin(), runs.end()));
-  }
-};
+void print_rates(const Rates& rates, const char* what, size_t n_parallel, size_t n, size_t depth) {
+  const std::string times = n_parallel > 1 ? std::to_string(n_parallel) + " x " : "";
+  std::printf("%-8s %9s tokens at depth %-6zu %10.1f tokens/s (%.1f to %.1f)\n", what,
+              (times + std::to_string(n)).c_str(), depth, rates.median(), rates.least(),
+              rates.most());
+}
 
 using Measure = double (*)(engine::Engine&, const BenchOptions&, unsigned seed);
 
 Rates measure(engine::Engine& engine, const BenchOptions& options, const char* what, Measure run) {
-  const bool progress = ::isatty(STDERR_FILENO) != 0;
-  Rates rates;
   BenchOptions warm_up = options;  // brings pages and caches in; needs no depth for that
   warm_up.depth = 0;
-  run(engine, warm_up, 0u);
-  for (size_t i = 0; i < options.n_runs; ++i) {
-    rates.runs.push_back(run(engine, options, static_cast<unsigned>(i + 1)));
-    if (progress)
-      std::fprintf(stderr, "\r%s: run %zu of %zu, %.1f tokens/s\033[K", what, i + 1, options.n_runs,
-                   rates.runs.back());
-  }
-  if (progress) std::fprintf(stderr, "\r\033[K");
-  return rates;
+  return measure_rates(what, options.n_runs, [&](unsigned seed) {
+    return run(engine, seed == 0 ? warm_up : options, seed);
+  });
 }
 
 engine::EngineOptions engine_options(const BenchOptions& options) {
   engine::EngineOptions result = options.model.engine();
-  result.max_sequences = std::max(result.max_sequences, options.n_parallel);
+  result.max_sequences = std::max(result.max_sequences, options.n_parallel());
   return result;
 }
 
@@ -140,7 +122,7 @@ engine::EngineOptions engine_options(const BenchOptions& options) {
 // while the others still read: a token each step.
 void check_context(const BenchOptions& options, size_t n_batch, size_t max_context) {
   const size_t n_reading_steps =
-      options.n_parallel > 1 ? (options.n_prompt / n_batch + 1) * options.n_parallel : 0;
+      options.n_parallel() > 1 ? (options.n_prompt / n_batch + 1) * options.n_parallel() : 0;
   const size_t n_written = options.generation_depth() + n_reading_steps + options.n_generate;
   const size_t needed = std::max(options.depth + options.n_prompt, n_written) + 2;
   if (needed <= max_context) return;
@@ -149,13 +131,33 @@ void check_context(const BenchOptions& options, size_t n_batch, size_t max_conte
                                         std::to_string(max_context));
 }
 
+// Of an encoder there is only how fast it reads texts.
+void run_texts(gguf::File file, const BenchOptions& options) {
+  const Json out = bench_texts(
+      std::move(file), options.model.engine(),
+      {.n_tokens = options.n_prompt, .n_texts = options.parallel, .n_runs = options.n_runs});
+  if (options.json) {
+    std::printf("%s\n", out.dump().c_str());
+    return;
+  }
+  const Json& rates = out["texts"];
+  std::printf("%s, %d threads, kernels %s, median of %zu runs\n", options.model.model.c_str(),
+              out["threads"].get<int>(), out["kernels"].get<std::string>().c_str(), options.n_runs);
+  std::printf("%zu texts of %zu tokens a pass %10.1f tokens/s (%.1f to %.1f)\n",
+              out["n_texts"].get<size_t>(), out["n_tokens"].get<size_t>(),
+              rates["tokens_per_second"].get<double>(), rates["min"].get<double>(),
+              rates["max"].get<double>());
+}
+
 void run(const BenchOptions& options) {
   const engine::EngineOptions with = engine_options(options);
-  engine::Engine engine(options.model.model, with);
+  gguf::File file = gguf::File::open(options.model.model);
+  if (arch::is_encoder(file)) return run_texts(std::move(file), options);
+  engine::Engine engine(std::move(file), with);
   check_context(options, with.n_batch, engine.max_context());
   Json out = {{"model", options.model.model},     {"architecture", engine.model().architecture},
               {"kernels", engine.kernels().name}, {"threads", engine.n_threads()},
-              {"parallel", options.n_parallel},   {"depth", options.depth},
+              {"parallel", options.n_parallel()}, {"depth", options.depth},
               {"n_prompt", options.n_prompt},     {"n_generate", options.n_generate}};
   if (!options.json) {
     std::printf("%s, %d threads, kernels %s, median of %zu runs\n", options.model.model.c_str(),
@@ -164,14 +166,16 @@ void run(const BenchOptions& options) {
   if (options.n_prompt > 0) {
     const Rates rates = measure(engine, options, "prompt", prompt_rate);
     out["prompt"] = rates.json();
-    if (!options.json) rates.print("prompt", options.n_parallel, options.n_prompt, options.depth);
+    if (!options.json)
+      print_rates(rates, "prompt", options.n_parallel(), options.n_prompt, options.depth);
   }
   if (options.n_generate > 0) {
     const Rates rates = measure(engine, options, "generate", generation_rate);
     out["generation"] = rates.json();
     out["generation"]["depth"] = options.generation_depth();
     if (!options.json) {
-      rates.print("generate", options.n_parallel, options.n_generate, options.generation_depth());
+      print_rates(rates, "generate", options.n_parallel(), options.n_generate,
+                  options.generation_depth());
     }
   }
   out["memory"] = memory_json(engine.memory());
@@ -187,7 +191,7 @@ void add_bench(CLI::App& app) {
   options->model.declare(*command);
   command
       ->add_option("-p,--prompt-tokens", options->n_prompt,
-                   "Tokens of the prompt; 0: do not measure")
+                   "Tokens of the prompt, or of each text of an encoder; 0: do not measure")
       ->capture_default_str();
   command->add_option("-n,--num-predict", options->n_generate, "Tokens to write; 0: do not measure")
       ->capture_default_str();
@@ -195,11 +199,12 @@ void add_bench(CLI::App& app) {
       command->add_option("-d,--depth", options->depth, "Tokens in the context before")
           ->capture_default_str();
   command
-      ->add_option("--parallel", options->n_parallel,
-                   "Sequences at once, each with a prompt of its own, after which it writes")
+      ->add_option(
+          "--parallel", options->parallel,
+          "Sequences at once, each with a prompt of its own, after which it writes (1); of an "
+          "encoder, texts of a pass (as many as have 2048 tokens)")
       ->check(CLI::Range(1, 1024))
-      ->excludes(depth)
-      ->capture_default_str();
+      ->excludes(depth);
   command->add_option("-r,--runs", options->n_runs, "Runs; the median is reported")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

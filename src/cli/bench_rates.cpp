@@ -1,0 +1,40 @@
+#include "cli/bench_rates.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/json.h"
+
+namespace billow::cli {
+
+double Rates::median() const {
+  std::vector<double> sorted = runs;
+  std::sort(sorted.begin(), sorted.end());
+  const size_t n = sorted.size();
+  return n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+double Rates::least() const { return *std::min_element(runs.begin(), runs.end()); }
+double Rates::most() const { return *std::max_element(runs.begin(), runs.end()); }
+
+Json Rates::json() const {
+  return {{"tokens_per_second", median()}, {"min", least()}, {"max", most()}, {"runs", runs}};
+}
+
+Rates measure_rates(const char* what, size_t n_runs, const std::function<double(unsigned)>& run) {
+  const bool progress = ::isatty(STDERR_FILENO) != 0;
+  Rates rates;
+  run(0u);
+  for (size_t i = 0; i < n_runs; ++i) {
+    rates.runs.push_back(run(static_cast<unsigned>(i + 1)));
+    if (progress)
+      std::fprintf(stderr, "\r%s: run %zu of %zu, %.1f tokens/s\033[K", what, i + 1, n_runs,
+                   rates.runs.back());
+  }
+  if (progress) std::fprintf(stderr, "\r\033[K");
+  return rates;
+}
+
+}  // namespace billow::cli
