@@ -72,12 +72,15 @@ class EmbeddingServer:
     def connect(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
 
-    def resident(self):
-        """Bytes of memory of the server and of the processes that it has started."""
+    def residents(self):
+        """Bytes of memory of the server, and of each process that it has started."""
         children = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/children")
         pids = [self.process.pid] + [int(pid) for file in children for pid in file.read_text().split()]
-        pages = sum(int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
-        return pages * os.sysconf("SC_PAGESIZE")
+        pages = [int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids]
+        return [n * os.sysconf("SC_PAGESIZE") for n in pages]
+
+    def resident(self):
+        return sum(self.residents())
 
     def ask(self, texts, connection=None, client=None):
         """The status and the body, which is not looked at. All with the name of one client are one to the server."""

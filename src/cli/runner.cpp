@@ -14,12 +14,14 @@
 
 #include "base/byte_size.h"
 #include "base/error.h"
+#include "base/heap.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/embed_sizes.h"
 #include "cli/engine_options.h"
+#include "cpu/cores.h"
 #include "engine/describe.h"
 #include "gguf/file.h"
 #include "http/server.h"
@@ -112,6 +114,7 @@ void describe(const RunnerOptions& options) {
 // Serves until it is told to end, or the engine fails.
 void run(const RunnerOptions& options) {
   if (options.with_parent) end_with_parent();
+  settle_heap(static_cast<size_t>(cpu::usable_cores()));
   const sigset_t signals = block_signals();
   engine::EngineOptions engine = options.model.engine();
   engine.max_sequences = options.max_sequences;

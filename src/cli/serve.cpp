@@ -19,11 +19,13 @@
 
 #include "base/byte_size.h"
 #include "base/error.h"
+#include "base/heap.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/embed_sizes.h"
 #include "cli/engine_options.h"
 #include "cli/version.h"
+#include "cpu/cores.h"
 #include "cpu/memory.h"
 #include "kernels/kernel_table.h"
 #include "scheduler/environment.h"
@@ -219,6 +221,7 @@ class Signals {
 
 void run(const ServeOptions& options) {
   const scheduler::Environment environment = scheduler::read_environment(variable, warn);
+  settle_heap(static_cast<size_t>(cpu::usable_cores()));
   log::for_a_server(environment.debug != scheduler::DebugLevel::kOff);
   const Signals signals;
   const engine::EmbedSettings embed = with_environment(options.embed, environment);
