@@ -3,6 +3,7 @@
 import contextlib
 import io
 import pathlib
+import random
 import re
 import runpy
 import sys
@@ -13,7 +14,7 @@ import xml.etree.ElementTree as xml
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from comparison import embedding, embedding_plot  # noqa: E402
+from comparison import embedding, embedding_plot, embedding_soak  # noqa: E402
 
 BENCH = runpy.run_path(str(pathlib.Path(__file__).resolve().parent / "embeddings"), run_name="bench")
 
@@ -99,6 +100,27 @@ class Packing(unittest.TestCase):
     def test_texts_have_a_word_for_each_token_but_two(self):
         texts = embedding.texts_of_tokens(["word", "other", "[CLS]", "##ing"], 16, 5)
         self.assertEqual([len(text.split()) for text in texts], [14] * 5)
+
+
+class Soak(unittest.TestCase):
+    def samples(self, server_bytes):
+        return [{"seconds": 60.0 * i, "texts": i, "server_bytes": n, "runner_bytes": 100 << 20} for i, n in enumerate(server_bytes, 1)]
+
+    def test_growth_is_from_the_settled_state_to_the_end(self):
+        rising = self.samples([10.0] * 10 + [20.0] * 10 + [21.0] * 80)
+        self.assertAlmostEqual(embedding_soak.growth(rising, "server_bytes"), 0.05)
+        self.assertTrue(embedding_soak.summary(rising).endswith("server +5.0 %, runner +0.0 %: NOT flat within 2 %"))
+        self.assertTrue(embedding_soak.summary(self.samples([10.0, 20.0, 20.0, 20.0])).endswith("flat within 2 %"))
+        self.assertEqual(embedding_soak.summary(rising[:1]), "too short to tell")
+
+    def test_requests_are_of_every_kind(self):
+        chance, texts = random.Random(1), [f"text {i}" for i in range(200)]
+        bodies = {kind: embedding_soak.body_of(kind, chance, texts, ["long"], "m") for kind in embedding_soak.KINDS}
+        self.assertIn(bodies["one"]["input"], texts)
+        self.assertEqual(bodies["long"]["input"], ["long"])
+        self.assertTrue(1 < len(bodies["few"]["input"]) < 9 and 32 <= len(bodies["many"]["input"]) <= 128)
+        self.assertEqual(bodies["base64"]["encoding_format"], "base64")
+        self.assertTrue(all(isinstance(token, int) for token in bodies["ids"]["input"][0]))
 
 
 class Arguments(unittest.TestCase):

@@ -186,7 +186,9 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
   const size_t limit = options.num_ctx == 0 ? most : std::min(most, options.num_ctx);
   EmbedReply reply;
   reply.model = model->name;
+  const Clock::time_point checked = Clock::now();
   Prepared prepared = Preparation(model->weights->tokenizer, request, limit).run(reply);
+  if (!request.inputs.empty()) metrics_.tokenized(model->name, Clock::now() - checked);
   if (reply.n_cut > 0) {
     log::warn(model->name + ": " + std::to_string(reply.n_cut) + " inputs were cut to " +
               std::to_string(limit) + " tokens");

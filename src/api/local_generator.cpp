@@ -216,6 +216,7 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
   Plan plan{.prompt = build_prompt(model, request, {limit, size_request.num_predict}),
             .sizing = {},
             .completion = {}};
+  metrics_.tokenized(model.name, Clock::now() - begin);
   trace.span("rendered", begin, Clock::now(), {{"bytes", plan.prompt.text.size()}});
   const size_t n_prompt = plan.prompt.tokens.size();
   trace.mark("tokenised", {{"tokens", n_prompt}, {"left_out_messages", plan.prompt.n_left_out}});

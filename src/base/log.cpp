@@ -31,6 +31,10 @@ void for_a_server(bool debug) {
     logger().set_level(debug ? spdlog::level::debug : spdlog::level::info);
 }
 
+void show_info() {
+  if (std::getenv("BILLOW_LOG") == nullptr) logger().set_level(spdlog::level::info);
+}
+
 void hide_info() {
   if (logger().level() < spdlog::level::warn) logger().set_level(spdlog::level::warn);
 }

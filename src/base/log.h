@@ -14,6 +14,10 @@ void warn(std::string_view message);
 // BILLOW_LOG says otherwise, and the time in front of each.
 void for_a_server(bool debug);
 
+// Lines of level info, too, unless BILLOW_LOG says otherwise: for a process whose lines a server
+// passes on.
+void show_info();
+
 // Only warnings from now on, whatever BILLOW_LOG lets through beside them.
 void hide_info();
 

@@ -113,7 +113,10 @@ void describe(const RunnerOptions& options) {
 
 // Serves until it is told to end, or the engine fails.
 void run(const RunnerOptions& options) {
-  if (options.with_parent) end_with_parent();
+  if (options.with_parent) {
+    end_with_parent();
+    log::show_info();
+  }
   settle_heap(static_cast<size_t>(cpu::usable_cores()));
   const sigset_t signals = block_signals();
   engine::EngineOptions engine = options.model.engine();
@@ -127,7 +130,7 @@ void run(const RunnerOptions& options) {
   listen.shape_error = runner::Service::error_response;
   http::Server server(listen, service.routes());
   service.wait_until_loaded();
-  log::info("ready on " + options.socket);
+  log::debug("ready on " + options.socket);
   for (int signal = kBroken; signal == kBroken;) {
     ::sigwait(&signals, &signal);
     const std::string failure = service.failure();

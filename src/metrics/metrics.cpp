@@ -38,6 +38,10 @@ prometheus::Histogram::BucketBoundaries request_bounds() {
   return {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600};
 }
 
+prometheus::Histogram::BucketBoundaries tokenize_bounds() {
+  return {0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5};
+}
+
 double seconds(Metrics::Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -274,6 +278,8 @@ struct Metrics::State {
                                                "From a request's arrival to its first token.");
   Histograms& queue_seconds =
       histograms("billow_queue_seconds", "From a request's arrival to its first batch.");
+  Histograms& tokenize_seconds =
+      histograms("billow_tokenize_seconds", "From a request's texts or messages to tokens.");
   Counters& prompt_tokens =
       counters("billow_prompt_tokens_total", "Tokens of prompts, those found evaluated included.");
   Counters& cached_tokens =
@@ -309,6 +315,11 @@ void Metrics::first_token(std::string_view model, std::string_view route, Durati
 
 void Metrics::queued(std::string_view model, std::string_view route, Duration duration) {
   state_->queue_seconds.Add(state_->labels(model, route), request_bounds())
+      .Observe(seconds(duration));
+}
+
+void Metrics::tokenized(std::string_view model, Duration duration) {
+  state_->tokenize_seconds.Add({{"model", state_->models.bounded(model)}}, tokenize_bounds())
       .Observe(seconds(duration));
 }
 

@@ -60,6 +60,8 @@ class Metrics {
   void request(std::string_view model, std::string_view route, int status, Duration duration);
   void first_token(std::string_view model, std::string_view route, Duration duration);
   void queued(std::string_view model, std::string_view route, Duration duration);
+  // A request's texts, or its conversation, have become tokens.
+  void tokenized(std::string_view model, Duration duration);
   void tokens(std::string_view model, size_t n_prompt, size_t n_cached, size_t n_generated);
   void model_load(std::string_view model, std::string_view reason);
 

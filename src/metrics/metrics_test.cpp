@@ -231,6 +231,10 @@ TEST(Metrics, TimesAreInBucketsThatAddUp) {
   EXPECT_EQ(bucket(name, "60"), 2.0);
   EXPECT_EQ(bucket(name, "+Inf"), 3.0);
   EXPECT_NEAR(scrape.value(name + "_sum{model=\"m\",route=\"/api/chat\"}"), 61.075, 1e-9);
+  metrics.tokenized("m", std::chrono::microseconds(300));
+  const Scrape later(metrics.text({}, false));
+  EXPECT_EQ(later.value("billow_tokenize_seconds_bucket{model=\"m\",le=\"0.0002\"}"), 0.0);
+  EXPECT_EQ(later.value("billow_tokenize_seconds_bucket{model=\"m\",le=\"0.0005\"}"), 1.0);
   EXPECT_EQ(bucket("billow_queue_seconds", "300"), 0.0);
   EXPECT_EQ(bucket("billow_queue_seconds", "600"), 1.0);
 }

@@ -101,12 +101,14 @@ void ChildProcess::watch() {
 
 void ChildProcess::forward(std::string_view line) {
   if (line.empty()) return;
-  last_line_ = utf8::sanitized(line);
-  const std::string text = options_.name + ": " + last_line_;
-  const bool is_less = line.starts_with("billow: info:") || line.starts_with("billow: debug:");
-  is_less ? log::info(text) : log::warn(text);
+  const std::string clean = utf8::sanitized(line);
+  const std::string text = options_.name + ": " + clean;
+  if (line.starts_with("billow: info:") || line.starts_with("billow: debug:"))
+    return log::info(text);
+  log::warn(text);
   // As an error's text it stands without the words that are in front of every line.
-  for (const std::string_view prefix : {"billow: ", "error: ", "warning: ", "info: "})
+  last_line_ = clean;
+  for (const std::string_view prefix : {"billow: ", "error: ", "warning: "})
     if (last_line_.starts_with(prefix)) last_line_.erase(0, prefix.size());
 }
 

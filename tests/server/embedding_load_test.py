@@ -182,6 +182,15 @@ class Load(EmbeddingCase):
         self.assertGreaterEqual(grown["batches_created_total"], usage / 2048)
         self.assertLessEqual(grown["batches_created_total"], 2 * math.ceil(usage / 2048))
 
+    def test_MT_6_each_request_that_embeds_tells_how_long_its_tokens_took(self):
+        name = "billow_tokenize_seconds"
+        before, _ = self.metrics()
+        self.embed(["a text of some words"] * 3)
+        after, kinds = self.metrics()
+        self.assertEqual(kinds[name], "histogram")
+        self.assertEqual(total(after, name + "_count", model="m:latest") - total(before, name + "_count", model="m:latest"), 1)
+        self.assertGreater(total(after, name + "_sum", model="m:latest"), total(before, name + "_sum", model="m:latest"))
+
     def drops_what_waited_behind(self, n):
         """Whether 64 texts of a client that left were dropped, as long as n longer ones were in their way."""
         dropped = total(self.wait_until_idle(), "billow_embed_dropped_total")
@@ -281,7 +290,7 @@ class Sizes(EmbeddingCase):
     """Passes of 128 tokens and one thread: the bits are those of the default sizes."""
 
     arguments = ("--n-batch", "128", "--threads", "1")
-    variables = {"BILLOW_LOG": "info", "BILLOW_N_BATCH": "512", "BILLOW_N_UBATCH": "96", "BILLOW_CONTEXT_SIZE": "300"}
+    variables = {"BILLOW_N_BATCH": "512", "BILLOW_N_UBATCH": "96", "BILLOW_CONTEXT_SIZE": "300"}
 
     def test_CFG_8_an_option_wins_over_its_variable_and_all_four_sizes_are_told(self):
         self.assertIn("embedding passes: n_batch 128, n_ubatch 96, n_seq_max 64, context_size 300, at once 1", self.server.log.read_text())

@@ -82,6 +82,24 @@ class Embedding(unittest.TestCase):
             print(f"{model}: least cosine {cosines[worst]:.6f} ({len(ids[worst])} tokens), mean {cosines.mean():.6f}", flush=True)
             self.assertGreater(cosines[worst], least, asked[worst][:60])
 
+    def test_the_engine_alone_is_measured_by_bench(self):
+        model = self.server.blob("q8_0")
+
+        def bench(*arguments):
+            return subprocess.run([self.server.program, "bench", "--model", model, *arguments], env=self.server.environment, capture_output=True,
+                                  text=True, check=False)
+
+        out = json.loads(bench("-p", "42", "-t", "2", "-r", "1", "--json").stdout)
+        self.assertEqual((out["architecture"], out["n_texts"], out["n_tokens"], out["threads"]), ("bert", 48, 42, 2))
+        self.assertGreater(out["texts"]["tokens_per_second"], 0)
+        told = bench("-p", "16", "--parallel", "3", "-r", "1").stdout
+        self.assertRegex(told, r"3 texts of 16 tokens a pass +[0-9.]+ tokens/s")
+        for arguments, names in ((("-p", "513"), ("512", "513")), (("-p", "0"), ("--prompt-tokens",))):
+            refused = bench(*arguments)
+            self.assertEqual((refused.returncode, refused.stdout), (1, ""))
+            for name in names:
+                self.assertIn(name, refused.stderr)
+
     def test_EQ_1_EQ_2_a_vector_does_not_depend_on_its_neighbours(self):
         asked = texts(200, 2)
         for model in LEAST_COSINE:

@@ -74,6 +74,13 @@ class Server:
                 assert self.request("POST", "/api/blobs/" + digest, blob.read())[0] == 201
         self.json("POST", "/api/create", {"model": name, "files": {path.name: digest}, "stream": False, **fields})
 
+    def blob(self, name):
+        """The path of a model's GGUF file."""
+        manifest = self.models / "manifests/registry.ollama.ai/library" / name / "latest"
+        layers = json.loads(manifest.read_text())["layers"]
+        digest = next(layer["digest"] for layer in layers if layer["mediaType"].endswith("image.model"))
+        return self.models / "blobs" / digest.replace(":", "-")
+
     def runners(self):
         """Process ids of the children that serve models."""
         children = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/children")

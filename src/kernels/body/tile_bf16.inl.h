@@ -51,22 +51,33 @@ void multiply_tiles(Tiles& tiles, const TileGroup (&groups)[2], const TileSlabWe
       tiles.template zero<kSum>();
     }
   });
-  const uint8_t* w = weights.at;
-  for (size_t i = 0; i < n_tiles; ++i, w += weights.tile_bytes) {
+  const size_t tile_bytes = weights.tile_bytes;
+  const size_t group_bytes[2] = {groups[0].n_rows * kBf16RowBytes,
+                                 groups[1].n_rows * kBf16RowBytes};
+  const uint8_t* w[2] = {weights.at, weights.at + weights.strip_bytes};
+  const std::byte* x[2] = {groups[0].at, groups[1].at};
+  for (size_t i = 0; i < n_tiles; ++i) {
     for (size_t line = 0; prefetch_bytes != 0 && line < kTileBytes; line += 64) {
-      __builtin_prefetch(w + line + prefetch_bytes);
-      if constexpr (S == 2) __builtin_prefetch(w + weights.strip_bytes + line + prefetch_bytes);
+      __builtin_prefetch(w[0] + line + prefetch_bytes);
+      if constexpr (S == 2) __builtin_prefetch(w[1] + line + prefetch_bytes);
     }
-    tiles.template load<6>(w, 64);
-    if constexpr (S == 2) tiles.template load<7>(w + weights.strip_bytes, 64);
-    tiles.template load<4>(groups[0].at + i * groups[0].n_rows * kBf16RowBytes, kBf16RowBytes);
+    // A product begins as soon as its tiles are there.
+    tiles.template load<6>(w[0], 64);
+    tiles.template load<4>(x[0], kBf16RowBytes);
+    tiles.template dot_bf16<0, 4, 6>();
+    if constexpr (S == 2) {
+      tiles.template load<7>(w[1], 64);
+      tiles.template dot_bf16<1, 4, 7>();
+      w[1] += tile_bytes;
+    }
     if constexpr (G == 2) {
-      tiles.template load<5>(groups[1].at + i * groups[1].n_rows * kBf16RowBytes, kBf16RowBytes);
+      tiles.template load<5>(x[1], kBf16RowBytes);
+      tiles.template dot_bf16<2, 5, 6>();
+      if constexpr (S == 2) tiles.template dot_bf16<3, 5, 7>();
+      x[1] += group_bytes[1];
     }
-    each_tile<G, S>([&](auto g, auto s) {
-      tiles.template dot_bf16<2 * decltype(g)::value + decltype(s)::value, 4 + decltype(g)::value,
-                              6 + decltype(s)::value>();
-    });
+    w[0] += tile_bytes;
+    x[0] += group_bytes[0];
   }
   each_tile<G, S>([&](auto g, auto s) {
     tiles.template store<2 * decltype(g)::value + decltype(s)::value>(at[g] + s * quant::kStripRows,
