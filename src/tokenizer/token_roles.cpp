@@ -162,7 +162,7 @@ class RoleReader {
   void make_control(TokenId id) {
     if (vocabulary_.type(id) == TokenType::kControl) return;
     log::debug("vocabulary of '" + file_.path() + "': token " + std::to_string(id) + " '" +
-              std::string(vocabulary_.text(id)) + "' is treated as a control token");
+               std::string(vocabulary_.text(id)) + "' is treated as a control token");
     vocabulary_.set_type(id, TokenType::kControl);
   }
 

@@ -3,7 +3,8 @@
 // sums stay in tiles for as long, and wait in `out` for the next slab.
 constexpr size_t kTileBytes = size_t{16} * 64;  // 32 of k of a strip
 constexpr size_t kTilesOfBlock = quant::kPackedBlock / kActivationGroup;
-constexpr size_t kTileSlabBlocks = 8;  // most blocks of a slab
+constexpr size_t kTileSlabBlocks =
+    6;  // most blocks of a slab: 24 KiB of two strips, half of the first cache
 
 // Where the tiles of a slab lie: of each strip, 32 of k after the other.
 struct TileSlabWeights {
@@ -24,7 +25,7 @@ struct Bf16Strips {
     return {first + first_block * kTilesOfBlock * kTileBytes, static_cast<size_t>(second - first),
             kTileBytes};
   }
-  static constexpr bool kInPlace = true;
+  static constexpr quant::Packing kPacking = quant::BF16::kPacking;
 };
 
 // Where sums begin, and where they go: rows of `stride` floats.
@@ -35,10 +36,28 @@ struct SumPlace {
   size_t stride;
 };
 
+// Asks for the strips that come next, a few lines with each product, so that they are in the second
+// cache by then.
+class TilePrefetch {
+ public:
+  // n_bytes from `at` on in n_steps.
+  TilePrefetch(const uint8_t* at, size_t n_bytes, size_t n_steps) noexcept
+      : at_(at), end_(at + n_bytes), step_bytes_((n_bytes / 64 + n_steps - 1) / n_steps * 64) {}
+  void step() noexcept {
+    for (const uint8_t* to = at_ + step_bytes_; at_ < to && at_ < end_; at_ += 64)
+      __builtin_prefetch(at_, 0, 2);
+  }
+
+ private:
+  const uint8_t* at_;
+  const uint8_t* end_;
+  size_t step_bytes_;
+};
+
 // Two groups of rows by S strips over a slab of k.
 template <size_t G, size_t S>
 void multiply_tiles(Tiles& tiles, const TileGroup (&groups)[2], const TileSlabWeights& weights,
-                    size_t n_tiles, size_t prefetch_bytes, const SumPlace& sums) noexcept {
+                    size_t n_tiles, TilePrefetch& next, const SumPlace& sums) noexcept {
   const size_t bytes = sums.stride * sizeof(float);
   float* at[2] = {sums.at, sums.at + groups[0].n_rows * sums.stride};
   each_tile<G, S>([&](auto g, auto s) {
@@ -57,10 +76,7 @@ void multiply_tiles(Tiles& tiles, const TileGroup (&groups)[2], const TileSlabWe
   const uint8_t* w[2] = {weights.at, weights.at + weights.strip_bytes};
   const std::byte* x[2] = {groups[0].at, groups[1].at};
   for (size_t i = 0; i < n_tiles; ++i) {
-    for (size_t line = 0; prefetch_bytes != 0 && line < kTileBytes; line += 64) {
-      __builtin_prefetch(w[0] + line + prefetch_bytes);
-      if constexpr (S == 2) __builtin_prefetch(w[1] + line + prefetch_bytes);
-    }
+    next.step();
     // A product begins as soon as its tiles are there.
     tiles.template load<6>(w[0], 64);
     tiles.template load<4>(x[0], kBf16RowBytes);
@@ -105,10 +121,20 @@ struct TileEdge {
   }
 };
 
-// All rows with the S strips of `weights`, which begin at `vector`.
+// Of the strips, two at most, from `vector` on and before `end`.
+template <quant::Packing P>
+TilePrefetch prefetch_strips(const GemmArgs& args, size_t vector, size_t end,
+                             size_t n_steps) noexcept {
+  const uint8_t* at = strip_of<P>(args, vector);
+  if (args.prefetch_bytes == 0 || vector >= end) return {at, 0, 1};
+  const size_t last = vector + 2 * kHalves < end ? vector + 2 * kHalves : end;
+  return {at, static_cast<size_t>(strip_of<P>(args, last) - at), n_steps};
+}
+
+// All rows with the S strips of `weights`, which begin at `vector`; others follow up to `end`.
 template <class Weights, size_t S>
 void multiply_tile_strips(Tiles& tiles, TileSetting<Tiles>& setting, const GemmArgs& args,
-                          Weights& weights, size_t vector) noexcept {
+                          Weights& weights, size_t vector, size_t end) noexcept {
   TileEdge<S> edge;
   const bool whole = lanes_of(args, vector + S * kHalves - 1) == Isa::kLanes;
   alignas(64) float bias[S][kTileGroupRows][quant::kStripRows];
@@ -123,6 +149,9 @@ void multiply_tile_strips(Tiles& tiles, TileSetting<Tiles>& setting, const GemmA
   const RowGroups groups = {args.m, (args.m + kTileGroupRows - 1) / kTileGroupRows};
   const size_t n_blocks = padded(args.k) / quant::kPackedBlock;
   const size_t n_slabs = (n_blocks + kTileSlabBlocks - 1) / kTileSlabBlocks;
+  const size_t n_pairs = (args.group_end - args.group_begin + 1) / 2;
+  TilePrefetch next = prefetch_strips<Weights::kPacking>(args, vector + S * kHalves, end,
+                                                         n_pairs * n_blocks * kTilesOfBlock);
   for (size_t slab = 0; slab < n_slabs; ++slab) {
     const size_t block = n_blocks * slab / n_slabs;
     const size_t n = n_blocks * (slab + 1) / n_slabs - block;
@@ -142,13 +171,11 @@ void multiply_tile_strips(Tiles& tiles, TileSetting<Tiles>& setting, const GemmA
           args.bias != nullptr ? bias[0][0] : nullptr, slab == 0,
           whole ? args.out + first * args.out_stride + vector * Isa::kLanes : edge.sums[0],
           whole ? args.out_stride : TileEdge<S>::kColumns};
-      const size_t prefetch_bytes =
-          Weights::kInPlace && g == args.group_begin ? args.prefetch_bytes : 0;
       setting.set(pair[0].n_rows, pair[1].n_rows);
       if (pair[1].n_rows == 0) {
-        multiply_tiles<1, S>(tiles, pair, slab_weights, n * kTilesOfBlock, prefetch_bytes, sums);
+        multiply_tiles<1, S>(tiles, pair, slab_weights, n * kTilesOfBlock, next, sums);
       } else {
-        multiply_tiles<2, S>(tiles, pair, slab_weights, n * kTilesOfBlock, prefetch_bytes, sums);
+        multiply_tiles<2, S>(tiles, pair, slab_weights, n * kTilesOfBlock, next, sums);
       }
       if (!whole) edge.exchange(args, vector, first, n_rows, false);
     }
@@ -164,11 +191,11 @@ void tile_bf16_gemm(const GemmArgs& args) noexcept {
   const size_t end = end_vector(args);
   for (; vector + 2 * kHalves <= end; vector += 2 * kHalves) {
     Strips<2> weights{args, vector};
-    multiply_tile_strips<Strips<2>, 2>(tiles, setting, args, weights, vector);
+    multiply_tile_strips<Strips<2>, 2>(tiles, setting, args, weights, vector, end);
   }
   if (vector < end) {
     Strips<1> weights{args, vector};
-    multiply_tile_strips<Strips<1>, 1>(tiles, setting, args, weights, vector);
+    multiply_tile_strips<Strips<1>, 1>(tiles, setting, args, weights, vector, end);
   }
 }
 

@@ -7,7 +7,7 @@ struct Decoded {
   template <size_t S>
   struct Strips {
     static constexpr size_t kVectors = S * kHalves;
-    static constexpr bool kInPlace = false;
+    static constexpr quant::Packing kPacking = P;
     using Source = SignedStrips<P, kVectors>;
 
     const GemmArgs& args;
@@ -24,7 +24,6 @@ struct Decoded {
       Source source(args, vector, first_block);
       uint8_t* out = panel;
       for (size_t b = 0; b < n_blocks; ++b, source.next()) {
-        source.prefetch();
         for (size_t v = 0; v < kVectors; ++v) {
           decode_block(source, v, factors[v],
                        out + v / kHalves * kTileBytes + v % kHalves * kLaneBytes);
