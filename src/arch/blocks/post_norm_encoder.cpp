@@ -288,7 +288,8 @@ size_t PostNormEncoder::scratch_bytes(const kernels::KernelTable& kernels,
   const size_t n = rows_of_part(rows_together(limits.n_threads));
   size_t run = run_bytes(kernels, limits, n);
   if (may_be_alone() && limits.n_threads > 1) {
-    const size_t n_alone = std::min(kLongestAlone, rows_of_part(kRowsAlone));
+    const size_t n_alone =
+        std::min(rows_of_part(kRowsAlone), most_rows_alone(limits.n_rows, limits.n_threads));
     run = std::max(run, limits.n_threads * run_bytes(kernels, limits_alone(n_alone), n_alone));
   }
   const size_t n_scored = n_labels_ == 0 ? 0 : limits.n_logit_rows;

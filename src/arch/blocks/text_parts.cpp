@@ -35,16 +35,15 @@ size_t most_rows(std::span<const uint32_t> ends, std::span<const size_t> parts, 
 TextParts plan_text_parts(std::span<const uint32_t> ends, size_t n_threads, bool may_be_alone) {
   const size_t n_rows = ends.empty() ? 0 : ends.back();
   if (may_be_alone && n_threads > 1) {
-    // Sharing costs about a third: threads that idle for less are better off alone.
-    constexpr size_t kIdleQuarters = 5;
     const size_t share = (n_rows + n_threads - 1) / n_threads;
     const size_t n_shares = std::max<size_t>(1, (share + kRowsAlone - 1) / kRowsAlone);
     TextParts parts = {cut(ends, (share + n_shares - 1) / n_shares), true};
     uint32_t longest = 0;
     for (size_t i = 0; i < ends.size(); ++i)
       longest = std::max(longest, ends[i] - (i == 0 ? 0 : ends[i - 1]));
-    const size_t most = most_rows(ends, parts.ends, n_threads);
-    if (longest <= kLongestAlone && most * 4 <= share * kIdleQuarters) return parts;
+    // Sharing costs about a third: threads that idle for less are better off alone.
+    const bool is_even = most_rows(ends, parts.ends, n_threads) <= share * 5 / 4;
+    if (longest <= kLongestAlone && is_even) return parts;
   }
   return {cut(ends, rows_together(n_threads)), false};
 }

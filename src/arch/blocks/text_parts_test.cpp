@@ -81,6 +81,9 @@ TEST(TextParts, EachTextIsInOnePartInItsOrder) {
     const size_t longest = *std::ranges::max_element(lengths);
     ASSERT_LE(std::ranges::max(rows_of(parts, ends)), std::max(most, longest));
     ASSERT_TRUE(!parts.alone || n_threads > 1);
+    if (parts.alone) {
+      ASSERT_LE(std::ranges::max(rows_of(parts, ends)), most_rows_alone(ends.back(), n_threads));
+    }
   }
   EXPECT_TRUE(plan_text_parts({}, 2, true).ends.empty());
 }
