@@ -1,4 +1,5 @@
-// What passes over texts allocate once they are warm, counted by the operator new of this program.
+// What passes over texts allocate once they are warm, and what they do where that is refused: the
+// operator new of this program counts and refuses.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -13,14 +14,19 @@
 namespace {
 
 constexpr size_t kLarge = size_t{64} << 10;
-std::atomic<size_t> n_large{0};  // allocations above it, of all threads
+std::atomic<size_t> n_large{0};          // allocations above it, of all threads
+std::atomic<long> n_before_refusal{-1};  // allocations that still succeed; below 0: all
+
+bool is_refused() { return n_before_refusal >= 0 && n_before_refusal.fetch_sub(1) == 0; }
 
 void* allocated(size_t n_bytes) {
   if (n_bytes > kLarge) ++n_large;
+  if (is_refused()) return nullptr;
   return std::malloc(n_bytes == 0 ? 1 : n_bytes);
 }
 void* aligned(size_t n_bytes, std::align_val_t alignment) {
   if (n_bytes > kLarge) ++n_large;
+  if (is_refused()) return nullptr;
   const auto unit = static_cast<size_t>(alignment);
   return std::aligned_alloc(unit, (n_bytes + unit) / unit * unit);
 }
@@ -31,16 +37,22 @@ void* or_throw(void* memory) {
 
 }  // namespace
 
-// The others call these.
-void* operator new(size_t n_bytes) { return or_throw(allocated(n_bytes)); }
-void* operator new(size_t n_bytes, const std::nothrow_t&) noexcept { return allocated(n_bytes); }
-void* operator new(size_t n_bytes, std::align_val_t alignment) {
+// The others call these. Not inlined: GCC takes one that is for freeing what another made.
+[[gnu::noinline]] void* operator new(size_t n_bytes) { return or_throw(allocated(n_bytes)); }
+[[gnu::noinline]] void* operator new(size_t n_bytes, const std::nothrow_t&) noexcept {
+  return allocated(n_bytes);
+}
+[[gnu::noinline]] void* operator new(size_t n_bytes, std::align_val_t alignment) {
   return or_throw(aligned(n_bytes, alignment));
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
 
 namespace billow::engine {
 namespace {
@@ -78,6 +90,37 @@ TEST(EncoderAllocation, PG_3_WarmPassesAllocateNoLargeBuffers) {
     EXPECT_GE(n_large_of(5), 1u);
     for (const auto& some : answers)
       for (const EmbedAnswer& answer : some->texts) EXPECT_EQ(answer.error, "");
+  }
+}
+
+// Whichever it is, of whichever thread: the pass fails as a whole, and the next one is as ever.
+TEST(EncoderAllocation, APassThatIsRefusedAnAllocationFailsAndTheNextDoesNot) {
+  for (const size_t n_texts : {1u, 9u}) {  // shared by the threads; some of each thread's own
+    const std::vector<std::byte> bytes =
+        reference::make_tiny_encoder({.type = quant::Type::kQ8_0, .n_layers = 1});
+    EncoderModel model(gguf::File::parse(bytes, "tiny.gguf"), {.n_threads = 3});
+    std::vector<EmbedText> texts;
+    std::vector<const EmbedText*> pass;
+    for (unsigned i = 0; i < n_texts; ++i) texts.push_back(random_text(20, i));
+    for (const EmbedText& text : texts) pass.push_back(&text);
+    std::vector<EmbedVector> expected(n_texts);
+    model.embed(pass, expected);
+    size_t n_refused = 0;
+    bool is_through = false;
+    for (long n = 0; !is_through; ++n) {
+      std::vector<EmbedVector> found(n_texts);
+      n_before_refusal = n;
+      try {
+        model.embed(pass, found);
+        is_through = n_before_refusal.exchange(-1) > 0;  // it took fewer
+      } catch (const std::bad_alloc&) {
+        n_before_refusal = -1;
+        ++n_refused;
+      }
+      model.embed(pass, found);
+      for (size_t i = 0; i < n_texts; ++i) ASSERT_EQ(found[i].values, expected[i].values) << n;
+    }
+    EXPECT_GT(n_refused, 20u);
   }
 }
 

@@ -20,8 +20,8 @@ struct TextParts {
 // Rows of a part of one thread at most, but where a text alone has more; and of all threads.
 inline constexpr size_t kRowsAlone = 256;
 inline constexpr size_t kLongestAlone = 512;  // texts that are longer are shared
-// The most rows that a part of one thread has in a pass of n_rows: no thread has more than its share
-// and a quarter.
+// The most rows that a part of one thread has in a pass of n_rows: no thread has more than its
+// share and a quarter.
 constexpr size_t most_rows_alone(size_t n_rows, size_t n_threads) {
   const size_t most = (n_rows + n_threads - 1) / n_threads * 5 / 4;
   return most < kLongestAlone ? most : kLongestAlone;
