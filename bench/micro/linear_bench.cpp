@@ -82,6 +82,12 @@ struct CurrentSet {
   }
 };
 
+// Of the instructions that multiply what the table makes of the inputs.
+double peak_macs(const Peaks& peaks, kernels::InputKind kind) {
+  if (kind == kernels::InputKind::kCodes) return peaks.i8_macs;
+  return kind == kernels::InputKind::kBF16 ? peaks.bf16_macs : peaks.f32_macs;
+}
+
 void run(benchmark::State& state, Rig& rig, WeightSet& set, const quant::TypeRow& type, Shape shape,
          size_t n_rows) {
   std::vector<float> x = gaussian(n_rows * shape.k, 1);
@@ -94,7 +100,7 @@ void run(benchmark::State& state, Rig& rig, WeightSet& set, const quant::TypeRow
   }
   const double seconds = seconds_each(state, start);
   const Peaks& peaks = rig.peaks();
-  count(state, seconds, peaks, type.integer ? peaks.i8_macs : peaks.f32_macs,
+  count(state, seconds, peaks, peak_macs(peaks, rig.kernels().of(type.type).input->kind),
         static_cast<double>(n_rows * shape.n_out * shape.k), static_cast<double>(set.bytes()));
 }
 

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "cpu/features.h"
+
 namespace billow::bench {
 namespace {
 
@@ -118,6 +120,32 @@ __attribute__((target("avx512f,avx512bf16"))) void dot_bf16_avx512(size_t n_roun
   }
 }
 
+// Four sums of two tiles by two; the speed of tiles of floats depends on what is in them.
+void dot_bf16_tiles(size_t n_rounds) {
+  struct alignas(64) {
+    uint8_t palette = 1;
+    uint8_t rest[15] = {};
+    uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  } config;
+  alignas(64) uint16_t values[16][32];
+  for (size_t i = 0; i < 16 * 32; ++i)
+    values[i / 32][i % 32] = static_cast<uint16_t>(0x3f00 + i * 37 % 128);  // 0.5 to 1
+  asm volatile("ldtilecfg %0" ::"m"(config));
+  asm volatile("tilezero %%tmm0; tilezero %%tmm1; tilezero %%tmm2; tilezero %%tmm3" ::);
+  asm volatile(
+      "tileloadd (%0,%1,1), %%tmm4; tileloadd (%0,%1,1), %%tmm5;"
+      "tileloadd (%0,%1,1), %%tmm6; tileloadd (%0,%1,1), %%tmm7" ::"r"(values),
+      "r"(size_t{64})
+      : "memory");
+  for (size_t i = 0; i < n_rounds; ++i) {
+    asm volatile(
+        "tdpbf16ps %%tmm6, %%tmm4, %%tmm0; tdpbf16ps %%tmm7, %%tmm4, %%tmm1;"
+        "tdpbf16ps %%tmm6, %%tmm5, %%tmm2; tdpbf16ps %%tmm7, %%tmm5, %%tmm3" ::);
+  }
+  asm volatile("tilerelease" ::);
+}
+
 constexpr double macs_of(double lanes) { return lanes * static_cast<double>(kChains); }
 
 const RegisterLoop kLoops[] = {
@@ -133,6 +161,8 @@ const RegisterLoop kLoops[] = {
      dot_i16_vnni},
     {"i16", "AVX2 madd", macs_of(16), [] { return __builtin_cpu_supports("avx2") != 0; },
      dot_i16_avx2},
+    {"bf16", "AMX BF16 tiles", 4.0 * 16 * 16 * 32, [] { return cpu::features().amx_bf16; },
+     dot_bf16_tiles},
     {"bf16", "AVX-512 BF16 dot", macs_of(32),
      [] { return __builtin_cpu_supports("avx512bf16") != 0; }, dot_bf16_avx512},
 };

@@ -81,6 +81,7 @@ const Peaks& Rig::peaks() {
     peaks_ = {.f32_macs = register_macs("f32"),
               .i8_macs = register_macs("i8"),
               .i16_macs = register_macs("i16"),
+              .bf16_macs = register_macs("bf16"),
               .memory_bytes = read_bytes(size_t{512} << 20)};
   }
   return *peaks_;

@@ -15,6 +15,7 @@ struct Peaks {
   double f32_macs = 0;
   double i8_macs = 0;
   double i16_macs = 0;
+  double bf16_macs = 0;     // 0 where there are no such instructions
   double memory_bytes = 0;  // read from a set that no cache holds
 };
 
