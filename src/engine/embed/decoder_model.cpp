@@ -41,7 +41,7 @@ DecoderModel::DecoderModel(gguf::File file, const EngineOptions& options)
 }
 
 std::string DecoderModel::refusal(const EmbedText& text) const {
-  const std::string refused = token_refusal(info_, text.tokens);
+  std::string refused = token_refusal(info_, text.tokens);
   if (!refused.empty()) return refused;
   if (text.pooling.value_or(info_.pooling) != info_.pooling) {
     return "the model pools by " + std::string(pooling_name(info_.pooling)) + " and cannot by " +

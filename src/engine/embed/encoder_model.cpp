@@ -114,7 +114,7 @@ uint64_t EncoderModel::set_memory_budget(uint64_t bytes) {
 }
 
 std::string EncoderModel::refusal(const EmbedText& text) const {
-  const std::string refused = token_refusal(info_, text.tokens);
+  std::string refused = token_refusal(info_, text.tokens);
   if (!refused.empty()) return refused;
   if (text.n_first > text.tokens.size()) {
     return "the first segment of " + counted(text.n_first, "tokens") +
