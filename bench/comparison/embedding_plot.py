@@ -42,13 +42,16 @@ def svg(record, clients):
         parts += panel(lines, measure, label, top, bottom, xs)
     for i, (who, weights, n_a_request) in enumerate(lines):
         y = 90 + 20 * i
-        parts.append(f'<polyline points="{RIGHT + 30},{y - 4} {RIGHT + 54},{y - 4}" stroke="{COLOURS[i % len(COLOURS)]}"{dash(n_a_request)}/>')
+        parts.append(f'<polyline points="{RIGHT + 30},{y - 4} {RIGHT + 54},{y - 4}" {stroke(lines, who, weights, n_a_request)}/>')
         parts.append(f'<text x="{RIGHT + 60}" y="{y}">{html.escape(who)} {weights}, {n_a_request} a request</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 
-def dash(n_a_request):
-    return ' stroke-dasharray="5 4"' if n_a_request == 1 else ""
+def stroke(lines, who, weights, n_a_request):
+    """A colour for each contestant and format; lines of one text a request are broken."""
+    kinds = list(dict.fromkeys((who, weights) for who, weights, _ in lines))
+    broken = ' stroke-dasharray="5 4"' if n_a_request == 1 else ""
+    return f'stroke="{COLOURS[kinds.index((who, weights)) % len(COLOURS)]}"{broken}'
 
 
 def decades(values):
@@ -76,9 +79,9 @@ def panel(lines, measure, label, top, bottom, xs):
         yield f'<path class="grid" d="M{LEFT} {y:.1f}H{RIGHT}"/><text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{mark:g}</text>'
     for n, x in xs.items():
         yield f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{n} client{"s" * (n > 1)}</text>'
-    for i, ((_, _, n_a_request), line) in enumerate(lines.items()):
+    for kind, line in lines.items():
         points = " ".join(f"{xs[n]:.1f},{place.of(point[measure]):.1f}" for n, point in sorted(line.items()))
-        yield f'<polyline points="{points}" stroke="{COLOURS[i % len(COLOURS)]}"{dash(n_a_request)}/>'
+        yield f'<polyline points="{points}" {stroke(lines, *kind)}/>'
 
 
 class Scale:

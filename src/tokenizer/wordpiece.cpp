@@ -52,7 +52,8 @@ bool is_ideograph(char32_t c) {
 class WordPieceEncoder : public Encoder {
  public:
   explicit WordPieceEncoder(const EncoderInput& input)
-      : unknown_(input.roles.unknown),
+      : vocabulary_(input.vocabulary),
+        unknown_(input.roles.unknown),
         lowercase_(input.settings.lowercase),
         strip_accents_(input.settings.strip_accents) {
     for (TokenId id = 0; id < input.vocabulary.n_tokens(); ++id) {
@@ -102,6 +103,11 @@ class WordPieceEncoder : public Encoder {
   // Appends the tokens of `word`, which begins with U+2581, and begins the next one.
   void finish(std::string& word, std::vector<TokenId>& out) const {
     if (word.size() == kEscapedSpace.size()) return;
+    // Most words are tokens, and of what they begin with the longest.
+    if (const TokenId whole = vocabulary_.find(word); whole != kNoToken) {
+      out.push_back(whole);
+      return word.resize(kEscapedSpace.size());
+    }
     const size_t n_before = out.size();
     std::string_view rest = word;
     while (!rest.empty()) {
@@ -117,6 +123,7 @@ class WordPieceEncoder : public Encoder {
     word.resize(kEscapedSpace.size());
   }
 
+  const Vocabulary& vocabulary_;
   Trie tokens_;
   TokenId unknown_;
   bool lowercase_;
