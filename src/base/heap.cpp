@@ -18,4 +18,10 @@ void settle_heap([[maybe_unused]] size_t n_arenas) noexcept {
 #endif
 }
 
+void trim_heap() noexcept {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
+}
+
 }  // namespace billow

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <vector>
 
 namespace billow {
 namespace {
@@ -24,6 +27,33 @@ TEST(Heap, LargeBlocksGoBackHoweverOftenTheyAreMade) {
     EXPECT_EQ(n_mapped, n_before + 1) << "block " << i << " is not mapped on its own";
   }
   EXPECT_EQ(::mallinfo2().hblks, n_before);
+#endif
+}
+
+size_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  size_t n_pages = 0;
+  statm >> n_pages >> n_pages;
+  return n_pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST(Heap, TrimmingGivesBackWhatIsFreeAmongBlocksInUse) {
+#ifndef __GLIBC__
+  GTEST_SKIP() << "the C library is not glibc";
+#else
+  constexpr size_t kBytes = size_t{64} << 10;
+  if (::mallinfo2().uordblks == 0) GTEST_SKIP() << "a sanitizer has the heap";
+  std::vector<std::unique_ptr<std::byte[]> > free;
+  std::vector<std::unique_ptr<std::byte[]> > used;
+  for (int i = 0; i < 1000; ++i) {
+    free.push_back(std::make_unique<std::byte[]>(kBytes));
+    std::memset(free.back().get(), 1, kBytes);
+    used.push_back(std::make_unique<std::byte[]>(64));
+  }
+  free.clear();
+  const size_t before = resident_bytes();
+  trim_heap();
+  EXPECT_LT(resident_bytes(), before - (size_t{32} << 20));
 #endif
 }
 

@@ -131,8 +131,10 @@ void run(const RunnerOptions& options) {
   http::Server server(listen, service.routes());
   service.wait_until_loaded();
   log::debug("ready on " + options.socket);
-  for (int signal = kBroken; signal == kBroken;) {
-    ::sigwait(&signals, &signal);
+  constexpr timespec kTrimEvery = {.tv_sec = 60, .tv_nsec = 0};
+  for (int signal = kBroken; signal == kBroken || signal < 0;) {
+    signal = ::sigtimedwait(&signals, nullptr, &kTrimEvery);
+    if (signal < 0) trim_heap();  // none came
     const std::string failure = service.failure();
     if (!failure.empty()) end_broken(server, failure);
   }

@@ -75,6 +75,8 @@ std::optional<std::string> variable(const std::string& name) {
   return std::string(value);
 }
 
+constexpr milliseconds kTrimEvery = std::chrono::minutes(1);
+
 // Runners are this program, too.
 constexpr const char* kProgram = "/proc/self/exe";
 constexpr size_t kMostParallel = 1024;  // of a runner
@@ -203,10 +205,6 @@ class Signals {
     ::sigaddset(&set_, SIGTERM);
     ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
   }
-  void wait() const {
-    int signal = 0;
-    ::sigwait(&set_, &signal);
-  }
   // Whether one comes within so long.
   bool wait_for(milliseconds time) const {
     timespec limit{};
@@ -237,7 +235,7 @@ void run(const ServeOptions& options) {
   log::info("Listening on " + (made.socket_path.empty() ? "" : made.socket_path + " and ") +
             made.host + ":" + std::to_string(server.port()) + " (version " + made.own_version +
             ", kernels " + made.isa + ")");
-  signals.wait();
+  while (!signals.wait_for(kTrimEvery)) trim_heap();
   log::info("ending: new requests are refused, those that run have " +
             std::to_string(static_cast<int>(options.drain_timeout)) +
             " s; a second signal ends at once");
