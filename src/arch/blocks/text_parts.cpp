@@ -41,8 +41,8 @@ TextParts plan_text_parts(std::span<const uint32_t> ends, size_t n_threads, bool
     uint32_t longest = 0;
     for (size_t i = 0; i < ends.size(); ++i)
       longest = std::max(longest, ends[i] - (i == 0 ? 0 : ends[i - 1]));
-    // Sharing costs about a third: threads that idle for less are better off alone.
-    const bool is_even = most_rows(ends, parts.ends, n_threads) <= share * 5 / 4;
+    const bool is_even =
+        most_rows(ends, parts.ends, n_threads) <= most_rows_of_thread(n_rows, n_threads);
     if (longest <= kLongestAlone && is_even) return parts;
   }
   return {cut(ends, rows_together(n_threads)), false};

@@ -3,8 +3,8 @@
 // sums stay in tiles for as long, and wait in `out` for the next slab.
 constexpr size_t kTileBytes = size_t{16} * 64;  // 32 of k of a strip
 constexpr size_t kTilesOfBlock = quant::kPackedBlock / kActivationGroup;
-constexpr size_t kTileSlabBlocks =
-    6;  // most blocks of a slab: 24 KiB of two strips, half of the first cache
+// Most blocks of a slab: 24 KiB of two strips, half of the first cache.
+constexpr size_t kTileSlabBlocks = 6;
 
 // Where the tiles of a slab lie: of each strip, 32 of k after the other.
 struct TileSlabWeights {
@@ -140,9 +140,7 @@ void multiply_tile_strips(Tiles& tiles, TileSetting<Tiles>& setting, const GemmA
   alignas(64) float bias[S][kTileGroupRows][quant::kStripRows];
   if (args.bias != nullptr) {
     for (size_t v = 0; v < S * kHalves; ++v) {
-      const size_t lanes = lanes_of(args, vector + v);
-      const F own =
-          lanes == 0 ? Isa::zero() : load_lanes(args.bias + (vector + v) * Isa::kLanes, lanes);
+      const F own = bias_of(args, vector + v, lanes_of(args, vector + v));
       for (auto& row : bias[v / kHalves]) Isa::store(row + v % kHalves * Isa::kLanes, own);
     }
   }
