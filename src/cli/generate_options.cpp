@@ -1,8 +1,6 @@
 #include "cli/generate_options.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -90,13 +88,13 @@ void GenerateOptions::declare_answer(CLI::App& command) {
   const char* group = "Length of the answer";
   command
       .add_option("-n,--max-tokens,--num-predict", max_tokens,
-                  "Most tokens to write; -1: no limit, -2: until the context is full, 0: only read "
-                  "the prompt")
+                  "Max tokens to write; -1: no limit, -2: until the context is full, 0: only read "
+                  "the prompt; --max-time overrides it")
       ->capture_default_str()
       ->group(group);
   command
       .add_option("--max-time", max_time,
-                  "Most seconds for prompt and answer; with it, --max-tokens has no default")
+                  "Max seconds for prompt and answer; overrides --max-tokens")
       ->group(group);
   command.add_option("--stop", stop, "Text that ends the answer; may be repeated")->group(group);
   command.add_flag("--ignore-eos", ignore_eos, "Go on when the model ends its answer")
@@ -139,8 +137,8 @@ void GenerateOptions::declare_output(CLI::App& command) {
   const char* group = "Output";
   command
       .add_flag("--live-events,!--no-live-events", live_events,
-                "Tell on standard error when the context grows or is compacted; the default where "
-                "that is a terminal")
+                "Show on standard error when the context grows or is compacted; the default, but "
+                "with --quiet or --json")
       ->group(group);
   command.add_flag("--quiet", quiet, "No progress line, no summary, no log lines below warnings")
       ->group(group);
@@ -170,8 +168,7 @@ GenerateSettings GenerateOptions::settings(const gguf::File& file) const {
   GenerateSettings out;
   out.answer.max_time = time_limit();
   out.answer.stop = stop;
-  const bool to_terminal = ::isatty(STDERR_FILENO) != 0;
-  out.answer.live_events = given("--live-events") ? live_events : to_terminal && !quiet;
+  out.answer.live_events = given("--live-events") ? live_events : !quiet && !json;
   out.engine = model.engine();
   out.engine.max_context = context_for(file);
   // A conversation is its own next prompt.
@@ -179,8 +176,7 @@ GenerateSettings GenerateOptions::settings(const gguf::File& file) const {
 
   engine::SequenceOptions& sequence = out.answer.sequence;
   sequence.sampling = sampling_for(file);
-  const bool only_time = given("--max-time") && !given("--max-tokens");
-  sequence.max_new_tokens = only_time ? context::kUnlimited : std::max<int64_t>(max_tokens, -1);
+  sequence.max_new_tokens = std::max(token_limit(), context::kUnlimited);
   sequence.ignore_eos = ignore_eos;
   sequence.context.sizes = rungs();
   sequence.context.policy = policy();
@@ -190,6 +186,11 @@ GenerateSettings GenerateOptions::settings(const gguf::File& file) const {
   out.top_rung = ladder.top();
   sequence.context.compaction = compaction_within(out.top_rung);
   return out;
+}
+
+// Time alone ends an answer where it has a limit.
+int64_t GenerateOptions::token_limit() const {
+  return given("--max-time") ? context::kUnlimited : max_tokens;
 }
 
 std::optional<std::chrono::duration<double>> GenerateOptions::time_limit() const {
@@ -226,7 +227,7 @@ std::vector<size_t> GenerateOptions::rungs() const {
 }
 
 context::OverflowPolicy GenerateOptions::policy() const {
-  if (max_tokens == context::kFillContext) {
+  if (token_limit() == context::kFillContext) {
     if (given("--overflow-policy") && overflow_policy != "stop") {
       refuse("--max-tokens -2 stops when the context is full, --overflow-policy " +
              overflow_policy + " goes on then; leave one of them out");

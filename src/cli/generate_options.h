@@ -61,6 +61,7 @@ struct GenerateOptions {
   context::OverflowPolicy policy() const;
   context::CompactionOptions compaction_within(size_t top_rung) const;
   std::vector<size_t> rungs() const;
+  int64_t token_limit() const;
   std::optional<std::chrono::duration<double>> time_limit() const;
 
   const CLI::App* command_ = nullptr;

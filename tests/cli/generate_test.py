@@ -32,6 +32,12 @@ peak_kv_memory=\d+(?:\.\d)? [KMGT]?i?B
 """)
 
 
+def told(errors):
+    """What standard error has before the summary, and the summary's fields."""
+    before, begin, summary = errors.decode().partition("=== Summary ===")
+    return before, SUMMARY.fullmatch(begin + summary)
+
+
 def course(n_prompt, n_tokens, sizes, recent):
     """What the context goes through, and the tokens chosen on each size: the design's formula, worked out anew."""
     rung = min(size for size in sizes if size > n_prompt)
@@ -131,8 +137,10 @@ class Generate(ProgramTest):
         out = json.loads(self.ok(*args, "--json"))
         done = billow(*args)
         self.assertEqual(done.stdout.decode().rstrip("\n"), out["response"].rstrip("\n"))
-        found = SUMMARY.fullmatch(done.stderr.decode())
+        before, found = told(done.stderr)
         self.assertTrue(found, done.stderr.decode())
+        self.assertEqual(text_events(before), json_events(out))
+        self.assertEqual(before.count("\n"), len(out["events"]))
         wanted = out["summary"]
         numbers = [int(found[name]) for name in ("prompt", "context", "tokens", "final", "again")]
         self.assertEqual(numbers, [wanted[name] for name in ("prompt_tokens", "context", "decode_tokens", "final_context",
@@ -147,7 +155,8 @@ class Generate(ProgramTest):
 
     def test_a_run_without_events_says_so(self):
         done = billow("generate", "--model", self.model, "--raw", "--ignore-eos", "--prompt", "hi", "--max-tokens", 5)
-        found = SUMMARY.fullmatch(done.stderr.decode())
+        before, found = told(done.stderr)
+        self.assertEqual(before, "")
         self.assertEqual((found["transitions"], found["compactions"], found["again"]), (" (none)", " (none)", "0"))
         self.assertEqual((found["context"], found["final"], found["tokens"]), ("512", "512", "5"))
 
@@ -173,15 +182,26 @@ class Generate(ProgramTest):
         nothing = reason("--max-tokens", 0)
         self.assertEqual((nothing["stop_reason"], nothing["decode_tokens"]), ("max-tokens", 0))
 
-    def test_time_ends_an_answer_and_lifts_the_default_of_its_length(self):
+    def test_time_ends_an_answer_whatever_its_length(self):
         begin = time.monotonic()
         out = self.generate("--prompt", "hi", "--max-time", 0.7, *SMALL_CONTEXT)
         self.assertGreaterEqual(time.monotonic() - begin, 0.7)
         self.assertEqual((out["summary"]["stop_reason"], out["done_reason"]), ("max-time", "length"))
         self.assertGreater(out["eval_count"], 0)
         self.assertGreaterEqual(out["prompt_eval_duration"] + out["eval_duration"], 0.7e9)
-        out = self.generate("--prompt", "hi", "--max-time", 100, "--max-tokens", 5)
-        self.assertEqual((out["summary"]["stop_reason"], out["eval_count"]), ("max-tokens", 5))
+        for limit in (1, 0, -2):
+            out = self.generate("--prompt", "hi", "--max-time", 0.7, "--max-tokens", limit, *SMALL_CONTEXT)
+            self.assertEqual(out["summary"]["stop_reason"], "max-time", limit)
+            self.assertGreaterEqual(out["prompt_eval_duration"] + out["eval_duration"], 0.7e9)
+
+    def test_live_events_are_on_unless_something_says_otherwise(self):
+        args = ["generate", "--model", self.model, "--raw", "--ignore-eos", "--prompt", "hello there", "--max-tokens", 200,
+                *SMALL_CONTEXT]
+        out = json.loads(self.ok(*args, "--json"))
+        for more, shown in (([], True), (["--no-live-events"], False), (["--quiet"], False), (["--json"], False),
+                            (["--quiet", "--live-events"], True), (["--json", "--live-events"], True)):
+            events = text_events(billow(*args, *more).stderr.decode())
+            self.assertEqual(events, json_events(out) if shown else [], more)
 
     def test_without_a_prompt_there_is_a_task(self):
         task = self.generate("--prompt", TASK, "--max-tokens", 8, "--tokens")
@@ -314,7 +334,7 @@ class Generate(ProgramTest):
             process.send_signal(number)
             _, errors = process.communicate(timeout=60)
             self.assertEqual(process.returncode, 128 + number, errors)
-            self.assertEqual(SUMMARY.fullmatch(errors.decode())["reason"], "interrupted")
+            self.assertEqual(told(errors)[1]["reason"], "interrupted")
         process = self.start("--raw", "--prompt", "hi", "--json", "--live-events", "--context-sizes", 64)
         self.assertTrue(process.stderr.readline().startswith(b"[compact]"))  # so it is writing
         process.send_signal(signal.SIGINT)
