@@ -12,7 +12,7 @@ from program import ARGS, billow, main
 
 SHOWN = {"details": {"family": "llama", "parameter_size": "1.2B", "quantization_level": "Q8_0"}, "model_info": {},
          "capabilities": ["completion"], "license": "MIT", "modelfile": "FROM x", "parameters": 'stop  "<s>"',
-         "system": "Be kind.", "template": "{{ .Prompt }}"}
+         "system": "Be kind.", "template": "{{ .Messages }}"}
 LAST = {"response": "", "done": True, "done_reason": "stop", "total_duration": 51000000, "eval_count": 2,
         "eval_duration": 20000000}
 
@@ -48,7 +48,7 @@ class Management(ClientCase):
         self.assertTrue(text.startswith("  Model\n    architecture    llama    \n"), text)
         self.assertIn("  System\n    Be kind.    \n\n  License\n    MIT    \n", text)
         for field, printed in (("license", "MIT\n"), ("modelfile", "FROM x\n"), ("parameters", 'stop  "<s>"\n'),
-                               ("system", "Be kind."), ("template", "{{ .Prompt }}")):
+                               ("system", "Be kind."), ("template", "{{ .Messages }}")):
             self.assertEqual(self.ok("show", "m", f"--{field}"), printed)
         self.ok("show", "-v", "m")
         self.assertEqual(self.asked("/api/show")[-1], {"model": "m", "verbose": True})
@@ -219,6 +219,12 @@ class Run(ClientCase):
         self.assertEqual(self.asked("/api/embed"), [{"model": "e", "input": "some text", "truncate": False, "dimensions": 2}])
         self.refused("Error: embedding models require input text. Usage: billow run e \"your text here\"\n", "run", "e")
 
+    def test_warns_of_a_model_without_a_chat_template(self):
+        self.answer(POST_api_show=SHOWN | {"template": ""})
+        done = billow("run", "m", "x", env=self.env)
+        self.assertEqual((done.returncode, done.stdout), (0, b"Hello\n\n"))
+        self.assertRegex(done.stderr.decode(), r'\Awarning: model "m" has no chat template: .*\n\Z')
+
     def test_pictures_in_the_prompt(self):
         self.answer(POST_api_show=SHOWN | {"capabilities": ["completion", "vision"]})
         picture = self.dir / "a.png"
@@ -380,6 +386,29 @@ class Interactive(ClientCase):
         term.ask("/load other", "Couldn't find model 'other'")
         self.assertEqual(term.leave("/bye\r"), 0)
         self.assertEqual([message["content"] for message in self.asked("/api/chat")[1]["messages"]], ["two"])
+
+    def test_an_answer_that_breaks_off_leaves_the_session_open(self):
+        answers = iter([[{"message": {"content": "Hel"}}, "cut"], chatted("Hello")])
+        self.answer(POST_api_chat=lambda body: next(answers))
+        term = self.terminal()
+        term.ask("one", "error: ")
+        term.ask("two", "Hello")
+        self.assertEqual(term.leave("/bye\r"), 0)
+        self.assertEqual([message["content"] for message in self.asked("/api/chat")[1]["messages"]], ["two"])
+
+    def test_thinking_is_not_asked_of_a_model_that_cannot(self):
+        term = self.terminal()
+        term.ask("/set think", 'warning: model "m" does not support thinking output')
+        term.ask("hi", "Hello")
+        self.assertEqual(term.leave("/bye\r"), 0)
+        self.assertNotIn("think", self.asked("/api/chat")[0])
+
+    def test_a_session_warns_of_a_model_without_a_chat_template(self):
+        self.answer(POST_api_show=SHOWN | {"template": "{{ .Prompt }}"})
+        term = self.terminal()
+        term.wait_for('warning: model "m" has no chat template')
+        term.ask("hi", "Hello")
+        self.assertEqual(term.leave("/bye\r"), 0)
 
     def test_thinking_is_grey_and_messages_of_the_model_come_first(self):
         self.answer(POST_api_show=SHOWN | {"capabilities": ["completion", "thinking"],

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -16,7 +17,9 @@
 #include "cli/client/show_text.h"
 #include "cli/client/status_line.h"
 #include "cli/client/tables.h"
+#include "cli/client/terminal_modes.h"
 #include "cli/console.h"
+#include "cli/interrupt.h"
 
 namespace billow::cli {
 namespace {
@@ -35,6 +38,12 @@ bool shows_colours() {
 void print_error(const std::string& text) {
   std::fflush(stdout);
   std::fputs(text.c_str(), stderr);
+}
+
+// Ctrl-C during a request that cannot be cancelled.
+void leave() {
+  TerminalModes::restore();
+  ::_exit(exit_status_of(SIGINT));
 }
 
 // Executes what a Session asks for.
@@ -61,14 +70,15 @@ class Conversation {
 void Conversation::run() {
   for (bool continues = false;;) {
     const TypedLine line = editor_.read(continues);
-    if (line.kind == TypedLine::Kind::kEnd) return print_now("\n");
+    if (line.kind == TypedLine::Kind::kEnd) return;
     if (line.kind == TypedLine::Kind::kInterrupt) {
       continues = false;
       const bool had_more = session_.drop_unfinished() || !line.text.empty();
-      print_now(had_more ? "\n" : "\nUse Ctrl + d or /bye to exit.\n");
+      if (!had_more) print_now("Use Ctrl + d or /bye to exit.\n");
       continue;
     }
-    const Step step = session_.take(line.text, line.pasted);
+    const Step step = session_.take(line.text, line.typed);
+    if (!step.history.empty()) editor_.add_to_history(step.history);
     if (step.kind == Step::Kind::kEnd) return;
     print_now(step.out);
     print_error(step.err);
@@ -77,6 +87,8 @@ void Conversation::run() {
       execute(step);
     } catch (const ApiError& error) {
       print_error("error: " + error.said() + "\n");  // the session can go on
+    } catch (const Error& error) {
+      print_error(std::string("error: ") + error.what() + "\n");  // the server may come back
     }
   }
 }
@@ -124,13 +136,14 @@ void Conversation::ask(const std::string& text) {
     session_.add({.role = "assistant",
                   .content = std::move(answer.text),
                   .thinking = std::move(answer.thinking)});
-  } catch (const ApiError&) {
+  } catch (...) {
     session_.drop_last();
     throw;
   }
 }
 
 void Conversation::show(const std::string& field) {
+  const InterruptWatch watch(leave);
   const Json reply = client_.post("/api/show", session_.show_request());
   if (field == "info") return print_error(show_text(reply, false));
   if (field == "parameters") return print_now(session_.parameters_text(reply));
@@ -139,9 +152,14 @@ void Conversation::show(const std::string& field) {
 
 void Conversation::load(const std::string& model) {
   try {
-    const Json reply = client_.post("/api/show", {{"model", model}});
+    const Json reply = [&] {
+      const InterruptWatch watch(leave);
+      return client_.post("/api/show", {{"model", model}});
+    }();
     load_model(client_, model, session_.settings());
     session_.load(model, model_facts(reply));
+    print_error(think_warning(model, session_.settings().think, session_.facts()));
+    print_error(template_warning(model, session_.facts()));
     print_now(opening_text(reply));
   } catch (const ApiError& error) {
     if (error.status() != 404) throw;
@@ -162,6 +180,7 @@ void Conversation::save(const std::string& name) {
 }
 
 void Conversation::list() {
+  const InterruptWatch watch(leave);
   const auto now =
       std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
   print_now(list_table(client_.get("/api/tags"), "", now));

@@ -167,11 +167,16 @@ std::string go_duration(std::chrono::nanoseconds duration) {
   return fmt::format("{}{}h{}m{}", sign, minutes / 60, minutes % 60, seconds);
 }
 
+size_t column_width(char32_t c) noexcept {
+  if (is_mark(c)) return 0;
+  return is_wide(c) ? 2 : 1;
+}
+
 size_t display_width(std::string_view text) {
   size_t width = 0;
   while (!text.empty()) {
     const utf8::CodePoint c = utf8::decode(text);
-    if (!is_mark(c.value)) width += is_wide(c.value) ? 2 : 1;
+    width += column_width(c.value);
     text.remove_prefix(c.n_bytes);
   }
   return width;

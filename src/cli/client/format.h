@@ -27,7 +27,9 @@ std::string relative_time(std::optional<WallTime> time, WallTime now);
 // As Go prints a duration: "1m30.5s", "51ms", "1.5µs", "0s".
 std::string go_duration(std::chrono::nanoseconds duration);
 
-// Columns that `text` takes on a terminal: 2 for wide characters, 0 for marks above others.
+// Columns that a character takes on a terminal: 2 for wide ones, 0 for marks above others.
+size_t column_width(char32_t c) noexcept;
+// The same for a text.
 size_t display_width(std::string_view text);
 
 using Row = std::vector<std::string>;

@@ -10,10 +10,13 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cli/client/terminal_modes.h"
 #include "cli/interrupt.h"
 
 namespace billow::cli {
 namespace {
+
+KeySource* key_source = nullptr;
 
 bool is_ignored(int signal) {
   struct sigaction now{};
@@ -49,16 +52,32 @@ InterruptWatch::~InterruptWatch() {
   if (ended_ >= 0) ::close(ended_);
 }
 
+void InterruptWatch::use_keys(KeySource* keys) noexcept { key_source = keys; }
+
+// A second one ends the program.
+void InterruptWatch::interrupt() {
+  if (interrupted_.exchange(true)) {
+    TerminalModes::restore();
+    ::_exit(exit_status_of(SIGINT));
+  }
+  on_interrupt_();
+}
+
 void InterruptWatch::watch() {
-  pollfd polled[] = {{.fd = signals_, .events = POLLIN, .revents = 0},
-                     {.fd = ended_, .events = POLLIN, .revents = 0}};
   for (;;) {
-    if (::poll(polled, 2, -1) < 0 && errno != EINTR) return;
+    const int keys = key_source == nullptr ? -1 : key_source->descriptor();
+    pollfd polled[] = {{.fd = signals_, .events = POLLIN, .revents = 0},
+                       {.fd = ended_, .events = POLLIN, .revents = 0},
+                       {.fd = keys, .events = POLLIN, .revents = 0}};
+    if (::poll(polled, 3, -1) < 0) {
+      if (errno != EINTR) return;
+      continue;
+    }
+    if (polled[2].revents != 0 && key_source->take_interrupt()) interrupt();
     if ((polled[0].revents & POLLIN) != 0) {
       signalfd_siginfo info;
       if (::read(signals_, &info, sizeof info) != sizeof info) return;
-      if (interrupted_.exchange(true)) ::_exit(exit_status_of(SIGINT));
-      on_interrupt_();
+      interrupt();
     }
     if ((polled[1].revents & POLLIN) != 0) return;
   }

@@ -9,6 +9,16 @@
 
 namespace billow::cli {
 
+// A terminal that makes no signals of keys: where Ctrl-C comes from then.
+class KeySource {
+ public:
+  virtual ~KeySource() = default;
+  // Readable when keys came; -1 when none will come.
+  virtual int descriptor() const noexcept = 0;
+  // Takes the keys that came; whether Ctrl-C was among them. Called by the thread of a watch.
+  virtual bool take_interrupt() = 0;
+};
+
 class InterruptWatch {
  public:
   // Where the program was started to ignore Ctrl-C, nothing is watched.
@@ -19,8 +29,12 @@ class InterruptWatch {
 
   bool interrupted() const noexcept { return interrupted_; }
 
+  // The keys that every watch from now on watches, too; nullptr: none. Not while a watch lives.
+  static void use_keys(KeySource* keys) noexcept;
+
  private:
   void watch();
+  void interrupt();
 
   std::function<void()> on_interrupt_;
   std::atomic<bool> interrupted_{false};

@@ -8,6 +8,18 @@
 #include <utility>
 
 namespace billow::cli {
+namespace {
+
+constexpr std::string_view kLineBreak = "\u2028";
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+}  // namespace
 
 TypedLine PlainLineEditor::read(bool /*continues*/) {
   TypedLine line;
@@ -19,16 +31,16 @@ TypedLine PlainLineEditor::read(bool /*continues*/) {
 LineHistory::LineHistory(std::string path) : path_(std::move(path)) {
   std::ifstream file(path_);
   for (std::string line; std::getline(file, line);) {
-    if (!line.empty()) lines_.push_back(line);
-    if (lines_.size() > kMostLines) lines_.erase(lines_.begin());
+    if (!line.empty()) entries_.push_back(replaced(line, kLineBreak, "\n"));
+    if (entries_.size() > kMaxEntries) entries_.erase(entries_.begin());
   }
 }
 
-void LineHistory::add(const std::string& line) {
-  if (line.find_first_not_of(" \t") == std::string::npos) return;
-  if (!lines_.empty() && lines_.back() == line) return;
-  lines_.push_back(line);
-  if (lines_.size() > kMostLines) lines_.erase(lines_.begin());
+void LineHistory::add(const std::string& entry) {
+  if (entry.find_first_not_of(" \t\n") == std::string::npos) return;
+  if (!entries_.empty() && entries_.back() == entry) return;
+  entries_.push_back(entry);
+  if (entries_.size() > kMaxEntries) entries_.erase(entries_.begin());
   if (path_.empty()) return;
   std::error_code failed;
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), failed);
@@ -36,7 +48,7 @@ void LineHistory::add(const std::string& line) {
   const mode_t before = ::umask(0077);  // what people type is theirs
   std::ofstream file(fresh, std::ios::trunc);
   ::umask(before);
-  for (const std::string& kept : lines_) file << kept << '\n';
+  for (const std::string& kept : entries_) file << replaced(kept, "\n", kLineBreak) << '\n';
   file.close();
   if (file) std::filesystem::rename(fresh, path_, failed);
 }

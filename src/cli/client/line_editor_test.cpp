@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace billow::cli {
 namespace {
@@ -24,23 +28,36 @@ TEST(LineHistory, KeepsTheLastLinesInItsFile) {
   std::filesystem::remove_all(folder);
   const std::string path = folder + "/below/history";
   LineHistory history(path);
-  for (size_t i = 0; i < LineHistory::kMostLines + 5; ++i) history.add("line " + std::to_string(i));
+  for (size_t i = 0; i < LineHistory::kMaxEntries + 5; ++i)
+    history.add("line " + std::to_string(i));
   history.add("last");
   history.add("last");
   history.add("  ");
   const LineHistory again(path);
-  EXPECT_EQ(again.lines().size(), LineHistory::kMostLines);
-  EXPECT_EQ(again.lines().front(), "line 6");
-  EXPECT_EQ(again.lines().back(), "last");
+  EXPECT_EQ(again.entries().size(), LineHistory::kMaxEntries);
+  EXPECT_EQ(again.entries().front(), "line 6");
+  EXPECT_EQ(again.entries().back(), "last");
   EXPECT_EQ(std::filesystem::status(path).permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(LineHistory, KeepsAnEntryOfSeveralLinesOnOneLineOfItsFile) {
+  const std::string folder = testing::TempDir() + "line_breaks_test-" + std::to_string(::getpid());
+  std::filesystem::remove_all(folder);
+  LineHistory(folder + "/history").add("one\n\n two\\n\t\"\"\"");
+  std::ifstream file(folder + "/history");
+  const std::string content(std::istreambuf_iterator<char>(file), {});
+  EXPECT_EQ(std::ranges::count(content, '\n'), 1);
+  const LineHistory again(folder + "/history");
+  EXPECT_EQ(again.entries(), std::vector<std::string>{"one\n\n two\\n\t\"\"\""});
   std::filesystem::remove_all(folder);
 }
 
 TEST(LineHistory, NeedsNoFile) {
   LineHistory history("");
   history.add("one");
-  EXPECT_EQ(history.lines().size(), 1u);
+  EXPECT_EQ(history.entries().size(), 1u);
 }
 
 }  // namespace

@@ -112,10 +112,12 @@ std::unique_ptr<LineEditor> line_editor() {
 
 void chat(ApiClient& client, const std::string& model, const Options& options,
           const Json& show_reply) {
+  // First, so that what is typed while the model is loaded waits for the prompt.
+  const std::unique_ptr<LineEditor> editor = line_editor();
   load_model(client, model, options.session);
   print_now(opening_text(show_reply));
   Session session(model, options.session, model_facts(show_reply));
-  converse(client, session, *line_editor());
+  converse(client, session, *editor);
 }
 
 void check(const Options& options) {
@@ -140,8 +142,9 @@ void run(Options options, const std::vector<std::string>& words) {
   const Json reply = shown_model(*client, model);
   const ModelFacts facts = model_facts(reply);
   if (facts.can("embedding")) return embed(*client, model, options, text);
-  const std::string warning = think_warning(model, options.session.think, facts);
-  std::fputs(warning.c_str(), stderr);
+  const std::string warnings =
+      think_warning(model, options.session.think, facts) + template_warning(model, facts);
+  std::fputs(warnings.c_str(), stderr);
   if (is_session) return chat(*client, model, options, reply);
   generate(*client, model, options, facts, text);
 }

@@ -24,6 +24,7 @@
 namespace billow::cli {
 namespace {
 
+constexpr std::string_view kPromptAlone = "{{ .Prompt }}";
 constexpr std::string_view kBlock = "\"\"\"";
 constexpr std::array<std::string_view, 6> kShown = {"info",       "license", "modelfile",
                                                     "parameters", "system",  "template"};
@@ -45,6 +46,10 @@ std::string behind_words(const std::string& line, size_t n) {
   return at == std::string::npos ? "" : line.substr(at);
 }
 
+std::string between_quotes(std::string_view text) {
+  return std::string(kBlock) + std::string(text) + std::string(kBlock);
+}
+
 Step said(std::string out) { return {.out = std::move(out) + "\n"}; }
 Step helped(std::string_view topic) { return {.err = std::string(session_help(topic))}; }
 
@@ -59,7 +64,15 @@ bool ModelFacts::can(std::string_view capability) const {
 }
 
 ModelFacts model_facts(const Json& show_reply) {
-  return {.capabilities = texts_field(show_reply, "capabilities")};
+  ModelFacts facts{.capabilities = texts_field(show_reply, "capabilities")};
+  const std::string shown = text_field(show_reply, "template");
+  const std::string_view source = trimmed(shown);
+  // Where a model has no template, some servers name the one that only passes the prompt on.
+  const bool has_none = source.empty() || source == kPromptAlone;
+  const std::string modelfile = "\n" + text_field(show_reply, "modelfile");
+  const bool has_renderer = modelfile.find("\nRENDERER ") != std::string::npos;
+  facts.lacks_chat_template = facts.can("completion") && has_none && !has_renderer;
+  return facts;
 }
 
 bool is_think_value(std::string_view text) {
@@ -98,6 +111,15 @@ std::string think_warning(const std::string& model, const std::string& think,
   return fmt::format("warning: model \"{}\" does not support thinking output\n", model);
 }
 
+std::string template_warning(const std::string& model, const ModelFacts& facts) {
+  if (!facts.lacks_chat_template) return "";
+  return fmt::format(
+      "warning: model \"{}\" has no chat template: it continues texts, and may answer messages "
+      "with "
+      "nonsense\n",
+      model);
+}
+
 Session::Session(std::string model, SessionSettings settings, ModelFacts facts)
     : model_(std::move(model)), settings_(std::move(settings)), facts_(std::move(facts)) {}
 
@@ -115,53 +137,51 @@ void Session::drop_last() {
 
 bool Session::drop_unfinished() {
   unfinished_.clear();
-  block_ = Block::kNone;
-  return std::exchange(has_unfinished_, false);
+  return std::exchange(block_, Block::kNone) != Block::kNone;
 }
 
-Step Session::take(std::string_view line, bool pasted) {
-  if (block_ != Block::kNone) return continue_block(line);
-  if (line.starts_with(kBlock)) return begin_block(line.substr(kBlock.size()));
-  if (pasted) {
-    unfinished_ += std::string(line) + "\n";
-    has_unfinished_ = true;
-    return {.kind = Step::Kind::kMore};
+Step Session::take(std::string_view line, TypedEnds typed) {
+  if (block_ != Block::kNone) return continue_block(line, typed);
+  if (line.starts_with(kBlock) && typed.head >= kBlock.size()) {
+    return begin_block(Block::kMessage, line.substr(kBlock.size()), typed);
   }
-  if (!has_unfinished_ && line.starts_with('/')) return command(std::string(line));
-  return ask(std::string(line));
+  if (!line.starts_with('/') || typed.head == 0) return ask(std::string(line));
+  Step step = command(std::string(line), typed);
+  if (step.kind != Step::Kind::kMore && step.history.empty()) step.history = line;
+  return step;
 }
 
-Step Session::begin_block(std::string_view line) {
-  has_unfinished_ = true;
-  block_ = Block::kMessage;
-  return continue_block(line);
+// `line` is what follows the three quotes.
+Step Session::begin_block(Block block, std::string_view line, TypedEnds typed) {
+  block_ = block;
+  return continue_block(line, typed);
 }
 
-Step Session::continue_block(std::string_view line) {
-  if (!line.ends_with(kBlock)) {
+Step Session::continue_block(std::string_view line, TypedEnds typed) {
+  if (!line.ends_with(kBlock) || typed.tail < kBlock.size()) {
     unfinished_ += std::string(line) + "\n";
     return {.kind = Step::Kind::kMore};
   }
   unfinished_ += line.substr(0, line.size() - kBlock.size());
-  if (std::exchange(block_, Block::kNone) == Block::kMessage) return ask("");
-  has_unfinished_ = false;
-  return use_system(std::exchange(unfinished_, ""));
+  std::string text = std::exchange(unfinished_, "");
+  if (std::exchange(block_, Block::kNone) == Block::kMessage) return ask(std::move(text));
+  return use_system(std::move(text));
 }
 
 Step Session::ask(std::string text) {
-  text = std::exchange(unfinished_, "") + text;
-  has_unfinished_ = false;
   if (trimmed(text).empty()) return {};
-  return {.kind = Step::Kind::kAsk, .argument = std::move(text)};
+  std::string entry =
+      text.starts_with('/') || text.starts_with(kBlock) ? between_quotes(text) : text;
+  return {.kind = Step::Kind::kAsk, .argument = std::move(text), .history = std::move(entry)};
 }
 
-Step Session::command(const std::string& line) {
+Step Session::command(const std::string& line, TypedEnds typed) {
   const std::vector<std::string> words = words_of(line);
   const std::string& name = words[0];
   const std::string argument = words.size() > 1 ? words[1] : "";
   if (name == "/bye" || name == "/exit") return {.kind = Step::Kind::kEnd};
   if (name == "/?" || name == "/help") return helped(argument);
-  if (name == "/set") return set(words, line);
+  if (name == "/set") return set(words, line, typed);
   if (name == "/show") return show(words);
   if (name == "/list") return {.kind = Step::Kind::kList};
   if (name == "/load") {
@@ -184,7 +204,10 @@ Step Session::command(const std::string& line) {
   }
   if (facts_.takes_files()) {
     for (const NamedFile& file : files_named_in(line)) {
-      if (line.starts_with(file.written)) return ask(line);
+      if (!line.starts_with(file.written)) continue;
+      Step step = ask(line);
+      step.history = line;  // without quotes it is a message, too
+      return step;
     }
   }
   return said("Unknown command '" + name + "'. Type /? for help");
@@ -198,7 +221,7 @@ Step Session::show(const std::vector<std::string>& words) const {
   return {.kind = Step::Kind::kShow, .argument = words[1]};
 }
 
-Step Session::set(const std::vector<std::string>& words, const std::string& line) {
+Step Session::set(const std::vector<std::string>& words, const std::string& line, TypedEnds typed) {
   if (words.size() < 2) return helped("set");
   const std::string& what = words[1];
   const auto set_flag = [&what](bool& flag, bool value) {
@@ -218,7 +241,11 @@ Step Session::set(const std::vector<std::string>& words, const std::string& line
     return said("Disabled format.");
   }
   if (what == "parameter") return set_parameter(words);
-  if (what == "system") return set_system(behind_words(line, 2));
+  if (what == "system") {
+    const std::string text = behind_words(line, 2);
+    const size_t n_before = line.size() - text.size();
+    return set_system(text, typed.head >= n_before + kBlock.size(), typed);
+  }
   return said("Unknown command '/set " + what + "'. Type /? for help");
 }
 
@@ -264,19 +291,21 @@ Step Session::set_parameter(const std::vector<std::string>& words) {
   return said("Set parameter '" + words[2] + "' to '" + listed + "'");
 }
 
-Step Session::set_system(const std::string& text) {
+// `has_typed_start`: the first characters of `text` were typed.
+Step Session::set_system(const std::string& text, bool has_typed_start, TypedEnds typed) {
   if (text.empty()) return helped("set");
-  if (!text.starts_with(kBlock)) return use_system(text);
-  block_ = Block::kSystem;
-  has_unfinished_ = true;
-  return continue_block(std::string_view(text).substr(kBlock.size()));
+  if (!text.starts_with(kBlock) || !has_typed_start) return use_system(text);
+  return begin_block(Block::kSystem, std::string_view(text).substr(kBlock.size()), typed);
 }
 
 Step Session::use_system(std::string text) {
   system_ = std::move(text);
   if (!messages_.empty() && messages_.back().role == "system") messages_.pop_back();
   messages_.push_back({.role = "system", .content = system_});
-  return said("Set system message.");
+  Step step = said("Set system message.");
+  const bool is_one_text = system_.find('\n') == std::string::npos && !system_.starts_with(kBlock);
+  step.history = "/set system " + (is_one_text ? system_ : between_quotes(system_));
+  return step;
 }
 
 namespace {
@@ -298,7 +327,8 @@ Json Session::chat_request() const {
   Json request = {{"model", model_}, {"messages", messages_json(messages_)}};
   request["options"] = Json::parse(options_);
   if (Json format = format_json(settings_.format); !format.is_null()) request["format"] = format;
-  if (Json think = think_json(settings_.think, facts_); !think.is_null()) request["think"] = think;
+  // A model that does not think would refuse every message; the user has been warned.
+  if (facts_.can("thinking")) request["think"] = think_json(settings_.think, facts_);
   if (!settings_.keep_alive.empty()) {
     request["keep_alive"] = keep_alive_json(settings_.keep_alive);
   }

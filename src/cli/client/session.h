@@ -7,12 +7,15 @@
 #include <vector>
 
 #include "base/json_fwd.h"
+#include "cli/client/typed_text.h"
 
 namespace billow::cli {
 
 // What /api/show tells of a model that a session needs.
 struct ModelFacts {
   std::vector<std::string> capabilities{};
+  // A text generator to which nothing says how conversations are written: a base model, most often.
+  bool lacks_chat_template = false;
   bool can(std::string_view capability) const;
   bool takes_files() const { return can("vision") || can("audio"); }
 };
@@ -38,6 +41,8 @@ Json keep_alive_json(const std::string& text);
 // "warning: ..." where the model cannot do what is asked of it, else "".
 std::string think_warning(const std::string& model, const std::string& think,
                           const ModelFacts& facts);
+// The same for a model without a chat template.
+std::string template_warning(const std::string& model, const ModelFacts& facts);
 
 struct ChatMessage {
   std::string role;
@@ -63,14 +68,18 @@ struct Step {
   std::string argument{};
   std::string out{};  // to print before that
   std::string err{};  // the same, on standard error
+  // What the user may want to recall: the whole message or command, in the form that, typed, has
+  // the same effect. "": nothing, or a text that is not finished.
+  std::string history{};
 };
 
 class Session {
  public:
   Session(std::string model, SessionSettings settings, ModelFacts facts);
 
-  // A line without its end. One that is `pasted` with more behind it is continued by the next.
-  Step take(std::string_view line, bool pasted = false);
+  // A line without its end, or several. What was not typed is never a command, nor one of the three
+  // quotes that begin and end a message of several lines.
+  Step take(std::string_view line, TypedEnds typed = {});
   // Drops a message that has not been finished; whether there was one.
   bool drop_unfinished();
 
@@ -95,14 +104,14 @@ class Session {
   const std::vector<ChatMessage>& messages() const noexcept { return messages_; }
 
  private:
-  enum class Block { kNone, kMessage, kSystem };  // what stands between """ and """
+  enum class Block { kNone, kMessage, kSystem };  // what the text between """ and """ is
 
-  Step continue_block(std::string_view line);
-  Step begin_block(std::string_view line);
-  Step command(const std::string& line);
-  Step set(const std::vector<std::string>& words, const std::string& line);
+  Step begin_block(Block block, std::string_view line, TypedEnds typed);
+  Step continue_block(std::string_view line, TypedEnds typed);
+  Step command(const std::string& line, TypedEnds typed);
+  Step set(const std::vector<std::string>& words, const std::string& line, TypedEnds typed);
   Step set_parameter(const std::vector<std::string>& words);
-  Step set_system(const std::string& line);
+  Step set_system(const std::string& text, bool has_typed_start, TypedEnds typed);
   Step set_format(const std::vector<std::string>& words);
   Step set_think(const std::vector<std::string>& words);
   Step show(const std::vector<std::string>& words) const;
@@ -115,9 +124,8 @@ class Session {
   std::vector<ChatMessage> messages_;
   std::string system_;
   std::string options_ = "{}";  // a JSON object
-  std::string unfinished_;      // of a message or system text of several lines
-  bool has_unfinished_ = false;
   Block block_ = Block::kNone;
+  std::string unfinished_;  // what a block has so far
 };
 
 }  // namespace billow::cli

@@ -14,7 +14,7 @@ constexpr std::string_view kCommands = R"(Available Commands:
   /?, /help       Help for a command
   /? shortcuts    Help for keyboard shortcuts
 
-Use """ to begin a multi-line message.
+Use """ to begin a multi-line message. A pasted text is part of the message as it is, never a command.
 )";
 
 constexpr std::string_view kSet = R"(Available Commands:
@@ -65,6 +65,10 @@ constexpr std::string_view kShortcuts = R"(Available keyboard shortcuts:
   Ctrl + k            Delete the sentence after the cursor
   Ctrl + u            Delete the sentence before the cursor
   Ctrl + w            Delete the word before the cursor
+   Alt + d            Delete the word after the cursor
+  Ctrl + y            Insert what was deleted last
+   Alt + Enter        Begin a new line within the message
+  Ctrl + p, Ctrl + n  Older and newer messages (Up, Down)
 
   Ctrl + l            Clear the screen
   Ctrl + c            Stop the model from responding

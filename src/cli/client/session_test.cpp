@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -34,12 +37,54 @@ TEST(Session, GathersWhatStandsBetweenThreeQuotes) {
   EXPECT_EQ(session.take("\"\"\"all on one\"\"\"").argument, "all on one");
 }
 
-TEST(Session, GathersWhatIsPasted) {
+TEST(Session, WhatIsPastedIsNeverACommand) {
   Session session = plain();
-  EXPECT_EQ(session.take("one", true).kind, Kind::kMore);
-  EXPECT_EQ(session.take("/set verbose", true).kind, Kind::kMore);
-  EXPECT_EQ(session.take("two").argument, "one\n/set verbose\ntwo");
-  EXPECT_EQ(session.take("three").argument, "three");
+  constexpr TypedEnds kPasted{.head = 0, .tail = 0};
+  for (const char* text : {"/bye", "/set verbose", "\"\"\"", "\"\"\"one", "\"\"\"one\"\"\"",
+                           "one\n\"\"\"\n/bye\n\"\"\"", "/?\n"}) {
+    const Step step = session.take(text, kPasted);
+    EXPECT_EQ(step.kind, Kind::kAsk) << text;
+    EXPECT_EQ(step.argument, text);
+    EXPECT_FALSE(session.drop_unfinished()) << text;
+  }
+  EXPECT_EQ(session.take("\"\"\"one", kPasted).argument, "\"\"\"one");
+  EXPECT_EQ(session.take("\"\"\"one\"\"\"", {.head = 3, .tail = 0}).kind, Kind::kMore);
+  EXPECT_EQ(session.take("two\"\"\"", kPasted).kind, Kind::kMore);
+  EXPECT_EQ(session.take("\"\"\"").argument, "one\"\"\"\ntwo\"\"\"\n");
+  EXPECT_EQ(session.take("/set system \"\"\"Be\nkind.", {.head = 12, .tail = 0}).out,
+            "Set system message.\n");
+  EXPECT_EQ(session.messages().back().content, "\"\"\"Be\nkind.");
+}
+
+// What is recalled has, typed, the effect that it had first.
+TEST(Session, AnEntryOfTheHistoryRepeatsTheStep) {
+  constexpr TypedEnds kPasted{.head = 0, .tail = 0};
+  const std::vector<std::pair<std::vector<std::string>, TypedEnds>> steps = {
+      {{"why?"}, {}},
+      {{"a\n\"\"\"\nb"}, kPasted},
+      {{"/bye"}, kPasted},
+      {{"/bye"}, {}},
+      {{"\"\"\"one\"\"\" and\n"}, kPasted},
+      {{"\"\"\"one", "/two", "three\"\"\""}, {}},
+      {{"\"\"\"/one", "\"\"\""}, {}},
+      {{"/set parameter seed 7"}, {}},
+      {{"/set system Be kind."}, {}},
+      {{"/set system \"\"\"Be", "kind.\"\"\""}, {}},
+      {{"/set system \"\"\"Be\nkind."}, {.head = 12, .tail = 0}}};
+  for (const auto& [lines, typed] : steps) {
+    Session session = plain();
+    Step step;
+    for (const std::string& line : lines) {
+      EXPECT_EQ(step.history, "");
+      step = session.take(line, typed);
+    }
+    Session again = plain();
+    const Step repeated = again.take(step.history);
+    EXPECT_EQ(repeated.kind, step.kind) << lines[0];
+    EXPECT_EQ(repeated.argument, step.argument) << lines[0];
+    EXPECT_EQ(repeated.history, step.history) << lines[0];
+    EXPECT_EQ(again.chat_request(), session.chat_request()) << lines[0];
+  }
 }
 
 TEST(Session, DropsWhatIsNotFinished) {
@@ -169,7 +214,28 @@ TEST(Session, WarnsOfModelsThatDoNotThink) {
   EXPECT_FALSE(session.chat_request().contains("think"));
   EXPECT_EQ(session.take("/set think").err,
             "warning: model \"m\" does not support thinking output\n");
+  EXPECT_EQ(session.take("/set think high").err,
+            "warning: model \"m\" does not support thinking output\n");
+  EXPECT_FALSE(session.chat_request().contains("think"));  // it would be refused
   EXPECT_EQ(session.take("/set nothink").err, "");
+}
+
+TEST(Session, WarnsOfModelsWithoutAChatTemplate) {
+  const auto warning = [](const Json& reply) { return template_warning("m", model_facts(reply)); };
+  const Json writes = {"completion"};
+  for (const Json& reply :
+       {Json{{"capabilities", writes}}, Json{{"capabilities", writes}, {"template", ""}},
+        Json{{"capabilities", writes}, {"template", "{{ .Prompt }}\n"}}}) {
+    EXPECT_NE(warning(reply).find("no chat template"), std::string::npos) << reply;
+    EXPECT_EQ(std::ranges::count(warning(reply), '\n'), 1);
+  }
+  EXPECT_EQ(warning({{"capabilities", writes}, {"template", "{% for m in messages %}"}}), "");
+  EXPECT_EQ(warning({{"capabilities", writes},
+                     {"template", "{{ .Prompt }}"},
+                     {"modelfile", "FROM x\nRENDERER harmony\n"}}),
+            "");
+  EXPECT_EQ(warning({{"capabilities", {"embedding"}}}), "");
+  EXPECT_EQ(warning(Json::object()), "");
 }
 
 TEST(Session, LoadsAndSaves) {

@@ -1,267 +1,194 @@
-// The line editor of terminals, by libedit. It reads the terminal itself, so that Ctrl-C ends a
-// line rather than the program, and what is pasted is known from what is typed.
-#include <histedit.h>
+// The line editor of terminals: what is read becomes keys (KeyDecoder), keys change the text
+// (EditedLine), and the text is shown (LineView). Those three are pure; here is what waits.
 #include <poll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <clocale>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
+#include <chrono>
 #include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "base/error.h"
-#include "base/utf8.h"
+#include "cli/client/edited_line.h"
+#include "cli/client/interrupt_watch.h"
+#include "cli/client/key_decoder.h"
 #include "cli/client/line_editor.h"
+#include "cli/client/line_view.h"
+#include "cli/client/terminal_modes.h"
+#include "cli/console.h"
 
 namespace billow::cli {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+using Outcome = EditedLine::Outcome;
+
 constexpr std::string_view kPlaceholder = "Send a message (/? for help)";
-constexpr std::string_view kPasteBegins = "\033[200~";
-constexpr std::string_view kPasteEnds = "\033[201~";
-constexpr int kSequenceMs = 20;  // within which the bytes of one key arrive
+constexpr std::string_view kClearScreen = "\033[H\033[2J";
+constexpr auto kPause = std::chrono::seconds(1);  // no terminal takes so long within a paste
 
-void put(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
-
-std::wstring wide(std::string_view text) {
-  std::wstring out;
-  while (!text.empty()) {
-    const utf8::CodePoint c = utf8::decode(text);
-    out += static_cast<wchar_t>(c.value);
-    text.remove_prefix(c.n_bytes);
-  }
-  return out;
-}
-
-std::string narrow(std::wstring_view text) {
-  std::string out;
-  for (const wchar_t c : text) utf8::append(out, static_cast<char32_t>(c));
-  return out;
-}
-
-// libedit writes what is typed in the encoding of the locale.
-void use_utf8() {
-  std::setlocale(LC_CTYPE, "");
-  if (MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");
-}
-
-class TerminalLineEditor : public LineEditor {
+class TerminalLineEditor : public LineEditor, public KeySource {
  public:
-  explicit TerminalLineEditor(const std::string& history_path);
-  ~TerminalLineEditor() override;
+  explicit TerminalLineEditor(const std::string& history_path) : history_(history_path) {
+    InterruptWatch::use_keys(this);
+  }
+  ~TerminalLineEditor() override { InterruptWatch::use_keys(nullptr); }
   TerminalLineEditor(const TerminalLineEditor&) = delete;
   TerminalLineEditor& operator=(const TerminalLineEditor&) = delete;
 
   TypedLine read(bool continues) override;
+  void add_to_history(const std::string& entry) override;
   void keep_history(bool keep) override { keeps_history_ = keep; }
 
+  // During an answer: the keys that come wait for the next read().
+  int descriptor() const noexcept override { return has_ended_ ? -1 : STDIN_FILENO; }
+  bool take_interrupt() override;
+
  private:
-  static TerminalLineEditor& of(EditLine* editor);
-  static wchar_t* prompt(EditLine* editor);
-  static int next_character(EditLine* editor, wchar_t* character);
+  std::optional<TypedLine> next();
+  std::optional<TypedLine> obey(Outcome outcome);
+  std::optional<TypedLine> obey_signals();
+  bool has_input() const;
+  void read_input();
+  ShownText shown() const;
+  TypedLine finished(TypedLine::Kind kind);
+  void draw();
+  void suspend();
 
-  void bind_keys();
-  void add_to_history(const std::string& line);
-  int next(wchar_t* character);
-  std::optional<char> next_byte(int wait_ms);
-  bool take_sequence(std::string_view sequence);
-  void hide_placeholder();
-  TypedLine line_of(const wchar_t* text, int n) const;
-
-  EditLine* editor_ = nullptr;
-  HistoryW* recalled_ = nullptr;
+  TerminalModes modes_;
   LineHistory history_;
-  int signals_ = -1;
-  std::deque<char> ahead_;  // bytes that were read and not taken
-  std::wstring prompt_;
-  std::wstring typed_;  // of the line that Ctrl-C ended
+  KeyDecoder decoder_;
+  EditedLine line_;
+  LineView view_;
+  std::u32string characters_;    // of line_, for shown()
+  std::deque<KeyEvent> events_;  // that are not obeyed yet
+  Clock::time_point last_input_ = Clock::now();
+  bool has_ended_ = false;  // the input has
+  bool continues_ = false;
   bool keeps_history_ = true;
-  bool shows_placeholder_ = false;
-  bool is_first_ = false;  // nothing of the line has been read yet
-  bool is_pasting_ = false;
-  bool ends_line_pasting_ = false;
-  bool after_return_ = false;  // of what is pasted: a "\n" behind it belongs to it
-  bool is_interrupted_ = false;
 };
 
-TerminalLineEditor::TerminalLineEditor(const std::string& history_path) : history_(history_path) {
-  use_utf8();
-  sigset_t interrupt;
-  ::sigemptyset(&interrupt);
-  ::sigaddset(&interrupt, SIGINT);
-  signals_ = ::signalfd(-1, &interrupt, SFD_CLOEXEC | SFD_NONBLOCK);
-  editor_ = ::el_init("billow", stdin, stdout, stderr);
-  recalled_ = ::history_winit();
-  if (signals_ < 0 || editor_ == nullptr || recalled_ == nullptr) {
-    throw system_error("cannot edit lines of", "the terminal", errno);
-  }
-  HistEventW event;
-  ::history_w(recalled_, &event, H_SETSIZE, static_cast<int>(LineHistory::kMostLines));
-  for (const std::string& line : history_.lines()) {
-    ::history_w(recalled_, &event, H_ENTER, wide(line).c_str());
-  }
-  ::el_wset(editor_, EL_CLIENTDATA, this);
-  ::el_wset(editor_, EL_PROMPT, prompt);
-  ::el_wset(editor_, EL_GETCFN, next_character);
-  ::el_wset(editor_, EL_HIST, ::history_w, recalled_);
-  bind_keys();
-}
-
-TerminalLineEditor::~TerminalLineEditor() {
-  ::history_wend(recalled_);
-  ::el_end(editor_);
-  ::close(signals_);
-}
-
-void TerminalLineEditor::bind_keys() {
-  ::el_wset(editor_, EL_EDITOR, L"emacs");
-  constexpr const wchar_t* kKeys[][2] = {{L"^W", L"ed-delete-prev-word"},
-                                         {L"^U", L"vi-kill-line-prev"},
-                                         {L"\\e[3~", L"ed-delete-next-char"},
-                                         {L"\\e[H", L"ed-move-to-beg"},
-                                         {L"\\e[F", L"ed-move-to-end"}};
-  for (const auto& [key, function] : kKeys) {
-    ::el_wset(editor_, EL_BIND, key, function, nullptr);
-  }
-}
-
-TerminalLineEditor& TerminalLineEditor::of(EditLine* editor) {
-  void* self = nullptr;
-  ::el_wget(editor, EL_CLIENTDATA, &self);
-  return *static_cast<TerminalLineEditor*>(self);
-}
-
-wchar_t* TerminalLineEditor::prompt(EditLine* editor) { return of(editor).prompt_.data(); }
-
-int TerminalLineEditor::next_character(EditLine* editor, wchar_t* character) {
-  return of(editor).next(character);
-}
-
-void TerminalLineEditor::add_to_history(const std::string& line) {
-  if (!keeps_history_ || line.find_first_not_of(" \t") == std::string::npos) return;
-  history_.add(line);
-  HistEventW event;
-  ::history_w(recalled_, &event, H_ENTER, wide(line).c_str());
+void TerminalLineEditor::add_to_history(const std::string& entry) {
+  if (keeps_history_) history_.add(entry);
 }
 
 TypedLine TerminalLineEditor::read(bool continues) {
-  sigset_t interrupt;
-  sigset_t before;
-  ::sigemptyset(&interrupt);
-  ::sigaddset(&interrupt, SIGINT);
-  ::pthread_sigmask(SIG_BLOCK, &interrupt, &before);
-  prompt_ = continues ? L"... " : L">>> ";
-  is_first_ = true;
-  shows_placeholder_ = !continues && !is_pasting_;
-  is_interrupted_ = ends_line_pasting_ = false;
-  ::el_resize(editor_);
-  put("\033[?2004h");  // the terminal marks what is pasted
-  // Before the prompt is shown: what is typed on seeing it is not for the terminal to interpret,
-  // which would lose Ctrl-D.
-  ::el_wset(editor_, EL_PREP_TERM, 1);
-  int n = 0;
-  const wchar_t* text = ::el_wgets(editor_, &n);
-  put("\033[?2004l");
-  TypedLine line = line_of(text, n);
-  signalfd_siginfo info;
-  while (::read(signals_, &info, sizeof info) > 0) continue;  // came with the end of the line
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (line.kind == TypedLine::Kind::kLine) add_to_history(line.text);
-  return line;
+  continues_ = continues;
+  line_.begin(history_.entries());
+  modes_.edit(true);
+  std::optional<TypedLine> line;
+  while (!line) line = next();
+  modes_.edit(false);
+  return *line;
 }
 
-TypedLine TerminalLineEditor::line_of(const wchar_t* text, int n) const {
-  if (is_interrupted_) return {.kind = TypedLine::Kind::kInterrupt, .text = narrow(typed_)};
-  if (text == nullptr || n <= 0) return {.kind = TypedLine::Kind::kEnd};
-  std::wstring_view line(text, static_cast<size_t>(n));
-  while (!line.empty() && (line.back() == L'\n' || line.back() == L'\r')) line.remove_suffix(1);
-  return {.text = narrow(line), .pasted = ends_line_pasting_};
-}
-
-void TerminalLineEditor::hide_placeholder() {
-  if (is_first_ && shows_placeholder_) put("\033[K");
-  is_first_ = false;
-}
-
-// Nothing at the end of the input, on Ctrl-C, and when none comes in time.
-std::optional<char> TerminalLineEditor::next_byte(int wait_ms) {
-  if (!ahead_.empty()) {
-    const char byte = ahead_.front();
-    ahead_.pop_front();
-    return byte;
+// Obeys one key or one signal, or waits for them.
+std::optional<TypedLine> TerminalLineEditor::next() {
+  if (!events_.empty()) {
+    const KeyEvent event = std::move(events_.front());
+    events_.pop_front();
+    return obey(line_.apply(event));
   }
+  if (has_ended_) return finished(TypedLine::Kind::kEnd);
+  if (!has_input()) draw();  // a long paste is shown once
   pollfd polled[] = {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
-                     {.fd = signals_, .events = POLLIN, .revents = 0}};
-  int n_ready = 0;
-  do {
-    n_ready = ::poll(polled, 2, wait_ms);
-  } while (n_ready < 0 && errno == EINTR);
-  if (n_ready <= 0) return std::nullopt;
-  signalfd_siginfo info;
-  if ((polled[1].revents & POLLIN) != 0 && ::read(signals_, &info, sizeof info) > 0) {
-    is_interrupted_ = true;
-    return std::nullopt;
-  }
-  char byte = 0;
-  if (::read(STDIN_FILENO, &byte, 1) != 1) return std::nullopt;
-  return byte;
+                     {.fd = modes_.signal_descriptor(), .events = POLLIN, .revents = 0}};
+  if (::poll(polled, 2, -1) < 0) return std::nullopt;  // a signal came
+  if (polled[1].revents != 0) return obey_signals();
+  if (polled[0].revents != 0) read_input();
+  return std::nullopt;
 }
 
-// Behind the escape that begins it; what turns out to be something else is read again.
-bool TerminalLineEditor::take_sequence(std::string_view sequence) {
-  std::string taken;
-  for (const char expected : sequence.substr(1)) {
-    const std::optional<char> byte = next_byte(kSequenceMs);
-    if (byte) taken += *byte;
-    if (byte != expected) {
-      ahead_.insert(ahead_.begin(), taken.begin(), taken.end());
-      return false;
-    }
-  }
-  return true;
+bool TerminalLineEditor::has_input() const {
+  pollfd polled = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+  return ::poll(&polled, 1, 0) > 0;
 }
 
-int TerminalLineEditor::next(wchar_t* character) {
-  if (is_first_ && shows_placeholder_) {
-    put("\033[38;5;245m" + std::string(kPlaceholder) + "\033[0m\033[" +
-        std::to_string(kPlaceholder.size()) + "D");
+void TerminalLineEditor::read_input() {
+  char bytes[4096];
+  const ssize_t n = ::read(STDIN_FILENO, bytes, sizeof bytes);
+  if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (n <= 0) {
+    has_ended_ = true;
+    return;
   }
-  for (;;) {
-    std::string bytes;
-    const std::optional<char> first = next_byte(-1);
-    hide_placeholder();
-    if (!first) {
-      const LineInfoW* line = ::el_wline(editor_);
-      typed_.assign(line->buffer, line->lastchar);
-      return is_interrupted_ ? -1 : 0;
-    }
-    if (*first == '\033' && take_sequence(is_pasting_ ? kPasteEnds : kPasteBegins)) {
-      is_pasting_ = !is_pasting_;
-      continue;
-    }
-    const bool follows_return = std::exchange(after_return_, false);
-    if (is_pasting_ && *first == '\n' && follows_return) continue;
-    after_return_ = is_pasting_ && *first == '\r';
-    if (*first == '\r' || *first == '\n') ends_line_pasting_ = is_pasting_;
-    bytes += is_pasting_ && *first == '\t' ? ' ' : *first;  // a tab would be a command
-    while (utf8::whole_length(bytes) < bytes.size()) {
-      const std::optional<char> more = next_byte(kSequenceMs);
-      if (!more) break;
-      bytes += *more;
-    }
-    *character = static_cast<wchar_t>(utf8::decode(bytes).value);
-    return 1;
+  const auto now = Clock::now();
+  for (KeyEvent& event :
+       decoder_.take({bytes, static_cast<size_t>(n)}, now - last_input_ > kPause)) {
+    events_.push_back(std::move(event));
   }
+  last_input_ = now;
+}
+
+bool TerminalLineEditor::take_interrupt() {
+  read_input();
+  const auto take = [this](Key key) {
+    return std::erase_if(events_, [key](const KeyEvent& event) { return event.key == key; }) > 0;
+  };
+  if (take(Key::kSuspend)) modes_.suspend();
+  return take(Key::kInterrupt);
+}
+
+std::optional<TypedLine> TerminalLineEditor::obey(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kNone:
+      return std::nullopt;
+    case Outcome::kLine:
+      return finished(TypedLine::Kind::kLine);
+    case Outcome::kInterrupt:
+      return finished(TypedLine::Kind::kInterrupt);
+    case Outcome::kEnd:
+      return finished(TypedLine::Kind::kEnd);
+    case Outcome::kSuspend:
+      suspend();
+      return std::nullopt;
+    case Outcome::kClearScreen:
+      view_.forget();
+      print_now(std::string(kClearScreen));
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<TypedLine> TerminalLineEditor::obey_signals() {
+  const TerminalModes::Signals signals = modes_.signals();
+  if (signals.interrupt) {
+    decoder_.interrupt();
+    return finished(TypedLine::Kind::kInterrupt);
+  }
+  if (signals.stop) {
+    suspend();
+  } else if (signals.continued) {
+    view_.forget();
+    print_now("\r\n");
+  }
+  return std::nullopt;  // the next draw() knows the size
+}
+
+void TerminalLineEditor::suspend() {
+  characters_ = line_.characters();
+  print_now(view_.finish(shown(), TerminalModes::screen_size()));
+  modes_.suspend();
+}
+
+ShownText TerminalLineEditor::shown() const {
+  return {.prompt = continues_ ? "... " : ">>> ",
+          .text = characters_,
+          .cursor = line_.cursor(),
+          .placeholder = continues_ ? "" : kPlaceholder};
+}
+
+void TerminalLineEditor::draw() {
+  characters_ = line_.characters();
+  print_now(view_.draw(shown(), TerminalModes::screen_size()));
+}
+
+TypedLine TerminalLineEditor::finished(TypedLine::Kind kind) {
+  characters_ = line_.characters();
+  print_now(view_.finish(shown(), TerminalModes::screen_size()));
+  return {.kind = kind, .text = line_.text(), .typed = line_.typed_ends()};
 }
 
 }  // namespace
