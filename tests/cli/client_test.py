@@ -128,7 +128,7 @@ class Create(ClientCase):
         self.assertEqual(done.stderr.decode(), "gathering model components\nhashing w.gguf 100%\n"
                                                f"copying file {self.digest} 100%\nparsing GGUF\nsuccess\n")
         self.assertEqual([(method, path) for method, path, _ in self.server.asked],
-                         [("HEAD", blob), ("POST", blob), ("POST", "/api/create")])
+                         [("HEAD", blob), ("POST", blob), ("POST", "/api/create"), ("POST", "/api/show")])
         self.assertEqual(self.asked(blob)[-1], self.weights)
         self.assertEqual(self.asked("/api/create"), [{"model": "m", "parameters": {"temperature": 1},
                                                       "files": {"w.gguf": self.digest}, "quantize": "q8_0"}])
@@ -158,6 +158,15 @@ class Create(ClientCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(b"\nconverting model\nconverting model 100%\nsuccess\n", done.stderr)
         self.assertEqual(self.asked("/api/create"), [{"model": "m", "files": digests, "quantize": "f32"}])
+
+    def test_warns_of_a_model_without_a_chat_template(self):
+        (self.dir / "Modelfile").write_text("FROM base\n")
+        for shown, warned in (({"template": "{{ .Prompt }}"}, True), ({}, True), ({"template": "{{ .Messages }}"}, False)):
+            self.answer(POST_api_show={"capabilities": ["completion"]} | shown)
+            done = self.create("m")
+            lines = done.stderr.decode().splitlines()
+            self.assertEqual((done.returncode, done.stdout, lines[2]), (0, b"", "success"))
+            self.assertEqual([line.startswith('warning: model "m" has no chat template') for line in lines[3:]], [True] * warned)
 
     def test_says_what_is_wrong(self):
         (self.dir / "Modelfile").write_text("FROM base\n")

@@ -17,6 +17,7 @@
 #include "cli/client/command_line.h"
 #include "cli/client/create_plan.h"
 #include "cli/client/interrupt_watch.h"
+#include "cli/client/session.h"
 #include "cli/client/show_text.h"
 #include "cli/client/status_line.h"
 #include "cli/command.h"
@@ -93,6 +94,16 @@ void show_progress(const Json& object, StatusLine& status) {
   status.show(step);
 }
 
+// The model is made: where the server does not describe it, there is nothing to warn of.
+void warn_of_template(ApiClient& client, const std::string& model) {
+  try {
+    const ModelFacts facts = model_facts(client.post("/api/show", {{"model", model}}));
+    std::fputs(template_warning(model, facts).c_str(), stderr);
+  } catch (const ApiError&) {
+    return;
+  }
+}
+
 void create(const Options& options, const std::string& model) {
   if (!store::parse_name(model)) {
     throw Error(ErrorCode::kInvalidInput, "invalid model name: " + model);
@@ -117,6 +128,8 @@ void create(const Options& options, const std::string& model) {
     return true;
   });
   if (!is_complete) end_with(exit_status_of(SIGINT));
+  status.finish();
+  warn_of_template(*client, model);
 }
 
 }  // namespace

@@ -43,17 +43,10 @@ StatusLine::StatusLine() : is_terminal_(::isatty(STDERR_FILENO) != 0) {
 }
 
 StatusLine::~StatusLine() {
+  finish();
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
-    if (is_terminal_ && is_shown_) {
-      if (step_.empty()) {
-        std::fputs(kEraseLine, stderr);
-      } else {
-        draw(false);
-        std::fputc('\n', stderr);
-      }
-    }
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
@@ -108,6 +101,19 @@ void StatusLine::show(const std::string& step, uint64_t done, uint64_t total) {
   const std::lock_guard lock(mutex_);
   suffix_ = suffix;
   if (done >= total) draw(false);  // between, the spinner's thread draws
+}
+
+void StatusLine::finish() {
+  const std::lock_guard lock(mutex_);
+  if (is_terminal_ && is_shown_) {
+    if (step_.empty()) {
+      std::fputs(kEraseLine, stderr);
+    } else {
+      draw(false);
+      std::fputc('\n', stderr);
+    }
+  }
+  is_shown_ = false;
 }
 
 void StatusLine::erase() {

@@ -25,6 +25,8 @@ class StatusLine {
   void show(const std::string& step, uint64_t done, uint64_t total);
   // Takes the line away.
   void erase();
+  // Leaves it standing, without its spinner, and goes to the next line.
+  void finish();
 
  private:
   void turn();
