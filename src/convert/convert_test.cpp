@@ -391,6 +391,17 @@ TEST_F(Convert, AVocabularyMayBeLines) {
             (std::vector<TokenId>{2, 1, 5, 3}));
 }
 
+TEST_F(Convert, TheLongestWordIsWhatTheTokenizerSays) {
+  make_bert(model);
+  EXPECT_EQ(make().find("tokenizer.ggml.max_input_chars_per_word"), nullptr);
+  model.tokenizer["model"]["max_input_chars_per_word"] = 100;
+  EXPECT_EQ(make().find("tokenizer.ggml.max_input_chars_per_word"), nullptr);
+  model.tokenizer["model"]["max_input_chars_per_word"] = 5;
+  const gguf::File file = make();
+  EXPECT_EQ(tokenizer::Tokenizer::load(file).encode("hello hellos"),
+            (std::vector<TokenId>{2, 5, 1, 3}));
+}
+
 TEST_F(Convert, PoolingIsWhatTheModelSays) {
   make_bert(model);
   const auto pooling = [&](const char* description) {

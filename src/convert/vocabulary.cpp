@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "tokenizer/settings.h"
 
 namespace billow::convert {
 namespace {
@@ -156,6 +157,7 @@ void Vocabulary::write(gguf::Writer& writer) const {
   writer.set_bool("tokenizer.ggml.add_eos_token", true);
   writer.set_bool("tokenizer.ggml.add_sep_token", special.adds_separator);
   if (lowercase) writer.set_bool("tokenizer.ggml.normalizer.lowercase", *lowercase);
+  if (max_word_characters) writer.set_uint(tokenizer::kMaxWordCharacters, *max_word_characters);
   if (strip_accents) writer.set_bool("tokenizer.ggml.normalizer.strip_accents", *strip_accents);
 }
 

@@ -35,10 +35,11 @@ struct Vocabulary {
   std::vector<Piece> pieces;
   std::vector<std::string> merges;  // "gpt2"
   SpecialTokens special;
-  std::optional<bool> lowercase;      // "bert"
-  std::optional<bool> strip_accents;  // "bert"
-  std::string charsmap;               // "t5": SentencePiece's compiled normaliser, or empty
-  bool adds_space_prefix = true;      // "t5"
+  std::optional<bool> lowercase;                // "bert"
+  std::optional<bool> strip_accents;            // "bert"
+  std::optional<uint32_t> max_word_characters;  // "bert": where it is not the usual 100
+  std::string charsmap;           // "t5": SentencePiece's compiled normaliser, or empty
+  bool adds_space_prefix = true;  // "t5"
 
   void write(gguf::Writer& writer) const;
 };

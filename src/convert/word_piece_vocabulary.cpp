@@ -1,10 +1,14 @@
 // WordPiece, the vocabulary of BERT: from tokenizer.json, or one piece a line from vocab.txt.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "convert/vocabulary.h"
+#include "tokenizer/settings.h"
 
 namespace billow::convert {
 namespace {
@@ -31,6 +35,12 @@ void read_normalizer(const DocumentFields& fields, const char* chinese, const ch
   vocabulary.strip_accents = fields.flag("strip_accents");
 }
 
+void read_longest_word(const DocumentFields& model, Vocabulary& vocabulary) {
+  const std::optional<uint64_t> n = model.count("max_input_chars_per_word");
+  if (!n || *n == tokenizer::Settings{}.max_word_characters) return;
+  vocabulary.max_word_characters = static_cast<uint32_t>(std::min<uint64_t>(*n, UINT32_MAX));
+}
+
 }  // namespace
 
 void read_word_pieces(const DocumentFields& tokenizer, Vocabulary& vocabulary) {
@@ -40,6 +50,7 @@ void read_word_pieces(const DocumentFields& tokenizer, Vocabulary& vocabulary) {
   if (model.text("continuing_subword_prefix").value_or("##") != "##") {
     not_known(origin, "\"continuing_subword_prefix\" must be '##'");
   }
+  read_longest_word(model, vocabulary);
   const Document* pieces = model.find("vocab");
   if (pieces == nullptr || !pieces->is_object()) model.refuse("vocab", "must be an object");
   for (const auto& [text, id] : pieces->items()) {

@@ -132,6 +132,8 @@ Settings load_settings(const gguf::File& file) {
   read("add_sep_token", settings.add_sep);
   read("add_space_prefix", settings.add_space_prefix);
   read("remove_extra_whitespaces", settings.remove_extra_whitespaces);
+  settings.max_word_characters =
+      file.get_uint(kMaxWordCharacters).value_or(settings.max_word_characters);
   read("normalizer.lowercase", settings.lowercase);
   settings.strip_accents = settings.lowercase;
   read("normalizer.strip_accents", settings.strip_accents);

@@ -2,6 +2,7 @@
 // the defaults of the kind.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "tokenizer/pretokenizer_table.h"
@@ -12,6 +13,9 @@ class File;
 }
 
 namespace billow::tokenizer {
+
+// The key of WordPiece's longest word. Files of other converters lack it: their models have 100.
+inline constexpr const char* kMaxWordCharacters = "tokenizer.ggml.max_input_chars_per_word";
 
 enum class Kind { kBpe, kSpm, kWordPiece, kUnigram };
 
@@ -33,6 +37,8 @@ struct Settings {
   bool add_space_prefix = false;
   bool clean_spaces = false;
   bool remove_extra_whitespaces = false;
+  // Of WordPiece: a longer word is one unknown token, as in the models' own tokenizers.
+  size_t max_word_characters = 100;
   bool lowercase = true;
   bool strip_accents = true;
 

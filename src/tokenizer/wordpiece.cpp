@@ -1,7 +1,9 @@
 // WordPiece (kind "bert"): text is cleaned and cut into words, each the longest tokens from left to
-// right. The vocabulary marks the first piece of a word with U+2581 and leaves later ones bare.
+// right; a word of too many characters is unknown. The vocabulary marks the first piece of a word
+// with U+2581 and leaves later ones bare.
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -12,6 +14,9 @@
 
 namespace billow::tokenizer {
 namespace {
+
+constexpr char32_t kDottedI = 0x130;
+constexpr char32_t kDotAbove = 0x307;
 
 bool is_space(char32_t c, utf8proc_category_t category) {
   if (c == 0x85 || (c >= 0x09 && c <= 0x0D)) return true;
@@ -54,6 +59,7 @@ class WordPieceEncoder : public Encoder {
   explicit WordPieceEncoder(const EncoderInput& input)
       : vocabulary_(input.vocabulary),
         unknown_(input.roles.unknown),
+        max_word_characters_(input.settings.max_word_characters),
         lowercase_(input.settings.lowercase),
         strip_accents_(input.settings.strip_accents) {
     for (TokenId id = 0; id < input.vocabulary.n_tokens(); ++id) {
@@ -90,7 +96,10 @@ class WordPieceEncoder : public Encoder {
     if (is_space(c, category)) return finish(word, out);
     if (c == 0 || c == 0xFFFD || is_control(category)) return;
     if (strip_accents_ && category == UTF8PROC_CATEGORY_MN) return;
-    if (lowercase_) {
+    if (lowercase_ && c == kDottedI) {  // the one letter that becomes two
+      utf8::append(word, U'i');
+      c = kDotAbove;
+    } else if (lowercase_) {
       c = static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
     }
     const bool alone =
@@ -103,11 +112,18 @@ class WordPieceEncoder : public Encoder {
   // Appends the tokens of `word`, which begins with U+2581, and begins the next one.
   void finish(std::string& word, std::vector<TokenId>& out) const {
     if (word.size() == kEscapedSpace.size()) return;
-    // Most words are tokens, and of what they begin with the longest.
-    if (const TokenId whole = vocabulary_.find(word); whole != kNoToken) {
-      out.push_back(whole);
-      return word.resize(kEscapedSpace.size());
+    append_tokens(word, out);
+    word.resize(kEscapedSpace.size());
+  }
+
+  void append_tokens(std::string_view word, std::vector<TokenId>& out) const {
+    if (is_too_long(word.substr(kEscapedSpace.size()))) {
+      if (unknown_ != kNoToken) out.push_back(unknown_);
+      return;
     }
+    // Most words are tokens, and such a token is the longest that the word begins with.
+    if (const TokenId whole = vocabulary_.find(word); whole != kNoToken)
+      return out.push_back(whole);
     const size_t n_before = out.size();
     std::string_view rest = word;
     while (!rest.empty()) {
@@ -115,17 +131,24 @@ class WordPieceEncoder : public Encoder {
       if (match.value == Trie::kNone) {
         out.resize(n_before);
         if (unknown_ != kNoToken) out.push_back(unknown_);
-        break;
+        return;
       }
       out.push_back(static_cast<TokenId>(match.value));
       rest.remove_prefix(match.n_bytes);
     }
-    word.resize(kEscapedSpace.size());
+  }
+
+  bool is_too_long(std::string_view word) const {
+    if (word.size() <= max_word_characters_) return false;
+    const auto begins_character = [](char byte) { return (byte & 0xC0) != 0x80; };
+    return static_cast<size_t>(std::ranges::count_if(word, begins_character)) >
+           max_word_characters_;
   }
 
   const Vocabulary& vocabulary_;
   Trie tokens_;
   TokenId unknown_;
+  size_t max_word_characters_;
   bool lowercase_;
   bool strip_accents_;
 };

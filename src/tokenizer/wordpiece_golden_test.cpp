@@ -1,0 +1,57 @@
+// Compares with tests/golden/word_piece.json, which tests/golden/make_word_piece_golden.py makes
+// with the tokenizers library: texts with words about as long as a word may be.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "tokenizer/escaped_space.h"
+#include "tokenizer/sample_vocabularies.h"
+#include "tokenizer/settings.h"
+
+namespace billow::tokenizer {
+namespace {
+
+// As a line of vocab.txt has it, and as GGUF does.
+SampleToken token_of(const std::string& piece) {
+  if (piece == "[UNK]") return {piece, TokenType::kUnknown};
+  if (piece.size() > 2 && piece.front() == '[') return {piece, TokenType::kControl};
+  if (piece.size() > 2 && piece.starts_with("##")) return {piece.substr(2)};
+  return {std::string(kEscapedSpace) + piece};
+}
+
+Tokenizer tokenizer_of(const Json& golden) {
+  std::vector<SampleToken> tokens;
+  for (const Json& piece : golden.at("pieces"))
+    tokens.push_back(token_of(piece.get<std::string>()));
+  gguf::Writer writer = sample_word_piece();
+  set_tokens(writer, tokens);
+  writer.set_bool("tokenizer.ggml.normalizer.lowercase", golden.at("lowercase").get<bool>());
+  writer.set_bool("tokenizer.ggml.normalizer.strip_accents",
+                  golden.at("strip_accents").get<bool>());
+  if (const auto most = golden.at("max_word_characters").get<uint32_t>(); most != 100)
+    writer.set_uint(kMaxWordCharacters, most);
+  return load_sample(writer);
+}
+
+TEST(WordPieceGolden, LongWordsHaveTheIdsOfTheirOwnLibrary) {
+  std::ifstream file(BILLOW_SOURCE_DIR "/tests/golden/word_piece.json");
+  const Json cases = Json::parse(file);
+  ASSERT_FALSE(cases.empty());
+  for (const Json& golden : cases) {
+    const Tokenizer tokenizer = tokenizer_of(golden);
+    ASSERT_FALSE(golden.at("texts").empty());
+    for (const Json& one : golden.at("texts")) {
+      const auto text = one.at("text").get<std::string>();
+      EXPECT_EQ(tokenizer.encode(text, {.add_special = false}),
+                one.at("ids").get<std::vector<TokenId>>())
+          << golden.at("max_word_characters") << " " << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace billow::tokenizer
