@@ -83,7 +83,11 @@ void read_embed_headers(const http::Request& from, EmbedRequest& request) {
   request.client = metrics::is_request_id(client) ? std::string(client) : from.peer;
 }
 
-void tell_cuts(Call& call, const EmbedReply& reply) {
+void add_sizing_headers(Call& call, const EmbedReply& reply) {
+  if (reply.context > 0) {
+    call.add_header("X-Billow-Context", std::to_string(reply.context));
+    call.add_header("X-Billow-Context-Reason", reply.context_reason);
+  }
   if (reply.n_cut > 0) call.add_header("X-Billow-Truncated", std::to_string(reply.n_cut));
 }
 

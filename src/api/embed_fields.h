@@ -32,8 +32,9 @@ void read_embed_fields(const Fields& fields, EmbedRequest& request);
 // X-Billow-Priority: bulk, and whose the request is: X-Billow-Client, else its connection.
 void read_embed_headers(const http::Request& from, EmbedRequest& request);
 
-// X-Billow-Truncated: how many inputs were cut. Absent where none were.
-void tell_cuts(Call& call, const EmbedReply& reply);
+// X-Billow-Context and X-Billow-Context-Reason of the largest input, absent where no input was
+// used; X-Billow-Truncated, how many inputs were cut, absent where none were.
+void add_sizing_headers(Call& call, const EmbedReply& reply);
 
 // {"index":2,"error":"...","status":400}: in the place of an input's vector.
 void append_failure(std::string& text, size_t index, const EmbedResult& result);

@@ -60,6 +60,8 @@ struct EmbedReply {
   std::vector<EmbedResult> results{};  // in the order of the inputs
   size_t n_prompt = 0;                 // tokens of all inputs, special ones included
   size_t n_cut = 0;                    // inputs that were cut
+  size_t context = 0;                  // the largest of its inputs' contexts; 0: no input was used
+  std::string context_reason{};        // why, in one line
   std::chrono::nanoseconds total{};
   std::chrono::nanoseconds load{};
 };

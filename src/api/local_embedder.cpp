@@ -54,7 +54,12 @@ void check(const ServedModel& model, const EmbedRequest& request) {
 struct Prepared {
   std::vector<scheduler::EmbedInput> inputs;
   std::vector<size_t> places;  // in the reply, of each of them
-  size_t n_longest = 0;
+
+  size_t n_longest() const {
+    size_t n = 0;
+    for (const scheduler::EmbedInput& input : inputs) n = std::max(n, input.tokens.size());
+    return n;
+  }
 };
 
 class Preparation {
@@ -71,10 +76,8 @@ class Preparation {
     for (size_t i = 0; i < request_.inputs.size(); ++i) {
       try {
         EmbedTokens input = tokens_of(request_.inputs[i]);
-        const size_t n = input.tokens.size();
         reply.n_cut += input.is_cut ? 1U : 0U;
-        reply.n_prompt += n;
-        made.n_longest = std::max(made.n_longest, n);
+        reply.n_prompt += input.tokens.size();
         made.inputs.push_back({.tokens = std::move(input.tokens), .n_first = input.n_first});
         made.places.push_back(i);
       } catch (const StatusError& error) {
@@ -106,6 +109,33 @@ class Preparation {
   const size_t limit_;
   std::vector<int32_t> query_;
 };
+
+// The context of each input, in their order: "1024 x 3, 2048, 1024 x 2". Only the first so many
+// changes are listed.
+std::string contexts_text(const std::vector<scheduler::EmbedInput>& inputs, size_t most) {
+  constexpr size_t kMostRuns = 32;
+  const auto context_of = [&](size_t i) {
+    return context::embedding_context(inputs[i].tokens.size(), most);
+  };
+  std::string text;
+  size_t begin = 0;
+  for (size_t n_runs = 0; begin < inputs.size(); ++n_runs) {
+    if (n_runs > 0) text += ", ";
+    if (n_runs == kMostRuns) return text + "...";
+    size_t end = begin + 1;
+    while (end < inputs.size() && context_of(end) == context_of(begin)) ++end;
+    text += std::to_string(context_of(begin));
+    if (end - begin > 1) text += " x " + std::to_string(end - begin);
+    begin = end;
+  }
+  return text;
+}
+
+std::string context_reason(size_t n_inputs, size_t n_longest, size_t most) {
+  const std::string which =
+      n_inputs == 1 ? "the input" : "the longest of " + std::to_string(n_inputs) + " inputs";
+  return std::to_string(n_longest) + " tokens of " + which + ", of " + std::to_string(most);
+}
 
 // One output of the runner into its place; `size` is that of the model's vectors.
 void take(scheduler::EmbedOutput output, size_t n_tokens, size_t size, const EmbedRequest& request,
@@ -172,8 +202,13 @@ void finish_vectors(EmbedResult& result, size_t dimensions, bool normalise) {
 }
 
 LocalEmbedder::LocalEmbedder(Catalog& catalog, scheduler::Scheduler& scheduler,
-                             metrics::Metrics& metrics)
-    : catalog_(catalog), scheduler_(scheduler), metrics_(metrics) {}
+                             metrics::Metrics& metrics, LatestContexts& latest_contexts,
+                             EmbedPolicy policy)
+    : catalog_(catalog),
+      scheduler_(scheduler),
+      metrics_(metrics),
+      latest_contexts_(latest_contexts),
+      policy_(policy) {}
 
 EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token stop,
                                 metrics::Trace& trace) {
@@ -181,9 +216,10 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
   const scheduler::ModelFacts& facts = model->weights->facts;
   const RequestOptions options = merged_options(model->stored.params_json, request.options_json);
   check(*model, request);
-  const size_t most = model->max_context();
-  // Of an input there is nothing else that a num_ctx could mean: the most that is taken of it.
-  const size_t limit = options.num_ctx == 0 ? most : std::min(most, options.num_ctx);
+  size_t limit = model->max_context();
+  if (policy_.max_context > 0) limit = std::min(limit, policy_.max_context);
+  if (policy_.num_ctx == NumCtxPolicy::kCap)
+    limit = std::min(limit, options.num_ctx.value_or(limit));
   EmbedReply reply;
   reply.model = model->name;
   const Clock::time_point checked = Clock::now();
@@ -193,9 +229,18 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
     log::warn(model->name + ": " + std::to_string(reply.n_cut) + " inputs were cut to " +
               std::to_string(limit) + " tokens");
   }
-  const size_t context = context::embedding_context(prepared.n_longest, most);
   trace.mark("tokenised", {{"inputs", prepared.inputs.size()}, {"tokens", reply.n_prompt}});
-  trace.mark("sized", {{"context", context}, {"cut_inputs", reply.n_cut}});
+  const size_t n_longest = prepared.n_longest();
+  const size_t context = context::embedding_context(n_longest, limit);
+  if (!prepared.inputs.empty()) {
+    reply.context = context;
+    reply.context_reason = context_reason(prepared.inputs.size(), n_longest, limit);
+    latest_contexts_.set(model->key, context);
+    trace.mark("sized", {{"context", context},
+                         {"reason", reply.context_reason},
+                         {"contexts", contexts_text(prepared.inputs, limit)},
+                         {"cut_inputs", reply.n_cut}});
+  }
   const bool only_loads = request.inputs.empty();
   if (prepared.inputs.empty() && !only_loads) {  // none of them is of use
     reply.total = Clock::now() - trace.began();

@@ -6,15 +6,23 @@
 
 #include "api/catalog.h"
 #include "api/embedder.h"
+#include "api/latest_contexts.h"
+#include "api/request_options.h"
 #include "metrics/metrics.h"
 #include "scheduler/scheduler.h"
 
 namespace billow::api {
 
+struct EmbedPolicy {
+  NumCtxPolicy num_ctx = NumCtxPolicy::kIgnore;
+  size_t max_context = 0;  // of any input; 0: the model's
+};
+
 class LocalEmbedder : public Embedder {
  public:
-  // All outlive the embedder.
-  LocalEmbedder(Catalog& catalog, scheduler::Scheduler& scheduler, metrics::Metrics& metrics);
+  // All but the policy outlive the embedder.
+  LocalEmbedder(Catalog& catalog, scheduler::Scheduler& scheduler, metrics::Metrics& metrics,
+                LatestContexts& latest_contexts, EmbedPolicy policy);
 
   EmbedReply embed(const EmbedRequest& request, std::stop_token stop,
                    metrics::Trace& trace) override;
@@ -23,6 +31,8 @@ class LocalEmbedder : public Embedder {
   Catalog& catalog_;
   scheduler::Scheduler& scheduler_;
   metrics::Metrics& metrics_;
+  LatestContexts& latest_contexts_;
+  const EmbedPolicy policy_;
 };
 
 // Cut to `dimensions` where that is fewer, and of length 1 where `normalise`; zeros stay zeros.

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "api/sample_served.h"
+#include "base/json.h"
 #include "http/status.h"
 #include "scheduler/fake_runner.h"
 
@@ -15,10 +16,19 @@ namespace {
 class LocalEmbedderTest : public testing::Test {
  protected:
   void SetUp() override { models.add({.go = kLines}); }
-  EmbedReply run(const EmbedRequest& request) {
-    LocalEmbedder embedder(models.catalog, scheduler, metrics);
+  EmbedReply run(const EmbedRequest& request) { return run_with({}, request); }
+  EmbedReply run_with(const EmbedPolicy& policy, const EmbedRequest& request) {
+    LocalEmbedder embedder(models.catalog, scheduler, metrics, contexts, policy);
     metrics::Trace trace("id", "/api/embed", "node");
-    return embedder.embed(request, {}, trace);
+    EmbedReply reply = embedder.embed(request, {}, trace);
+    last_trace = trace.to_json();
+    return reply;
+  }
+  size_t latest() { return contexts.of(models.catalog.find("m")->key); }
+  Json sized() const {
+    for (const Json& event : last_trace.at("spans"))
+      if (event.at("name") == "sized") return event.at("attributes");
+    return nullptr;
   }
   std::string refusal(const EmbedRequest& request) {
     try {
@@ -29,6 +39,8 @@ class LocalEmbedderTest : public testing::Test {
     }
   }
   SampleStore models;
+  LatestContexts contexts;
+  Json last_trace;
   scheduler::FakeRunners runners;
   metrics::Metrics metrics{"0", "scalar"};
   scheduler::Scheduler scheduler{{.budget_bytes = uint64_t{1} << 30}, runners.starter()};
@@ -61,8 +73,50 @@ TEST_F(LocalEmbedderTest, SV_3_LongInputsAreCutOrRefused) {
   EXPECT_EQ(cut.n_cut, 2u);
   EXPECT_EQ(refusal({.model = "m", .inputs = {"a", text}, .truncation = Truncation::kNone}),
             "400 the input length exceeds the context length (3000 of 2048 tokens)");
-  EXPECT_EQ(run({.model = "m", .inputs = {"abcdef"}, .options_json = R"({"num_ctx":3})"}).n_prompt,
-            3u);
+}
+
+TEST_F(LocalEmbedderTest, NC27_NumCtxCutsInputsOnlyWhereItIsACap) {
+  const EmbedPolicy cap{.num_ctx = NumCtxPolicy::kCap};
+  const auto asking = [](const char* options) {
+    return EmbedRequest{.model = "m", .inputs = {"abcdef"}, .options_json = options};
+  };
+  for (const char* options : {R"({"num_ctx":3})", R"({"num_ctx":0})", R"({"num_ctx":-1})"}) {
+    EXPECT_EQ(run(asking(options)).n_prompt, 6u) << options;
+    EXPECT_EQ(run(asking(options)).context, 1024u) << options;
+  }
+  EXPECT_EQ(run_with(cap, asking(R"({"num_ctx":3})")).n_prompt, 3u);
+  EXPECT_EQ(run_with(cap, asking(R"({"num_ctx":3})")).context, 3u);
+  EXPECT_EQ(run_with(cap, asking(R"({"num_ctx":9})")).n_prompt, 6u);
+  EXPECT_EQ(run_with(cap, asking(R"({"num_ctx":99999})")).context, 1024u);
+  EXPECT_EQ(run_with(cap, asking("{}")).n_prompt, 6u);
+  EXPECT_EQ(run_with({.max_context = 4}, asking("{}")).n_prompt, 4u);
+  try {
+    run_with(cap, asking(R"({"num_ctx":0})"));
+    ADD_FAILURE() << "no token may be kept";
+  } catch (const http::StatusError& error) {
+    EXPECT_EQ(error.status(), 400);
+    EXPECT_STREQ(error.what(), "input after truncation exceeds maximum context length");
+  }
+}
+
+TEST_F(LocalEmbedderTest, EM_1_EachInputHasItsOwnContextAndTheRequestTheLargest) {
+  models.add({.max_context = 8192});
+  const auto text = [](size_t n) { return std::string(n, 'x'); };
+  EXPECT_EQ(latest(), 0u);
+  const EmbedReply reply = run({.model = "m", .inputs = {text(12), text(900), text(1025)}});
+  EXPECT_EQ(reply.context, 2048u);
+  EXPECT_EQ(reply.context_reason, "1025 tokens of the longest of 3 inputs, of 8192");
+  EXPECT_EQ(sized()["context"], 2048);
+  EXPECT_EQ(sized()["contexts"], "1024 x 2, 2048");
+  EXPECT_EQ(latest(), 2048u);
+  EXPECT_EQ(run({.model = "m", .inputs = {text(9000)}}).context, 8192u);
+  EXPECT_EQ(sized()["reason"], "8192 tokens of the input, of 8192");
+  EXPECT_EQ(run({.model = "m"}).context, 0u) << "a load has no input";
+  EXPECT_EQ(latest(), 8192u);
+  EmbedRequest many{.model = "m"};
+  for (size_t i = 0; i < 100; ++i) many.inputs.emplace_back(text(i % 2 == 0 ? 1 : 2000));
+  EXPECT_EQ(run(many).context, 2048u);
+  EXPECT_LT(sized()["contexts"].get<std::string>().size(), 300u) << "a trace is small";
 }
 
 TEST_F(LocalEmbedderTest, SV_9_UnknownModelsAreNamedAsOllamaDoes) {

@@ -158,14 +158,13 @@ struct LocalGenerator::Plan {
 };
 
 LocalGenerator::LocalGenerator(Catalog& catalog, scheduler::Scheduler& scheduler,
-                               metrics::Metrics& metrics, GenerationPolicy policy)
-    : catalog_(catalog), scheduler_(scheduler), metrics_(metrics), policy_(std::move(policy)) {}
-
-size_t LocalGenerator::latest_context(const std::string& key) const {
-  const std::scoped_lock lock(mutex_);
-  const auto at = latest_context_.find(key);
-  return at == latest_context_.end() ? 0 : at->second;
-}
+                               metrics::Metrics& metrics, LatestContexts& latest_contexts,
+                               GenerationPolicy policy)
+    : catalog_(catalog),
+      scheduler_(scheduler),
+      metrics_(metrics),
+      latest_contexts_(latest_contexts),
+      policy_(std::move(policy)) {}
 
 void LocalGenerator::run(const GenerationRequest& request, Sink& sink, std::stop_token stop,
                          metrics::Trace& trace) {
@@ -209,7 +208,7 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
                                                        ? context::kUnlimited
                                                        : options.num_predict,
                                     .max_context = most};
-  if (policy_.num_ctx == NumCtxPolicy::kCap) size_request.num_ctx_cap = options.num_ctx;
+  if (policy_.num_ctx == NumCtxPolicy::kCap) size_request.num_ctx_cap = options.num_ctx.value_or(0);
   const size_t limit = context::right_size(size_request).max_context;
 
   const Clock::time_point begin = Clock::now();
@@ -259,10 +258,7 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
 
 void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& request, Plan plan,
                             Sink& sink, std::stop_token stop, metrics::Trace& trace) {
-  {
-    const std::scoped_lock lock(mutex_);
-    latest_context_[model.key] = plan.sizing.context;
-  }
+  latest_contexts_.set(model.key, plan.sizing.context);
   const bool is_open_ended =
       plan.completion.num_predict < 0 || plan.sizing.context >= plan.sizing.max_context;
   const size_t n_expected =

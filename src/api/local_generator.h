@@ -4,23 +4,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "api/catalog.h"
 #include "api/generator.h"
+#include "api/latest_contexts.h"
+#include "api/request_options.h"
 #include "metrics/metrics.h"
 #include "scheduler/scheduler.h"
 
 namespace billow::api {
-
-// What a request's num_ctx means.
-enum class NumCtxPolicy : uint8_t {
-  kIgnore,  // nothing: contexts have the size that they need
-  kCap,     // the most that the context may have
-};
 
 struct GenerationPolicy {
   NumCtxPolicy num_ctx = NumCtxPolicy::kIgnore;
@@ -38,13 +32,10 @@ class LocalGenerator : public Generator {
  public:
   // All outlive the generator.
   LocalGenerator(Catalog& catalog, scheduler::Scheduler& scheduler, metrics::Metrics& metrics,
-                 GenerationPolicy policy);
+                 LatestContexts& latest_contexts, GenerationPolicy policy);
 
   void run(const GenerationRequest& request, Sink& sink, std::stop_token stop,
            metrics::Trace& trace) override;
-
-  // The context that the latest request of a runner was given; 0 if there was none.
-  size_t latest_context(const std::string& key) const;
 
  private:
   struct Plan;
@@ -57,9 +48,8 @@ class LocalGenerator : public Generator {
   Catalog& catalog_;
   scheduler::Scheduler& scheduler_;
   metrics::Metrics& metrics_;
+  LatestContexts& latest_contexts_;
   const GenerationPolicy policy_;
-  mutable std::mutex mutex_;
-  std::unordered_map<std::string, size_t> latest_context_;
 };
 
 // A request's way through the scheduler, as spans of its trace.

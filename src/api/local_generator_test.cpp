@@ -60,12 +60,12 @@ class LocalGeneratorTest : public testing::Test {
   }
   Kept run(const GenerationRequest& request) { return run_with(GenerationPolicy{}, request); }
   Kept run_with(const GenerationPolicy& policy, const GenerationRequest& request) {
-    LocalGenerator generator(models.catalog, scheduler, metrics, policy);
+    LocalGenerator generator(models.catalog, scheduler, metrics, contexts, policy);
     metrics::Trace trace("id", "/api/generate", "node");
     Kept sink;
     generator.run(request, sink, {}, trace);
     last_trace = trace.to_json();
-    latest = generator.latest_context(models.catalog.find("m")->key);
+    latest = contexts.of(models.catalog.find("m")->key);
     return sink;
   }
   scheduler::Completion asked() const { return runners.completions().back().completion; }
@@ -78,6 +78,7 @@ class LocalGeneratorTest : public testing::Test {
     }
   }
 
+  LatestContexts contexts;
   SampleStore models;
   scheduler::FakeRunners runners;
   metrics::Metrics metrics{"0", "scalar"};
@@ -265,7 +266,7 @@ TEST_F(LocalGeneratorTest, ErrorsOfTheRunnerAreToldWithTheirStatus) {
 }
 
 TEST_F(LocalGeneratorTest, AClientThatLeavesEndsTheAnswer) {
-  LocalGenerator generator(models.catalog, scheduler, metrics, {});
+  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, {});
   metrics::Trace trace("id", "/api/generate", "node");
   Kept sink;
   sink.most_deltas = 1;
@@ -288,7 +289,7 @@ TEST_F(LocalGeneratorTest, AnAnswerThatNobodyHasSeenBeginsAgainWhereItsRunnerDie
     }
     int n_restarts = 0;
   } sink;
-  LocalGenerator generator(models.catalog, scheduler, metrics, {});
+  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, {});
   metrics::Trace trace("id", "/api/generate", "node");
   generator.run(prompt("hi"), sink, {}, trace);
   EXPECT_EQ(sink.content, "Hello there");

@@ -13,11 +13,17 @@
 
 namespace billow::api {
 
+// What a request's num_ctx means.
+enum class NumCtxPolicy : uint8_t {
+  kIgnore,  // nothing: contexts have the size that they need
+  kCap,     // the most that the context may have
+};
+
 struct RequestOptions {
   std::string sampling_json = "{}";  // what the runner's sampler takes, by Ollama's names
   std::vector<std::string> stop{};
   int64_t num_predict = -1;
-  size_t num_ctx = 0;  // 0: none was given
+  std::optional<size_t> num_ctx{};
 };
 
 // The model's parameters, and over them, key by key, those of the request. Throws http::StatusError

@@ -34,7 +34,7 @@ TEST(RequestOptions, HaveOllamasDefaults) {
   const RequestOptions options = merged_options("{}", "{}");
   EXPECT_EQ(options.sampling_json, "{}") << "the sampler's own";
   EXPECT_EQ(options.num_predict, -1);
-  EXPECT_EQ(options.num_ctx, 0u);
+  EXPECT_EQ(options.num_ctx, std::nullopt);
 }
 
 TEST(RequestOptions, NullsAndUnknownOnesDoNotCountAndFractionsAreCutOff) {

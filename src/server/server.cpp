@@ -73,8 +73,10 @@ class Server::Parts {
         scheduler_(options_.models_loaded,
                    [this](const scheduler::Launch& launch) { return start_runner(launch); }),
         catalog_(store_, options_.describe, {.go_templates = options_.go_templates}),
-        generator_(catalog_, scheduler_, metrics_, options_.generation),
-        embedder_(catalog_, scheduler_, metrics_),
+        generator_(catalog_, scheduler_, metrics_, latest_contexts_, options_.generation),
+        embedder_(catalog_, scheduler_, metrics_, latest_contexts_,
+                  {.num_ctx = options_.generation.num_ctx,
+                   .max_context = options_.generation.max_context}),
         context_{metrics_, traces_, options_.node_name, options_.read_only},
         operations_{
             .not_ready = [this] { return not_ready(); },
@@ -170,7 +172,7 @@ class Server::Parts {
     append(routes,
            api::ollama::ps_routes(
                store_, {[this] { return scheduler_.state(); },
-                        [this](const std::string& key) { return generator_.latest_context(key); },
+                        [this](const std::string& key) { return latest_contexts_.of(key); },
                         [this](const std::string& key, const std::string& root, size_t n_most) {
                           return scheduler_.prefixes(key, root, n_most);
                         }}));
@@ -236,6 +238,7 @@ class Server::Parts {
   metrics::TraceStore traces_;
   scheduler::Scheduler scheduler_;
   api::Catalog catalog_;
+  api::LatestContexts latest_contexts_;
   api::LocalGenerator generator_;
   api::LocalEmbedder embedder_;
   CallContext context_;

@@ -29,7 +29,7 @@ EmbedReply run(Call& call, Embedder& embedder, EmbedRequest& request) {
   try {
     EmbedReply reply = embedder.embed(request, call.stop(), call.trace());
     call.set_model(reply.model);
-    tell_cuts(call, reply);
+    add_sizing_headers(call, reply);
     return reply;
   } catch (const scheduler::Cancelled& cancelled) {
     throw StatusError(499, cancelled.what());

@@ -44,8 +44,9 @@ class Generation : public testing::Test {
   scheduler::FakeRunners runners;
   metrics::Metrics metrics{"0", "scalar"};
   scheduler::Scheduler scheduler{{.budget_bytes = uint64_t{1} << 30}, runners.starter()};
-  LocalGenerator generator{models.catalog, scheduler, metrics, {}};
-  LocalEmbedder embedder{models.catalog, scheduler, metrics};
+  LatestContexts contexts;
+  LocalGenerator generator{models.catalog, scheduler, metrics, contexts, {}};
+  LocalEmbedder embedder{models.catalog, scheduler, metrics, contexts, {}};
   TestServer server{routes(), shape_error};
 
  private:

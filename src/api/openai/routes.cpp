@@ -56,7 +56,7 @@ void embed(Call& call, Embedder& embedder) {
   const EmbedReply reply = embedder.embed(request.embed, call.stop(), call.trace());
   const std::string& model = request.embed.model;
   call.set_model(reply.model);
-  tell_cuts(call, reply);
+  add_sizing_headers(call, reply);
   call.respond(
       {.content_type = "application/json", .body = embeddings_json(reply, model, request.base64)});
 }

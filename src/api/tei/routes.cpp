@@ -33,7 +33,7 @@ EmbedReply run(Call& call, Embedder& embedder, EmbedRequest& request) {
   read_embed_headers(call.request(), request);
   EmbedReply reply = embedder.embed(request, call.stop(), call.trace());
   call.set_model(reply.model);
-  tell_cuts(call, reply);
+  add_sizing_headers(call, reply);
   return reply;
 }
 
