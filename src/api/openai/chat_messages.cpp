@@ -60,12 +60,17 @@ std::string audio_of(const Json& part) {
   return *std::move(bytes);
 }
 
-Message message_of_part(const std::string& role, const Json& part) {
+// Ollama makes a message of each part, and its Go templates see neighbours of one role as one
+// message again, with an empty line between the texts. Here parts are one message in that form from
+// the beginning: templates of other kinds may refuse two messages of one role, and two results of
+// one call.
+void add_part(Message& message, const Json& part) {
   if (!part.is_object()) refuse(kBadPart);
-  Message message{.role = role};
   const std::string& type = text_of(part, "type", kBadPart);
   if (type == "text") {
-    message.content = text_of(part, "text", kBadPart);
+    const std::string& text = text_of(part, "text", kBadPart);
+    if (!message.content.empty() && !text.empty()) message.content += "\n\n";
+    message.content += text;
   } else if (type == "image_url") {
     message.images.push_back(image_of(part));
   } else if (type == "input_audio") {
@@ -73,7 +78,6 @@ Message message_of_part(const std::string& role, const Json& part) {
   } else {
     refuse(kBadPart);
   }
-  return message;
 }
 
 // Names of the tools that were called so far, by the ids of the calls.
@@ -112,21 +116,15 @@ std::string native_tool_calls(const Fields& message, CalledTools& called) {
   return calls.empty() ? "" : store::compact(calls);
 }
 
-std::vector<Message> messages_of_content(const Fields& message, const std::string& role) {
-  const Json* content = message.value("content");
+void add_content(Message& message, const Fields& given) {
+  const Json* content = given.value("content");
   if (content != nullptr && content->is_string()) {
-    return {{.role = role, .content = content->get<std::string>()}};
-  }
-  if (content != nullptr && content->is_array()) {
-    std::vector<Message> parts;
-    for (const Json& part : *content) parts.push_back(message_of_part(role, part));
-    if (parts.empty()) parts.push_back({.role = role});
-    return parts;
-  }
-  if (!message.has("tool_calls")) {
+    message.content = content->get<std::string>();
+  } else if (content != nullptr && content->is_array()) {
+    for (const Json& part : *content) add_part(message, part);
+  } else if (!given.has("tool_calls")) {
     refuse("invalid message content type: " + std::string(go_type(content)));
   }
-  return {{.role = role}};
 }
 
 }  // namespace
@@ -135,22 +133,16 @@ std::vector<Message> decode_messages(const Fields& fields) {
   std::vector<Message> messages;
   CalledTools called;
   for (const Fields& given : fields.objects("messages")) {
-    const std::string role = lower_case(given.text("role"));
-    const std::string id = given.text("tool_call_id");
-    std::string tool_name;
-    if (role == "tool") {
-      tool_name = given.text("name");
-      const auto call = called.find(id);
-      if (tool_name.empty() && call != called.end()) tool_name = call->second;
+    Message& message = messages.emplace_back(Message{.role = lower_case(given.text("role"))});
+    message.tool_call_id = given.text("tool_call_id");
+    if (message.role == "tool") {
+      message.tool_name = given.text("name");
+      const auto call = called.find(message.tool_call_id);
+      if (message.tool_name.empty() && call != called.end()) message.tool_name = call->second;
     }
-    std::vector<Message> parts = messages_of_content(given, role);
-    parts.back().thinking = given.text("reasoning");
-    parts.back().tool_calls_json = native_tool_calls(given, called);
-    for (Message& part : parts) {
-      part.tool_name = tool_name;
-      part.tool_call_id = id;
-      messages.push_back(std::move(part));
-    }
+    add_content(message, given);
+    message.thinking = given.text("reasoning");
+    message.tool_calls_json = native_tool_calls(given, called);
   }
   if (messages.empty()) refuse("[] is too short - 'messages'");
   return messages;

@@ -135,22 +135,22 @@ TEST(ChatRequest, EffortsAreLevelsOfThinking) {
             "\"high\", \"xhigh\", \"ultra\", \"max\", or \"none\")");
 }
 
-TEST(ChatRequest, EachPartIsAMessage) {
+TEST(ChatRequest, PartsAreOneMessage) {
   const auto messages = decode_chat(with_messages(R"(
       {"role":"User","content":[{"type":"text","text":"What is it?"},
         {"type":"image_url","image_url":{"url":"data:image/png;base64,AQID"}},
+        {"type":"text","text":""},
+        {"type":"text","text":"Be brief."},
         {"type":"image_url","image_url":"data:;base64,BA=="},
         {"type":"input_audio","input_audio":{"data":"BQY=","format":"wav"}}]},
       {"role":"user","content":[]})"))
                             .generation.messages;
-  ASSERT_EQ(messages.size(), 5u);
+  ASSERT_EQ(messages.size(), 2u);
   for (const Message& message : messages) EXPECT_EQ(message.role, "user");
-  EXPECT_EQ(messages[0].content, "What is it?");
-  EXPECT_TRUE(messages[0].images.empty());
-  EXPECT_EQ(messages[1].images, std::vector<std::string>{"\x01\x02\x03"});
-  EXPECT_EQ(messages[2].images, std::vector<std::string>{"\x04"});
-  EXPECT_EQ(messages[3].images, std::vector<std::string>{"\x05\x06"});
-  EXPECT_EQ(messages[4].content, "");
+  EXPECT_EQ(messages[0].content, "What is it?\n\nBe brief.");
+  EXPECT_EQ(messages[0].images, (std::vector<std::string>{"\x01\x02\x03", "\x04", "\x05\x06"}));
+  EXPECT_EQ(messages[1].content, "");
+  EXPECT_TRUE(messages[1].images.empty());
   for (const char* type : {"jpeg", "jpg", "png", "webp"}) {
     EXPECT_EQ(refused(with_messages(
                   R"({"role":"user","content":[{"type":"image_url","image_url":"data:image/)" +
@@ -172,37 +172,33 @@ TEST(ChatRequest, ToolCallsAndResultsAreTiedByTheirIds) {
       {"role":"tool","tool_call_id":"c1","name":"h","content":"four"},
       {"role":"user","name":"ann","content":"Well?"})"))
                             .generation.messages;
-  ASSERT_EQ(messages.size(), 8u);
+  ASSERT_EQ(messages.size(), 7u);
   EXPECT_EQ(messages[1].role, "assistant");
   EXPECT_EQ(messages[1].content, "");
   EXPECT_EQ(messages[1].thinking, "hm");
   EXPECT_EQ(messages[1].tool_calls_json,
             R"([{"id":"c1","function":{"index":0,"name":"f","arguments":{"z":1,"a":[2.5]}}},)"
             R"({"id":"c2","function":{"index":1,"name":"g","arguments":{}}}])");
-  const std::array<std::array<const char*, 3>, 5> kResults{{{"two", "g", "c2"},
-                                                            {"o", "f", "c1"},
-                                                            {"ne", "f", "c1"},
-                                                            {"three", "", "c3"},
-                                                            {"four", "h", "c1"}}};
+  const std::array<std::array<const char*, 3>, 4> kResults{
+      {{"two", "g", "c2"}, {"o\n\nne", "f", "c1"}, {"three", "", "c3"}, {"four", "h", "c1"}}};
   for (size_t i = 0; i < kResults.size(); ++i) {
     EXPECT_EQ(messages[2 + i].content, kResults[i][0]);
     EXPECT_EQ(messages[2 + i].tool_name, kResults[i][1]);
     EXPECT_EQ(messages[2 + i].tool_call_id, kResults[i][2]);
   }
-  EXPECT_EQ(messages[7].tool_name, "");
+  EXPECT_EQ(messages[6].tool_name, "");
 }
 
-TEST(ChatRequest, CallsOfAnArrayGoWithItsLastPart) {
+TEST(ChatRequest, CallsAndThinkingGoWithTheParts) {
   const auto messages = decode_chat(with_messages(R"(
       {"role":"assistant","reasoning":"hm","content":[{"type":"text","text":"a"},
         {"type":"text","text":"b"}],"tool_calls":[
         {"id":"c1","function":{"name":"f","arguments":"{}"}}]})"))
                             .generation.messages;
-  ASSERT_EQ(messages.size(), 2u);
-  EXPECT_EQ(messages[0].tool_calls_json, "");
-  EXPECT_EQ(messages[0].thinking, "");
-  EXPECT_NE(messages[1].tool_calls_json, "");
-  EXPECT_EQ(messages[1].thinking, "hm");
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_EQ(messages[0].content, "a\n\nb");
+  EXPECT_NE(messages[0].tool_calls_json, "");
+  EXPECT_EQ(messages[0].thinking, "hm");
 }
 
 TEST(ChatRequest, RefusalsSayWhatClientsKnow) {
