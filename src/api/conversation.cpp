@@ -67,14 +67,15 @@ Json jinja_message(const Message& message) {
   return json;
 }
 
-std::string render_jinja(const ServedModel& model, const Conversation& conversation) {
+std::string render_jinja(const ServedModel& model, const Conversation& conversation,
+                         std::span<const size_t> kept) {
   const tokenizer::Tokenizer& tokenizer = model.weights->tokenizer;
   Json messages = Json::array();
-  for (const Message& message : conversation.messages) messages.push_back(jinja_message(message));
-  // An answer that is begun already is to be gone on with.
-  const bool goes_on = !conversation.messages.empty() &&
-                       conversation.messages.back().role == "assistant" &&
-                       conversation.messages.back().tool_calls_json.empty();
+  for (const size_t i : kept) messages.push_back(jinja_message(conversation.messages[i]));
+  // An answer that has begun already is continued.
+  const Message* last = kept.empty() ? nullptr : &conversation.messages[kept.back()];
+  const bool goes_on =
+      last != nullptr && last->role == "assistant" && last->tool_calls_json.empty();
   Json input = {{"messages", std::move(messages)},
                 {"add_generation_prompt", !goes_on},
                 {"enable_thinking", conversation.think.enabled.value_or(false)},
@@ -84,24 +85,26 @@ std::string render_jinja(const ServedModel& model, const Conversation& conversat
   if (!conversation.think.level.empty()) input["reasoning_effort"] = conversation.think.level;
   std::string text = model.weights->jinja->render(input);
   if (goes_on) {
-    const std::string begun(trimmed(utf8::sanitized(conversation.messages.back().content)));
+    const std::string begun(trimmed(utf8::sanitized(last->content)));
     const size_t at = begun.empty() ? std::string::npos : text.rfind(begun);
     if (at != std::string::npos) text.resize(at + begun.size());
   }
   return text;
 }
 
-std::string render_go(const Conversation& conversation, const prompt::GoTemplate& go) {
+std::string render_go(const Conversation& conversation, std::span<const size_t> kept,
+                      const prompt::GoTemplate& go) {
   prompt::GoInput input;
-  std::vector<Json> calls(conversation.messages.size());
-  for (size_t i = 0; i < conversation.messages.size(); ++i) {
+  std::vector<Json> calls;
+  calls.reserve(kept.size());  // messages point to them
+  for (const size_t i : kept) {
     const Message& message = conversation.messages[i];
-    calls[i] = array_of(message.tool_calls_json, "tool_calls");
+    const Json& own = calls.emplace_back(array_of(message.tool_calls_json, "tool_calls"));
     input.messages.push_back({.role = message.role,
                               .content = message.content,
                               .thinking = message.thinking,
                               .n_images = message.images.size(),
-                              .tool_calls = calls[i].is_array() ? &calls[i] : nullptr,
+                              .tool_calls = own.is_array() ? &own : nullptr,
                               .tool_name = message.tool_name,
                               .tool_call_id = message.tool_call_id});
   }
@@ -173,13 +176,8 @@ const prompt::GoTemplate* go_template_of(const ServedModel& model, GenerationKin
 }
 
 std::string render_conversation(const ServedModel& model, const Conversation& conversation,
-                                const prompt::GoTemplate* go) {
-  try {
-    return go ? render_go(conversation, *go) : render_jinja(model, conversation);
-  } catch (const Error& error) {
-    throw StatusError(
-        400, std::string("the model's template refuses the conversation: ") + error.what());
-  }
+                                std::span<const size_t> kept, const prompt::GoTemplate* go) {
+  return go ? render_go(conversation, kept, *go) : render_jinja(model, conversation, kept);
 }
 
 std::string render_fill(const GenerationRequest& request, const prompt::GoTemplate* go) {

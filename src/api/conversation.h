@@ -2,7 +2,9 @@
 // the request says, then rendered by whichever template the model has. Pure; any thread.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,10 +31,12 @@ std::optional<prompt::GoTemplate> own_template(const GenerationRequest& request)
 // without any template gets ChatML for a conversation, and a prompt as it is.
 const prompt::GoTemplate* go_template_of(const ServedModel& model, GenerationKind kind);
 
-// `go` null: the model's Jinja template. Throws http::StatusError: 400 where the template refuses
-// what it is given.
+// The text of those messages whose indices are in `kept`, which is ascending. `go` null: the
+// model's Jinja template. Throws Error: kTooLarge beyond what a template may take or render,
+// kInvalidInput where the template refuses the messages; http::StatusError (400) for tool calls
+// that are no array.
 std::string render_conversation(const ServedModel& model, const Conversation& conversation,
-                                const prompt::GoTemplate* go);
+                                std::span<const size_t> kept, const prompt::GoTemplate* go);
 
 // The prompt around the gap before the suffix.
 std::string render_fill(const GenerationRequest& request, const prompt::GoTemplate* go);

@@ -174,7 +174,7 @@ void LocalGenerator::run(const GenerationRequest& request, Sink& sink, std::stop
   if (asks_nothing(request)) return load_or_end(*model, request, sink, stop, trace);
   check_capabilities(*model, request);
   check_format(request.format_json);
-  Plan made = plan(*model, request, trace);
+  Plan made = plan(*model, request, stop, trace);
   sink.sized(made.sizing);
   if (request.render_only) {
     sink.rendered(made.prompt.text, 0);
@@ -199,7 +199,8 @@ void LocalGenerator::load_or_end(const ServedModel& model, const GenerationReque
 }
 
 LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
-                                          const GenerationRequest& request, metrics::Trace& trace) {
+                                          const GenerationRequest& request,
+                                          const std::stop_token& stop, metrics::Trace& trace) {
   const RequestOptions options = merged_options(model.stored.params_json, request.options_json);
   const size_t most = policy_.max_context == 0 ? model.max_context()
                                                : std::min(policy_.max_context, model.max_context());
@@ -212,11 +213,15 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
   const size_t limit = context::right_size(size_request).max_context;
 
   const Clock::time_point begin = Clock::now();
-  Plan plan{.prompt = build_prompt(model, request, {limit, size_request.num_predict}),
+  const auto check = [&stop] {
+    if (stop.stop_requested()) throw scheduler::Cancelled();
+  };
+  Plan plan{.prompt = build_prompt(model, request, {limit, size_request.num_predict}, check),
             .sizing = {},
             .completion = {}};
   metrics_.tokenized(model.name, Clock::now() - begin);
-  trace.span("rendered", begin, Clock::now(), {{"bytes", plan.prompt.text.size()}});
+  trace.span("rendered", begin, Clock::now(),
+             {{"bytes", plan.prompt.text.size()}, {"times", plan.prompt.n_renderings}});
   const size_t n_prompt = plan.prompt.tokens.size();
   trace.mark("tokenised", {{"tokens", n_prompt}, {"left_out_messages", plan.prompt.n_left_out}});
 

@@ -41,7 +41,8 @@ class LocalGenerator : public Generator {
   struct Plan;
   void load_or_end(const ServedModel& model, const GenerationRequest& request, Sink& sink,
                    std::stop_token stop, metrics::Trace& trace);
-  Plan plan(const ServedModel& model, const GenerationRequest& request, metrics::Trace& trace);
+  Plan plan(const ServedModel& model, const GenerationRequest& request, const std::stop_token& stop,
+            metrics::Trace& trace);
   void answer(const ServedModel& model, const GenerationRequest& request, Plan plan, Sink& sink,
               std::stop_token stop, metrics::Trace& trace);
 

@@ -143,6 +143,21 @@ TEST_F(LocalGeneratorTest, NC_RunnersAreGivenTheContextThatEachRequestNeeds) {
   }
 }
 
+TEST_F(LocalGeneratorTest, AConversationIsNotRenderedForAClientThatHasLeft) {
+  LocalGenerator generator(models.catalog, scheduler, metrics, {});
+  metrics::Trace trace("id", "/api/chat", "node");
+  GenerationRequest request{.kind = GenerationKind::kChat, .model = "m"};
+  for (int i = 0; i < 500; ++i) request.messages.push_back({.role = "user", .content = "hello"});
+  std::stop_source gone;
+  gone.request_stop();
+  Kept sink;
+  EXPECT_THROW(generator.run(request, sink, gone.get_token(), trace), scheduler::Cancelled);
+  const std::string spans = trace.to_json().dump();
+  EXPECT_NE(spans.find("found"), std::string::npos);
+  EXPECT_EQ(spans.find("rendered"), std::string::npos);
+  EXPECT_TRUE(runners.completions().empty());
+}
+
 TEST_F(LocalGeneratorTest, NC27_NumCtxIsACapWhereTheServerSaysSo) {
   models.add({.go = kLines, .max_context = 8192});
   const GenerationPolicy cap{.num_ctx = NumCtxPolicy::kCap};

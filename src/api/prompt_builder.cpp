@@ -1,6 +1,7 @@
 #include "api/prompt_builder.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -31,7 +32,7 @@ size_t shortened_limit(const PromptLimits& limits) {
 
 bool fits(size_t n_prompt, const PromptLimits& limits) {
   const size_t n_answer = limits.num_predict == 0 ? 0 : 1;
-  return n_prompt + n_answer <= limits.max_context;
+  return n_prompt <= limits.max_context - n_answer;
 }
 
 [[noreturn]] void refuse_length(size_t n_prompt, const PromptLimits& limits) {
@@ -87,32 +88,154 @@ AnswerShape shape_of(const ServedModel& model, const Conversation& conversation,
   return shape;
 }
 
-// Leaves out whole messages, from the oldest on, until the rest fits.
-void shorten(BuiltPrompt& built, const ServedModel& model, const Conversation& conversation,
-             const prompt::GoTemplate* go, const PromptLimits& limits) {
-  std::vector<context::ChatMessage> messages;
-  for (const Message& message : conversation.messages)
-    messages.push_back({message.role == "system", message.role != "user"});
-  const auto render = [&](std::span<const size_t> kept) {
-    Conversation part = conversation;
-    part.messages.clear();
-    for (const size_t i : kept) part.messages.push_back(conversation.messages[i]);
-    built.text = render_conversation(model, part, go);
-    built.tokens = tokens_of(model, built.text);
-    return built.tokens.size();
-  };
-  try {
-    const auto kept = context::fitting_messages(messages, shortened_limit(limits), render);
-    built.n_left_out = messages.size() - kept.size();
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kTooLarge) throw;
-    // Without the room that was to be kept for the answer, perhaps.
-    if (!fits(built.tokens.size(), limits)) refuse_length(built.tokens.size(), limits);
-    built.n_left_out = 1;
+// What a template writes around a message, about.
+constexpr size_t kTokensAround = 4;
+
+context::ChatRole role_of(const std::string& role) {
+  if (role == "system" || role == "developer") return context::ChatRole::kSystem;
+  if (role == "user") return context::ChatRole::kQuestion;
+  if (role == "tool" || role == "function" || role == "ipython") return context::ChatRole::kResult;
+  return context::ChatRole::kAnswer;
+}
+
+// Renders parts of a conversation and counts their tokens.
+class Renderer {
+ public:
+  Renderer(const ServedModel& model, const Conversation& conversation, const prompt::GoTemplate* go,
+           size_t limit, const PromptCheck& check)
+      : model_(model), conversation_(conversation), go_(go), limit_(limit), check_(check) {}
+
+  // The number of tokens of the prompt of these messages. As good as infinite where they are more
+  // than a template may take. Throws http::StatusError (400) where the template refuses them.
+  size_t count(std::span<const size_t> kept, const std::vector<int32_t>& before = {}) {
+    if (check_) check_();
+    ++n_renderings_;
+    std::string text;
+    std::vector<int32_t> tokens;
+    std::string refusal;
+    try {
+      text = render_conversation(model_, conversation_, kept, go_);
+      tokens = tokens_of(model_, text, before);
+    } catch (const Error& error) {
+      const bool is_too_large = error.code() == ErrorCode::kTooLarge;
+      if (!is_too_large && error.code() != ErrorCode::kInvalidInput) throw;
+      refusal = std::string("the model's template refuses the conversation: ") + error.what();
+      if (!is_too_large) throw StatusError(400, refusal);
+    }
+    const size_t n_tokens = refusal.empty() ? tokens.size() : SIZE_MAX;
+    if (n_tokens <= limit_ || n_kept_ > limit_) {
+      n_kept_ = n_tokens;
+      text_ = std::move(text);
+      tokens_ = std::move(tokens);
+      refusal_ = std::move(refusal);
+    }
+    return n_tokens;
   }
-  log::warn(model.name + ": the oldest messages were left out: the prompt had " +
-            std::to_string(built.n_full) + " tokens, now " + std::to_string(built.tokens.size()) +
-            ", of a context of " + std::to_string(limits.max_context));
+
+  // About how many tokens a message adds to a prompt. Depends on the message alone, but for what
+  // was thought on the way to an answer: templates forget it once there is another question.
+  size_t estimate(const Message& message, bool is_before_question) const {
+    if (check_) check_();
+    size_t n_tokens = kTokensAround + count_text(message.content);
+    if (!is_before_question) n_tokens += count_text(message.thinking);
+    return n_tokens + count_text(message.tool_calls_json);
+  }
+  size_t estimate_tools() const {
+    return conversation_.tools.is_array() ? count_text(conversation_.tools.dump()) : 0;
+  }
+
+  // The latest rendering that came to at most the limit; where none did, the latest one. Throws
+  // http::StatusError (400) where the template could not take so much.
+  void take(BuiltPrompt& built) {
+    if (!refusal_.empty()) throw StatusError(400, refusal_);
+    built.text = std::move(text_);
+    built.tokens = std::move(tokens_);
+    built.n_renderings = n_renderings_;
+  }
+
+ private:
+  size_t count_text(const std::string& text) const {
+    if (text.empty()) return 0;
+    return model_.weights->tokenizer.encode(text, {.add_special = false, .parse_special = true})
+        .size();
+  }
+
+  const ServedModel& model_;
+  const Conversation& conversation_;
+  const prompt::GoTemplate* go_;
+  const size_t limit_;
+  const PromptCheck& check_;
+  size_t n_renderings_ = 0;
+  size_t n_kept_ = SIZE_MAX;  // tokens of what follows
+  std::string text_;
+  std::vector<int32_t> tokens_;
+  std::string refusal_;  // why there is none of both
+};
+
+std::vector<context::ChatMessage> estimated(const Renderer& renderer,
+                                            const Conversation& conversation) {
+  const std::vector<Message>& messages = conversation.messages;
+  const auto question = std::find_if(messages.rbegin(), messages.rend(),
+                                     [](const Message& one) { return one.role == "user"; });
+  const auto n_before = static_cast<size_t>(messages.rend() - question);
+  std::vector<context::ChatMessage> estimates;
+  estimates.reserve(messages.size());
+  for (size_t i = 0; i < messages.size(); ++i)
+    estimates.push_back({role_of(messages[i].role), renderer.estimate(messages[i], i < n_before)});
+  return estimates;
+}
+
+// Leaves out whole turns, from the oldest on, until the rest fits.
+void shorten(BuiltPrompt& built, Renderer& renderer, const ServedModel& model,
+             const Conversation& conversation, const PromptLimits& limits) {
+  const std::vector<context::ChatMessage> messages = estimated(renderer, conversation);
+  const size_t n_tools = renderer.estimate_tools();
+  if (built.n_full == SIZE_MAX)
+    built.n_full =
+        std::accumulate(messages.begin(), messages.end(), n_tools,
+                        [](size_t n, const context::ChatMessage& m) { return n + m.n_tokens; });
+  const context::FittingMessages fitting =
+      context::fitting_messages(messages, shortened_limit(limits), n_tools, built.n_full,
+                                [&](std::span<const size_t> kept) { return renderer.count(kept); });
+  renderer.take(built);
+  // Without the room that was to be kept for the answer, perhaps.
+  if (!fits(built.tokens.size(), limits)) refuse_length(built.tokens.size(), limits);
+  built.n_left_out = messages.size() - fitting.kept.size();
+  log::warn(model.name + ": the oldest messages were left out (" +
+            std::to_string(built.n_left_out) + " of " + std::to_string(messages.size()) +
+            "): the prompt had " + std::to_string(built.n_full) + " tokens, now " +
+            std::to_string(built.tokens.size()) + ", of a context of " +
+            std::to_string(limits.max_context));
+}
+
+// The prompt of a conversation: whole, or shortened where it is too long and may be.
+BuiltPrompt build_conversation(const ServedModel& model, const GenerationRequest& request,
+                               const Conversation& conversation, const prompt::GoTemplate* go,
+                               const PromptLimits& limits, const PromptCheck& check) {
+  BuiltPrompt built;
+  Renderer renderer(model, conversation, go, shortened_limit(limits), check);
+  std::vector<size_t> all(conversation.messages.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  built.n_full = renderer.count(all, request.context);
+  const bool may_shorten =
+      request.truncate && request.shift.value_or(true) && request.context.empty();
+  if (!fits(built.n_full, limits) && may_shorten) {
+    shorten(built, renderer, model, conversation, limits);
+  } else {
+    renderer.take(built);
+    if (!fits(built.n_full, limits)) refuse_length(built.n_full, limits);
+  }
+  return built;
+}
+
+BuiltPrompt of_text(const ServedModel& model, std::string text, const PromptLimits& limits,
+                    const std::vector<int32_t>& before = {}) {
+  BuiltPrompt built;
+  built.text = std::move(text);
+  built.tokens = tokens_of(model, built.text, before);
+  built.n_full = built.tokens.size();
+  if (!fits(built.n_full, limits)) refuse_length(built.n_full, limits);
+  return built;
 }
 
 }  // namespace
@@ -150,30 +273,16 @@ void check_capabilities(const ServedModel& model, const GenerationRequest& reque
 }
 
 BuiltPrompt build_prompt(const ServedModel& model, const GenerationRequest& request,
-                         const PromptLimits& limits) {
-  BuiltPrompt built;
+                         const PromptLimits& limits, const PromptCheck& check) {
   const bool is_prompt = request.kind == GenerationKind::kPrompt;
   check_tokens(model, request.context);
-  if (is_prompt && request.raw) {
-    built.text = request.prompt;
-    built.tokens = tokens_of(model, built.text);
-    built.n_full = built.tokens.size();
-    if (!fits(built.n_full, limits)) refuse_length(built.n_full, limits);
-    return built;
-  }
+  if (is_prompt && request.raw) return of_text(model, request.prompt, limits);
   std::optional<prompt::GoTemplate> own = own_template(request);
   const Conversation conversation = conversation_of(model, request);
   const prompt::GoTemplate* go = own ? &*own : go_template_of(model, request.kind);
-  built.text = is_prompt && !request.suffix.empty() ? render_fill(request, go)
-                                                    : render_conversation(model, conversation, go);
-  built.tokens = tokens_of(model, built.text, request.context);
-  built.n_full = built.tokens.size();
-  if (!fits(built.n_full, limits)) {
-    const bool may_shorten = request.truncate && request.shift.value_or(true) &&
-                             request.context.empty() && request.suffix.empty();
-    if (!may_shorten) refuse_length(built.n_full, limits);
-    shorten(built, model, conversation, go, limits);
-  }
+  const bool fills = is_prompt && !request.suffix.empty();
+  BuiltPrompt built = fills ? of_text(model, render_fill(request, go), limits, request.context)
+                            : build_conversation(model, request, conversation, go, limits, check);
   built.shape = shape_of(model, conversation, go, built.text);
   return built;
 }

@@ -1,10 +1,11 @@
 // From a request to the tokens of its prompt: the conversation put together, rendered by the
-// model's template, counted, and shortened by whole messages where it is longer than the context.
-// Pure functions of the model; any thread.
+// model's template, counted, and shortened by whole turns where it is longer than the context
+// (context/truncation.h). Pure functions of the model; any thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,18 +23,24 @@ struct PromptLimits {
 struct BuiltPrompt {
   std::string text;
   std::vector<int32_t> tokens;
-  size_t n_full = 0;  // tokens before messages were left out
-  size_t n_left_out = 0;
-  AnswerShape shape;  // of the answer to it
+  size_t n_full = 0;  // tokens before messages were left out; about, where no template renders them
+  size_t n_left_out = 0;    // messages
+  size_t n_renderings = 0;  // how often the template was rendered
+  AnswerShape shape;        // of the answer to it
 };
 
 // Whether there is anything to answer: else the model is only to be loaded or ended.
 bool asks_nothing(const GenerationRequest& request);
 
-// Throws http::StatusError: 400 for capabilities that the model lacks, for raw with a template, and
-// for a prompt that is too long, with both numbers; 500 for a template that fails.
+// Called before each piece of the work, at least once for each rendering; what it throws ends the
+// work.
+using PromptCheck = std::function<void()>;
+
+// Throws http::StatusError: 400 for capabilities that the model lacks, for raw with a template, for
+// messages that the template refuses, and for a prompt that is too long, with both numbers; 500 for
+// a template of the request that cannot be parsed. Throws Error where nothing can be rendered now.
 BuiltPrompt build_prompt(const ServedModel& model, const GenerationRequest& request,
-                         const PromptLimits& limits);
+                         const PromptLimits& limits, const PromptCheck& check = {});
 
 // What the request needs, checked before anything else: 400 naming what the model cannot do.
 void check_capabilities(const ServedModel& model, const GenerationRequest& request);

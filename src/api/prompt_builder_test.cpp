@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 
 #include "api/sample_served.h"
 #include "http/status.h"
@@ -146,10 +147,88 @@ TEST_F(PromptBuilder, TR2_OldMessagesAreLeftOutButNeverTheSystemOrTheLastOne) {
   EXPECT_TRUE(built.text.find("question 39") != std::string::npos) << "the latest stay";
   EXPECT_TRUE(built.text.find("question 0\n") == std::string::npos);
   EXPECT_LE(built.tokens.size(), 412u) << "with room for the answer";
-  EXPECT_GT(built.tokens.size(), 350u) << "as much as fits";
+  EXPECT_GT(built.tokens.size(), 412u / 2 - 40) << "at most half of the room and a turn is free";
   EXPECT_GT(built.n_full, 512u);
   EXPECT_GT(built.n_left_out, 0u);
   EXPECT_EQ(built.n_left_out % 2, 0u) << "an answer goes with its question";
+}
+
+// The first message behind the system message that a prompt of kLines still has.
+std::string first_line(const BuiltPrompt& built) {
+  const size_t begin = built.text.find('\n') + 1;
+  return built.text.substr(begin, built.text.find('\n', begin) - begin);
+}
+
+TEST_F(PromptBuilder, AConversationThatGrowsKeepsItsBeginningForSeveralTurns) {
+  const Sample jinja{.name = "j",
+                     .jinja =
+                         "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+                         "{% if add_generation_prompt %}assistant:{% endif %}"};
+  for (const Sample& sample : {Sample{.go = kLines}, jinja}) {
+    std::vector<std::string> begins;
+    for (size_t n = 10; n < 70; ++n) {
+      GenerationRequest request = chat(long_chat(n));
+      request.model = sample.name;
+      const BuiltPrompt built = build(sample, request, {512, 100});
+      EXPECT_LE(built.n_renderings, 4u);
+      if (built.n_left_out > 0) begins.push_back(first_line(built));
+    }
+    const std::set<std::string> different(begins.begin(), begins.end());
+    EXPECT_GT(begins.size(), 40u);
+    EXPECT_LE(different.size() * 4, begins.size()) << "a turn has about 40 tokens of 412";
+  }
+}
+
+TEST_F(PromptBuilder, CallsOfToolsAreLeftOutWithTheirResultsAndTheQuestionStays) {
+  const std::string call = R"([{"function":{"name":"f","arguments":{}}}])";
+  std::vector<Message> messages = {{.role = "developer", .content = "stay"},
+                                   {.role = "user", .content = "older question"},
+                                   {.role = "assistant", .content = "older answer"},
+                                   {.role = "user", .content = "the question"}};
+  for (int i = 0; i < 40; ++i) {
+    messages.push_back({.role = "assistant", .content = "", .tool_calls_json = call});
+    messages.push_back({.role = "tool", .content = "result " + std::to_string(i)});
+  }
+  const BuiltPrompt built = build({.go = kLines}, chat(messages), {512, 100});
+  EXPECT_TRUE(built.text.starts_with("developer: stay\nuser: the question\nassistant: \ntool: "))
+      << built.text;
+  EXPECT_TRUE(built.text.ends_with("tool: result 39\nassistant:"));
+  EXPECT_EQ(built.n_left_out % 2, 0u);
+}
+
+TEST_F(PromptBuilder, MoreThanATemplateMayTakeIsShortened) {
+  // The template of this model may run a million instructions, which is not enough for the whole.
+  const Sample sample{.jinja =
+                          "{% for m in messages %}{% for i in range(3000) %}{% endfor %}"
+                          "{{ m.role }}: {{ m.content }}\n{% endfor %}"};
+  const BuiltPrompt built = build(sample, chat(long_chat(200)), {512, 100});
+  EXPECT_TRUE(built.text.ends_with("user: the last one\n"));
+  EXPECT_GT(built.n_full, 512u) << "what is left out was not counted, but is known roughly";
+  GenerationRequest strict = chat(long_chat(200));
+  strict.truncate = false;
+  EXPECT_TRUE(refusal([&] {
+                build(sample, strict, {512, 100});
+              }).starts_with("400 the model's template refuses the conversation: "));
+}
+
+TEST_F(PromptBuilder, TheWorkEndsWhereNobodyWantsThePromptAnyMore) {
+  struct Gone {};
+  models.add({.go = kLines});
+  const auto model = models.catalog.find("m");
+  const GenerationRequest request = chat(long_chat(400));
+  size_t n_checks = 0;
+  const BuiltPrompt built = build_prompt(*model, request, {512, 100}, [&] { ++n_checks; });
+  EXPECT_GE(n_checks, built.n_renderings + request.messages.size());
+  EXPECT_LE(built.n_renderings, 4u);
+  for (size_t n_before = 0; n_before < n_checks; ++n_before) {
+    size_t n = 0;
+    const auto check = [&] {
+      if (n++ == n_before) throw Gone();
+    };
+    EXPECT_THROW(build_prompt(*model, request, {512, 100}, check), Gone);
+    ASSERT_EQ(n, n_before + 1) << "nothing is done after the check";
+    if (n_before == 3) n_before = n_checks - 4;  // the first and the last will do
+  }
 }
 
 TEST_F(PromptBuilder, APromptThatIsTooLongIsRefusedWithBothNumbersOnEveryRoute) {

@@ -103,30 +103,43 @@ size_t longest_prompt(const GenerateSettings& settings) {
   return std::max(half, settings.top_rung - static_cast<size_t>(n_answer));
 }
 
+// What context::fitting_messages has to know of a message.
+context::ChatMessage estimate(const Prompter& prompter, const Json& message) {
+  constexpr size_t kTokensAround = 4;  // that a template writes around a message, about
+  const std::string role = message["role"];
+  const size_t n_tokens = kTokensAround + prompter.plain(message["content"]).size();
+  if (role == "system") return {context::ChatRole::kSystem, n_tokens};
+  return {role == "user" ? context::ChatRole::kQuestion : context::ChatRole::kAnswer, n_tokens};
+}
+
 // The conversation as a prompt of at most `limit` tokens. Its oldest messages are left out where
-// that needs it.
+// that is necessary.
 std::vector<int32_t> fitting_prompt(const Prompter& prompter, Json& messages, size_t limit) {
-  std::vector<context::ChatMessage> roles;
-  for (const Json& message : messages)
-    roles.push_back({message["role"] == "system", message["role"] == "assistant"});
-  std::vector<int32_t> prompt;
-  size_t n_whole = 0;  // tokens of the whole conversation
-  Json kept;
-  const auto count = [&](std::span<const size_t> indices) {
-    kept = Json::array();
+  std::vector<int32_t> prompt = prompter.chat(messages);
+  const size_t n_whole = prompt.size();
+  if (n_whole <= limit) return prompt;
+  std::vector<context::ChatMessage> estimates;
+  for (const Json& message : messages) estimates.push_back(estimate(prompter, message));
+  const auto part = [&](std::span<const size_t> indices) {
+    Json kept = Json::array();
     for (const size_t i : indices) kept.push_back(messages[i]);
-    prompt = prompter.chat(kept);
-    n_whole = std::max(n_whole, prompt.size());
-    return prompt.size();
+    return kept;
   };
-  (void)context::fitting_messages(roles, limit, count);
-  if (kept.size() < messages.size()) {
-    log::warn(
-        fmt::format("the conversation has {} tokens, more than the {} that leave room for an "
-                    "answer; its oldest "
-                    "messages are left out ({} of {}), which leaves {} tokens",
-                    n_whole, limit, messages.size() - kept.size(), messages.size(), prompt.size()));
+  const context::FittingMessages fitting = context::fitting_messages(
+      estimates, limit, 0, n_whole,
+      [&](std::span<const size_t> indices) { return prompter.chat(part(indices)).size(); });
+  Json kept = part(fitting.kept);
+  prompt = prompter.chat(kept);
+  if (!fitting.fits) {
+    throw Error(ErrorCode::kTooLarge,
+                fmt::format("the system message and the last one have {} tokens, more than the {} "
+                            "that a prompt may have here; shorten them or allow a larger context",
+                            prompt.size(), limit));
   }
+  log::warn(
+      fmt::format("the conversation has {} tokens, more than the {} that leave room for an answer; "
+                  "its oldest messages are left out ({} of {}), which leaves {} tokens",
+                  n_whole, limit, messages.size() - kept.size(), messages.size(), prompt.size()));
   messages = std::move(kept);
   return prompt;
 }

@@ -1,0 +1,116 @@
+"""Conversations that are too long for their context, with the small real model.
+
+shortening_test.py --billow PROGRAM
+
+A conversation that goes on keeps its beginning for several turns, so that what was evaluated is used again; finding out what to
+leave out takes few renderings; and a client that leaves ends that work.
+"""
+
+import http.client
+import json
+import os
+import sys
+import tempfile
+import time
+import unittest
+
+from server import WEIGHTS, Server
+
+CONTEXT = 1024
+ANSWER = 8
+BLOCK = 64  # tokens whose keys and values are used again together
+LIMIT = CONTEXT - ANSWER  # of a prompt that was shortened
+
+
+def waited_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it takes too long"
+        time.sleep(0.01)
+
+
+class Shortening(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.server = Server(cls.folder.name, ["--max-context-size", str(CONTEXT)])
+        cls.server.add_model("m")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+        cls.folder.cleanup()
+
+    def trace(self, identifier):
+        status, _, text = self.server.request("GET", "/api/trace/" + identifier)
+        return json.loads(text) if status == 200 else {}
+
+    def spans(self, identifier):
+        return {span["name"]: span.get("attributes", {}) for span in self.trace(identifier).get("spans", [])}
+
+    def chat(self, messages, identifier):
+        body = {"model": "m", "messages": messages, "stream": False,
+                "options": {"num_predict": ANSWER, "temperature": 0}}
+        status, headers, text = self.server.request("POST", "/api/chat", body, {"X-Request-Id": identifier})
+        self.assertEqual(status, 200, text)
+        return json.loads(text), headers.get("X-Billow-Shortened")
+
+    def test_turns_of_a_conversation_that_is_too_long_share_what_was_evaluated(self):
+        messages = [{"role": "system", "content": "You are a gardener who answers in a few words."}]
+        turns = []
+        for turn in range(30):
+            messages.append({"role": "user", "content": f"Question {turn}: " + "what grows well beside the old oak tree? " * 8})
+            answer, shortened = self.chat(messages, f"turn-{turn}")
+            messages.append(answer["message"])
+            n_prompt, n_cached = answer["prompt_eval_count"], answer.get("prompt_cached_count", 0)
+            if shortened:
+                n_full, n_short = map(int, shortened.split("->"))
+                self.assertGreater(n_full, CONTEXT - 1)
+                self.assertEqual(n_short, n_prompt)
+                self.assertLessEqual(n_prompt, LIMIT)
+                self.assertLessEqual(self.spans(f"turn-{turn}")["rendered"]["times"], 4)
+                turns.append((n_prompt, n_cached))
+        self.assertGreaterEqual(len(turns), 15)
+        growing = [(before, turn) for before, turn in zip(turns, turns[1:]) if turn[0] > before[0]]
+        for (n_before, _), (n_prompt, n_cached) in growing:
+            # All that the turn before has evaluated, but for the end of its prompt and what does not fill a block.
+            self.assertGreaterEqual(n_cached, n_before - 2 * BLOCK, turns)
+        self.assertGreaterEqual(len(growing), 3 * (len(turns) - 1) // 5, turns)
+
+    def test_a_long_conversation_takes_few_renderings(self):
+        messages = [{"role": "user" if i % 2 == 0 else "assistant", "content": f"This is number {i}."} for i in range(4001)]
+        answer, shortened = self.chat(messages, "long")
+        self.assertTrue(answer["done"])
+        self.assertIsNotNone(shortened)
+        self.assertLessEqual(self.spans("long")["rendered"]["times"], 6)
+
+    def test_a_client_that_leaves_ends_the_work(self):
+        # A template so slow that the client has left before the second rendering.
+        slow = "{{ range .Messages }}{{ .Role }}: {{ .Content }}{{ range $.Messages }}{{ end }}\n{{ end }}"
+        self.server.json("POST", "/api/create", {"model": "slow", "from": "m", "template": slow, "stream": False})
+        self.server.json("POST", "/api/show", {"model": "slow"})
+        body = json.dumps({"model": "slow", "messages": [{"role": "user", "content": f"number {i}"} for i in range(1000)]})
+        n_whole = 0
+        for attempt in range(20):
+            identifier = f"left-{attempt}"
+            client = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+            client.request("POST", "/api/chat", body, {"X-Request-Id": identifier})
+            waited_for(lambda: "found" in self.spans(identifier))
+            client.close()
+            waited_for(lambda: self.trace(identifier).get("status"))
+            self.assertEqual(self.trace(identifier)["status"], 499)
+            if "rendered" not in self.spans(identifier):
+                return
+            n_whole += 1  # the work was over before the server knew
+        self.fail(f"the work went on to its end {n_whole} times")
+
+
+if __name__ == "__main__":
+    if "--billow" in sys.argv:
+        at = sys.argv.index("--billow")
+        os.environ["BILLOW_PROGRAM"] = sys.argv[at + 1]
+        del sys.argv[at:at + 2]
+    if not WEIGHTS.exists():
+        print(f"{WEIGHTS} is missing", file=sys.stderr)
+        sys.exit(77)
+    unittest.main()
