@@ -144,7 +144,7 @@ TEST_F(LocalGeneratorTest, NC_RunnersAreGivenTheContextThatEachRequestNeeds) {
 }
 
 TEST_F(LocalGeneratorTest, AConversationIsNotRenderedForAClientThatHasLeft) {
-  LocalGenerator generator(models.catalog, scheduler, metrics, {});
+  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, {});
   metrics::Trace trace("id", "/api/chat", "node");
   GenerationRequest request{.kind = GenerationKind::kChat, .model = "m"};
   for (int i = 0; i < 500; ++i) request.messages.push_back({.role = "user", .content = "hello"});
