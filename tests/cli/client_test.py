@@ -1,14 +1,12 @@
 """The commands that talk to a server, with a server that only pretends: what they ask, print and return."""
 import hashlib
 import os
-import pty
-import select
 import signal
 import subprocess
-import time
 
 from client_case import DIGEST, ClientCase
 from program import ARGS, billow, main
+from terminal import Job
 
 SHOWN = {"details": {"family": "llama", "parameter_size": "1.2B", "quantization_level": "Q8_0"}, "model_info": {},
          "capabilities": ["completion"], "license": "MIT", "modelfile": "FROM x", "parameters": 'stop  "<s>"',
@@ -269,62 +267,6 @@ class Run(ClientCase):
         self.assertEqual((run.returncode, out, err), (130, b"\n\n", b""))
 
 
-class Terminal:
-    """The program on a terminal of its own."""
-
-    def __init__(self, env, *args):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.execve(ARGS.billow, [ARGS.billow, *args], dict(os.environ, TERM="xterm", **env))
-        self.seen = b""
-
-    def type(self, keys):
-        os.write(self.fd, keys.encode())
-
-    def read(self, end, wanted):
-        """Nothing when the program has ended; fails at the time `end`."""
-        if not select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
-            raise AssertionError(f"no {wanted} in {self.seen!r}")
-        try:
-            return os.read(self.fd, 4096)
-        except OSError:
-            return b""
-
-    def wait_for(self, text, seconds=20):
-        """Up to and with `text`, which is then behind."""
-        wanted, end = text.encode(), time.monotonic() + seconds
-        while wanted not in self.seen:
-            data = self.read(end, repr(text))
-            if not data:
-                raise AssertionError(f"ended without {text!r}: {self.seen!r}")
-            self.seen += data
-        before, _, self.seen = self.seen.partition(wanted)
-        return before.decode()
-
-    def ask(self, line, answer):
-        self.wait_for(">>> ")
-        self.type(line + "\r")
-        self.wait_for(answer)
-
-    def leave(self, command):
-        """The status that the program has then."""
-        self.wait_for(">>> ")
-        self.type(command)
-        end = time.monotonic() + 20
-        while data := self.read(end, "end"):
-            self.seen += data
-        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        self.pid = 0
-        return status
-
-    def close(self):
-        """Ends a program that a failed test has left."""
-        os.close(self.fd)
-        if self.pid != 0:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-
-
 class Interactive(ClientCase):
     def setUp(self):
         super().setUp()
@@ -332,18 +274,18 @@ class Interactive(ClientCase):
                     POST_api_chat=chatted("Hel", "lo"), POST_api_create=[{"status": "success"}])
 
     def terminal(self, **env):
-        term = Terminal(self.env | env, "run", "m")
+        term = Job(self.env | env, "run", "m")
         self.addCleanup(term.close)
         return term
 
     def test_a_conversation(self):
         term = self.terminal()
         term.wait_for("Send a message (/? for help)")
-        term.type("hi\r")
+        term.send("hi\r")
         term.wait_for("Hello")
         term.ask("/set parameter seed 7", "Set parameter 'seed' to '7'")
         term.ask('"""one', "... ")
-        term.type('two"""\r')
+        term.send('two"""\r')
         term.wait_for("Hello")
         term.ask("/show license", "MIT")
         term.ask("/frob", "Unknown command '/frob'. Type /? for help")
@@ -363,14 +305,14 @@ class Interactive(ClientCase):
                     else chatted("Again"))
         term = self.terminal(OLLAMA_NOHISTORY="1")
         term.wait_for("help)")
-        term.type("\x03")
+        term.send("\x03")
         term.wait_for("Use Ctrl + d or /bye to exit.")
         term.wait_for(">>> ")
-        term.type("never sent")
+        term.send("never sent")
         term.wait_for("never sent")
-        term.type("\x03")
+        term.send("\x03")
         term.ask("go", "Wait")
-        term.type("\x03")
+        term.send("\x03")
         term.ask("more", "Again")
         self.assertEqual(term.leave("/bye\r"), 0)
         self.assertEqual([message["content"] for message in self.asked("/api/chat")[1]["messages"]], ["go", "Wait", "more"])
@@ -379,7 +321,7 @@ class Interactive(ClientCase):
     def test_pasted_lines_are_one_message(self):
         term = self.terminal()
         term.wait_for("help)")
-        term.type("\x1b[200~one\rtwo\x1b[201~ end\r")
+        term.send("\x1b[200~one\rtwo\x1b[201~ end\r")
         term.wait_for("Hello")
         term.ask("ü€", "Hello")
         self.assertEqual(term.leave("/exit\r"), 0)

@@ -182,7 +182,7 @@ class Model:
     """What the editor and the session should hold. A text is a list of (character, pasted)."""
 
     def __init__(self):
-        self.text, self.cursor, self.killed = [], 0, []
+        self.text, self.cursor, self.killed, self.draft = [], 0, [], []
         self.block = None  # the lines so far of a message between three quotes
         self.messages, self.history, self.recalled = [], [], 0
 
@@ -213,11 +213,27 @@ class Model:
         if entry.strip(" \t\n") and self.history[-1:] != [entry]:
             self.history = (self.history + [entry])[-100:]
 
-    def older(self):
-        if self.recalled > 0:
-            self.recalled -= 1
-            self.text = [(c, False) for c in self.history[self.recalled]]
-            self.cursor = len(self.text)
+    def words(self, step):
+        """Where the word begins or ends that lies next in that direction."""
+        at = self.cursor
+        def beside():
+            place = at - (step < 0)
+            return self.text[place][0] in " \t\n" if 0 <= place < len(self.text) else None
+        while beside() is True:
+            at += step
+        while beside() is False:
+            at += step
+        return at
+
+    def recall(self, step):
+        if not 0 <= self.recalled + step <= len(self.history):
+            return
+        if self.recalled == len(self.history):
+            self.draft = self.text
+        self.recalled += step
+        is_entry = self.recalled < len(self.history)
+        self.text = [(c, False) for c in self.history[self.recalled]] if is_entry else self.draft[:]
+        self.cursor = len(self.text)
 
     def enter(self):
         text = "".join(c for c, _ in self.text)
@@ -267,23 +283,27 @@ class RandomUse(EditorCase):
                 self.disturb(job, dice)
 
     def disturb(self, job, dice):
-        choice = dice.random()
-        if choice < 0.6:
+        if dice.random() < 0.7:
             job.resize(dice.randrange(15, 120), dice.randrange(3, 40))
-        elif choice < 0.8:
-            job.kill(signal.SIGWINCH)
         else:
-            job.stop(dice.choice([signal.SIGTSTP, signal.SIGSTOP]))
-            job.resize(dice.randrange(15, 120), dice.randrange(3, 40))
-            job.go_on()
+            job.kill(dice.choice([signal.SIGWINCH, signal.SIGCONT]))
 
-    def settle(self, job):
-        """Waits until the editor has obeyed all that was sent: it shows a character that nothing else sends."""
+    def stop(self, job, dice):
+        """All that was sent must have been read: the rest would go to the shell, which is what a stop is for."""
+        job.stop(dice.choice([signal.SIGTSTP, signal.SIGSTOP]))
+        job.resize(dice.randrange(15, 120), dice.randrange(3, 40))
+        job.go_on()
+
+    def mark(self):
+        """A character that nothing else sends: when the terminal shows it, the editor has obeyed all before it."""
         self.n_marks += 1
-        mark = chr(0xE000 + self.n_marks)
+        return chr(0xE000 + self.n_marks)
+
+    def settle(self, job, model):
+        mark = self.mark()
+        model.insert([(mark, False)])
         job.send(mark)
         job.wait_for(mark)
-        job.send("\x7f")
 
     def step(self, job, model, dice):
         """One action of the user: keys and what they should do."""
@@ -294,21 +314,28 @@ class RandomUse(EditorCase):
             return self.write(job, word, dice)
         if choice < 0.5:
             count = dice.choice([1, 5, 20]) if dice.random() < 0.9 else 1500
-            text = "".join(dice.choice(PASTED) for _ in range(count))
-            kept = text.replace("\r\n", "\n").replace("\r", "\n")
+            first, then = ("".join(dice.choice(PASTED) for _ in range(n)) for n in (count, dice.choice([0, 5])))
+            mark = self.mark() if dice.random() < 0.3 else ""
+            kept = (first + mark + then).replace("\r\n", "\n").replace("\r", "\n")
             model.insert([(c, True) for c in kept])
-            return self.write(job, BEGIN + text + END, dice)
+            self.write(job, BEGIN + first + mark, dice)
+            if mark:
+                job.wait_for(mark)
+                self.stop(job, dice)
+            return self.write(job, then + END, dice)
         if choice < 0.62:
             model.enter()
             return self.write(job, dice.choice(["\r", "\n"]), dice)
         if choice < 0.67:
-            self.settle(job)
+            self.settle(job, model)
             if dice.random() < 0.5:
                 job.send("\x03")
             else:
                 job.kill(signal.SIGINT)
-            model.interrupt()
-            return self.settle(job)
+            return model.interrupt()
+        if choice < 0.7:
+            self.settle(job, model)
+            return self.stop(job, dice)
         start, end = model.row()
         cursor, size = model.cursor, len(model.text)
         keys = {
@@ -323,7 +350,12 @@ class RandomUse(EditorCase):
             "\x19": lambda: model.insert(model.killed),
             "\x1b\r": lambda: model.insert([("\n", False)]),
             "\x0c": lambda: None,
-            "\x10": model.older,
+            "\x10": lambda: model.recall(-1),
+            "\x0e": lambda: model.recall(1),
+            "\x1bb": lambda: setattr(model, "cursor", model.words(-1)),
+            "\x1bf": lambda: setattr(model, "cursor", model.words(1)),
+            "\x17": lambda: model.erase(model.words(-1), cursor, kills=True),
+            "\x1bd": lambda: model.erase(cursor, model.words(1), kills=True),
         }
         key = dice.choice(list(keys))
         keys[key]()
@@ -339,10 +371,8 @@ class RandomUse(EditorCase):
             job.wait_for("help)")
             for _ in range(60):
                 self.step(job, model, dice)
-            self.settle(job)
-            job.send("\x03")
-            self.settle(job)
-            job.send("/bye\r")
+            self.settle(job, model)  # during an answer, Ctrl-C would be for the answer
+            job.send("\x03/bye\r")
             self.assertEqual(job.wait(), 0)
             self.assertTrue(job.has_own_modes())
         finally:

@@ -44,7 +44,10 @@ class Job:
 
     def close(self):
         if self.status is None:
-            os.kill(self.pid, signal.SIGKILL)
+            try:
+                os.kill(self.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it has ended where it should not
             os.waitpid(self.shell, 0)
         os.close(self.fd)
 
@@ -74,6 +77,16 @@ class Job:
         wanted = text.encode()
         self.until(lambda: self.shown.find(wanted, self.at) >= 0, repr(text))
         self.at = self.shown.find(wanted, self.at) + len(wanted)
+
+    def ask(self, line, answer):
+        self.wait_for(">>> ")
+        self.send(line + "\r")
+        self.wait_for(answer)
+
+    def leave(self, command):
+        self.wait_for(">>> ")
+        self.send(command)
+        return self.wait()
 
     def resize(self, columns, rows):
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

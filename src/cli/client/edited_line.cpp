@@ -53,16 +53,6 @@ std::u32string EditedLine::characters() const {
 EditedLine::Outcome EditedLine::apply(const KeyEvent& event) {
   const bool was_browsing = std::exchange(is_browsing_, false);
   switch (event.key) {
-    case Key::kText:
-    case Key::kPasted: {
-      Text inserted;
-      for (const char32_t c : event.text) inserted.push_back({c, event.key == Key::kPasted});
-      insert(inserted);
-      break;
-    }
-    case Key::kNewline:
-      insert({{U'\n', false}});
-      break;
     case Key::kEnter:
       return Outcome::kLine;
     case Key::kInterrupt:
@@ -73,64 +63,85 @@ EditedLine::Outcome EditedLine::apply(const KeyEvent& event) {
       return Outcome::kClearScreen;
     case Key::kEndOrDelete:
       if (text_.empty()) return Outcome::kEnd;
-      erase(cursor_, right_of(cursor_), false);
       break;
-    case Key::kDelete:
-      erase(cursor_, right_of(cursor_), false);
-      break;
-    case Key::kBackspace:
-      erase(left_of(cursor_), cursor_, false);
-      break;
-    case Key::kLeft:
-      cursor_ = left_of(cursor_);
-      break;
-    case Key::kRight:
-      cursor_ = right_of(cursor_);
-      break;
-    case Key::kHome:
-      cursor_ = row_start(cursor_);
-      break;
-    case Key::kEnd:
-      cursor_ = row_end(cursor_);
-      break;
-    case Key::kWordLeft:
-      cursor_ = word_left();
-      break;
-    case Key::kWordRight:
-      cursor_ = word_right();
-      break;
-    case Key::kUp:
-    case Key::kDown: {
-      const bool up = event.key == Key::kUp;
-      const bool at_edge = up ? row_start(cursor_) == 0 : row_end(cursor_) == text_.size();
-      if (was_browsing || at_edge) {
-        recall(up);
-      } else {
-        move_row(up);
-      }
-      break;
-    }
-    case Key::kOlder:
-    case Key::kNewer:
-      recall(event.key == Key::kOlder);
-      break;
-    case Key::kKillToEnd:
-      erase(cursor_, row_end(cursor_), true);
-      break;
-    case Key::kKillToStart:
-      erase(row_start(cursor_), cursor_, true);
-      break;
-    case Key::kKillWordLeft:
-      erase(word_left(), cursor_, true);
-      break;
-    case Key::kKillWordRight:
-      erase(cursor_, word_right(), true);
-      break;
-    case Key::kYank:
-      insert(killed_);
+    default:
       break;
   }
+  if (!insert(event) && !move(event.key, was_browsing)) remove(event.key);
   return Outcome::kNone;
+}
+
+bool EditedLine::insert(const KeyEvent& event) {
+  switch (event.key) {
+    case Key::kText:
+    case Key::kPasted: {
+      Text text;
+      for (const char32_t c : event.text) text.push_back({c, event.key == Key::kPasted});
+      insert(text);
+      return true;
+    }
+    case Key::kNewline:
+      insert({{U'\n', false}});
+      return true;
+    case Key::kYank:
+      insert(killed_);
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool EditedLine::move(Key key, bool was_browsing) {
+  switch (key) {
+    case Key::kLeft:
+      cursor_ = left_of(cursor_);
+      return true;
+    case Key::kRight:
+      cursor_ = right_of(cursor_);
+      return true;
+    case Key::kHome:
+      cursor_ = row_start(cursor_);
+      return true;
+    case Key::kEnd:
+      cursor_ = row_end(cursor_);
+      return true;
+    case Key::kWordLeft:
+      cursor_ = word_left();
+      return true;
+    case Key::kWordRight:
+      cursor_ = word_right();
+      return true;
+    case Key::kUp:
+    case Key::kDown:
+      move_row(key == Key::kUp, was_browsing);
+      return true;
+    case Key::kOlder:
+    case Key::kNewer:
+      recall(key == Key::kOlder);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void EditedLine::remove(Key key) {
+  switch (key) {
+    case Key::kEndOrDelete:
+    case Key::kDelete:
+      return erase(cursor_, right_of(cursor_), false);
+    case Key::kBackspace:
+      return erase(left_of(cursor_), cursor_, false);
+    case Key::kKillToEnd:
+      return erase(cursor_, row_end(cursor_), true);
+    case Key::kKillToStart:
+      return erase(row_start(cursor_), cursor_, true);
+    case Key::kKillWordLeft:
+      return erase(word_left(), cursor_, true);
+    case Key::kKillWordRight:
+      return erase(cursor_, word_right(), true);
+    default:
+      return;
+  }
 }
 
 void EditedLine::insert(const Text& text) {
@@ -147,7 +158,10 @@ void EditedLine::erase(size_t begin, size_t end, bool kills) {
   cursor_ = begin;
 }
 
-void EditedLine::move_row(bool up) {
+// From the first and the last row to the history, and on through it.
+void EditedLine::move_row(bool up, bool was_browsing) {
+  const bool at_edge = up ? row_start(cursor_) == 0 : row_end(cursor_) == text_.size();
+  if (was_browsing || at_edge) return recall(up);
   const size_t column = cursor_ - row_start(cursor_);
   const size_t start = up ? row_start(row_start(cursor_) - 1) : row_end(cursor_) + 1;
   cursor_ = std::min(start + column, row_end(start));

@@ -33,10 +33,15 @@ class EditedLine {
   };
   using Text = std::vector<Character>;
 
+  // What a key does, by kinds of keys: false where it is of another kind.
+  bool insert(const KeyEvent& event);
+  bool move(Key key, bool was_browsing);
+  void remove(Key key);
+
   void insert(const Text& text);
   // Removes what lies between, as one to yank where `kills`.
   void erase(size_t begin, size_t end, bool kills);
-  void move_row(bool up);
+  void move_row(bool up, bool was_browsing);
   void recall(bool older);
   size_t left_of(size_t at) const;
   size_t right_of(size_t at) const;

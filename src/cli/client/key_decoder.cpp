@@ -11,7 +11,7 @@ namespace billow::cli {
 namespace {
 
 constexpr char kEscape = '\033';
-constexpr char32_t kInterruptByte = 3;
+constexpr char kInterruptByte = 3;
 constexpr std::string_view kPasteBegins = "\033[200~";
 constexpr std::string_view kPasteEnds = "\033[201~";
 constexpr size_t kMaxSequence = 32;  // bytes; a longer one is no key
@@ -80,11 +80,7 @@ size_t sequence_length(std::string_view bytes) {
 }  // namespace
 
 std::vector<KeyEvent> KeyDecoder::take(std::string_view bytes, bool after_pause) {
-  if (after_pause && paste_ == Paste::kDropped) {
-    paste_ = Paste::kNone;
-    pending_.clear();
-  }
-  if (after_pause && paste_ == Paste::kTaken && bytes.size() == 1 && bytes[0] == kInterruptByte) {
+  if (after_pause && is_pasting() && bytes.size() == 1 && bytes[0] == kInterruptByte) {
     paste_ = Paste::kNone;
     pending_.clear();
     return {{.key = Key::kInterrupt}};

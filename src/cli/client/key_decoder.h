@@ -51,7 +51,7 @@ class KeyDecoder {
   // a paste whose end never came.
   std::vector<KeyEvent> take(std::string_view bytes, bool after_pause);
 
-  // Ctrl-C came as a signal. What is left of a paste is dropped: to its end, or to the next pause.
+  // Ctrl-C came as a signal. What is left of a paste is dropped.
   void interrupt();
 
   bool is_pasting() const noexcept { return paste_ != Paste::kNone; }

@@ -95,9 +95,10 @@ std::optional<TypedLine> TerminalLineEditor::next() {
   if (!has_input()) draw();  // a long paste is shown once
   pollfd polled[] = {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
                      {.fd = modes_.signal_descriptor(), .events = POLLIN, .revents = 0}};
-  if (::poll(polled, 2, -1) < 0) return std::nullopt;  // a signal came
-  if (polled[1].revents != 0) return obey_signals();
-  if (polled[0].revents != 0) read_input();
+  const int n_ready = ::poll(polled, 2, -1);
+  // Signals first: they came before input that poll() reports in their stead.
+  if (std::optional<TypedLine> line = obey_signals()) return line;
+  if (n_ready > 0 && polled[0].revents != 0) read_input();
   return std::nullopt;
 }
 
