@@ -95,8 +95,9 @@ class EmbeddingServer:
 class BillowServer(EmbeddingServer):
     """`billow serve` over a store of its own; the model is made of the safetensors once for each weight format."""
 
-    def __init__(self, program, safetensors, folder, threads):
-        super().__init__("billow", "")
+    def __init__(self, program, safetensors, folder, threads, name="billow", arguments=()):
+        super().__init__(name, "")
+        self.arguments = list(arguments)
         self.program, self.safetensors, self.threads = str(program), safetensors, threads
         self.store = pathlib.Path(folder) / "store"
 
@@ -139,7 +140,7 @@ class BillowServer(EmbeddingServer):
 
     def open(self, weights, _):
         self.model = weights
-        command = [self.program, "serve"] + (["--threads", str(self.threads)] if self.threads else [])
+        command = [self.program, "serve", *self.arguments] + (["--threads", str(self.threads)] if self.threads else [])
         return self.start(command, self.environment())
 
 

@@ -30,7 +30,25 @@ constexpr Row kRows[] = {
      "Tokens of all passes in flight; the greater of four passes and the model's maximum if not "
      "given (BILLOW_CONTEXT_SIZE)",
      &EmbedSettings::context_size, &scheduler::Environment::context_size},
+    {"--max-batches", "--max-batches",
+     "Passes in flight, as far as --context-size has room for them; they share the cores "
+     "(BILLOW_MAX_BATCHES)",
+     &EmbedSettings::max_batches, &scheduler::Environment::max_batches},
 };
+
+struct FaultRow {
+  const char* name;
+  const char* help;
+  size_t engine::EmbedFaults::* fault;
+};
+
+constexpr FaultRow kFaults[] = {
+    {"--fail-embed-every", "Each n-th allocation of a pass over texts to embed fails",
+     &engine::EmbedFaults::every},
+    {"--fail-embed-above", "Allocations fail for passes of more tokens than this",
+     &engine::EmbedFaults::above_tokens},
+};
+constexpr const char* kAllowFaults = "--allow-faults";
 
 }  // namespace
 
@@ -51,6 +69,28 @@ std::vector<std::string> embed_size_arguments(const EmbedSettings& settings) {
     if (!(settings.*row.setting)) continue;
     arguments.emplace_back(row.name);
     arguments.push_back(std::to_string(*(settings.*row.setting)));
+  }
+  return arguments;
+}
+
+void declare_embed_faults(CLI::App& command, engine::EmbedFaults& faults) {
+  CLI::Option* allow = command.add_flag(kAllowFaults)
+                           ->description("Take the options that make memory run short")
+                           ->group("Faults, for tests");
+  for (const FaultRow& row : kFaults)
+    command.add_option(row.name, faults.*row.fault, row.help)
+        ->check(CLI::PositiveNumber)
+        ->needs(allow)
+        ->group("Faults, for tests");
+}
+
+std::vector<std::string> embed_fault_arguments(const engine::EmbedFaults& faults) {
+  std::vector<std::string> arguments;
+  if (faults.any()) arguments.emplace_back(kAllowFaults);
+  for (const FaultRow& row : kFaults) {
+    if (faults.*row.fault == 0) continue;
+    arguments.emplace_back(row.name);
+    arguments.push_back(std::to_string(faults.*row.fault));
   }
   return arguments;
 }

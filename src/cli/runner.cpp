@@ -36,6 +36,7 @@ struct RunnerOptions {
   std::string socket;
   size_t max_sequences = 8;
   engine::EmbedSettings embed;
+  engine::EmbedFaults embed_faults;
   std::string max_parked = "1G";
   int drain_seconds = 30;
   bool with_parent = false;
@@ -67,7 +68,8 @@ sigset_t block_signals() {
 engine::EmbedSettings embed_settings(const RunnerOptions& options) {
   const auto variable = [](const std::string& name) -> std::optional<std::string> {
     const char* value = std::getenv(name.c_str());
-    const bool is_size = name.starts_with("BILLOW_N_") || name == "BILLOW_CONTEXT_SIZE";
+    const bool is_size = name.starts_with("BILLOW_N_") || name == "BILLOW_CONTEXT_SIZE" ||
+                         name == "BILLOW_MAX_BATCHES";
     if (value == nullptr || !is_size) return std::nullopt;  // others are the server's
     return std::string(value);
   };
@@ -122,9 +124,9 @@ void run(const RunnerOptions& options) {
   engine::EngineOptions engine = options.model.engine();
   engine.max_sequences = options.max_sequences;
   engine.max_parked = parse_byte_size(options.max_parked);
-  runner::Service service(options.model.model, engine,
-                          {.on_broken = [] { ::kill(::getpid(), kBroken); }},
-                          {.batcher = {.sizes = embed_settings(options)}});
+  runner::Service service(
+      options.model.model, engine, {.on_broken = [] { ::kill(::getpid(), kBroken); }},
+      {.faults = options.embed_faults, .batcher = {.sizes = embed_settings(options)}});
   http::ServerOptions listen;
   listen.socket_path = options.socket;
   listen.shape_error = runner::Service::error_response;
@@ -154,6 +156,7 @@ void add_runner(CLI::App& app) {
   command->add_option("--describe", options->described,
                       "Print what this GGUF file is and what memory it takes as JSON, and end");
   declare_embed_sizes(*command, options->embed);
+  declare_embed_faults(*command, options->embed_faults);
   command->add_option("--parallel", options->max_sequences, "Answers that are written at once")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

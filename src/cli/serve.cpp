@@ -57,6 +57,7 @@ struct ServeOptions {
   int n_threads = 0;
   std::string kv_type;
   engine::EmbedSettings embed;
+  engine::EmbedFaults embed_faults;
   size_t max_connections = 4096;
   std::string max_body = "256M";
   double drain_delay = -1.0;
@@ -109,6 +110,8 @@ std::string joined(const std::vector<std::string>& texts) {
 std::vector<std::string> runner_arguments(const ServeOptions& options, const std::string& kv_type,
                                           const engine::EmbedSettings& embed) {
   std::vector<std::string> arguments = embed_size_arguments(embed);
+  const std::vector<std::string> faults = embed_fault_arguments(options.embed_faults);
+  arguments.insert(arguments.end(), faults.begin(), faults.end());
   arguments.insert(arguments.end(), {"--kv-type", kv_type});
   if (options.n_threads > 0) {
     arguments.emplace_back("--threads");
@@ -354,6 +357,7 @@ void add_serve(CLI::App& app) {
   declare_models(*command, *options);
   declare_contexts(*command, *options);
   declare_embed_sizes(*command, options->embed);
+  declare_embed_faults(*command, options->embed_faults);
   declare_operation(*command, *options);
   command->callback([options] { run(*options); });
 }

@@ -35,10 +35,9 @@ Description describe_encoder(const gguf::File& file, const DescribeOptions& opti
   nn::PackedWeights packed(kernels, arch::most_packed_bytes(file), {});
   const std::unique_ptr<arch::Encoder> encoder = arch::load_encoder(file, {.packed = &packed});
   Description out = described(file, options, encoder->info(), packed);
-  const EmbedSizes sizes = resolve_sizes(options.embed, out.max_context);
-  const size_t n_tokens = std::max(sizes.n_batch, text_limit(sizes, out.max_context));
-  out.scratch_bytes = encoder_scratch_bytes(*encoder, kernels, n_tokens, threads_of(options),
-                                            packed.n_bytes() != 0);
+  out.scratch_bytes =
+      passes_scratch_bytes(*encoder, kernels, resolve_sizes(options.embed, out.max_context),
+                           out.max_context, threads_of(options), packed.n_bytes() != 0);
   out.pooling = pooling_name(pooling_of_encoder(file));
   return out;
 }

@@ -78,10 +78,9 @@ std::unique_ptr<ServedModel> load_model(const std::string& path,
                                         const LoopOptions& loop, const EmbedOptions& embed) {
   if (embed.is_embedding &&
       embed.is_embedding(gguf::File::open(path, gguf::StringArrays::kSkipped))) {
-    std::vector<std::unique_ptr<engine::EmbedModel>> models;
-    for (size_t i = 0; i < std::max<size_t>(1, embed.n_models); ++i)
-      models.push_back(embed.load(gguf::File::open(path), options));
-    return std::make_unique<ServedEmbedder>(std::move(models), embed.batcher);
+    return std::make_unique<ServedEmbedder>(
+        with_faults(embed.load(gguf::File::open(path), options, embed.batcher.sizes), embed.faults),
+        embed.batcher);
   }
   return std::make_unique<ServedWriter>(std::make_unique<engine::Engine>(path, options), loop);
 }

@@ -15,6 +15,7 @@
 
 #include "base/json_fwd.h"
 #include "engine/embed/batcher.h"
+#include "engine/embed/faulty_model.h"
 #include "engine/embed/load.h"
 #include "engine/embed/model.h"
 #include "engine/engine.h"
@@ -30,14 +31,10 @@ struct EmbedOptions {
   // Which files those are, and what loads them. Without the first all are served as those that
   // write.
   std::function<bool(const gguf::File& file)> is_embedding = engine::is_embedding_file;
-  std::function<std::unique_ptr<engine::EmbedModel>(gguf::File file,
-                                                    const engine::EngineOptions& options)>
-      load = [](gguf::File file, const engine::EngineOptions& options) {
-        return engine::load_embed_model(std::move(file), options);
-      };
-  // Models that are loaded, each for a pass that runs beside the others. More than one gains
-  // nothing while all use the same cores.
-  size_t n_models = 1;
+  std::function<std::vector<std::unique_ptr<engine::EmbedModel>>(
+      gguf::File file, const engine::EngineOptions& options, const engine::EmbedSettings& settings)>
+      load = engine::load_embed_models;
+  engine::EmbedFaults faults = {};
   engine::EmbedBatcherOptions batcher = {};
 };
 

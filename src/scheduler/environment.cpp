@@ -154,6 +154,7 @@ constexpr Row kRows[] = {
     {"N_UBATCH", set<&Environment::n_ubatch>},
     {"N_SEQ_MAX", set<&Environment::n_seq_max>},
     {"CONTEXT_SIZE", set<&Environment::context_size>},
+    {"MAX_BATCHES", set<&Environment::max_batches>},
 };
 
 struct HostPort {

@@ -69,6 +69,7 @@ struct Environment {
   std::optional<uint64_t> n_ubatch;      // N_UBATCH
   std::optional<uint64_t> n_seq_max;     // N_SEQ_MAX
   std::optional<uint64_t> context_size;  // CONTEXT_SIZE
+  std::optional<uint64_t> max_batches;   // MAX_BATCHES
 };
 
 // A variable's value; nothing where it is not set.

@@ -64,6 +64,7 @@ TEST(Environment, ReadsEachRow) {
   EXPECT_EQ(of("BILLOW_N_UBATCH", "256").n_ubatch, 256u);
   EXPECT_EQ(of("BILLOW_N_SEQ_MAX", "8").n_seq_max, 8u);
   EXPECT_EQ(of("BILLOW_CONTEXT_SIZE", "4096").context_size, 4096u);
+  EXPECT_EQ(of("BILLOW_MAX_BATCHES", "2").max_batches, 2u);
   EXPECT_EQ(of("OLLAMA_MAX_LOADED_MODELS", "2").n_max_loaded, 2u);
   EXPECT_EQ(of("OLLAMA_MAX_QUEUE", "7").n_max_queue, 7u);
   EXPECT_EQ(of("OLLAMA_CONTEXT_LENGTH", "8192").context_length, 8192u);

@@ -4,9 +4,12 @@
 
 #include <atomic>
 #include <memory>
+#include <thread>
 #include <utility>
 
+#include "engine/describe.h"
 #include "engine/embed/batcher.h"
+#include "engine/embed/load.h"
 #include "engine/tiny_embedder.h"
 
 namespace billow::engine {
@@ -19,11 +22,9 @@ struct Packed {
   explicit Packed(const TinyEncoderOptions& encoder,
                   const EngineOptions& options = {.n_threads = 2}, EmbedSettings sizes = {})
       : bytes(reference::make_tiny_encoder(encoder)) {
-    std::vector<std::unique_ptr<EmbedModel>> models;
-    models.push_back(
-        std::make_unique<EncoderModel>(gguf::File::parse(bytes, "tiny.gguf"), options));
-    batcher =
-        std::make_unique<EmbedBatcher>(std::move(models), EmbedBatcherOptions{.sizes = sizes});
+    batcher = std::make_unique<EmbedBatcher>(
+        load_embed_models(gguf::File::parse(bytes, "tiny.gguf"), options, sizes),
+        EmbedBatcherOptions{.sizes = sizes});
   }
   std::vector<EmbedAnswer> embed(const std::vector<EmbedText>& texts) const {
     return batcher->embed({texts})->texts;
@@ -104,6 +105,37 @@ TEST(EncoderBatcher, FI_19_OM_21_EQ_4_WhatTheLedgerRefusesIsPackedAgainOrFailsAl
   EXPECT_GE(state.counts.n_retries, 1u);
   EXPECT_LE(state.memory.held(), state.memory.budget);
   EXPECT_EQ(state.degraded, "");
+}
+
+// Passes at once share weights and ledger; each has its own threads and scratch.
+TEST(EncoderBatcher, PassesAtOnceGiveTheSameBitsWithinTheMemoryThatWasForeseen) {
+  const TinyEncoderOptions encoder{.n_layers = 2, .n_context = 512};
+  const std::vector<EmbedText> texts = random_texts({500, 3, 17, 200, 90, 91, 92, 512, 1, 300});
+  const EngineOptions options{.n_threads = 4};
+  const EmbedSettings sizes{.n_batch = 512, .max_batches = 3};
+  const Packed alone(encoder, options);
+  const std::vector<EmbedAnswer> expected = alone.embed(texts);
+  const Packed several(encoder, options, sizes);
+  EXPECT_EQ(several.state().load.n_most_passes, 3u);
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 6; ++i) {
+    clients.emplace_back([&] {
+      for (int round = 0; round < 5; ++round) {
+        const std::vector<EmbedAnswer> answers = several.embed(texts);
+        for (size_t k = 0; k < texts.size(); ++k) EXPECT_EQ(answers[k].values, expected[k].values);
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  const MemoryUse use = several.state().memory;
+  const gguf::File file = gguf::File::parse(several.bytes, "tiny.gguf");
+  const Description foreseen = describe(file, {.n_threads = 4, .embed = sizes});
+  EXPECT_EQ(use.weights, alone.state().memory.weights) << "there is one set of them";
+  EXPECT_LE(use.scratch, use.scratch_granted);
+  EXPECT_LE(use.scratch_granted, foreseen.scratch_bytes);
+  several.batcher->set_memory_budget(3 * use.held(), 1);
+  EXPECT_TRUE(several.embed(texts).front().error.empty());
+  EXPECT_EQ(several.state().memory.budget, 3 * use.held()) << "one budget for all";
 }
 
 TEST(EncoderBatcher, FI_17_ModelsOfAnyMaximumTakeTextsUpToIt) {

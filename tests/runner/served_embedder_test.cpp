@@ -36,12 +36,16 @@ class EmbedderService : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  void start(engine::EmbedBatcherOptions batcher = {}, size_t n_models = 0) {
+  void start(engine::EmbedBatcherOptions batcher = {}, size_t n_models = 1) {
     EmbedOptions embed;
-    if (n_models != 0) embed.n_models = n_models;
     embed.is_embedding = [](const gguf::File&) { return true; };
-    embed.load = [this](gguf::File file, const engine::EngineOptions&) {
-      return std::make_unique<FakeEmbedModel>(world_, 8192, tokenizer::Tokenizer::load(file));
+    embed.load = [this, n_models](gguf::File file, const engine::EngineOptions&,
+                                  const engine::EmbedSettings&) {
+      std::vector<std::unique_ptr<engine::EmbedModel>> models;
+      for (size_t i = 0; i < n_models; ++i)
+        models.push_back(
+            std::make_unique<FakeEmbedModel>(world_, 8192, tokenizer::Tokenizer::load(file)));
+      return models;
     };
     embed.batcher = std::move(batcher);
     service_ = std::make_unique<Service>(folder_ + "/m.gguf", engine::EngineOptions(),

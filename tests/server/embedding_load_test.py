@@ -10,6 +10,7 @@ import http.client
 import json
 import math
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -71,6 +72,13 @@ class EmbeddingCase(unittest.TestCase):
             if is_so(samples):
                 return samples
             self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(0.02)
+
+    def wait_for_log(self, line):
+        """Until the log has a match; the server passes its runners' lines on from time to time."""
+        deadline = time.monotonic() + UNTIL_SECONDS
+        while not re.search(line, self.server.log.read_text()):
+            self.assertLess(time.monotonic(), deadline, f"the log has no {line}")
             time.sleep(0.02)
 
     def wait_until_idle(self):
@@ -293,7 +301,7 @@ class Sizes(EmbeddingCase):
     variables = {"BILLOW_N_BATCH": "512", "BILLOW_N_UBATCH": "96", "BILLOW_CONTEXT_SIZE": "300"}
 
     def test_CFG_8_an_option_wins_over_its_variable_and_all_four_sizes_are_told(self):
-        self.assertIn("embedding passes: n_batch 128, n_ubatch 96, n_seq_max 64, context_size 300, at once 1", self.server.log.read_text())
+        self.wait_for_log(r"Batch configuration: n_batch=128, n_ubatch=96, n_seq_max=64, context_size=300, max_batches=1 \(1 at once\)")
 
     def test_FI_12_what_is_longer_than_a_pass_is_refused_or_cut(self):
         text = "word " * 200
@@ -323,6 +331,64 @@ class Sizes(EmbeddingCase):
                 return server.json("POST", "/v1/embeddings", {"model": "m", "input": asked, "encoding_format": "base64"})
             finally:
                 server.stop()
+
+
+class PassesAtOnce(EmbeddingCase):
+    """Two passes at once, of one thread each."""
+
+    arguments = ("--threads", "2", "--n-batch", "256", "--max-batches", "2")
+
+    def test_CC_2_vectors_are_those_of_one_pass_at_a_time_and_the_context_is_kept(self):
+        texts = [f"text {i} " * (1 + i * i % 40) for i in range(64)]
+        alone = [self.embed([text], encoding_format="base64")["data"][0]["embedding"] for text in texts]
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: self.server.json("POST", "/v1/embeddings",
+                                                               {"model": "m", "input": texts, "encoding_format": "base64"}), range(16)))
+        type(self).n_sent += 16 * len(texts)
+        for answer in answers:
+            self.assertEqual([row["embedding"] for row in answer["data"]], alone)
+        samples = self.wait_until_idle()
+        self.assertEqual(total(samples, "billow_embed_batches_most", model="m:latest"), 2)
+        self.wait_for_log(r"max_batches=2 \(2 at once\)")
+
+
+class Faults(EmbeddingCase):
+    """Memory runs short for passes of more than 300 tokens; the log has every line."""
+
+    arguments = ("--allow-faults", "--fail-embed-above", "300")
+    variables = {"BILLOW_LOG": "debug"}
+
+    def test_OM_19_a_pass_without_memory_is_made_again_in_halves_and_is_seen(self):
+        texts = [f"{i} words and " + "more of them " * (5 + i % 30) for i in range(40)]
+        alone = [self.embed([text], encoding_format="base64")["data"][0]["embedding"] for text in texts]
+        before = total(self.wait_until_idle(), "billow_embed_oom_retries_total")
+        self.assertEqual(before, 0, "each of them fits alone")
+        answer = self.embed(texts, encoding_format="base64")
+        self.assertEqual([row["embedding"] for row in answer["data"]], alone)
+        samples = self.wait_until_idle()
+        retries = total(samples, "billow_embed_oom_retries_total")
+        self.assertGreater(retries, 0)
+        self.assertEqual(total(samples, "billow_embed_oom_retry_tokens_count"), retries)
+        self.assertEqual(total(samples, "billow_embed_failures_total"), 0)
+        for line in (r"faults are on", r"Batch configuration: n_batch=2048, n_ubatch=2048, n_seq_max=64",
+                     r"Batch sizing: pending=\d+ active=0 available=8192 n_batch=2048: \d+ tokens \(light load",
+                     r"Batch sizing: pending=0 active=0 .* \(no pending work\)", r"Batch \d+ starts: \d+ sequences, \d+ tokens",
+                     r"Batch \d+ ended: \d+ sequences, \d+ tokens in [0-9.]+ ms; active batches: 0",
+                     r"Pending tokens: \d+ in 40 sequences", r"Packed 40 sequences \(\d+ total tokens\) into \d+ batches \(n_batch=2048\)",
+                     r"OOM at batch_size=\d+ \(attempt 1\), retrying with batch_size=\d+", r"OOM retry: attempt 2 with batch_size=\d+",
+                     r"OOM retry succeeded at batch_size=\d+ after \d attempts"):
+            self.wait_for_log(line)
+
+    def test_OM_21_a_text_that_has_no_memory_alone_fails_alone(self):
+        answer = self.embed(["a", "word " * 400, "b"], partial=True)
+        self.assertEqual([row.get("status") for row in answer["data"]], [None, 503, None])
+        self.assertIn("no memory", answer["data"][1]["error"])
+        self.assertGreater(total(self.wait_until_idle(), "billow_embed_failures_total", type="memory"), 0)
+
+    def test_faults_are_refused_unless_asked_for(self):
+        done = subprocess.run([self.server.program, "serve", "--fail-embed-above", "300"], capture_output=True, timeout=60, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(b"--allow-faults", done.stderr)
 
 
 class End(EmbeddingCase):

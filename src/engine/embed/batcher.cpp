@@ -20,7 +20,8 @@ struct EmbedBatcher::Job {
   EmbedAnswers answers;
   std::vector<size_t> usable;  // texts that the model can evaluate
   size_t n_left = 0;           // without an answer
-  bool has_begun = false;      // some were in a pass
+  size_t n_passes = 0;         // that some of them were in
+  uint64_t last_pass = 0;      // of those
   std::atomic<bool> is_cancelled{false};
   Clock::time_point came;
   std::condition_variable done;
@@ -37,6 +38,9 @@ struct EmbedBatcher::Worker {
   std::vector<WaitingText> taken;
   std::vector<std::shared_ptr<Job>> jobs;  // of each of them
   size_t n_tokens = 0;                     // reserved
+  uint64_t id = 0;                         // of the pass
+  PassSizing sizing;                       // the last decision
+  PassSizing logged;                       // the last that is in the log
   uint64_t budget_version = 0;
   MemoryUse memory;
   std::thread thread;
@@ -72,7 +76,7 @@ EmbedBatcher::EmbedBatcher(std::vector<std::unique_ptr<EmbedModel>> models,
   }
   for (const auto& worker : workers_)
     worker->thread = std::thread([this, &worker = *worker] { serve(worker); });
-  log::info(fmt::format("embedding passes: {}, at once {}", sizes_line(sizes_), n));
+  log::info(fmt::format("Batch configuration: {} ({} at once)", sizes_line(sizes_), n));
 }
 
 EmbedBatcher::~EmbedBatcher() {
@@ -95,11 +99,21 @@ std::optional<EmbedAnswers> EmbedBatcher::embed(EmbedRequest request, std::stop_
   check(*job);
   submit(job);
   wait_for(*job, std::move(stop));
-  const std::scoped_lock lock(mutex_);
-  if (--n_callers_ == 0) idle_.notify_all();
-  if (job->is_cancelled) return std::nullopt;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (--n_callers_ == 0) idle_.notify_all();
+    if (job->is_cancelled) return std::nullopt;
+  }
   job->answers.time = Clock::now() - job->came;
+  log_packing(*job);
   return std::move(job->answers);
+}
+
+void EmbedBatcher::log_packing(const Job& job) const {
+  size_t n_tokens = 0;
+  for (const size_t i : job.usable) n_tokens += job.request.texts[i].tokens.size();
+  log::debug(fmt::format("Packed {} sequences ({} total tokens) into {} batches (n_batch={})",
+                         job.usable.size(), n_tokens, job.n_passes, sizes_.n_batch));
 }
 
 void EmbedBatcher::wait_for(Job& job, std::stop_token stop) {
@@ -140,7 +154,7 @@ void EmbedBatcher::check(Job& job) {
 void EmbedBatcher::submit(const std::shared_ptr<Job>& job) {
   const EmbedRequest& request = job->request;
   const size_t n = job->usable.size();
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   counts_.n_rejected_text += request.texts.size() - n;
   if (closed_) {
     counts_.n_rejected_closing += n;
@@ -162,6 +176,10 @@ void EmbedBatcher::submit(const std::shared_ptr<Job>& job) {
   }
   ++n_callers_;
   wake();
+  const EmbedLoad now = load();
+  lock.unlock();
+  log::debug(fmt::format("Pending tokens: {} in {} sequences, {} of them new; active batches: {}",
+                         now.n_pending_tokens, now.n_pending_texts, n, now.n_running));
 }
 
 // With the mutex, as all below but what runs a pass. What is in a pass is done for nobody.
@@ -174,7 +192,7 @@ void EmbedBatcher::cancel(Job& job) {
 }
 
 void EmbedBatcher::finish(Job& job) {
-  if (job.has_begun) --n_begun_;
+  if (job.n_passes > 0) --n_begun_;
   jobs_.erase(job.id);
   job.done.notify_all();
 }
@@ -202,6 +220,8 @@ bool EmbedBatcher::wait_for_pass(Worker& worker, std::unique_lock<std::mutex>& l
       apply_budget(worker, lock);
     else if (take_pass(worker))
       return true;
+    else if (worker.sizing != worker.logged)
+      log_sizing(worker, lock);  // and look again: something may have come meanwhile
     else
       work_.wait(lock);
   }
@@ -212,8 +232,8 @@ bool EmbedBatcher::take_pass(Worker& worker) {
   EmbedSizes sizes = sizes_;
   sizes.context_size = context_size_;
   const size_t used = room_.used();
-  const size_t tokens =
-      std::min(pass_tokens(sizes, waiting_.count().n_tokens, used), ceiling_.tokens());
+  worker.sizing = size_pass(sizes, waiting_.count().n_tokens, used);
+  const size_t tokens = std::min(worker.sizing.tokens, ceiling_.tokens());
   if (tokens == 0) return false;
   worker.taken.clear();
   waiting_.take(tokens, context_size_ - used, worker.taken);
@@ -225,8 +245,9 @@ bool EmbedBatcher::take_pass(Worker& worker) {
     const std::shared_ptr<Job>& job = worker.jobs.emplace_back(jobs_.at(text.job));
     worker.pass.add(job->request.texts[text.index]);
     oldest = std::min(oldest, job->came);
-    if (!std::exchange(job->has_begun, true)) ++n_begun_;
   }
+  count_passes(worker.jobs);
+  worker.id = ++n_taken_;
   worker.n_tokens = worker.pass.n_tokens();
   BILLOW_CHECK(room_.reserve(worker.n_tokens));
   ++n_running_;
@@ -236,8 +257,33 @@ bool EmbedBatcher::take_pass(Worker& worker) {
   return true;
 }
 
+// One more for each job that has texts in a pass. Those of one job need not be side by side.
+void EmbedBatcher::count_passes(const std::vector<std::shared_ptr<Job>>& jobs) {
+  for (const std::shared_ptr<Job>& job : jobs) {
+    if (job->last_pass == n_taken_ + 1) continue;
+    job->last_pass = n_taken_ + 1;
+    if (job->n_passes++ == 0) ++n_begun_;
+  }
+}
+
+// Writing a line may take long: not with the mutex.
+void EmbedBatcher::log_sizing(Worker& worker, std::unique_lock<std::mutex>& lock) const {
+  worker.logged = worker.sizing;
+  lock.unlock();
+  log::debug("Batch sizing: " + sizing_line(worker.logged, sizes_));
+  lock.lock();
+}
+
+void EmbedBatcher::log_begin(Worker& worker) const {
+  worker.logged = worker.sizing;
+  log::debug("Batch sizing: " + sizing_line(worker.sizing, sizes_));
+  log::debug(fmt::format("Batch {} starts: {} sequences, {} tokens", worker.id, worker.taken.size(),
+                         worker.n_tokens));
+}
+
 void EmbedBatcher::run_pass(Worker& worker) {
   const Clock::time_point begin = Clock::now();
+  log_begin(worker);
   if (options_.on_pass_begin) options_.on_pass_begin();
   const PassEvents events = {
       .on_begin =
@@ -259,10 +305,19 @@ void EmbedBatcher::run_pass(Worker& worker) {
   const PassEnd end = worker.pass.run(worker.model, options_.most_attempts, events);
   if (options_.on_pass_end) options_.on_pass_end(worker.n_tokens);
   const MemoryUse memory = worker.model.memory();
-  const std::scoped_lock lock(mutex_);
+  const std::chrono::duration<double> taken = Clock::now() - begin;
+  std::unique_lock lock(mutex_);
   worker.memory = memory;
-  counts_.pass_seconds.observe(std::chrono::duration<double>(Clock::now() - begin).count());
+  counts_.pass_seconds.observe(taken.count());
+  const size_t n_texts = worker.taken.size();
   settle(worker, end);
+  const EmbedLoad now = load();
+  lock.unlock();
+  log::debug(
+      fmt::format("Batch {} ended: {} sequences, {} tokens in {:.1f} ms; active batches: {} "
+                  "({} tokens)",
+                  worker.id, n_texts, worker.n_tokens, taken.count() * 1e3, now.n_running,
+                  now.n_active_tokens));
 }
 
 void EmbedBatcher::settle(Worker& worker, const PassEnd& end) {
@@ -297,10 +352,10 @@ void EmbedBatcher::note(const PassEnd& end) {
 }
 
 void EmbedBatcher::apply_budget(Worker& worker, std::unique_lock<std::mutex>& lock) {
-  const uint64_t share = budget_ / workers_.size();
+  const uint64_t budget = budget_;
   const uint64_t version = budget_version_;
   lock.unlock();
-  worker.model.set_memory_budget(share);
+  worker.model.set_memory_budget(budget);
   const MemoryUse memory = worker.model.memory();
   lock.lock();
   worker.memory = memory;

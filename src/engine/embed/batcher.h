@@ -95,7 +95,7 @@ class EmbedBatcher {
   // For the passes to come; those in flight may have more. Throws Error where it is below what a
   // pass may have.
   void set_context_size(size_t n);
-  // Each model gets its share before its next pass; the state tells `version` once all have it.
+  // The models' together, before their next passes; the state shows `version` once all have it.
   void set_memory_budget(uint64_t bytes, uint64_t version);
   EmbedState state() const;
 
@@ -113,6 +113,10 @@ class EmbedBatcher {
   void serve(Worker& worker);
   bool wait_for_pass(Worker& worker, std::unique_lock<std::mutex>& lock);
   bool take_pass(Worker& worker);
+  void count_passes(const std::vector<std::shared_ptr<Job>>& jobs);
+  void log_packing(const Job& job) const;
+  void log_sizing(Worker& worker, std::unique_lock<std::mutex>& lock) const;
+  void log_begin(Worker& worker) const;
   void run_pass(Worker& worker);
   void settle(Worker& worker, const PassEnd& end);
   void note(const PassEnd& end);
@@ -134,6 +138,7 @@ class EmbedBatcher {
   std::unordered_map<uint64_t, std::shared_ptr<Job>> jobs_;  // not ended, nor cancelled
   size_t context_size_;
   uint64_t n_jobs_ = 0;
+  uint64_t n_taken_ = 0;  // passes, whatever became of them
   size_t n_callers_ = 0;
   size_t n_running_ = 0;
   size_t n_begun_ = 0;  // of jobs_: those with texts that were in a pass

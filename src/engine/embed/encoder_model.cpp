@@ -15,6 +15,10 @@ namespace {
 
 std::string counted(size_t n, const char* what) { return std::to_string(n) + " " + what; }
 
+size_t threads_of(const EngineOptions& options) {
+  return static_cast<size_t>(options.n_threads > 0 ? options.n_threads : cpu::usable_cores());
+}
+
 }  // namespace
 
 Pooling pooling_of_encoder(const gguf::File& file) {
@@ -34,6 +38,16 @@ uint64_t encoder_scratch_bytes(const arch::Encoder& encoder, const kernels::Kern
                                 .packed = packed});
 }
 
+uint64_t passes_scratch_bytes(const arch::Encoder& encoder, const kernels::KernelTable& kernels,
+                              const EmbedSizes& sizes, size_t max_tokens, size_t n_threads,
+                              bool packed) {
+  const size_t n_tokens = std::max(sizes.n_batch, text_limit(sizes, max_tokens));
+  uint64_t sum = 0;
+  for (const size_t share : threads_of_passes(sizes, n_threads))
+    sum += encoder_scratch_bytes(encoder, kernels, n_tokens, share, packed);
+  return sum;
+}
+
 // What one pass evaluates, and where.
 struct EncoderModel::Pass {
   std::span<const EmbedText* const> texts;
@@ -48,47 +62,70 @@ struct EncoderModel::Pass {
   size_t n(size_t text) const { return ends[text] - begin(text); }
 };
 
-EncoderModel::EncoderModel(gguf::File file, const EngineOptions& options)
-    : ledger_(memory_budget(options)),
-      file_(std::move(file)),
-      kernels_(options.kernels != nullptr ? options.kernels
-                                          : &kernels::select_table(kernels::Work::kTexts)),
-      team_(options.n_threads > 0 ? options.n_threads : cpu::usable_cores()),
-      packed_(*kernels_, options.pack_weights ? arch::most_packed_bytes(file_) : 0,
-              [this](std::span<const std::byte> bytes) { file_.release(bytes); }),
-      encoder_(arch::load_encoder(file_, {.max_context = options.max_context,
-                                          .packed = options.pack_weights ? &packed_ : nullptr})) {
-  const arch::ModelInfo& model = encoder_->info();
-  info_ = {.architecture = model.architecture,
-           .n_embd = model.n_embd,
-           .n_vocab = model.n_vocab,
-           .max_tokens = options.max_context == 0
-                             ? model.max_context
-                             : std::min(model.max_context, options.max_context),
-           .pooling = pooling_of_encoder(file_),
-           .kernels = std::string(kernels_->name)};
-  if (info_.pooling == Pooling::kRank && encoder_->n_labels() == 0) {
+EncoderModel::Weights::Weights(gguf::File its_file, const EngineOptions& options)
+    : ledger(memory_budget(options)),
+      file(std::move(its_file)),
+      kernels(options.kernels != nullptr ? options.kernels
+                                         : &kernels::select_table(kernels::Work::kTexts)),
+      packed(*kernels, options.pack_weights ? arch::most_packed_bytes(file) : 0,
+             [this](std::span<const std::byte> bytes) { file.release(bytes); }),
+      encoder(arch::load_encoder(file, {.max_context = options.max_context,
+                                        .packed = options.pack_weights ? &packed : nullptr})) {
+  const arch::ModelInfo& model = encoder->info();
+  info = {.architecture = model.architecture,
+          .n_embd = model.n_embd,
+          .n_vocab = model.n_vocab,
+          .max_tokens = options.max_context == 0 ? model.max_context
+                                                 : std::min(model.max_context, options.max_context),
+          .pooling = pooling_of_encoder(file),
+          .kernels = std::string(kernels->name)};
+  if (info.pooling == Pooling::kRank && encoder->n_labels() == 0) {
     throw Error(ErrorCode::kInvalidInput,
-                file_.path() +
+                file.path() +
                     ": the file says that its model ranks, but tensors cls.weight and "
                     "cls.output.weight are missing");
   }
-  grant_weights(ledger_, file_, packed_);
-  tokenizer_.emplace(pack_weights(team_, packed_, file_, info_.n_vocab, options));
+  grant_weights(ledger, file, packed);
+}
+
+void EncoderModel::Weights::pack(cpu::ThreadTeam& team, const EngineOptions& options) {
+  tokenizer.emplace(pack_weights(team, packed, file, info.n_vocab, options));
+}
+
+EncoderModel::EncoderModel(gguf::File file, const EngineOptions& options)
+    : EncoderModel(std::make_shared<Weights>(std::move(file), options),
+                   static_cast<int>(threads_of(options)), true) {
+  weights_->pack(team_, options);
+}
+
+std::vector<std::unique_ptr<EmbedModel>> EncoderModel::load(gguf::File file,
+                                                            const EngineOptions& options,
+                                                            const EmbedSettings& settings) {
+  const auto weights = std::make_shared<Weights>(std::move(file), options);
+  const size_t n_threads = threads_of(options);
+  const EmbedSizes sizes = resolve_sizes(settings, weights->info.max_tokens);
+  const std::vector<size_t> shares = threads_of_passes(sizes, n_threads);
+  std::vector<std::unique_ptr<EmbedModel>> models;
+  for (const size_t share : shares)
+    models.push_back(std::unique_ptr<EncoderModel>(
+        new EncoderModel(weights, static_cast<int>(share), models.empty())));
+  cpu::ThreadTeam team(static_cast<int>(n_threads));
+  weights->pack(team, options);
+  return models;
 }
 
 // For the largest pass so far, which the arena keeps, or this one.
 void EncoderModel::grant_scratch(size_t n_tokens, size_t n_longest, size_t n_ranked) {
-  const uint64_t wanted =
-      encoder_->scratch_bytes(*kernels_, {.n_rows = n_tokens,
-                                          .n_logit_rows = n_ranked,
-                                          .n_hidden_rows = n_tokens,
-                                          .n_positions = n_longest,
-                                          .n_threads = static_cast<size_t>(team_.size()),
-                                          .packed = packed_.n_bytes() != 0});
+  const uint64_t wanted = weights_->encoder->scratch_bytes(
+      *weights_->kernels, {.n_rows = n_tokens,
+                           .n_logit_rows = n_ranked,
+                           .n_hidden_rows = n_tokens,
+                           .n_positions = n_longest,
+                           .n_threads = static_cast<size_t>(team_.size()),
+                           .packed = weights_->packed.n_bytes() != 0});
   if (wanted <= scratch_granted_) return;
-  if (!ledger_.grant(context::MemoryClass::kScratch, wanted - scratch_granted_)) {
-    const context::Ledger::Account account = ledger_.account();
+  if (!weights_->ledger.grant(context::MemoryClass::kScratch, wanted - scratch_granted_)) {
+    const context::Ledger::Account account = weights_->ledger.account();
     throw Error(ErrorCode::kOutOfMemory,
                 "a pass of " + counted(n_tokens, "tokens") + " takes " + format_byte_size(wanted) +
                     " of scratch memory, but the budget of " + format_byte_size(account.budget) +
@@ -99,28 +136,29 @@ void EncoderModel::grant_scratch(size_t n_tokens, size_t n_longest, size_t n_ran
 }
 
 MemoryUse EncoderModel::memory() const {
-  const context::Ledger::Account account = ledger_.account();
-  return {.file = file_.n_bytes(),
-          .packed = packed_.n_bytes(),
-          .weights = account.of(context::MemoryClass::kWeights),
-          .scratch = arena_.n_bytes(),
-          .scratch_granted = account.of(context::MemoryClass::kScratch),
-          .budget = account.budget};
+  MemoryUse use = {.scratch = arena_.n_bytes(), .scratch_granted = scratch_granted_};
+  if (!is_first_) return use;
+  const context::Ledger::Account account = weights_->ledger.account();
+  use.file = weights_->file.n_bytes();
+  use.packed = weights_->packed.n_bytes();
+  use.weights = account.of(context::MemoryClass::kWeights);
+  use.budget = account.budget;
+  return use;
 }
 
 uint64_t EncoderModel::set_memory_budget(uint64_t bytes) {
-  ledger_.set_budget(bytes);
-  return ledger_.account().total;
+  weights_->ledger.set_budget(bytes);
+  return weights_->ledger.account().total;
 }
 
 std::string EncoderModel::refusal(const EmbedText& text) const {
-  std::string refused = token_refusal(info_, text.tokens);
+  std::string refused = token_refusal(info(), text.tokens);
   if (!refused.empty()) return refused;
   if (text.n_first > text.tokens.size()) {
     return "the first segment of " + counted(text.n_first, "tokens") +
            " is longer than the text of " + std::to_string(text.tokens.size());
   }
-  if (pooling_for(text) == Pooling::kRank && encoder_->n_labels() == 0)
+  if (pooling_for(text) == Pooling::kRank && weights_->encoder->n_labels() == 0)
     return "the model cannot rank: it has no classifier";
   return "";
 }
@@ -141,10 +179,10 @@ void EncoderModel::embed(std::span<const EmbedText* const> texts, std::span<Embe
   }
   grant_scratch(pass.tokens.size(), pass.n_longest, pass.n_ranked);
   const tensor::ArenaScope scope(arena_);
-  pass.hidden = arena_.matrix(pass.tokens.size(), info_.n_embd);
-  encoder_->forward({*kernels_, team_, arena_},
-                    {.tokens = pass.tokens, .ends = pass.ends, .n_first = pass.n_first},
-                    pass.hidden);
+  pass.hidden = arena_.matrix(pass.tokens.size(), info().n_embd);
+  weights_->encoder->forward({*weights_->kernels, team_, arena_},
+                             {.tokens = pass.tokens, .ends = pass.ends, .n_first = pass.n_first},
+                             pass.hidden);
   pool(pass, out);
   if (pass.n_ranked != 0) rank(pass, out);
 }
@@ -154,14 +192,14 @@ void EncoderModel::pool(const Pass& pass, std::span<EmbedVector> out) {
     out[i] = {};
     const Pooling pooling = pooling_for(*pass.texts[i]);
     if (pooling != Pooling::kRank)
-      out[i].values.resize(pooled_length(pooling, pass.n(i), info_.n_embd));
+      out[i].values.resize(pooled_length(pooling, pass.n(i), info().n_embd));
   }
   constexpr size_t kTextsAtOnce = 4;
   team_.for_pieces(out.size(), kTextsAtOnce, [&](size_t begin, size_t end, int) {
     for (size_t i = begin; i < end; ++i) {
       const Pooling pooling = pooling_for(*pass.texts[i]);
       if (pooling == Pooling::kRank) continue;
-      pool_rows(pooling, pass.hidden.row(pass.begin(i)), pass.n(i), info_.n_embd,
+      pool_rows(pooling, pass.hidden.row(pass.begin(i)), pass.n(i), info().n_embd,
                 out[i].values.data());
       out[i] = checked_vector(std::move(out[i].values));
     }
@@ -170,15 +208,15 @@ void EncoderModel::pool(const Pass& pass, std::span<EmbedVector> out) {
 
 // The classifier's scores of the first tokens.
 void EncoderModel::rank(const Pass& pass, std::span<EmbedVector> out) {
-  const tensor::Matrix first = arena_.matrix(pass.n_ranked, info_.n_embd);
-  const tensor::Matrix scores = arena_.matrix(pass.n_ranked, encoder_->n_labels());
+  const tensor::Matrix first = arena_.matrix(pass.n_ranked, info().n_embd);
+  const tensor::Matrix scores = arena_.matrix(pass.n_ranked, weights_->encoder->n_labels());
   const auto ranked = [&](size_t i) { return pooling_for(*pass.texts[i]) == Pooling::kRank; };
   size_t row = 0;
   for (size_t i = 0; i < out.size(); ++i)
     if (ranked(i))
-      pool_rows(Pooling::kFirst, pass.hidden.row(pass.begin(i)), pass.n(i), info_.n_embd,
+      pool_rows(Pooling::kFirst, pass.hidden.row(pass.begin(i)), pass.n(i), info().n_embd,
                 first.row(row++));
-  encoder_->classify({*kernels_, team_, arena_}, first, scores);
+  weights_->encoder->classify({*weights_->kernels, team_, arena_}, first, scores);
   row = 0;
   for (size_t i = 0; i < out.size(); ++i) {
     if (!ranked(i)) continue;

@@ -60,7 +60,8 @@ class EmbedModel {
   // refused; a smaller one may be tried then. One thread at a time.
   virtual void embed(std::span<const EmbedText* const> texts, std::span<EmbedVector> out) = 0;
 
-  // As an engine's. The thread of embed(), between two passes.
+  // As an engine's; models for passes at once share one budget, and memory() of all of them adds up
+  // to what they take together. The thread of embed(), between two passes.
   virtual MemoryUse memory() const { return {}; }
   virtual uint64_t set_memory_budget(uint64_t bytes) { return bytes; }
 };

@@ -6,10 +6,13 @@
 #include <cmath>
 #include <exception>
 #include <new>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "engine/embed/plan.h"
 
 namespace billow::engine {
@@ -20,6 +23,15 @@ bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
   const auto* known = dynamic_cast<const Error*>(&error);
   return known != nullptr && known->code() == ErrorCode::kOutOfMemory;
+}
+
+void log_refusal(size_t tokens, size_t n_attempts, size_t n_texts,
+                 const std::optional<size_t>& next) {
+  const std::string what = fmt::format("OOM at batch_size={} (attempt {})", tokens, n_attempts);
+  if (next)
+    log::warn(fmt::format("{}, retrying with batch_size={}", what, *next));
+  else
+    log::warn(fmt::format("{}, giving up: {} sequences get an error", what, n_texts));
 }
 
 bool are_numbers(std::span<const float> values) {
@@ -54,10 +66,18 @@ PassEnd EmbedPass::run(EmbedModel& model, size_t most_attempts, const PassEvents
   PassEnd end;
   size_t tokens = n_tokens_;
   for (size_t n_attempts = 1;; ++n_attempts) {
+    if (n_attempts > 1)
+      log::debug(fmt::format("OOM retry: attempt {} with batch_size={}", n_attempts, tokens));
     run_parts(model, tokens, events, end);
-    if (refused_.empty()) return end;
+    if (refused_.empty()) {
+      if (end.was_retried && end.n_good_tokens == tokens)
+        log::info(fmt::format("OOM retry succeeded at batch_size={} after {} attempts", tokens,
+                              n_attempts));
+      return end;
+    }
     const std::optional<size_t> next = retry_tokens(tokens, n_attempts, most_attempts);
     left_.swap(refused_);
+    log_refusal(tokens, n_attempts, left_.size(), next);
     if (!next) {
       part_ = left_;
       fail_part(kNoMemoryStatus,
@@ -116,6 +136,7 @@ void EmbedPass::refuse_part(size_t n_tokens) {
   if (part_.size() > 1) {
     refused_.insert(refused_.end(), part_.begin(), part_.end());
   } else {
+    log::warn(fmt::format("OOM at batch_size={} with one sequence, giving up on it", n_tokens));
     fail_part(kNoMemoryStatus,
               fmt::format("no memory for a text of {} tokens; try again later", n_tokens));
   }

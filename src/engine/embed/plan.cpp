@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "base/error.h"
@@ -29,7 +30,9 @@ EmbedSizes resolve_sizes(const EmbedSettings& settings, size_t model_max) {
     throw Error(ErrorCode::kInvalidInput,
                 fmt::format("sizes of embedding passes: {} ({})", what, sizes_line(sizes)));
   };
-  if (std::min({sizes.n_batch, sizes.n_ubatch, sizes.n_seq_max, sizes.context_size}) == 0)
+  sizes.max_batches = settings.max_batches.value_or(sizes.max_batches);
+  if (std::min({sizes.n_batch, sizes.n_ubatch, sizes.n_seq_max, sizes.context_size,
+                sizes.max_batches}) == 0)
     refuse("none may be 0");
   if (settings.n_ubatch && sizes.n_ubatch > sizes.n_batch)
     refuse("n_ubatch must not be more than n_batch");
@@ -38,20 +41,51 @@ EmbedSizes resolve_sizes(const EmbedSettings& settings, size_t model_max) {
 }
 
 std::string sizes_line(const EmbedSizes& sizes) {
-  return fmt::format("n_batch {}, n_ubatch {}, n_seq_max {}, context_size {}", sizes.n_batch,
-                     sizes.n_ubatch, sizes.n_seq_max, sizes.context_size);
+  return fmt::format("n_batch={}, n_ubatch={}, n_seq_max={}, context_size={}, max_batches={}",
+                     sizes.n_batch, sizes.n_ubatch, sizes.n_seq_max, sizes.context_size,
+                     sizes.max_batches);
 }
 
 size_t text_limit(const EmbedSizes& sizes, size_t model_max) noexcept {
   return std::min(sizes.n_ubatch, model_max);
 }
 
-size_t pass_tokens(const EmbedSizes& sizes, size_t pending, size_t active) noexcept {
+PassSizing size_pass(const EmbedSizes& sizes, size_t pending, size_t active) noexcept {
+  using Load = PassSizing::Load;
   const size_t available = sizes.context_size - std::min(sizes.context_size, active);
-  return std::min({pending, sizes.n_batch, available});
+  PassSizing sizing = {.pending = pending,
+                       .active = active,
+                       .available = available,
+                       .tokens = std::min({pending, sizes.n_batch, available})};
+  if (pending == 0)
+    sizing.load = Load::kIdle;
+  else if (sizing.tokens == available && available < std::min(pending, sizes.n_batch))
+    sizing.load = Load::kFull;
+  else
+    sizing.load = pending < sizes.n_batch ? Load::kLight : Load::kHeavy;
+  return sizing;
+}
+
+std::string sizing_line(const PassSizing& sizing, const EmbedSizes& sizes) {
+  constexpr std::array<const char*, 4> kWhy = {"no pending work", "light load, all that waits",
+                                               "heavy load with capacity, a full batch",
+                                               "at capacity, what the context has room for"};
+  return fmt::format("pending={} active={} available={} n_batch={}: {} tokens ({})", sizing.pending,
+                     sizing.active, sizing.available, sizes.n_batch, sizing.tokens,
+                     kWhy[static_cast<size_t>(sizing.load)]);
 }
 
 size_t most_passes(const EmbedSizes& sizes) noexcept { return sizes.context_size / sizes.n_batch; }
+
+std::vector<size_t> threads_of_passes(const EmbedSizes& sizes, size_t n_threads) {
+  // More passes than threads would share a core.
+  const size_t n =
+      std::max<size_t>(1, std::min({sizes.max_batches, most_passes(sizes), n_threads}));
+  std::vector<size_t> threads(n, n_threads / n);
+  for (size_t i = 0; i < n_threads % n; ++i) ++threads[i];
+  for (size_t& count : threads) count = std::max<size_t>(1, count);
+  return threads;
+}
 
 size_t passes_to_start(const EmbedSizes& sizes, size_t pending, size_t n_running) noexcept {
   const size_t n_full = pending / sizes.n_batch;

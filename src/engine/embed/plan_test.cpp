@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -69,6 +70,7 @@ TEST(EmbedSizes, CFG_4_ZeroIsRefused) {
   EXPECT_NE(refusal({.n_ubatch = 0}), "");
   EXPECT_NE(refusal({.context_size = 0}), "");
   EXPECT_NE(refusal({.n_seq_max = 0}), "");
+  EXPECT_NE(refusal({.max_batches = 0}), "");
 }
 
 TEST(EmbedSizes, CFG_5_NBatchAboveTheContextIsRefused) {
@@ -91,7 +93,7 @@ TEST(EmbedSizes, CFG_7_TheModelLimitsTextsAndNotPasses) {
 
 TEST(EmbedSizes, CFG_8_AllFourValuesAreTold) {
   EXPECT_EQ(sizes_line(resolve_sizes({.n_batch = 100, .n_seq_max = 3}, 512)),
-            "n_batch 100, n_ubatch 100, n_seq_max 3, context_size 512");
+            "n_batch=100, n_ubatch=100, n_seq_max=3, context_size=512, max_batches=1");
 }
 
 TEST(EmbedSizes, GreatNumbersDoNotWrap) {
@@ -110,6 +112,41 @@ TEST(EmbedSizes, SV_1_TheLimitOfATextIsOfNoOtherSize) {
       EXPECT_EQ(text_limit(sizes, context), context);
     }
   }
+}
+
+TEST(EmbedSizes, PassesAtOnceShareTheThreads) {
+  using Threads = std::vector<size_t>;
+  const auto threads = [](size_t max_batches, size_t n_threads, size_t context = 8192) {
+    return threads_of_passes({.context_size = context, .max_batches = max_batches}, n_threads);
+  };
+  EXPECT_EQ(threads(1, 8), Threads{8});
+  EXPECT_EQ(threads(2, 8), (Threads{4, 4}));
+  EXPECT_EQ(threads(3, 8), (Threads{3, 3, 2}));
+  EXPECT_EQ(threads(8, 2), (Threads{1, 1})) << "no pass without a core";
+  EXPECT_EQ(threads(8, 64), (Threads{16, 16, 16, 16})) << "as the context has room for";
+  EXPECT_EQ(threads(2, 8, 2048), Threads{8});
+  EXPECT_EQ(threads(2, 0), Threads{1});
+}
+
+TEST(EmbedSizes, TheDecisionAndItsReasonAreOneLine) {
+  const EmbedSizes sizes;
+  const auto line = [&](size_t pending, size_t active) {
+    return sizing_line(size_pass(sizes, pending, active), sizes);
+  };
+  EXPECT_EQ(line(0, 1000),
+            "pending=0 active=1000 available=7192 n_batch=2048: 0 tokens (no pending work)");
+  EXPECT_EQ(line(500, 0),
+            "pending=500 active=0 available=8192 n_batch=2048: 500 tokens "
+            "(light load, all that waits)");
+  EXPECT_EQ(line(5000, 6144),
+            "pending=5000 active=6144 available=2048 n_batch=2048: 2048 tokens "
+            "(heavy load with capacity, a full batch)");
+  for (const auto& [pending, active, tokens] :
+       {std::array<size_t, 3>{5000, 7000, 1192}, {500, 8000, 192}, {5000, 8192, 0}})
+    EXPECT_EQ(line(pending, active),
+              "pending=" + std::to_string(pending) + " active=" + std::to_string(active) +
+                  " available=" + std::to_string(8192 - active) + " n_batch=2048: " +
+                  std::to_string(tokens) + " tokens (at capacity, what the context has room for)");
 }
 
 // ---- the size of a pass
