@@ -1,32 +1,44 @@
 """A reranker through the server: scores and order are those of a plain float32 forward pass of its weights.
 
 rerank_test.py --billow PROGRAM [unittest arguments]; exits with 77 where MiniLM is not here, which it is made of. Its head is made
-up: what is compared is what becomes of the weights, not what they are good for.
+up: what is compared is what becomes of the weights, not what they are good for. --clients, --rounds and --kills make the load longer.
 """
 
 import argparse
+import collections
+import concurrent.futures
+import http.client
 import json
 import os
 import pathlib
 import random
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads spin where others work
 
 import numpy
+import prometheus_text
 from bert_reference import BertReference, read_safetensors
+from prometheus_text import total
 from server import MODELS, Server
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--billow", required=True)
+parser.add_argument("--clients", type=int, default=8)
+parser.add_argument("--rounds", type=int, default=12, help="requests of each client")
+parser.add_argument("--kills", type=int, default=1, help="of the runner; the third within a minute is an error of the model")
 options, rest = parser.parse_known_args()
 
 MINILM = MODELS / "all-minilm-l6-v2"
 MOST_TOKENS = 512
+UNTIL_SECONDS = 60
+GAUGES = ("billow_requests_waiting", "billow_requests_running", "billow_embed_queue_pending_tokens", "billow_embed_batches_active")
 TOLERANCE = 1e-4  # of F32 weights
 QUERIES = ("which river carries boats to the harbour", "how is light turned into sugar", "東京 1984")
 WORDS = ("the river carries boats towards an old harbour where merchants trade silk pepper and glass while children watch "
@@ -127,16 +139,70 @@ class Rerank(unittest.TestCase):
                 self.assertAlmostEqual(entry["relevance_score"], 1 / (1 + numpy.exp(-expected[entry["index"]])), delta=TOLERANCE)
         print(f"greatest difference of a score: {worst:.2e}", flush=True)
 
+    def scores(self, query, texts):
+        """Of each text, in their order, as the bytes of the answer have them."""
+        status, _, text = self.server.request("POST", "/rerank", {"model": "r", "query": query, "texts": texts, "raw_scores": True})
+        if status != 200:
+            return status
+        return [entry["score"] for entry in sorted(json.loads(text), key=lambda entry: entry["index"])]
+
+    def leave(self, query, texts):
+        """Asks, and goes before the answer comes."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+        connection.request("POST", "/rerank", json.dumps({"model": "r", "query": query, "texts": texts}))
+        connection.close()
+
+    def idle_metrics(self):
+        """Once nothing waits or runs: what clients that left have asked for is gone."""
+        deadline = time.monotonic() + UNTIL_SECONDS
+        while True:
+            samples, _ = prometheus_text.parse(self.server.request("GET", "/metrics")[2].decode())
+            if not any(total(samples, name) for name in GAUGES):
+                return samples
+            self.assertLess(time.monotonic(), deadline, "something stays counted")
+            time.sleep(0.02)
+
+    def test_SV_11_FI_5_FI_23_scores_under_load_are_those_alone(self):
+        """Many clients with short and long documents; some leave, and the runner is killed in the middle."""
+        alone = {query: dict(zip(texts, self.scores(query, texts), strict=True))
+                 for number, query in enumerate(QUERIES) for texts in [documents(number)]}
+        n_done = collections.Counter()
+
+        def work(seed):
+            chance = random.Random(seed)
+            for _ in range(options.rounds):
+                query = chance.choice(QUERIES)
+                texts = chance.sample(list(alone[query]), chance.choice((1, 2, 10, 40)))
+                if chance.random() < 0.2:
+                    self.leave(query, texts)
+                    continue
+                got = self.scores(query, texts)
+                self.assertEqual(got, [alone[query][text] for text in texts])
+                n_done[query] += 1
+
+        n_kills = 0
+        with concurrent.futures.ThreadPoolExecutor(options.clients) as pool:
+            clients = [pool.submit(work, seed) for seed in range(options.clients)]
+            while n_kills < options.kills:
+                enough = sum(n_done.values()) > (n_kills + 1) * options.clients * options.rounds // (2 * options.kills + 2)
+                if enough and self.server.runners():
+                    os.kill(self.server.runners()[0], signal.SIGKILL)
+                    n_kills += 1
+                elif all(client.done() for client in clients):
+                    break
+                time.sleep(0.005)
+            for client in clients:
+                client.result()
+        self.assertEqual(n_kills, options.kills)
+        self.assertEqual(total(self.idle_metrics(), "billow_embed_failures_total"), 0)
+        self.assertEqual(len(self.server.runners()), 1)
+
     def test_EQ_1_EQ_2_a_score_does_not_depend_on_other_documents(self):
         texts = documents(9)
 
-        def scores(some):
-            ranked = self.server.json("POST", "/rerank", {"model": "r", "query": QUERIES[0], "texts": some, "raw_scores": True})
-            return [entry["score"] for entry in sorted(ranked, key=lambda entry: entry["index"])]
-
-        together = scores(texts)
-        self.assertEqual(scores(texts[::-1])[::-1], together)
-        self.assertEqual([scores([text])[0] for text in texts], together)
+        together = self.scores(QUERIES[0], texts)
+        self.assertEqual(self.scores(QUERIES[0], texts[::-1])[::-1], together)
+        self.assertEqual([self.scores(QUERIES[0], [text])[0] for text in texts], together)
 
 
 if __name__ == "__main__":
