@@ -339,13 +339,15 @@ class Interactive(ClientCase):
         self.assertEqual([message["content"] for message in self.asked("/api/chat")[1]["messages"]], ["two"])
 
     def test_an_answer_that_breaks_off_leaves_the_session_open(self):
-        answers = iter([[{"message": {"content": "Hel"}}, "cut"], chatted("Hello")])
+        answers = iter([[{"message": {"content": "Hel"}}, "cut"], [{"message": {"content": "Hel"}}, {"error": "runner died"}],
+                        chatted("Hello")])
         self.answer(POST_api_chat=lambda body: next(answers))
         term = self.terminal()
         term.ask("one", "error: ")
-        term.ask("two", "Hello")
+        term.ask("two", "Hel\r\nerror: runner died")
+        term.ask("three", "Hello")
         self.assertEqual(term.leave("/bye\r"), 0)
-        self.assertEqual([message["content"] for message in self.asked("/api/chat")[1]["messages"]], ["two"])
+        self.assertEqual([message["content"] for message in self.asked("/api/chat")[2]["messages"]], ["three"])
 
     def test_thinking_is_not_asked_of_a_model_that_cannot(self):
         term = self.terminal()

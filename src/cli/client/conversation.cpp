@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <utility>
 
 #include "base/error.h"
@@ -86,9 +87,9 @@ void Conversation::run() {
     try {
       execute(step);
     } catch (const ApiError& error) {
-      print_error("error: " + error.said() + "\n");  // the session can go on
-    } catch (const Error& error) {
-      print_error(std::string("error: ") + error.what() + "\n");  // the server may come back
+      print_error("error: " + error.said() + "\n");
+    } catch (const std::exception& error) {  // the answer broke off; the server may come back
+      print_error(std::string("error: ") + error.what() + "\n");
     }
   }
 }
@@ -198,12 +199,23 @@ ShownAnswer show_answer(ApiClient& client, const std::string& path, const Json& 
   InterruptWatch watch([&client] { client.cancel(); });
   StatusLine status;
   status.show("");
-  const bool is_complete = client.stream(path, request, [&](const Json& object) {
+  const auto take = [&](const Json& object) {
     status.erase();
     printer.take(object);
     if (object.value("done", false)) last = object;
     return true;
-  });
+  };
+  const bool is_complete = [&] {
+    try {
+      return client.stream(path, request, take);
+    } catch (...) {
+      status.erase();
+      printer.end();
+      const bool has_text = !printer.text().empty() || !printer.thinking().empty();
+      if (has_text && ::isatty(STDOUT_FILENO) != 0) print_now("\n");  // the error has its own line
+      throw;
+    }
+  }();
   status.erase();
   printer.end();
   print_now("\n\n");

@@ -146,4 +146,14 @@ std::string LineView::finish(const ShownText& shown, ScreenSize size) {
   return out + "\r\n";
 }
 
+std::string LineView::leave(ScreenSize size) {
+  std::string out;
+  if (!painted_.empty()) {
+    const std::vector<Place> places = places_of(painted_, size.n_columns);
+    out = moved(places.back().row - places[painted_cursor_].row, 'B');
+  }
+  forget();
+  return out + "\r\n";
+}
+
 }  // namespace billow::cli

@@ -30,6 +30,8 @@ class LineView {
   std::string draw(const ShownText& shown, ScreenSize size);
   // Shows all of it a last time and leaves the cursor at the start of the row below.
   std::string finish(const ShownText& shown, ScreenSize size);
+  // Leaves what is in view as it is, and the cursor at the start of the row below.
+  std::string leave(ScreenSize size);
   // What was shown is gone, or is to stay: the next draw() begins at the row of the cursor.
   void forget();
 

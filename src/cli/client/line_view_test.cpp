@@ -237,6 +237,20 @@ TEST(LineView, ShowsControlCharactersAndTabs) {
   EXPECT_EQ(screen.visible(), std::vector<std::string>{">>> a   b^C^[[A"});
 }
 
+TEST(LineView, LeavesWhatIsInView) {
+  Screen screen({20, 3});
+  LineView view;
+  std::u32string text;
+  for (const char32_t letter : std::u32string_view(U"abcdef")) text += std::u32string(30, letter);
+  screen.write(view.draw({.prompt = ">>> ", .text = text, .cursor = 100}, {20, 3}));
+  const std::vector<std::string> seen = screen.visible();
+  screen.write(view.leave({20, 3}));
+  screen.write("below");
+  EXPECT_EQ(screen.all().back(), "below");
+  EXPECT_EQ(screen.all().size(), seen.size() + 1);
+  EXPECT_EQ(screen.visible()[0], seen[1]);
+}
+
 TEST(LineView, WritesOnlyWhatChanged) {
   LineView view;
   view.draw({.prompt = ">>> ", .text = U"some text", .cursor = 9}, {80, 24});

@@ -169,8 +169,7 @@ std::optional<TypedLine> TerminalLineEditor::obey_signals() {
 }
 
 void TerminalLineEditor::suspend() {
-  characters_ = line_.characters();
-  print_now(view_.finish(shown(), TerminalModes::screen_size()));
+  print_now(view_.leave(TerminalModes::screen_size()));
   modes_.suspend();
 }
 
@@ -188,7 +187,9 @@ void TerminalLineEditor::draw() {
 
 TypedLine TerminalLineEditor::finished(TypedLine::Kind kind) {
   characters_ = line_.characters();
-  print_now(view_.finish(shown(), TerminalModes::screen_size()));
+  const ScreenSize size = TerminalModes::screen_size();
+  const bool is_dropped = kind == TypedLine::Kind::kInterrupt && !line_.empty();
+  print_now(is_dropped ? view_.leave(size) : view_.finish(shown(), size));
   return {.kind = kind, .text = line_.text(), .typed = line_.typed_ends()};
 }
 
