@@ -210,12 +210,13 @@ Json Trace::to_chrome_json() const {
 
 std::shared_ptr<Trace> TraceStore::start(const std::string& id, std::string route,
                                          std::string node) {
-  auto trace = std::make_shared<Trace>(id, std::move(route), std::move(node));
-  if (n_kept_ == 0) return trace;
   const std::lock_guard lock(mutex_);
-  if (traces_.contains(id)) std::erase(order_, id);
-  traces_[id] = trace;
-  order_.push_back(id);
+  ++n_started_;
+  const std::string name = traces_.contains(id) ? fmt::format("{}~{}", id, n_started_) : id;
+  auto trace = std::make_shared<Trace>(name, std::move(route), std::move(node));
+  if (n_kept_ == 0) return trace;
+  traces_[name] = trace;
+  order_.push_back(name);
   if (order_.size() > n_kept_) {
     traces_.erase(order_.front());
     order_.pop_front();

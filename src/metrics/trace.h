@@ -92,11 +92,13 @@ class Trace {
   std::string error_;
 };
 
-// Keeps the latest traces.
+// Keeps the latest traces, each under a name of its own: clients choose the ids of their requests,
+// and no request may take the place of another's trace.
 class TraceStore {
  public:
   explicit TraceStore(size_t n_kept) : n_kept_(n_kept) {}
-  // A trace of that id, in the place of an older one.
+  // A trace whose id is `id`; where a trace of that id is kept, `id~N`, with the number of traces
+  // begun so far. '~' is in no id of a client.
   std::shared_ptr<Trace> start(const std::string& id, std::string route, std::string node);
   std::shared_ptr<const Trace> find(const std::string& id) const;  // null if there is none
   std::vector<std::string> ids() const;                            // latest first
@@ -105,6 +107,7 @@ class TraceStore {
 
  private:
   const size_t n_kept_;
+  size_t n_started_ = 0;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Trace>> traces_;
   std::deque<std::string> order_;  // oldest first

@@ -194,15 +194,20 @@ TEST(TraceStore, KeepsTheLatest) {
   EXPECT_TRUE(store.find("b"));
 }
 
-TEST(TraceStore, ATraceTakesThePlaceOfAnOlderOneOfItsId) {
-  TraceStore store(2);
+TEST(TraceStore, NoTraceTakesThePlaceOfAnotherOne) {
+  TraceStore store(3);
   const auto first = store.start("a", "/first", "n");
   store.start("b", "/", "n");
   const auto second = store.start("a", "/second", "n");
-  EXPECT_EQ(store.find("a"), second);
-  EXPECT_EQ(store.ids(), (std::vector<std::string>{"a", "b"}));
-  store.start("c", "/", "n");
-  EXPECT_EQ(store.ids(), (std::vector<std::string>{"c", "a"}));
+  EXPECT_EQ(store.find("a"), first);
+  EXPECT_EQ(second->id(), "a~3");
+  EXPECT_FALSE(is_request_id(second->id())) << "no client can ask for this name";
+  EXPECT_EQ(store.find("a~3"), second);
+  EXPECT_EQ(store.ids(), (std::vector<std::string>{"a~3", "b", "a"}));
+  store.start("a", "/third", "n");
+  EXPECT_EQ(store.ids(), (std::vector<std::string>{"a~4", "a~3", "b"}));
+  EXPECT_EQ(store.start("a", "/fourth", "n")->id(), "a") << "the name is free again";
+  EXPECT_EQ(store.find("a~3"), second);
 }
 
 TEST(TraceStore, MayKeepNone) {
