@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "http/authority.h"
 
 namespace billow::http {
 namespace {
@@ -19,6 +20,14 @@ using beast::error_code;
 ParseFailure failure_of(const error_code& code) {
   if (code == beast::http::error::header_limit) return {431, "the header is too large"};
   return {400, "malformed message: " + code.message()};
+}
+
+// Nobody takes such a line for one, and without a word the sender would wait for a timeout.
+bool has_bare_newline(std::string_view bytes) {
+  for (size_t at = bytes.find('\n'); at != std::string_view::npos; at = bytes.find('\n', at + 1)) {
+    if (at == 0 || bytes[at - 1] != '\r') return true;
+  }
+  return false;
 }
 
 // What both kinds of message share: Beast's grammar with fields and body collected here.
@@ -40,7 +49,12 @@ class MessageGrammar : public beast::http::basic_parser<kIsRequest> {
       error_code code;
       const std::string_view rest = bytes.substr(used);
       used += this->put(boost::asio::const_buffer(rest.data(), rest.size()), code);
-      if (code == beast::http::error::need_more) break;
+      if (code == beast::http::error::need_more) {
+        // These bytes belong to a line whose end has not come yet, as Beast sees it.
+        if (has_bare_newline(bytes.substr(used)))
+          failure = {400, "malformed message: a line ends with LF alone, not with CR LF"};
+        break;
+      }
       if (code) {
         failure = failure_of(code);
       } else if (!had_head && this->is_header_done()) {
@@ -144,6 +158,8 @@ class RequestParser::Grammar : public MessageGrammar<true> {
     const size_t n_hosts = head.headers.count("Host");
     if (n_hosts > 1 || (n_hosts == 0 && head.version == 11)) {
       failure = {400, "a request names its host once"};
+    } else if (n_hosts == 1 && !parse_authority(head.headers.get("Host"))) {
+      failure = {400, "malformed Host field: it must be a host, and perhaps a colon and a port"};
     } else if (head.version == 10 && chunked()) {
       failure = {400, "HTTP/1.0 knows no chunks"};
     }

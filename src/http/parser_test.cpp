@@ -127,6 +127,33 @@ TEST(RequestParser, RefusesMalformedChunks) {
   }
 }
 
+// A line that ends with LF alone is refused as soon as it is there, wherever it stands; nothing
+// behind it is waited for.
+TEST(RequestParser, RefusesABareNewlineAtOnce) {
+  const std::string head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const char* chunks : {"3\n", "3\nabc\n0\n\n", "3;x=y\n", "3\r\nabc\n", "3\r\nabc\r\n0\n",
+                             "0\n\n", "0\r\n\n", "0\r\nX: y\n", "0\r\nX: y\n\r\n\r\n"}) {
+    EXPECT_EQ(status_for(head + chunks), 400) << chunks;
+  }
+  for (const char* text : {"GET / HTTP/1.1\n", "GET / HTTP/1.1\r\nHost: h\n",
+                           "GET / HTTP/1.1\r\nHost: h\r\nX: y\n\n", "GET\n"}) {
+    EXPECT_EQ(status_for(text), 400) << text;
+  }
+  // In a body, in chunks or not, it is a byte as any other.
+  EXPECT_EQ(status_for(head + "3\r\na\nb\r\n0\r\n\r\n"), 200);
+  EXPECT_EQ(status_for("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n\n\n"), 200);
+}
+
+TEST(RequestParser, RefusesAMalformedHost) {
+  for (const char* host : {"[::1]evil.com", "[::1].evil.com:80", "192.168.0.9%x.evil.com", "a b",
+                           "a@b", "a:x", "a/b"}) {
+    EXPECT_EQ(status_for("GET / HTTP/1.1\r\nHost: " + std::string(host) + "\r\n\r\n"), 400) << host;
+  }
+  for (const char* host : {"", "h", "h:80", "[::1]:80", "a_b.example"}) {
+    EXPECT_EQ(status_for("GET / HTTP/1.1\r\nHost: " + std::string(host) + "\r\n\r\n"), 200) << host;
+  }
+}
+
 TEST(RequestParser, BoundsTheHeader) {
   EXPECT_EQ(status_for("GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(2000, 'x')), 431);
   EXPECT_EQ(status_for("GET /" + std::string(2000, 'x')), 431);

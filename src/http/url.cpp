@@ -16,11 +16,6 @@ int hex_value(char c) {
   return -1;
 }
 
-bool is_unreserved(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-         c == '.' || c == '_' || c == '~';
-}
-
 // `text` from the path on, if it is of the absolute form.
 std::optional<std::string_view> origin_form(std::string_view text) {
   for (const std::string_view scheme : {"http://", "https://"}) {
@@ -50,6 +45,11 @@ bool parse_query(std::string_view rest, Parameters& query) {
 }
 
 }  // namespace
+
+bool is_unreserved(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '.' || c == '_' || c == '~';
+}
 
 std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_blank) {
   std::string decoded;

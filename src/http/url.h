@@ -10,6 +10,9 @@
 
 namespace billow::http {
 
+// A letter, a digit, or one of -._~ (RFC 3986, 2.3).
+bool is_unreserved(char c) noexcept;
+
 // `text` with every %XX replaced by its byte, and with '+' as a blank where a query asks for it.
 // Nullopt where a '%' is not followed by two hexadecimal digits.
 std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_blank = false);
