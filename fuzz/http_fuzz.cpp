@@ -1,6 +1,6 @@
 // Any bytes as what a stranger may send over HTTP; the first byte says as what: a target, fields of
-// a header that say who asks, a request, an answer, a stream of lines or of events. Never a crash;
-// and what is read must not depend on the pieces that it came in.
+// a header that say who asks, a host, a request, an answer, a stream of lines or of events. Never a
+// crash; and what is read must not depend on the pieces that it came in.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,9 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "http/access.h"
+#include "http/authority.h"
 #include "http/lines.h"
 #include "http/parser.h"
 #include "http/router.h"
@@ -53,6 +55,23 @@ void route(std::string_view text) {
   }
 }
 
+// An authority that is read stands for the whole text: nothing of it is left out.
+void name_host(std::string_view text) {
+  const std::optional<http::Authority> authority = http::parse_authority(text);
+  if (!authority) return;
+  BILLOW_CHECK(text.find('@') == std::string_view::npos &&
+               text.find('/') == std::string_view::npos);
+  const bool has_brackets = text.starts_with('[');
+  BILLOW_CHECK(text.substr(has_brackets ? 1 : 0).starts_with(authority->host));
+  std::string_view rest = text.substr(authority->host.size() + (has_brackets ? 1 : 0));
+  if (has_brackets) {
+    BILLOW_CHECK(authority->is_ipv6 && rest.find(']') != std::string_view::npos);
+    rest.remove_prefix(rest.find(']') + 1);
+  }
+  BILLOW_CHECK(rest.empty() || rest.front() == ':');
+  BILLOW_CHECK(rest.find_first_not_of("0123456789", 1) == std::string_view::npos);
+}
+
 // Three lines: more origins, an origin, a host.
 void enter(std::string_view text) {
   std::vector<std::string> lines;
@@ -70,8 +89,9 @@ void enter(std::string_view text) {
     const http::Verdict verdict =
         http::check_access(origins, machine, http::BindKind::kLoopback, request);
     if (verdict.answer) {
-      BILLOW_CHECK(verdict.answer->body.empty());
-      BILLOW_CHECK(verdict.answer->status == 403 || method == http::Method::kOptions);
+      BILLOW_CHECK(verdict.answer->status == 204 && method == http::Method::kOptions);
+    } else if (!verdict.refusal.empty()) {
+      BILLOW_CHECK(utf8::is_valid(verdict.refusal) && verdict.refusal.size() < 600);
     } else {
       BILLOW_CHECK(http::is_local_host(lines[2], machine));
     }
@@ -159,6 +179,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   switch (bytes[0]) {
     case 't':
       route(text);
+      break;
+    case 'h':
+      name_host(text);
       break;
     case 'a':
       try {

@@ -29,12 +29,14 @@ class Call {
   // Set when the client is gone.
   const std::stop_token& stop() const noexcept { return stop_; }
 
-  // As Exchange's, with the headers.
+  // As Exchange's, with the headers. What take_body() gives should die with the statement that
+  // decodes it, so that its memory is free while the answer is made.
+  http::Body take_body() { return exchange_.take_body(); }
   size_t read_body(std::span<char> buffer) { return exchange_.read_body(buffer); }
   bool respond(http::Response response);
   bool begin_stream(int status, std::string_view content_type, std::string_view first = {});
-  bool write(std::string_view bytes) { return exchange_.write(bytes); }
-  bool finish(std::string_view last = {}) { return exchange_.finish(last); }
+  bool write(std::string_view bytes) { return reached(exchange_.write(bytes)); }
+  bool finish(std::string_view last = {}) { return reached(exchange_.finish(last)); }
 
   // For the answer's head, before it begins.
   void add_header(std::string name, std::string value) {
@@ -44,6 +46,8 @@ class Call {
   void set_model(std::string name) { model_ = std::move(name); }
   const std::string& model() const noexcept { return model_; }
   int status() const noexcept { return status_; }  // 0: nothing was answered yet
+  // The client has left before the end of a stream.
+  bool is_cut_off() const noexcept { return is_cut_off_; }
   // The answer has begun, and fails: for metrics and the log.
   void fail(int status, std::string error) {
     status_ = status;
@@ -52,12 +56,18 @@ class Call {
   const std::string& error() const noexcept { return error_; }
 
  private:
+  bool reached(bool is_there) noexcept {
+    is_cut_off_ = is_cut_off_ || !is_there;
+    return is_there;
+  }
+
   http::Exchange& exchange_;
   metrics::Trace& trace_;
   std::stop_token stop_;
   http::Headers headers_;
   std::string model_;
   int status_ = 0;
+  bool is_cut_off_ = false;
   std::string error_;
 };
 

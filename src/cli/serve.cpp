@@ -60,6 +60,7 @@ struct ServeOptions {
   engine::EmbedFaults embed_faults;
   size_t max_connections = 4096;
   std::string max_body = "256M";
+  std::string max_bodies;
   double drain_delay = -1.0;
   double drain_timeout = 30.0;
   std::vector<std::string> preload;
@@ -177,6 +178,11 @@ server::Options server_options(const ServeOptions& options,
   made.origins = options.origins.empty() ? joined(environment.origins) : options.origins;
   made.max_connections = options.max_connections;
   made.max_body_bytes = parse_byte_size(options.max_body);
+  if (!options.max_bodies.empty()) {
+    made.max_bodies_bytes = parse_byte_size(options.max_bodies);
+    if (made.max_bodies_bytes < made.max_body_bytes)
+      throw Error(ErrorCode::kInvalidInput, "--max-bodies must be at least --max-body");
+  }
   made.models = options.models.empty() ? environment.models : options.models;
   made.read_only = options.read_only;
   made.prune = !environment.no_prune;
@@ -318,6 +324,8 @@ void declare_network(CLI::App& command, ServeOptions& options) {
       ->capture_default_str();
   command.add_option("--max-body", options.max_body, "Largest body of a request")
       ->capture_default_str();
+  command.add_option("--max-bodies", options.max_bodies,
+                     "All bodies together while they are read; twice --max-body if not given");
 }
 
 void declare_operation(CLI::App& command, ServeOptions& options) {

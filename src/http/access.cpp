@@ -16,6 +16,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
+#include "http/authority.h"
 
 namespace billow::http {
 namespace {
@@ -44,17 +46,6 @@ bool has_scheme(std::string_view text) {
   return is_letter(scheme.front()) && std::ranges::all_of(scheme, [](char c) {
            return is_letter(c) || is_digit(c) || c == '+' || c == '-' || c == '.';
          });
-}
-
-// The name in a Host field: without the port, without the brackets of an IPv6 address.
-std::string_view without_port(std::string_view host) {
-  if (host.starts_with('[')) {
-    const size_t end = host.find(']');
-    return end == std::string_view::npos ? host : host.substr(1, end - 1);
-  }
-  const size_t colon = host.find(':');
-  // More than one colon: an IPv6 address without brackets.
-  return host.find(':', colon + 1) == std::string_view::npos ? host.substr(0, colon) : host;
 }
 
 bool is_local_ipv4(std::span<const unsigned char> ip) {
@@ -95,6 +86,13 @@ bool is_local_name(const std::string& name, const MachineNames& machine) {
          name.ends_with(".localhost") || name.ends_with(".local") || name.ends_with(".internal");
 }
 
+// In quotes, cut to a length that a line has room for.
+std::string quoted(std::string_view text) {
+  constexpr size_t kMaxBytes = 100;
+  const bool is_cut = text.size() > kMaxBytes;
+  return '"' + utf8::sanitized(text.substr(0, kMaxBytes)) + (is_cut ? "...\"" : "\"");
+}
+
 Response empty_response(int status) { return {.status = status}; }
 
 Response preflight_response(const AllowedOrigins& origins, std::string_view origin) {
@@ -108,6 +106,12 @@ Response preflight_response(const AllowedOrigins& origins, std::string_view orig
     headers.add("Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers");
   }
   return response;
+}
+
+// Whether a Host field has an address in place of a name.
+bool is_address(std::string_view host) {
+  const std::optional<Authority> authority = parse_authority(host);
+  return authority && !address_bytes(authority->host).empty();
 }
 
 // A page of this server itself.
@@ -204,9 +208,11 @@ MachineNames machine_names() {
 }
 
 bool is_local_host(std::string_view host, const MachineNames& machine) {
-  std::string name = lower_case(without_port(trimmed(host, " \t")));
-  const std::string bytes = address_bytes(name.substr(0, name.find('%')));
-  return bytes.empty() ? is_local_name(name, machine) : is_local_address(bytes, machine);
+  const std::optional<Authority> authority = parse_authority(trimmed(host, " \t"));
+  if (!authority) return false;
+  const std::string bytes = address_bytes(authority->host);
+  return bytes.empty() ? is_local_name(lower_case(authority->host), machine)
+                       : is_local_address(bytes, machine);
 }
 
 Verdict check_access(const AllowedOrigins& origins, const MachineNames& machine, BindKind bind,
@@ -217,7 +223,8 @@ Verdict check_access(const AllowedOrigins& origins, const MachineNames& machine,
   Verdict verdict;
   if (!origin.empty() && !is_own_origin(origin, host)) {
     if (!origins.allows(origin)) {
-      verdict.answer = empty_response(403);
+      verdict.refusal = "the web page " + quoted(origin) +
+                        " may not ask this server; --origins (OLLAMA_ORIGINS) says which may";
       return verdict;
     }
     if (is_options) {
@@ -231,8 +238,10 @@ Verdict check_access(const AllowedOrigins& origins, const MachineNames& machine,
   }
   if (bind != BindKind::kLoopback) return verdict;
   if (!is_local_host(host, machine)) {
-    verdict.answer = empty_response(403);
-  } else if (is_options && address_bytes(std::string(without_port(host))).empty()) {
+    verdict.refusal = quoted(host) +
+                      " is no name of this machine, and this server is for this machine alone; "
+                      "--host (OLLAMA_HOST) says where it listens";
+  } else if (is_options && !is_address(host)) {
     verdict.answer = empty_response(204);
   }
   return verdict;

@@ -59,7 +59,8 @@ MachineNames machine_names();
 bool is_local_host(std::string_view host, const MachineNames& machine);
 
 struct Verdict {
-  std::optional<Response> answer;  // refused, or answered already
+  std::string refusal;             // why the request gets 403; empty: it does not
+  std::optional<Response> answer;  // it is answered already
   Headers headers;                 // for the answer of whoever handles the request
 };
 

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "http/body_room.h"
 #include "http/live_exchange.h"
 #include "http/parser.h"
 
@@ -61,6 +62,11 @@ size_t send_some(int fd, std::span<const std::string> pieces) {
   message.msg_iovlen = n;
   const ssize_t n_sent = ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   return n_sent > 0 ? static_cast<size_t>(n_sent) : 0;
+}
+
+// The answer that nobody reads: the client has reset its connection, or the server ends.
+ParseFailure left_while(std::string_view part) {
+  return {499, "the connection was closed before the " + std::string(part) + " was whole"};
 }
 
 // What a coroutine waits for. Everything happens on the connection's strand, so that nothing is
@@ -146,7 +152,7 @@ class SocketConnection final : public Connection,
   awaitable<bool> serve_request();
   awaitable<std::optional<ParseFailure>> read_head(RequestParser& parser, bool& is_there);
   awaitable<std::optional<ParseFailure>> read_body(RequestParser& parser, const Route& route,
-                                                   bool expects_continue, std::string& body);
+                                                   bool expects_continue, Body& body);
   awaitable<void> attend(RequestParser& parser, uint64_t max_body_bytes);
   awaitable<bool> skip_rest_of_body(RequestParser& parser);
   awaitable<void> close_gently();
@@ -158,6 +164,7 @@ class SocketConnection final : public Connection,
   void skip_blank_lines();
   std::shared_ptr<LiveExchange> make_exchange(Request request, Framing framing, Headers added);
   void start_handler(const Route& route);
+  void answer_unhandled(Response response, const Route* route, std::string_view why);
   void feed_body(RequestParser& parser, uint64_t max_body_bytes);
   void input_ended();
   void close_now();
@@ -176,10 +183,11 @@ class SocketConnection final : public Connection,
   boost::beast::flat_buffer in_;     // read, not parsed
   std::vector<std::string> direct_;  // to be sent without an exchange
   std::shared_ptr<LiveExchange> exchange_;
-  uint64_t n_body_bytes_ = 0;  // of the request at hand that went to the exchange
-  bool body_is_over_ = false;  // ended or failed
-  bool is_idle_ = false;       // the client has asked nothing that it has no answer to
-  bool eof_ = false;           // the client sends nothing more
+  Clock::time_point began_at_ = Clock::now();  // the request at hand, with its first byte
+  uint64_t n_body_bytes_ = 0;                  // of the request at hand that went to the exchange
+  bool body_is_over_ = false;                  // ended or failed
+  bool is_idle_ = false;  // the client has asked nothing that it has no answer to
+  bool eof_ = false;      // the client sends nothing more
   bool closed_ = false;
   bool is_blocked_ = false;               // write_loop() waits for the client to read
   std::atomic<bool> wake_posted_{false};  // by the handler's thread, and not run yet
@@ -187,8 +195,11 @@ class SocketConnection final : public Connection,
 
 awaitable<void> SocketConnection::serve() {
   if (ticket_ == nullptr) {
-    exchange_ = make_exchange({}, {.keep_alive = false}, {});
-    exchange_->answer(service_.error_response(503, "", "too many connections"));
+    constexpr const char* kWhy = "too many connections";
+    Request unread;
+    unread.peer = peer_;
+    exchange_ = make_exchange(std::move(unread), {.keep_alive = false}, {});
+    answer_unhandled(service_.error_response(503, "", kWhy), nullptr, kWhy);
     while (!closed_ && !exchange_->flushed()) co_await attention_.wait();
   } else {
     for (;;) {
@@ -219,22 +230,28 @@ awaitable<bool> SocketConnection::serve_request() {
     decision = service_.decide(head, bind_, peer_);
     framing.keep_alive = decision.keep_alive;
   }
+  decision.request.peer = peer_;
   const Route* route = decision.route;
   if (route != nullptr) {
     if (route->streams_body) max_body_bytes = UINT64_MAX;
     max_body_bytes = route->max_body_bytes.value_or(max_body_bytes);
   }
+  Body body{.text = {}, .share = BodyBudget::Share(service_.bodies())};
   if (route != nullptr && !decision.answer && !route->streams_body) {
-    failure = co_await read_body(parser, *route, framing.expects_continue, decision.request.body);
+    failure = co_await read_body(parser, *route, framing.expects_continue, body);
   }
   if (failure) {
+    body = {};
     framing.keep_alive = false;
     decision.answer =
         service_.error_response(failure->status, decision.request.path, failure->text);
+    decision.why = std::move(failure->text);
   }
+  decision.request.body = std::move(body.text);
   exchange_ = make_exchange(std::move(decision.request), framing, std::move(decision.added));
   n_body_bytes_ = 0;
   body_is_over_ = false;
+  exchange_->keep_share(std::move(body.share));
   if (parser.done()) {
     exchange_->put_body(parser.take_body());
     exchange_->end_body();
@@ -242,7 +259,7 @@ awaitable<bool> SocketConnection::serve_request() {
   }
   if (eof_) exchange_->mark_gone();
   if (decision.answer) {
-    exchange_->answer(*std::move(decision.answer));
+    answer_unhandled(*std::move(decision.answer), route, decision.why);
   } else {
     start_handler(*route);
   }
@@ -266,10 +283,14 @@ awaitable<std::optional<ParseFailure>> SocketConnection::read_head(RequestParser
   bool began = false;
   Clock::time_point deadline = Clock::now() + options().idle_timeout;
   for (;;) {
+    if (closed_ && began) co_return left_while("header");
     if (closed_) co_return std::nullopt;
     if (!began) skip_blank_lines();
     if (in_.size() > 0) {
-      if (!began) deadline = Clock::now() + options().header_timeout;
+      if (!began) {
+        began_at_ = Clock::now();
+        deadline = began_at_ + options().header_timeout;
+      }
       began = true;
       is_idle_ = false;
       consume(parser.put(input()));
@@ -288,7 +309,7 @@ awaitable<std::optional<ParseFailure>> SocketConnection::read_head(RequestParser
 awaitable<std::optional<ParseFailure>> SocketConnection::read_body(RequestParser& parser,
                                                                    const Route& route,
                                                                    bool expects_continue,
-                                                                   std::string& body) {
+                                                                   Body& body) {
   const uint64_t max_bytes = route.max_body_bytes.value_or(options().max_body_bytes);
   const ParseFailure too_large{413,
                                "the body has more than " + std::to_string(max_bytes) + " bytes"};
@@ -297,14 +318,21 @@ awaitable<std::optional<ParseFailure>> SocketConnection::read_body(RequestParser
     direct_.emplace_back("HTTP/1.1 100 Continue\r\n\r\n");
     output_.notify();
   }
-  const Clock::time_point deadline = Clock::now() + options().body_timeout;
+  const uint64_t most = std::min(parser.head().content_length.value_or(max_bytes), max_bytes);
+  const Clock::time_point end = Clock::now() + options().body_timeout;
+  Clock::time_point deadline = std::min(end, Clock::now() + options().body_idle_timeout);
   while (!parser.done()) {
-    if (closed_) co_return ParseFailure{400, "the connection is closed"};
+    if (closed_) co_return left_while("body");
     const size_t used = parser.put(input());
     consume(used);
-    body += parser.take_body();
+    const std::string piece = parser.take_body();
     if (const ParseFailure* failure = parser.failure()) co_return *failure;
-    if (body.size() > max_bytes) co_return too_large;
+    if (body.text.size() + piece.size() > max_bytes) co_return too_large;
+    if (!make_room(body, piece.size(), most)) {
+      co_return ParseFailure{503, no_room_text(service_.bodies())};
+    }
+    body.text += piece;
+    if (used > 0) deadline = std::min(end, Clock::now() + options().body_idle_timeout);
     if (parser.done() || used > 0) continue;
     if (eof_) co_return ParseFailure{400, "the body breaks off"};
     if (Clock::now() >= deadline) co_return ParseFailure{408, "the body took too long"};
@@ -335,9 +363,19 @@ void SocketConnection::start_handler(const Route& route) {
     });
   };
   if (!service_.handlers().run(work)) {
-    exchange_->answer(service_.error_response(503, exchange_->request().path,
-                                              "no thread is free for the request"));
+    constexpr const char* kWhy = "no thread is free for the request";
+    answer_unhandled(service_.error_response(503, exchange_->request().path, kWhy), &route, kWhy);
   }
+}
+
+void SocketConnection::answer_unhandled(Response response, const Route* route,
+                                        std::string_view why) {
+  service_.report({.request = exchange_->request(),
+                   .route = route != nullptr ? std::string_view(route->pattern) : "",
+                   .status = response.status,
+                   .why = why,
+                   .time = Clock::now() - began_at_});
+  exchange_->answer(std::move(response));
 }
 
 // Until the handler has returned and its answer is out.
@@ -366,7 +404,7 @@ void SocketConnection::feed_body(RequestParser& parser, uint64_t max_body_bytes)
     exchange_->fail_body(std::move(failure));
     body_is_over_ = true;
   };
-  if (closed_) return fail({400, "the connection is closed"});
+  if (closed_) return fail(left_while("body"));
   if (parser.head().content_length.value_or(0) > max_body_bytes) {
     return fail({413, "the body has more than " + std::to_string(max_body_bytes) + " bytes"});
   }

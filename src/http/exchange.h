@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "http/body_budget.h"
 #include "http/message.h"
 
 namespace billow::http {
@@ -18,9 +19,14 @@ class Exchange {
 
   virtual const Request& request() const noexcept = 0;
 
+  // The body, on a route that does not stream it; empty from then on. Memory is bounded over all
+  // requests, so a handler decodes it and lets it go before it begins what takes long.
+  virtual Body take_body() = 0;
+
   // The next bytes of the body, as many as are there and fit, on a route that streams it; waits for
-  // at least one. 0 is the end of the body. Throws Error when the client vanishes or stays silent
-  // for too long, or for a body that is malformed or too large; let through, it becomes the answer.
+  // at least one. 0 is the end of the body. Throws StatusError when the client vanishes or stays
+  // silent for too long, and for a body that is malformed or too large; let through, it becomes the
+  // answer.
   virtual size_t read_body(std::span<char> buffer) = 0;
 
   // The whole answer. REQUIRES: nothing was answered yet. False: the client is gone.

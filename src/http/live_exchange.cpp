@@ -195,6 +195,10 @@ bool LiveExchange::finish(std::string_view last) {
   return reaches;
 }
 
+Body LiveExchange::take_body() {
+  return {std::exchange(request_.body, {}), std::move(body_share_)};
+}
+
 size_t LiveExchange::read_body(std::span<char> buffer) {
   if (buffer.empty()) return 0;
   std::unique_lock lock(mutex_);
@@ -212,7 +216,7 @@ size_t LiveExchange::read_body(std::span<char> buffer) {
   }
   if (body_.empty()) {
     if (body_ended_) return 0;
-    throw Error(ErrorCode::kInvalidInput, body_failure_->text);
+    throw StatusError(body_failure_->status, body_failure_->text);
   }
   const std::string& piece = body_.front();
   const size_t n = std::min(buffer.size(), piece.size() - body_offset_);
@@ -265,6 +269,7 @@ void LiveExchange::run(const Handler& handler, const ShapeError& shape_error) {
     failure = {500, "the handler failed"};
   }
   on_client_gone(nullptr);
+  take_body();  // a connection that idles keeps nothing
   close_answer(std::move(failure), shape_error);
   {
     const std::lock_guard lock(mutex_);
@@ -277,8 +282,6 @@ void LiveExchange::run(const Handler& handler, const ShapeError& shape_error) {
 void LiveExchange::close_answer(std::optional<ParseFailure> failure,
                                 const ShapeError& shape_error) {
   std::unique_lock lock(mutex_);
-  // What is wrong with the body has a status of its own, if the handler has let it through.
-  if (failure && body_failure_ && failure->text == body_failure_->text) failure = body_failure_;
   if (phase_ == Phase::kNothingSent) {
     if (!failure) failure = {500, "the handler gave no answer"};
     if (failure->status >= 500 && !gone_) log::warn(request_.path + ": " + failure->text);

@@ -47,8 +47,12 @@ class LiveExchange final : public Exchange {
   LiveExchange(Request request, Framing framing, Headers added, size_t max_unsent_bytes,
                std::function<void()> wake, SendNow send_now = {});
 
+  // Before the handler runs: the share of the budget that its body has.
+  void keep_share(BodyBudget::Share share) { body_share_ = std::move(share); }
+
   // The handler's side.
   const Request& request() const noexcept override { return request_; }
+  Body take_body() override;
   size_t read_body(std::span<char> buffer) override;
   bool respond(Response response) override;
   bool begin_stream(int status, std::string_view content_type, Headers headers,
@@ -96,7 +100,8 @@ class LiveExchange final : public Exchange {
   bool finish_locked();
   void close_answer(std::optional<ParseFailure> failure, const ShapeError& shape_error);
 
-  const Request request_;
+  Request request_;  // of the handler's thread, once it runs
+  BodyBudget::Share body_share_;
   const Headers added_;
   const size_t max_unsent_bytes_;
   const std::function<void()> wake_;

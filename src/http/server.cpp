@@ -146,7 +146,14 @@ class Server::Transport {
     ConnectionTicket ticket = service_.begin_connection();
     const std::lock_guard lock(connections_mutex_);
     std::erase_if(connections_, [](const auto& weak) { return weak.expired(); });
-    if (!ticket && connections_.size() >= service_.options().max_connections + kMaxRefusals) return;
+    if (!ticket && connections_.size() >= service_.options().max_connections + kMaxRefusals) {
+      Request unread;
+      unread.peer = accepted.peer;
+      service_.report({.request = unread,
+                       .status = 503,
+                       .why = "too many connections; this one was closed without an answer"});
+      return;
+    }
     try {
       connections_.push_back(
           Connection::start(service_, io_, std::move(accepted), bind, std::move(ticket)));

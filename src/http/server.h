@@ -29,6 +29,16 @@ struct Route {
   std::optional<uint64_t> max_body_bytes{};
 };
 
+// An answer that no handler gave: the request was refused, or could not be read, or nobody has its
+// path. Views are good during the call.
+struct UnhandledAnswer {
+  const Request& request;    // as far as it was read
+  std::string_view route{};  // the pattern of the route that it was for; empty: none, or not known
+  int status = 0;            // 499: nobody is left to answer
+  std::string_view why{};    // empty where nothing is wrong
+  std::chrono::nanoseconds time{};  // since the request's first byte
+};
+
 struct ServerOptions {
   std::string host;         // to listen on by TCP: a name or an address; not by TCP if empty
   uint16_t port = 0;        // 0: one that is free
@@ -38,21 +48,28 @@ struct ServerOptions {
   size_t max_connections = 1024;  // more are answered 503 and closed; also bounds the threads
   uint32_t max_header_bytes = 64 << 10;
   uint64_t max_body_bytes = 256 << 20;  // of requests whose body is not streamed
-  size_t max_unsent_bytes = 1 << 20;    // of an answer; more, and Exchange::write waits
-  size_t max_unread_bytes = 1 << 20;    // of a streamed body; more, and the client waits
+  // Of all bodies that are being read or decoded, but for the first 64 KiB of each; 0: twice
+  // max_body_bytes. A request that would pass it is answered 503.
+  uint64_t max_bodies_bytes = 0;
+  size_t max_unsent_bytes = 1 << 20;  // of an answer; more, and Exchange::write waits
+  size_t max_unread_bytes = 1 << 20;  // of a streamed body; more, and the client waits
 
   std::chrono::milliseconds idle_timeout{120'000};        // of a connection between two requests
   std::chrono::milliseconds header_timeout{10'000};       // from a header's first byte to its last
   std::chrono::milliseconds body_timeout{300'000};        // for a whole body that is not streamed
-  std::chrono::milliseconds body_idle_timeout{60'000};    // without a byte of a streamed body
+  std::chrono::milliseconds body_idle_timeout{60'000};    // without a byte of a body
   std::chrono::milliseconds slow_reader_timeout{60'000};  // without taking a byte of the answer
+
+  // Called once for each answer that no handler gave, before it goes out, on an I/O thread. Must
+  // not throw, block or call the server.
+  std::function<void(const UnhandledAnswer&)> on_unhandled;
 
   // Asked before anything else about each request, on an I/O thread: may answer it, or add header
   // fields to whatever answer it gets. See check_access().
   std::function<Verdict(const Request& request, BindKind bind)> admit;
 
-  // Makes the answer to a request that fails before or in its handler, on any thread: 400, 404,
-  // 405, 408, 413, 431, 500, 503 and what Errors become (status_of). `path` is empty where the
+  // Makes the answer to a request that fails before or in its handler, on any thread: 400, 403,
+  // 404, 405, 408, 413, 431, 500, 503 and what Errors become (status_of). `path` is empty where the
   // request could not be read so far. Plain text if none is given.
   std::function<Response(int status, std::string_view path, std::string_view text)> shape_error;
 };

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "http/raw_client.h"
 #include "http/server.h"
+#include "http/status.h"
 
 namespace billow::http {
 namespace {
@@ -357,7 +358,8 @@ TEST(Upload, BreaksOffWithItsClient) {
   Server server(local_options(), {upload_route([&](Exchange& exchange) {
                   try {
                     count_body(exchange);
-                  } catch (const Error&) {
+                  } catch (const StatusError& error) {
+                    EXPECT_EQ(error.status(), 400);
                     failed.set();
                     throw;
                   }

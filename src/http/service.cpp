@@ -19,13 +19,19 @@ std::vector<RoutePattern> patterns_of(const std::vector<Route>& routes) {
   return patterns;
 }
 
+uint64_t max_bodies_bytes(const ServerOptions& options) {
+  if (options.max_bodies_bytes > 0) return options.max_bodies_bytes;
+  return options.max_body_bytes > UINT64_MAX / 2 ? UINT64_MAX : 2 * options.max_body_bytes;
+}
+
 }  // namespace
 
 Service::Service(ServerOptions options, std::vector<Route> routes)
     : options_(std::move(options)),
       routes_(std::move(routes)),
       router_(patterns_of(routes_)),
-      handlers_(kThreadIdleTime) {}
+      handlers_(kThreadIdleTime),
+      bodies_(max_bodies_bytes(options_)) {}
 
 Response Service::error_response(int status, std::string_view path, std::string_view text) const {
   if (!options_.shape_error) return text_response(status, text);
@@ -37,6 +43,10 @@ Response Service::error_response(int status, std::string_view path, std::string_
   }
 }
 
+void Service::report(const UnhandledAnswer& answer) const {
+  if (options_.on_unhandled) options_.on_unhandled(answer);
+}
+
 Decision Service::decide(RequestHead& head, BindKind bind, const std::string& peer) const {
   Decision decision;
   decision.keep_alive = head.keep_alive;
@@ -45,38 +55,45 @@ Decision Service::decide(RequestHead& head, BindKind bind, const std::string& pe
   request.target = std::move(head.target);
   request.headers = std::move(head.headers);
   request.peer = peer;
+  const auto refuse = [&](int status, std::string text) {
+    decision.answer = error_response(status, request.path, text);
+    decision.why = std::move(text);
+  };
   std::optional<Target> target = parse_target(request.target);
   if (!target) {
-    decision.answer = error_response(400, "", "malformed request target");
+    refuse(400, "malformed request target");
     return decision;
   }
   request.path = std::move(target->path);
   request.query = std::move(target->query);
+  RouteMatch match = router_.match(request.method, target->raw_path, target->raw_query);
+  const bool is_found = match.kind == RouteMatch::Kind::kFound;
+  if (is_found) decision.route = &routes_[match.route];
   if (draining_) {
     decision.keep_alive = false;
-    decision.answer = error_response(503, request.path, "the server is shutting down");
+    refuse(503, "the server is shutting down");
     return decision;
   }
   if (options_.admit) {
     Verdict verdict = options_.admit(request, bind);
     decision.added = std::move(verdict.headers);
     decision.answer = std::move(verdict.answer);
+    if (!verdict.refusal.empty()) refuse(403, std::move(verdict.refusal));
     if (decision.answer) return decision;
   }
-  RouteMatch match = router_.match(request.method, target->raw_path, target->raw_query);
-  if (match.kind == RouteMatch::Kind::kFound) {
-    decision.route = &routes_[match.route];
+  if (is_found) {
     request.parameters = std::move(match.parameters);
     return decision;
   }
   Response plain = unrouted_response(match);
-  if (match.kind == RouteMatch::Kind::kRedirect || !options_.shape_error) {
+  if (match.kind == RouteMatch::Kind::kRedirect) {
     decision.answer = std::move(plain);
-  } else {
-    decision.answer = error_response(match.status, request.path, plain.body);
-    for (const Headers::Field& field : plain.headers) {
-      decision.answer->headers.set(field.name, field.value);
-    }
+    return decision;
+  }
+  refuse(match.status, plain.body);
+  if (!options_.shape_error) decision.answer = plain;
+  for (const Headers::Field& field : plain.headers) {
+    decision.answer->headers.set(field.name, field.value);
   }
   return decision;
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "http/body_budget.h"
 #include "http/handler_pool.h"
 #include "http/parser.h"
 #include "http/router.h"
@@ -23,7 +24,8 @@ struct Decision {
   Request request;
   Headers added;                   // to the answer
   std::optional<Response> answer;  // else the route takes it
-  const Route* route = nullptr;
+  std::string why;                 // of an answer that refuses
+  const Route* route = nullptr;    // the one that the request is for, also where it is answered
   bool keep_alive = true;
 };
 
@@ -40,9 +42,13 @@ class Service {
 
   const ServerOptions& options() const noexcept { return options_; }
   HandlerPool& handlers() noexcept { return handlers_; }
+  BodyBudget& bodies() noexcept { return bodies_; }
 
   Decision decide(RequestHead& head, BindKind bind, const std::string& peer) const;
   Response error_response(int status, std::string_view path, std::string_view text) const;
+
+  // The one way by which an answer that no handler gives becomes known.
+  void report(const UnhandledAnswer& answer) const;
 
   // Requests on open connections are answered with 503 from now on.
   void start_draining() noexcept { draining_ = true; }
@@ -64,6 +70,7 @@ class Service {
   const std::vector<Route> routes_;
   const Router router_;
   HandlerPool handlers_;
+  BodyBudget bodies_;
   std::atomic<bool> draining_{false};
   std::atomic<size_t> n_connections_{0};
   std::atomic<size_t> n_active_requests_{0};

@@ -11,7 +11,9 @@
 #include "api/openai/errors.h"
 #include "api/tei/errors.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "http/status.h"
 #include "scheduler/runner.h"
 
@@ -39,6 +41,10 @@ Failure failure_of(const std::exception_ptr& thrown) {
     return {http::status_of(error.code()), error.what()};
   } catch (const scheduler::Cancelled& error) {
     return {kClientGone, error.what()};
+  } catch (const Json::exception& error) {
+    // Requests are read field by field, so this is a fault of the program: its words are for us.
+    log::warn(std::string("a value of JSON has an unexpected type: ") + error.what());
+    return {500, "internal error: a value has an unexpected type; the log of the server has more"};
   } catch (const std::exception& error) {
     return {500, error.what()};
   } catch (...) {
@@ -51,14 +57,46 @@ std::string request_id(const http::Request& request) {
   return metrics::is_request_id(given) ? std::string(given) : metrics::new_request_id();
 }
 
-void log_call(const api::Call& call, const std::string& id, int status, Clock::duration time,
-              const std::string& error) {
-  const http::Request& request = call.request();
+// The label of what no route takes: paths of clients are no labels.
+constexpr std::string_view kNoRoute = "none";
+
+// An answer, as the log and the metrics show it.
+struct Record {
+  const http::Request& request;
+  std::string_view route;
+  std::string_view model{};
+  std::string_view id{};
+  std::string_view trace{};  // where it is not the id
+  int status = 0;
+  Clock::duration time{};
+  std::string_view error{};
+};
+
+// Text from outside as part of one line: no control characters, and not much of it.
+std::string in_line(std::string_view text) {
+  constexpr size_t kMaxBytes = 500;
+  std::string line = utf8::sanitized(text.substr(0, kMaxBytes));
+  for (char& c : line)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return text.size() > kMaxBytes ? line + "..." : line;
+}
+
+// The one place where answers are counted and logged.
+void record(metrics::Metrics& metrics, const Record& answer) {
+  const auto part = [](const char* before, std::string_view text) {
+    return text.empty() ? std::string() : before + in_line(text);
+  };
+  const std::string_view method = http::method_name(answer.request.method);
+  // As it was sent: a decoded path may have blanks, and so look like a line of its own.
+  const std::string_view target =
+      std::string_view(answer.request.target).substr(0, answer.request.target.find('?'));
   const std::string line = fmt::format(
-      "{} {} {} {:.3f} ms{}{} id={}{}", status, http::method_name(request.method), request.path,
-      std::chrono::duration<double, std::milli>(time).count(),
-      call.model().empty() ? "" : " model=", call.model(), id, error.empty() ? "" : ": " + error);
-  status >= 500 && status != 503 ? log::warn(line) : log::info(line);
+      "{} {} {} {:.3f} ms{}{}{}{}", answer.status, method.empty() ? "-" : method,
+      target.empty() ? "-" : in_line(target),
+      std::chrono::duration<double, std::milli>(answer.time).count(), part(" model=", answer.model),
+      part(" id=", answer.id), part(" trace=", answer.trace), part(": ", answer.error));
+  answer.status >= 500 && answer.status != 503 ? log::warn(line) : log::info(line);
+  metrics.request(answer.model, answer.route, answer.status, answer.time);
 }
 
 class Caller {
@@ -89,7 +127,7 @@ class Caller {
         broken = std::current_exception();
     }
     exchange.on_client_gone(nullptr);
-    finish(call, *trace, failure);
+    finish(call, id, *trace, failure);
     if (broken) std::rethrow_exception(broken);
   }
 
@@ -104,14 +142,22 @@ class Caller {
     call.respond(shape_error(failure.status, call.request().path, failure.text));
   }
 
-  void finish(const api::Call& call, metrics::Trace& trace, const Failure& failure) const {
-    const std::string& error = call.error().empty() ? failure.text : call.error();
-    const int status = call.status() == 0 ? failure.status : call.status();
+  void finish(const api::Call& call, const std::string& id, metrics::Trace& trace,
+              const Failure& failure) const {
+    Failure end{call.status() == 0 ? failure.status : call.status(),
+                call.error().empty() ? failure.text : call.error()};
+    if (call.is_cut_off() && end.text.empty()) end = {kClientGone, "the client has left"};
     const Clock::duration time = Clock::now() - trace.began();
     if (!call.model().empty()) trace.set_model(call.model());
-    trace.finish(status, error);
-    context_.metrics.request(call.model(), route_.pattern, status, time);
-    log_call(call, trace.id(), status, time, error);
+    trace.finish(end.status, end.text);
+    record(context_.metrics, {.request = call.request(),
+                              .route = route_.pattern,
+                              .model = call.model(),
+                              .id = id,
+                              .trace = trace.id() == id ? std::string_view() : trace.id(),
+                              .status = end.status,
+                              .time = time,
+                              .error = end.text});
   }
 
   CallContext& context_;
@@ -127,6 +173,16 @@ http::Response shape_error(int status, std::string_view path, std::string_view t
   http::Response response = shape(status, text);
   if (status == 503) response.headers.set("Retry-After", kRetrySeconds);
   return response;
+}
+
+void record_unhandled(metrics::Metrics& metrics, const http::UnhandledAnswer& answer) {
+  const std::string_view id = answer.request.headers.get("X-Request-Id");
+  record(metrics, {.request = answer.request,
+                   .route = answer.route.empty() ? kNoRoute : answer.route,
+                   .id = metrics::is_request_id(id) ? id : std::string_view(),
+                   .status = answer.status,
+                   .time = answer.time,
+                   .error = answer.why});
 }
 
 std::vector<http::Route> http_routes(CallContext& context, std::vector<api::Route> routes) {

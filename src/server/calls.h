@@ -1,5 +1,6 @@
-// Routes of the APIs as routes of HTTP: each request gets its id, its trace, a token that says when
-// its client is gone, and in the end a line in the log and its place in the metrics.
+// Routes of the APIs as routes of HTTP: each request gets its id, its trace, and a token that says
+// when its client is gone. Every answer, of a route or without one, gets a line in the log and a
+// place in the metrics.
 #pragma once
 
 #include <functional>
@@ -23,6 +24,9 @@ struct CallContext {
 
 // The answer to a failed request, in the form of the API that its path belongs to.
 http::Response shape_error(int status, std::string_view path, std::string_view text);
+
+// For http::ServerOptions::on_unhandled: logs and counts an answer that no route gave.
+void record_unhandled(metrics::Metrics& metrics, const http::UnhandledAnswer& answer);
 
 // `routes` as the server of HTTP takes them.
 std::vector<http::Route> http_routes(CallContext& context, std::vector<api::Route> routes);

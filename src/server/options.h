@@ -25,6 +25,8 @@ struct Options {
   // Its limits.
   size_t max_connections = 4096;
   uint64_t max_body_bytes = uint64_t{256} << 20;
+  uint64_t max_bodies_bytes = 0;  // of all requests that are being read; 0: twice max_body_bytes
+  std::chrono::milliseconds header_timeout{10'000};
   std::chrono::milliseconds body_timeout{300'000};
 
   std::string models;  // the store's folder

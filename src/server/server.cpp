@@ -106,7 +106,7 @@ class Server::Parts {
       stopped_changed_.wait_for(lock, delay, [this] { return stopped_; });
       if (stopped_) return false;
     }
-    preloader_ = {};
+    end_preloading();
     const auto until = std::chrono::steady_clock::now() + timeout;
     const bool answered = http_->drain(timeout);
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -121,7 +121,7 @@ class Server::Parts {
       stopped_ = draining_ = true;
       stopped_changed_.notify_all();
     }
-    preloader_ = {};
+    end_preloading();
     if (http_) http_->stop();
   }
 
@@ -139,6 +139,12 @@ class Server::Parts {
   }
 
  private:
+  // drain() and stop() may come from two threads at once; both return when it has ended.
+  void end_preloading() {
+    const std::scoped_lock lock(preloader_mutex_);
+    preloader_ = {};
+  }
+
   std::unique_ptr<scheduler::Runner> start_runner(const scheduler::Launch& launch) {
     bool is_first = false;
     {
@@ -156,8 +162,13 @@ class Server::Parts {
     http.socket_path = options_.socket_path;
     http.max_connections = options_.max_connections;
     http.max_body_bytes = options_.max_body_bytes;
+    http.header_timeout = options_.header_timeout;
     http.body_timeout = options_.body_timeout;
+    http.max_bodies_bytes = options_.max_bodies_bytes;
     http.shape_error = shape_error;
+    http.on_unhandled = [this](const http::UnhandledAnswer& answer) {
+      record_unhandled(metrics_, answer);
+    };
     http.admit = [this](const http::Request& request, http::BindKind bind) {
       return http::check_access(origins_, names_, bind, request);
     };
@@ -249,6 +260,7 @@ class Server::Parts {
   std::vector<std::pair<std::string, std::string>> cold_;  // to be preloaded, and how that stands
 
   std::optional<http::Server> http_;  // its handlers use all of the above
+  std::mutex preloader_mutex_;
   std::jthread preloader_;
 };
 

@@ -7,10 +7,9 @@
 #include <optional>
 #include <thread>
 
-#include "api/sample_served.h"
 #include "base/json.h"
 #include "http/client.h"
-#include "scheduler/fake_runner.h"
+#include "server/sample_server.h"
 
 namespace billow::server {
 namespace {
@@ -19,58 +18,7 @@ using http::Method;
 using http::Response;
 using std::chrono::milliseconds;
 
-// A server over a store with the model "m", whose runners are fakes.
-class ServerTest : public testing::Test {
- protected:
-  ServerTest() { models_.add({.go = api::kLines}); }
-
-  Options options() {
-    Options options;
-    options.host = "127.0.0.1";
-    options.port = 0;
-    options.models = models_.store.folder();
-    options.models_loaded.budget_bytes = uint64_t{1} << 30;
-    options.start_runner = runners_.starter();
-    options.describe = [this](const std::string&) { return models_.facts; };
-    options.node_name = "node-7";
-    options.own_version = "1.2.3";
-    options.isa = "scalar";
-    return options;
-  }
-  void start(Options options) {
-    server_.emplace(std::move(options));
-    client_.emplace(http::Endpoint{.host = "127.0.0.1", .port = server_->port()});
-  }
-  void start() { start(options()); }
-
-  Response send(Method method, std::string target, std::string body = "",
-                http::Headers headers = {}) {
-    http::Call call;
-    call.method = method;
-    call.target = std::move(target);
-    call.body = std::move(body);
-    call.headers = std::move(headers);
-    return client_->send(call);
-  }
-  Response get(std::string target) { return send(Method::kGet, std::move(target)); }
-  Response generate(http::Headers headers = {}) {
-    return send(Method::kPost, "/api/generate", R"({"model":"m","prompt":"hi","stream":false})",
-                std::move(headers));
-  }
-  static bool becomes_true(const std::function<bool()>& holds) {
-    for (int i = 0; i < 500; ++i) {
-      if (holds()) return true;
-      std::this_thread::sleep_for(milliseconds(10));
-    }
-    return false;
-  }
-  std::string key() { return models_.catalog.find("m")->key; }
-
-  api::SampleStore models_;
-  scheduler::FakeRunners runners_;
-  std::optional<Server> server_;
-  std::optional<http::Client> client_;
-};
+class ServerTest : public testing::Test, protected ServerFixture {};
 
 TEST_F(ServerTest, EveryAnswerHasTheIdOfItsRequestAndTheNameOfTheNode) {
   start();
@@ -226,6 +174,40 @@ TEST_F(ServerTest, StopsInTheMiddleOfAnything) {
   for (std::thread& thread : asking) thread.join();
   server_.reset();
   EXPECT_EQ(runners_.n_alive(), 0u);
+}
+
+// Signals come when they like: every order of draining and stopping ends the same way.
+TEST_F(ServerTest, IsDrainedAndStoppedByManyThreadsAtOnce) {
+  runners_.change(key(), [](scheduler::FakeScript& script) { script.holds_load = true; });
+  for (int round = 0; round < 5; ++round) {
+    Options wanted = options();
+    wanted.preload = {"m"};
+    start(std::move(wanted));
+    std::vector<std::jthread> ending;
+    for (int i = 0; i < 3; ++i) {
+      ending.emplace_back([&] { server_->drain(milliseconds(0), milliseconds(20)); });
+      ending.emplace_back([&] { server_->stop(); });
+    }
+    ending.clear();
+    server_.reset();
+    EXPECT_EQ(runners_.n_alive(), 0u);
+  }
+}
+
+// The id is the client's, and so is the answer's; the trace of the first stays as it was.
+TEST_F(ServerTest, AnIdThatComesAgainLeavesTheFirstTraceAlone) {
+  start();
+  generate({{"X-Request-Id", "one"}});
+  const Json first = Json::parse(get("/api/trace/one").body);
+  const Response second = send(Method::kPost, "/api/chat", R"({"model":"nope","messages":[]})",
+                               {{"X-Request-Id", "one"}});
+  EXPECT_EQ(second.headers.get("X-Request-Id"), "one");
+  EXPECT_EQ(Json::parse(get("/api/trace/one").body)["began_at"], first["began_at"]);
+  const Json list = Json::parse(get("/api/trace").body)["traces"];
+  ASSERT_EQ(list.size(), 2u);
+  const std::string name = list[0]["id"];
+  EXPECT_TRUE(name.starts_with("one~")) << name;
+  EXPECT_EQ(Json::parse(get("/api/trace/" + name).body)["route"], "/api/chat");
 }
 
 }  // namespace

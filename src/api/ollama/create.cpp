@@ -98,6 +98,11 @@ store::CreateRequest create_request_of(const Fields& fields) {
   return request;
 }
 
+// The request, and whether the answer is a stream.
+std::pair<store::CreateRequest, bool> decode_create(const Fields& fields) {
+  return {create_request_of(fields), fields.flag("stream").value_or(true)};
+}
+
 std::optional<store::DetectedTemplate> detect_template(std::string_view jinja) {
   const prompt::NamedTemplate* named = prompt::detect_named_template(jinja);
   if (!named) return std::nullopt;
@@ -133,9 +138,9 @@ void convert_model(const store::Conversion& conversion, const store::ByteSink& s
 }
 
 void create(store::Store& store, Call& call) {
-  const Fields fields = Fields::parse(call.request().body, "CreateRequest");
-  const store::CreateRequest request = create_request_of(fields);
-  Progress progress(call, fields.flag("stream").value_or(true));
+  const auto [request, stream] =
+      decode_create(Fields::parse(call.take_body().text, "CreateRequest"));
+  Progress progress(call, stream);
   const store::CreateHooks hooks{
       .progress = [&](const std::string& status) { progress.report_status(status); },
       .detect_template = detect_template,

@@ -62,12 +62,13 @@ std::string body_of(const std::string& model, const EmbedReply& reply) {
 }
 
 void embed(Call& call, Embedder& embedder) {
-  EmbedRequest request = decode_embed(Fields::parse(call.request().body, "EmbedRequest"));
+  EmbedRequest request = decode_embed(Fields::parse(call.take_body().text, "EmbedRequest"));
   respond(call, body_of(request.model, run(call, embedder, request)));
 }
 
 void embeddings(Call& call, Embedder& embedder) {
-  EmbedRequest request = decode_embeddings(Fields::parse(call.request().body, "EmbeddingRequest"));
+  EmbedRequest request =
+      decode_embeddings(Fields::parse(call.take_body().text, "EmbeddingRequest"));
   if (request.model.empty()) throw StatusError(400, "model is required");
   const EmbedReply reply = run(call, embedder, request);
   std::string body = "{\"embedding\":";

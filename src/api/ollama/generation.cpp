@@ -201,6 +201,16 @@ class NativeSink : public Sink {
   Delta all_;
 };
 
+struct Asked {
+  GenerationRequest request;
+  bool stream = true;
+};
+
+Asked asked_of(const Fields& fields, GenerationRequest (*decode)(const Fields&)) {
+  const bool stream = fields.flag("stream").value_or(true);
+  return {decode(fields), stream};
+}
+
 void handle(Call& call, Generator& generator, const GenerationRequest& request, bool stream) {
   NativeSink sink(call, request, stream);
   try {
@@ -283,9 +293,9 @@ std::vector<Route> generation_routes(Generator& generator) {
     route.pattern = pattern;
     route.is_traced = true;
     route.handler = [&generator, type, decode](Call& call) {
-      const Fields fields = Fields::parse(call.request().body, type);
-      const bool stream = fields.flag("stream").value_or(true);
-      handle(call, generator, decode(fields), stream);
+      // A statement of its own: the text and the JSON are gone before the answer begins.
+      const Asked asked = asked_of(Fields::parse(call.take_body().text, type), decode);
+      handle(call, generator, asked.request, asked.stream);
     };
   };
   add("/api/generate", "GenerateRequest", decode_generate);

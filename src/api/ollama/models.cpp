@@ -30,7 +30,7 @@ void rename_for_copilot(const Call& call, const std::string& name, Json& reply) 
 }
 
 void show(const store::Store& store, Call& call) {
-  const Fields fields = Fields::parse(call.request().body, "ShowRequest");
+  const Fields fields = Fields::parse(call.take_body().text, "ShowRequest");
   const std::string text = requested_model(fields);
   const Json* options = fields.object("options");
   const store::ShowOptions wanted{.verbose = fields.flag("verbose").value_or(false),
@@ -52,7 +52,7 @@ void show(const store::Store& store, Call& call) {
 }
 
 void copy(store::Store& store, Call& call) {
-  const Fields fields = Fields::parse(call.request().body, "CopyRequest");
+  const Fields fields = Fields::parse(call.take_body().text, "CopyRequest");
   const auto named = [&](const char* field) {
     const std::string text = fields.text(field);
     auto name = store::parse_name(text);
@@ -71,7 +71,7 @@ void copy(store::Store& store, Call& call) {
 }
 
 void remove(store::Store& store, Call& call) {
-  const Fields fields = Fields::parse(call.request().body, "DeleteRequest");
+  const Fields fields = Fields::parse(call.take_body().text, "DeleteRequest");
   const std::string text = requested_model(fields);
   const store::Name name = parse_local(text, "name " + go_quoted(text) + " is invalid");
   const std::string spelled = store::display_name(store.resolve(name));

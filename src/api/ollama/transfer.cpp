@@ -47,7 +47,7 @@ void report_layer(Progress& progress, const store::Layer& layer) {
 }
 
 void pull(const store::Store& store, Call& call) {
-  const Fields fields = Fields::parse(call.request().body, "PullRequest");
+  const Fields fields = Fields::parse(call.take_body().text, "PullRequest");
   fields.flag("insecure");
   Progress progress(call, fields.flag("stream").value_or(true));
   const store::Name name = requested_name(fields);
@@ -69,7 +69,7 @@ void pull(const store::Store& store, Call& call) {
 }
 
 void push(Call& call) {
-  const Fields fields = Fields::parse(call.request().body, "PushRequest");
+  const Fields fields = Fields::parse(call.take_body().text, "PushRequest");
   requested_name(fields);
   throw http::StatusError(501, "pushing models is not supported yet");
 }

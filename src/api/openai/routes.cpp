@@ -51,7 +51,7 @@ void generate(Call& call, Generator& generator, TextRequest request, std::string
 }
 
 void embed(Call& call, Embedder& embedder) {
-  EmbeddingsRequest request = decode_embeddings(call.request().body);
+  EmbeddingsRequest request = decode_embeddings(call.take_body().text);
   read_embed_headers(call.request(), request.embed);
   const EmbedReply reply = embedder.embed(request.embed, call.stop(), call.trace());
   const std::string& model = request.embed.model;
@@ -105,15 +105,16 @@ std::vector<Route> routes(Generator& generator, Embedder& embedder, const store:
        .pattern = "/v1/chat/completions",
        .handler =
            [&generator](Call& call) {
-             generate(call, generator, decode_chat(call.request().body), "chatcmpl-", chat_answer);
+             TextRequest request = decode_chat(call.take_body().text);
+             generate(call, generator, std::move(request), "chatcmpl-", chat_answer);
            },
        .is_traced = true},
       {.methods = {kPost},
        .pattern = "/v1/completions",
        .handler =
            [&generator](Call& call) {
-             generate(call, generator, decode_completion(call.request().body), "cmpl-",
-                      completion_answer);
+             TextRequest request = decode_completion(call.take_body().text);
+             generate(call, generator, std::move(request), "cmpl-", completion_answer);
            },
        .is_traced = true},
       {.methods = {kPost},

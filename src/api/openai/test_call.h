@@ -21,6 +21,7 @@ class RecordedExchange : public http::Exchange {
   explicit RecordedExchange(http::Request request) : request_(std::move(request)) {}
 
   const http::Request& request() const noexcept override { return request_; }
+  http::Body take_body() override { return {.text = std::exchange(request_.body, {})}; }
   size_t read_body(std::span<char>) override { return 0; }
   bool respond(http::Response response) override {
     if (has_begun) throw std::logic_error("answered twice");

@@ -38,7 +38,7 @@ EmbedReply run(Call& call, Embedder& embedder, EmbedRequest& request) {
 }
 
 void embed(Call& call, Embedder& embedder) {
-  EmbedRequest request = decode_embed(Fields::parse(call.request().body, "EmbedRequest"));
+  EmbedRequest request = decode_embed(Fields::parse(call.take_body().text, "EmbedRequest"));
   const EmbedReply reply = run(call, embedder, request);
   std::string body = "[";
   for (size_t i = 0; i < reply.results.size(); ++i) {
@@ -50,7 +50,7 @@ void embed(Call& call, Embedder& embedder) {
 }
 
 void rerank(Call& call, Embedder& embedder) {
-  RerankRequest request = decode_rerank(call.request().body);
+  RerankRequest request = decode_rerank(call.take_body().text);
   const EmbedReply reply = run(call, embedder, request.embed);
   respond(call, rerank_json(request, reply));
 }
@@ -58,7 +58,7 @@ void rerank(Call& call, Embedder& embedder) {
 using TokensJson = std::string (*)(const tokenizer::Tokenizer& tokenizer, const Fields& fields);
 
 void answer_tokens(Call& call, Catalog& catalog, TokensJson make_json) {
-  const Fields fields = Fields::parse(call.request().body, "TokenizeRequest");
+  const Fields fields = Fields::parse(call.take_body().text, "TokenizeRequest");
   const std::string name = model_of(call, fields.text("model"));
   const auto model = catalog.find(name);
   if (!model) throw StatusError(404, "model '" + name + "' not found");

@@ -1,0 +1,29 @@
+#include "http/body_room.h"
+
+#include <algorithm>
+#include <new>
+
+namespace billow::http {
+
+bool make_room(Body& body, size_t n_bytes, uint64_t n_most) {
+  const size_t n_needed = body.text.size() + n_bytes;
+  if (!body.share.grow_to(n_needed)) return false;
+  if (n_needed <= body.text.capacity()) return true;
+  // Twice as much spares copies, and takes no memory before it is written.
+  for (const uint64_t wanted : {std::min<uint64_t>(2 * n_needed, n_most), uint64_t{n_needed}}) {
+    if (wanted < n_needed) continue;
+    try {
+      body.text.reserve(wanted);
+      return true;
+    } catch (const std::bad_alloc&) {  // less may be had
+    }
+  }
+  return false;
+}
+
+std::string no_room_text(const BodyBudget& budget) {
+  return "the bodies of the requests at hand take all of the " +
+         std::to_string(budget.max_bytes()) + " bytes that they may have together; try again";
+}
+
+}  // namespace billow::http
