@@ -183,6 +183,20 @@ std::optional<Fields> Fields::fields(std::string_view name) const {
   return Fields(root_, *found, fmt::format("{}.{}", path_, name));
 }
 
+std::vector<std::pair<std::string, Fields>> Fields::members(std::string_view name) const {
+  std::vector<std::pair<std::string, Fields>> members;
+  const Json* found = value(name);
+  if (!found) return members;
+  if (!found->is_object()) refuse(name, *found, "map[string]" + struct_name(name, true));
+  static const Json empty = Json::object();
+  for (const auto& [key, member] : found->items()) {
+    if (!member.is_object() && !member.is_null()) refuse(name, member, struct_name(name, true));
+    members.emplace_back(
+        key, Fields(root_, member.is_null() ? empty : member, fmt::format("{}.{}", path_, name)));
+  }
+  return members;
+}
+
 std::string utc_now_text() {
   const auto now = std::chrono::floor<std::chrono::nanoseconds>(std::chrono::system_clock::now());
   const auto seconds = std::chrono::floor<std::chrono::seconds>(now);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json_fwd.h"
@@ -41,6 +42,10 @@ class Fields {
   // The objects of an array, as fields in their turn.
   std::vector<Fields> objects(std::string_view name) const;
   std::optional<Fields> fields(std::string_view name) const;
+  // The objects of an object, each with its name.
+  std::vector<std::pair<std::string, Fields>> members(std::string_view name) const;
+  // The whole object, as the client wrote it.
+  const Json& all() const noexcept { return *object_; }
 
   // Refuses the value of a field: "json: cannot unmarshal KIND into Go struct field ... of type T".
   [[noreturn]] void refuse(std::string_view name, const Json& value,

@@ -5,6 +5,7 @@
 
 #include "api/ollama/errors.h"
 #include "api/request_options.h"
+#include "api/tool_fields.h"
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -66,20 +67,13 @@ void decode_shared(const Fields& fields, GenerationRequest& request) {
 }
 
 Message message_of(const Fields& fields) {
-  Message message{.role = lower_case(fields.text("role")),
-                  .content = fields.text("content"),
-                  .thinking = fields.text("thinking"),
-                  .images = images_of(fields),
-                  .tool_calls_json = {},
-                  .tool_name = fields.text("tool_name"),
-                  .tool_call_id = fields.text("tool_call_id")};
-  for (const Fields& call : fields.objects("tool_calls")) {
-    const std::optional<Fields> function = call.fields("function");
-    if (function) function->object("arguments");  // nothing but an object
-  }
-  const Json* calls = fields.array("tool_calls");
-  if (calls != nullptr && !calls->empty()) message.tool_calls_json = calls->dump();
-  return message;
+  return {.role = lower_case(fields.text("role")),
+          .content = fields.text("content"),
+          .thinking = fields.text("thinking"),
+          .images = images_of(fields),
+          .tool_calls_json = tool_calls_json(fields),
+          .tool_name = fields.text("tool_name"),
+          .tool_call_id = fields.text("tool_call_id")};
 }
 
 Json logprob_json(const Logprob& entry, bool with_top) {
@@ -249,8 +243,7 @@ GenerationRequest decode_chat(const Fields& fields) {
   decode_shared(fields, request);
   for (const Fields& message : fields.objects("messages"))
     request.messages.push_back(message_of(message));
-  const Json* tools = fields.array("tools");
-  if (tools != nullptr && !tools->empty()) request.tools_json = tools->dump();
+  request.tools_json = tools_json(fields);
   if (request.model.empty()) throw StatusError(400, "model is required");
   return request;
 }

@@ -6,8 +6,8 @@
 
 #include "api/openai/chat_messages.h"
 #include "api/openai/errors.h"
+#include "api/tool_fields.h"
 #include "base/json.h"
-#include "store/json_text.h"
 
 namespace billow::api::openai {
 namespace {
@@ -190,9 +190,7 @@ TextRequest decode_chat(std::string_view body) {
   generation.options_json = sampling_options(fields, TextRoute::kChat);
   generation.format_json = format_json(fields);
   generation.think = think_of(fields);
-  if (!fields.objects("tools").empty()) {
-    generation.tools_json = store::compact(*fields.array("tools"));
-  }
+  generation.tools_json = tools_json(fields);
   generation.logprobs = fields.flag("logprobs").value_or(false);
   generation.top_logprobs = top_logprobs(fields, "top_logprobs");
   if (generation.model.empty()) refuse("model is required");
