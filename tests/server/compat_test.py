@@ -111,7 +111,9 @@ class Compat(CompatCase):
         for method in (GET, HEAD, POST, "OPTIONS", DELETE):
             for origin in ("http://example.com", "http://localhost.evil.example", "null"):
                 status, headers, text = self.ask(method, "/api/tags", headers={"Origin": origin})
-                self.assertEqual((status, text, headers[allow_origin]), (403, b"", None), (method, origin))
+                self.assertEqual((status, headers[allow_origin]), (403, None), (method, origin))
+                if method != HEAD:  # Ollama's body is empty
+                    self.assertIn("--origins", json.loads(text)["error"], (method, origin))
         for headers in ({}, {"Host": "h.local:1", "Origin": "http://h.local:1"}, {"Host": "h.local:1", "Origin": "https://h.local:1"}):
             status, answered, _ = self.ask(GET, "/api/tags", headers=headers)
             self.assertEqual((status, answered[allow_origin], answered["Vary"]), (200, None, None), headers)
@@ -140,9 +142,9 @@ class Compat(CompatCase):
             got, _, text = self.ask(GET, "/api/version", headers={"Host": host})
             self.assertEqual(got, status, host)
             if status == 403:
-                self.assertEqual(text, b"", host)
+                self.assertIn(host, json.loads(text)["error"])
         self.assertEqual(self.ask("OPTIONS", "/api/chat", headers={"Host": "a.local"})[::2], (204, b""))
-        self.assertEqual(self.ask("OPTIONS", "/api/chat", headers={"Host": "example.com"})[::2], (403, b""))
+        self.assertEqual(self.ask("OPTIONS", "/api/chat", headers={"Host": "example.com"})[0], 403)
         everywhere = self.start(host="0.0.0.0")
         self.assertEqual(self.ask(GET, "/api/version", headers={"Host": "example.com"}, server=everywhere)[0], 200)
 
