@@ -12,18 +12,19 @@
 #include "http/status.h"
 #include "scheduler/messages.h"
 #include "store/folder.h"
+#include "store/show.h"
 
 namespace billow::api {
 namespace {
 
 using http::StatusError;
 
-std::optional<prompt::ChatTemplate> compiled(const std::string& source, const std::string& path) {
+// Absent for a template that does not compile: traits_of() says so in the log.
+std::optional<prompt::ChatTemplate> compiled(const std::string& source) {
   if (source.empty()) return std::nullopt;
   try {
     return prompt::ChatTemplate(source);
-  } catch (const Error& error) {
-    log::warn(path + ": " + error.what() + "; the model is used without it");
+  } catch (const Error&) {
     return std::nullopt;
   }
 }
@@ -38,7 +39,7 @@ Weights read_weights(const std::string& path, const std::string& jinja,
   std::future<scheduler::ModelFacts> facts =
       std::async(std::launch::async, [&] { return describe(path); });
   tokenizer::Tokenizer tokenizer = tokenizer::Tokenizer::load(gguf::File::open(path));
-  return {std::move(tokenizer), facts.get(), compiled(jinja, path)};
+  return {std::move(tokenizer), facts.get(), compiled(jinja)};
 }
 
 }  // namespace
@@ -103,12 +104,13 @@ std::shared_ptr<const ServedModel> Catalog::load(const store::Name& name,
   model->key = scheduler::runner_key({.path = stored->weights});
   const std::string jinja = stored->weights_facts ? stored->weights_facts->chat_template : "";
   model->weights = weights_of(stored->weights, jinja);
-  const TemplateTraits traits = template_traits(*stored);
-  if (traits.go) model->go.emplace(stored->template_text);
-  model->template_kind = prompt::choose_template(
-      traits.go ? &*traits.go : nullptr,
-      model->weights->jinja && traits.jinja ? &*traits.jinja : nullptr, options_.go_templates);
-  model->capabilities = store::capabilities(*stored, traits_of(*stored));
+  const store::PromptTraits traits = traits_of(*stored, options_.go_templates);
+  model->template_source = traits.source;
+  if (traits.source == store::PromptTraits::Source::kModel) model->go.emplace(traits.text);
+  if (store::lacks_template(*stored, traits))
+    log::warn(model->name + ": " + std::string(store::kNoTemplateWarning));
+  model->capabilities = store::capabilities(*stored, traits);
+  model->label = store::loaded_label(*stored);
   model->stored = std::move(*stored);
   keep({wanted, path, *status, model});
   return model;

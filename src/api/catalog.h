@@ -34,9 +34,10 @@ struct ServedModel {
   std::string name;       // as shown: "llama3.2:1b"
   std::string full_name;  // "registry.ollama.ai/library/llama3.2:1b"
   std::string key;        // of its runner
+  std::string label;      // what listings show of it while it is loaded: see store/show.h
   std::shared_ptr<const Weights> weights;
-  std::optional<prompt::GoTemplate> go;  // its own
-  prompt::TemplateKind template_kind = prompt::TemplateKind::kNone;
+  store::PromptTraits::Source template_source = store::PromptTraits::Source::kNone;
+  std::optional<prompt::GoTemplate> go;  // where it is that of the model
   std::vector<std::string> capabilities;
 
   bool can(std::string_view capability) const;

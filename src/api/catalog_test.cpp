@@ -87,12 +87,28 @@ TEST(Catalog, ChoosesTheTemplateThatCanDoMore) {
   SampleStore models;
   models.add({.name = "go", .go = kLines});
   models.add({.name = "jinja", .jinja = kJinja});
-  models.add({.name = "both", .go = kLines, .jinja = kJinja});
+  models.add({.name = "both", .jinja = kJinja, .detected = kLines});
+  models.add({.name = "given", .go = kLines, .jinja = kJinja});
   models.add({.name = "none"});
-  EXPECT_EQ(models.catalog.find("go")->template_kind, prompt::TemplateKind::kGo);
-  EXPECT_EQ(models.catalog.find("jinja")->template_kind, prompt::TemplateKind::kJinja);
-  EXPECT_EQ(models.catalog.find("both")->template_kind, prompt::TemplateKind::kJinja);
-  EXPECT_EQ(models.catalog.find("none")->template_kind, prompt::TemplateKind::kNone);
+  using Source = store::PromptTraits::Source;
+  const auto source = [&](const char* name) { return models.catalog.find(name)->template_source; };
+  EXPECT_EQ(source("go"), Source::kModel);
+  EXPECT_EQ(source("jinja"), Source::kFile);
+  EXPECT_EQ(source("both"), Source::kFile);
+  EXPECT_EQ(source("none"), Source::kNone);
+  EXPECT_EQ(source("given"), Source::kModel) << "what a user gives goes first";
+  EXPECT_FALSE(models.catalog.find("given")->can("tools"));
+  store::CreateRequest heir;
+  heir.model = "heir";
+  heir.from = "given";
+  store::create_model(models.store, heir, {});
+  EXPECT_EQ(source("heir"), Source::kModel) << "it is inherited";
+  store::CreateRequest other;
+  other.model = "other";
+  other.from = "both";
+  other.template_text = "<{{ .Prompt }}>";
+  store::create_model(models.store, other, {});
+  EXPECT_EQ(source("other"), Source::kModel);
   EXPECT_TRUE(models.catalog.find("both")->can("tools"));
   EXPECT_FALSE(models.catalog.find("go")->can("tools"));
   EXPECT_TRUE(models.catalog.find("none")->can("completion"));
@@ -101,7 +117,7 @@ TEST(Catalog, ChoosesTheTemplateThatCanDoMore) {
 TEST(Catalog, ABrokenJinjaTemplateIsAsGoodAsNone) {
   SampleStore models;
   models.add({.jinja = "{% for m in %}"});
-  EXPECT_EQ(models.catalog.find("m")->template_kind, prompt::TemplateKind::kNone);
+  EXPECT_EQ(models.catalog.find("m")->template_source, store::PromptTraits::Source::kNone);
 }
 
 TEST(Catalog, AFileThatCannotBeRunIsAnErrorThatSaysWhy) {

@@ -8,7 +8,6 @@
 #include "base/utf8.h"
 #include "http/status.h"
 #include "prompt/go_messages.h"
-#include "prompt/named_templates.h"
 
 namespace billow::api {
 namespace {
@@ -160,19 +159,11 @@ std::optional<prompt::GoTemplate> own_template(const GenerationRequest& request)
   }
 }
 
-const prompt::GoTemplate* go_template_of(const ServedModel& model, GenerationKind kind) {
-  static const prompt::GoTemplate as_it_is(prompt::kPromptTemplate);
-  static const prompt::GoTemplate chatml(
-      std::string(prompt::find_named_template("chatml")->source));
-  switch (model.template_kind) {
-    case prompt::TemplateKind::kGo:
-      return &*model.go;
-    case prompt::TemplateKind::kJinja:
-      return nullptr;
-    case prompt::TemplateKind::kNone:
-      break;
-  }
-  return kind == GenerationKind::kPrompt ? &as_it_is : &chatml;
+const prompt::GoTemplate* go_template_of(const ServedModel& model) {
+  static const prompt::GoTemplate as_it_is{std::string(store::kNoTemplate)};
+  using Source = store::PromptTraits::Source;
+  if (model.template_source == Source::kFile) return nullptr;
+  return model.template_source == Source::kModel ? &*model.go : &as_it_is;
 }
 
 std::string render_conversation(const ServedModel& model, const Conversation& conversation,

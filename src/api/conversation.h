@@ -28,8 +28,8 @@ Conversation conversation_of(const ServedModel& model, const GenerationRequest& 
 std::optional<prompt::GoTemplate> own_template(const GenerationRequest& request);
 
 // The Go template to use where the request brings none; null: the model's Jinja template. A model
-// without any template gets ChatML for a conversation, and a prompt as it is.
-const prompt::GoTemplate* go_template_of(const ServedModel& model, GenerationKind kind);
+// without any template gets store::kNoTemplate: prompts and messages as they are.
+const prompt::GoTemplate* go_template_of(const ServedModel& model);
 
 // The text of those messages whose indices are in `kept`, which is ascending. `go` null: the
 // model's Jinja template. Throws Error: kTooLarge beyond what a template may take or render,

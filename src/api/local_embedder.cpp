@@ -252,7 +252,8 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
                                          .is_embedding = facts.is_embedding,
                                          .cost = scheduler::cost_of(facts, context),
                                          .n_context = only_loads ? 0 : context,
-                                         .keep_alive = keep_alive_of(request.keep_alive_json)},
+                                         .keep_alive = keep_alive_of(request.keep_alive_json),
+                                         .label = model->label},
                                         stop, trace_stages(trace));
   const Clock::time_point assigned = Clock::now();
   reply.load = assigned - trace.began();

@@ -35,7 +35,8 @@ scheduler::Job job_of(const ServedModel& model, const GenerationRequest& request
           .is_embedding = model.weights->facts.is_embedding,
           .cost = scheduler::cost_of(model.weights->facts, n_context),
           .n_context = n_context,
-          .keep_alive = keep_alive_of(request.keep_alive_json)};
+          .keep_alive = keep_alive_of(request.keep_alive_json),
+          .label = model.label};
 }
 
 // One line for people: how the context came to its size.

@@ -1,33 +1,70 @@
 #include "api/model_traits.h"
 
+#include <functional>
+#include <optional>
+#include <string>
+
 #include "base/error.h"
 #include "base/log.h"
+#include "prompt/chat_template.h"
 #include "prompt/go_template.h"
 
 namespace billow::api {
+namespace {
 
-TemplateTraits template_traits(const store::Model& model) {
-  TemplateTraits traits;
-  if (!model.template_text.empty()) {
-    try {
-      traits.go = prompt::capabilities_of(prompt::GoTemplate(model.template_text));
-    } catch (const Error& error) {
-      log::warn(store::display_name(model.stored.name) + ": " + error.what());
-    }
+using prompt::TemplateCapabilities;
+
+// Absent for an empty template, and for one that cannot be parsed.
+std::optional<TemplateCapabilities> parsed(
+    const store::Model& model, const std::string& source,
+    const std::function<TemplateCapabilities(const std::string&)>& parse) {
+  if (source.empty()) return std::nullopt;
+  try {
+    return parse(source);
+  } catch (const Error& error) {
+    log::warn(store::display_name(model.stored.name) + ": " + error.what() +
+              "; the model is used without this template");
+    return std::nullopt;
   }
-  if (model.weights_facts && !model.weights_facts->chat_template.empty()) {
-    traits.jinja = prompt::capabilities_of_jinja(model.weights_facts->chat_template);
-  }
-  return traits;
 }
 
-store::PromptTraits traits_of(const store::Model& model) {
-  const auto go = template_traits(model).go.value_or(prompt::TemplateCapabilities());
-  return {.template_tools = go.tools,
-          .template_insert = go.insert,
-          .template_thinking = go.thinking,
-          .parser_tools = false,
-          .parser_thinking = false};
+TemplateCapabilities parse_go(const std::string& source) {
+  return prompt::capabilities_of(prompt::GoTemplate(source));
+}
+
+TemplateCapabilities parse_jinja(const std::string& source) {
+  prompt::ChatTemplate{source};  // throws where it does not compile
+  return prompt::capabilities_of_jinja(source);
+}
+
+store::PromptTraits traits(store::PromptTraits::Source source, const std::string& text,
+                           const TemplateCapabilities& can) {
+  return {.source = source,
+          .text = text,
+          .tools = can.tools,
+          .insert = can.insert,
+          .thinking = can.thinking};
+}
+
+}  // namespace
+
+store::PromptTraits traits_of(const store::Model& model, prompt::GoTemplateUse use) {
+  using Source = store::PromptTraits::Source;
+  const std::string& go_text = model.template_text;
+  const std::string jinja_text = model.weights_facts ? model.weights_facts->chat_template : "";
+  const auto go = parsed(model, go_text, parse_go);
+  const auto jinja = parsed(model, jinja_text, parse_jinja);
+  const bool is_of_user = model.config.template_from == store::kTemplateOfUser;
+  if (is_of_user && use == prompt::GoTemplateUse::kAuto) use = prompt::GoTemplateUse::kAlways;
+  switch (prompt::choose_template(go ? &*go : nullptr, jinja ? &*jinja : nullptr, use)) {
+    case prompt::TemplateKind::kGo:
+      return traits(Source::kModel, go_text, *go);
+    case prompt::TemplateKind::kJinja:
+      return traits(Source::kFile, jinja_text, *jinja);
+    case prompt::TemplateKind::kNone:
+      break;
+  }
+  return {};
 }
 
 }  // namespace billow::api

@@ -2,10 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace billow::api {
 namespace {
 
-store::Model model_of(const char* go, const char* jinja) {
+using prompt::GoTemplateUse;
+using Source = store::PromptTraits::Source;
+
+constexpr const char* kPlain = "<{{ .Prompt }}>";
+constexpr const char* kThinks = "{{ '<think>' }}{{ '</think>' }}";
+
+store::Model model_of(const std::string& go, const std::string& jinja) {
   store::Model model;
   model.template_text = go;
   model.weights_facts = store::GgufFacts();
@@ -13,31 +21,48 @@ store::Model model_of(const char* go, const char* jinja) {
   return model;
 }
 
-TEST(ModelTraits, AreReadOffBothTemplates) {
-  const TemplateTraits traits =
-      template_traits(model_of("{{ .Tools }}{{ .Prompt }}", "{{ '<think>' }}{{ '</think>' }}"));
-  EXPECT_TRUE(traits.go->tools);
-  EXPECT_FALSE(traits.go->thinking);
-  EXPECT_FALSE(traits.jinja->tools);
-  EXPECT_TRUE(traits.jinja->thinking);
+store::PromptTraits traits(const store::Model& model, GoTemplateUse use = GoTemplateUse::kAuto) {
+  return traits_of(model, use);
 }
 
-TEST(ModelTraits, TemplatesThatAreNotThereHaveNone) {
-  EXPECT_FALSE(template_traits(model_of("", "")).go);
-  EXPECT_FALSE(template_traits(model_of("", "")).jinja);
-  EXPECT_FALSE(template_traits(store::Model()).jinja);
-  EXPECT_FALSE(template_traits(model_of("{{ if }}", "")).go);
+TEST(ModelTraits, TheTemplateThatCanDoMoreIsUsed) {
+  const store::PromptTraits jinja = traits(model_of(kPlain, kThinks));
+  EXPECT_EQ(jinja.source, Source::kFile);
+  EXPECT_EQ(jinja.text, kThinks);
+  EXPECT_TRUE(jinja.thinking);
+  EXPECT_FALSE(jinja.tools);
+  const store::PromptTraits go = traits(model_of(kPlain, kThinks), GoTemplateUse::kAlways);
+  EXPECT_EQ(go.source, Source::kModel);
+  EXPECT_EQ(go.text, kPlain);
+  EXPECT_FALSE(go.thinking);
+}
+
+TEST(ModelTraits, ATemplateThatAUserGaveGoesFirst) {
+  store::Model model = model_of(kPlain, kThinks);
+  model.config.template_from = store::kTemplateOfUser;
+  EXPECT_EQ(traits(model).source, Source::kModel);
+  EXPECT_EQ(traits(model, GoTemplateUse::kNever).source, Source::kFile);
+  model.template_text = "{{ if }}";
+  EXPECT_EQ(traits(model).source, Source::kFile) << "one that cannot be parsed is none";
+}
+
+TEST(ModelTraits, WithoutATemplateAPromptIsGivenAsItIs) {
+  for (const store::Model& model :
+       {model_of("", ""), store::Model(), model_of("{{ if }}", "{% for m in %}")}) {
+    EXPECT_EQ(traits(model).source, Source::kNone);
+    EXPECT_EQ(traits(model).text, "{{ .Prompt }}");
+  }
 }
 
 TEST(ModelTraits, OfTheGoTemplateReachTheCapabilities) {
-  const store::PromptTraits traits = traits_of(model_of(
+  const store::PromptTraits found = traits(model_of(
       "{{ .Suffix }}{{ .Tools }}{{ range .Messages }}{{ if .Thinking }}<think>{{ .Thinking "
       "}}</think>{{ end }}{{ .Content }}{{ end }}",
       ""));
-  EXPECT_TRUE(traits.template_insert);
-  EXPECT_TRUE(traits.template_tools);
-  EXPECT_TRUE(traits.template_thinking);
-  EXPECT_FALSE(traits.parser_tools);
+  EXPECT_EQ(found.source, Source::kModel);
+  EXPECT_TRUE(found.insert);
+  EXPECT_TRUE(found.tools);
+  EXPECT_TRUE(found.thinking);
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ AnswerShape shape_of(const ServedModel& model, const Conversation& conversation,
   AnswerShape shape;
   const bool thinks = conversation.think.enabled.value_or(false);
   if (thinks && go) shape.thinking = prompt::infer_thinking_tags(*go);
-  if (thinks && !go && model.template_kind == prompt::TemplateKind::kJinja)
+  if (thinks && !go && model.template_source == store::PromptTraits::Source::kFile)
     shape.thinking = prompt::ThinkingTags{"<think>", "</think>"};
   if (shape.thinking) shape.begins_in_thinking = ends_in_thinking(text, *shape.thinking);
   if (conversation.tools.is_array()) {
@@ -279,7 +279,7 @@ BuiltPrompt build_prompt(const ServedModel& model, const GenerationRequest& requ
   if (is_prompt && request.raw) return of_text(model, request.prompt, limits);
   std::optional<prompt::GoTemplate> own = own_template(request);
   const Conversation conversation = conversation_of(model, request);
-  const prompt::GoTemplate* go = own ? &*own : go_template_of(model, request.kind);
+  const prompt::GoTemplate* go = own ? &*own : go_template_of(model);
   const bool fills = is_prompt && !request.suffix.empty();
   BuiltPrompt built = fills ? of_text(model, render_fill(request, go), limits, request.context)
                             : build_conversation(model, request, conversation, go, limits, check);

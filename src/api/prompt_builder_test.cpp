@@ -87,10 +87,13 @@ TEST_F(PromptBuilder, NC28_RawIsAsItIsAndAContextGoesBefore) {
   EXPECT_TRUE(refusal([&] { build({.go = kLines}, more); }).starts_with("400 context has the id"));
 }
 
-TEST_F(PromptBuilder, WithoutATemplateAPromptIsItselfAndAChatIsChatML) {
+TEST_F(PromptBuilder, WithoutATemplateAPromptAndAChatAreAsTheyAre) {
   EXPECT_EQ(text({}, prompt("hi")), "hi");
-  EXPECT_EQ(text({}, chat({{.role = "user", .content = "hi"}})),
-            "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(text({}, chat({{.role = "user", .content = "hi"}})), "hi");
+  EXPECT_EQ(text({}, chat({{.role = "user", .content = "1, 2,"},
+                           {.role = "assistant", .content = " 3,"},
+                           {.role = "user", .content = " 4,"}})),
+            "1, 2, 3, 4,");
 }
 
 TEST_F(PromptBuilder, JinjaTemplatesGetToolsThinkingAndPrefills) {

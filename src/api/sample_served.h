@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct Sample {
   std::vector<store::Message> messages{};
   size_t max_context = 2048;
   std::string architecture = "llama";
+  bool add_bos = false;    // to every prompt
+  std::string detected{};  // a Go template that is found for the Jinja one, and that no user gave
 };
 
 class SampleStore {
@@ -40,6 +43,7 @@ class SampleStore {
     writer.set_uint("general.file_type", 7);
     writer.set_uint(prefix + ".context_length", static_cast<uint32_t>(sample.max_context));
     writer.set_uint(prefix + ".embedding_length", 6);
+    if (sample.add_bos) writer.set_bool("tokenizer.ggml.add_bos_token", true);
     if (!sample.jinja.empty()) writer.set_string("tokenizer.chat_template", sample.jinja);
     static const std::vector<std::byte> data(96, std::byte{0x5a});
     writer.add_tensor("token_embd.weight", 0, std::vector<uint64_t>{6, 4}, data);
@@ -60,7 +64,12 @@ class SampleStore {
     request.parameters_json = sample.params_json;
     if (!sample.messages.empty()) request.messages = sample.messages;
     facts.max_context = sample.max_context;
-    create_model(store, request, {});
+    store::CreateHooks hooks;
+    hooks.detect_template = [&](std::string_view) -> std::optional<store::DetectedTemplate> {
+      if (sample.detected.empty()) return std::nullopt;
+      return store::DetectedTemplate{.name = "detected", .text = sample.detected, .stop = {}};
+    };
+    create_model(store, request, hooks);
   }
 
  private:

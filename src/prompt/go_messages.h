@@ -36,9 +36,6 @@ struct GoInput {
   std::time_t now = -1;         // the clock of currentDate; -1 is the machine's
 };
 
-// What generate renders for a model without any template.
-inline constexpr char kPromptTemplate[] = "{{ .Prompt }}";
-
 // The text to go on from. A legacy template's last turn, and every fill in the middle, end at
 // .Response, with the content of a last assistant message there. Throws Error (kInvalidInput, or
 // kTooLarge beyond a limit).

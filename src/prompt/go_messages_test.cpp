@@ -91,7 +91,7 @@ TEST(GoMessages, FillsInTheMiddle) {
 TEST(GoMessages, RawPromptsAndModelsWithoutTemplate) {
   GoInput input;
   input.prompt = "{{ x";
-  EXPECT_EQ(rendered(kPromptTemplate, input), "{{ x");
+  EXPECT_EQ(rendered("{{ .Prompt }}", input), "{{ x");
   input.is_raw = true;
   EXPECT_EQ(rendered(kWalk, input), "{{ x");
 }

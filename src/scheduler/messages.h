@@ -40,6 +40,7 @@ struct Request {
   ModelCost cost;        // from the header
   size_t n_context = 0;  // of this request alone
   std::optional<Duration> keep_alive;
+  std::string label{};  // of the model, for listings: kept as it is while the model is loaded
 };
 
 // What a runner's ledger holds.
@@ -102,6 +103,7 @@ struct ModelSnapshot {
   Time expires_at = kNever;    // while busy or loading: as if it became idle now
   size_t n_running = 0;        // references
   size_t n_waiting = 0;
+  std::string label{};  // as `name`
 };
 
 struct Snapshot {

@@ -25,6 +25,7 @@ struct Ticket {
 struct ModelState {
   std::string key;
   std::string name;
+  std::string label;
   bool is_embedding = false;
   Phase phase = Phase::kAbsent;
 

@@ -37,6 +37,7 @@ Actions Planner::request_arrived(const Request& request, Time now) {
   if (model.key.empty()) {
     model.key = request.key;
     model.name = request.name;
+    model.label = request.label;
     model.is_embedding = request.is_embedding;
   }
   model.scratch_bytes = std::max(model.scratch_bytes, request.cost.scratch_bytes);
@@ -263,7 +264,7 @@ Snapshot Planner::snapshot() const {
     all.models.push_back({model.name, key, model.is_embedding, model.phase,
                           model.is_stopping() || model.phase == Phase::kUnloading, model.held_bytes,
                           model.granted_bytes, expires_at, model.running.size(),
-                          model.waiting.size()});
+                          model.waiting.size(), model.label});
   }
   std::ranges::sort(all.models, [](const ModelSnapshot& a, const ModelSnapshot& b) {
     return std::tie(b.expires_at, a.key) < std::tie(a.expires_at, b.key);

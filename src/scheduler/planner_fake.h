@@ -19,6 +19,7 @@ struct Asked {
   bool is_embedding = false;
   uint64_t weight_bytes = 100;
   uint64_t scratch_bytes = 0;
+  std::string label{};
 };
 
 class Fake {
@@ -32,7 +33,8 @@ class Fake {
                        .is_embedding = asked.is_embedding,
                        .cost = {asked.weight_bytes, asked.scratch_bytes, 1},
                        .n_context = asked.n_context,
-                       .keep_alive = asked.keep_alive};
+                       .keep_alive = asked.keep_alive,
+                       .label = asked.label};
     return words(planner.request_arrived(request, now));
   }
   Words cancel(RequestId id) { return words(planner.request_cancelled(id, now)); }

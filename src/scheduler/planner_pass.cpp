@@ -113,6 +113,7 @@ bool Planner::meet_load(const Demand& demand) {
   const uint64_t n_bytes = std::max(least, std::min(free_bytes(), bytes_for(n_parallel)));
   model.phase = Phase::kLoading;
   model.name = first.name;
+  model.label = first.label;
   model.granted_bytes = model.asked_bytes = n_bytes;
   model.version = ++next_version_;
   model.session = std::max(first.keep_alive.value_or(options_.keep_alive), Duration::zero());

@@ -218,6 +218,13 @@ TEST(Planner, ShowsModelsLatestToExpireFirst) {
   EXPECT_EQ(all.granted_bytes, 330u);
 }
 
+TEST(Planner, AModelKeepsTheLabelOfTheRequestThatHadItLoaded) {
+  Fake fake(options_of(1000));
+  fake.have(1, "a", {.label = "first"});
+  fake.have(2, "a", {.label = "second"});
+  EXPECT_EQ(fake.model("a").label, "first");
+}
+
 TEST(Planner, KeysTellRunnersApart) {
   EXPECT_EQ(runner_key({.path = "/m/a"}), "/m/a");
   const std::string adapted = runner_key({.path = "/m/a", .adapters = {"/m/x"}});

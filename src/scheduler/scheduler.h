@@ -24,6 +24,8 @@ struct Job {
   ModelCost cost;
   size_t n_context = 0;  // of this request alone: what its memory is reckoned with
   std::optional<Duration> keep_alive;
+  std::string label{};  // of the model, for listings: ModelSnapshot shows that of the job that had
+                        // it loaded
 };
 
 // How a request came to its runner: for traces and durations. kQueued first, always; kLoading where

@@ -140,7 +140,8 @@ std::shared_ptr<Strand::Ticket> Strand::arrive(const Job& job, const std::stop_t
                                   .is_embedding = job.is_embedding,
                                   .cost = job.cost,
                                   .n_context = job.n_context,
-                                  .keep_alive = job.keep_alive},
+                                  .keep_alive = job.keep_alive,
+                                  .label = job.label},
                                  now()));
   try {
     wait_for_runner(lock, *ticket, stop, on_stage);

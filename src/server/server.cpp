@@ -179,10 +179,9 @@ class Server::Parts {
     std::vector<api::Route> routes = operation_routes(operations_);
     append(routes, api::ollama::generation_routes(generator_));
     append(routes, api::ollama::embedding_routes(embedder_));
-    append(routes, api::ollama::store_routes(store_, options_.version));
-    append(routes,
-           api::ollama::ps_routes(
-               store_, {[this] { return scheduler_.state(); },
+    append(routes, api::ollama::store_routes(store_, options_.version, options_.go_templates));
+    append(routes, api::ollama::ps_routes(
+                       {[this] { return scheduler_.state(); },
                         [this](const std::string& key) { return latest_contexts_.of(key); },
                         [this](const std::string& key, const std::string& root, size_t n_most) {
                           return scheduler_.prefixes(key, root, n_most);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "store/json_text.h"
 #include "store/modelfile.h"
@@ -223,6 +224,7 @@ class Creation {
   // What was there before gives way, unless it is to be kept.
   void merge_params(const Json& params, bool keep_old = false);
   void choose_prompt(const CreateRequest& request);
+  void warn_of_no_template(const std::string& model) const;
 
   Store& store_;
   const CreateHooks& hooks_;
@@ -257,7 +259,10 @@ void Creation::begin_from(const std::string& from) {
   if (!name) refuse("invalid model name");
   const auto base = load_model(store_, *name);
   if (!base) throw Error(ErrorCode::kNotFound, "model '" + from + "' not found");
-  for (const Layer& layer : base->stored.manifest.layers) keep(layer);
+  for (Layer layer : base->stored.manifest.layers) {
+    layer.from = display_name(base->stored.name);
+    keep(layer);
+  }
   config_ = base->config;
   if (base->weights_facts) {
     facts_ = *base->weights_facts;
@@ -375,6 +380,13 @@ void Creation::choose_prompt(const CreateRequest& request) {
   if (!detected->stop.empty()) merge_params({{"stop", detected->stop}}, true);
 }
 
+void Creation::warn_of_no_template(const std::string& model) const {
+  const bool is_asked = has(kModelLayer) && !facts_.has_pooling;
+  if (!is_asked || has(kTemplateLayer) || has(kPromptLayer) || !facts_.chat_template.empty())
+    return;
+  log::warn(model + ": " + std::string(kNoTemplateWarning));
+}
+
 void Creation::apply(const CreateRequest& request) {
   if (!request.renderer.empty()) config_.renderer = request.renderer;
   if (!request.parser.empty()) config_.parser = request.parser;
@@ -384,7 +396,9 @@ void Creation::apply(const CreateRequest& request) {
   if (!request.template_text.empty()) {
     std::erase_if(parts_, [](const Part& part) { return part.layer.media_type == kPromptLayer; });
     replace(kTemplateLayer, request.template_text);
+    config_.template_from = kTemplateOfUser;
   }
+  warn_of_no_template(request.model);
   if (!request.system.empty()) replace(kSystemLayer, request.system);
   for (const std::string& license : request.licenses) add_text(kLicenseLayer, license);
   merge_params(parameters_of(request));

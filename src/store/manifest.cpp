@@ -17,7 +17,7 @@ struct TextField {
   std::string Config::* member;
   bool always;
 };
-constexpr std::array<TextField, 10> kTextFields{{
+constexpr std::array<TextField, 11> kTextFields{{
     {"model_format", &Config::model_format, true},
     {"model_family", &Config::model_family, true},
     {"model_type", &Config::model_type, true},
@@ -28,6 +28,7 @@ constexpr std::array<TextField, 10> kTextFields{{
     {"remote_host", &Config::remote_host, false},
     {"remote_model", &Config::remote_model, false},
     {"base_name", &Config::base_name, false},
+    {"template_from", &Config::template_from, false},
 }};
 
 Layer read_layer(const Json& json, const std::string& origin) {

@@ -31,7 +31,7 @@ struct Layer {
   std::string media_type;
   Digest digest;
   uint64_t size_bytes = 0;
-  std::string from;  // path of the blob that it was made from, or empty
+  std::string from;  // the model or file that it came from, or empty
   std::string name;  // of a tensor or file of a safetensors model, or empty
 };
 
@@ -51,6 +51,9 @@ struct Manifest {
 Manifest parse_manifest(std::string_view text, const std::string& origin);
 std::string to_text(const Manifest& manifest);
 
+// Of Config::template_from.
+inline constexpr std::string_view kTemplateOfUser = "user";
+
 // Empty strings, empty lists and zeros are absent fields; older configs lack most.
 struct Config {
   std::string model_format;  // "gguf", "safetensors"
@@ -67,6 +70,9 @@ struct Config {
   uint64_t context_length = 0;
   uint64_t embedding_length = 0;
   std::string base_name;
+  // kTemplateOfUser where a user gave the template: it is used whatever template the GGUF file has.
+  // Billow's own; others disregard it.
+  std::string template_from;
   std::string draft_json;  // the object of a draft model, as compact JSON
   std::vector<std::string> diff_ids;
 };

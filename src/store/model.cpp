@@ -25,7 +25,8 @@ std::optional<GgufFacts> read_facts(const std::string& path) {
 bool is_unknown(const std::string& text) { return text.empty() || text == "unknown"; }
 
 Details details_of(const Config& config) {
-  return {.format = config.model_format,
+  return {.parent_model = "",
+          .format = config.model_format,
           .family = config.model_family,
           .families = config.model_families,
           .parameter_size = config.model_type,
@@ -55,7 +56,9 @@ void take_layer(const Store& store, const Layer& layer, Model& model) {
   const auto path = [&] { return store.blob_path(layer.digest); };
   const auto text = [&] { return store.read_blob(layer.digest); };
   if (type == kModelLayer) {
-    if (model.weights.empty()) model.weights = path();
+    if (!model.weights.empty()) return;
+    model.weights = path();
+    model.details.parent_model = layer.from;
   } else if (type == kProjectorLayer) {
     model.projectors.push_back(path());
   } else if (type == kAdapterLayer) {
@@ -108,10 +111,10 @@ std::optional<Model> load_model(const Store& store, const Name& name) {
   model.stored = std::move(*stored);
   const Digest& config = model.stored.manifest.config.digest;
   model.config = parse_config(store.read_blob(config), store.blob_path(config));
+  model.details = details_of(model.config);
   for (const Layer& layer : model.stored.manifest.layers) take_layer(store, layer, model);
   model.weights_facts = read_facts(model.weights);
   if (!model.projectors.empty()) model.projector_facts = read_facts(model.projectors.front());
-  model.details = details_of(model.config);
   if (model.weights_facts) fill_in(model.details, *model.weights_facts);
   return model;
 }
@@ -119,11 +122,17 @@ std::optional<Model> load_model(const Store& store, const Name& name) {
 Details details_of(const Store& store, const StoredModel& stored) {
   const Digest& config = stored.manifest.config.digest;
   Details details = details_of(parse_config(store.read_blob(config), store.blob_path(config)));
-  if (!says_too_little(details)) return details;
   const auto weights = std::ranges::find(stored.manifest.layers, kModelLayer, &Layer::media_type);
   if (weights == stored.manifest.layers.end()) return details;
+  details.parent_model = weights->from;
+  if (!says_too_little(details)) return details;
   if (const auto facts = read_facts(store.blob_path(weights->digest))) fill_in(details, *facts);
   return details;
+}
+
+bool lacks_template(const Model& model, const PromptTraits& traits) {
+  return traits.source == PromptTraits::Source::kNone && model.weights_facts &&
+         !model.weights_facts->has_pooling;
 }
 
 std::vector<std::string> capabilities(const Model& model, const PromptTraits& traits) {
@@ -135,19 +144,18 @@ std::vector<std::string> capabilities(const Model& model, const PromptTraits& tr
   const GgufFacts none;
   const GgufFacts& weights = model.weights_facts ? *model.weights_facts : none;
   const GgufFacts& projector = model.projector_facts ? *model.projector_facts : none;
-  const std::string& jinja = weights.chat_template;
-  const auto says = [&](std::string_view word) { return jinja.find(word) != std::string::npos; };
   const bool makes_images = std::ranges::find(found, "image") != found.end();
+  const bool is_of_file = traits.source == PromptTraits::Source::kFile;
+  add("tools", is_of_file && traits.tools);
+  add("thinking", is_of_file && traits.thinking);
   add("completion", model.weights_facts ? !weights.has_pooling : !makes_images);
   add("embedding", weights.has_pooling);
   add("vision", weights.has_vision || projector.has_vision);
   add("audio", weights.has_audio || projector.has_audio);
-  add("tools", traits.template_tools || traits.parser_tools || says("tools") || says("tool_call"));
-  add("insert", traits.template_insert);
+  add("tools", traits.tools);
+  add("insert", traits.insert);
   const std::string& family = model.details.family;
-  add("thinking", traits.template_thinking || traits.parser_thinking ||
-                      (says("<think>") && says("</think>")) || says("split('</think>')") ||
-                      family == "gptoss" || family == "gpt-oss");
+  add("thinking", traits.thinking || family == "gptoss" || family == "gpt-oss");
   return found;
 }
 

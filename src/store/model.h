@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "store/gguf_facts.h"
@@ -19,6 +20,7 @@ struct Message {
 
 // As listings show it.
 struct Details {
+  std::string parent_model;  // the model that it was made from, or empty
   std::string format;
   std::string family;
   std::vector<std::string> families;
@@ -59,16 +61,33 @@ Details details_of(const Store& store, const StoredModel& stored);
 std::vector<Message> parse_messages(std::string_view text, const std::string& origin);
 std::string to_text(const std::vector<Message>& messages);
 
-// What is known only to those who understand templates and parsers.
+// Without any template a prompt is given to the model as it is, and so is what a conversation says.
+inline constexpr std::string_view kNoTemplate = "{{ .Prompt }}";
+inline constexpr std::string_view kNoTemplateWarning =
+    "the model has no chat template: prompts and messages are given to it as plain text; a "
+    "TEMPLATE "
+    "in its Modelfile sets one";
+
+// The template that is used of those that a model has, and what it can do. Found by those who
+// understand templates (api/model_traits.h).
 struct PromptTraits {
-  bool template_tools = false;     // the Go template refers to .Tools
-  bool template_insert = false;    // ... to .Suffix
-  bool template_thinking = false;  // ... has tags around .Thinking
-  bool parser_tools = false;       // of the built-in parser that the config names
-  bool parser_thinking = false;
+  enum class Source : uint8_t {
+    kNone,   // the model has no template: `text` is kNoTemplate
+    kModel,  // its own Go template
+    kFile,   // the Jinja template of its GGUF file
+  };
+  Source source = Source::kNone;
+  std::string text{kNoTemplate};
+  bool tools = false;
+  bool insert = false;
+  bool thinking = false;
 };
 
-// "completion", "tools" ...: those of the config first, then what is found, each once.
+// Whether nothing says how a conversation is to be put to a model that writes.
+bool lacks_template(const Model& model, const PromptTraits& traits);
+
+// "completion", "tools" ..., each once, in Ollama's order: those of the config, what a Jinja
+// template can do, what the files can do, what a Go template can do.
 std::vector<std::string> capabilities(const Model& model, const PromptTraits& traits);
 
 }  // namespace billow::store

@@ -137,12 +137,15 @@ TEST(Model, CapabilitiesStandInTheirOrderOnce) {
   model.weights_facts->has_pooling = false;
   model.weights_facts->has_vision = true;
   model.weights_facts->has_audio = true;
-  EXPECT_EQ(capabilities(model, {.template_tools = true,
-                                 .template_insert = true,
-                                 .template_thinking = true,
-                                 .parser_tools = true,
-                                 .parser_thinking = true}),
+  PromptTraits traits;
+  traits.tools = traits.insert = traits.thinking = true;
+  traits.source = PromptTraits::Source::kModel;
+  EXPECT_EQ(capabilities(model, traits),
             (List{"completion", "vision", "audio", "tools", "insert", "thinking"}));
+  traits.source = PromptTraits::Source::kFile;
+  traits.insert = false;
+  EXPECT_EQ(capabilities(model, traits),
+            (List{"tools", "thinking", "completion", "vision", "audio"}));
   model.config.capabilities = {"tools", "completion"};
   EXPECT_EQ(capabilities(model, {}), (List{"tools", "completion", "vision", "audio"}));
   model = {};
@@ -156,22 +159,24 @@ TEST(Model, CapabilitiesStandInTheirOrderOnce) {
   EXPECT_EQ(capabilities(model, {}), (List{"image", "vision"}));
 }
 
-TEST(Model, JinjaTemplatesTellOfToolsAndThinking) {
+TEST(Model, AFamilyMayThinkWithoutItsTemplate) {
   using List = std::vector<std::string>;
   Model model;
   model.weights_facts = GgufFacts{};
-  std::string& jinja = model.weights_facts->chat_template;
-  jinja = "{% if tools %}";
-  EXPECT_EQ(capabilities(model, {}), (List{"completion", "tools"}));
-  jinja = "<think>";
-  EXPECT_EQ(capabilities(model, {}), List{"completion"});
-  jinja = "<think></think>";
-  EXPECT_EQ(capabilities(model, {}), (List{"completion", "thinking"}));
-  jinja = "content.split('</think>')";
-  EXPECT_EQ(capabilities(model, {}), (List{"completion", "thinking"}));
-  jinja = "";
   model.details.family = "gptoss";
   EXPECT_EQ(capabilities(model, {}), (List{"completion", "thinking"}));
+}
+
+TEST(Model, OnlyAModelThatWritesLacksATemplate) {
+  Model model;
+  EXPECT_FALSE(lacks_template(model, {})) << "without weights";
+  model.weights_facts = GgufFacts{};
+  EXPECT_TRUE(lacks_template(model, {}));
+  PromptTraits traits;
+  traits.source = PromptTraits::Source::kFile;
+  EXPECT_FALSE(lacks_template(model, traits));
+  model.weights_facts->has_pooling = true;
+  EXPECT_FALSE(lacks_template(model, {}));
 }
 
 }  // namespace

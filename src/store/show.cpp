@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <ctime>
@@ -43,7 +44,7 @@ Json number_json(double value, bool is_float) {
 Json value_json(const gguf::Value& value, bool verbose);
 
 Json array_json(const gguf::Array& array, bool verbose) {
-  if (array.n > kMostShownElements && !verbose) return nullptr;
+  if (array.n > 0 && !verbose) return nullptr;
   Json json = Json::array();
   for (const std::string_view text : array.strings) json.push_back(utf8::sanitized(text));
   for (const gguf::Array& inner : array.arrays) json.push_back(array_json(inner, verbose));
@@ -78,7 +79,8 @@ Json params_of(const Model& model, const std::string& options_json) {
   return params;
 }
 
-std::string modelfile_text(const Model& model, const std::string& system, const Json& params) {
+std::string modelfile_text(const Model& model, const PromptTraits& traits,
+                           const std::string& system, const Json& params) {
   Modelfile file;
   const auto add = [&](InstructionKind kind, const std::string& value, std::string key = "") {
     file.instructions.push_back({.kind = kind, .key = std::move(key), .value = value});
@@ -91,7 +93,8 @@ std::string modelfile_text(const Model& model, const std::string& system, const 
   for (const std::string& adapter : model.adapters) add(kAdapter, adapter);
   add_given(kDraft, model.draft);
   for (const std::string& projector : model.projectors) add(kFrom, projector);
-  add_given(kTemplate, model.template_text);
+  // That of the GGUF file comes with the file.
+  if (traits.source != PromptTraits::Source::kFile) add(kTemplate, traits.text);
   add_given(kSystem, system);
   add_given(kRenderer, model.config.renderer);
   add_given(kParser, model.config.parser);
@@ -163,8 +166,8 @@ std::string parameters_text(const std::string& params_json) {
   return text;
 }
 
-std::string modelfile_text(const Model& model) {
-  return modelfile_text(model, model.system, params_of(model, ""));
+std::string modelfile_text(const Model& model, const PromptTraits& traits) {
+  return modelfile_text(model, traits, model.system, params_of(model, ""));
 }
 
 Json show_json(const Model& model, const PromptTraits& traits, const ShowOptions& options) {
@@ -172,18 +175,14 @@ Json show_json(const Model& model, const PromptTraits& traits, const ShowOptions
   const std::string& system = options.system.empty() ? model.system : options.system;
   std::string license;
   for (const std::string& one : model.licenses) license += (license.empty() ? "" : "\n") + one;
-  std::string template_text = model.template_text;
-  if (template_text.empty() && model.weights_facts) {
-    template_text = model.weights_facts->chat_template;
-  }
   Json json = Json::object();
   const auto add_text = [&](const char* key, const std::string& text) {
     if (!text.empty()) json[key] = utf8::sanitized(text);
   };
   add_text("license", license);
-  add_text("modelfile", modelfile_text(model, system, params));
-  add_text("parameters", parameters_text(compact(params)));
-  add_text("template", template_text);
+  add_text("modelfile", modelfile_text(model, traits, system, params));
+  add_text("parameters", parameters_text(model.params_json));
+  add_text("template", traits.text);
   add_text("system", system);
   json["details"] = details_json(model.details);
   if (!model.messages.empty()) json["messages"] = parse_json(to_text(model.messages), "messages");
@@ -197,7 +196,7 @@ Json show_json(const Model& model, const PromptTraits& traits, const ShowOptions
 }
 
 Json details_json(const Details& details) {
-  Json json = {{"parent_model", ""},
+  Json json = {{"parent_model", details.parent_model},
                {"format", details.format},
                {"family", details.family},
                {"families", details.families.empty() ? Json() : Json(details.families)},
@@ -206,6 +205,14 @@ Json details_json(const Details& details) {
   if (details.context_length) json["context_length"] = details.context_length;
   if (details.embedding_length) json["embedding_length"] = details.embedding_length;
   return json;
+}
+
+std::string loaded_label(const Model& model) {
+  const auto& layers = model.stored.manifest.layers;
+  const auto weights = std::ranges::find(layers, kModelLayer, &Layer::media_type);
+  return compact({{"digest", model.stored.digest.hex()},
+                  {"details", details_json(model.details)},
+                  {"weights", weights == layers.end() ? "" : weights->digest.hex()}});
 }
 
 std::string local_time_text(Time time) {

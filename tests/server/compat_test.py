@@ -358,7 +358,7 @@ class Compat(CompatCase):
             "parameters": 'stop                           "<a>"\nstop                           "<b>"\n'
                           "temperature                    0.5\nnum_ctx                        4096",
             "template": "{{ .Tools }}{{ .Prompt }}", "system": "Be brief.", "requires": "0.14.0",
-            "details": {"parent_model": "", "format": "gguf", "family": "llama", "families": ["llama"], "parameter_size": "24",
+            "details": {"parent_model": "small:latest", "format": "gguf", "family": "llama", "families": ["llama"], "parameter_size": "24",
                         "quantization_level": "Q4_K_M", "context_length": 2048, "embedding_length": 6},
             "messages": [{"role": "user", "content": "Hi"}],
             "model_info": {"general.architecture": "llama", "general.file_type": 15, "llama.context_length": 2048,
@@ -369,6 +369,7 @@ class Compat(CompatCase):
         self.assertEqual(other["model_info"]["general.basename"], "shown")
         self.assertIn("\nSYSTEM T\n", other["modelfile"])
         self.assertIn("\nPARAMETER temperature 1\n", other["modelfile"])
+        self.assertEqual(other["parameters"], shown["parameters"], "a request's options stand in the Modelfile alone")
         self.assertEqual(self.ask(DELETE, "/api/delete", {"model": "shown"})[0], 200)
 
     def test_3_3_a_projector(self):

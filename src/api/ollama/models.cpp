@@ -29,7 +29,7 @@ void rename_for_copilot(const Call& call, const std::string& name, Json& reply) 
   reply["model_info"]["general.basename"] = name;
 }
 
-void show(const store::Store& store, Call& call) {
+void show(const store::Store& store, prompt::GoTemplateUse go_templates, Call& call) {
   const Fields fields = Fields::parse(call.take_body().text, "ShowRequest");
   const std::string text = requested_model(fields);
   const Json* options = fields.object("options");
@@ -46,7 +46,7 @@ void show(const store::Store& store, Call& call) {
   if (!model.config.remote_host.empty()) {
     throw http::StatusError(403, std::string(kNoRemoteDetails));
   }
-  Json reply = store::show_json(model, traits_of(model), wanted);
+  Json reply = store::show_json(model, traits_of(model, go_templates), wanted);
   rename_for_copilot(call, text, reply);
   respond_json(call, reply);
 }
@@ -82,15 +82,15 @@ void remove(store::Store& store, Call& call) {
 
 }  // namespace
 
-std::vector<Route> model_routes(store::Store& store) {
-  const auto tags = std::make_shared<Tags>(store);
+std::vector<Route> model_routes(store::Store& store, prompt::GoTemplateUse go_templates) {
+  const auto tags = std::make_shared<Tags>(store, go_templates);
   return {
       {.methods = {Method::kGet, Method::kHead},
        .pattern = "/api/tags",
        .handler = [tags](Call& call) { respond_json(call, tags->json()); }},
       {.methods = {Method::kPost},
        .pattern = "/api/show",
-       .handler = [&store](Call& call) { show(store, call); }},
+       .handler = [&store, go_templates](Call& call) { show(store, go_templates, call); }},
       {.methods = {Method::kPost},
        .pattern = "/api/copy",
        .handler = [&store](Call& call) { copy(store, call); },

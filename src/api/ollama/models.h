@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/call.h"
+#include "prompt/capabilities.h"
 #include "store/store.h"
 
 namespace billow::api::ollama {
@@ -15,14 +16,16 @@ namespace billow::api::ollama {
 // Then what belongs to accounts in a cloud, which this server has none of.
 std::vector<Route> identity_routes(std::string version = "0.33.0");
 
-// /api/tags, /api/show, /api/copy, /api/delete.
-std::vector<Route> model_routes(store::Store& store);
+// /api/tags, /api/show, /api/copy, /api/delete. `go_templates` is that of the catalog, so that a
+// model is shown with the template that it is used with.
+std::vector<Route> model_routes(store::Store& store, prompt::GoTemplateUse go_templates);
 // /api/blobs/:digest, /api/create.
 std::vector<Route> create_routes(store::Store& store);
 // /api/pull, /api/push: as far as nothing needs to be transferred.
 std::vector<Route> transfer_routes(store::Store& store);
 
 // All of the above.
-std::vector<Route> store_routes(store::Store& store, std::string version = "0.33.0");
+std::vector<Route> store_routes(store::Store& store, std::string version = "0.33.0",
+                                prompt::GoTemplateUse go_templates = prompt::GoTemplateUse::kAuto);
 
 }  // namespace billow::api::ollama

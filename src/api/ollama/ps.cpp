@@ -10,8 +10,6 @@
 #include "api/ollama/errors.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/log.h"
-#include "store/model.h"
 #include "store/show.h"
 
 namespace billow::api::ollama {
@@ -31,30 +29,11 @@ std::string expiry_text(const std::optional<SystemClock::time_point>& expires_at
   return store::local_time_text(now + kForever, std::chrono::nanoseconds(0));
 }
 
-// Digest and details of a model that may have been deleted since it was loaded.
-struct Known {
-  std::string digest;
-  store::Details details;
-  std::string weights_digest;  // hexadecimal; empty: it is gone
-};
-
-// Of the first layer of weights; empty where there is none.
-std::string weights_digest(const store::StoredModel& stored) {
-  const auto& layers = stored.manifest.layers;
-  const auto layer = std::ranges::find(layers, store::kModelLayer, &store::Layer::media_type);
-  return layer == layers.end() ? "" : layer->digest.hex();
-}
-
-Known look_up(const store::Store& store, const std::string& shown) {
-  try {
-    const auto name = store::parse_name(shown);
-    const auto stored = name ? store.find(*name) : std::nullopt;
-    if (stored)
-      return {stored->digest.hex(), store::details_of(store, *stored), weights_digest(*stored)};
-  } catch (const Error& error) {
-    log::warn(error.what());
-  }
-  return {};
+// What the model showed of itself when it was loaded; empty values for a label that is none.
+Json shown_when_loaded(const scheduler::ModelSnapshot& model) {
+  Json label = Json::parse(model.label, nullptr, false);
+  if (label.is_object()) return label;
+  return {{"digest", ""}, {"details", store::details_json({})}, {"weights", ""}};
 }
 
 Json prefixes_json(const std::vector<scheduler::Prefix>& prefixes) {
@@ -64,22 +43,22 @@ Json prefixes_json(const std::vector<scheduler::Prefix>& prefixes) {
   return out;
 }
 
-Json entry_of(const store::Store& store, const PsSource& source,
-              const scheduler::LoadedModel& loaded, size_t n_prefixes) {
+Json entry_of(const PsSource& source, const scheduler::LoadedModel& loaded, size_t n_prefixes) {
   const scheduler::ModelSnapshot& model = loaded.model;
-  const Known known = look_up(store, model.name);
+  const Json shown = shown_when_loaded(model);
   // A runner that still loads has reported nothing.
   const uint64_t n_bytes = model.held_bytes ? model.held_bytes : model.granted_bytes;
   Json entry = {{"name", model.name},
                 {"model", model.name},
                 {"size", n_bytes},
-                {"digest", known.digest},
-                {"details", store::details_json(known.details)},
+                {"digest", shown["digest"]},
+                {"details", shown["details"]},
                 {"expires_at", expiry_text(loaded.expires_at)},
                 {"size_vram", 0},
                 {"context_length", source.context_length(model.key)}};
   if (n_prefixes > 0)
-    entry["prefixes"] = prefixes_json(source.prefixes(model.key, known.weights_digest, n_prefixes));
+    entry["prefixes"] =
+        prefixes_json(source.prefixes(model.key, shown["weights"].get<std::string>(), n_prefixes));
   return entry;
 }
 
@@ -98,15 +77,15 @@ size_t prefixes_asked(const Call& call) {
 
 }  // namespace
 
-std::vector<Route> ps_routes(const store::Store& store, PsSource source) {
-  const auto list = [&store, source = std::move(source)](Call& call) {
+std::vector<Route> ps_routes(PsSource source) {
+  const auto list = [source = std::move(source)](Call& call) {
     std::vector<scheduler::LoadedModel> loaded = source.state().models;
     std::ranges::sort(loaded, std::greater(), [](const scheduler::LoadedModel& model) {
       return model.expires_at.value_or(SystemClock::time_point::max());
     });
     const size_t n_prefixes = prefixes_asked(call);
     Json models = Json::array();
-    for (const auto& model : loaded) models.push_back(entry_of(store, source, model, n_prefixes));
+    for (const auto& model : loaded) models.push_back(entry_of(source, model, n_prefixes));
     respond_json(call, {{"models", std::move(models)}});
   };
   return {{.methods = {http::Method::kGet}, .pattern = "/api/ps", .handler = list}};

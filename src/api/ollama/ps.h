@@ -1,6 +1,6 @@
 // /api/ps: the models that are loaded; ?prefixes=N adds the beginnings that each knows, the latest
-// N. The handler refers to the store, which outlives it; any
-// thread may call it.
+// N. A model is listed as it was when it was loaded, whatever has become of the stored one. Any
+// thread may call the handler.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,6 @@
 
 #include "api/call.h"
 #include "scheduler/scheduler.h"
-#include "store/store.h"
 
 namespace billow::api::ollama {
 
@@ -25,6 +24,6 @@ struct PsSource {
       prefixes;
 };
 
-std::vector<Route> ps_routes(const store::Store& store, PsSource source);
+std::vector<Route> ps_routes(PsSource source);
 
 }  // namespace billow::api::ollama

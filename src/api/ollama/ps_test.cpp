@@ -16,10 +16,12 @@ namespace {
 using std::chrono::system_clock;
 
 scheduler::LoadedModel loaded(const std::string& name, uint64_t held_bytes,
-                              std::optional<system_clock::time_point> expires_at) {
+                              std::optional<system_clock::time_point> expires_at,
+                              const std::string& label = "") {
   scheduler::LoadedModel loaded;
   loaded.model.name = name;
   loaded.model.key = "key of " + name;
+  loaded.model.label = label;
   loaded.model.held_bytes = held_bytes;
   loaded.model.granted_bytes = 77;
   loaded.expires_at = expires_at;
@@ -29,19 +31,21 @@ scheduler::LoadedModel loaded(const std::string& name, uint64_t held_bytes,
 class Ps : public testing::Test, protected SampleServer {
  protected:
   Json list() { return Json::parse(ps.get("/api/ps").body)["models"]; }
+  std::string label(const std::string& name) {
+    return store::loaded_label(store::load_model(store, store::parse_name(name).value()).value());
+  }
 
   scheduler::SchedulerState state;
-  TestServer ps{
-      ps_routes(store, {.state = [this] { return state; },
-                        .context_length =
-                            [](const std::string& key) {
-                              return key == "key of m:latest" ? size_t{8192} : size_t{0};
-                            },
-                        .prefixes =
-                            [](const std::string& key, const std::string& root, size_t n) {
-                              return std::vector<scheduler::Prefix>{{64 * n, {key, root}}};
-                            }}),
-      shape_error};
+  TestServer ps{ps_routes({.state = [this] { return state; },
+                           .context_length =
+                               [](const std::string& key) {
+                                 return key == "key of m:latest" ? size_t{8192} : size_t{0};
+                               },
+                           .prefixes =
+                               [](const std::string& key, const std::string& root, size_t n) {
+                                 return std::vector<scheduler::Prefix>{{64 * n, {key, root}}};
+                               }}),
+                shape_error};
 };
 
 TEST_F(Ps, NothingIsLoaded) {
@@ -51,11 +55,11 @@ TEST_F(Ps, NothingIsLoaded) {
 
 TEST_F(Ps, LoadedModelsAreTold) {
   make("m");
+  const Json tags = Json::parse(server.get("/api/tags").body)["models"];
   const auto expires_at = system_clock::now() + std::chrono::minutes(5);
-  state.models = {loaded("m:latest", 1000, expires_at)};
+  state.models = {loaded("m:latest", 1000, expires_at, label("m"))};
   const Json models = list();
   ASSERT_EQ(models.size(), 1u);
-  const Json tags = Json::parse(server.get("/api/tags").body)["models"];
   const Json expected = {
       {"name", "m:latest"},
       {"model", "m:latest"},
@@ -71,7 +75,7 @@ TEST_F(Ps, LoadedModelsAreTold) {
 
 TEST_F(Ps, PrefixesAreToldWhereAskedFor) {
   make("m");
-  state.models = {loaded("m:latest", 1000, std::nullopt)};
+  state.models = {loaded("m:latest", 1000, std::nullopt, label("m"))};
   EXPECT_FALSE(list()[0].contains("prefixes"));
   const Json prefixes = Json::parse(ps.get("/api/ps?prefixes=3").body)["models"][0]["prefixes"];
   ASSERT_EQ(prefixes.size(), 1u);
@@ -105,8 +109,19 @@ TEST_F(Ps, WhatNeverExpiresDoesSoInAges) {
   EXPECT_LE(year, this_year + 293);
 }
 
-TEST_F(Ps, AModelThatIsGoneFromTheStoreIsStillTold) {
-  state.models = {loaded("gone:latest", 0, std::nullopt)};
+TEST_F(Ps, ADeletedOrReplacedModelIsListedAsItWasLoaded) {
+  make("m");
+  state.models = {loaded("m:latest", 1, std::nullopt, label("m"))};
+  const std::string before = list().dump();
+  EXPECT_EQ(list()[0]["digest"].get<std::string>().size(), 64u);
+  make("m", {{"system", "Another."}});
+  EXPECT_EQ(list().dump(), before) << "what runs is the model that was loaded";
+  ASSERT_EQ(server.send(http::Method::kDelete, "/api/delete", R"({"model":"m"})").status, 200);
+  EXPECT_EQ(list().dump(), before);
+}
+
+TEST_F(Ps, AModelWithoutALabelIsListedWithoutDetails) {
+  state.models = {loaded("m:latest", 0, std::nullopt)};
   const Json models = list();
   ASSERT_EQ(models.size(), 1u);
   EXPECT_EQ(models[0]["digest"], "");

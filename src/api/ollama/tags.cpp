@@ -20,7 +20,7 @@ Tags::Facts Tags::read(const store::StoredModel& stored) const {
     if (!model->config.remote_model.empty()) facts["remote_model"] = model->config.remote_model;
     if (!model->config.remote_host.empty()) facts["remote_host"] = model->config.remote_host;
     facts["details"] = store::details_json(model->details);
-    const auto capabilities = store::capabilities(*model, traits_of(*model));
+    const auto capabilities = store::capabilities(*model, traits_of(*model, go_templates_));
     if (!capabilities.empty()) facts["capabilities"] = capabilities;
     return std::make_shared<const Json>(std::move(facts));
   } catch (const Error& error) {

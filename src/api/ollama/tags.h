@@ -7,13 +7,15 @@
 #include <mutex>
 
 #include "base/json_fwd.h"
+#include "prompt/capabilities.h"
 #include "store/store.h"
 
 namespace billow::api::ollama {
 
 class Tags {
  public:
-  explicit Tags(const store::Store& store) : store_(store) {}
+  Tags(const store::Store& store, prompt::GoTemplateUse go_templates)
+      : store_(store), go_templates_(go_templates) {}
 
   // {"models":[...]}, newest first. A model that cannot be read is left out, with a line in the
   // log.
@@ -25,6 +27,7 @@ class Tags {
   Facts read(const store::StoredModel& stored) const;
 
   const store::Store& store_;
+  const prompt::GoTemplateUse go_templates_;
   std::mutex mutex_;
   std::map<store::Digest, Facts> known_;  // of the models of the last list
 };

@@ -1,0 +1,56 @@
+"""What /api/show, /api/ps and the counts of an answer have to say of a model. The server and the ways to talk to it are those of
+compat_test.py; names of tests begin with the section of the specification.
+
+compat_model_test.py --billow PROGRAM [--without-model]
+"""
+
+import json
+import sys
+import unittest
+
+from compat_cases import DELETE, GET, POST
+from compat_server import CompatCase, rest
+
+
+class CompatModel(CompatCase):
+    def test_3_3_the_template_that_is_used(self):
+        def show(model):
+            return json.loads(self.ask(POST, "/api/show", {"model": model})[2])
+
+        shown = show("small")
+        self.assertEqual(shown["template"], "{{ .Prompt }}", "a model without any")
+        self.assertIn("\nTEMPLATE {{ .Prompt }}\n", shown["modelfile"])
+        self.assertIn("small: the model has no chat template", self.server.log.read_text())
+
+    def test_8_a_given_template_goes_first_with_a_model(self):
+        def show(model):
+            return json.loads(self.ask(POST, "/api/show", {"model": model})[2])
+
+        self.assertIn("<|im_start|>", show("m")["template"])
+        self.server.json(POST, "/api/create", {"model": "given", "from": "m", "template": "<{{ .Prompt }}>", "stream": False})
+        self.server.json(POST, "/api/create", {"model": "heir", "from": "given", "system": "S", "stream": False})
+        for model in ("given", "heir"):
+            self.assertEqual(show(model)["template"], "<{{ .Prompt }}>")
+            for path, body in (("/api/generate", {"prompt": "P"}), ("/api/chat", {"messages": [{"role": "user", "content": "P"}]})):
+                answer = self.whole(path, {"model": model, **body, "_debug_render_only": True})
+                self.assertEqual(answer["_debug_info"]["rendered_template"], "<P>", path)
+            self.assertEqual(self.ask(DELETE, "/api/delete", {"model": model})[0], 200)
+
+    def test_3_2_a_deleted_model_that_runs_with_a_model(self):
+        self.unload()
+        self.server.json(POST, "/api/create", {"model": "gone", "from": "twin", "system": "S", "stream": False})
+        tags = json.loads(self.ask(GET, "/api/tags")[2])["models"]
+        gone = next(model for model in tags if model["name"] == "gone:latest")
+        self.whole("/api/generate", {"model": "gone", "keep_alive": -1})
+        self.server.json(POST, "/api/create", {"model": "gone", "from": "twin", "system": "Another.", "stream": False})
+        for _ in ("replaced", "deleted"):
+            loaded, = self.running()
+            self.assertEqual((loaded["name"], loaded["digest"]), ("gone:latest", gone["digest"]))
+            self.assertEqual(loaded["details"], gone["details"])
+            self.ask(DELETE, "/api/delete", {"model": "gone"})
+        self.whole("/api/generate", {"model": "twin", "keep_alive": 0})
+        self.wait_for(lambda: self.running() == [], "it is unloaded by a name that is left")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *rest])
