@@ -100,7 +100,7 @@ struct Ending {
   std::vector<int32_t> context{};  // tokens of prompt and answer; empty where raw
   size_t n_prompt = 0;
   size_t n_cached = 0;
-  size_t n_generated = 0;
+  size_t n_generated = 0;  // tokens of the answer, and the one that ended it where one did
   std::chrono::nanoseconds total{};
   std::chrono::nanoseconds load{};
   std::chrono::nanoseconds prompted{};

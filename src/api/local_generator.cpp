@@ -306,10 +306,7 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
                 .load = assigned - trace.began(),
                 .prompted = end.prompted,
                 .written = end.written};
-  if (!request.raw) {
-    ending.context = std::move(plan.prompt.tokens);
-    ending.context.insert(ending.context.end(), end.tokens.begin(), end.tokens.end());
-  }
+  if (!request.raw) ending.context = context_of(model, std::move(plan.prompt.tokens), end.tokens);
   sink.end(ending);
 }
 

@@ -45,6 +45,11 @@ bool fits(size_t n_prompt, const PromptLimits& limits) {
                         "model with a longer context length");
 }
 
+bool begins_with_added_bos(const tokenizer::Tokenizer& tokenizer,
+                           const std::vector<int32_t>& tokens) {
+  return tokenizer.add_bos() && !tokens.empty() && tokens.front() == tokenizer.bos();
+}
+
 // A prompt's text as tokens: behind earlier tokens, or with what the model begins texts with.
 std::vector<int32_t> tokens_of(const ServedModel& model, const std::string& text,
                                const std::vector<int32_t>& before = {}) {
@@ -55,7 +60,10 @@ std::vector<int32_t> tokens_of(const ServedModel& model, const std::string& text
   const bool has_bos = !bos.empty() && text.starts_with(bos);
   const std::string_view rest =
       !before.empty() && has_bos ? std::string_view(text).substr(bos.size()) : text;
-  std::vector<int32_t> tokens = before;
+  std::vector<int32_t> tokens;
+  if (!before.empty() && tokenizer.add_bos() && !begins_with_added_bos(tokenizer, before))
+    tokens.push_back(tokenizer.bos());
+  tokens.insert(tokens.end(), before.begin(), before.end());
   const std::vector<int32_t> own =
       tokenizer.encode(rest, {.add_special = before.empty() && !has_bos, .parse_special = true});
   tokens.insert(tokens.end(), own.begin(), own.end());
@@ -239,6 +247,13 @@ BuiltPrompt of_text(const ServedModel& model, std::string text, const PromptLimi
 }
 
 }  // namespace
+
+std::vector<int32_t> context_of(const ServedModel& model, std::vector<int32_t> prompt,
+                                const std::vector<int32_t>& answer) {
+  if (begins_with_added_bos(model.weights->tokenizer, prompt)) prompt.erase(prompt.begin());
+  prompt.insert(prompt.end(), answer.begin(), answer.end());
+  return prompt;
+}
 
 bool asks_nothing(const GenerationRequest& request) {
   return request.kind == GenerationKind::kChat

@@ -42,6 +42,11 @@ using PromptCheck = std::function<void()>;
 BuiltPrompt build_prompt(const ServedModel& model, const GenerationRequest& request,
                          const PromptLimits& limits, const PromptCheck& check = {});
 
+// Prompt and answer as a client gets them for its next request: without the BOS that build_prompt
+// puts before every prompt, and before such a context, too.
+std::vector<int32_t> context_of(const ServedModel& model, std::vector<int32_t> prompt,
+                                const std::vector<int32_t>& answer);
+
 // What the request needs, checked before anything else: 400 naming what the model cannot do.
 void check_capabilities(const ServedModel& model, const GenerationRequest& request);
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -85,6 +86,23 @@ TEST_F(PromptBuilder, NC28_RawIsAsItIsAndAContextGoesBefore) {
   EXPECT_EQ(std::vector<int32_t>(longer.tokens.begin(), longer.tokens.begin() + 2), built.tokens);
   more.context = {9999};
   EXPECT_TRUE(refusal([&] { build({.go = kLines}, more); }).starts_with("400 context has the id"));
+}
+
+TEST_F(PromptBuilder, AContextHasNoBosAndAPromptHasOne) {
+  const Sample sample{.go = kLines, .add_bos = true};
+  const BuiltPrompt first = build(sample, prompt("hi"));
+  const auto model = models.catalog.find("m");
+  const tokenizer::TokenId bos = model->weights->tokenizer.bos();
+  ASSERT_EQ(first.tokens.front(), bos);
+  GenerationRequest more = prompt("and");
+  more.context = context_of(*model, first.tokens, {3, 4});
+  EXPECT_EQ(more.context.size(), first.tokens.size() + 1);
+  EXPECT_EQ(std::ranges::count(more.context, bos), 0);
+  const BuiltPrompt second = build_prompt(*model, more, {2048, -1});
+  EXPECT_EQ(second.tokens.front(), bos);
+  EXPECT_EQ(std::ranges::count(second.tokens, bos), 1);
+  more.context.insert(more.context.begin(), bos);  // as older servers gave it
+  EXPECT_EQ(build_prompt(*model, more, {2048, -1}).tokens, second.tokens);
 }
 
 TEST_F(PromptBuilder, WithoutATemplateAPromptAndAChatAreAsTheyAre) {

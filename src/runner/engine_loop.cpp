@@ -151,6 +151,7 @@ struct EngineLoop::Run {
             .n_shared = sequence.n_shared(),
             .seed = sequence.seed(),
             .tokens = {written.begin(), written.end()},
+            .n_sampled = written.size() + (has_end_token ? 1 : 0),
             .queued = begun - answer->submitted_,
             .prompted = first - begun,
             .written = now - first};
@@ -162,6 +163,7 @@ struct EngineLoop::Run {
   engine::Generation generation;
   Clock::time_point begun = Clock::now();
   std::optional<Clock::time_point> first_token;
+  bool has_end_token = false;
   size_t n_events = 0;     // given
   size_t n_prefilled = 0;  // tokens of the prompt that are evaluated
 };
@@ -458,6 +460,7 @@ void EngineLoop::deliver(const std::vector<engine::Engine::Token>& tokens) {
   for (const engine::Engine::Token& token : tokens) {
     Run& run = run_of(*token.sequence);
     if (!run.first_token) run.first_token = Clock::now();
+    run.has_end_token = token.is_end;
     Piece piece = run.new_events();
     piece.text = run.generation.accept(token);
     if (run.logprobs && !token.is_end) piece.sampled.push_back(token.sampled);

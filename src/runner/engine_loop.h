@@ -49,7 +49,8 @@ struct AnswerEnd {
   size_t n_prompt = 0;
   size_t n_shared = 0;  // tokens of the prompt that were known
   int64_t seed = 0;
-  std::vector<int32_t> tokens;          // of the answer
+  std::vector<int32_t> tokens;  // of the answer
+  size_t n_sampled = 0;  // tokens that were computed: those of the answer and the one that ended it
   std::chrono::nanoseconds queued{};    // until the engine took it
   std::chrono::nanoseconds prompted{};  // from then until its first token
   std::chrono::nanoseconds written{};   // from then to its end

@@ -231,7 +231,7 @@ std::string end_line(const AnswerEnd& end) {
               {"prompt_cached_count", end.n_shared},
               {"queue_duration", end.queued.count()},
               {"prompt_eval_duration", end.prompted.count()},
-              {"eval_count", end.tokens.size()},
+              {"eval_count", end.n_sampled},
               {"eval_duration", end.written.count()},
               {"tokens", end.tokens}};
   if (!end.error.empty()) out["error"] = end.error;

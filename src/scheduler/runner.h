@@ -78,9 +78,9 @@ struct CompletionEnd {
   std::string error{};        // what cut it short; empty where nothing did
   int64_t seed = 0;
   size_t n_prompt = 0;
-  size_t n_cached = 0;  // of the prompt: known before
-  size_t n_generated = 0;
-  std::vector<int32_t> tokens{};        // of the answer
+  size_t n_cached = 0;            // of the prompt: known before
+  size_t n_generated = 0;         // tokens of the answer, and the one that ended it where one did
+  std::vector<int32_t> tokens{};  // of the answer
   std::chrono::nanoseconds queued{};    // until the engine took it
   std::chrono::nanoseconds prompted{};  // from then until its first token
   std::chrono::nanoseconds written{};   // from then to its end

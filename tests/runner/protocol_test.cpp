@@ -197,10 +197,11 @@ TEST(Protocol, AnswersAreLinesOfJson) {
   end.reason = engine::FinishReason::kLength;
   end.n_prompt = 20;
   end.tokens = {1, 2, 3};
+  end.n_sampled = 4;
   Json last = Json::parse(end_line(end));
   EXPECT_EQ(last["done"], true);
   EXPECT_EQ(last["done_reason"], "length");
-  EXPECT_EQ(last["eval_count"], 3u);
+  EXPECT_EQ(last["eval_count"], 4u) << "the end token counts";
   EXPECT_FALSE(last.contains("error"));
   end.error = "no memory";
   EXPECT_EQ(Json::parse(end_line(end))["error"], "no memory");

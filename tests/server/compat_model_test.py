@@ -51,6 +51,16 @@ class CompatModel(CompatCase):
         self.whole("/api/generate", {"model": "twin", "keep_alive": 0})
         self.wait_for(lambda: self.running() == [], "it is unloaded by a name that is left")
 
+    def test_2_1_the_token_that_ends_an_answer_counts_with_a_model(self):
+        greedy = {"temperature": 0, "num_predict": 200}
+        body = {"model": "m", "prompt": "What is 1+1? Answer with one word.", "logprobs": True, "options": greedy}
+        end = self.whole("/api/generate", body)
+        self.assertEqual((end["done_reason"], end["eval_count"]), ("stop", len(end["logprobs"]) + 1))
+        self.assertEqual(len(end["context"]), end["prompt_eval_count"] + end["eval_count"] - 1, "it is no part of the answer")
+        _, _, text = self.ask(POST, "/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": body["prompt"]}],
+                                                             "temperature": 0, "top_p": 0.9, "max_tokens": 200})
+        self.assertEqual(json.loads(text)["usage"]["completion_tokens"], end["eval_count"])
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *rest])
