@@ -20,10 +20,13 @@ pub struct ChatTemplate {
     environment: Environment<'static>,
 }
 
-/// Made once, outside of any session: what it initialises is shared by all.
+/// Made once, outside of any session: what it initialises is shared by all. That includes what the
+/// engine keeps for all environments; a session must not be the first to want any of it.
 pub fn prepare() -> &'static Environment<'static> {
     static BASE: OnceLock<Environment<'static>> = OnceLock::new();
     BASE.get_or_init(|| {
+        let numbers = "{% autoescape true %}{{ 1 }}{% endautoescape %}";
+        let _ = Environment::empty().render_str(numbers, ());
         let mut environment = Environment::new();
         if let Ok(syntax) = SyntaxConfig::builder()
             .trim_blocks(true)
@@ -69,26 +72,39 @@ pub fn prepare() -> &'static Environment<'static> {
 }
 
 impl ChatTemplate {
-    pub fn compile(source: Vec<u8>) -> Result<ChatTemplate, Failure> {
-        let source = String::from_utf8(source)
+    pub fn compile(source: &[u8]) -> Result<ChatTemplate, Failure> {
+        let source = std::str::from_utf8(source)
             .map_err(|_| Failure::new(Status::Invalid, "the template is not UTF-8"))?;
         let mut environment = prepare().clone();
         environment
-            .add_template_owned(NAME, source::adapt(&source))
+            .add_template_owned(NAME, source::adapt(source))
             .map_err(|error| describe(&error, 0))?;
         Ok(ChatTemplate { environment })
     }
 
+    /// One rendering of the template. Made outside of the session and owned by its caller: what a
+    /// session leaves undropped must hold no share of the template.
+    pub fn rendering(&self, input: Vec<u8>, n_instructions: u64) -> OneRendering {
+        let mut environment = self.environment.clone();
+        environment.set_fuel(Some(n_instructions));
+        OneRendering { environment, input }
+    }
+}
+
+pub struct OneRendering {
+    environment: Environment<'static>,
+    input: Vec<u8>,
+}
+
+impl OneRendering {
     /// On a thread of its own (the clock belongs to the thread).
-    pub fn render(&self, json: &[u8], limits: &Limits) -> Result<String, Failure> {
-        let n_instructions = limits.n_instructions;
-        let fail = |error: Error| describe(&error, n_instructions);
-        let input = input::parse(json)?;
+    pub fn run(&self, limits: &Limits) -> Result<String, Failure> {
+        let fail = |error: Error| describe(&error, limits.n_instructions);
+        let input = input::parse(&self.input)?;
         if let Some(time) = &input.clock {
             clock::fix(time).map_err(fail)?;
         }
-        let mut environment = self.environment.clone();
-        environment.set_fuel(Some(n_instructions));
+        let environment = &self.environment;
         let template = environment.get_template(NAME).map_err(fail)?;
         let mut rendering = Rendering {
             bytes: Vec::new(),

@@ -1,9 +1,10 @@
 //! The C boundary. Each exported function turns pointers into slices, runs the work in a session
 //! (session.rs), and turns the outcome into a status and a text. Nothing else in this crate is
-//! unsafe but the allocator of the sessions and the clock.
+//! unsafe but the allocator of the sessions, the way out of them and the clock.
 
 mod chat_template;
 mod clock;
+mod escape;
 mod filters;
 mod input;
 mod keep;
@@ -19,11 +20,11 @@ mod to_json;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use chat_template::ChatTemplate;
-use session::{Failure, Limits, Status};
+use session::{Failure, Limits};
 
 const OK: i32 = 0;
 
@@ -42,21 +43,20 @@ pub struct BillowLimits {
 
 /// The handle: a template that renderings share.
 pub struct BillowTemplate {
-    template: Arc<ChatTemplate>,
-    /// A rendering has cost a thread (session.rs); no other may.
-    is_spent: AtomicBool,
+    template: ChatTemplate,
+    /// A rendering has left, perhaps with shares of the template's texts.
+    is_shared: AtomicBool,
 }
+
+/// Freed handles of which that is true. Their texts would never be freed, so they are kept.
+static KEPT: Mutex<Vec<Box<BillowTemplate>>> = Mutex::new(Vec::new());
 
 impl BillowTemplate {
     fn render(&self, input: Vec<u8>, limits: Limits) -> Result<String, Failure> {
-        if self.is_spent.load(Ordering::Relaxed) {
-            let message = "an earlier rendering of this template needed too much memory";
-            return Err(Failure::new(Status::TooLarge, message));
-        }
-        let template = Arc::clone(&self.template);
-        session::run(limits, move |limits| template.render(&input, limits)).inspect_err(|failure| {
-            if failure.has_cost_a_thread {
-                self.is_spent.store(true, Ordering::Relaxed);
+        let rendering = self.template.rendering(input, limits.n_instructions);
+        session::run(limits, move |limits| rendering.run(limits)).inspect_err(|failure| {
+            if failure.has_left {
+                self.is_shared.store(true, Ordering::Relaxed);
             }
         })
     }
@@ -111,12 +111,15 @@ pub unsafe extern "C" fn billow_template_compile(
     (*message).set(String::new());
     let outcome = guarded(|| {
         let source = bytes_of(source, n_source_bytes).to_vec();
-        session::run(limits_of(limits), move |_| ChatTemplate::compile(source))
+        session::run(limits_of(limits), move |_| ChatTemplate::compile(&source))
     });
     match outcome {
         Ok(template) => {
-            let (template, is_spent) = (Arc::new(template), AtomicBool::new(false));
-            *result = Box::into_raw(Box::new(BillowTemplate { template, is_spent }));
+            let is_shared = AtomicBool::new(false);
+            *result = Box::into_raw(Box::new(BillowTemplate {
+                template,
+                is_shared,
+            }));
             OK
         }
         Err(failure) => {
@@ -155,7 +158,12 @@ pub unsafe extern "C" fn billow_template_render(
 #[no_mangle]
 pub unsafe extern "C" fn billow_template_free(handle: *mut BillowTemplate) {
     if !handle.is_null() {
-        drop(Box::from_raw(handle));
+        let freed = Box::from_raw(handle);
+        if freed.is_shared.load(Ordering::Relaxed) {
+            KEPT.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(freed);
+        }
     }
 }
 

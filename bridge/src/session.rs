@@ -1,11 +1,13 @@
 //! Untrusted work on a thread of its own: a large stack (a template may recurse, and an overflow
 //! cannot be caught), a budget of memory and a deadline.
 //!
-//! Rust cannot unwind out of a failed allocation, so a thread that is about to exceed its budget is
-//! put to sleep for good inside the allocator, after its large blocks were given back; its caller
-//! gets an error at once. What stays is a sleeping thread and blocks below LARGE_BYTES. `overrun`,
-//! asked by all that Billow adds to the engine, ends most such work earlier and cleanly. A thread
-//! that misses its deadline is left to run into `overrun` or the end of its fuel.
+//! `overrun`, asked by all that Billow adds to the engine, ends most work that wants too much, early
+//! and cleanly. What asks for more than the budget all the same is left where it is: Rust cannot
+//! unwind out of a failed allocation, so the thread leaves the work by escape.rs and ends. Nothing
+//! that the work held is dropped; once the thread has ended, its caller frees all blocks that the work
+//! had allocated. This is safe as long as nobody else can reach them: what the engine initialises
+//! once for all is initialised before the first session (`chat_template::prepare`).
+//! A thread that misses its deadline is left to run into `overrun` or the end of its fuel.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::any::Any;
@@ -15,14 +17,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::escape::Exit;
+
 /// A template can nest a value about as deep as it may execute instructions (a million), and the
 /// engine compares and prints recursively, with up to 450 bytes a level. Only pages that are
 /// touched take memory.
 const STACK_BYTES: usize = 512 << 20;
 /// Threads past their deadline that may still run before new work is refused.
 const MAX_LATE: usize = 8;
-const LARGE_BYTES: usize = 256 << 10;
-const MAX_LARGE_BLOCKS: usize = 1024;
 
 pub struct Limits {
     pub n_instructions: u64,
@@ -42,8 +44,8 @@ pub enum Status {
 pub struct Failure {
     pub status: Status,
     pub message: String,
-    /// A thread was put to sleep for good: what caused it had better not run again.
-    pub has_cost_a_thread: bool,
+    /// The work has left: what it shared with others stays shared for good.
+    pub has_left: bool,
 }
 
 impl Failure {
@@ -51,7 +53,7 @@ impl Failure {
         Failure {
             status,
             message: message.into(),
-            has_cost_a_thread: false,
+            has_left: false,
         }
     }
 
@@ -72,16 +74,14 @@ impl Failure {
 enum Phase {
     Running,
     Finished,
-    OutOfMemory,
     Late,
 }
 
-/// What a session's thread holds. Written by that thread only.
+/// What the work of a session holds. Touched by its own thread, and by its caller once that has ended.
 struct Meter {
     budget_bytes: usize,
     used_bytes: usize,
-    large: [(*mut u8, Layout); MAX_LARGE_BLOCKS],
-    n_large: usize,
+    first: *mut Header,
 }
 
 struct Session {
@@ -89,18 +89,22 @@ struct Session {
     changed: Condvar,
     late: AtomicBool,
     meter: UnsafeCell<Meter>,
+    exit: Exit,
 }
 
-// SAFETY: `meter` is touched by the session's own thread only; the rest is synchronised.
+// SAFETY: `meter` and `exit` are touched by one thread at a time, as said above; the rest is
+// synchronised.
 unsafe impl Send for Session {}
 unsafe impl Sync for Session {}
 
 static N_LATE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    // Without a destructor and constant, so that the allocator may read it at any time of a
-    // thread's life.
+    // Both without a destructor and constant, so that the allocator may read them at any time of a
+    // thread's life. CURRENT: the session whose work runs now.
     static CURRENT: Cell<*const Session> = const { Cell::new(std::ptr::null()) };
+    // The session that this thread was started for, up to the thread's end.
+    static OWN: Cell<*const Session> = const { Cell::new(std::ptr::null()) };
 }
 
 impl Session {
@@ -112,9 +116,9 @@ impl Session {
             meter: UnsafeCell::new(Meter {
                 budget_bytes,
                 used_bytes: 0,
-                large: [(std::ptr::null_mut(), Layout::new::<u8>()); MAX_LARGE_BLOCKS],
-                n_large: 0,
+                first: std::ptr::null_mut(),
             }),
+            exit: Exit::new(),
         }
     }
 
@@ -122,30 +126,43 @@ impl Session {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the session's part of its thread's life: unless the caller left, tells it `phase`.
-    fn end(&self, phase: Phase) {
+    /// The life of the session's thread.
+    fn work<T, F>(&self, limits: &Limits, work: &F) -> Result<T, Failure>
+    where
+        F: Fn(&Limits) -> Result<T, Failure>,
+    {
+        let mut outcome = None;
+        OWN.set(self);
+        CURRENT.set(self);
+        let has_returned = self.exit.run(&mut || {
+            let result = catch_unwind(AssertUnwindSafe(|| work(limits)));
+            outcome = Some(result.unwrap_or_else(|panic| Err(Failure::of_panic(&*panic))));
+        });
         CURRENT.set(std::ptr::null());
-        let mut current = self.phase();
-        if *current == Phase::Late {
-            N_LATE.fetch_sub(1, Ordering::Relaxed);
-        } else {
-            *current = phase;
+        let mut phase = self.phase();
+        if *phase == Phase::Running {
+            *phase = Phase::Finished;
             self.changed.notify_all();
+        }
+        drop(phase);
+        match outcome {
+            Some(result) if has_returned => {
+                // SAFETY: on the session's thread.
+                unsafe { (*self.meter.get()).hand_over() };
+                result
+            }
+            _ => Err(Failure {
+                has_left: true,
+                ..Failure::new(Status::TooLarge, OUT_OF_MEMORY)
+            }),
         }
     }
 
-    /// Called on the session's thread when it may not have what it asks for. Does not allocate.
-    unsafe fn give_up(&self) -> ! {
-        let meter = self.meter.get();
-        CURRENT.set(std::ptr::null());
-        for i in 0..(*meter).n_large {
-            let (block, layout) = (*meter).large[i];
-            System.dealloc(block, layout);
-        }
-        self.end(Phase::OutOfMemory);
-        loop {
-            libc::pause();
-        }
+    /// Frees what work that has left still held.
+    /// # Safety
+    /// The session's thread has ended.
+    unsafe fn reclaim(&self) {
+        (*self.meter.get()).free_all();
     }
 
     /// Waits until the work has ended or its time is over; says which.
@@ -166,11 +183,12 @@ impl Session {
     }
 }
 
-/// Runs `work` within `limits` and waits for it.
+/// Runs `work` within `limits` and waits for it. What it owns is dropped even where the work does not
+/// return.
 pub fn run<T, F>(limits: Limits, work: F) -> Result<T, Failure>
 where
     T: Send + 'static,
-    F: FnOnce(&Limits) -> Result<T, Failure> + Send + 'static,
+    F: Fn(&Limits) -> Result<T, Failure> + Send + 'static,
 {
     silence_panics();
     if N_LATE.load(Ordering::Relaxed) >= MAX_LATE {
@@ -182,35 +200,34 @@ where
     let time = limits.time;
     let session = Arc::new(Session::new(limits.memory_bytes));
     let shared = Arc::clone(&session);
-    let body = move || {
-        CURRENT.set(Arc::as_ptr(&shared));
-        let result = catch_unwind(AssertUnwindSafe(|| work(&limits)));
-        shared.end(Phase::Finished);
-        result.unwrap_or_else(|panic| Err(Failure::of_panic(&*panic)))
-    };
+    let failed = |e| Failure::new(Status::Failed, format!("cannot start a thread: {e}"));
     let thread = std::thread::Builder::new()
         .name("template".into())
         .stack_size(STACK_BYTES)
-        .spawn(body)
-        .map_err(|e| Failure::new(Status::Failed, format!("cannot start a thread: {e}")))?;
-    match session.wait(time) {
-        Phase::OutOfMemory => Err(out_of_memory()),
-        Phase::Late => Err(Failure::new(Status::TooLarge, OUT_OF_TIME)),
-        Phase::Running | Phase::Finished => thread
-            .join()
-            .unwrap_or_else(|panic| Err(Failure::of_panic(&*panic))),
+        .spawn(move || shared.work(&limits, &work))
+        .map_err(failed)?;
+    let end = move |session: Arc<Session>| {
+        let result = thread.join();
+        // SAFETY: the thread has ended.
+        unsafe { session.reclaim() };
+        result.unwrap_or_else(|panic| Err(Failure::of_panic(&*panic)))
+    };
+    if session.wait(time) != Phase::Late {
+        return end(session);
     }
+    // Somebody else waits for the rest.
+    std::thread::Builder::new()
+        .name("late template".into())
+        .spawn(move || {
+            let _ = end(session);
+            N_LATE.fetch_sub(1, Ordering::Relaxed);
+        })
+        .map_err(failed)?;
+    Err(Failure::new(Status::TooLarge, OUT_OF_TIME))
 }
 
 pub const OUT_OF_TIME: &str = "the template takes too long";
 pub const OUT_OF_MEMORY: &str = "the template needs too much memory";
-
-fn out_of_memory() -> Failure {
-    Failure {
-        has_cost_a_thread: true,
-        ..Failure::new(Status::TooLarge, OUT_OF_MEMORY)
-    }
-}
 
 /// Why the work of this thread should stop, if it should. Called wherever the engine calls back.
 pub fn overrun() -> Option<&'static str> {
@@ -249,82 +266,140 @@ struct MeteredAllocator;
 #[global_allocator]
 static ALLOCATOR: MeteredAllocator = MeteredAllocator;
 
+/// Stands before each block. The blocks of a session are a list.
+struct Header {
+    previous: *mut Header,
+    next: *mut Header,
+    session: *const Session, // that counts the block; null: none
+    layout: Layout,
+}
+
+impl Header {
+    /// The layout of a block with its header, and how far the block lies behind the beginning.
+    fn around(layout: Layout) -> Option<(Layout, usize)> {
+        let align = layout.align().max(std::mem::align_of::<Header>());
+        let offset = std::mem::size_of::<Header>().next_multiple_of(align);
+        let n_bytes = layout.size().checked_add(offset)?;
+        Some((Layout::from_size_align(n_bytes, align).ok()?, offset))
+    }
+
+    unsafe fn of(block: *mut u8) -> *mut Header {
+        block.cast::<Header>().sub(1)
+    }
+
+    unsafe fn free(header: *mut Header) {
+        if let Some((whole, offset)) = Header::around((*header).layout) {
+            let block = header.add(1).cast::<u8>();
+            System.dealloc(block.sub(offset), whole);
+        }
+    }
+}
+
 impl Meter {
     fn may_add(&self, n_bytes: usize) -> bool {
         self.used_bytes.saturating_add(n_bytes) <= self.budget_bytes
     }
 
-    fn add(&mut self, block: *mut u8, layout: Layout) {
-        self.used_bytes += layout.size();
-        if layout.size() >= LARGE_BYTES && self.n_large < MAX_LARGE_BLOCKS {
-            self.large[self.n_large] = (block, layout);
-            self.n_large += 1;
+    unsafe fn add(&mut self, header: *mut Header, session: *const Session) {
+        (*header).previous = std::ptr::null_mut();
+        (*header).next = self.first;
+        (*header).session = session;
+        if !self.first.is_null() {
+            (*self.first).previous = header;
+        }
+        self.first = header;
+        self.used_bytes += (*header).layout.size();
+    }
+
+    unsafe fn remove(&mut self, header: *mut Header) {
+        let (previous, next) = ((*header).previous, (*header).next);
+        if previous.is_null() {
+            self.first = next;
+        } else {
+            (*previous).next = next;
+        }
+        if !next.is_null() {
+            (*next).previous = previous;
+        }
+        (*header).session = std::ptr::null();
+        self.used_bytes -= (*header).layout.size();
+    }
+
+    /// The blocks live on without the session.
+    unsafe fn hand_over(&mut self) {
+        while !self.first.is_null() {
+            self.remove(self.first);
         }
     }
 
-    /// A block from before the session may be freed in it, hence the saturation and the search that
-    /// may find nothing. It runs forwards: after a realloc in place the old entry stands before the
-    /// new one.
-    fn remove(&mut self, block: *mut u8, layout: Layout) {
-        self.used_bytes = self.used_bytes.saturating_sub(layout.size());
-        if layout.size() < LARGE_BYTES {
-            return;
-        }
-        for i in 0..self.n_large {
-            if self.large[i].0 == block {
-                self.n_large -= 1;
-                self.large[i] = self.large[self.n_large];
-                return;
-            }
+    unsafe fn free_all(&mut self) {
+        while !self.first.is_null() {
+            let header = self.first;
+            self.remove(header);
+            Header::free(header);
         }
     }
 }
 
-/// `allocate` within the budget of this thread's session, if it has one.
-unsafe fn metered(layout: Layout, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
+/// A block of `layout` from `system`, which is given the layout with a header, within the budget of
+/// this thread's session, if it has one.
+unsafe fn metered(layout: Layout, system: impl FnOnce(Layout) -> *mut u8) -> *mut u8 {
     let session = CURRENT.get();
-    if session.is_null() {
-        return allocate();
+    let meter = (!session.is_null()).then(|| (*session).meter.get());
+    if meter.is_some_and(|meter| !(*meter).may_add(layout.size())) {
+        (*session).exit.leave();
     }
-    let meter = (*session).meter.get();
-    if !(*meter).may_add(layout.size()) {
-        (*session).give_up();
+    let base = Header::around(layout).map_or(std::ptr::null_mut(), |(whole, _)| system(whole));
+    let Some((_, offset)) = Header::around(layout).filter(|_| !base.is_null()) else {
+        if meter.is_some() {
+            (*session).exit.leave();
+        }
+        return std::ptr::null_mut();
+    };
+    let block = base.add(offset);
+    let header = Header::of(block);
+    (*header).session = std::ptr::null();
+    (*header).layout = layout;
+    if let Some(meter) = meter {
+        (*meter).add(header, session);
     }
-    let block = allocate();
-    if block.is_null() {
-        (*session).give_up();
-    }
-    (*meter).add(block, layout);
     block
 }
 
-// SAFETY: every block comes from and goes to System with its own layout; the meter only counts.
+// SAFETY: every block comes from and goes to System with its own layout and that of its header.
+// Only the thread of a session, or its caller after the thread's end, changes the list.
 unsafe impl GlobalAlloc for MeteredAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        metered(layout, || System.alloc(layout))
+        metered(layout, |whole| System.alloc(whole))
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        metered(layout, || System.alloc_zeroed(layout))
+        metered(layout, |whole| System.alloc_zeroed(whole))
     }
 
+    /// The old block counts until the new one is there, as both may exist for a moment.
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        let session = CURRENT.get();
-        if session.is_null() {
-            return System.realloc(block, layout, new_size);
+        let Ok(new_layout) = Layout::from_size_align(new_size, layout.align()) else {
+            return std::ptr::null_mut();
+        };
+        let new_block = self.alloc(new_layout);
+        if !new_block.is_null() {
+            std::ptr::copy_nonoverlapping(block, new_block, layout.size().min(new_size));
+            self.dealloc(block, layout);
         }
-        let new_layout = Layout::from_size_align_unchecked(new_size, layout.align());
-        // The old block counts until the new one is there, as both may exist for a moment.
-        let grown = metered(new_layout, || System.realloc(block, layout, new_size));
-        (*(*session).meter.get()).remove(block, layout);
-        grown
+        new_block
     }
 
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        let session = CURRENT.get();
+    unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {
+        let header = Header::of(block);
+        let session = (*header).session;
         if !session.is_null() {
-            (*(*session).meter.get()).remove(block, layout);
+            // A block of a session that runs elsewhere is left to that session.
+            if session != OWN.get() {
+                return;
+            }
+            (*(*session).meter.get()).remove(header);
         }
-        System.dealloc(block, layout);
+        Header::free(header);
     }
 }

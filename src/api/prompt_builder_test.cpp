@@ -232,6 +232,19 @@ TEST_F(PromptBuilder, MoreThanATemplateMayTakeIsShortened) {
               }).starts_with("400 the model's template refuses the conversation: "));
 }
 
+TEST_F(PromptBuilder, AMessageThatTheTemplateHasNoMemoryForHarmsNoOtherRequest) {
+  const Sample sample{
+      .jinja = "{% for m in messages %}{{ ('%' ~ m.content ~ 'd') | format(1) }}{% endfor %}"};
+  for (int i = 0; i < 3; ++i) {
+    const std::string why =
+        refusal([&] { build(sample, chat({{.role = "user", .content = "999999999"}})); });
+    EXPECT_EQ(why,
+              "400 the model's template refuses the conversation: chat template: the template "
+              "needs too much memory");
+    EXPECT_EQ(text(sample, chat({{.role = "user", .content = "3"}})), "  1");
+  }
+}
+
 TEST_F(PromptBuilder, TheWorkEndsWhereNobodyWantsThePromptAnyMore) {
   struct Gone {};
   models.add({.go = kLines});

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -119,16 +121,61 @@ TEST(ChatTemplateLimits, MemoryIsBounded) {
   }
 }
 
-TEST(ChatTemplateLimits, ATemplateThatNeededTooMuchMemoryIsNotTriedAgain) {
-  const ChatTemplate chat("{{ '%999999999d' | format(1) if greedy else 'ok' }}", kSmall);
-  EXPECT_EQ(chat.render({{"greedy", false}}), "ok");
-  EXPECT_THROW(chat.render({{"greedy", true}}), Error);
-  try {
-    chat.render({{"greedy", false}});
-    FAIL() << "rendered again";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("an earlier rendering"), std::string::npos);
+// A line of /proc/self/status, in its own unit.
+size_t status_of(const std::string& name) {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(name + ":")) return std::stoul(line.substr(name.size() + 1));
+  return 0;
+}
+
+// Refused memory at once: so much is asked for in one go that nothing sees it come.
+constexpr const char* kGreedy = "{{ '%999999999d' | format(1) if greedy else 'ok' }}";
+
+TEST(ChatTemplateLimits, ARenderingThatNeedsTooMuchMemoryFailsAlone) {
+  const ChatTemplate chat(kGreedy, kSmall);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(chat.render({{"greedy", false}}), "ok");
+    try {
+      chat.render({{"greedy", true}});
+      ADD_FAILURE() << "rendered";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kTooLarge);
+      EXPECT_STREQ(error.what(), "chat template: the template needs too much memory");
+    }
   }
+  EXPECT_EQ(chat.render({{"greedy", false}}), "ok");
+}
+
+TEST(ChatTemplateLimits, RenderingsThatNeedTooMuchMemoryLeaveNothingBehind) {
+  const ChatTemplate chat(kGreedy, kSmall);
+  // Some megabytes in small pieces that the rendering holds when it fails.
+  const Json held = Json::array_t(60'000, std::string(150, 'x'));
+  EXPECT_THROW(chat.render({{"greedy", true}, {"held", held}}), Error);
+  const size_t n_threads = status_of("Threads");
+  const size_t n_kib = status_of("VmRSS");
+  for (int i = 0; i < 60; ++i) EXPECT_THROW(chat.render({{"greedy", true}, {"held", held}}), Error);
+  EXPECT_LE(status_of("Threads"), n_threads);
+  EXPECT_LT(status_of("VmRSS"), n_kib + (400 << 10)) << "all would be more than 600 MiB";
+}
+
+TEST(ChatTemplateLimits, RenderingsBesideOneThatNeedsTooMuchMemoryGoOn) {
+  const ChatTemplate chat(kGreedy, kSmall);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&chat, t] {
+      for (int i = 0; i < 50; ++i) {
+        const bool is_greedy = (i + t) % 2 == 0;
+        try {
+          EXPECT_EQ(chat.render({{"greedy", is_greedy}}), "ok");
+          EXPECT_FALSE(is_greedy);
+        } catch (const Error& error) {
+          EXPECT_TRUE(is_greedy) << error.what();
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(ChatTemplateLimits, TimeIsBounded) {
