@@ -39,6 +39,13 @@ scheduler::Job job_of(const ServedModel& model, const GenerationRequest& request
           .label = model.label};
 }
 
+// The same for a prompt that is sent again.
+uint64_t digest_of(const std::vector<int32_t>& prompt) {
+  const std::string_view bytes(reinterpret_cast<const char*>(prompt.data()),
+                               prompt.size() * sizeof(prompt.front()));
+  return std::hash<std::string_view>{}(bytes);
+}
+
 // One line for people: how the context came to its size.
 std::string reason_of(const Sizing& sizing, int64_t num_predict, bool ends_when_full) {
   std::string text = std::to_string(sizing.n_prompt) + " tokens of the prompt and " +
@@ -276,7 +283,9 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
     if (stage == scheduler::JobStage::kRetrying) writer.restart();
     if (stage == scheduler::JobStage::kWaiting) sink.still_working();
   };
-  const auto lease = scheduler_.acquire(job_of(model, request, n_expected), stop, on_stage);
+  scheduler::Job job = job_of(model, request, n_expected);
+  job.digest = digest_of(plan.completion.prompt);
+  const auto lease = scheduler_.acquire(job, stop, on_stage);
   const Clock::time_point assigned = Clock::now();
   metrics_.queued(model.name, trace.route(), assigned - trace.began());
 

@@ -26,7 +26,6 @@ struct Options {
   Duration keep_alive = std::chrono::minutes(5);
   Duration load_timeout = std::chrono::minutes(5);  // without progress; 0 or less: none
   RestartPolicy restarts{};
-  size_t n_max_retries = 4;  // of a request whose runner died before it streamed anything
 };
 inline constexpr size_t kAutoMaxLoaded = 3;
 
@@ -41,6 +40,8 @@ struct Request {
   size_t n_context = 0;  // of this request alone
   std::optional<Duration> keep_alive;
   std::string label{};  // of the model, for listings: kept as it is while the model is loaded
+  // Of what it asks: the same for a request that is sent again. 0: not known.
+  uint64_t digest = 0;
 };
 
 // What a runner's ledger holds.
@@ -67,7 +68,8 @@ enum class ActionKind : uint8_t {
   kAssign,     // request, key: run it there
   kRefuse,     // request, status, text: an answer, before it was assigned
   kFail,       // request, status, text: an answer, after it was assigned or its load failed
-  kRetry,      // request: its runner is gone; it waits again, and is assigned or failed later
+  kRetry,      // request: its runner is gone; it waits again, and is assigned or failed later. It
+               // runs alone then
   kSetBudget,  // key, bytes, version: more to use, or less: drop idle memory down to it. Report
                // then, after what was wanted has been taken
   kUnload,     // key: end the runner, and say when it is gone
@@ -123,6 +125,12 @@ inline constexpr std::string_view kShutdownText = "server is shutting down";
 inline constexpr std::string_view kCrashText =
     "model runner has unexpectedly stopped, this may be due to resource limitations or an internal "
     "error, check ollama server logs for details";
+// Behind kCrashText: of a request that ran at kMaxDeaths deaths, the last time alone.
+inline constexpr std::string_view kCulpritText =
+    "the runner has ended twice while this request ran, the last time alone; it is not tried "
+    "again";
+inline constexpr std::string_view kRefusedText =
+    "this request is refused for a minute: the model's runner has ended twice while it ran";
 
 // "model requires more system memory (5.6 GiB) than is available (4.0 GiB)"
 std::string memory_refusal(uint64_t needed_bytes, uint64_t available_bytes);

@@ -44,6 +44,13 @@ const Ticket* ModelState::head() const {
   return &waiting.begin()->second;
 }
 
+bool ModelState::can_join(const Ticket& more, size_t max_parallel) const {
+  if (running.empty()) return true;
+  // A suspect that runs is the only one.
+  return running.size() < max_parallel && !more.is_suspect() &&
+         !running.begin()->second.is_suspect();
+}
+
 uint64_t ModelState::floor_bytes(const Ticket* more) const {
   uint64_t reserved = 0;
   const auto reserve = [&](const Ticket& ticket) {

@@ -19,7 +19,10 @@ inline constexpr Arrival kNoBarrier = std::numeric_limits<Arrival>::max();
 struct Ticket {
   Request request;
   Arrival arrival = 0;
-  size_t n_retries = 0;
+  size_t n_deaths = 0;  // of runners, while it ran
+
+  // It may be what ended a runner, so it runs alone.
+  bool is_suspect() const { return n_deaths > 0; }
 };
 
 struct ModelState {
@@ -58,6 +61,8 @@ struct ModelState {
 
   bool has_runner() const { return phase != Phase::kAbsent; }
   bool is_stopping() const { return stop_barrier != kNoBarrier; }
+  // Whether `more` may run beside the running requests: a suspect shares the runner with nobody.
+  bool can_join(const Ticket& more, size_t max_parallel) const;
   // The first request that this runner is to serve; null where none waits for it.
   const Ticket* head() const;
 

@@ -1,6 +1,7 @@
 #include "scheduler/planner.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -41,9 +42,12 @@ Actions Planner::request_arrived(const Request& request, Time now) {
     model.is_embedding = request.is_embedding;
   }
   model.scratch_bytes = std::max(model.scratch_bytes, request.cost.scratch_bytes);
-  const Ticket ticket = {request, next_arrival_, 0};
+  const bool is_suspect = model.crashes.is_suspect(request.digest, now_, options_.restarts);
+  const Ticket ticket = {request, next_arrival_, is_suspect ? size_t{1} : size_t{0}};
   if (model.crashes.given_up(now_)) {
     answer(ActionKind::kRefuse, request.id, kServerError, std::string(kCrashText));
+  } else if (model.crashes.is_refused(request.digest, now_, options_.restarts)) {
+    answer(ActionKind::kRefuse, request.id, kServerError, std::string(kRefusedText));
   } else if (n_waiting() >= std::max<size_t>(options_.n_max_queue, 1) &&
              !starts_at_once(model, ticket)) {
     answer(ActionKind::kRefuse, request.id, kUnavailable, std::string(kBusyText));
@@ -57,7 +61,7 @@ Actions Planner::request_arrived(const Request& request, Time now) {
 bool Planner::starts_at_once(const ModelState& model, const Ticket& ticket) const {
   return model.phase == Phase::kReady && model.waiting.empty() &&
          ticket.arrival < std::min(model.stop_barrier, model.drain_barrier) &&
-         model.running.size() < max_parallel(model) && model.lacking_bytes(ticket) == 0;
+         model.can_join(ticket, max_parallel(model)) && model.lacking_bytes(ticket) == 0;
 }
 
 Actions Planner::request_cancelled(RequestId id, Time now) {
@@ -69,7 +73,10 @@ Actions Planner::request_finished(RequestId id, Time now) {
   const auto key = key_of_.find(id);
   if (key != key_of_.end()) {
     ModelState& model = models_.at(key->second);
-    if (model.running.contains(id)) ++model.n_finished;
+    if (const auto ticket = model.running.find(id); ticket != model.running.end()) {
+      ++model.n_finished;
+      model.crashes.clear(ticket->second.request.digest);
+    }
   }
   leave(id, now);
   return finish(now);
@@ -146,37 +153,52 @@ Actions Planner::runner_gone(const std::string& key, const ProcessEnd& end,
     if (!end.by_signal || model.crashes.given_up(now_))
       fail_waiting(model, with_detail("model runner process has terminated", end.detail));
   } else if (phase == Phase::kReady) {
-    if (model.n_finished > 0)
-      model.crashes = {};
-    else
-      model.crashes.record(now_, options_.restarts);
+    // A suspect that runs is alone, so that its death says nothing of the model.
+    const bool has_culprit = !model.running.empty() && model.running.begin()->second.is_suspect();
+    if (model.n_finished == 0 && !has_culprit) model.crashes.record(now_, options_.restarts);
     const std::string text = with_detail(kCrashText, end.detail);
-    lose_running(model, text, streamed);
+    lose_running(model, text, streamed, has_culprit);
     if (model.crashes.given_up(now_)) fail_waiting(model, text);
+    refuse_culprits(model);
   }
   model.clear_runner();
   return finish(now);
 }
 
 void Planner::lose_running(ModelState& model, const std::string& text,
-                           std::span<const RequestId> streamed) {
+                           std::span<const RequestId> streamed, bool has_culprit) {
   std::vector<Ticket> lost;
   for (auto& [id, ticket] : model.running) lost.push_back(std::move(ticket));
   model.running.clear();
   std::ranges::sort(lost, {}, &Ticket::arrival);
+  std::set<uint64_t> digests;  // the same prompt may have run twice at once: that is one death
+  for (const Ticket& ticket : lost) digests.insert(ticket.request.digest);
+  for (const uint64_t digest : digests)
+    model.crashes.suspect(digest, has_culprit, now_, options_.restarts);
   for (Ticket& ticket : lost) {
     const RequestId id = ticket.request.id;
+    const bool is_culprit = ++ticket.n_deaths >= kMaxDeaths;
     const bool again = std::ranges::find(streamed, id) == streamed.end() && !is_draining_ &&
-                       !model.crashes.given_up(now_) && ticket.n_retries < options_.n_max_retries;
+                       !model.crashes.given_up(now_) && !is_culprit;
     if (again) {
       actions_.push_back({.kind = ActionKind::kRetry, .key = model.key, .request = id});
-      ++ticket.n_retries;
       const Arrival arrival = ticket.arrival;
       model.waiting.emplace(arrival, std::move(ticket));
     } else {
-      answer(ActionKind::kFail, id, kServerError, text);
+      answer(ActionKind::kFail, id, kServerError,
+             is_culprit ? text + "; " + std::string(kCulpritText) : text);
     }
   }
+}
+
+// Those that wait and ask what has ended the runner often enough.
+void Planner::refuse_culprits(ModelState& model) {
+  std::erase_if(model.waiting, [&](const auto& entry) {
+    const Request& request = entry.second.request;
+    const bool is_refused = model.crashes.is_refused(request.digest, now_, options_.restarts);
+    if (is_refused) answer(ActionKind::kFail, request.id, kServerError, std::string(kRefusedText));
+    return is_refused;
+  });
 }
 
 Actions Planner::memory_changed(const std::string& key, const MemoryReport& report, Time now) {

@@ -26,8 +26,8 @@ class Planner {
   // Each request that came is answered once by kRefuse or kFail, or ends by request_finished or
   // request_cancelled. Its id is not in use.
   Actions request_arrived(const Request& request, Time now);
-  // The client has left. No answer follows; a load goes on. Where it was running, its place is free
-  // for the next one.
+  // The client has left, or the request has failed. No answer follows; a load goes on. Where it was
+  // running, its place is free for the next one.
   Actions request_cancelled(RequestId id, Time now);
   Actions request_finished(RequestId id, Time now);
 
@@ -38,8 +38,10 @@ class Planner {
   // The runner is still there; kUnload follows.
   Actions load_failed(const std::string& key, const LoadFailure& failure, Time now);
   // The process has ended, as asked or of itself. `streamed`: the running requests of it that have
-  // sent something to their client, so that they cannot begin again. A runner that had finished a
-  // request was of use: its death does not count against its model.
+  // sent something to their client, so that they cannot begin again. The others run again, each
+  // alone, until a second death: then the request fails, and so does any that asks the same within
+  // the restart policy's window. Neither the death of a runner that had finished a
+  // request nor that of one whose request ran alone for this reason counts against the model.
   Actions runner_gone(const std::string& key, const ProcessEnd& end,
                       std::span<const RequestId> streamed, Time now);
   Actions memory_changed(const std::string& key, const MemoryReport& report, Time now);
@@ -69,8 +71,9 @@ class Planner {
   void set_session(ModelState& model, Duration session);
   void fail_waiting(ModelState& model, const std::string& text);
   void fail_load(ModelState& model, const LoadFailure& failure);
-  void lose_running(ModelState& model, const std::string& text,
-                    std::span<const RequestId> streamed);
+  void lose_running(ModelState& model, const std::string& text, std::span<const RequestId> streamed,
+                    bool has_culprit);
+  void refuse_culprits(ModelState& model);
   void leave(RequestId id, Time now);
   void answer(ActionKind kind, RequestId id, int status, const std::string& text);
   size_t n_waiting() const;

@@ -20,6 +20,7 @@ struct Asked {
   uint64_t weight_bytes = 100;
   uint64_t scratch_bytes = 0;
   std::string label{};
+  uint64_t digest = 0;
 };
 
 class Fake {
@@ -34,7 +35,8 @@ class Fake {
                        .cost = {asked.weight_bytes, asked.scratch_bytes, 1},
                        .n_context = asked.n_context,
                        .keep_alive = asked.keep_alive,
-                       .label = asked.label};
+                       .label = asked.label,
+                       .digest = asked.digest};
     return words(planner.request_arrived(request, now));
   }
   Words cancel(RequestId id) { return words(planner.request_cancelled(id, now)); }

@@ -12,6 +12,8 @@ using std::chrono::seconds;
 
 const Words kNothing;
 const std::string kCrash = " 500 " + std::string(kCrashText) + ": signal 9";
+const std::string kCulprit = kCrash + "; " + std::string(kCulpritText);
+const std::string kRefused = " 500 " + std::string(kRefusedText);
 
 Options options_of(size_t n_parallel = 1) {
   Options options;
@@ -122,8 +124,12 @@ TEST(Death, RetriesWhatHasStreamedNothing) {
   EXPECT_EQ(fake.planner.wakes_at(), milliseconds(250));
   EXPECT_EQ(fake.after(milliseconds(249)), kNothing);
   EXPECT_EQ(fake.after(milliseconds(1)), (Words{"load a 130"}));
-  EXPECT_EQ(fake.loaded("a"), (Words{"assign 1 a", "assign 3 a", "assign 4 a"}));
+  // One of the two may have ended the runner, so each runs alone, and then the others run.
+  EXPECT_EQ(fake.loaded("a"), (Words{"assign 1 a"}));
   EXPECT_EQ(fake.finish(2), kNothing);
+  EXPECT_EQ(fake.arrive(5, "a"), kNothing);
+  EXPECT_EQ(fake.finish(1), (Words{"assign 3 a"}));
+  EXPECT_EQ(fake.finish(3), (Words{"assign 4 a", "assign 5 a"}));
 }
 
 TEST(Death, OfAnIdleModelIsSilent) {
@@ -137,42 +143,117 @@ TEST(Death, OfAnIdleModelIsSilent) {
 
 TEST(Death, ThreeInAMinuteAreTooManyUntilAPause) {
   Fake fake(options_of());
-  fake.arrive(1, "a");
-  fake.loaded("a");
-  fake.gone("a");
-  EXPECT_EQ(fake.after(milliseconds(250)), (Words{"load a 110"}));
-  fake.loaded("a");
-  EXPECT_EQ(fake.gone("a"), (Words{"retry 1"}));
-  fake.arrive(2, "a");
+  // A request streams each time, so that it is not tried again.
+  const auto stream_and_die = [&](RequestId id) {
+    fake.arrive(id, "a");
+    fake.loaded("a");
+    return fake.gone("a", {id});
+  };
+  EXPECT_EQ(stream_and_die(1), (Words{"fail 1" + kCrash}));
+  fake.after(milliseconds(250));
+  EXPECT_EQ(stream_and_die(2), (Words{"fail 2" + kCrash}));
+  fake.arrive(3, "a");
+  fake.arrive(4, "a");
   EXPECT_EQ(fake.after(milliseconds(499)), kNothing);  // twice the delay
   EXPECT_EQ(fake.after(milliseconds(1)), (Words{"load a 110"}));
   fake.loaded("a");
-  EXPECT_EQ(fake.gone("a"), (Words{"fail 1" + kCrash, "fail 2" + kCrash}));
-  EXPECT_EQ(fake.arrive(3, "a"), (Words{"refuse 3 500 " + std::string(kCrashText)}));
-  EXPECT_EQ(fake.arrive(4, "b"), (Words{"load b 110"}));  // others are not concerned
+  EXPECT_EQ(fake.gone("a"), (Words{"fail 3" + kCrash, "fail 4" + kCrash}));
+  EXPECT_EQ(fake.arrive(5, "a"), (Words{"refuse 5 500 " + std::string(kCrashText)}));
+  EXPECT_EQ(fake.arrive(6, "b"), (Words{"load b 110"}));  // others are not concerned
   fake.loaded("b");
   fake.after(seconds(30));
-  EXPECT_EQ(fake.arrive(5, "a"), (Words{"load a 110"}));
+  EXPECT_EQ(fake.arrive(7, "a"), (Words{"load a 110"}));
   fake.loaded("a");
-  EXPECT_EQ(fake.gone("a"), (Words{"fail 5" + kCrash}));  // still the same minute
+  EXPECT_EQ(fake.gone("a"), (Words{"fail 7" + kCrash}));  // still the same minute
   fake.after(seconds(61));
-  fake.arrive(6, "a");
+  fake.arrive(8, "a");
   fake.loaded("a");
-  EXPECT_EQ(fake.gone("a"), (Words{"retry 6"}));  // a fresh start
+  EXPECT_EQ(fake.gone("a"), (Words{"retry 8"}));  // a fresh start
 }
 
-TEST(Death, ARequestIsRetriedSoManyTimes) {
-  Options options = options_of();
-  options.restarts.n_limit = 100;
-  Fake fake(options);
-  fake.arrive(1, "a");
-  for (size_t i = 0; i < options.n_max_retries; ++i) {
-    fake.loaded("a");
-    EXPECT_EQ(fake.gone("a"), (Words{"retry 1"}));
-    EXPECT_EQ(fake.after(minutes(2)), (Words{"load a 110"}));
-  }
+TEST(Death, ARequestThatRanAtTwoDeathsFails) {
+  Fake fake(options_of(2));
+  fake.arrive(1, "a", {.digest = 11});
   fake.loaded("a");
-  EXPECT_EQ(fake.gone("a"), (Words{"fail 1" + kCrash}));
+  fake.arrive(2, "a", {.digest = 22});
+  EXPECT_EQ(fake.gone("a"), (Words{"retry 1", "retry 2"}));
+  fake.after(minutes(2));
+  EXPECT_EQ(fake.loaded("a"), (Words{"assign 1 a"}));
+  EXPECT_EQ(fake.arrive(3, "a", {.digest = 33}), kNothing);
+  // The model is loaded again at once: the death is the request's, not the model's.
+  EXPECT_EQ(fake.gone("a"), (Words{"fail 1" + kCulprit, "load a 120"}));
+  EXPECT_EQ(fake.loaded("a"), (Words{"assign 2 a"}));
+  EXPECT_EQ(fake.finish(2), (Words{"assign 3 a"}));
+}
+
+TEST(Death, WhatEndedTwoRunnersIsRefusedForAMinuteWhoeverSendsIt) {
+  Fake fake(options_of(2));
+  fake.arrive(1, "a", {.digest = 11});
+  fake.loaded("a");
+  fake.gone("a");
+  fake.after(milliseconds(250));
+  fake.loaded("a");
+  fake.arrive(2, "a", {.digest = 11});  // it waits, and is not tried
+  fake.arrive(3, "a", {.digest = 33});
+  EXPECT_EQ(fake.gone("a"), (Words{"fail 1" + kCulprit, "fail 2" + kRefused, "load a 120"}));
+  EXPECT_EQ(fake.loaded("a"), (Words{"assign 3 a"}));
+  EXPECT_EQ(fake.arrive(4, "a", {.digest = 11}), (Words{"refuse 4" + kRefused}));
+  EXPECT_EQ(fake.arrive(5, "a"), (Words{"assign 5 a"}));
+  fake.after(minutes(1));
+  fake.finish(3);
+  EXPECT_EQ(fake.arrive(6, "a", {.digest = 11}), (Words{"assign 6 a"}));
+}
+
+TEST(Death, WhatStreamsAndEndsTwoRunnersRunsAloneFromThenOn) {
+  Fake fake(options_of(2));
+  fake.arrive(1, "a", {.digest = 11});
+  fake.loaded("a");
+  EXPECT_EQ(fake.gone("a", {1}), (Words{"fail 1" + kCrash}));
+  fake.after(seconds(1));
+  fake.arrive(2, "a", {.digest = 11});
+  fake.loaded("a");
+  fake.arrive(3, "a", {.digest = 33});
+  EXPECT_EQ(fake.gone("a", {2, 3}), (Words{"fail 2" + kCrash, "fail 3" + kCrash}));
+  fake.after(seconds(1));
+  fake.arrive(4, "a", {.digest = 33});  // once at a death: not its doing
+  EXPECT_EQ(fake.loaded("a"), (Words{"assign 4 a"}));
+  EXPECT_EQ(fake.arrive(5, "a", {.digest = 11}), kNothing);
+  EXPECT_EQ(fake.arrive(6, "a"), kNothing);  // behind it
+  EXPECT_EQ(fake.finish(4), (Words{"assign 5 a"}));
+  EXPECT_EQ(fake.gone("a", {5}), (Words{"fail 5" + kCulprit, "load a 120"}));
+  EXPECT_EQ(fake.loaded("a"), (Words{"assign 6 a"}));
+  EXPECT_EQ(fake.arrive(7, "a", {.digest = 11}), (Words{"refuse 7" + kRefused}));
+}
+
+TEST(Death, AnAnswerClearsARequest) {
+  Fake fake(options_of(2));
+  for (RequestId id = 1; id < 20; id += 2) {
+    fake.arrive(id, "a", {.digest = 11});
+    fake.loaded("a");
+    EXPECT_EQ(fake.gone("a", {id}), (Words{"fail " + std::to_string(id) + kCrash}));
+    fake.after(seconds(1));
+    fake.arrive(id + 1, "a", {.digest = 11});
+    fake.loaded("a");
+    fake.finish(id + 1);
+    fake.stop("a");
+    fake.gone("a");
+  }
+}
+
+TEST(Death, OneRequestCannotTakeTheModelFromTheOthers) {
+  Fake fake(options_of(4));
+  // It comes again and again, as clients send a request again that was answered with 500.
+  for (RequestId id = 1; id < 40; id += 4) {
+    fake.arrive(id, "a");
+    fake.loaded("a");
+    fake.gone("a");
+    fake.after(seconds(1));
+    fake.loaded("a");
+    fake.arrive(id + 1, "a");
+    EXPECT_EQ(fake.gone("a"), (Words{"fail " + std::to_string(id) + kCulprit, "load a 140"}));
+    EXPECT_EQ(fake.loaded("a"), (Words{"assign " + std::to_string(id + 1) + " a"}));
+    EXPECT_EQ(fake.finish(id + 1), kNothing);
+  }
 }
 
 TEST(Death, ARunnerThatWasOfUseMayDieAsOftenAsItLikes) {

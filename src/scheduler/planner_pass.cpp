@@ -161,9 +161,9 @@ void Planner::claim_room(const Demand& demand, uint64_t n_bytes, size_t n_places
 
 // The waiting requests of a ready model in their order, as far as permits and memory go.
 void Planner::assign(ModelState& model, bool may_grow) {
-  while (model.phase == Phase::kReady && model.running.size() < max_parallel(model)) {
+  while (model.phase == Phase::kReady) {
     const Ticket* head = model.head();
-    if (head == nullptr) return;
+    if (head == nullptr || !model.can_join(*head, max_parallel(model))) return;
     const uint64_t lacking = model.lacking_bytes(*head);
     // Its own running requests give memory back: nothing is unloaded, nobody held up for it.
     if (lacking > 0 && (!may_grow || room_is_claimed_ || !try_grow(model, lacking))) return;

@@ -26,6 +26,7 @@ struct Job {
   std::optional<Duration> keep_alive;
   std::string label{};  // of the model, for listings: ModelSnapshot shows that of the job that had
                         // it loaded
+  uint64_t digest = 0;  // of what it asks, as Request::digest
 };
 
 // How a request came to its runner: for traces and durations. kQueued first, always; kLoading where
@@ -40,7 +41,7 @@ class Lease {
   virtual ~Lease() = default;
 
   // As Runner's. Where the runner ends before it has written any text, or any that was seen, the
-  // request waits for another and begins again; else, or after too many of that, throws
+  // request waits for another and begins again, alone; else, or the second time, throws
   // http::StatusError (500, kCrashText and more). So it does for what goes wrong while the runner
   // is well: "an error was encountered while running the model: ...". What was passed on of prefill
   // and events may then come again.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <random>
 
 #include "scheduler/scheduler_world.h"
@@ -54,20 +55,69 @@ TEST(SchedulerFault, PiecesWithoutTextDoNotKeepItFromBeginningAgain) {
 TEST(SchedulerFault, GivesUpOnAModelThatDiesEachTime) {
   World world;
   world.fakes.change("a", [](FakeScript& script) { script.n_deaths = 1000; });
+  const std::string culprit =
+      kCrash + ": signal 11 (Segmentation fault); " + std::string(kCulpritText);
+  EXPECT_EQ(world.ask("a").end, culprit);
+  EXPECT_EQ(world.ask("a").end, culprit);
   EXPECT_EQ(world.ask("a").end, kCrash + ": signal 11 (Segmentation fault)");
-  EXPECT_EQ(world.fakes.launches().size(), 3u);
-  EXPECT_EQ(world.ask("a").end, kCrash);  // it is let rest
+  EXPECT_EQ(world.fakes.launches().size(), 5u);
+  EXPECT_EQ(world.ask("a").end, kCrash);  // it is left alone for a while
   EXPECT_EQ(world.ask("b").end, "ok");
 }
 
 TEST(SchedulerFault, EmbeddingsBeginAgain) {
   World world;
-  world.fakes.change("e", [](FakeScript& script) { script.n_deaths = 2; });
+  world.fakes.change("e", [](FakeScript& script) { script.n_deaths = 1; });
   Job job = job_of("e");
   job.is_embedding = true;
   const std::unique_ptr<Lease> lease = world.scheduler->acquire(job, {});
   EXPECT_EQ(lease->embed({.inputs = {{{5, 6}}}}).size(), 1u);
-  EXPECT_EQ(world.fakes.launches().size(), 3u);
+  EXPECT_EQ(world.fakes.launches().size(), 2u);
+}
+
+TEST(SchedulerFault, APromptThatEndsRunnersTakesOthersWithItOnce) {
+  Options options = small_options();
+  options.n_parallel = 4;
+  World world(options);
+  // One prompt ends its runner; the answers of the others wait behind their first piece.
+  constexpr int32_t kPoison = 666;
+  std::atomic<bool> may_kill = false;
+  world.fakes.change("a", [&](FakeScript& script) {
+    script.answer = [&](const Completion& request, const OnPiece& on_piece) -> CompletionEnd {
+      if (request.prompt == std::vector<int32_t>{kPoison}) {
+        EXPECT_TRUE(comes_true([&] { return may_kill.load(); }));
+        world.fakes.kill("a", "signal 11 (Segmentation fault)");
+        throw RunnerGone("the connection is lost");
+      }
+      if (request.prompt.empty()) on_piece({.text = "Hello"});
+      return {.done_reason = "stop"};
+    };
+  });
+  const auto asks = [&](std::vector<int32_t> prompt) {
+    Job job = job_of("a");
+    job.digest = prompt.empty() ? 0 : static_cast<uint64_t>(prompt.front());
+    try {
+      const auto lease = world.scheduler->acquire(job, {});
+      return lease
+          ->complete({.prompt = std::move(prompt)}, [](const CompletionPiece&) { return true; })
+          .done_reason;
+    } catch (const http::StatusError& error) {
+      return std::string(error.what());
+    }
+  };
+  const std::string culprit =
+      std::string(kCrashText) + ": signal 11 (Segmentation fault); " + std::string(kCulpritText);
+  auto poison = std::async(std::launch::async, asks, std::vector<int32_t>{kPoison});
+  ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 1; }));
+  may_kill = true;
+  // Whatever of these ran beside it at its first death, none is harmed: they run again, alone.
+  for (int32_t i = 1; i <= 20; ++i) EXPECT_EQ(asks({i}), "stop") << i;
+  EXPECT_EQ(poison.get(), culprit);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(asks({kPoison}), kRefusedText);
+    EXPECT_EQ(asks({}), "stop");
+  }
+  EXPECT_LE(world.fakes.launches().size(), 3u);
 }
 
 TEST(SchedulerFault, ADeathBetweenTwoCallsOfALeaseIsMadeGood) {
@@ -119,12 +169,14 @@ TEST(SchedulerFault, BeginsAgainWhereTheLoopBroke) {
   World world;
   world.fakes.change("a", [&](FakeScript& script) {
     script.answer = [&](const Completion&, const OnPiece&) -> CompletionEnd {
+      // The next runner loads until the script is sound again, so that it does not break as well.
       world.fakes.change("a", [](FakeScript& broken) {
-        broken.is_broken = true;
+        broken.is_broken = broken.holds_load = true;
         broken.answer = {};
       });
-      EXPECT_TRUE(comes_true([&] { return world.fakes.n_alive() == 0; }));
-      world.fakes.change("a", [](FakeScript& broken) { broken.is_broken = false; });
+      EXPECT_TRUE(comes_true([&] { return world.fakes.launches().size() == 2; }));
+      world.fakes.change("a",
+                         [](FakeScript& broken) { broken.is_broken = broken.holds_load = false; });
       throw http::StatusError(500, "the loop is broken");
     };
   });
@@ -186,10 +238,13 @@ TEST(SchedulerFault, EndsARunnerWhoseLoopIsBroken) {
 TEST(SchedulerFault, EndsARunnerThatDoesNotAnswerAnyMore) {
   World world;
   world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 1; });
-  const auto running = world.start("a");
-  ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 1; }));
+  std::atomic<bool> has_text = false;
+  auto running = std::async(std::launch::async, [&] {
+    return ask(*world.scheduler, job_of("a"), {}, [&] { has_text = true; });
+  });
+  ASSERT_TRUE(comes_true([&] { return has_text.load(); }));
   world.fakes.change("a", [](FakeScript& script) { script.is_mute = true; });
-  const Outcome outcome = running->outcome();
+  const Outcome outcome = running.get();
   EXPECT_EQ(outcome.text, "Hello");
   EXPECT_EQ(outcome.end, kCrash + ": it does not answer: no answer");
 }

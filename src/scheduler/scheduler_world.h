@@ -54,7 +54,8 @@ struct Outcome {
   std::vector<JobStage> stages{};
 };
 
-inline Outcome ask(Scheduler& scheduler, const Job& job, std::stop_token stop = {}) {
+inline Outcome ask(Scheduler& scheduler, const Job& job, std::stop_token stop = {},
+                   const std::function<void()>& on_text = {}) {
   Outcome outcome;
   try {
     const std::unique_ptr<Lease> lease =
@@ -63,6 +64,7 @@ inline Outcome ask(Scheduler& scheduler, const Job& job, std::stop_token stop = 
         });
     lease->complete({}, [&](const CompletionPiece& piece) {
       outcome.text += piece.text;
+      if (on_text) on_text();
       return true;
     });
     outcome.end = "ok";

@@ -141,7 +141,8 @@ std::shared_ptr<Strand::Ticket> Strand::arrive(const Job& job, const std::stop_t
                                   .cost = job.cost,
                                   .n_context = job.n_context,
                                   .keep_alive = job.keep_alive,
-                                  .label = job.label},
+                                  .label = job.label,
+                                  .digest = job.digest},
                                  now()));
   try {
     wait_for_runner(lock, *ticket, stop, on_stage);
@@ -183,7 +184,8 @@ void Strand::leave(const Ticket& ticket) {
   if (found == tickets_.end()) return;
   owner = std::move(found->second);
   tickets_.erase(found);
-  apply(planner_.request_finished(owner->id, now()));
+  apply(owner->has_finished ? planner_.request_finished(owner->id, now())
+                            : planner_.request_cancelled(owner->id, now()));
   if (owner->watch) owner->watch->refresh();
 }
 
@@ -201,6 +203,7 @@ std::shared_ptr<RunnerWatch> Strand::watch_of(const std::string& key) const {
 void Strand::end_call(Ticket& ticket) {
   const std::scoped_lock lock(mutex_);
   ticket.has_streamed = false;
+  ticket.has_finished = true;
 }
 
 bool Strand::may_stream(Ticket& ticket, const RunnerWatch& watch) {

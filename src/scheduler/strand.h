@@ -34,6 +34,7 @@ class Strand final : private RunnerEvents {
     std::deque<JobStage> stages{JobStage::kQueued};  // come to, and not told of
     std::shared_ptr<RunnerWatch> watch{};            // where it runs
     bool has_streamed = false;                       // it cannot begin again
+    bool has_finished = false;                       // a call of it
     int status = 0;  // of the answer in place of a runner; 0: none yet
     std::string text{};
     std::condition_variable_any changed{};

@@ -8,11 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
 
 #include "reference/tiny_model.h"
 #include "scheduler/scheduler_world.h"
@@ -97,11 +100,25 @@ Completion of_tokens(int64_t n) {
   return request;
 }
 
-bool is_alive(pid_t pid) {
+// As /proc tells it: 'T' is stopped, 'Z' has ended; 0 where there is no such process.
+char state_of(pid_t pid) {
   std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
-  if (!std::getline(stat, text)) return false;
-  return text.at(text.rfind(')') + 2) != 'Z';
+  if (!std::getline(stat, text)) return 0;
+  return text.at(text.rfind(')') + 2);
+}
+
+bool is_alive(pid_t pid) { return state_of(pid) != 0 && state_of(pid) != 'Z'; }
+
+// kill() returns before all threads of the process stand still.
+bool stops(pid_t pid) {
+  if (::kill(pid, SIGSTOP) != 0) return false;
+  return comes_true([pid] {
+    const fs::path tasks = "/proc/" + std::to_string(pid) + "/task";
+    return std::ranges::all_of(fs::directory_iterator(tasks), [](const auto& task) {
+      return state_of(std::stoi(task.path().filename())) == 'T';
+    });
+  });
 }
 
 size_t n_children() {
@@ -239,7 +256,8 @@ TEST(SchedulerProcess, BeginsAgainWhereThereWasNoTextYet) {
   const std::unique_ptr<Lease> lease =
       scheduler.acquire(tiny_job(programs), {}, [&](JobStage stage) { stages.push_back(stage); });
   const pid_t pid = scheduler.state().models.at(0).pid;
-  ::kill(pid, SIGSTOP);
+  ASSERT_TRUE(stops(pid));
+  // Most likely while the request waits for its first text; before that, the outcome is the same.
   std::thread killer([&] {
     std::this_thread::sleep_for(milliseconds(100));
     ::kill(pid, SIGKILL);
@@ -250,6 +268,63 @@ TEST(SchedulerProcess, BeginsAgainWhereThereWasNoTextYet) {
   EXPECT_EQ(end.n_generated, 5u);
   EXPECT_EQ(std::ranges::count(stages, JobStage::kRetrying), 1);
   EXPECT_NE(scheduler.state().models.at(0).pid, pid);
+}
+
+TEST(SchedulerProcess, APromptThatEndsItsRunnerCutsOffTheStreamsOfOthersOnce) {
+  Programs programs;
+  Options options = big_options();
+  options.n_parallel = 4;
+  Scheduler scheduler(options, programs.processes.starter());
+  std::atomic<bool> is_over{false};
+  std::atomic<int> n_cut{0};
+  std::array<std::atomic<int>, 2> n_streams{};  // that have begun, of each client
+  std::vector<std::thread> clients;
+  for (std::atomic<int>& n_begun : n_streams) {
+    clients.emplace_back([&] {
+      while (!is_over) {
+        bool has_text = false;
+        try {
+          scheduler.acquire(tiny_job(programs), {})
+              ->complete(endless(), [&](const CompletionPiece& piece) {
+                if (!has_text && !piece.text.empty()) n_begun.fetch_add(1);
+                has_text = has_text || !piece.text.empty();
+                return !is_over;
+              });
+        } catch (const http::StatusError&) {
+          n_cut.fetch_add(1);
+        }
+      }
+    });
+  }
+  const auto all_stream = [&](int n) {
+    return comes_true([&] { return n_streams[0] == n && n_streams[1] == n; });
+  };
+  EXPECT_TRUE(all_stream(1));
+  // The marked prompt: its runner dies as soon as it has read it.
+  const auto ask_marked = [&] {
+    Job job = tiny_job(programs);
+    job.digest = 13;
+    Completion marked = of_tokens(5);
+    marked.may_begin_again = true;
+    try {
+      scheduler.acquire(job, {})->complete(marked, [&](const CompletionPiece&) {
+        for (const LoadedModel& model : scheduler.state().models)
+          if (model.pid > 0) ::kill(model.pid, SIGKILL);
+        return true;
+      });
+    } catch (const http::StatusError& error) {
+      return std::string(error.what());
+    }
+    return std::string("an answer");
+  };
+  EXPECT_EQ(ask_marked(),
+            std::string(kCrashText) + ": signal 9 (Killed); " + std::string(kCulpritText));
+  EXPECT_TRUE(all_stream(2));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(ask_marked(), kRefusedText);
+  EXPECT_TRUE(all_stream(2));
+  is_over = true;
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(n_cut, 2);
 }
 
 TEST(SchedulerProcess, SaysWhyAModelCannotBeLoaded) {

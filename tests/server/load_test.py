@@ -98,8 +98,9 @@ def open_files(pid):
 
 
 class Load:
-    def __init__(self, server, expected, seconds):
+    def __init__(self, server, expected, seconds, kills):
         self.server = server
+        self.kills = kills
         self.requests = list(bodies())
         self.expected = expected
         self.until = time.monotonic() + seconds
@@ -130,6 +131,8 @@ class Load:
                     self.wrong.append((path, body, text, self.expected[index]))
             elif status == 503:
                 self.count("refused")
+            elif self.kills and "ended twice" in text:
+                self.count("lost")  # two kills have met it, or one that asks the same
             else:
                 self.others.append(f"{status} {text}")
 
@@ -184,7 +187,6 @@ def run(server, options):
 
     def meanwhile():
         nonlocal n_kills, n_then
-        # A request that has streamed nothing is given to five runners at most; so many must not die in its time.
         # Soon at first, for short runs.
         time.sleep(random.uniform(0.5, 2.5 if n_kills < 3 else 7) if options.kill else 0.5)
         runners = server.runners()
@@ -199,7 +201,7 @@ def run(server, options):
             except (OSError, ValueError):
                 pass  # it has just ended
 
-    load = Load(server, expected, options.seconds)
+    load = Load(server, expected, options.seconds, options.kill)
     before = server.json("GET", "/api/ps")
     started = time.monotonic()
     load.run(options.clients, meanwhile)
