@@ -15,9 +15,6 @@ AnswerScanner::AnswerScanner(AnswerShape shape) {
 }
 
 Delta AnswerScanner::add(std::string_view text) {
-  const std::string_view bare = trimmed(text);
-  n_repeats_ = bare == last_ ? n_repeats_ + 1 : 0;
-  last_ = bare;
   Delta delta;
   prompt::ThinkingText parts{{}, std::string(text)};
   if (thinking_) parts = thinking_->add(text);

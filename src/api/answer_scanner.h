@@ -30,17 +30,11 @@ class AnswerScanner {
   // What was held back, at the end of the answer.
   Delta finish();
 
-  // Whether the model repeats itself without end: the same piece more than 30 times in a row.
-  bool runs_away() const noexcept { return n_repeats_ > kMostRepeats; }
-
  private:
-  static constexpr size_t kMostRepeats = 30;
   void take(Delta& delta, prompt::ToolCallText parsed);
 
   std::optional<prompt::ThinkingScanner> thinking_;
   std::optional<prompt::ToolCallParser> tools_;
-  std::string last_;
-  size_t n_repeats_ = 0;
 };
 
 // The tag that begins tool calls where the template is a Jinja one: of those that are known, the

@@ -79,7 +79,6 @@ class Writer {
   void restart() {
     scanner_ = AnswerScanner(shape_);
     first_.reset();
-    n_texts_ = 0;
     sink_.restart();
   }
 
@@ -89,7 +88,6 @@ class Writer {
     for (const scheduler::Prefill& chunk : piece.prefill)
       trace_.span("prefill", now - chunk.time, now, {{"tokens", chunk.n_done}});
     for (const std::string& event : piece.events) mark_event(event);
-    if (!piece.text.empty()) ++n_texts_;
     if (!first_ && (!piece.text.empty() || !piece.logprobs.empty())) {
       first_ = now;
       trace_.mark("first token");
@@ -101,9 +99,9 @@ class Writer {
     if (request_.live_events) delta.events = piece.events;
     if (is_empty(delta)) {
       sink_.still_working();
-      return !scanner_.runs_away();
+      return true;
     }
-    return sink_.delta(delta) && !scanner_.runs_away();
+    return sink_.delta(delta);
   }
 
   bool finish() {
@@ -112,8 +110,6 @@ class Writer {
   }
 
   std::optional<Clock::time_point> first() const { return first_; }
-  bool runs_away() const { return scanner_.runs_away(); }
-  size_t n_texts() const { return n_texts_; }
 
  private:
   void mark_event(const std::string& text) {
@@ -130,18 +126,7 @@ class Writer {
   Sink& sink_;
   metrics::Trace& trace_;
   std::optional<Clock::time_point> first_;
-  size_t n_texts_ = 0;
 };
-
-// Of an answer that was broken off here: the runner tells nothing more of it.
-scheduler::CompletionEnd broken_off(const Writer& writer, size_t n_prompt, Clock::time_point now) {
-  scheduler::CompletionEnd end;
-  end.done_reason = "stop";
-  end.n_prompt = n_prompt;
-  end.n_generated = writer.n_texts();
-  end.written = now - writer.first().value_or(now);
-  return end;
-}
 
 }  // namespace
 
@@ -263,7 +248,8 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
                      .sizes = policy_.sizes,
                      .overflow_policy = ends_when_full ? "stop" : policy_.overflow_policy,
                      .reserve_batches = policy_.reserve_batches,
-                     .overflow_batch = policy_.overflow_batch};
+                     .overflow_batch = policy_.overflow_batch,
+                     .max_repeats = kMaxRepeats};
   if (plan.completion.num_predict == context::kUnlimited && !ends_when_full)
     plan.completion.num_predict = static_cast<int64_t>(kMostContexts * size.max_context);
   return plan;
@@ -291,14 +277,13 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
 
   plan.completion.may_begin_again = sink.holds_back();
   bool wanted = true;
-  scheduler::CompletionEnd end = lease->complete(
+  const scheduler::CompletionEnd end = lease->complete(
       plan.completion,
       [&](const scheduler::CompletionPiece& piece) { return wanted = writer.take(piece); });
-  if (!wanted && !writer.runs_away()) throw scheduler::Cancelled();
+  if (!wanted) throw scheduler::Cancelled();
   if (!end.error.empty()) throw StatusError(500, end.error);
 
   const Clock::time_point now = Clock::now();
-  if (writer.runs_away()) end = broken_off(writer, plan.sizing.n_prompt, now);
   trace.span("slot", assigned, assigned + end.queued);
   const Clock::time_point first = writer.first().value_or(now);
   metrics_.first_token(model.name, trace.route(), first - trace.began());

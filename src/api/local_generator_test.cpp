@@ -318,11 +318,11 @@ TEST_F(LocalGeneratorTest, AnAnswerThatNobodyHasSeenBeginsAgainWhereItsRunnerDie
 }
 
 TEST_F(LocalGeneratorTest, AModelThatRepeatsItselfIsStopped) {
+  run(prompt("hi"));
+  EXPECT_EQ(asked().max_repeats, 30u);
+  // Only the runner sees tokens: pieces that are alike may be anything.
   change([](scheduler::FakeScript& script) { script.pieces.assign(100, " la"); });
-  const Kept sink = run(prompt("hi"));
-  EXPECT_EQ(sink.ends.at(0).done_reason, "stop");
-  EXPECT_EQ(sink.ends.at(0).n_generated, 32u);
-  EXPECT_LT(sink.content.size(), 40u * 3);
+  EXPECT_EQ(run(prompt("hi")).content.size(), 300u);
 }
 
 TEST_F(LocalGeneratorTest, EventsAreGivenOnlyToThoseWhoAsk) {

@@ -116,7 +116,8 @@ struct EngineLoop::Run {
       : answer(std::move(to)),
         logprobs(request.options.sampling.logprobs),
         most_new(request.options.max_new_tokens),
-        generation(engine, std::move(request.prompt), request.options, std::move(request.stop)) {}
+        generation(engine, std::move(request.prompt), request.options, std::move(request.stop),
+                   request.max_repeats) {}
 
   Piece new_events() {
     Piece piece;

@@ -26,6 +26,7 @@ struct AnswerRequest {
   std::vector<int32_t> prompt;
   engine::SequenceOptions options;
   std::vector<std::string> stop;
+  size_t max_repeats = 0;  // as Generation's
 };
 
 // A part of a prompt that one pass evaluated.

@@ -200,6 +200,7 @@ AnswerRequest parse_completion(std::string_view body) {
   request.options.ignore_eos = boolean(head, "ignore_eos");
   request.options.context = context_options(head);
   request.stop = stop_strings(head);
+  request.max_repeats = static_cast<size_t>(integer(head, "max_repeats", 0, 0, kMostTokens));
   return request;
 }
 

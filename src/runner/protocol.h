@@ -15,7 +15,7 @@ namespace billow::runner {
 // The body of a completion: one line
 //   {"n_prompt":3,"options":{"temperature":0.8,...},"stop":["..."],"num_predict":-1,
 //    "ignore_eos":false,"logprobs":false,"top_logprobs":0,"max_context":4096,"sizes":[512,1024],
-//    "overflow_policy":"refill","reserve_batches":9,"overflow_batch":64}
+//    "overflow_policy":"refill","reserve_batches":9,"overflow_batch":64,"max_repeats":0}
 // and behind its '\n' n_prompt token ids, 32 bits each, little-endian. All fields but n_prompt may
 // be absent; `options` has the names of SamplingOptions. Throws Error (kInvalidInput) naming what
 // is wrong.

@@ -49,6 +49,7 @@ struct Completion {
   std::string overflow_policy = "refill";
   size_t reserve_batches = 9;
   size_t overflow_batch = 64;
+  size_t max_repeats = 0;  // how often the text of a token may come again in a row; 0: any number
   // Nobody has seen what was passed on before the end: it may begin again on another runner.
   bool may_begin_again = false;
 };

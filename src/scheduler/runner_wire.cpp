@@ -188,7 +188,8 @@ std::string completion_body(const Completion& request) {
                      {"sizes", request.sizes},
                      {"overflow_policy", request.overflow_policy},
                      {"reserve_batches", request.reserve_batches},
-                     {"overflow_batch", request.overflow_batch}};
+                     {"overflow_batch", request.overflow_batch},
+                     {"max_repeats", request.max_repeats}};
   std::string body = json_text(head) + "\n";
   append_tokens(body, request.prompt);
   return body;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <random>
+#include <cctype>
 #include <thread>
 
 #include "base/error.h"
@@ -351,6 +352,38 @@ TEST(EngineLoop, RandomReadersAndCancellationsLoseNothing) {
   TinyLoop tiny({.most_unread = 200}, {.max_sequences = 3});
   std::vector<Whole> alone;
   for (unsigned i = 0; i < 8; ++i) alone.push_back(read(*tiny.loop.submit(request(i, 60))));
+TEST(EngineLoop, AnAnswerThatRepeatsItselfEndsAtTheSameTokenWhateverTheReader) {
+  std::atomic<bool> holds{false};
+  TinyLoop tiny({.before_pass = [&] { holds.wait(true); }});
+  AnswerRequest wanted = request(1, 200);
+  int32_t token = 0;  // of a letter, so that it is text by itself
+  const auto is_letter = [&](std::string_view piece) {
+    return !piece.empty() && std::isalpha(static_cast<unsigned char>(piece.back())) != 0;
+  };
+  while (!is_letter(tiny.loop.tokenizer().piece(token))) ++token;
+  wanted.options.sampling.logit_bias = {{token, 1000.0f}};
+  EXPECT_EQ(read(*tiny.loop.submit(wanted)).tokens.size(), 200u);
+  wanted.max_repeats = 30;
+  const Whole fast = read(*tiny.loop.submit(wanted));
+  EXPECT_EQ(fast.tokens, std::vector<int32_t>(32, token));
+  // This one reads nothing before all is written, so that it gets one piece.
+  holds = true;
+  const auto slow = tiny.loop.submit(wanted);
+  holds = false;
+  holds.notify_all();
+  ASSERT_TRUE(comes_true([&] {
+    const LoopState state = tiny.loop.state();
+    return state.n_running + state.n_waiting == 0;
+  }));
+  const std::optional<Piece> piece = slow->next();
+  ASSERT_TRUE(piece.has_value());
+  EXPECT_EQ(piece->text, fast.text);
+  EXPECT_FALSE(slow->next().has_value());
+  EXPECT_EQ(slow->end().tokens, fast.tokens);
+  EXPECT_EQ(slow->end().reason, engine::FinishReason::kStop);
+  EXPECT_EQ(tiny.loop.state().memory.kv_in_use, 0u);
+}
+
   std::atomic<size_t> n_whole{0};
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 8; ++t) {

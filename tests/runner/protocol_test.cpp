@@ -36,7 +36,7 @@ TEST(Protocol, ReadsACompletionWithAllItHas) {
       R"({"n_prompt":3,"options":{"temperature":0.5,"top_k":7,"seed":9,"repeat_last_n":-1,)"
       R"("logit_bias":[[5,1.5],[6,null]]},"stop":["a","b"],"num_predict":12,"ignore_eos":true,)"
       R"("logprobs":true,"top_logprobs":2,"max_context":1024,"sizes":[64,128],)"
-      R"("overflow_policy":"shift","reserve_batches":3,"overflow_batch":16})",
+      R"("overflow_policy":"shift","reserve_batches":3,"overflow_batch":16,"max_repeats":30})",
       {1, 70000, 3}));
   EXPECT_EQ(request.prompt, (std::vector<int32_t>{1, 70000, 3}));
   EXPECT_EQ(request.options.sampling.temperature, 0.5f);
@@ -55,6 +55,7 @@ TEST(Protocol, ReadsACompletionWithAllItHas) {
   EXPECT_EQ(request.options.context.compaction.reserve_batches, 3u);
   EXPECT_EQ(request.options.context.compaction.batch, 16u);
   EXPECT_EQ(request.stop, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(request.max_repeats, 30u);
 }
 
 TEST(Protocol, WhatIsAbsentIsAsTheEngineHasIt) {
@@ -92,6 +93,7 @@ TEST(Protocol, NamesWhatIsWrong) {
                         {R"({"sizes":[-5]})", "sizes"},
                         {R"({"overflow_policy":"burn"})", "overflow_policy"},
                         {R"({"overflow_batch":0})", "overflow_batch"},
+                        {R"({"max_repeats":-1})", "max_repeats"},
                         {"[]", "JSON object"},
                         {"{", "JSON object"}}) {
     const std::string message = refusal(body_of(c.head));
