@@ -69,8 +69,8 @@ ToolCallText ToolCallParser::add(std::string_view chunk) {
 
 ToolCallText ToolCallParser::finish() {
   ToolCallText out;
-  const bool is_dropped = state_ == State::kCalls && (!is_bracket() || has_call_);
-  if (!is_dropped) out.text = passed_ + held_;
+  const bool is_after_tag = state_ == State::kCalls && (!is_bracket() || has_call_);
+  out.text = is_after_tag ? cut_off_call() : passed_ + held_;
   passed_.clear();
   held_.clear();
   state_ = State::kContent;
@@ -133,6 +133,18 @@ void ToolCallParser::begin_calls() {
   state_ = State::kCalls;
   scanned_ = n_braces_ = n_brackets_ = 0;
   is_text_ = is_escaped_ = has_call_ = false;
+}
+
+// What is held back, from the tag of a call that has not ended, or from its object where it has no
+// tag of its own.
+std::string ToolCallParser::cut_off_call() const {
+  const bool is_in_object = n_braces_ > 0;
+  const size_t tag =
+      is_bracket()
+          ? held_.npos
+          : std::string_view(held_).substr(0, is_in_object ? object_ : held_.size()).rfind(tag_);
+  if (tag != held_.npos) return held_.substr(tag);
+  return is_in_object ? held_.substr(object_) : "";
 }
 
 // Looks at the bytes that are new. False when all are looked at.

@@ -29,7 +29,8 @@ struct ToolCallText {
 // Splits an answer (without its thinking) into text and calls. Text before the tag is content; what
 // follows it and is no call is dropped, except that with the tags "{" and "[" the answer must begin
 // with the tag, what follows the end of the calls is content, and so is everything if there was no
-// call. The results do not depend on how the answer is cut into chunks.
+// call. A call that the end of the answer cuts off is content, with its tag: nobody may take it for
+// a call, and nobody loses it. The results do not depend on how the answer is cut into chunks.
 class ToolCallParser {
  public:
   // `names`: the declared tools; others are never called, and without any everything is content.
@@ -52,6 +53,7 @@ class ToolCallParser {
   bool scan(ToolCallText& out);
   bool take_byte(char byte);
   void end_object(ToolCallText& out);
+  std::string cut_off_call() const;
   void begin_calls();
   void end_calls(ToolCallText& out);
 
