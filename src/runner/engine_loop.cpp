@@ -32,6 +32,11 @@ size_t tokens_to_write(int64_t most, size_t n_written) {
   return all - std::min(all, n_written);
 }
 
+void add_untouched(const AnswerRequest& request, Backlog& backlog) {
+  backlog.n_prompt += request.prompt.size();
+  backlog.n_decode += tokens_to_write(request.options.max_new_tokens, 0);
+}
+
 struct Budget {
   uint64_t bytes = 0;
   uint64_t version = 0;
@@ -65,10 +70,11 @@ struct Board {
   std::exception_ptr broken;
   std::optional<Budget> budget;  // to be set
   std::vector<PrefixQuestion> prefix_questions;
+  // Answers that the engine has taken, and texts that somebody waits for, until they end.
   size_t n_running = 0;
   uint64_t budget_version = 0;
   engine::MemoryUse memory;
-  Backlog backlog;  // of those that run
+  Backlog backlog;  // of the answers among them
   Meter meter{Clock::now()};
 
   void ring() {
@@ -201,6 +207,7 @@ std::optional<Vectors> EngineLoop::embed(std::vector<std::vector<int32_t>> texts
     const std::scoped_lock lock(board_->mutex);
     if (board_->broken) std::rethrow_exception(board_->broken);
     board_->new_embeds.push_back(job);
+    ++board_->n_running;
     board_->ring();
   }
   const std::stop_callback cancel(std::move(stop), [this, &job] {
@@ -218,10 +225,8 @@ std::optional<Vectors> EngineLoop::embed(std::vector<std::vector<int32_t>> texts
 LoopState EngineLoop::state() const {
   const std::scoped_lock lock(board_->mutex);
   Backlog backlog = board_->backlog;
-  for (const std::shared_ptr<Answer>& answer : board_->waiting) {
-    backlog.n_prompt += answer->request_.prompt.size();
-    backlog.n_decode += tokens_to_write(answer->request_.options.max_new_tokens, 0);
-  }
+  for (const std::shared_ptr<Answer>& answer : board_->waiting)
+    add_untouched(answer->request_, backlog);
   return {.n_running = board_->n_running,
           .n_waiting = board_->waiting.size(),
           .backlog = backlog,
@@ -308,7 +313,6 @@ bool EngineLoop::wait_for_work() {
 
 // What others have asked for since the last pass.
 void EngineLoop::take_news() {
-  std::vector<std::shared_ptr<Answer>> fresh;
   std::vector<const engine::Sequence*> cancelled;
   std::optional<Budget> budget;
   std::vector<PrefixQuestion> questions;
@@ -328,12 +332,6 @@ void EngineLoop::take_news() {
       answer->changed_.notify_one();
       return true;
     });
-    const size_t n_ending = cancelled.size();
-    while (!board_->waiting.empty() &&
-           runs_.size() - n_ending + fresh.size() < engine_->max_sequences()) {
-      fresh.push_back(std::move(board_->waiting.front()));
-      board_->waiting.pop_front();
-    }
   }
   if (budget) {
     engine_->set_memory_budget(budget->bytes);
@@ -344,8 +342,23 @@ void EngineLoop::take_news() {
   for (const engine::Sequence* sequence : cancelled)
     engine_->finish(*sequence, FinishReason::kStop);
   end_finished();
-  for (const std::shared_ptr<Answer>& answer : fresh) start(answer);
+  take_answers();
   take_embeds();
+}
+
+// As many as have a place. From the same moment on they do not wait, and run.
+void EngineLoop::take_answers() {
+  std::vector<std::shared_ptr<Answer>> fresh;
+  {
+    const std::scoped_lock lock(board_->mutex);
+    while (!board_->waiting.empty() && runs_.size() + fresh.size() < engine_->max_sequences()) {
+      add_untouched(board_->waiting.front()->request_, board_->backlog);
+      fresh.push_back(std::move(board_->waiting.front()));
+      board_->waiting.pop_front();
+      ++board_->n_running;
+    }
+  }
+  for (const std::shared_ptr<Answer>& answer : fresh) start(answer);
 }
 
 void EngineLoop::take_embeds() {
@@ -385,6 +398,7 @@ void EngineLoop::end(EmbedJob& job) {
   job.embeddings.clear();
   job.vectors.time = Clock::now() - job.begun;
   job.ended = true;
+  --board_->n_running;
   job.changed.notify_one();
 }
 
@@ -411,6 +425,7 @@ void EngineLoop::start(const std::shared_ptr<Answer>& answer) {
     const std::scoped_lock lock(board_->mutex);
     answer->error_ = std::current_exception();
     answer->ended_ = true;
+    --board_->n_running;
     answer->changed_.notify_one();
   }
 }
@@ -482,10 +497,10 @@ void EngineLoop::end_finished() {
     if (!piece.text.empty() || !piece.events.empty()) answer.add(std::move(piece));
     answer.end_ = run->end(now);
     answer.ended_ = true;
+    --board_->n_running;
     answer.changed_.notify_one();
   }
   std::erase_if(runs_, [](const std::unique_ptr<Run>& run) { return run->generation.finished(); });
-  board_->n_running = runs_.size() + jobs_.size();
   board_->memory = engine_->memory();
   board_->backlog = {};
   for (const std::unique_ptr<Run>& run : runs_) run->add_to(board_->backlog);
@@ -502,6 +517,7 @@ void EngineLoop::fail_all(const std::exception_ptr& error) {
     engine_->finish(run->generation.sequence(), FinishReason::kFailed);
   const std::scoped_lock lock(board_->mutex);
   board_->broken = error;
+  board_->n_running -= runs_.size();
   for (const std::unique_ptr<Run>& run : runs_) board_->waiting.push_back(run->answer);
   for (const std::shared_ptr<Answer>& answer : board_->waiting) {
     answer->error_ = error;
@@ -517,7 +533,6 @@ void EngineLoop::fail_all(const std::exception_ptr& error) {
     end(*job);
   }
   jobs_.clear();
-  board_->n_running = 0;
 }
 
 }  // namespace billow::runner

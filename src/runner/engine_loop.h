@@ -112,6 +112,7 @@ struct Backlog {
   size_t n_decode = 0;
 };
 
+// Each answer is counted from submit() on, until it has ended: as waiting or as running.
 struct LoopState {
   size_t n_running = 0;
   size_t n_waiting = 0;  // for a place among those that run
@@ -159,6 +160,7 @@ class EngineLoop {
   void run();
   bool wait_for_work();
   void take_news();
+  void take_answers();
   void start(const std::shared_ptr<Answer>& answer);
   void start(const std::shared_ptr<EmbedJob>& job);
   void take_embeds();
