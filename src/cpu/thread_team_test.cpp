@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
+#include <algorithm>
 #include <chrono>
 #include <numeric>
 #include <thread>
@@ -57,14 +58,18 @@ TEST(ThreadTeam, SharesCoverTheRangeExactlyOnce) {
   }
 }
 
-// Half a second of sleep, after 50 ms to settle, costs less than 0.1 % of a processor.
+// Once its threads have settled, half a second of sleep costs less than 0.1 % of a processor. On a
+// busy machine they take longer to settle, so there are several attempts.
 TEST(ThreadTeam, CostsNothingWhenIdle) {
   ThreadTeam team(4);
   team.run([](int) {});
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  const double before = cpu_seconds();
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  EXPECT_LT(cpu_seconds() - before, 0.5e-3);
+  double least = 1.0;
+  for (int i = 0; i < 20 && least >= 0.5e-3; ++i) {
+    const double before = cpu_seconds();
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    least = std::min(least, cpu_seconds() - before);
+  }
+  EXPECT_LT(least, 0.5e-3);
 }
 
 }  // namespace

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "base/error.h"
 
@@ -49,8 +51,12 @@ TEST(ChildProcess, IsAskedToEndAndThenKilled) {
   polite.end(seconds(20));
   EXPECT_EQ(polite.how_it_ended(), "signal 15 (Terminated)");
   polite.end(seconds(20));  // nothing more
-  ChildProcess stubborn(shell("trap '' TERM; echo ready >&2; while :; do sleep 0.05; done"));
-  std::this_thread::sleep_for(milliseconds(200));
+  std::string ready = (std::filesystem::temp_directory_path() / "billow-test-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(ready.data()), nullptr);  // gone once the signal is ignored
+  ChildProcess stubborn(shell("trap '' TERM; rmdir '" + ready + "'; while :; do sleep 0.05; done"));
+  const Clock::time_point start = Clock::now();
+  while (std::filesystem::exists(ready) && Clock::now() - start < seconds(60))
+    std::this_thread::sleep_for(milliseconds(1));
   stubborn.end(milliseconds(50));
   EXPECT_EQ(stubborn.how_it_ended(), "signal 9 (Killed)");
 }

@@ -53,7 +53,7 @@ class ServerFixture {
                 R"({"model":"m","prompt":"hi","stream":false})", std::move(headers));
   }
   static bool becomes_true(const std::function<bool()>& holds) {
-    for (int i = 0; i < 500; ++i) {
+    for (int i = 0; i < 6000; ++i) {
       if (holds()) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }

@@ -125,12 +125,15 @@ class Outputs(EmbedTest):
 
     def test_order_is_kept_with_several_requests_in_flight(self):
         lock, at_once, most = threading.Lock(), [0], [0]
+        two = threading.Barrier(2)  # the first two requests wait for each other
 
         def slow(body):
             with lock:
                 at_once[0] += 1
                 most[0] = max(most[0], at_once[0])
             number = int(body["input"][0].split()[1])
+            if number < 2:
+                two.wait(60)
             time.sleep(0.15 if number % 3 == 0 else 0.01)  # later ones overtake
             with lock:
                 at_once[0] -= 1

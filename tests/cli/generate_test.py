@@ -348,7 +348,7 @@ class Generate(ProgramTest):
         def waiting():
             return struct.unpack("i", fcntl.ioctl(process.stdout, termios.FIONREAD, b"\0" * 4))[0]
         last = 0
-        while last == 0 or waiting() != last:  # until the pipe is full, and the program waits for room in it
+        while last < 4000 or waiting() != last:  # until the pipe is full, and the program waits for room in it
             last = waiting()
             time.sleep(0.5)
         process.send_signal(signal.SIGINT)

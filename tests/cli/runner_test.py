@@ -34,7 +34,7 @@ def alive(pid):
         return False
 
 
-def wait_until(happened, seconds=30):
+def wait_until(happened, seconds=60):
     end = time.monotonic() + seconds
     while not happened():
         if time.monotonic() > end:
@@ -111,7 +111,7 @@ class Runner(ProgramTest):
         connection.getresponse().read(10)
         self.assertEqual(self.json("GET", "/health")[1]["running"], 1)
         connection.close()
-        self.assertTrue(wait_until(lambda: self.json("GET", "/health")[1]["running"] == 0, 10))
+        self.assertTrue(wait_until(lambda: self.json("GET", "/health")[1]["running"] == 0))
         self.assertEqual(self.json("GET", "/health")[1]["memory"]["kv_in_use_bytes"],
                          self.json("GET", "/health")[1]["memory"]["kv_parked_bytes"])
 
@@ -134,7 +134,7 @@ class Runner(ProgramTest):
         junk = self.dir / "junk.gguf"
         junk.write_bytes(b"no model at all")
         process = self.start(model=junk)
-        self.assertEqual(process.wait(30), 1)
+        self.assertEqual(process.wait(60), 1)
         self.assertIn(b"junk.gguf", process.stderr.read())
         self.assertFalse(os.path.exists(self.socket))
 
@@ -148,7 +148,7 @@ class Runner(ProgramTest):
         last = answer.read().splitlines()[-1]
         self.assertEqual(json.loads(last)["eval_count"], 900)
         connection.close()
-        self.assertEqual(process.wait(30), 0)
+        self.assertEqual(process.wait(60), 0)
         self.assertFalse(os.path.exists(self.socket))
 
     def test_it_ends_with_its_parent(self):
@@ -163,7 +163,7 @@ class Runner(ProgramTest):
         self.assertTrue(wait_until(lambda: os.path.exists(path)))
         parent.kill()
         parent.wait()
-        self.assertTrue(wait_until(lambda: not alive(pid), 10))
+        self.assertTrue(wait_until(lambda: not alive(pid)))
 
     def test_it_tells_how_it_is(self):
         self.start()
@@ -177,7 +177,7 @@ class Runner(ProgramTest):
         self.assertTrue(health["isa"])
         self.ask("POST", "/completion", self.completion(list(range(5, 205)), num_predict=20, ignore_eos=True))
         self.assertEqual(self.json("POST", "/budget", {"bytes": memory["budget_bytes"] // 2, "version": 3}), (200, {}))
-        self.assertTrue(wait_until(lambda: self.json("GET", "/health")[1]["budget_version"] == 3, 10))
+        self.assertTrue(wait_until(lambda: self.json("GET", "/health")[1]["budget_version"] == 3))
         health = self.json("GET", "/health")[1]
         self.assertEqual(health["memory"]["budget_bytes"], memory["budget_bytes"] // 2)
         self.assertGreater(health["parked"], 0)
@@ -218,7 +218,7 @@ class Runner(ProgramTest):
             self.assertEqual(status, 400)
             self.assertIn(named, json.loads(answer)["error"])
         self.assertEqual(self.ask("POST", "/embed", b"{}")[0], 400)
-        self.assertTrue(wait_until(lambda: self.json("GET", "/health")[1]["memory"]["kv_in_use_bytes"] == 0, 10))
+        self.assertTrue(wait_until(lambda: self.json("GET", "/health")[1]["memory"]["kv_in_use_bytes"] == 0))
 
     def test_it_describes_a_file(self):
         done = billow("runner", "--describe", self.model, "--parallel", 4, "--threads", 2)
@@ -249,7 +249,7 @@ class Runner(ProgramTest):
         resource.prlimit(process.pid, resource.RLIMIT_AS, (8 << 30, 8 << 30))
         status, text = self.ask("POST", "/completion", self.completion([1, 2, 3], num_predict=5))
         self.assertEqual(status, 500, text)
-        self.assertEqual(process.wait(5), 3)
+        self.assertEqual(process.wait(60), 3)
         last = process.stderr.read().decode().splitlines()[-1]
         self.assertIn("address space", last)
         self.assertIn(json.loads(text)["error"], last)
@@ -257,15 +257,18 @@ class Runner(ProgramTest):
     def test_an_idle_runner_uses_no_processor_time(self):
         process = self.start()
         self.ask("POST", "/completion", self.completion([1, 2, 3], num_predict=5))
-        time.sleep(0.2)
 
         def ticks():
             with open(f"/proc/{process.pid}/stat") as stat:
                 fields = stat.read().rsplit(")", 1)[1].split()
             return int(fields[11]) + int(fields[12])
-        before = ticks()
-        time.sleep(2)
-        self.assertLessEqual(ticks() - before, 1)
+
+        def ticks_of_two_seconds():
+            before = ticks()
+            time.sleep(2)
+            return ticks() - before
+        # Its threads fall asleep before long; how soon depends on what else the machine does.
+        self.assertTrue(any(ticks_of_two_seconds() <= 1 for _ in range(10)))
 
 
 if __name__ == "__main__":

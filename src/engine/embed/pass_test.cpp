@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "engine/embed/fake_model.h"
 
 namespace billow::engine {
@@ -124,12 +127,17 @@ TEST(EmbedPass, OM_26_FI_3_RetriesAreCountedUpToTheLastAttempt) {
   }
 }
 
+// The shortest of many runs: other work of the machine makes some of them long.
 TEST(EmbedPass, OM_27_RetriesDoNotSleep) {
-  PassRun run(std::vector<size_t>(32, 64), 0);
-  const auto begin = std::chrono::steady_clock::now();
-  run.run();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(50));
-  EXPECT_EQ(run.retries.size(), 3u);
+  auto shortest = std::chrono::steady_clock::duration::max();
+  for (int i = 0; i < 20; ++i) {
+    PassRun run(std::vector<size_t>(32, 64), 0);
+    const auto begin = std::chrono::steady_clock::now();
+    run.run();
+    shortest = std::min(shortest, std::chrono::steady_clock::now() - begin);
+    EXPECT_EQ(run.retries.size(), 3u);
+  }
+  EXPECT_LT(shortest, std::chrono::milliseconds(50));
 }
 
 TEST(EmbedPass, FI_7_WhatIsNoExceptionFailsThePass) {
