@@ -1,5 +1,6 @@
 // Any bytes as a GGUF file: refused with an Error, or all of it can be read, and what is written
-// from it is read again.
+// from it is read again. A reader of the header alone comes to the same result.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -8,7 +9,9 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "gguf/cursor.h"
 #include "gguf/file.h"
+#include "gguf/shard.h"
 #include "gguf/writer.h"
 
 namespace {
@@ -57,11 +60,47 @@ std::vector<std::byte> written(const gguf::File& file) {
   return writer.to_bytes();
 }
 
+// The header, read as far as it is asked for; false when it is refused.
+bool reads_header(std::span<const std::byte> bytes, size_t& n_entries, size_t& n_tensors) {
+  for (uint64_t n = std::min<uint64_t>(gguf::kMinHeaderBytes, bytes.size());;) {
+    const std::vector<std::byte> first(bytes.begin(),
+                                       bytes.begin() + static_cast<std::ptrdiff_t>(n));
+    try {
+      const gguf::Shard shard = gguf::parse_header(first, bytes.size(), "fuzz");
+      for (const gguf::Entry& entry : shard.metadata)
+        if (const gguf::Array* array = gguf::as_array(entry.value)) touch(*array);
+      n_entries = shard.metadata.size();
+      n_tensors = shard.tensors.size();
+      return true;
+    } catch (const gguf::MoreBytesNeeded& more) {
+      BILLOW_CHECK(more.n_bytes > n && more.n_bytes <= bytes.size());
+      // As much more as keeps the number of attempts small.
+      n = std::max(more.n_bytes, std::min<uint64_t>(2 * n, bytes.size()));
+    } catch (const Error&) {
+      return false;
+    }
+  }
+}
+
+bool reads_whole(std::span<const std::byte> bytes) {
+  try {
+    gguf::parse_shard(bytes, "fuzz");
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(data, size));
+  size_t n_entries = 0;
+  size_t n_tensors = 0;
+  BILLOW_CHECK(reads_header(bytes, n_entries, n_tensors) == reads_whole(bytes));
   try {
-    const gguf::File file = gguf::File::parse(std::as_bytes(std::span(data, size)), "fuzz");
+    const gguf::File file = gguf::File::parse(bytes, "fuzz");
+    BILLOW_CHECK(file.metadata().size() == n_entries && file.tensors().size() == n_tensors);
     touch(file);
     if (file.alignment() > 4096) return 0;  // padding would take all the time
     const std::vector<std::byte> first = written(file);

@@ -27,8 +27,10 @@ std::string_view error_code_name(ErrorCode code) noexcept {
 
 Error system_error(const std::string& what, const std::string& path, int error_number) {
   ErrorCode code = ErrorCode::kIo;
-  if (error_number == ENOENT || error_number == ENOTDIR) code = ErrorCode::kNotFound;
-  if (error_number == EACCES || error_number == EPERM) code = ErrorCode::kPermissionDenied;
+  if (error_number == ENOENT || error_number == ENOTDIR || error_number == ENAMETOOLONG)
+    code = ErrorCode::kNotFound;
+  if (error_number == EACCES || error_number == EPERM || error_number == EROFS)
+    code = ErrorCode::kPermissionDenied;
   if (error_number == ENOMEM) code = ErrorCode::kOutOfMemory;
   return {code, what + " " + path + ": " + std::strerror(error_number)};
 }

@@ -1,40 +1,22 @@
 #include "base/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
 
 #include "base/error.h"
+#include "base/regular_file.h"
 
 namespace billow {
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw system_error("cannot open", path, errno);
-  struct stat info{};
-  const bool stated = ::fstat(fd, &info) == 0;
-  const int stat_errno = errno;
-  void* mapped = MAP_FAILED;
-  int map_errno = 0;
-  if (stated && S_ISREG(info.st_mode) && info.st_size > 0) {
-    size_ = static_cast<size_t>(info.st_size);
-    mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
-    map_errno = errno;
-  }
-  ::close(fd);
-  if (!stated) throw system_error("cannot read", path, stat_errno);
-  if (S_ISDIR(info.st_mode)) {
-    throw Error(ErrorCode::kInvalidInput, path + " is a directory; give the path of a file");
-  }
-  if (!S_ISREG(info.st_mode)) {
-    throw Error(ErrorCode::kInvalidInput, path + " is not a regular file; it cannot be mapped");
-  }
-  if (info.st_size == 0) throw Error(ErrorCode::kInvalidInput, path + " is empty");
-  if (mapped == MAP_FAILED) throw system_error("cannot map", path, map_errno);
+  const RegularFile file(path);
+  if (file.size_bytes() == 0) throw Error(ErrorCode::kInvalidInput, path + " is empty");
+  size_ = file.size_bytes();
+  void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.fd(), 0);
+  if (mapped == MAP_FAILED) throw system_error("cannot map", path, errno);
   data_ = static_cast<const std::byte*>(mapped);
 }
 

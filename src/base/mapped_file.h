@@ -9,7 +9,7 @@ namespace billow {
 
 class MappedFile {
  public:
-  // Throws Error naming the path when it is missing, a directory, unreadable or empty.
+  // Throws Error naming the path when it is missing, unreadable, empty or no regular file.
   explicit MappedFile(const std::string& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;

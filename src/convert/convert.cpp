@@ -130,8 +130,7 @@ void convert(std::span<const SourceFile> files, const Options& options, const Li
     n_total += quant::row_bytes(type, tensor.row_len) * tensor.n_rows;
     writer.add_tensor(tensor.name, static_cast<uint32_t>(type), shape,
                       [&weights, tensor, type](const gguf::Writer::Sink& out) {
-                        write_encoded_rows(tensor, type, out);
-                        weights.release(*tensor.source);
+                        write_encoded_rows(weights, tensor, type, out);
                       });
   }
   uint64_t n_done = 0;

@@ -22,13 +22,6 @@ quant::Type source_type(const SafeTensor& tensor) {
   return tensor.dtype == "F16" ? quant::Type::kF16 : quant::Type::kBF16;
 }
 
-// Into memory that is aligned; quant's decoders read whole numbers.
-void decode(quant::Type type, std::span<const std::byte> bytes, std::vector<std::byte>& aligned,
-            std::vector<float>& values) {
-  aligned.assign(bytes.begin(), bytes.end());
-  quant::row(type).decode(aligned.data(), values.size(), values.data());
-}
-
 void check_range(const std::string& name, std::span<const float> values) {
   constexpr float kMostOfF16 = 65519.996F;  // what is beyond it rounds to infinity
   for (const float value : values) {
@@ -40,26 +33,26 @@ void check_range(const std::string& name, std::span<const float> values) {
 
 }  // namespace
 
-void write_encoded_rows(const PlannedTensor& tensor, quant::Type type,
+void write_encoded_rows(const Weights& weights, const PlannedTensor& tensor, quant::Type type,
                         const gguf::Writer::Sink& sink) {
   const quant::Type source = source_type(*tensor.source);
   const auto row_len = static_cast<size_t>(tensor.row_len);
   const size_t source_row_bytes = quant::row_bytes(source, row_len);
   const size_t rows_at_once = std::max<size_t>(1, kPieceElements / row_len);
-  std::vector<std::byte> aligned;
+  std::vector<std::byte> bytes;
   std::vector<std::byte> encoded;
   std::vector<float> values;
   for (uint64_t at = 0; at < tensor.n_rows;) {
     const auto n_rows = static_cast<size_t>(std::min<uint64_t>(rows_at_once, tensor.n_rows - at));
-    const auto bytes = tensor.source->data.subspan((tensor.first_row + at) * source_row_bytes,
-                                                   n_rows * source_row_bytes);
+    bytes.resize(n_rows * source_row_bytes);
+    weights.read(*tensor.source, (tensor.first_row + at) * source_row_bytes, bytes);
     at += n_rows;
     if (source == type) {
       sink(bytes);
       continue;
     }
     values.resize(n_rows * row_len);
-    decode(source, bytes, aligned, values);
+    quant::row(source).decode(bytes.data(), values.size(), values.data());
     if (type == quant::Type::kF16) check_range(tensor.name, values);
     encoded.resize(n_rows * quant::row_bytes(type, row_len));
     quant::row(type).encode(values.data(), values.size(), encoded.data());

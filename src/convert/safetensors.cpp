@@ -83,20 +83,29 @@ Placed placed(const std::string& name, const Document& value, const std::string&
 
 }  // namespace
 
-std::vector<SafeTensor> parse_safetensors(std::span<const std::byte> bytes,
-                                          const std::string& origin) {
+uint64_t header_end(std::span<const std::byte> bytes, uint64_t file_bytes,
+                    const std::string& origin) {
   uint64_t n_header = 0;
   if (bytes.size() < sizeof n_header) fail(origin, "too short for a safetensors file");
   for (size_t i = 0; i < sizeof n_header; ++i) {
     n_header |= std::to_integer<uint64_t>(bytes[i]) << (8 * i);
   }
-  const auto rest = bytes.subspan(sizeof n_header);
   if (n_header > kMaxHeaderBytes) fail(origin, "no safetensors file: its header is over 100 MB");
-  if (n_header > rest.size()) fail(origin, "cut off: its header reaches beyond its end");
-  const std::string_view text(reinterpret_cast<const char*>(rest.data()), n_header);
+  if (n_header > file_bytes - sizeof n_header) {
+    fail(origin, "cut off: its header reaches beyond its end");
+  }
+  return sizeof n_header + n_header;
+}
+
+std::vector<SafeTensor> parse_safetensors(std::span<const std::byte> bytes, uint64_t file_bytes,
+                                          const std::string& origin) {
+  const uint64_t data_begin = header_end(bytes, file_bytes, origin);
+  if (bytes.size() < data_begin) fail(origin, "cut off: its header reaches beyond its end");
+  const uint64_t n_data = file_bytes - data_begin;
+  const auto head = bytes.first(data_begin).subspan(sizeof(uint64_t));
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   const Document header = parse_document(text, origin);
   if (!header.is_object()) fail(origin, "its header is not a JSON object");
-  const auto data = rest.subspan(n_header);
   std::vector<Placed> all;
   for (const auto& [name, value] : header.items()) {
     if (name != "__metadata__") all.push_back(placed(name, value, origin));
@@ -108,15 +117,16 @@ std::vector<SafeTensor> parse_safetensors(std::span<const std::byte> bytes,
     if (one.begin != at) {
       fail(origin, "tensor '" + one.tensor.name + "' does not begin where the one before it ends");
     }
-    if (one.end > data.size()) {
+    if (one.end > n_data) {
       fail(origin, "cut off: tensor '" + one.tensor.name + "' reaches beyond its end");
     }
-    one.tensor.data = data.subspan(one.begin, one.end - one.begin);
+    one.tensor.begin = data_begin + one.begin;
+    one.tensor.n_bytes = one.end - one.begin;
     at = one.end;
     tensors.push_back(std::move(one.tensor));
   }
-  if (at != data.size()) {
-    fail(origin, std::to_string(data.size() - at) + " bytes at its end belong to no tensor");
+  if (at != n_data) {
+    fail(origin, std::to_string(n_data - at) + " bytes at its end belong to no tensor");
   }
   return tensors;
 }

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <set>
+#include <span>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/regular_file.h"
 
 namespace billow::convert {
 namespace {
@@ -25,16 +25,12 @@ const SourceFile* Sources::find(std::string_view name) const {
 std::optional<std::string> Sources::text(std::string_view name) const {
   const SourceFile* file = find(name);
   if (file == nullptr) return std::nullopt;
-  std::error_code fault;
-  const uint64_t n_bytes = std::filesystem::file_size(file->path, fault);
-  std::ifstream stream(file->path, std::ios::binary);
-  if (fault || !stream) throw Error(ErrorCode::kIo, file->name + ": cannot be read");
-  if (n_bytes > kMaxTextBytes) {
+  const RegularFile opened(file->path);
+  if (opened.size_bytes() > kMaxTextBytes) {
     throw Error(ErrorCode::kTooLarge, file->name + ": more than 256 MB of text");
   }
-  std::string bytes(n_bytes, '\0');
-  stream.read(bytes.data(), static_cast<std::streamsize>(n_bytes));
-  bytes.resize(static_cast<size_t>(stream.gcount()));
+  std::string bytes(opened.size_bytes(), '\0');
+  bytes.resize(opened.read_at(0, std::as_writable_bytes(std::span(bytes))));
   return bytes;
 }
 

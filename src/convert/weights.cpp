@@ -1,7 +1,9 @@
 #include "convert/weights.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/error.h"
 
 namespace billow::convert {
@@ -22,12 +24,21 @@ std::string bare_name(std::string_view name) {
   return std::string(name);
 }
 
+std::vector<std::byte> header_of(const RegularFile& file, const std::string& name) {
+  std::vector<std::byte> bytes(sizeof(uint64_t));
+  bytes.resize(file.read_at(0, bytes));
+  bytes.resize(header_end(bytes, file.size_bytes(), name));
+  bytes.resize(file.read_at(0, bytes));
+  return bytes;
+}
+
 }  // namespace
 
 Weights::Weights(const Sources& sources) {
   for (const SourceFile& file : sources.weights()) {
-    const MappedFile& mapped = files_.emplace_back(file.path);
-    for (SafeTensor& tensor : parse_safetensors(mapped.bytes(), file.name)) {
+    const RegularFile& opened = files_.emplace_back(file.path);
+    for (SafeTensor& tensor :
+         parse_safetensors(header_of(opened, file.name), opened.size_bytes(), file.name)) {
       std::string name = bare_name(tensor.name);
       const auto [at, is_new] = tensors_.try_emplace(std::move(name), Entry{});
       if (!is_new) {
@@ -35,6 +46,7 @@ Weights::Weights(const Sources& sources) {
                     file.name + ": tensor '" + tensor.name + "' is there twice");
       }
       at->second.tensor = std::move(tensor);
+      at->second.file = files_.size() - 1;
     }
   }
 }
@@ -59,8 +71,13 @@ std::vector<std::string> Weights::left() const {
   return names;
 }
 
-void Weights::release(const SafeTensor& tensor) const noexcept {
-  for (const MappedFile& file : files_) file.release(tensor.data);
+void Weights::read(const SafeTensor& tensor, uint64_t offset, std::span<std::byte> bytes) const {
+  const auto at = std::ranges::find_if(
+      tensors_, [&](const auto& item) { return &item.second.tensor == &tensor; });
+  BILLOW_CHECK(at != tensors_.end() && offset <= tensor.n_bytes &&
+               bytes.size() <= tensor.n_bytes - offset);
+  if (files_[at->second.file].read_at(tensor.begin + offset, bytes) == bytes.size()) return;
+  throw Error(ErrorCode::kIo, "tensor '" + tensor.name + "': its file became shorter meanwhile");
 }
 
 }  // namespace billow::convert

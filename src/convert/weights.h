@@ -1,7 +1,7 @@
-// The tensors of a model in all its safetensors files, mapped and found by name. Names are those of
-// the bare model: without the prefix of a task's class ("bert.", "roberta."), and with the old
-// names of a norm's parts made new. Immutable after construction but for what was taken; one
-// thread.
+// The tensors of a model in all its safetensors files, found by name. Files are read and not
+// mapped: one that another program shortens meanwhile is an Error. Names are those of the bare
+// model: without the prefix of a task's class ("bert.", "roberta."), and with the old names of a
+// norm's parts made new. Immutable after construction but for what was taken; one thread.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/mapped_file.h"
+#include "base/regular_file.h"
 #include "convert/safetensors.h"
 #include "convert/sources.h"
 
@@ -29,15 +29,17 @@ class Weights {
   const SafeTensor* find(std::string_view name) const;
   // Those that nobody took, sorted.
   std::vector<std::string> left() const;
-  // Gives the memory back that a tensor's bytes take up.
-  void release(const SafeTensor& tensor) const noexcept;
+  // Fills `bytes` with those of a tensor of ours, from its byte `offset` on. Throws Error where the
+  // file cannot be read or has become shorter. Any thread.
+  void read(const SafeTensor& tensor, uint64_t offset, std::span<std::byte> bytes) const;
 
  private:
   struct Entry {
     SafeTensor tensor;
+    size_t file = 0;
     bool taken = false;
   };
-  std::vector<MappedFile> files_;
+  std::vector<RegularFile> files_;
   std::map<std::string, Entry, std::less<>> tensors_;
 };
 

@@ -1,6 +1,7 @@
 #include "gguf/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +40,9 @@ AtomicFile::AtomicFile(const std::string& path, AtomicFileOptions options)
   begin("create");
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd_ < 0) throw system_error("cannot create", temporary_, errno);
+  // Shows those who clear unfinished files away that this one has a writer. Some file systems have
+  // no locks; there its age has to do.
+  ::flock(fd_, LOCK_EX | LOCK_NB);
 }
 
 AtomicFile::~AtomicFile() {

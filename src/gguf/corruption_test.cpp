@@ -2,13 +2,16 @@
 // under AddressSanitizer and UndefinedBehaviorSanitizer to see that nothing else does.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "gguf/cursor.h"
 #include "gguf/file.h"
 #include "gguf/raw_file.h"
+#include "gguf/shard.h"
 
 namespace billow::gguf {
 namespace {
@@ -37,11 +40,53 @@ uint64_t touched(const Array& array) {
   return sum;
 }
 
+// What the metadata and the announced tensors are, or why the bytes are refused.
+std::string described(const std::vector<Entry>& metadata, const std::vector<TensorInfo>& tensors) {
+  std::string text;
+  for (const Entry& entry : metadata) {
+    text += std::string(entry.key) + "=" + std::to_string(static_cast<int>(entry.value.type));
+    if (const Array* array = as_array(entry.value)) text += std::to_string(touched(*array));
+    text += " ";
+  }
+  for (const TensorInfo& tensor : tensors)
+    text += tensor.name + ":" + std::to_string(tensor.type) + std::to_string(tensor.n_elements());
+  return text;
+}
+
+std::string read_whole(std::span<const std::byte> bytes) {
+  try {
+    const Shard shard = parse_shard(bytes, "m.gguf");
+    return described(shard.metadata, shard.tensors);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+// As one who reads no more of the file than the header takes.
+std::string read_by_parts(std::span<const std::byte> bytes) {
+  for (uint64_t n = std::min<uint64_t>(kMinHeaderBytes, bytes.size());;) {
+    // An allocation of exactly this size, so that reading one byte too far is seen.
+    const std::vector<std::byte> first(bytes.begin(),
+                                       bytes.begin() + static_cast<std::ptrdiff_t>(n));
+    try {
+      const Shard shard = parse_header(first, bytes.size(), "m.gguf");
+      for (const TensorInfo& tensor : shard.tensors) EXPECT_TRUE(tensor.data.empty());
+      return described(shard.metadata, shard.tensors);
+    } catch (const MoreBytesNeeded& more) {
+      if (more.n_bytes <= n || more.n_bytes > bytes.size()) return "asks for impossible bytes";
+      n = more.n_bytes;
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+}
+
 // True when the bytes are a model, all of which could be read; false when they were refused as they
 // should be.
 bool read_or_refused(std::span<const std::byte> bytes) {
   // An allocation of exactly this size, so that reading one byte too far is seen.
   const std::vector<std::byte> copy(bytes.begin(), bytes.end());
+  EXPECT_EQ(read_by_parts(copy), read_whole(copy));
   try {
     const File file = File::parse(copy, "m.gguf");
     uint64_t sum = 0;

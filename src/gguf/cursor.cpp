@@ -41,6 +41,7 @@ std::span<const std::byte> Cursor::take(uint64_t n, std::string_view what) {
          std::to_string(remaining()) +
          " are left; the file is truncated or damaged: download it again");
   }
+  if (n > bytes_.size() - offset_) throw MoreBytesNeeded{offset_ + n};
   offset_ += n;
   return bytes_.subspan(item_, n);
 }

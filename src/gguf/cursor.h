@@ -27,18 +27,26 @@ std::string quoted(std::string_view text);
 Error file_error(std::string_view file, const std::string& what,
                  ErrorCode code = ErrorCode::kInvalidInput);
 
+// Thrown when the file goes on where the bytes at hand end: at least so many of its first bytes are
+// needed. Caught where more of the file can be read.
+struct MoreBytesNeeded {
+  uint64_t n_bytes = 0;
+};
+
 class Cursor {
  public:
-  // `file` is for messages.
-  Cursor(std::span<const std::byte> bytes, std::string_view file) : bytes_(bytes), file_(file) {}
+  // `bytes` are the first of the file's `file_bytes`; `file` is for messages.
+  Cursor(std::span<const std::byte> bytes, uint64_t file_bytes, std::string_view file)
+      : bytes_(bytes), file_bytes_(file_bytes), file_(file) {}
 
   uint64_t offset() const noexcept { return offset_; }
-  uint64_t remaining() const noexcept { return bytes_.size() - offset_; }
+  uint64_t remaining() const noexcept { return file_bytes_ - offset_; }  // in the file
 
   // Failures from now on are at `place`.
   void enter(const Place& place) noexcept { place_ = place; }
 
-  // The next n bytes; `what` names them should they be missing.
+  // The next n bytes; `what` names them should they be missing. Throws MoreBytesNeeded when the
+  // file has them and the bytes at hand do not.
   std::span<const std::byte> take(uint64_t n, std::string_view what);
 
   // The next number, little-endian and of any alignment.
@@ -56,6 +64,7 @@ class Cursor {
 
  private:
   std::span<const std::byte> bytes_;
+  uint64_t file_bytes_;
   std::string_view file_;
   Place place_;
   uint64_t offset_ = 0;

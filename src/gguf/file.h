@@ -1,7 +1,8 @@
 // A GGUF model on disk: metadata and tensors of one file or of all files of a split, mapped
-// read-only. Every length and offset is checked against the file before it is used; a malformed
-// file is an Error that names file, place and what is wrong. Immutable after open; any thread may
-// read. Source of the format: the GGUF specification of ggml.
+// read-only, or their headers alone, read into memory. Every length and offset is checked against
+// the file before it is used; a malformed file is an Error that names file, place and what is
+// wrong. Immutable after open; any thread may read. Source of the format: the GGUF specification of
+// ggml.
 #pragma once
 
 #include <array>
@@ -25,7 +26,8 @@ struct TensorInfo {
   uint32_t type = 0;                          // number of the file; see tensor_type.h
   uint32_t n_dims = 1;                        // 1 to 4
   std::array<uint64_t, 4> shape{1, 1, 1, 1};  // shape[0] varies fastest: the row length
-  std::span<const std::byte> data;            // in the mapping, exactly the tensor's bytes
+  // In the mapping, exactly the tensor's bytes; empty where the header alone was read.
+  std::span<const std::byte> data;
   uint64_t n_elements() const noexcept { return shape[0] * shape[1] * shape[2] * shape[3]; }
 };
 
@@ -39,6 +41,11 @@ class File {
   // Opens `path`, and all its siblings when it is the first of a split.
   // `string_arrays` may be skipped where nobody asks for the elements of one.
   static File open(const std::string& path, StringArrays string_arrays = StringArrays::kRead);
+  // Reads what the files say of themselves, without mapping them: another program that shortens a
+  // file later does no harm. Checks as much as open(). The tensors have no data. Throws Error
+  // (kTooLarge) for a header of more than 512 MiB.
+  static File open_header(const std::string& path,
+                          StringArrays string_arrays = StringArrays::kRead);
   // Parses one file from memory (no splits). `bytes` must outlive the File; `name` is for messages.
   static File parse(std::span<const std::byte> bytes, const std::string& name);
 
@@ -77,6 +84,8 @@ class File {
 
  private:
   struct State;
+  // As open() and open_header() do.
+  static File open(std::unique_ptr<State> state, StringArrays string_arrays);
   explicit File(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

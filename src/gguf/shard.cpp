@@ -45,8 +45,14 @@ struct Announced {
 
 class Parser {
  public:
-  Parser(std::span<const std::byte> bytes, std::string_view file, StringArrays string_arrays)
-      : bytes_(bytes), file_(file), string_arrays_(string_arrays), cursor_(bytes, file) {}
+  // `bytes` are the first of the file's `file_bytes`, or all of them.
+  Parser(std::span<const std::byte> bytes, uint64_t file_bytes, std::string_view file,
+         StringArrays string_arrays)
+      : bytes_(bytes),
+        file_bytes_(file_bytes),
+        file_(file),
+        string_arrays_(string_arrays),
+        cursor_(bytes, file_bytes, file) {}
 
   Shard parse() {
     read_header();
@@ -84,6 +90,7 @@ class Parser {
   uint64_t count_bytes() const noexcept { return shard_.version == 1 ? 4 : 8; }
 
   std::span<const std::byte> bytes_;
+  uint64_t file_bytes_;
   std::string_view file_;
   StringArrays string_arrays_;
   Cursor cursor_;
@@ -231,14 +238,14 @@ void Parser::place_data() {
     uint64_t end = 0;
     const bool overflow = __builtin_add_overflow(data_begin, offset, &begin) ||
                           __builtin_add_overflow(begin, n_bytes, &end);
-    if (overflow || end > bytes_.size()) {
+    if (overflow || end > file_bytes_) {
       cursor_.fail_at(tensor_place(i), "its data of " + std::to_string(n_bytes) +
                                            " bytes at offset " + std::to_string(offset) +
                                            " ends beyond the end of the file at " +
-                                           std::to_string(bytes_.size()) +
+                                           std::to_string(file_bytes_) +
                                            "; the file is truncated: download it again");
     }
-    shard_.tensors[i].data = bytes_.subspan(begin, n_bytes);
+    if (bytes_.size() == file_bytes_) shard_.tensors[i].data = bytes_.subspan(begin, n_bytes);
   }
 }
 
@@ -338,7 +345,14 @@ const Value* Shard::find(std::string_view key) const noexcept {
 
 Shard parse_shard(std::span<const std::byte> bytes, std::string_view file,
                   StringArrays string_arrays) {
-  return Parser(bytes, file, string_arrays).parse();
+  return Parser(bytes, bytes.size(), file, string_arrays).parse();
+}
+
+Shard parse_header(std::span<const std::byte> bytes, uint64_t file_bytes, std::string_view file,
+                   StringArrays string_arrays) {
+  Shard shard = Parser(bytes, file_bytes, file, string_arrays).parse();
+  for (TensorInfo& tensor : shard.tensors) tensor.data = {};
+  return shard;
 }
 
 }  // namespace billow::gguf

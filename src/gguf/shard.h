@@ -29,4 +29,11 @@ struct Shard {
 Shard parse_shard(std::span<const std::byte> bytes, std::string_view file,
                   StringArrays string_arrays = StringArrays::kRead);
 
+// The same of the first bytes of a file of `file_bytes`: kMinHeaderBytes or more, or the whole
+// file. The tensors have no data. Throws MoreBytesNeeded (cursor.h) when the header is longer than
+// `bytes`.
+inline constexpr uint64_t kMinHeaderBytes = 64;
+Shard parse_header(std::span<const std::byte> bytes, uint64_t file_bytes, std::string_view file,
+                   StringArrays string_arrays = StringArrays::kRead);
+
 }  // namespace billow::gguf

@@ -77,6 +77,37 @@ TEST_F(Split, TheFirstFileOpensTheWholeModel) {
   }
 }
 
+TEST_F(Split, TheHeadersAloneSayTheSame) {
+  const File whole = File::open(path(0));
+  const File file = File::open_header(path(0));
+  for (uint64_t i = 0; i < 3; ++i) fs::resize_file(path(i), 10);  // it reads nothing later
+  EXPECT_EQ(file.n_files(), 3u);
+  EXPECT_EQ(file.n_bytes(), whole.n_bytes());
+  EXPECT_EQ(file.require_string("general.name"), "part 0");
+  ASSERT_EQ(file.tensors().size(), 3u);
+  for (const TensorInfo& tensor : file.tensors()) {
+    EXPECT_TRUE(tensor.data.empty());
+    EXPECT_EQ(file.find_tensor(tensor.name), &tensor);
+    EXPECT_EQ(tensor.n_elements(), whole.find_tensor(tensor.name)->n_elements());
+  }
+}
+
+TEST_F(Split, ALongHeaderIsReadWhole) {
+  constexpr uint64_t kTexts = 300'000;
+  RawFile raw;
+  raw.counts(0, 2).key("texts", ValueType::kArray).array(ValueType::kString, kTexts);
+  for (uint64_t i = 0; i < kTexts; ++i) raw.text(std::to_string(i));
+  raw.key("last", ValueType::kU8).number(uint8_t{7});
+  std::ofstream(path(0), std::ios::binary)
+      .write(reinterpret_cast<const char*>(raw.bytes().data()),
+             static_cast<std::streamsize>(raw.bytes().size()));
+  const File file = File::open_header(path(0));
+  EXPECT_EQ(file.require_uint("last"), 7u);
+  ASSERT_EQ(file.get_string_array("texts")->strings.size(), kTexts);
+  for (uint64_t i = 0; i < kTexts; ++i)
+    ASSERT_EQ(file.get_string_array("texts")->strings[i], std::to_string(i));
+}
+
 TEST_F(Split, AnotherFilePointsToTheFirst) {
   expect_refused(path(1), {path(1) + ": part 2 of a model of 3 files", "open the first", path(0)});
 }
