@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "store/json_text.h"
 #include "store/modelfile.h"
@@ -118,9 +119,10 @@ void check(const CreateRequest& request, const CreateHooks& hooks) {
 }
 
 bool begins_as_gguf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  const RegularFile file(path);
   char magic[4] = {};
-  return file.read(magic, sizeof magic) && std::memcmp(magic, "GGUF", sizeof magic) == 0;
+  return file.read_at(0, std::as_writable_bytes(std::span(magic))) == sizeof magic &&
+         std::memcmp(magic, "GGUF", sizeof magic) == 0;
 }
 
 // Named as the files of a split are: NAME-00001-of-00003.gguf.
@@ -230,6 +232,7 @@ class Creation {
   const CreateHooks& hooks_;
   Store::Hold hold_;
   std::vector<Part> parts_;
+  uint64_t n_text_bytes_ = 0;
   Config config_;
   GgufFacts facts_;  // of the weights, where there are some
 };
@@ -243,6 +246,12 @@ void Creation::keep(const Layer& layer) {
 }
 
 void Creation::add_text(std::string_view media_type, std::string_view text) {
+  if (text.size() > kMaxTextBytes - n_text_bytes_) {
+    throw Error(ErrorCode::kTooLarge, "the texts of the model have more than the " +
+                                          std::to_string(kMaxTextBytes >> 20) +
+                                          " MiB that a model may have of them");
+  }
+  n_text_bytes_ += text.size();
   hold_.add(digest_of(text));
   Part part;
   part.layer = store_.add_layer(media_type, text, &part.created);
@@ -291,7 +300,7 @@ GgufFacts Creation::parse_gguf(const NamedBlob& blob) {
     not_yet("models split over several files are not supported yet: " + blob.path);
   }
   report("parsing GGUF");
-  return facts_of(gguf::File::open(path));
+  return facts_of(gguf::File::open_header(path));
 }
 
 void Creation::add_blob(std::string_view media_type, const NamedBlob& blob) {
@@ -339,7 +348,7 @@ void Creation::begin_from_conversion(const CreateRequest& request) {
       kModelLayer, [&](const ByteSink& sink) { hooks_.convert(conversion, sink); }, hold_,
       &part.created);
   report("verifying conversion");
-  facts_ = facts_of(gguf::File::open(store_.blob_path(part.layer.digest)));
+  facts_ = facts_of(gguf::File::open_header(store_.blob_path(part.layer.digest)));
   describe(facts_, config_);
   parts_.push_back(std::move(part));
 }

@@ -1,15 +1,12 @@
 #include "store/digest.h"
 
-#include <fcntl.h>
 #include <openssl/evp.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <vector>
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/regular_file.h"
 
 namespace billow::store {
 namespace {
@@ -24,16 +21,6 @@ unsigned digit_value(char c) noexcept {
   if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A') + 10;
   return 16;
 }
-
-struct Descriptor {
-  int fd;
-  explicit Descriptor(int opened) : fd(opened) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
 
 }  // namespace
 
@@ -103,21 +90,15 @@ Digest digest_of(std::string_view text) { return digest_of(std::as_bytes(std::sp
 
 Digest digest_of_file(const std::string& path,
                       const std::function<void(uint64_t done, uint64_t total)>& progress) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.fd < 0) throw system_error("cannot open", path, errno);
-  struct stat status{};
-  if (::fstat(file.fd, &status) != 0) throw system_error("cannot read", path, errno);
-  const uint64_t total = status.st_size > 0 ? static_cast<uint64_t>(status.st_size) : 0;
+  const RegularFile file(path);
   Hasher hasher;
   std::vector<std::byte> part(kPartBytes);
   for (uint64_t done = 0;;) {
-    const ssize_t n = ::read(file.fd, part.data(), part.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw system_error("cannot read", path, errno);
+    const size_t n = file.read_at(done, part);
     if (n == 0) return hasher.finish();
-    hasher.update(std::span(part).first(static_cast<size_t>(n)));
-    done += static_cast<uint64_t>(n);
-    if (progress) progress(done, total);
+    hasher.update(std::span(part).first(n));
+    done += n;
+    if (progress) progress(done, file.size_bytes());
   }
 }
 

@@ -47,7 +47,8 @@ Digest digest_of(std::span<const std::byte> bytes);
 Digest digest_of(std::string_view text);
 
 // Of a file's content. `progress`, where given, is called after each part with the bytes done and
-// the size of the file; what it throws ends the hashing. Throws Error when the file cannot be read.
+// the size of the file; what it throws ends the hashing. Throws Error when the file cannot be
+// read or is no regular file.
 Digest digest_of_file(const std::string& path,
                       const std::function<void(uint64_t done, uint64_t total)>& progress = {});
 

@@ -1,15 +1,19 @@
 #include "store/folder.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <span>
 #include <system_error>
+#include <utility>
 
 #include "base/error.h"
+#include "base/regular_file.h"
 
 namespace billow::store {
 namespace {
@@ -24,23 +28,6 @@ FileStatus status_of(const struct stat& status) {
   const std::chrono::nanoseconds since = std::chrono::seconds(status.st_mtim.tv_sec) +
                                          std::chrono::nanoseconds(status.st_mtim.tv_nsec);
   return {status.st_size > 0 ? static_cast<uint64_t>(status.st_size) : 0, Time(since)};
-}
-
-// Reads until the end or until one byte more than allowed.
-std::string read_all(int fd, const std::string& path, uint64_t max_bytes) {
-  std::string bytes;
-  char part[16384];
-  for (;;) {
-    const ssize_t n = ::read(fd, part, sizeof part);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw system_error("cannot read", path, errno);
-    if (n == 0) return bytes;
-    bytes.append(part, static_cast<size_t>(n));
-    if (bytes.size() > max_bytes) {
-      throw Error(ErrorCode::kTooLarge, path + ": more than the " + std::to_string(max_bytes) +
-                                            " bytes that such a file may have");
-    }
-  }
 }
 
 }  // namespace
@@ -58,33 +45,40 @@ std::optional<FileStatus> entry_status(const std::string& path) {
 }
 
 std::optional<FileContent> read_file(const std::string& path, uint64_t max_bytes) {
-  // A pipe in the place of a file must not stop us.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) {
-    if (says_absent(errno)) return std::nullopt;
-    throw system_error("cannot open", path, errno);
-  }
+  std::optional<RegularFile> file;
   try {
-    struct stat status{};
-    if (::fstat(fd, &status) != 0) throw system_error("cannot read", path, errno);
-    if (!S_ISREG(status.st_mode)) throw Error(ErrorCode::kIo, path + ": not a regular file");
-    FileContent content{read_all(fd, path, max_bytes), status_of(status)};
-    ::close(fd);
-    return content;
-  } catch (...) {
-    ::close(fd);
+    file.emplace(path);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kNotFound) return std::nullopt;
     throw;
   }
+  std::string bytes;
+  char part[16384];
+  while (const size_t n = file->read_at(bytes.size(), std::as_writable_bytes(std::span(part)))) {
+    bytes.append(part, n);
+    if (bytes.size() > max_bytes) {
+      throw Error(ErrorCode::kTooLarge, path + ": more than the " + std::to_string(max_bytes) +
+                                            " bytes that such a file may have");
+    }
+  }
+  return FileContent{std::move(bytes), status_of(file->status())};
 }
 
-std::vector<std::string> children(const std::string& folder, bool* complete) {
-  std::vector<std::string> names;
+std::vector<Child> typed_children(const std::string& folder, std::vector<std::string>* unreadable) {
+  std::vector<Child> found;
   std::error_code failed;
   for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
-    names.push_back(at->path().filename().string());
+    std::error_code unknown;
+    found.push_back({at->path().filename().string(), at->is_directory(unknown)});
   }
-  if (failed && !says_absent(failed.value()) && complete) *complete = false;
-  std::ranges::sort(names);
+  if (failed && !says_absent(failed.value()) && unreadable) unreadable->push_back(folder);
+  std::ranges::sort(found, {}, &Child::name);
+  return found;
+}
+
+std::vector<std::string> children(const std::string& folder) {
+  std::vector<std::string> names;
+  for (Child& child : typed_children(folder)) names.push_back(std::move(child.name));
   return names;
 }
 
@@ -93,8 +87,22 @@ bool is_folder(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-bool is_writable(const std::string& folder) {
-  return ::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+int why_not_listed(const std::string& folder) {
+  std::error_code failed;
+  fs::directory_iterator at(folder, failed);
+  return failed.value();
+}
+
+int why_not_writable(const std::string& folder) {
+  return ::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
+bool is_being_written(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return false;
+  const bool is_locked = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return is_locked;
 }
 
 void make_folder(const std::string& folder) {

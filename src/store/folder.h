@@ -30,12 +30,23 @@ struct FileContent {
 // file, or has more than `max_bytes` (kTooLarge).
 std::optional<FileContent> read_file(const std::string& path, uint64_t max_bytes);
 
-// The names in a folder, sorted; empty where there is none. `complete`, where given, becomes false
-// when the folder cannot be read.
-std::vector<std::string> children(const std::string& folder, bool* complete = nullptr);
+// The names in a folder, sorted; empty where there is none, or it cannot be read.
+std::vector<std::string> children(const std::string& folder);
+struct Child {
+  std::string name;
+  bool is_folder = false;  // links followed
+};
+// The same with their kinds, which the folder itself tells on common file systems: nothing in it is
+// touched. A folder that is there and cannot be read is added to `unreadable`, where given.
+std::vector<Child> typed_children(const std::string& folder,
+                                  std::vector<std::string>* unreadable = nullptr);
 bool is_folder(const std::string& path);
-// Whether files may be made and removed in it.
-bool is_writable(const std::string& folder);
+// Why a folder cannot be listed, or no file be made and removed in it, as an errno value; 0: it
+// can.
+int why_not_listed(const std::string& folder);
+int why_not_writable(const std::string& folder);
+// Whether a gguf::AtomicFile writes it, in whatever process.
+bool is_being_written(const std::string& path);
 
 // Makes one folder, and flushes the one that it lies in. Throws Error; one that is there is fine.
 void make_folder(const std::string& folder);

@@ -96,6 +96,11 @@ Manifest parse_manifest(std::string_view text, const std::string& origin) {
     if (!json["layers"].is_array()) {
       throw Error(ErrorCode::kInvalidInput, origin + ": \"layers\" must be an array");
     }
+    if (json["layers"].size() > kMaxLayers) {
+      throw Error(ErrorCode::kInvalidInput,
+                  origin + ": the manifest has " + std::to_string(json["layers"].size()) +
+                      " layers; a model has at most " + std::to_string(kMaxLayers));
+    }
     for (const Json& layer : json["layers"]) manifest.layers.push_back(read_layer(layer, origin));
   }
   check_total(manifest, origin);

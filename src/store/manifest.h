@@ -46,8 +46,13 @@ struct Manifest {
   std::vector<Digest> digests() const;
 };
 
+// More than any model has: those of safetensors have a layer for each tensor.
+inline constexpr size_t kMaxLayers = 16384;
+inline constexpr uint64_t kMaxManifestBytes = uint64_t{8} << 20;  // of such a model, with room
+inline constexpr uint64_t kMaxConfigBytes = uint64_t{8} << 20;
+
 // Throws Error (kInvalidInput) that begins with `origin`, the file's path, when `text` is no
-// manifest.
+// manifest or has more than kMaxLayers layers.
 Manifest parse_manifest(std::string_view text, const std::string& origin);
 std::string to_text(const Manifest& manifest);
 

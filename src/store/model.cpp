@@ -1,6 +1,7 @@
 #include "store/model.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -15,7 +16,7 @@ namespace {
 std::optional<GgufFacts> read_facts(const std::string& path) {
   if (path.empty()) return std::nullopt;
   try {
-    return facts_of(gguf::File::open(path));
+    return facts_of(gguf::File::open_header(path));
   } catch (const Error& error) {
     log::warn(error.what());
     return std::nullopt;
@@ -50,35 +51,53 @@ void fill_in(Details& details, const GgufFacts& facts) {
   if (!details.embedding_length) details.embedding_length = facts.embedding_length;
 }
 
-// Puts what one layer holds where it belongs.
-void take_layer(const Store& store, const Layer& layer, Model& model) {
+// Puts what the layers hold where it belongs. Each text is read once, and all together are bounded.
+class LayerReader {
+ public:
+  LayerReader(const Store& store, Model& model) : store_(store), model_(model) {}
+  void take(const Layer& layer);
+
+ private:
+  std::string path(const Layer& layer) const { return store_.blob_path(layer.digest); }
+  std::string text(const Layer& layer) {
+    std::string bytes = store_.read_blob(layer.digest, n_bytes_left_);
+    n_bytes_left_ -= bytes.size();
+    return bytes;
+  }
+
+  const Store& store_;
+  Model& model_;
+  uint64_t n_bytes_left_ = kMaxTextBytes;
+  std::set<std::pair<std::string, Digest>> taken_;
+};
+
+void LayerReader::take(const Layer& layer) {
   const std::string& type = layer.media_type;
-  const auto path = [&] { return store.blob_path(layer.digest); };
-  const auto text = [&] { return store.read_blob(layer.digest); };
+  if (!taken_.emplace(type, layer.digest).second) return;
   if (type == kModelLayer) {
-    if (!model.weights.empty()) return;
-    model.weights = path();
-    model.details.parent_model = layer.from;
+    if (!model_.weights.empty()) return;
+    model_.weights = path(layer);
+    model_.details.parent_model = layer.from;
   } else if (type == kProjectorLayer) {
-    model.projectors.push_back(path());
+    model_.projectors.push_back(path(layer));
   } else if (type == kAdapterLayer) {
-    model.adapters.push_back(path());
+    model_.adapters.push_back(path(layer));
   } else if (type == kDraftLayer) {
-    model.draft = path();
+    model_.draft = path(layer);
   } else if (type == kTemplateLayer || type == kPromptLayer) {
-    if (type == kTemplateLayer || model.template_text.empty()) model.template_text = text();
+    if (type == kTemplateLayer || model_.template_text.empty()) model_.template_text = text(layer);
   } else if (type == kSystemLayer) {
-    model.system = text();
+    model_.system = text(layer);
   } else if (type == kLicenseLayer) {
-    model.licenses.push_back(text());
+    model_.licenses.push_back(text(layer));
   } else if (type == kParamsLayer) {
-    const Json params = parse_json(text(), path());
+    const Json params = parse_json(text(layer), path(layer));
     if (!params.is_object() && !params.is_null()) {
-      throw Error(ErrorCode::kInvalidInput, path() + ": parameters that are no JSON object");
+      throw Error(ErrorCode::kInvalidInput, path(layer) + ": parameters that are no JSON object");
     }
-    if (params.is_object()) model.params_json = compact(params);
+    if (params.is_object()) model_.params_json = compact(params);
   } else if (type == kMessagesLayer) {
-    model.messages = parse_messages(text(), path());
+    model_.messages = parse_messages(text(layer), path(layer));
   }
 }
 
@@ -110,9 +129,10 @@ std::optional<Model> load_model(const Store& store, const Name& name) {
   Model model;
   model.stored = std::move(*stored);
   const Digest& config = model.stored.manifest.config.digest;
-  model.config = parse_config(store.read_blob(config), store.blob_path(config));
+  model.config = parse_config(store.read_blob(config, kMaxConfigBytes), store.blob_path(config));
   model.details = details_of(model.config);
-  for (const Layer& layer : model.stored.manifest.layers) take_layer(store, layer, model);
+  LayerReader reader(store, model);
+  for (const Layer& layer : model.stored.manifest.layers) reader.take(layer);
   model.weights_facts = read_facts(model.weights);
   if (!model.projectors.empty()) model.projector_facts = read_facts(model.projectors.front());
   if (model.weights_facts) fill_in(model.details, *model.weights_facts);
@@ -121,7 +141,8 @@ std::optional<Model> load_model(const Store& store, const Name& name) {
 
 Details details_of(const Store& store, const StoredModel& stored) {
   const Digest& config = stored.manifest.config.digest;
-  Details details = details_of(parse_config(store.read_blob(config), store.blob_path(config)));
+  Details details =
+      details_of(parse_config(store.read_blob(config, kMaxConfigBytes), store.blob_path(config)));
   const auto weights = std::ranges::find(stored.manifest.layers, kModelLayer, &Layer::media_type);
   if (weights == stored.manifest.layers.end()) return details;
   details.parent_model = weights->from;

@@ -49,6 +49,9 @@ struct Model {
   std::optional<GgufFacts> projector_facts;
 };
 
+// Of all texts of a model together: templates, licenses, messages.
+inline constexpr uint64_t kMaxTextBytes = uint64_t{64} << 20;
+
 // nullopt when there is no such model. Throws Error when its manifest or one of its texts is
 // missing or broken. Weights that cannot be read are a line in the log: there is still a model to
 // show.

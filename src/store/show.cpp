@@ -114,12 +114,13 @@ void add_file_parts(const Model& model, bool verbose, Json& json) {
   json["model_info"] = Json::object();
   try {
     if (model.weights_facts) {
-      const gguf::File file = gguf::File::open(model.weights);
+      const gguf::File file = gguf::File::open_header(model.weights);
       json["model_info"] = model_info(file, verbose);
       json["tensors"] = tensor_list(file);
     }
     if (model.projector_facts) {
-      json["projector_info"] = model_info(gguf::File::open(model.projectors.front()), verbose);
+      json["projector_info"] =
+          model_info(gguf::File::open_header(model.projectors.front()), verbose);
     }
   } catch (const Error& error) {
     log::warn(error.what());

@@ -1,10 +1,13 @@
 #include "store/store.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <set>
@@ -21,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMaxManifestBytes = uint64_t{64} << 20;
 constexpr size_t kPartBytes = size_t{1} << 18;
 
 std::string parent_of(const std::string& path) { return fs::path(path).parent_path().string(); }
@@ -52,13 +54,16 @@ bool is_unfinished(std::string_view file_name) {
 }  // namespace
 
 struct Store::State {
-  std::mutex mutex;  // over manifests being written, blobs being removed, and `held`
+  explicit State(const std::string& folder) : lock(folder + "/.billow-lock") {}
+  StoreLock lock;
+  std::mutex mutex;  // over `held`, and the removal of a blob that is not in it
   std::multiset<Digest> held;
 };
 
 Store::Store(std::string folder, StoreOptions options)
-    : folder_(std::move(folder)), options_(std::move(options)), state_(std::make_unique<State>()) {
+    : folder_(std::move(folder)), options_(std::move(options)) {
   while (folder_.size() > 1 && folder_.ends_with('/')) folder_.pop_back();
+  state_ = std::make_unique<State>(folder_);
 }
 
 Store::~Store() = default;
@@ -73,20 +78,46 @@ void Store::begin(std::string_view step) const {
   if (options_.before_step) options_.before_step(step);
 }
 
-std::vector<Store::Leaf> Store::leaves(bool* complete) const {
-  std::vector<fs::path> paths{manifests_folder()};
+void Store::require_writable() const {
+  fs::path folder = blobs_folder();
+  while (folder.has_relative_path() && !is_folder(folder.string())) folder = folder.parent_path();
+  if (const int error = why_not_writable(folder.empty() ? "." : folder.string()); error != 0)
+    throw system_error("cannot write to the model store,", folder.string(), error);
+}
+
+StoreLock& Store::lock_of_changes() const {
+  require_writable();
+  make_folders(folder_);
+  return state_->lock;
+}
+
+void Store::check_readable() const {
+  for (const std::string& folder : {folder_, manifests_folder(), blobs_folder()}) {
+    const int error = why_not_listed(folder);
+    if (error == 0 || error == ENOENT) continue;
+    const Error why = system_error("cannot read the model store", folder, error);
+    throw Error(why.code(), std::string(why.what()) +
+                                "; give this user access to it, or name another folder with "
+                                "--models or OLLAMA_MODELS");
+  }
+}
+
+std::vector<Store::Leaf> Store::leaves(std::vector<std::string>* unreadable) const {
+  std::vector<std::string> folders{manifests_folder()};
+  std::vector<std::string> files;
   for (int depth = 0; depth < 4; ++depth) {
-    std::vector<fs::path> below;
-    for (const fs::path& folder : paths) {
-      for (const std::string& child : children(folder.string(), complete)) {
-        below.push_back(folder / child);
+    std::vector<std::string> below;
+    for (const std::string& folder : folders) {
+      for (const Child& child : typed_children(folder, unreadable)) {
+        if (child.is_folder && depth < 3) below.push_back(folder + "/" + child.name);
+        if (!child.is_folder && depth == 3) files.push_back(folder + "/" + child.name);
       }
     }
-    paths = std::move(below);
+    folders = std::move(below);
   }
   std::vector<Leaf> found;
-  for (const fs::path& path : paths) {
-    if (is_folder(path.string())) continue;
+  for (const std::string& file : files) {
+    const fs::path path = file;
     const fs::path model = path.parent_path();
     const fs::path space = model.parent_path();
     Name name;
@@ -95,7 +126,7 @@ std::vector<Store::Leaf> Store::leaves(bool* complete) const {
     name.model = model.filename().string();
     name.tag = path.filename().string();
     const bool valid = is_valid(name);
-    found.push_back({path.string(), valid ? std::optional(std::move(name)) : std::nullopt});
+    found.push_back({file, valid ? std::optional(std::move(name)) : std::nullopt});
   }
   return found;
 }
@@ -110,23 +141,39 @@ std::optional<StoredModel> Store::read(const Name& name) const {
                      .modified = content->status.modified};
 }
 
+std::vector<Name> Store::names() const {
+  std::vector<std::string> unreadable;
+  std::vector<Name> names;
+  for (Leaf& leaf : leaves(&unreadable)) {
+    if (leaf.name)
+      names.push_back(std::move(*leaf.name));
+    else
+      log::warn(leaf.path + ": not the name of a model; left out");
+  }
+  for (const std::string& folder : unreadable) {
+    if (folder == manifests_folder())
+      throw Error(ErrorCode::kIo, "cannot read the model store: " + folder + ": " +
+                                      std::strerror(why_not_listed(folder)));
+    log::warn(folder + " cannot be read; its models are left out");
+  }
+  return names;
+}
+
+bool is_newer(const StoredModel& a, const StoredModel& b) {
+  if (a.modified != b.modified) return a.modified > b.modified;
+  return full_name(a.name) < full_name(b.name);
+}
+
 std::vector<StoredModel> Store::list() const {
   std::vector<StoredModel> models;
-  for (const Leaf& leaf : leaves()) {
-    if (!leaf.name) {
-      log::warn(leaf.path + ": not the name of a model; left out");
-      continue;
-    }
+  for (const Name& name : names()) {
     try {
-      if (auto model = read(*leaf.name)) models.push_back(std::move(*model));
+      if (auto model = read(name)) models.push_back(std::move(*model));
     } catch (const Error& error) {
       log::warn(std::string(error.what()) + "; left out");
     }
   }
-  std::ranges::sort(models, [](const StoredModel& a, const StoredModel& b) {
-    if (a.modified != b.modified) return a.modified > b.modified;
-    return full_name(a.name) < full_name(b.name);
-  });
+  std::ranges::sort(models, is_newer);
   return models;
 }
 
@@ -183,7 +230,7 @@ std::vector<Digest> Store::digests_of(const Name& name) const {
 }
 
 Name Store::put(const Name& name, const Manifest& manifest) {
-  const std::lock_guard lock(state_->mutex);
+  const StoreLock::Change change(lock_of_changes());
   for (const Digest& digest : manifest.digests()) {
     if (!has_blob(digest)) {
       throw Error(ErrorCode::kNotFound, "cannot write the manifest of " + display_name(name) +
@@ -198,7 +245,8 @@ Name Store::put(const Name& name, const Manifest& manifest) {
 }
 
 bool Store::copy(const Name& source, const Name& destination) {
-  const std::lock_guard lock(state_->mutex);
+  if (!read(resolve(source))) return false;
+  const StoreLock::Change change(lock_of_changes());
   const Name from = resolve(source);
   const Name to = resolve(destination);
   const auto content = read_file(path_of(from), kMaxManifestBytes);
@@ -223,7 +271,8 @@ void Store::remove_empty_folders(std::string folder) const {
 }
 
 bool Store::remove(const Name& name) {
-  const std::lock_guard lock(state_->mutex);
+  if (!file_status(path_of(resolve(name)))) return false;
+  const StoreLock::Change change(lock_of_changes());
   const Name spelled = resolve(name);
   const std::string path = path_of(spelled);
   if (!file_status(path)) return false;
@@ -237,8 +286,8 @@ bool Store::remove(const Name& name) {
 
 std::optional<std::vector<Digest>> Store::referenced() const {
   std::vector<Digest> all;
-  bool complete = true;
-  for (const Leaf& leaf : leaves(&complete)) {
+  std::vector<std::string> unreadable;
+  for (const Leaf& leaf : leaves(&unreadable)) {
     try {
       const auto content = read_file(leaf.path, kMaxManifestBytes);
       if (!content) continue;
@@ -251,21 +300,32 @@ std::optional<std::vector<Digest>> Store::referenced() const {
       return std::nullopt;
     }
   }
-  if (!complete) {
-    log::warn(manifests_folder() + " cannot be read whole; no blob is removed while that is so");
+  if (!unreadable.empty()) {
+    log::warn(unreadable.front() + " cannot be read; no blob is removed while that is so");
     return std::nullopt;
   }
   std::ranges::sort(all);
   return all;
 }
 
+bool Store::remove_unheld(const Digest& digest) const {
+  const std::scoped_lock lock(state_->mutex);
+  if (state_->held.contains(digest)) return false;
+  remove_file("remove blob", blob_path(digest));
+  return true;
+}
+
 void Store::remove_unreferenced(const std::vector<Digest>& candidates) const {
   if (candidates.empty()) return;
+  const StoreLock::Removal removal(state_->lock);
+  if (!removal) {
+    log::info("another server makes a model: unused blobs stay until they are next cleared away");
+    return;
+  }
   const auto kept = referenced();
   if (!kept) return;
   for (const Digest& digest : candidates) {
-    if (std::ranges::binary_search(*kept, digest) || state_->held.contains(digest)) continue;
-    remove_file("remove blob", blob_path(digest));
+    if (!std::ranges::binary_search(*kept, digest)) remove_unheld(digest);
   }
 }
 
@@ -289,7 +349,12 @@ std::string Store::read_blob(const Digest& digest, uint64_t max_bytes) const {
 }
 
 bool Store::add_blob(const Digest& digest, const ByteSource& source) {
-  if (has_blob(digest)) return false;
+  if (has_blob(digest)) {
+    // It is about to be used: as young as a new one for those who clear unused blobs away.
+    ::utimensat(AT_FDCWD, blob_path(digest).c_str(), nullptr, 0);
+    return false;
+  }
+  require_writable();
   make_folders(blobs_folder());
   gguf::AtomicFile file(blobs_folder() + "/" + digest.file_name(),
                         {.staging_folder = blobs_folder(), .before_step = options_.before_step});
@@ -330,6 +395,7 @@ Layer Store::add_layer(std::string_view media_type, std::string_view bytes, bool
 Layer Store::add_made_layer(std::string_view media_type,
                             const std::function<void(const ByteSink&)>& make, Hold& hold,
                             bool* created) {
+  require_writable();
   make_folders(blobs_folder());
   gguf::AtomicFile file(blobs_folder() + "/made",
                         {.staging_folder = blobs_folder(), .before_step = options_.before_step});
@@ -355,22 +421,29 @@ Layer Store::add_made_layer(std::string_view media_type,
           .name = ""};
 }
 
+Store::Hold::Hold(Store& store) : store_(store) { store_.lock_of_changes().begin_making(); }
+
 Store::Hold::~Hold() {
-  const std::lock_guard lock(store_.state_->mutex);
-  for (const Digest& digest : digests_) {
-    store_.state_->held.erase(store_.state_->held.find(digest));
+  {
+    const std::scoped_lock lock(store_.state_->mutex);
+    for (const Digest& digest : digests_) {
+      store_.state_->held.erase(store_.state_->held.find(digest));
+    }
   }
+  store_.state_->lock.end_making();
 }
 
 void Store::Hold::add(const Digest& digest) {
   digests_.reserve(digests_.size() + 1);
-  const std::lock_guard lock(store_.state_->mutex);
+  const std::scoped_lock lock(store_.state_->mutex);
   store_.state_->held.insert(digest);
   digests_.push_back(digest);
 }
 
 void Store::prune_blobs(std::chrono::seconds min_age, Pruned& pruned) const {
-  const auto kept = referenced();
+  const StoreLock::Removal removal(state_->lock);
+  if (!removal) log::info("another server makes a model: unused blobs stay for now");
+  const auto kept = removal ? referenced() : std::nullopt;
   const Time newest =
       std::chrono::time_point_cast<Time::duration>(std::chrono::system_clock::now() - min_age);
   for (const std::string& file_name : children(blobs_folder())) {
@@ -381,11 +454,11 @@ void Store::prune_blobs(std::chrono::seconds min_age, Pruned& pruned) const {
     const bool is_blob = digest && digest->file_name() == file_name;
     if (is_blob) {
       if (!kept || std::ranges::binary_search(*kept, *digest)) continue;
-      if (state_->held.contains(*digest)) continue;
-    } else if (!is_unfinished(file_name)) {
-      continue;
+      if (!remove_unheld(*digest)) continue;
+    } else {
+      if (!is_unfinished(file_name) || is_being_written(path)) continue;
+      remove_file("remove partial", path);
     }
-    remove_file(is_blob ? "remove blob" : "remove partial", path);
     ++(is_blob ? pruned.n_blobs : pruned.n_partial);
     pruned.n_bytes += status->size_bytes;
   }
@@ -402,12 +475,12 @@ void Store::prune_folders(const std::string& folder, int depth) const {
 
 Pruned Store::prune(std::chrono::seconds min_age) {
   Pruned pruned;
-  const std::lock_guard lock(state_->mutex);
   if (!is_folder(blobs_folder())) return pruned;
-  if (!is_writable(blobs_folder())) {
+  if (why_not_writable(blobs_folder()) != 0) {
     log::warn(blobs_folder() + " may not be written to: nothing is cleared away there");
     return pruned;
   }
+  const StoreLock::Change change(lock_of_changes());
   for (const std::string& file_name : children(blobs_folder())) {
     const auto digest = Digest::parse(file_name);
     if (!digest || file_name != old_file_name(*digest)) continue;

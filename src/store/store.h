@@ -1,7 +1,8 @@
 // Models on disk in Ollama's layout: blobs/sha256-<hex> and
 // manifests/<host>/<namespace>/<model>/<tag>. A Store owns nothing but its idea of the folder: what
 // is written appears whole or not at all, survives a crash, and is seen by other programs that
-// share the folder. Any thread may call anything.
+// share the folder. Servers that share one change it one after the other (store_lock.h); reading
+// waits for nobody. Any thread may call anything.
 #pragma once
 
 #include <chrono>
@@ -19,6 +20,7 @@
 #include "store/folder.h"
 #include "store/manifest.h"
 #include "store/name.h"
+#include "store/store_lock.h"
 
 namespace billow::store {
 
@@ -34,6 +36,9 @@ using ByteSource = std::function<size_t(std::span<std::byte>)>;
 
 // Takes bytes, piece after piece.
 using ByteSink = std::function<void(std::span<const std::byte>)>;
+
+// The order of listings: newest first, then by name.
+bool is_newer(const StoredModel& a, const StoredModel& b);
 
 struct StoreOptions {
   // Called before each step that changes something on the disk; what it throws ends the operation.
@@ -58,6 +63,16 @@ class Store {
 
   const std::string& folder() const noexcept { return folder_; }
 
+  // Throws Error that says what to do when there is a folder and this user cannot list it.
+  void check_readable() const;
+
+  // The names of all models, as spelled in the folder. Touches folders alone, no file of a model.
+  // A folder that cannot be read is left out, with a line in the log; throws Error when that is
+  // the folder of all manifests.
+  std::vector<Name> names() const;
+  // The model of a name that is spelled as in the folder; nullopt when there is none. Throws Error
+  // that names the file when its manifest is broken.
+  std::optional<StoredModel> read(const Name& spelled) const;
   // Every model, newest first. What cannot be read is left out, with a line in the log.
   std::vector<StoredModel> list() const;
   // The model that the name means, whatever its case; nullopt when there is none. Throws Error that
@@ -98,7 +113,9 @@ class Store {
   // Keeps blobs from being removed as unused while it lives: for those who write a manifest soon.
   class Hold {
    public:
-    explicit Hold(Store& store) : store_(store) {}
+    // Other servers remove no blob at all meanwhile. Throws Error when one has been at it for too
+    // long.
+    explicit Hold(Store& store);
     ~Hold();
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
@@ -111,8 +128,9 @@ class Store {
 
   // What is done at start: brings blobs of an old layout to their names, removes blobs that no
   // manifest refers to and our own unfinished files, both only when older than `min_age`, and empty
-  // folders. Removes no blob while a manifest cannot be read. Where the folder may not be written
-  // to, does nothing but say so in the log. Partial downloads of other programs stay.
+  // folders. Removes no blob while a manifest cannot be read or another server makes a model, and
+  // no unfinished file that somebody still writes. Where the folder may not be written to, does
+  // nothing but say so in the log. Partial downloads of other programs stay.
   Pruned prune(std::chrono::seconds min_age = std::chrono::hours(1));
 
  private:
@@ -133,13 +151,19 @@ class Store {
   void remove_file(std::string_view step, const std::string& path) const;
   // From `folder` upwards, up to the folder of manifests.
   void remove_empty_folders(std::string folder) const;
-  std::vector<Leaf> leaves(bool* complete = nullptr) const;
-  std::optional<StoredModel> read(const Name& name) const;
+  // `unreadable`, where given, gets the folders that cannot be read.
+  std::vector<Leaf> leaves(std::vector<std::string>* unreadable = nullptr) const;
+  // Throws Error when the store may not be written to.
+  void require_writable() const;
+  // The lock of all who change the store, whose folder is made for it.
+  StoreLock& lock_of_changes() const;
   // The blobs of the manifest, or none when it is absent or broken.
   std::vector<Digest> digests_of(const Name& name) const;
   // The blobs of all manifests, sorted; nullopt when one cannot be read.
   std::optional<std::vector<Digest>> referenced() const;
   void remove_unreferenced(const std::vector<Digest>& candidates) const;
+  // False when somebody needs it.
+  bool remove_unheld(const Digest& digest) const;
   void prune_blobs(std::chrono::seconds min_age, Pruned& pruned) const;
   void prune_folders(const std::string& folder, int depth) const;
 
