@@ -35,12 +35,28 @@ std::string manifest_path(const store::Store& store, const store::Name& name) {
 
 // The file's vocabulary and, from the program that would run it, its facts, at the same time.
 Weights read_weights(const std::string& path, const std::string& jinja,
-                     const scheduler::DescribeModel& describe) {
+                     const scheduler::DescribeModel& describe, std::stop_token stop) {
+  std::stop_source enough;
+  const std::stop_callback forward(stop, [&] { enough.request_stop(); });
   std::future<scheduler::ModelFacts> facts =
-      std::async(std::launch::async, [&] { return describe(path); });
-  tokenizer::Tokenizer tokenizer = tokenizer::Tokenizer::load(gguf::File::open(path));
-  return {std::move(tokenizer), facts.get(), compiled(jinja)};
+      std::async(std::launch::async, [&] { return describe(path, enough.get_token()); });
+  try {
+    tokenizer::Tokenizer tokenizer = tokenizer::Tokenizer::load(gguf::File::open_header(path));
+    return {std::move(tokenizer), facts.get(), compiled(jinja)};
+  } catch (...) {
+    enough.request_stop();
+    throw;
+  }
 }
+
+bool same(const std::optional<store::FileStatus>& a, const std::optional<store::FileStatus>& b) {
+  if (!a || !b) return !a && !b;
+  return a->modified == b->modified && a->size_bytes == b->size_bytes;
+}
+
+// So long a model that is kept waits for its manifest's state; then it is served as it is.
+constexpr std::chrono::milliseconds kStatePatience{5'000};
+constexpr size_t kMaxFailures = 1024;
 
 }  // namespace
 
@@ -52,9 +68,14 @@ Catalog::Catalog(const store::Store& store, scheduler::DescribeModel describe,
                  const CatalogOptions& options)
     : store_(store), describe_(std::move(describe)), options_(options) {}
 
-std::shared_ptr<const ServedModel> Catalog::find(std::string_view name) {
+Catalog::Found Catalog::find(std::string_view name, std::stop_token stop) {
+  return find(name, std::move(stop), options_.patience);
+}
+
+Catalog::Found Catalog::find(std::string_view name, std::stop_token stop,
+                             std::chrono::milliseconds patience) {
   const std::string wanted(trimmed(name));
-  if (auto model = kept(wanted)) return model;
+  if (Found model = kept(wanted, stop)) return model;
   const store::SourcedName sourced = [&] {
     try {
       return store::split_source(wanted);
@@ -66,32 +87,85 @@ std::shared_ptr<const ServedModel> Catalog::find(std::string_view name) {
   if (!parsed) throw StatusError(400, "invalid model name");
   if (sourced.source == store::Source::kCloud)
     throw StatusError(403, "ollama cloud is disabled: remote model is unavailable");
-  const std::scoped_lock lock(loading_);
-  if (auto model = kept(wanted)) return model;  // another request has loaded it meanwhile
-  return load(*parsed, wanted);
+  return *lookups_.get<Found>("model '" + store::display_name(*parsed) + "'",
+                              {.patience = patience, .stop = std::move(stop)},
+                              [this, parsed = *parsed, wanted](std::stop_token ending) {
+                                return look_up(parsed, wanted, std::move(ending));
+                              });
 }
 
-std::shared_ptr<const ServedModel> Catalog::kept(const std::string& wanted) {
-  const std::scoped_lock lock(mutex_);
-  const auto at = std::ranges::find(entries_, wanted, &Entry::wanted);
-  if (at == entries_.end()) return nullptr;
-  const std::optional<store::FileStatus> now = store::file_status(at->manifest_path);
-  if (!now || now->modified != at->status.modified || now->size_bytes != at->status.size_bytes) {
-    entries_.erase(at);
-    return nullptr;
+Catalog::Found Catalog::kept(const std::string& wanted, std::stop_token stop) {
+  Entry entry;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto at = std::ranges::find(entries_, wanted, &Entry::wanted);
+    if (at == entries_.end()) return nullptr;
+    entries_.splice(entries_.begin(), entries_, at);
+    entry = *at;
   }
-  entries_.splice(entries_.begin(), entries_, at);
-  return at->model;
+  const std::string& path = entry.version.manifest_path;
+  try {
+    const auto now = lookups_.get<std::optional<store::FileStatus>>(
+        "the state of " + path, {.patience = kStatePatience, .stop = std::move(stop)},
+        [path](std::stop_token) { return store::file_status(path); });
+    if (*now && same(*now, entry.version.manifest)) return entry.model;
+  } catch (const StatusError&) {
+    return entry.model;  // it was there, and its runner needs no manifest
+  }
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(entries_, [&](const Entry& other) { return other.model == entry.model; });
+  return nullptr;
 }
 
-std::shared_ptr<const ServedModel> Catalog::load(const store::Name& name,
-                                                 const std::string& wanted) {
+Catalog::Found Catalog::look_up(const store::Name& name, const std::string& wanted,
+                                std::stop_token stop) {
   const store::Name spelled = store_.resolve(name);
-  const std::string path = manifest_path(store_, spelled);
-  const std::optional<store::FileStatus> status = store::file_status(path);
-  std::optional<store::Model> stored;
-  if (status) stored = store::load_model(store_, spelled);
+  Version version;
+  version.manifest_path = manifest_path(store_, spelled);
+  version.manifest = store::file_status(version.manifest_path);
+  if (!version.manifest) return nullptr;
+  rethrow_failure(version.manifest_path);
+  try {
+    Found model = load(spelled, version, std::move(stop));
+    if (model) keep({wanted, version, model});
+    return model;
+  } catch (const StatusError& error) {
+    if (error.status() != 503) remember_failure(version, error.status(), error.what());
+    throw;
+  } catch (const Error& error) {
+    remember_failure(version, 500, error.what());
+    throw StatusError(500, error.what());
+  }
+}
+
+void Catalog::rethrow_failure(const std::string& manifest_path) {
+  Failure failure;
+  {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(failures_, [&](const auto& item) { return item.second.until <= Clock::now(); });
+    const auto at = failures_.find(manifest_path);
+    if (at == failures_.end()) return;
+    failure = at->second;
+  }
+  const Version& version = failure.version;
+  if (!same(store::file_status(version.manifest_path), version.manifest)) return;
+  if (!version.weights_path.empty() &&
+      !same(store::file_status(version.weights_path), version.weights))
+    return;
+  throw StatusError(failure.status, failure.text);
+}
+
+void Catalog::remember_failure(const Version& version, int status, const std::string& text) {
+  const std::scoped_lock lock(mutex_);
+  if (failures_.size() >= kMaxFailures) failures_.clear();
+  failures_[version.manifest_path] = {version, status, text, Clock::now() + options_.failure_time};
+}
+
+Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::stop_token stop) {
+  std::optional<store::Model> stored = store::load_model(store_, spelled);
   if (!stored) return nullptr;
+  version.weights_path = stored->weights;
+  version.weights = store::file_status(stored->weights);
   auto model = std::make_shared<ServedModel>();
   model->name = store::display_name(stored->stored.name);
   model->full_name = store::full_name(stored->stored.name);
@@ -103,7 +177,7 @@ std::shared_ptr<const ServedModel> Catalog::load(const store::Name& name,
     throw StatusError(500, "model '" + model->name + "' has an adapter, which is not supported");
   model->key = scheduler::runner_key({.path = stored->weights});
   const std::string jinja = stored->weights_facts ? stored->weights_facts->chat_template : "";
-  model->weights = weights_of(stored->weights, jinja);
+  model->weights = weights_of(stored->weights, jinja, std::move(stop));
   const store::PromptTraits traits = traits_of(*stored, options_.go_templates);
   model->template_source = traits.source;
   if (traits.source == store::PromptTraits::Source::kModel) model->go.emplace(traits.text);
@@ -112,30 +186,32 @@ std::shared_ptr<const ServedModel> Catalog::load(const store::Name& name,
   model->capabilities = store::capabilities(*stored, traits);
   model->label = store::loaded_label(*stored);
   model->stored = std::move(*stored);
-  keep({wanted, path, *status, model});
   return model;
 }
 
 std::shared_ptr<const Weights> Catalog::weights_of(const std::string& path,
-                                                   const std::string& jinja) {
+                                                   const std::string& jinja, std::stop_token stop) {
   {
     const std::scoped_lock lock(mutex_);
     const auto at = weights_.find(path);
     if (at != weights_.end())
       if (auto weights = at->second.lock()) return weights;
   }
-  try {
-    auto weights = std::make_shared<const Weights>(read_weights(path, jinja, describe_));
+  using Shared = std::shared_ptr<const Weights>;
+  const auto read = [this, path, jinja](std::stop_token ending) -> Shared {
+    auto weights =
+        std::make_shared<const Weights>(read_weights(path, jinja, describe_, std::move(ending)));
     const std::scoped_lock lock(mutex_);
     weights_[path] = weights;
     return weights;
-  } catch (const Error& error) {
-    throw StatusError(500, error.what());
-  }
+  };
+  return *lookups_.get<Shared>("file " + path,
+                               {.patience = options_.patience, .stop = std::move(stop)}, read);
 }
 
 void Catalog::keep(Entry entry) {
   const std::scoped_lock lock(mutex_);
+  std::erase_if(entries_, [&](const Entry& other) { return other.wanted == entry.wanted; });
   entries_.push_front(std::move(entry));
   if (entries_.size() > options_.n_kept) entries_.pop_back();
   std::erase_if(weights_, [](const auto& item) { return item.second.expired(); });

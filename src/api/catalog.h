@@ -1,17 +1,21 @@
 // The stored models as requests need them: names looked up, templates parsed, vocabularies loaded,
-// costs known. What was looked up is kept while its files are the same. Any thread.
+// costs known. What was looked up is kept while its files are the same, and so is what is wrong
+// with a broken model. A request for one model never waits for the files of another. Any thread.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "api/lookups.h"
 #include "prompt/capabilities.h"
 #include "prompt/chat_template.h"
 #include "prompt/go_template.h"
@@ -47,6 +51,10 @@ struct ServedModel {
 struct CatalogOptions {
   prompt::GoTemplateUse go_templates = prompt::GoTemplateUse::kAuto;
   size_t n_kept = 16;  // models that are kept ready
+  // So long a request waits for its model's files.
+  std::chrono::milliseconds patience = std::chrono::seconds(90);
+  // So long a broken model is not looked at again, as long as its files are the same.
+  std::chrono::milliseconds failure_time = std::chrono::seconds(10);
 };
 
 class Catalog {
@@ -57,29 +65,55 @@ class Catalog {
 
   // The model that a client means by `name`; null where there is none. Throws http::StatusError:
   // 400 "invalid model name", 403 for a name of a cloud, 500 where the model is broken or of a kind
-  // that cannot be run, naming what is wrong.
-  std::shared_ptr<const ServedModel> find(std::string_view name);
+  // that cannot be run, naming what is wrong, 503 where its files do not answer within `patience`,
+  // or cancel() was called, 499 where `stop` is set meanwhile.
+  std::shared_ptr<const ServedModel> find(std::string_view name, std::stop_token stop = {});
+  std::shared_ptr<const ServedModel> find(std::string_view name, std::stop_token stop,
+                                          std::chrono::milliseconds patience);
+
+  // Ends all waits, and the programs that describe models. Nothing can be looked up any more.
+  void cancel() { lookups_.cancel(); }
 
  private:
-  struct Entry {
-    std::string wanted;         // the name as clients write it
-    std::string manifest_path;  // and what it was when it was read
-    store::FileStatus status;
-    std::shared_ptr<const ServedModel> model;
+  using Clock = std::chrono::steady_clock;
+  using Found = std::shared_ptr<const ServedModel>;
+  // The files of a model as they were when it was read.
+  struct Version {
+    std::string manifest_path;
+    std::optional<store::FileStatus> manifest;
+    std::string weights_path;  // empty: not known
+    std::optional<store::FileStatus> weights;
   };
-  std::shared_ptr<const ServedModel> kept(const std::string& wanted);
-  std::shared_ptr<const ServedModel> load(const store::Name& name, const std::string& wanted);
-  std::shared_ptr<const Weights> weights_of(const std::string& path, const std::string& jinja);
+  struct Entry {
+    std::string wanted;  // the name as clients write it
+    Version version;
+    Found model;
+  };
+  struct Failure {
+    Version version;
+    int status = 0;
+    std::string text;
+    Clock::time_point until;
+  };
+  Found kept(const std::string& wanted, std::stop_token stop);
+  // The rest runs on threads of `lookups_`.
+  Found look_up(const store::Name& name, const std::string& wanted, std::stop_token stop);
+  Found load(const store::Name& spelled, Version& version, std::stop_token stop);
+  std::shared_ptr<const Weights> weights_of(const std::string& path, const std::string& jinja,
+                                            std::stop_token stop);
   void keep(Entry entry);
+  void rethrow_failure(const std::string& manifest_path);
+  void remember_failure(const Version& version, int status, const std::string& text);
 
   const store::Store& store_;
   const scheduler::DescribeModel describe_;
   const CatalogOptions options_;
-  std::mutex mutex_;
+  std::mutex mutex_;          // never held while a file is touched
   std::list<Entry> entries_;  // the latest used first
   // Loaded files, as long as somebody uses them.
   std::unordered_map<std::string, std::weak_ptr<const Weights>> weights_;
-  std::mutex loading_;  // one file at a time: others want the same one, as a rule
+  std::unordered_map<std::string, Failure> failures_;  // by the manifest's path
+  Lookups lookups_;                                    // uses all of the above
 };
 
 }  // namespace billow::api

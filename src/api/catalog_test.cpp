@@ -1,6 +1,16 @@
 #include "api/catalog.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <stop_token>
+#include <string>
 
 #include "api/sample_served.h"
 #include "http/status.h"
@@ -120,18 +130,122 @@ TEST(Catalog, ABrokenJinjaTemplateIsAsGoodAsNone) {
   EXPECT_EQ(models.catalog.find("m")->template_source, store::PromptTraits::Source::kNone);
 }
 
+std::string error_of(Catalog& catalog, const std::string& name, int status) {
+  try {
+    catalog.find(name);
+    ADD_FAILURE() << name << " was found";
+    return "";
+  } catch (const http::StatusError& error) {
+    EXPECT_EQ(error.status(), status) << error.what();
+    return error.what();
+  }
+}
+
 TEST(Catalog, AFileThatCannotBeRunIsAnErrorThatSaysWhy) {
   SampleStore models;
   models.add({});
-  Catalog other(models.store, [](const std::string&) -> scheduler::ModelFacts {
+  Catalog other(models.store, [](const std::string&, std::stop_token) -> scheduler::ModelFacts {
     throw Error(ErrorCode::kUnsupported, "architecture 'mamba' is not known");
   });
+  EXPECT_EQ(error_of(other, "m", 500), "architecture 'mamba' is not known");
+}
+
+TEST(Catalog, ABrokenModelIsNotLookedAtAgainWhileItsFilesAreTheSame) {
+  SampleStore models;
+  models.add({});
+  int n_described = 0;
+  const auto describe = [&](const std::string&, std::stop_token) -> scheduler::ModelFacts {
+    throw Error(ErrorCode::kUnsupported, "broken " + std::to_string(++n_described));
+  };
+  Catalog patient(models.store, describe, {.failure_time = std::chrono::hours(1)});
+  for (const char* name : {"m", "m", "M:latest", "library/m"})
+    EXPECT_EQ(error_of(patient, name, 500), "broken 1");
+  models.add({.system = "another manifest"});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(error_of(patient, "m", 500), "broken 2");
+  const std::string weights = store::load_model(models.store, *store::parse_name("m"))->weights;
+  std::filesystem::resize_file(weights, std::filesystem::file_size(weights) + 1);
+  EXPECT_EQ(error_of(patient, "m", 500), "broken 3") << "the file is another";
+  Catalog hasty(models.store, describe, {.failure_time = std::chrono::milliseconds(0)});
+  EXPECT_EQ(error_of(hasty, "m", 500), "broken 4");
+  EXPECT_EQ(error_of(hasty, "m", 500), "broken 5");
+}
+
+// As a program that hangs, until it is let go or nobody waits for it any more.
+class HangingDescription {
+ public:
+  scheduler::ModelFacts operator()(const std::string& path, std::stop_token stop) {
+    if (path == hanging_path) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, stop, [&] { return let_go_; });
+      if (stop.stop_requested()) throw Error(ErrorCode::kIo, "stopped");
+    }
+    return {.architecture = "llama", .max_context = 2048, .kv_groups = {{10, 0}}};
+  }
+  void let_go() {
+    const std::scoped_lock lock(mutex_);
+    let_go_ = true;
+    changed_.notify_all();
+  }
+  std::string hanging_path;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool let_go_ = false;
+};
+
+TEST(Catalog, AModelThatDoesNotAnswerHoldsUpNoOther) {
+  SampleStore models;
+  models.add({.name = "slow"});
+  models.add({.name = "quick", .max_context = 4096});
+  HangingDescription describe;
+  describe.hanging_path = store::load_model(models.store, *store::parse_name("slow"))->weights;
+  Catalog catalog(models.store, std::ref(describe));
+  auto waiting = std::async(std::launch::async, [&] { return catalog.find("slow"); });
+  EXPECT_NE(catalog.find("quick"), nullptr);
+  EXPECT_EQ(catalog.find("nothing"), nullptr);
   try {
-    other.find("m");
-    FAIL();
+    catalog.find("slow", {}, std::chrono::milliseconds(0));
+    ADD_FAILURE();
   } catch (const http::StatusError& error) {
-    EXPECT_EQ(error.status(), 500);
-    EXPECT_STREQ(error.what(), "architecture 'mamba' is not known");
+    EXPECT_EQ(error.status(), 503) << "who does not want to wait does not";
+  }
+  describe.let_go();
+  ASSERT_NE(waiting.get(), nullptr);
+  EXPECT_NE(catalog.find("slow"), nullptr) << "what took long is no failure";
+}
+
+TEST(Catalog, CancelEndsAllThatHangs) {
+  SampleStore models;
+  models.add({.name = "slow"});
+  HangingDescription describe;
+  describe.hanging_path = store::load_model(models.store, *store::parse_name("slow"))->weights;
+  Catalog catalog(models.store, std::ref(describe));
+  auto waiting = std::async(std::launch::async, [&] { error_of(catalog, "slow", 503); });
+  catalog.cancel();
+  waiting.get();
+  error_of(catalog, "quick", 503);
+}
+
+// A pipe would keep whoever opens it waiting for a writer.
+TEST(Catalog, APipeInPlaceOfAnyFileIsAnErrorThatNamesIt) {
+  for (int victim = 0; victim < 3; ++victim) {
+    SampleStore models;
+    models.add({});
+    const auto stored = *models.store.find(*store::parse_name("m"));
+    const std::string paths[] = {
+        models.store.folder() + "/manifests/" + store::manifest_path(stored.name),
+        models.store.blob_path(stored.manifest.config.digest),
+        models.store.blob_path(stored.manifest.layers.at(0).digest)};
+    const std::string& path = paths[victim];
+    std::filesystem::remove(path);
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    if (victim == 0) {
+      EXPECT_EQ(models.catalog.find("m"), nullptr) << "a pipe is no manifest";
+    } else {
+      EXPECT_NE(error_of(models.catalog, "m", 500).find("sha256-"), std::string::npos);
+    }
+    EXPECT_EQ(models.catalog.find("other"), nullptr);
   }
 }
 

@@ -23,8 +23,9 @@ using metrics::Clock;
 constexpr std::string_view kRank = "rank";
 constexpr std::array<std::string_view, 5> kPoolings = {"mean", "cls", "last", "max", "none"};
 
-std::shared_ptr<const ServedModel> found(Catalog& catalog, const std::string& name) {
-  auto model = name.empty() ? nullptr : catalog.find(name);
+std::shared_ptr<const ServedModel> found(Catalog& catalog, const std::string& name,
+                                         std::stop_token stop) {
+  auto model = name.empty() ? nullptr : catalog.find(name, std::move(stop));
   if (model) return model;
   throw StatusError(404, name.empty() ? "model '' not found"
                                       : "model \"" + name + "\" not found, try pulling it first");
@@ -212,7 +213,7 @@ LocalEmbedder::LocalEmbedder(Catalog& catalog, scheduler::Scheduler& scheduler,
 
 EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token stop,
                                 metrics::Trace& trace) {
-  const auto model = found(catalog_, request.model);
+  const auto model = found(catalog_, request.model, stop);
   const scheduler::ModelFacts& facts = model->weights->facts;
   const RequestOptions options = merged_options(model->stored.params_json, request.options_json);
   check(*model, request);

@@ -21,8 +21,9 @@ namespace {
 using http::StatusError;
 using metrics::Clock;
 
-std::shared_ptr<const ServedModel> found(Catalog& catalog, const GenerationRequest& request) {
-  auto model = request.model.empty() ? nullptr : catalog.find(request.model);
+std::shared_ptr<const ServedModel> found(Catalog& catalog, const GenerationRequest& request,
+                                         std::stop_token stop) {
+  auto model = request.model.empty() ? nullptr : catalog.find(request.model, std::move(stop));
   if (!model) throw StatusError(404, "model '" + request.model + "' not found");
   return model;
 }
@@ -161,7 +162,7 @@ LocalGenerator::LocalGenerator(Catalog& catalog, scheduler::Scheduler& scheduler
 
 void LocalGenerator::run(const GenerationRequest& request, Sink& sink, std::stop_token stop,
                          metrics::Trace& trace) {
-  const std::shared_ptr<const ServedModel> model = found(catalog_, request);
+  const std::shared_ptr<const ServedModel> model = found(catalog_, request, stop);
   trace.mark("found", {{"model", model->name}});
   sink.found(model->name);
   if (asks_nothing(request)) return load_or_end(*model, request, sink, stop, trace);

@@ -33,8 +33,9 @@ struct Sample {
 class SampleStore {
  public:
   SampleStore()
-      : store(folder_.path()),
-        catalog(store, [this](const std::string& path) { return describe(path); }) {}
+      : store(folder_.path()), catalog(store, [this](const std::string& path, std::stop_token) {
+          return describe(path);
+        }) {}
 
   void add(const Sample& sample) {
     gguf::Writer writer = tokenizer::sample_bpe();

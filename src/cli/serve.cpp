@@ -9,9 +9,11 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -184,6 +186,11 @@ server::Options server_options(const ServeOptions& options,
       throw Error(ErrorCode::kInvalidInput, "--max-bodies must be at least --max-body");
   }
   made.models = options.models.empty() ? environment.models : options.models;
+  if (made.models.empty()) {
+    throw Error(
+        ErrorCode::kInvalidInput,
+        "no folder for models: HOME is not set; set HOME or OLLAMA_MODELS, or give --models");
+  }
   made.read_only = options.read_only;
   made.prune = !environment.no_prune;
   made.models_loaded = models_loaded(options, environment);
@@ -226,6 +233,49 @@ class Signals {
   sigset_t set_{};
 };
 
+// Ends the process when the server does not end in time: a thread may hang in a file system that
+// does not answer. Runners end with the process.
+class LastResort {
+ public:
+  ~LastResort() {
+    {
+      const std::scoped_lock lock(mutex_);
+      ended_ = true;
+    }
+    changed_.notify_all();
+  }
+  // From now on there are so many milliseconds left; the latest call counts.
+  void arm(milliseconds left) {
+    {
+      const std::scoped_lock lock(mutex_);
+      until_ = std::chrono::steady_clock::now() + left;
+    }
+    changed_.notify_all();
+    if (!watch_.joinable()) watch_ = std::jthread([this] { watch(); });
+  }
+
+ private:
+  void watch() {
+    std::unique_lock lock(mutex_);
+    while (!ended_) {
+      if (std::chrono::steady_clock::now() >= until_) {
+        log::warn("the file system does not answer some threads: the process ends without them");
+        std::_Exit(1);
+      }
+      changed_.wait_until(lock, until_);
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+  std::chrono::steady_clock::time_point until_;
+  std::jthread watch_;
+};
+
+// Of all that is cut off, to end.
+constexpr milliseconds kEndTime = std::chrono::seconds(10);
+
 void run(const ServeOptions& options) {
   const scheduler::Environment environment = scheduler::read_environment(variable, warn);
   settle_heap(static_cast<size_t>(cpu::usable_cores()));
@@ -235,6 +285,7 @@ void run(const ServeOptions& options) {
   engine::resolve_sizes(embed, 0);  // refused now, and not with each load
   const std::vector<std::string> arguments =
       runner_arguments(options, kv_type_of(options, environment), embed);
+  LastResort last_resort;  // watches the ends of those below
   scheduler::RunnerProcesses processes({.program = kProgram, .arguments = arguments});
   server::Options made = server_options(options, environment, arguments);
   made.start_runner = processes.starter();
@@ -248,13 +299,17 @@ void run(const ServeOptions& options) {
   log::info("ending: new requests are refused, those that run have " +
             std::to_string(static_cast<int>(options.drain_timeout)) +
             " s; a second signal ends at once");
+  const milliseconds delay =
+      options.drain_delay < 0 ? usual_drain_delay() : of_seconds(options.drain_delay);
+  last_resort.arm(delay + of_seconds(options.drain_timeout) + kEndTime);
   std::atomic<bool> drained{false};
   std::jthread second([&] {
     while (!drained)
-      if (signals.wait_for(milliseconds(50))) return server.stop();
+      if (signals.wait_for(milliseconds(50))) {
+        last_resort.arm(kEndTime);
+        return server.stop();
+      }
   });
-  const milliseconds delay =
-      options.drain_delay < 0 ? usual_drain_delay() : of_seconds(options.drain_delay);
   server.drain(delay, of_seconds(options.drain_timeout));
   drained = true;
   second.join();

@@ -233,7 +233,8 @@ Endpoint Endpoint::for_clients() const {
 
 Environment read_environment(const Lookup& lookup, const Warn& warn) {
   Environment environment;
-  environment.models = lookup("HOME").value_or(".") + "/.ollama/models";
+  const std::string home = lookup("HOME").value_or("");
+  if (!home.empty()) environment.models = home + "/.ollama/models";
   for (const Row& row : kRows) {
     for (const std::string_view prefix : {"BILLOW_", "OLLAMA_"}) {
       const std::string name = fmt::format("{}{}", prefix, row.name);

@@ -37,8 +37,8 @@ enum class DebugLevel : uint8_t { kOff, kDebug, kTrace };
 
 // A field's comment is the name behind the prefix.
 struct Environment {
-  Endpoint host;                                          // HOST
-  std::string models;                                     // MODELS: folder of the store
+  Endpoint host;       // HOST
+  std::string models;  // MODELS: folder of the store; empty: HOME is not set
   Duration keep_alive = std::chrono::minutes(5);          // KEEP_ALIVE: negative is kForever
   Duration load_timeout = std::chrono::minutes(5);        // LOAD_TIMEOUT: 0 or negative is kForever
   uint64_t n_parallel = 0;                                // NUM_PARALLEL: 0 is kAutoParallel

@@ -51,6 +51,8 @@ TEST(Environment, HasDefaults) {
   EXPECT_EQ(none.n_transfer_streams, 4u);
   EXPECT_EQ(none.cloud_base_url, "https://ollama.com:443");
   EXPECT_EQ(of("OLLAMA_MAX_QUEUE", "").n_max_queue, 512u);
+  EXPECT_EQ(of("HOME", "").models, "") << "and not a folder of the root";
+  EXPECT_EQ(read({}).environment.models, "");
   EXPECT_EQ(of("OLLAMA_MAX_QUEUE", " \"\" ").n_max_queue, 512u);
 }
 

@@ -64,11 +64,13 @@ ModelCost cost_of(const ModelFacts& facts, size_t n_context) {
           .kv_bytes_per_position = all / n + (all % n != 0 ? 1 : 0)};
 }
 
-DescribeModel describe_with(std::string program, std::vector<std::string> arguments) {
-  return [program = std::move(program), arguments = std::move(arguments)](const std::string& path) {
+DescribeModel describe_with(std::string program, std::vector<std::string> arguments,
+                            std::chrono::milliseconds time) {
+  return [program = std::move(program), arguments = std::move(arguments), time](
+             const std::string& path, std::stop_token stop) {
     std::vector<std::string> all = {"runner", "--describe", path};
     all.insert(all.end(), arguments.begin(), arguments.end());
-    return parse_model_facts(program_output(program, all));
+    return parse_model_facts(program_output(program, all, {.time = time, .stop = std::move(stop)}));
   };
 }
 

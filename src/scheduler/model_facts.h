@@ -2,9 +2,11 @@
 // `billow runner --describe FILE`. The server itself knows no architecture.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,10 +39,13 @@ ModelFacts parse_model_facts(std::string_view text);
 // With the KV of one request of n_context positions, spread over them.
 ModelCost cost_of(const ModelFacts& facts, size_t n_context);
 
-using DescribeModel = std::function<ModelFacts(const std::string& path)>;
+// The facts of the model at `path`. `stop`: nobody wants them any more.
+using DescribeModel = std::function<ModelFacts(const std::string& path, std::stop_token stop)>;
 
 // Runs `program` for each question. `arguments` are what runners are started with beside the model.
-// Throws Error where it cannot be run.
-DescribeModel describe_with(std::string program, std::vector<std::string> arguments = {});
+// Throws Error where it cannot be run; it is killed when it takes longer than `time`, and at
+// `stop`.
+DescribeModel describe_with(std::string program, std::vector<std::string> arguments = {},
+                            std::chrono::milliseconds time = std::chrono::seconds(60));
 
 }  // namespace billow::scheduler

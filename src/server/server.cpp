@@ -14,6 +14,7 @@
 #include "api/catalog.h"
 #include "api/local_embedder.h"
 #include "api/local_generator.h"
+#include "api/lookups.h"
 #include "api/ollama/embedding.h"
 #include "api/ollama/generation.h"
 #include "api/ollama/models.h"
@@ -57,6 +58,11 @@ void preload(api::Generator& generator, api::Embedder& embedder, const std::stri
   generator.run(request, sink, stop, trace);
 }
 
+// So long those wait who ask whether the server, or a model, is ready.
+constexpr std::chrono::milliseconds kProbePatience{10'000};
+constexpr std::chrono::milliseconds kStorePatience{2'000};
+constexpr std::chrono::milliseconds kPrunePatience{10'000};
+
 void append(std::vector<api::Route>& routes, std::vector<api::Route> more) {
   std::ranges::move(more, std::back_inserter(routes));
 }
@@ -88,7 +94,8 @@ class Server::Parts {
             .aliases = options_.metrics_aliases},
         origins_(options_.origins),
         names_(http::machine_names()) {
-    if (options_.prune && !options_.read_only) store_.prune();
+    check_store();
+    if (options_.prune && !options_.read_only) prune();
     for (const std::string& model : options_.preload) cold_.emplace_back(model, "being loaded");
     http_.emplace(http_options(), http_routes(context_, routes()));
     if (!options_.preload.empty())
@@ -121,20 +128,24 @@ class Server::Parts {
       stopped_ = draining_ = true;
       stopped_changed_.notify_all();
     }
+    catalog_.cancel();
+    lookups_.cancel();
     end_preloading();
     if (http_) http_->stop();
   }
 
   std::vector<std::string> not_ready() const {
     std::vector<std::string> reasons;
+    if (options_.read_only) {
+      std::string reason = store_reason();
+      if (!reason.empty()) reasons.push_back(std::move(reason));
+    }
     for (const std::string& model : scheduler_.state().crashing)
       reasons.push_back("model '" + model + "' crashes again and again");
     const std::scoped_lock lock(mutex_);
     if (draining_) reasons.emplace_back("the server is draining");
     for (const auto& [model, why] : cold_)
       reasons.push_back(fmt::format("model '{}': {}", model, why));
-    if (!store::is_folder(options_.models) && options_.read_only)
-      reasons.push_back("no model store at " + options_.models);
     return reasons;
   }
 
@@ -143,6 +154,39 @@ class Server::Parts {
   void end_preloading() {
     const std::scoped_lock lock(preloader_mutex_);
     preloader_ = {};
+  }
+
+  // Why the store cannot be used; empty where it can.
+  std::string store_reason() const {
+    try {
+      const auto is_there = lookups_.get<bool>(
+          "the folder of the model store", {.patience = kStorePatience},
+          [folder = options_.models](std::stop_token) { return store::is_folder(folder); });
+      return *is_there ? "" : "no model store at " + options_.models;
+    } catch (const http::StatusError& error) {
+      return error.what();
+    }
+  }
+
+  // Throws Error where this user may not read it: there would be nothing to serve.
+  void check_store() {
+    try {
+      lookups_.get<bool>("the model store", {.patience = kProbePatience}, [this](std::stop_token) {
+        store_.check_readable();
+        return true;
+      });
+    } catch (const http::StatusError&) {  // it does not answer yet; the log has it
+    }
+  }
+
+  // The server does not wait for a file system that does not answer, and serves without.
+  void prune() {
+    try {
+      lookups_.get<store::Pruned>("clearing unused blobs away", {.patience = kPrunePatience},
+                                  [this](std::stop_token) { return store_.prune(); });
+    } catch (const std::exception& error) {
+      log::warn(fmt::format("unused blobs are not cleared away: {}", error.what()));
+    }
   }
 
   std::unique_ptr<scheduler::Runner> start_runner(const scheduler::Launch& launch) {
@@ -203,7 +247,13 @@ class Server::Parts {
   }
 
   std::vector<std::string> model_not_ready(const std::string& name, bool loadable) {
-    std::shared_ptr<const api::ServedModel> model = catalog_.find(name);
+    std::shared_ptr<const api::ServedModel> model;
+    try {
+      model = catalog_.find(name, {}, kProbePatience);
+    } catch (const http::StatusError& error) {
+      if (error.status() != 503) throw;
+      return {error.what()};
+    }
     if (!model) return {"model '" + name + "' not found"};
     const scheduler::SchedulerState state = scheduler_.state();
     for (const scheduler::LoadedModel& loaded : state.models)
@@ -220,7 +270,7 @@ class Server::Parts {
     for (const std::string& name : options_.preload) {
       std::string why;
       try {
-        const std::shared_ptr<const api::ServedModel> model = catalog_.find(name);
+        const std::shared_ptr<const api::ServedModel> model = catalog_.find(name, stop);
         if (!model) throw http::StatusError(404, "not found");
         preload(generator_, embedder_, name, !model->can("completion"), stop);
       } catch (const std::exception& error) {
@@ -247,6 +297,7 @@ class Server::Parts {
   metrics::Metrics metrics_;
   metrics::TraceStore traces_;
   scheduler::Scheduler scheduler_;
+  mutable api::Lookups lookups_;
   api::Catalog catalog_;
   api::LatestContexts latest_contexts_;
   api::LocalGenerator generator_;

@@ -9,6 +9,7 @@
 #include "api/ollama/errors.h"
 #include "api/ollama/requested_name.h"
 #include "api/ollama/tags.h"
+#include "api/stored_models.h"
 #include "base/go_text.h"
 #include "base/json.h"
 #include "http/status.h"
@@ -29,7 +30,7 @@ void rename_for_copilot(const Call& call, const std::string& name, Json& reply) 
   reply["model_info"]["general.basename"] = name;
 }
 
-void show(const store::Store& store, prompt::GoTemplateUse go_templates, Call& call) {
+void show(StoredModels& models, prompt::GoTemplateUse go_templates, Call& call) {
   const Fields fields = Fields::parse(call.take_body().text, "ShowRequest");
   const std::string text = requested_model(fields);
   const Json* options = fields.object("options");
@@ -40,13 +41,21 @@ void show(const store::Store& store, prompt::GoTemplateUse go_templates, Call& c
   const store::Name name = parse_local(text, "invalid model name");
   const bool is_cloud = store::split_source(text).source == store::Source::kCloud;
   if (is_cloud) throw http::StatusError(403, std::string(kNoRemoteDetails));
+  const std::string shown = "model '" + store::display_name(name) + "'";
   const store::Model model =
-      load_stored(store, name, "model '" + store::display_name(name) + "' not found");
+      models.one<store::Model>(shown, call.stop(), [&store = models.store(), name, shown] {
+        return load_stored(store, name, shown + " not found");
+      });
   call.set_model(store::display_name(model.stored.name));
   if (!model.config.remote_host.empty()) {
     throw http::StatusError(403, std::string(kNoRemoteDetails));
   }
-  Json reply = store::show_json(model, traits_of(model, go_templates), wanted);
+  // Only requests for the same share it.
+  const std::string key = "the metadata of " + shown + "\n" + model.stored.digest.hex() +
+                          (wanted.verbose ? "+" : "-") + wanted.options_json + "\n" + wanted.system;
+  Json reply = models.one<Json>(key, call.stop(), [model, wanted, go_templates] {
+    return store::show_json(model, traits_of(model, go_templates), wanted);
+  });
   rename_for_copilot(call, text, reply);
   respond_json(call, reply);
 }
@@ -83,14 +92,15 @@ void remove(store::Store& store, Call& call) {
 }  // namespace
 
 std::vector<Route> model_routes(store::Store& store, prompt::GoTemplateUse go_templates) {
-  const auto tags = std::make_shared<Tags>(store, go_templates);
+  const auto models = std::make_shared<StoredModels>(store);
+  const auto tags = std::make_shared<Tags>(models, go_templates);
   return {
       {.methods = {Method::kGet, Method::kHead},
        .pattern = "/api/tags",
        .handler = [tags](Call& call) { respond_json(call, tags->json()); }},
       {.methods = {Method::kPost},
        .pattern = "/api/show",
-       .handler = [&store, go_templates](Call& call) { show(store, go_templates, call); }},
+       .handler = [models, go_templates](Call& call) { show(*models, go_templates, call); }},
       {.methods = {Method::kPost},
        .pattern = "/api/copy",
        .handler = [&store](Call& call) { copy(store, call); },

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 

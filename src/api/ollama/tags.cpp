@@ -1,5 +1,6 @@
 #include "api/ollama/tags.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace billow::api::ollama {
 
 Tags::Facts Tags::read(const store::StoredModel& stored) const {
   try {
-    const auto model = store::load_model(store_, stored.name);
+    const auto model = store::load_model(models_->store(), stored.name);
     if (!model) return nullptr;
     Json facts = Json::object();
     if (!model->config.remote_model.empty()) facts["remote_model"] = model->config.remote_model;
@@ -29,18 +30,32 @@ Tags::Facts Tags::read(const store::StoredModel& stored) const {
   }
 }
 
+Tags::Facts Tags::known(const store::Digest& digest) {
+  const std::lock_guard lock(mutex_);
+  const auto at = known_.find(digest);
+  return at == known_.end() ? nullptr : at->second;
+}
+
+std::optional<Tags::Item> Tags::item(const store::Name& name) {
+  auto stored = models_->store().read(name);
+  if (!stored) return std::nullopt;
+  Facts facts = known(stored->digest);
+  if (!facts) facts = read(*stored);
+  if (!facts) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  known_[stored->digest] = facts;
+  return Item{std::move(*stored), std::move(facts)};
+}
+
 Json Tags::json() {
-  std::map<store::Digest, Facts> known;
-  {
-    const std::lock_guard lock(mutex_);
-    known = known_;
-  }
+  std::vector<Item> items =
+      models_->each<Item>("the description", [this](const auto& name) { return item(name); });
+  std::ranges::sort(items, store::is_newer, &Item::stored);
   std::map<store::Digest, Facts> seen;
   Json models = Json::array();
-  for (const store::StoredModel& stored : store_.list()) {
-    const auto at = known.find(stored.digest);
-    const Facts facts = at != known.end() ? at->second : read(stored);
-    if (!facts) continue;
+  for (const Item& item : items) {
+    const store::StoredModel& stored = item.stored;
+    const Facts& facts = item.facts;
     seen[stored.digest] = facts;
     const std::string name = store::display_name(stored.name);
     Json entry = {{"name", name}, {"model", name}};

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "api/openai/chat_codec.h"
 #include "api/openai/completions_codec.h"
 #include "api/openai/embeddings_codec.h"
+#include "api/stored_models.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "http/status.h"
@@ -75,21 +77,23 @@ void respond(Call& call, const Json& object) {
   call.respond({.content_type = "application/json", .body = to_text(object) + "\n"});
 }
 
-void list_models(Call& call, const store::Store& store) {
+void list_models(Call& call, StoredModels& models) {
   Json object;
   object["object"] = "list";
   object["data"] = Json::array();
-  for (const store::StoredModel& model : store.list()) {
+  for (const store::StoredModel& model : models.list()) {
     object["data"].push_back(model_json(model, store::display_name(model.name)));
   }
   respond(call, object);
 }
 
-void show_model(Call& call, const store::Store& store) {
+void show_model(Call& call, StoredModels& models) {
   const std::string& id = call.request().parameters.at("model");
   const auto name = store::parse_name(store::split_source(id).name);
   if (!name) throw http::StatusError(400, "invalid model name");
-  const auto model = store.find(*name);
+  const auto model = models.one<std::optional<store::StoredModel>>(
+      "model '" + store::display_name(*name) + "'", call.stop(),
+      [&store = models.store(), name = *name] { return store.find(name); });
   if (!model) {
     throw http::StatusError(404, "model '" + store::display_name(*name) + "' not found");
   }
@@ -100,6 +104,7 @@ void show_model(Call& call, const store::Store& store) {
 
 std::vector<Route> routes(Generator& generator, Embedder& embedder, const store::Store& store) {
   using enum http::Method;
+  const auto models = std::make_shared<StoredModels>(store);
   return {
       {.methods = {kPost},
        .pattern = "/v1/chat/completions",
@@ -123,10 +128,10 @@ std::vector<Route> routes(Generator& generator, Embedder& embedder, const store:
        .is_traced = true},
       {.methods = {kGet},
        .pattern = "/v1/models",
-       .handler = [&store](Call& call) { list_models(call, store); }},
+       .handler = [models](Call& call) { list_models(call, *models); }},
       {.methods = {kGet},
        .pattern = "/v1/models/:model",
-       .handler = [&store](Call& call) { show_model(call, store); }},
+       .handler = [models](Call& call) { show_model(call, *models); }},
   };
 }
 

@@ -60,7 +60,7 @@ using TokensJson = std::string (*)(const tokenizer::Tokenizer& tokenizer, const 
 void answer_tokens(Call& call, Catalog& catalog, TokensJson make_json) {
   const Fields fields = Fields::parse(call.take_body().text, "TokenizeRequest");
   const std::string name = model_of(call, fields.text("model"));
-  const auto model = catalog.find(name);
+  const auto model = catalog.find(name, call.stop());
   if (!model) throw StatusError(404, "model '" + name + "' not found");
   call.set_model(model->name);
   respond(call, make_json(model->weights->tokenizer, fields));

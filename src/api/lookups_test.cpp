@@ -1,0 +1,150 @@
+#include "api/lookups.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "http/status.h"
+
+namespace billow::api {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kEnough = std::chrono::minutes(5);
+
+int get(Lookups& lookups, const std::string& key, const std::function<int(std::stop_token)>& work,
+        const Lookups::Wait& wait = {.patience = kEnough}) {
+  return *lookups.get<int>(key, wait, work);
+}
+
+// The status of the refusal; 0 where there is a result.
+int refusal(Lookups& lookups, const std::string& key, const Lookups::Wait& wait) {
+  try {
+    get(lookups, key, [](std::stop_token) { return 1; }, wait);
+    return 0;
+  } catch (const http::StatusError& error) {
+    return error.status();
+  }
+}
+
+// Work that hangs until it is let go, as reading from a file system that does not answer.
+class Hanging {
+ public:
+  ~Hanging() { let_go(); }
+  void let_go() {
+    if (!let_go_.exchange(true)) go_.set_value();
+  }
+  void wait_until_begun() { begun_.get_future().wait(); }
+  int operator()() {
+    ++n_begun;
+    begun_.set_value();
+    may_go_.wait();
+    return 42;
+  }
+  std::atomic<int> n_begun{0};
+
+ private:
+  std::promise<void> begun_;
+  std::promise<void> go_;
+  std::shared_future<void> may_go_{go_.get_future()};
+  std::atomic<bool> let_go_{false};
+};
+
+TEST(Lookups, WhoAskForOneKeyShareOneResult) {
+  Lookups lookups;
+  Hanging hanging;
+  const auto work = [&](std::stop_token) { return hanging(); };
+  std::vector<std::future<int>> answers;
+  for (int i = 0; i < 8; ++i)
+    answers.push_back(std::async(std::launch::async, [&] { return get(lookups, "a", work); }));
+  hanging.wait_until_begun();
+  hanging.let_go();
+  for (std::future<int>& answer : answers) EXPECT_EQ(answer.get(), 42);
+  EXPECT_EQ(get(lookups, "a", [](std::stop_token) { return 7; }), 7) << "nothing is kept";
+}
+
+TEST(Lookups, WorkThatHangsHoldsUpNobodyElse) {
+  Lookups lookups;
+  Hanging hanging;
+  const auto work = [&](std::stop_token) { return hanging(); };
+  EXPECT_THROW(get(lookups, "a", work, {.patience = milliseconds(0)}), http::StatusError);
+  hanging.wait_until_begun();
+  EXPECT_EQ(refusal(lookups, "a", {.patience = milliseconds(1)}), 503);
+  EXPECT_EQ(get(lookups, "b", [](std::stop_token) { return 7; }), 7);
+  EXPECT_EQ(lookups.n_running(), 1u);
+  auto patient = std::async(std::launch::async, [&] { return get(lookups, "a", work); });
+  hanging.let_go();
+  EXPECT_EQ(patient.get(), 42);
+  EXPECT_EQ(hanging.n_begun, 1);
+}
+
+TEST(Lookups, WhatWorkThrowsComesToAllAndIsNotKept) {
+  Lookups lookups;
+  const auto broken = [](std::stop_token) -> int { throw Error(ErrorCode::kIo, "broken"); };
+  EXPECT_THROW(get(lookups, "a", broken), Error);
+  EXPECT_EQ(get(lookups, "a", [](std::stop_token) { return 7; }), 7);
+}
+
+TEST(Lookups, AWaitEndsWhenTheClientIsGone) {
+  Lookups lookups;
+  Hanging hanging;
+  std::stop_source gone;
+  auto waiting = std::async(std::launch::async, [&] {
+    try {
+      get(lookups, "a", [&](std::stop_token) { return hanging(); },
+          {.patience = kEnough, .stop = gone.get_token()});
+      return 0;
+    } catch (const http::StatusError& error) {
+      return error.status();
+    }
+  });
+  hanging.wait_until_begun();
+  gone.request_stop();
+  EXPECT_EQ(waiting.get(), 499);
+}
+
+TEST(Lookups, CancelEndsWaitsAndTellsTheWork) {
+  Lookups lookups;
+  Hanging hanging;
+  std::promise<void> told;
+  auto waiting = std::async(std::launch::async, [&] {
+    try {
+      get(lookups, "a", [&](std::stop_token stop) {
+        const std::stop_callback tell(stop, [&] { told.set_value(); });
+        return hanging();
+      });
+      return 0;
+    } catch (const http::StatusError& error) {
+      return error.status();
+    }
+  });
+  hanging.wait_until_begun();
+  lookups.cancel();
+  EXPECT_EQ(waiting.get(), 503);
+  told.get_future().wait();
+  EXPECT_EQ(refusal(lookups, "b", {.patience = kEnough}), 503) << "nothing begins any more";
+}
+
+TEST(Lookups, TooMuchThatHangsIsRefusedAtOnce) {
+  Lookups lookups(2);
+  Hanging first;
+  Hanging second;
+  EXPECT_THROW(get(lookups, "a", [&](std::stop_token) { return first(); }, {.patience = {}}),
+               http::StatusError);
+  EXPECT_THROW(get(lookups, "b", [&](std::stop_token) { return second(); }, {.patience = {}}),
+               http::StatusError);
+  EXPECT_EQ(refusal(lookups, "c", {.patience = kEnough}), 503);
+  first.let_go();
+  EXPECT_EQ(get(lookups, "a", [](std::stop_token) { return 42; }), 42);
+  EXPECT_EQ(refusal(lookups, "c", {.patience = kEnough}), 0);
+}
+
+}  // namespace
+}  // namespace billow::api

@@ -1,0 +1,118 @@
+// Questions about stored models that are answered off their files: listings, and single models. A
+// model whose files do not answer holds up nobody who asks for others; listings leave it out.
+// Refers to the store; any thread.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/lookups.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "http/status.h"
+#include "store/store.h"
+
+namespace billow::api {
+
+class StoredModels {
+ public:
+  explicit StoredModels(const store::Store& store) : store_(store) {}
+
+  const store::Store& store() const noexcept { return store_; }
+
+  // What `read` returns for each model, in the order of names; of `what` one kind of result is
+  // read. Models that cannot be read or do not answer are left out, with a line in the log. Throws
+  // Error when the folders cannot be read, and StatusError (503) when they do not answer.
+  template <typename Result>
+  std::vector<Result> each(const std::string& what,
+                           std::function<std::optional<Result>(const store::Name&)> read);
+
+  // Every model, newest first.
+  std::vector<store::StoredModel> list();
+
+  // What `read` returns or throws, or StatusError (503) where that takes too long; `stop`: the one
+  // who asks is gone. `what` is as the key of Lookups::get().
+  template <typename Result>
+  Result one(const std::string& what, std::stop_token stop, std::function<Result()> read,
+             std::chrono::milliseconds patience = kOnePatience) {
+    return *lookups_.get<Result>(what, {.patience = patience, .stop = std::move(stop)},
+                                 [read = std::move(read)](std::stop_token) { return read(); });
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kOnePatience{30'000};
+  static constexpr std::chrono::milliseconds kListPatience{5'000};
+  // Of a listing in which some models do not answer, and how long each of those is waited for then.
+  static constexpr std::chrono::milliseconds kSlowListPatience{15'000};
+  static constexpr std::chrono::milliseconds kLeastPatience{200};
+
+  template <typename Result>
+  static void add(std::vector<Result>& results, const store::Name& name,
+                  const std::function<std::optional<Result>(const store::Name&)>& read);
+
+  const store::Store& store_;
+  Lookups lookups_;
+};
+
+template <typename Result>
+void StoredModels::add(std::vector<Result>& results, const store::Name& name,
+                       const std::function<std::optional<Result>(const store::Name&)>& read) {
+  try {
+    if (std::optional<Result> result = read(name)) results.push_back(std::move(*result));
+  } catch (const Error& error) {
+    log::warn(std::string(error.what()) + "; left out");
+  }
+}
+
+template <typename Result>
+std::vector<Result> StoredModels::each(
+    const std::string& what, std::function<std::optional<Result>(const store::Name&)> read) {
+  using Results = std::vector<Result>;
+  const auto names = lookups_.get<std::vector<store::Name>>(
+      "the names of the stored models", {.patience = kListPatience},
+      [this](std::stop_token) { return store_.names(); });
+  try {
+    return *lookups_.get<Results>(what + " of all models", {.patience = kListPatience},
+                                  [names, read](std::stop_token stop) {
+                                    Results results;
+                                    for (const store::Name& name : *names)
+                                      if (!stop.stop_requested()) add(results, name, read);
+                                    return results;
+                                  });
+  } catch (const http::StatusError&) {  // some model does not answer: one after the other
+  }
+  Results results;
+  const Clock::time_point until = Clock::now() + kSlowListPatience;
+  for (const store::Name& name : *names) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+    try {
+      const auto read_one = [name, read](std::stop_token) {
+        Results one;
+        add(one, name, read);
+        return one;
+      };
+      const auto one = lookups_.get<Results>(
+          what + " of model '" + store::display_name(name) + "'",
+          {.patience = std::clamp(left, kLeastPatience, kListPatience)}, read_one);
+      results.insert(results.end(), one->begin(), one->end());
+    } catch (const http::StatusError&) {  // left out; the log has it
+    }
+  }
+  return results;
+}
+
+inline std::vector<store::StoredModel> StoredModels::list() {
+  std::vector<store::StoredModel> models = each<store::StoredModel>(
+      "the manifest", [this](const store::Name& name) { return store_.read(name); });
+  std::ranges::sort(models, store::is_newer);
+  return models;
+}
+
+}  // namespace billow::api
