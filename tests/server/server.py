@@ -21,7 +21,7 @@ WEIGHTS = MODELS / "smollm2-135m-q4_1.gguf"
 class Server:
     """A running `billow serve`."""
 
-    def __init__(self, folder, arguments=(), program=None, host="127.0.0.1", variables=None):
+    def __init__(self, folder, arguments=(), program=None, host="127.0.0.1", variables=None, prefix=()):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -32,7 +32,7 @@ class Server:
                        **(variables or {})}
         self.environment = environment
         self.program = program or os.environ["BILLOW_PROGRAM"]
-        command = [self.program, "serve", *arguments]
+        command = [*prefix, self.program, "serve", *arguments]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, env=environment, stderr=log)
         deadline = time.monotonic() + 30

@@ -1,0 +1,551 @@
+"""The server on a store that misbehaves: files that hang, kills at every step, other servers, no rights, a clock that jumps.
+
+store_test.py --billow PROGRAM --make-models PROGRAM --shim LIBRARY
+"""
+
+import argparse
+import concurrent.futures
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from server import Server
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--billow", required=True)
+parser.add_argument("--make-models", required=True)
+parser.add_argument("--shim", required=True)
+options, rest = parser.parse_known_args()
+PROGRAM = str(pathlib.Path(options.billow).resolve())
+SHIM = str(pathlib.Path(options.shim).resolve())
+
+LONG = 300  # seconds until something counts as never: the machine may be busy
+NOBODY = 65534
+HOUR = 3600
+
+
+def until(condition, what):
+    """Waits for it."""
+    deadline = time.monotonic() + LONG
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+class Place:
+    """A folder with a store, and the servers on it."""
+
+    def __init__(self, prepared=None):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="billow-store-"))
+        self.folder.chmod(0o755)
+        self.store = self.folder / "models"
+        self.fault = self.folder / "fault"
+        self.servers = []
+        if prepared:
+            shutil.copytree(prepared, self.store, symlinks=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.rule("")
+        for server in self.servers:
+            if server.process.poll() is None:
+                server.process.kill()
+            server.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def rule(self, text):
+        """What the shim does from now on; see fault_shim.cpp."""
+        new = self.folder / "fault.new"
+        new.write_text(text + "\n")
+        new.rename(self.fault)
+
+    def server(self, shim=True, arguments=(), prefix=(), program=PROGRAM):
+        shimmed = {"LD_PRELOAD": SHIM, "BILLOW_FAULT": str(self.fault)} if shim else {}
+        server = Server(self.folder, ["--drain-timeout", "1", *arguments], program, variables=shimmed, prefix=prefix)
+        self.servers.append(server)
+        return server
+
+    def manifest(self, name):
+        return self.store / "manifests/registry.ollama.ai/library" / name / "latest"
+
+    def blob(self, name, kind):
+        """The path of the blob of a layer, or of the config."""
+        manifest = json.loads(self.manifest(name).read_text())
+        layers = [*manifest["layers"], {**manifest["config"], "mediaType": "config"}]
+        digest = next(layer["digest"] for layer in layers if layer["mediaType"].endswith(kind))
+        return self.store / "blobs" / digest.replace(":", "-")
+
+    def fault_in(self):
+        """A model that lacks a blob or has a wrong one; empty where all are whole."""
+        for path in self.store.glob("manifests/*/*/*/*"):
+            manifest = json.loads(path.read_text())
+            for layer in [*manifest["layers"], manifest["config"]]:
+                blob = self.store / "blobs" / layer["digest"].replace(":", "-")
+                if not blob.exists():
+                    return f"{path}: {blob} is not there"
+                if "sha256:" + hashlib.sha256(blob.read_bytes()).hexdigest() != layer["digest"]:
+                    return f"{path}: {blob} has other bytes"
+        return ""
+
+    def models(self):
+        return sorted(str(path.relative_to(self.store / "manifests")) for path in self.store.glob("manifests/*/*/*/*"))
+
+    def leftovers(self):
+        """Blobs that no model needs, and files of writes that never ended."""
+        used = set()
+        for path in self.store.glob("manifests/*/*/*/*"):
+            manifest = json.loads(path.read_text())
+            used |= {layer["digest"].replace(":", "-") for layer in [*manifest["layers"], manifest["config"]]}
+        return sorted(path.name for path in (self.store / "blobs").iterdir() if path.name not in used)
+
+    def age(self):
+        """Makes all files of the store two hours older, so that they count as forgotten."""
+        for path in self.store.glob("blobs/*"):
+            with contextlib.suppress(FileNotFoundError):
+                os.utime(path, (time.time() - 2 * HOUR,) * 2)
+
+
+def setUpModule():
+    global models, prepared, TINY, OTHER
+    models = tempfile.TemporaryDirectory()
+    made = subprocess.run([options.make_models, models.name], check=True, capture_output=True, text=True).stdout.split()
+    writers = sorted(path for path in made if "llama" in path)
+    TINY, OTHER = (pathlib.Path(path) for path in writers[:2])
+    with Place() as place:
+        server = place.server(shim=False)
+        server.add_model("slow", TINY, system="slow")
+        server.add_model("quick", OTHER, system="quick")
+        server.stop()
+        prepared = pathlib.Path(models.name) / "prepared"
+        shutil.copytree(place.store, prepared)
+
+
+def tearDownModule():
+    models.cleanup()
+
+
+def all_of(cases, check):
+    """check(case) of each, several at a time; the first failure."""
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for case, result in [(case, pool.submit(check, case)) for case in cases]:
+            try:
+                result.result()
+            except Exception as error:
+                raise AssertionError(f"case {case}: {error}") from error
+
+
+def ask(server, method, path, body=None, expected=(200,)):
+    status, _, text = server.request(method, path, body)
+    assert status in expected, (path, body, status, text)
+    return text
+
+
+def check_everybody_else(server):
+    """All that has nothing to do with the model "slow" is answered."""
+    for path in ("/healthz", "/readyz", "/metrics", "/metrics/load", "/api/version", "/api/ps", "/"):
+        ask(server, "GET", path)
+    ask(server, "POST", "/api/generate", {"model": "quick", "prompt": "a", "options": {"num_predict": 2}, "stream": False})
+    ask(server, "POST", "/api/show", {"model": "quick"})
+    ask(server, "GET", "/readyz?model=quick")
+    for path, body in (("/api/generate", {"model": "nothing"}), ("/api/show", {"model": "nothing"}),
+                       ("/v1/chat/completions", {"model": "nothing", "messages": [{"role": "user", "content": "a"}]})):
+        ask(server, "POST", path, body, (404,))
+    assert "quick:latest" in [model["name"] for model in json.loads(ask(server, "GET", "/api/tags"))["models"]]
+    assert "quick:latest" in [model["id"] for model in json.loads(ask(server, "GET", "/v1/models"))["data"]]
+
+
+def ends(server):
+    """By SIGTERM, whatever hangs."""
+    server.process.send_signal(signal.SIGTERM)
+    server.process.wait(LONG)
+
+
+class NothingBlocksEverybody(unittest.TestCase):
+    def requests_of_slow(self, server):
+        """Requests for the model, which nobody waits for; none of them takes the server down."""
+        asked = [("/api/generate", {"model": "slow", "prompt": "a"}), ("/api/show", {"model": "slow"}),
+                 ("/api/embed", {"model": "slow", "input": "a"}), ("/tokenize", {"model": "slow", "inputs": "a"})]
+
+        def send(path, body):
+            with contextlib.suppress(OSError, Exception):
+                server.request("POST", path, body)
+
+        for path, body in asked:
+            threading.Thread(target=send, args=(path, body), daemon=True).start()
+
+    def test_a_file_of_one_model_hangs(self):
+        def check(case):
+            kind, calls = case
+            with Place(prepared) as place:
+                file = place.manifest("slow") if kind == "manifest" else place.blob("slow", kind)
+                server = place.server()
+                place.rule(f"hang {calls} {file}")
+                self.requests_of_slow(server)
+                check_everybody_else(server)
+                ends(server)
+
+        all_of([(kind, calls) for kind in ("manifest", "config", "image.model", "image.system")
+                for calls in ("open", "read", "stat")], check)
+
+    def test_what_hangs_may_come_back(self):
+        with Place(prepared) as place:
+            server = place.server()
+            place.rule(f"hang all {place.manifest('slow')}")
+            self.requests_of_slow(server)
+            check_everybody_else(server)
+            place.rule("")
+            body = {"model": "slow", "prompt": "a", "options": {"num_predict": 2}, "stream": False}
+            until(lambda: server.request("POST", "/api/generate", body)[0] == 200, "the model is never found again")
+            until(lambda: b"slow:latest" in ask(server, "GET", "/api/tags"), "the model is never listed again")
+            self.assertEqual(server.stop(), 0)
+
+    def test_a_change_hangs(self):
+        changes = {
+            "write": lambda server: server.add_model("new", OTHER, system="new"),
+            "fsync": lambda server: server.add_model("new", OTHER, system="new"),
+            "rename": lambda server: server.add_model("new", OTHER, system="new"),
+            "mkdir": lambda server: server.request("POST", "/api/copy", {"source": "slow", "destination": "x/new"}),
+            "unlink": lambda server: server.request("DELETE", "/api/delete", {"model": "slow"}),
+        }
+
+        def check(call):
+            with Place(prepared) as place:
+                server = place.server()
+                ask(server, "POST", "/api/generate", {"model": "quick"})  # is loaded
+                place.rule(f"hang {call} {place.store}")
+
+                def change():
+                    with contextlib.suppress(Exception):
+                        changes[call](server)
+
+                threading.Thread(target=change, daemon=True).start()
+                check_everybody_else(server)
+                ends(server)
+
+        all_of(changes, check)
+
+    def test_pipes_in_place_of_files(self):
+        def check(kind):
+            with Place(prepared) as place:
+                file = place.manifest("slow") if kind == "manifest" else place.blob("slow", kind)
+                file.unlink()
+                os.mkfifo(file)
+                server = place.server(shim=False)
+                for path, body in (("/api/generate", {"model": "slow", "prompt": "a"}), ("/api/show", {"model": "slow"}),
+                                   ("/api/create", {"model": "new", "from": "slow", "stream": False}),
+                                   ("/api/copy", {"source": "slow", "destination": "copy"})):
+                    self.assertIn(server.request("POST", path, body)[0], (200, 400, 404, 500), path)
+                check_everybody_else(server)
+                self.assertEqual(server.stop(), 0)
+
+        all_of(("manifest", "config", "image.model", "image.system"), check)
+
+    def test_a_manifest_of_too_many_layers(self):
+        with Place(prepared) as place:
+            manifest = json.loads(place.manifest("slow").read_text())
+            manifest["layers"] = [layer for layer in manifest["layers"] if "system" in layer["mediaType"]] * 20000
+            place.manifest("slow").write_text(json.dumps(manifest))
+            server = place.server(shim=False)
+            check_everybody_else(server)
+            status, _, text = server.request("POST", "/api/show", {"model": "slow"})
+            self.assertEqual(status, 500)
+            self.assertIn("20000 layers", json.loads(text)["error"])
+            server.stop()
+
+
+class KilledAtEachStep(unittest.TestCase):
+    """The process is killed before each call that changes something on the disk."""
+
+    def upload(self, server):
+        return server.request("POST", "/api/blobs/sha256:" + hashlib.sha256(b"x" * 100000).hexdigest(), b"x" * 100000)
+
+    def create(self, server):
+        server.add_model("new", OTHER, system="new", template="{{ .Prompt }}", parameters={"top_k": 3})
+
+    def replace(self, server):
+        server.add_model("slow", OTHER, system="another")
+
+    def copy(self, server):
+        return ask(server, "POST", "/api/copy", {"source": "slow", "destination": "u/copy"})
+
+    def delete(self, server):
+        return ask(server, "DELETE", "/api/delete", {"model": "slow"}, (200, 404))
+
+    def check(self, operation, step):
+        """Whether there was such a step."""
+        with Place(prepared) as place:
+            before = place.models()
+            place.rule("")
+            server = place.server()
+            place.rule(f"kill {step} {place.store}")
+            with contextlib.suppress(OSError, AssertionError, Exception):
+                operation(server)
+            killed = server.process.poll() is not None or self.dies(server)
+            place.rule("")
+            if not killed:
+                server.stop()
+            after = set(place.models())
+            self.assertEqual(place.fault_in(), "", (operation.__name__, step))
+            self.assertLessEqual(len(after.symmetric_difference(before)), 1)
+            place.age()
+            server = place.server(shim=False)  # and clears away what was left
+            self.assertEqual(place.fault_in(), "", (operation.__name__, step, "after the restart"))
+            self.assertEqual(place.leftovers(), [], (operation.__name__, step))
+            listed = json.loads(ask(server, "GET", "/api/tags"))["models"]
+            self.assertEqual(len(listed), len(after))
+            operation(server)
+            self.assertEqual(place.fault_in(), "", (operation.__name__, step, "done again"))
+            self.assertEqual(server.stop(), 0)
+            return killed
+
+    def dies(self, server):
+        """Whether it is being killed: it answers no more."""
+        with contextlib.suppress(OSError):
+            server.request("GET", "/healthz")
+            return False
+        server.process.wait(LONG)
+        return True
+
+    def every_step(self, operation, least):
+        step = 1
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            while True:
+                killed = [*pool.map(lambda one: self.check(operation, one), range(step, step + 4))]
+                if not all(killed):
+                    break
+                step += 4
+        self.assertGreaterEqual(step + killed.index(False) - 1, least, "steps at which it was killed")
+
+    def test_upload(self):
+        self.every_step(self.upload, 4)
+
+    def test_create(self):
+        self.every_step(self.create, 12)
+
+    def test_replace(self):
+        self.every_step(self.replace, 12)
+
+    def test_copy(self):
+        self.every_step(self.copy, 5)
+
+    def test_delete(self):
+        self.every_step(self.delete, 4)
+
+    def test_prune(self):
+        """At the start: nothing that is needed goes, and the next start goes on with it."""
+        n_killed = 0
+        for step in range(1, 100):
+            with Place(prepared) as place:
+                for text in ("a", "b"):
+                    (place.store / "blobs" / ("sha256-" + hashlib.sha256(text.encode()).hexdigest())).write_text(text)
+                (place.store / "blobs/sha256-x.partial-7").write_text("c")
+                (place.store / "manifests/host/space/model").mkdir(parents=True)
+                place.age()
+                place.rule(f"kill {step} {place.store}")
+                try:
+                    place.server().stop()
+                    killed = False
+                except AssertionError:  # it has ended before it answered
+                    killed = True
+                    n_killed += 1
+                place.rule("")
+                self.assertEqual(place.fault_in(), "", step)
+                place.server(shim=False).stop()
+                self.assertEqual((place.fault_in(), place.leftovers()), ("", []), step)
+                self.assertEqual(len(place.models()), 2)
+                if not killed:
+                    break
+        self.assertGreaterEqual(n_killed, 4)
+
+
+class TwoServersOnOneStore(unittest.TestCase):
+    def in_the_middle(self, place, first, rule, work, then):
+        """Lets `work` of the first server hang by the rule, does `then`, and lets it go on."""
+        place.rule(rule)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            working = pool.submit(work, first)
+            try:
+                until(lambda: any("partial" in path.name for path in place.store.glob("blobs/*")), "nothing is written")
+                place.age()
+                then()
+            finally:
+                place.rule("")
+            return working.result(LONG)
+
+    def test_none_clears_away_what_another_uploads(self):
+        with Place(prepared) as place:
+            first = place.server()
+            digest = hashlib.sha256(b"x" * 1000).hexdigest()
+            status = self.in_the_middle(
+                place, first, f"hang fsync {digest}",
+                lambda server: server.request("POST", "/api/blobs/sha256:" + digest, b"x" * 1000)[0],
+                lambda: place.server(shim=False).stop())
+            self.assertEqual(status, 201)
+            self.assertEqual((place.store / "blobs" / ("sha256-" + digest)).read_bytes(), b"x" * 1000)
+
+    def test_none_clears_away_what_another_makes_a_model_of(self):
+        with Place(prepared) as place:
+            first = place.server()
+            text = "the system text of a new model"
+            digest = hashlib.sha256(text.encode()).hexdigest()
+
+            def others():
+                second = place.server(shim=False)  # clears away at its start
+                ask(second, "DELETE", "/api/delete", {"model": "slow"})  # has the same weights
+                second.stop()
+
+            status = self.in_the_middle(
+                place, first, f"hang rename {digest}",
+                lambda server: server.request(
+                    "POST", "/api/create", {"model": "new", "from": "slow", "system": text, "stream": False})[0], others)
+            self.assertEqual(status, 200)
+            self.assertEqual(place.fault_in(), "")
+            ask(first, "POST", "/api/generate", {"model": "new"})
+            place.age()
+            first.stop()
+            place.server(shim=False).stop()
+            self.assertEqual((place.fault_in(), place.leftovers()), ("", []))
+
+    def test_both_change_it_all_the_time(self):
+        with Place(prepared) as place:
+            servers = [place.server(shim=False) for _ in range(2)]
+            for server in servers:
+                server.add_model("base", TINY, system="base")
+
+            def change(number):
+                server = servers[number % 2]
+                for i in range(15):
+                    name = f"m{(number + i) % 3}"
+                    ask(server, "POST", "/api/create",
+                        {"model": name, "from": "base", "system": f"{number} {i % 4}", "stream": False})
+                    ask(server, "POST", "/api/copy", {"source": name, "destination": name + "copy"}, (200, 404))
+                    ask(server, "DELETE", "/api/delete", {"model": name}, (200, 404))
+
+            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                for result in [pool.submit(change, number) for number in range(4)]:
+                    result.result()
+            self.assertEqual(place.fault_in(), "")
+            for server in servers:
+                self.assertEqual(server.stop(), 0)
+            place.age()
+            place.server(shim=False).stop()
+            self.assertEqual((place.fault_in(), place.leftovers()), ("", []))
+
+
+class WithoutRights(unittest.TestCase):
+    """As another user, where this one may do all."""
+
+    prefix = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups") if os.getuid() == 0 else ()
+
+    def program(self, place):
+        """Where that user finds it."""
+        return shutil.copy(PROGRAM, place.folder / "billow")
+
+    def allow(self, place, mode):
+        for path in [place.store, *place.store.glob("**/")]:
+            path.chmod(mode)
+        for path in place.store.glob("blobs/*"):
+            path.chmod(0o644)
+        place.folder.joinpath("log").touch()
+
+    def test_a_store_that_may_not_be_written_to(self):
+        with Place(prepared) as place:
+            self.allow(place, 0o555)
+            server = place.server(shim=False, prefix=self.prefix, program=self.program(place))
+            self.assertEqual(len(server.json("GET", "/api/tags")["models"]), 2)
+            check_everybody_else(server)
+            digest = "sha256:" + hashlib.sha256(b"x").hexdigest()
+            for method, path, body in (("POST", "/api/blobs/" + digest, b"x"),
+                                       ("POST", "/api/create", {"model": "new", "from": "slow", "stream": False}),
+                                       ("POST", "/api/copy", {"source": "slow", "destination": "new"}),
+                                       ("DELETE", "/api/delete", {"model": "slow"})):
+                status, _, text = server.request(method, path, body)
+                self.assertEqual(status, 403, (path, text))
+                error = json.loads(text)["error"]
+                self.assertIn("cannot write to the model store", error)
+                self.assertIn(str(place.store), error)
+                self.assertNotIn("\n", error)
+            self.assertEqual(server.stop(), 0)
+            self.allow(place, 0o755)
+
+    def refusal(self, place, arguments=(), variables=None):
+        environment = {**os.environ, "OLLAMA_HOST": "127.0.0.1:0", **(variables or {})}
+        environment = {name: value for name, value in environment.items() if value is not None}
+        ended = subprocess.run([*self.prefix, self.program(place), "serve", *arguments], env=environment, capture_output=True, text=True,
+                               timeout=LONG, cwd=place.folder)
+        self.assertEqual(ended.returncode, 1, ended.stderr)
+        return ended.stderr.splitlines()[-1]
+
+    def test_a_store_that_may_not_be_read(self):
+        for part in ("", "manifests", "blobs"):
+            with Place(prepared) as place:
+                (place.store / part).chmod(0)
+                line = self.refusal(place, ["--models", str(place.store)])
+                self.assertIn("cannot read the model store", line)
+                self.assertIn(str(place.store / part).rstrip("/"), line)
+                (place.store / part).chmod(0o755)
+
+    def test_no_folder_for_the_store(self):
+        for home in ("", None):
+            with Place() as place:
+                line = self.refusal(place, variables={"HOME": home, "OLLAMA_MODELS": None, "BILLOW_MODELS": None})
+                self.assertIn("HOME is not set", line)
+
+    def test_files_may_not_be_large(self):
+        with Place(prepared) as place:
+            server = place.server(shim=False, prefix=("prlimit", "--fsize=65536"))
+            data = b"x" * 1000000
+            status, _, text = server.request("POST", "/api/blobs/sha256:" + hashlib.sha256(data).hexdigest(), data)
+            self.assertEqual(status, 500)
+            self.assertIn("File too large", json.loads(text)["error"])
+            check_everybody_else(server)
+            self.assertEqual([path.name for path in place.store.glob("blobs/*partial*")], [])
+            self.assertEqual(server.stop(), 0)
+
+
+class TheClockJumps(unittest.TestCase):
+    """The clock of the day; the steady clock goes on, as when an administrator sets it."""
+
+    def loaded(self, server):
+        return [model["name"] for model in server.json("GET", "/api/ps")["models"]]
+
+    def test_times_of_models_and_requests_stay_as_they_are(self):
+        year = 365 * 24 * HOUR
+        for jump in (10 * year, -10 * year):
+            with Place(prepared) as place:
+                place.rule("")
+                server = place.server()
+                ask(server, "POST", "/api/generate", {"model": "quick", "keep_alive": "1h"})
+                body = {"model": "quick", "prompt": "a", "options": {"num_predict": 200, "ignore_eos": True}, "keep_alive": "1h"}
+                with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                    writing = pool.submit(server.request, "POST", "/api/generate", body)
+                    place.rule(f"clock {jump}")
+                    status, headers, text = writing.result(LONG)
+                last = json.loads(text.splitlines()[-1])
+                self.assertEqual((status, last["done"]), (200, True))
+                self.assertTrue(0 < last["total_duration"] < LONG * 1e9, last)
+                trace = server.json("GET", "/api/trace/" + headers["X-Request-Id"])
+                self.assertNotIn("-", "".join(str(span.get("ms", 0)) for span in trace.get("spans", [])))
+                check_everybody_else(server)
+                self.assertEqual(self.loaded(server), ["quick:latest"], "an hour has not passed")
+                ask(server, "POST", "/api/generate", {"model": "quick", "keep_alive": "100ms"})
+                until(lambda: not self.loaded(server), "a tenth of a second never passes")
+                place.rule("")
+                check_everybody_else(server)
+                self.assertEqual(server.stop(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *rest])
