@@ -69,13 +69,13 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 void AtomicFile::commit() {
   begin("flush");
   if (::fsync(fd_) != 0) throw system_error("cannot write", temporary_, errno);
-  const int closed = ::close(fd_);
-  fd_ = -1;
-  if (closed != 0) throw system_error("cannot write", temporary_, errno);
   begin("rename");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     throw system_error("cannot rename " + temporary_ + " to", path_, errno);
   }
+  // Not before: its lock keeps others from clearing it away. What could fail has failed by fsync().
+  ::close(fd_);
+  fd_ = -1;
   temporary_.clear();
   begin("flush folder");
   flush_folder_of(path_);

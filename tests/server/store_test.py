@@ -406,11 +406,10 @@ class TwoServersOnOneStore(unittest.TestCase):
                 ask(second, "DELETE", "/api/delete", {"model": "slow"})  # has the same weights
                 second.stop()
 
-            status = self.in_the_middle(
-                place, first, f"hang rename {digest}",
-                lambda server: server.request(
-                    "POST", "/api/create", {"model": "new", "from": "slow", "system": text, "stream": False})[0], others)
-            self.assertEqual(status, 200)
+            body = {"model": "new", "from": "slow", "system": text, "stream": False}
+            status, _, answer = self.in_the_middle(place, first, f"hang rename {digest}",
+                                                   lambda server: server.request("POST", "/api/create", body), others)
+            self.assertEqual(status, 200, answer)
             self.assertEqual(place.fault_in(), "")
             ask(first, "POST", "/api/generate", {"model": "new"})
             place.age()
