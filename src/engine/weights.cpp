@@ -28,6 +28,7 @@ void grant_weights(context::Ledger& ledger, const gguf::File& file,
 tokenizer::Tokenizer pack_weights(cpu::ThreadTeam& team, nn::PackedWeights& packed,
                                   const gguf::File& file, size_t n_vocab,
                                   const EngineOptions& options) {
+  packed.hold();  // here, where it can throw
   std::optional<tokenizer::Tokenizer> tokenizer;
   std::exception_ptr error;
   nn::PackedWeights::Progress progress;

@@ -3,8 +3,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <string>
 
+#include "base/byte_size.h"
 #include "base/check.h"
 #include "base/error.h"
 
@@ -13,34 +13,33 @@ namespace {
 
 // Attention jumps from block to block, so that with pages of 4 KiB it would wait for the page
 // tables as much as for the memory.
-constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kHugePage = AddressSpace::kHugePage;
 
 }  // namespace
 
 BlockPool::BlockPool(size_t block_bytes, size_t max_blocks)
     : block_bytes_(block_bytes),
-      mapped_bytes_((block_bytes * max_blocks / kHugePage + 2) * kHugePage),
+      space_(block_bytes * max_blocks, "KV memory"),
+      held_((space_.size() + kHeldBytes - 1) / kHeldBytes),
       owners_(max_blocks),
       backed_(max_blocks),
       n_in_extent_((max_blocks + kExtentBlocks - 1) / kExtentBlocks) {
   for (size_t e = n_in_extent_.size(); e > 0; --e)
     unused_extents_.push_back(static_cast<uint32_t>(e - 1));
-  void* mapped = ::mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) {
-    throw Error(ErrorCode::kOutOfMemory, "no address space for " + std::to_string(mapped_bytes_) +
-                                             " bytes of KV memory; allow fewer tokens of context");
-  }
-  mapped_ = static_cast<std::byte*>(mapped);
-  const size_t past = reinterpret_cast<uintptr_t>(mapped_) % kHugePage;
-  base_ = mapped_ + (kHugePage - past) % kHugePage;
-  // Where the system has no huge pages, it takes small ones.
-  ::madvise(base_, mapped_bytes_ - kHugePage, MADV_HUGEPAGE);
 }
 
-BlockPool::~BlockPool() {
-  populator_.wait();
-  ::munmap(mapped_, mapped_bytes_);
+BlockPool::~BlockPool() { populator_.wait(); }
+
+// The pieces that the block lies in.
+bool BlockPool::hold(BlockId block) {
+  const size_t begin = block * block_bytes_ / kHeldBytes;
+  const size_t end = ((block + size_t{1}) * block_bytes_ + kHeldBytes - 1) / kHeldBytes;
+  for (size_t piece = begin; piece < end; ++piece) {
+    if (held_[piece]) continue;
+    if (!space_.hold(begin_of(piece), begin_of(piece + 1))) return false;
+    held_[piece] = true;
+  }
+  return true;
 }
 
 std::optional<BlockId> BlockPool::find(BlockId behind) const {
@@ -63,6 +62,11 @@ std::optional<BlockId> BlockPool::find(BlockId behind) const {
 std::optional<BlockId> BlockPool::take(BlockId behind) {
   const std::optional<BlockId> block = find(behind);
   if (!block) return std::nullopt;
+  if (!hold(*block)) {
+    throw Error(ErrorCode::kOutOfMemory, "the system has no memory for a block of KV of " +
+                                             format_byte_size(block_bytes_) +
+                                             "; allow less with --memory");
+  }
   owners_[*block] = 1;
   backed_[*block] = true;
   const size_t extent = *block / kExtentBlocks;
@@ -73,9 +77,9 @@ std::optional<BlockId> BlockPool::take(BlockId behind) {
 
 void BlockPool::prepare(BlockId behind) {
   const std::optional<BlockId> block = find(behind);
-  if (!block || backed_[*block]) return;
+  if (!block || backed_[*block] || !hold(*block)) return;
   backed_[*block] = true;
-  populator_.populate({base_ + *block * block_bytes_, block_bytes_});
+  populator_.populate({base() + *block * block_bytes_, block_bytes_});
 }
 
 void BlockPool::share(BlockId block) {
@@ -108,17 +112,21 @@ void BlockPool::trim() {
 }
 
 // The memory of blocks [first, end), whose neighbours are in use. Whole huge pages only: one that
-// is broken up would stay in small pages.
+// is broken up would stay in small pages. Of whole pieces, the promise goes back, too.
 void BlockPool::release(size_t first, size_t end) {
   const bool is_last = end == owners_.size();
   const size_t begin_byte = (first * block_bytes_ + kHugePage - 1) / kHugePage * kHugePage;
-  const size_t end_byte =
-      (end * block_bytes_ + (is_last ? kHugePage - 1 : 0)) / kHugePage * kHugePage;
+  const size_t end_byte = is_last ? space_.size() : end * block_bytes_ / kHugePage * kHugePage;
   if (begin_byte >= end_byte) return;
-  ::madvise(base_ + begin_byte, end_byte - begin_byte, MADV_DONTNEED);
+  ::madvise(base() + begin_byte, end_byte - begin_byte, MADV_DONTNEED);
   for (size_t block = first; block < end; ++block) {
     if (block * block_bytes_ >= begin_byte && (block + 1) * block_bytes_ <= end_byte)
       backed_[block] = false;
+  }
+  for (size_t piece = (begin_byte + kHeldBytes - 1) / kHeldBytes;
+       piece < held_.size() && begin_of(piece + 1) <= end_byte; ++piece) {
+    if (held_[piece]) space_.give_back(begin_of(piece), begin_of(piece + 1));
+    held_[piece] = false;
   }
 }
 

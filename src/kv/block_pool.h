@@ -1,14 +1,17 @@
-// The memory of the blocks of one group. Address space for the maximum is reserved once; the system
-// backs a block with memory, in huge pages where it has them, when it is first written, and gets it
-// back when the pool is asked to trim. A block may have several owners. Used by one thread at a
+// The memory of the blocks of one group. Address space for the maximum is reserved once; memory is
+// promised by the system in pieces of kHeldBytes with the first block in them, backs a block, in
+// huge pages where there are some, when it is first written, and goes back when the pool is asked
+// to trim. A block may have several owners. Used by one thread at a
 // time, but the blocks' bytes may be read and written by any.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "base/address_space.h"
 #include "kv/populator.h"
 
 namespace billow::kv {
@@ -24,7 +27,8 @@ class BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  // A block whose bytes may be anything, with one owner; nullopt when all are in use. Blocks that
+  // A block whose bytes may be anything, with one owner; nullopt when all are in use. Throws Error
+  // when the system has no memory. Blocks that
   // are taken behind one another lie side by side, apart from those of others, so that what ends
   // together frees whole pages.
   [[nodiscard]] std::optional<BlockId> take(BlockId behind = kNoBlock);
@@ -35,7 +39,7 @@ class BlockPool {
   // Returns the memory of blocks without owners to the system, as far as they fill huge pages.
   void trim();
 
-  std::byte* base() const noexcept { return base_; }
+  std::byte* base() const noexcept { return space_.data(); }
   size_t block_bytes() const noexcept { return block_bytes_; }
   size_t n_owners(BlockId block) const { return owners_[block]; }
   size_t n_in_use() const noexcept { return n_in_use_; }
@@ -48,13 +52,19 @@ class BlockPool {
   // Neighbouring blocks that one run of takes has for itself while there is room.
   static constexpr size_t kExtentBlocks = 64;
 
+  // How much is asked of the system at a time: few calls, and little more than is in use.
+  static constexpr size_t kHeldBytes = size_t{16} << 20;
+
   std::optional<BlockId> find(BlockId behind) const;
+  [[nodiscard]] bool hold(BlockId block);
+  size_t begin_of(size_t piece) const noexcept {
+    return std::min(piece * kHeldBytes, space_.size());
+  }
   void release(size_t first, size_t end);
 
   size_t block_bytes_;
-  size_t mapped_bytes_;
-  std::byte* mapped_ = nullptr;
-  std::byte* base_ = nullptr;          // the first huge page of it
+  AddressSpace space_;
+  std::vector<bool> held_;             // pieces of it
   std::vector<uint32_t> owners_;       // of each block
   std::vector<bool> backed_;           // blocks that may have memory
   std::vector<uint32_t> n_in_extent_;  // blocks in use

@@ -49,6 +49,24 @@ TEST(BlockPool, TakesMemoryOnlyForWhatIsWrittenAndGivesItBack) {
   EXPECT_LE(pool.n_backed(), 2u);
 }
 
+// Systems that promise no more memory than they have count all that may be written to.
+TEST(BlockPool, IsPromisedLittleMoreThanIsInUse) {
+  constexpr size_t kBlock = size_t{1} << 20;
+  constexpr size_t kMore = 48 * kBlock;  // pieces that are not full, and what the test allocates
+  BlockPool pool(kBlock, 1000000);
+  const size_t before = status_bytes("VmData");
+  std::vector<BlockId> blocks;
+  for (int i = 0; i < 200; ++i) blocks.push_back(pool.take(blocks.empty() ? kNoBlock : blocks.back()).value());
+  for (const BlockId block : blocks) std::memset(pool.base() + block * kBlock, 1, kBlock);
+  EXPECT_GE(status_bytes("VmData"), before + 200 * kBlock);
+  EXPECT_LT(status_bytes("VmData"), before + 200 * kBlock + kMore);
+  for (const BlockId block : blocks) pool.give_back(block);
+  pool.trim();
+  EXPECT_LT(status_bytes("VmData"), before + kMore);
+  const BlockId again = pool.take().value();
+  std::memset(pool.base() + again * kBlock, 2, kBlock);
+}
+
 TEST(BlockPool, KeepsABlockForItsLastOwner) {
   BlockPool pool(4096, 2);
   const BlockId block = pool.take().value();

@@ -1,11 +1,10 @@
 #include "nn/packed_weights.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
+#include "base/byte_size.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "cpu/numa.h"
@@ -16,31 +15,24 @@ namespace {
 
 // Threads take work by huge pages of the packed form, so that each page is cleared by the one that
 // fills it: two that touch a page at once would both clear it.
-constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kHugePage = AddressSpace::kHugePage;
 
 constexpr size_t rounded_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 }  // namespace
 
 PackedWeights::PackedWeights(const kernels::KernelTable& kernels, size_t max_bytes, Release release)
-    : kernels_(&kernels),
-      release_(std::move(release)),
-      n_mapped_(rounded_up(max_bytes, kHugePage) + kHugePage),
-      capacity_(n_mapped_ - kHugePage) {
-  void* mapped = ::mmap(nullptr, n_mapped_, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) {
-    throw Error(ErrorCode::kOutOfMemory,
-                "no address space for " + std::to_string(max_bytes) + " bytes of weights");
-  }
-  mapped_ = static_cast<std::byte*>(mapped);
-  base_ = mapped_ + (kHugePage - reinterpret_cast<uintptr_t>(mapped) % kHugePage) % kHugePage;
-  cpu::spread_over_nodes(mapped_, n_mapped_);
-  // Refused on some systems, which costs a few per cent of speed only.
-  if (capacity_ != 0) ::madvise(base_, capacity_, MADV_HUGEPAGE);
+    : kernels_(&kernels), release_(std::move(release)), space_(max_bytes, "weights") {
+  cpu::spread_over_nodes(space_.data(), space_.size());
 }
 
-PackedWeights::~PackedWeights() { ::munmap(mapped_, n_mapped_); }
+void PackedWeights::hold() {
+  std::call_once(held_, [this] {
+    if (space_.hold(0, rounded_up(used_, kHugePage))) return;
+    throw Error(ErrorCode::kOutOfMemory,
+                "the system has no memory for " + format_byte_size(used_) + " of weights");
+  });
+}
 
 size_t PackedWeights::bytes_of(quant::Type type, size_t n_cols, size_t n_rows) {
   return quant::row(type).packing.matrix_bytes(n_rows, n_cols);
@@ -50,12 +42,12 @@ void PackedWeights::add(tensor::Tensor& weight) {
   const size_t n = bytes_of(weight.type, weight.n_cols, weight.n_rows);
   if (n == 0 || weight.packed != nullptr) return;
   BILLOW_CHECK(taken_.load(std::memory_order_relaxed) == 0);
-  BILLOW_CHECK(used_ + n <= capacity_);
+  BILLOW_CHECK(used_ + n <= space_.size());
   jobs_.push_back({.weight = weight,
                    .begin = used_,
                    .strip_bytes = quant::row(weight.type).packing.strip_bytes(weight.n_cols),
                    .n_strips = (weight.n_rows + quant::kStripRows - 1) / quant::kStripRows});
-  weight.packed = base_ + used_;
+  weight.packed = space_.data() + used_;
   used_ += n;
 }
 
@@ -66,6 +58,7 @@ size_t PackedWeights::n_source_bytes() const noexcept {
 }
 
 void PackedWeights::pack(const Progress& progress) {
+  hold();
   size_t most_columns = 0;
   for (const Job& job : jobs_) most_columns = std::max(most_columns, job.weight.n_cols);
   const size_t n_scales = quant::kStripRows * kernels::padded(most_columns) / quant::kScaleGroup;
@@ -105,7 +98,7 @@ void PackedWeights::pack_strips(const Job& job, size_t first, size_t last, Scrat
                 .k = weight.n_cols,
                 .scales = scratch.scales.data(),
                 .offsets = scratch.offsets.data(),
-                .out = base_ + job.begin + i * job.strip_bytes});
+                .out = space_.data() + job.begin + i * job.strip_bytes});
   }
   const size_t first_row = std::min(first * quant::kStripRows, weight.n_rows);
   const size_t last_row = std::min(last * quant::kStripRows, weight.n_rows);

@@ -6,9 +6,11 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/address_space.h"
 #include "kernels/kernel_table.h"
 #include "tensor/tensor.h"
 
@@ -24,7 +26,6 @@ class PackedWeights {
   // Address space for `max_bytes` of packed weights (bytes_of() of all of them, each rounded up to
   // 64). Throws Error when it cannot be had. `kernels` must outlive the calls of pack().
   PackedWeights(const kernels::KernelTable& kernels, size_t max_bytes, Release release);
-  ~PackedWeights();
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
 
@@ -35,6 +36,9 @@ class PackedWeights {
   // pack() has not been called.
   void add(tensor::Tensor& weight);
 
+  // Takes the memory for all that was added; pack() does it where nobody has. Throws Error when the
+  // system has none.
+  void hold();
   // Makes all that was added. Threads that call it at the same time share the work; all is made
   // when all of them have returned.
   void pack(const Progress& progress = {});
@@ -60,11 +64,9 @@ class PackedWeights {
 
   const kernels::KernelTable* kernels_;
   Release release_;
-  std::byte* mapped_ = nullptr;
-  size_t n_mapped_ = 0;
-  std::byte* base_ = nullptr;  // the first huge page of the mapping
-  size_t capacity_ = 0;
+  AddressSpace space_;
   size_t used_ = 0;
+  std::once_flag held_;
   std::vector<Job> jobs_;         // in the order of their places
   std::atomic<size_t> taken_{0};  // bytes of the packed form whose making has begun
   std::atomic<size_t> made_{0};   // and has ended

@@ -1,7 +1,5 @@
 #include "tensor/arena.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <string>
 
@@ -24,27 +22,13 @@ constexpr size_t rounded_up(size_t n, size_t unit) { return (n + unit - 1) / uni
 
 }  // namespace
 
-Arena::~Arena() {
-  if (mapped_ != nullptr) ::munmap(mapped_, kMostBytes + kPage);
-}
-
-void Arena::map() {
-  void* mapped = ::mmap(nullptr, kMostBytes + kPage, PROT_NONE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED)
-    throw Error(ErrorCode::kOutOfMemory, "no address space for scratch; raise its limit");
-  mapped_ = static_cast<std::byte*>(mapped);
-  base_ = mapped_ + (kPage - reinterpret_cast<uintptr_t>(mapped_) % kPage) % kPage;
-  // Huge pages, because outputs of a product are written down the columns of a matrix, each row on
-  // another page. Where there are none, small ones serve.
-  ::madvise(base_, kMostBytes, MADV_HUGEPAGE);
-}
-
-// Makes the first n_bytes, whole pages, usable. Systems that promise no more memory than they have
-// count it from then on.
+// Makes the first n_bytes, whole pages, usable.
 void Arena::hold(size_t n_bytes) {
-  if (base_ == nullptr) map();
-  if (::mprotect(base_ + n_held_, n_bytes - n_held_, PROT_READ | PROT_WRITE) != 0) refuse(n_bytes);
+  if (base_ == nullptr) {
+    space_ = AddressSpace(kMostBytes, "scratch");
+    base_ = space_.data();
+  }
+  if (!space_.hold(n_held_, n_bytes)) refuse(n_bytes);
   n_held_ = n_bytes;
 }
 
@@ -60,7 +44,7 @@ std::byte* Arena::bytes(size_t n_bytes) {
 
 void Arena::trim() noexcept {
   BILLOW_CHECK(!lent_);
-  if (n_held_ != 0) ::madvise(base_, n_held_, MADV_DONTNEED);
+  if (n_held_ != 0) space_.give_back(0, n_held_);
   used_ = 0;
   n_held_ = 0;
 }

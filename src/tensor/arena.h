@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/address_space.h"
 #include "tensor/tensor.h"
 
 namespace billow::tensor {
@@ -14,7 +15,7 @@ namespace billow::tensor {
 class Arena {
  public:
   // Memory is held in whole pages of this size.
-  static constexpr size_t kPage = size_t{2} << 20;
+  static constexpr size_t kPage = AddressSpace::kHugePage;
   static constexpr size_t kAlignment = 64;  // of what is handed out
 
   Arena() = default;
@@ -22,7 +23,6 @@ class Arena {
   // more is asked for.
   explicit Arena(std::span<std::byte> lent) noexcept
       : base_(lent.data()), n_held_(lent.size()), lent_(true) {}
-  ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
@@ -47,11 +47,10 @@ class Arena {
   size_t n_bytes() const noexcept { return n_held_; }  // held from the system
 
  private:
-  void map();
   void hold(size_t n_bytes);
 
-  std::byte* mapped_ = nullptr;
-  std::byte* base_ = nullptr;  // the first whole page of the mapping
+  AddressSpace space_;         // none where memory is lent
+  std::byte* base_ = nullptr;  // of it, or of what is lent
   size_t used_ = 0;            // bytes that are handed out
   size_t n_held_ = 0;
   bool lent_ = false;

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
@@ -287,6 +289,31 @@ TEST(Budget, P_13_RandomSequencesKeepTheBudgetAndTheirTokens) {
       ASSERT_LE(tokens.size(), whole.size());
       EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), whole.begin())) << "round " << round;
     }
+  }
+}
+
+// Addresses are reserved for the greatest context of all sequences; the system promises memory for
+// what is granted alone, so that a model can be loaded where it promises no more than it has.
+TEST(Budget, IsPromisedForWhatIsGrantedAlone) {
+  const auto promised = [] {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("VmData:")) return std::stoul(line.substr(7)) * 1024;
+    return 0ul;
+  };
+  reference::TinyModelOptions model = kModel;
+  model.n_context = 131072;
+  model.type = quant::Type::kQ8_0;
+  constexpr size_t kElsewhere = size_t{128} << 20;  // heap and stacks
+  const size_t before = promised();
+  ASSERT_GT(before, 0u);
+  TinyEngine tiny(model, {.n_threads = 1});
+  ASSERT_GT(tiny.engine.memory().kv_reserved, size_t{1} << 30);
+  EXPECT_LT(promised(), before + tiny.engine.memory().held() + kElsewhere);
+  tiny.engine.start(random_tokens(600, 300, 1), engine::greedy(500));
+  while (!tiny.engine.idle()) {
+    tiny.engine.step();
+    ASSERT_LT(promised(), before + tiny.engine.memory().held() + kElsewhere);
   }
 }
 

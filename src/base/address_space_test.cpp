@@ -1,0 +1,62 @@
+#include "base/address_space.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+#include "base/error.h"
+
+namespace billow {
+namespace {
+
+constexpr size_t kPage = AddressSpace::kHugePage;
+
+// What this process may write to, which systems without overcommitment count.
+size_t writable_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmData:")) return std::stoul(line.substr(7)) * 1024;
+  return 0;
+}
+
+TEST(AddressSpace, CountsWhatIsHeldAlone) {
+  const size_t before = writable_bytes();
+  ASSERT_GT(before, 0u);
+  constexpr size_t kSlack = size_t{1} << 20;  // what the test itself allocates
+  AddressSpace space(size_t{1} << 40, "tests");
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(space.data()) % kPage, 0u);
+  EXPECT_LT(writable_bytes(), before + kSlack);
+  ASSERT_TRUE(space.hold(0, 4 * kPage));
+  ASSERT_TRUE(space.hold(2 * kPage, 8 * kPage));
+  space.data()[0] = space.data()[8 * kPage - 1] = std::byte{7};
+  EXPECT_GE(writable_bytes(), before + 8 * kPage);
+  EXPECT_LT(writable_bytes(), before + 8 * kPage + kSlack);
+  space.give_back(kPage, 8 * kPage);
+  EXPECT_LT(writable_bytes(), before + kPage + kSlack);
+  EXPECT_EQ(space.data()[0], std::byte{7});
+  ASSERT_TRUE(space.hold(7 * kPage, 8 * kPage));
+  EXPECT_EQ(space.data()[8 * kPage - 1], std::byte{0});
+}
+
+TEST(AddressSpace, SaysWhereTheSystemRefuses) {
+  EXPECT_THROW(AddressSpace(SIZE_MAX, "tests"), Error);
+  EXPECT_THROW(AddressSpace(size_t{1} << 60, "tests"), Error);
+  AddressSpace space(64 * kPage, "tests");
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_DATA, &old), 0);
+  rlimit low = old;
+  low.rlim_cur = writable_bytes() + 16 * kPage;
+  ASSERT_EQ(::setrlimit(RLIMIT_DATA, &low), 0);
+  const bool all = space.hold(0, 64 * kPage);
+  const bool some = space.hold(0, 4 * kPage);
+  ::setrlimit(RLIMIT_DATA, &old);
+  EXPECT_FALSE(all);
+  EXPECT_TRUE(some);
+  space.data()[0] = std::byte{1};
+}
+
+}  // namespace
+}  // namespace billow
