@@ -247,15 +247,15 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
     reply.total = Clock::now() - trace.began();
     return reply;
   }
-  const auto lease = scheduler_.acquire({.key = model->key,
-                                         .name = model->name,
-                                         .weights = model->stored.weights,
-                                         .is_embedding = facts.is_embedding,
-                                         .cost = scheduler::cost_of(facts, context),
-                                         .n_context = only_loads ? 0 : context,
-                                         .keep_alive = keep_alive_of(request.keep_alive_json),
-                                         .label = model->label},
-                                        stop, trace_stages(trace));
+  const auto lease =
+      scheduler_.acquire({.key = model->key,
+                          .name = model->name,
+                          .weights = model->stored.weights,
+                          .is_embedding = facts.is_embedding,
+                          .cost = scheduler::cost_of(facts, only_loads ? 0 : context),
+                          .keep_alive = keep_alive_of(request.keep_alive_json),
+                          .label = model->label},
+                         stop, trace_stages(trace));
   const Clock::time_point assigned = Clock::now();
   reply.load = assigned - trace.began();
   if (!only_loads) {

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "context/compaction.h"
+#include "context/ladder.h"
 #include "context/sizing.h"
 #include "http/status.h"
 
@@ -29,13 +30,12 @@ std::shared_ptr<const ServedModel> found(Catalog& catalog, const GenerationReque
 }
 
 scheduler::Job job_of(const ServedModel& model, const GenerationRequest& request,
-                      size_t n_context) {
+                      const scheduler::ModelCost& cost) {
   return {.key = model.key,
           .name = model.name,
           .weights = model.stored.weights,
           .is_embedding = model.weights->facts.is_embedding,
-          .cost = scheduler::cost_of(model.weights->facts, n_context),
-          .n_context = n_context,
+          .cost = cost,
           .keep_alive = keep_alive_of(request.keep_alive_json),
           .label = model.label};
 }
@@ -45,6 +45,21 @@ uint64_t digest_of(const std::vector<int32_t>& prompt) {
   const std::string_view bytes(reinterpret_cast<const char*>(prompt.data()),
                                prompt.size() * sizeof(prompt.front()));
   return std::hash<std::string_view>{}(bytes);
+}
+
+// What the request takes before it asks for more: a rung of its context, as its runner will grant
+// it.
+scheduler::ModelCost cost_of(const ServedModel& model, const Sizing& sizing,
+                             const scheduler::Completion& completion) {
+  const bool is_open_ended = completion.num_predict < 0 || sizing.context >= sizing.max_context;
+  const size_t n_expected =
+      is_open_ended ? context::expected_context(sizing.n_prompt, sizing.context) : sizing.context;
+  const context::Ladder ladder = completion.sizes.empty()
+                                     ? context::Ladder(sizing.context)
+                                     : context::Ladder(completion.sizes, sizing.context);
+  const size_t rung = ladder.holding(n_expected);
+  return scheduler::cost_of(model.weights->facts, rung == 0 ? ladder.top() : rung,
+                            completion.overflow_policy == "shift");
 }
 
 // One line for people: how the context came to its size.
@@ -186,7 +201,9 @@ void LocalGenerator::load_or_end(const ServedModel& model, const GenerationReque
     ending.done_reason = "unload";
   } else {
     merged_options(model.stored.params_json, request.options_json);  // throws where they are wrong
-    const auto lease = scheduler_.acquire(job_of(model, request, 0), stop, trace_stages(trace));
+    const auto lease =
+        scheduler_.acquire(job_of(model, request, scheduler::cost_of(model.weights->facts, 0)),
+                           stop, trace_stages(trace));
     ending.done_reason = "load";
   }
   sink.end(ending);
@@ -259,18 +276,14 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
 void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& request, Plan plan,
                             Sink& sink, std::stop_token stop, metrics::Trace& trace) {
   latest_contexts_.set(model.key, plan.sizing.context);
-  const bool is_open_ended =
-      plan.completion.num_predict < 0 || plan.sizing.context >= plan.sizing.max_context;
-  const size_t n_expected =
-      is_open_ended ? context::expected_context(plan.sizing.n_prompt, plan.sizing.context)
-                    : plan.sizing.context;
+  const scheduler::ModelCost cost = cost_of(model, plan.sizing, plan.completion);
   Writer writer(request, std::move(plan.prompt.shape), sink, trace);
   const auto on_stage = [&writer, &sink, told = trace_stages(trace)](scheduler::JobStage stage) {
     told(stage);
     if (stage == scheduler::JobStage::kRetrying) writer.restart();
     if (stage == scheduler::JobStage::kWaiting) sink.still_working();
   };
-  scheduler::Job job = job_of(model, request, n_expected);
+  scheduler::Job job = job_of(model, request, cost);
   job.digest = digest_of(plan.completion.prompt);
   const auto lease = scheduler_.acquire(job, stop, on_stage);
   const Clock::time_point assigned = Clock::now();

@@ -81,13 +81,12 @@ class SampleStore {
   store::TestFolder folder_;
 
  public:
-  scheduler::ModelFacts facts{.architecture = "llama",
-                              .max_context = 2048,
-                              .embedding_length = 6,
-                              .is_embedding = false,
-                              .weight_bytes = 1000,
-                              .scratch_bytes = 100,
-                              .kv_groups = {{10, 0}}};
+  scheduler::ModelFacts facts{
+      .architecture = "llama",
+      .max_context = 2048,
+      .embedding_length = 6,
+      .is_embedding = false,
+      .memory = {.weight_bytes = 1000, .scratch = {{2048, 100}}, .kv_groups = {{10, 0}}}};
   int n_described = 0;
   store::Store store;
   Catalog catalog;

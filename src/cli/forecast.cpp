@@ -94,29 +94,29 @@ Forecast forecast(const PlanOptions& options, size_t model_context) {
   return run;
 }
 
-RequestMemory reckon(const PlanOptions& options, const gguf::File& file,
-                     const engine::Description& model, const Forecast& run) {
-  const size_t n_batch = engine::EngineOptions{}.n_batch;
-  const size_t n_threads = checked("--threads", options.n_threads, 0, 1024);
+engine::DescribeOptions describe_options(const PlanOptions& options) {
+  return {.n_parallel = checked("--parallel", options.n_parallel, 1, 1024),
+          .n_threads = static_cast<int>(checked("--threads", options.n_threads, 0, 1024)),
+          .kv_type = kv_type_of(options.kv_type)};
+}
+
+RequestMemory reckon(const PlanOptions& options, const engine::Description& model,
+                     const Forecast& run) {
+  const context::MemoryNeed& need = model.memory;
   RequestMemory memory;
-  memory.n_parallel = checked("--parallel", options.n_parallel, 1, 1024);
+  memory.n_parallel = describe_options(options).n_parallel;
   memory.file = model.file_bytes;
   memory.mapped = model.mapped_bytes;
   memory.packed = model.packed_bytes;
-  for (const kv::Group& group : model.layout.groups) {
-    memory.kv_token += group.block_bytes / kv::kBlockPositions;
-    if (group.window != 0) memory.kv_window_token += group.block_bytes / kv::kBlockPositions;
+  for (const context::KvGroup& group : need.kv_groups) {
+    memory.kv_token += group.block_bytes / need.block_positions;
+    if (group.window != 0) memory.kv_window_token += group.block_bytes / need.block_positions;
   }
   const bool with_gap = run.course.policy == context::OverflowPolicy::kShift;
   for (const context::RungTokens& part : run.plan.rungs)
-    memory.rungs.push_back({part.rung, model.layout.bytes_for(part.rung, n_batch, with_gap)});
-  const auto scratch_of = [&](size_t n_positions) {
-    return engine::scratch_bytes(
-        file, {.n_parallel = memory.n_parallel, .n_threads = static_cast<int>(n_threads)},
-        n_positions);
-  };
-  memory.scratch_start = scratch_of(run.plan.first_rung);
-  memory.scratch_most = scratch_of(run.last_rung());
+    memory.rungs.push_back({part.rung, need.kv_bytes(part.rung, with_gap)});
+  memory.scratch_start = need.scratch_bytes(run.plan.first_rung);
+  memory.scratch_most = need.scratch_bytes(run.last_rung());
   memory.usable = cpu::usable_memory();
   memory.budget = parse_byte_size(options.memory, memory.usable);
   return memory;

@@ -11,7 +11,6 @@
 #include "context/run_plan.h"
 #include "context/sizing.h"
 #include "engine/describe.h"
-#include "gguf/file.h"
 
 namespace billow::cli {
 
@@ -81,8 +80,10 @@ struct RequestMemory {
 
 // Throws Error naming the option that is out of range, or both numbers where a prompt does not fit.
 Forecast forecast(const PlanOptions& options, size_t model_context);
-// `model` is what describe() says of `file`.
-RequestMemory reckon(const PlanOptions& options, const gguf::File& file,
-                     const engine::Description& model, const Forecast& run);
+// How the model is described for these options. Throws Error naming the one that is out of range.
+engine::DescribeOptions describe_options(const PlanOptions& options);
+// `model` is what describe() says with those options.
+RequestMemory reckon(const PlanOptions& options, const engine::Description& model,
+                     const Forecast& run);
 
 }  // namespace billow::cli

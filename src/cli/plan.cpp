@@ -9,16 +9,16 @@
 #include "cli/command.h"
 #include "cli/forecast.h"
 #include "cli/plan_report.h"
+#include "gguf/file.h"
 
 namespace billow::cli {
 namespace {
 
 void run(const PlanOptions& options) {
   const gguf::File file = gguf::File::open(options.model, gguf::StringArrays::kSkipped);
-  const engine::Description model =
-      engine::describe(file, {.kv_type = kv_type_of(options.kv_type)});
+  const engine::Description model = engine::describe(file, describe_options(options));
   const Forecast course = forecast(options, model.max_context);
-  const RequestMemory memory = reckon(options, file, model, course);
+  const RequestMemory memory = reckon(options, model, course);
   const std::string out = options.json
                               ? plan_json(options, model.model, course, memory).dump(2) + "\n"
                               : plan_text(options, model.model, course, memory);

@@ -40,6 +40,7 @@ struct RunnerOptions {
   std::string max_parked = "1G";
   int drain_seconds = 30;
   bool with_parent = false;
+  bool asks_for_memory = false;
 };
 
 // Ends this process when the one that started it has ended, however that happened.
@@ -123,6 +124,7 @@ void run(const RunnerOptions& options) {
   const sigset_t signals = block_signals();
   engine::EngineOptions engine = options.model.engine();
   engine.max_sequences = options.max_sequences;
+  engine.asks_for_memory = options.asks_for_memory;
   engine.max_parked = parse_byte_size(options.max_parked);
   runner::Service service(
       options.model.model, engine, {.on_broken = [] { ::kill(::getpid(), kBroken); }},
@@ -169,6 +171,8 @@ void add_runner(CLI::App& app) {
                    "Seconds that answers have to finish when it is told to end")
       ->check(CLI::Range(0, 86400))
       ->capture_default_str();
+  command->add_flag("--ask-for-memory", options->asks_for_memory,
+                    "What lacks memory waits for POST /budget before it is compacted or ended");
   command->add_flag("--with-parent", options->with_parent, "End when the parent process ends");
   command->callback([options, model, socket] {
     if (!options->described.empty()) return describe(*options);

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <memory>
 
-#include "arch/scratch.h"
 #include "base/json.h"
 #include "cpu/cores.h"
 #include "engine/embed/encoder_model.h"
 #include "engine/embedding.h"
 #include "engine/engine.h"
+#include "engine/memory_need.h"
 #include "nn/packed_weights.h"
 
 namespace billow::engine {
@@ -35,47 +35,48 @@ Description describe_encoder(const gguf::File& file, const DescribeOptions& opti
   nn::PackedWeights packed(kernels, arch::most_packed_bytes(file), {});
   const std::unique_ptr<arch::Encoder> encoder = arch::load_encoder(file, {.packed = &packed});
   Description out = described(file, options, encoder->info(), packed);
-  out.scratch_bytes =
+  const uint64_t scratch =
       passes_scratch_bytes(*encoder, kernels, resolve_sizes(options.embed, out.max_context),
                            out.max_context, threads_of(options), packed.n_bytes() != 0);
+  out.memory = {.weight_bytes = weight_bytes(file, packed),
+                .scratch = {{out.max_context, scratch}}};
   out.pooling = pooling_name(pooling_of_encoder(file));
   return out;
 }
 
 }  // namespace
 
-uint64_t scratch_bytes(const gguf::File& file, const DescribeOptions& options, size_t n_positions) {
-  if (arch::is_encoder(file)) return describe_encoder(file, options).scratch_bytes;
-  const size_t n_batch = EngineOptions{}.n_batch;
-  return arch::most_scratch_bytes(file, kernels::select_table(),
-                                  {.n_rows = n_batch,
-                                   .n_logit_rows = options.n_parallel,
-                                   .n_hidden_rows = stated_pooling(file).empty() ? 0 : n_batch,
-                                   .n_positions = n_positions,
-                                   .n_threads = threads_of(options)});
-}
-
 Description describe(const gguf::File& file, const DescribeOptions& options) {
   if (arch::is_encoder(file)) return describe_encoder(file, options);
-  nn::PackedWeights packed(kernels::select_table(), arch::most_packed_bytes(file), {});
+  const kernels::KernelTable& kernels = kernels::select_table();
+  nn::PackedWeights packed(kernels, arch::most_packed_bytes(file), {});
   const std::unique_ptr<arch::Model> model = arch::load_model(file, {.packed = &packed});
   Description out = described(file, options, model->info(), packed);
-  out.scratch_bytes = scratch_bytes(file, options, out.max_context);
   out.pooling = stated_pooling(file);
+  out.memory = memory_need(file, kernels, out.layout, packed,
+                           {.n_batch = EngineOptions{}.n_batch,
+                            .n_sequences = sequences_of(file, options.n_parallel),
+                            .n_threads = threads_of(options),
+                            .max_context = out.max_context});
   return out;
 }
 
 Json description_json(const Description& description) {
+  const context::MemoryNeed& need = description.memory;
+  Json scratch = Json::array();
+  for (const context::ScratchStep& step : need.scratch)
+    scratch.push_back({{"positions", step.n_positions}, {"bytes", step.bytes}});
   Json groups = Json::array();
-  for (const kv::Group& group : description.layout.groups) {
-    groups.push_back({{"bytes_per_position", group.block_bytes / kv::kBlockPositions},
-                      {"window", group.window}});
-  }
+  for (const context::KvGroup& group : need.kv_groups)
+    groups.push_back({{"block_bytes", group.block_bytes}, {"window", group.window}});
   Json out = {{"architecture", description.model.architecture},
               {"max_context", description.max_context},
-              {"weight_bytes", description.weight_bytes()},
-              {"scratch_bytes", description.scratch_bytes},
-              {"kv_groups", std::move(groups)},
+              {"memory",
+               {{"weight_bytes", need.weight_bytes},
+                {"scratch", std::move(scratch)},
+                {"kv_groups", std::move(groups)},
+                {"block_positions", need.block_positions},
+                {"batch", need.n_batch}}},
               {"embedding_length", description.model.n_embd},
               {"is_embedding", !description.pooling.empty()}};
   if (!description.pooling.empty()) out["pooling"] = description.pooling;

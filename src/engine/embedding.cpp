@@ -32,6 +32,10 @@ Pooling pooling_of_decoder(const gguf::File& file) {
                                            " models pool by mean, cls or last");
 }
 
+size_t sequences_of(const gguf::File& file, size_t n_parallel) {
+  return stated_pooling(file).empty() ? std::max<size_t>(1, n_parallel) : 1;
+}
+
 Embedding::Embedding(kv::Cache& cache, std::vector<int32_t> tokens)
     : tokens_(std::move(tokens)),
       context_(cache,
@@ -48,6 +52,7 @@ void EmbedQueue::cancel(const Embedding& embedding) {
     release(**found);
     --n_admitted_;
   }
+  waiting_ = denied_ = false;  // another is the first now
   (*found)->error_ = "cancelled";
   (*found)->finished_ = true;
   queue_.erase(found);

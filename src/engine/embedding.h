@@ -26,6 +26,10 @@ namespace billow::engine {
 // them.
 Pooling pooling_of_decoder(const gguf::File& file);
 
+// How many sequences an engine on the model of `file` is made for, where n_parallel requests run at
+// once: a model that is made for vectors writes nothing.
+size_t sequences_of(const gguf::File& file, size_t n_parallel);
+
 class Embedding {
  public:
   // REQUIRES: there are tokens.
@@ -69,6 +73,12 @@ class EmbedQueue {
   void end_all();
   bool empty() const noexcept { return queue_.empty(); }
   bool waiting() const noexcept { return waiting_; }  // for memory, all of them, in the last step
+  // REQUIRES: they wait. The one that is to have memory next.
+  const Embedding& first_waiting() const { return *queue_[n_admitted_]; }
+  // It cannot be had: what waits does so for sequences to end, and no longer asks.
+  void deny() noexcept { denied_ = true; }
+  void ask_again() noexcept { denied_ = false; }
+  bool asking() const noexcept { return waiting_ && !denied_; }
 
   // Lets texts begin until n_rows of their tokens wait to be evaluated, and returns how many do.
   size_t admit(size_t n_rows, const Grant& grant);
@@ -88,6 +98,7 @@ class EmbedQueue {
   size_t n_admitted_ = 0;   // the first ones
   size_t n_positions_ = 0;  // that have memory
   bool waiting_ = false;
+  bool denied_ = false;
   // Of the step: whose rows of `hidden` stand behind one another, and how many.
   struct Part {
     std::shared_ptr<Embedding> embedding;

@@ -8,7 +8,9 @@
 #include "base/byte_size.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "base/saturating.h"
 #include "cpu/cores.h"
+#include "engine/memory_need.h"
 #include "engine/step_rows.h"
 #include "engine/weights.h"
 
@@ -72,6 +74,12 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
            .type = options.kv_type,
            .max_parked = options.max_parked}),
       max_sequences_(options.max_sequences),
+      asks_for_memory_(options.asks_for_memory),
+      need_(memory_need(file_, *kernels_, kv_.cache().layout(), packed_,
+                        {.n_batch = n_batch_,
+                         .n_sequences = max_sequences_,
+                         .n_threads = static_cast<size_t>(team_.size()),
+                         .max_context = max_context_})),
       embeds_(kv_, model_->info().n_embd) {
   grant_weights(ledger_, file_, packed_);
   tokenizer_.emplace(pack_weights(team_, packed_, file_, model_->info().n_vocab, options));
@@ -84,10 +92,21 @@ Engine::~Engine() {
   }
 }
 
-uint64_t Engine::set_memory_budget(uint64_t bytes) {
+uint64_t Engine::set_memory_budget(uint64_t bytes, uint64_t ceiling) {
   ledger_.set_budget(bytes);
   kv_.fit_budget();
+  for (const std::shared_ptr<Sequence>& sequence : running_)
+    if (sequence->refused_rung_ != 0 && budget_wanted(*sequence) > ceiling)
+      sequence->denied_ = true;
+  if (embeds_.waiting() && budget_wanted_by_texts() > ceiling) embeds_.deny();
   return ledger_.account().total;
+}
+
+bool Engine::asking() const noexcept {
+  const auto asks = [](const std::shared_ptr<Sequence>& sequence) {
+    return sequence->waiting_ && !sequence->denied_;
+  };
+  return asks_for_memory_ && (std::ranges::any_of(running_, asks) || embeds_.asking());
 }
 
 MemoryUse Engine::memory() const {
@@ -105,25 +124,14 @@ MemoryUse Engine::memory() const {
           .scratch = arena_.n_bytes(),
           .scratch_granted = account.of(context::MemoryClass::kScratch),
           .budget = account.budget,
-          .wanted = wanted_bytes()};
+          .wanted = wanted_bytes(),
+          .asking = asking()};
 }
 
-// Of the largest pass so far, which the arena keeps, or one with these limits.
-uint64_t Engine::scratch_bytes_of(size_t n_logit_rows, size_t n_positions,
-                                  size_t n_hidden_rows) const {
-  const size_t wanted = arch::most_scratch_bytes(file_, *kernels_,
-                                                 {.n_rows = n_batch_,
-                                                  .n_logit_rows = n_logit_rows,
-                                                  .n_hidden_rows = n_hidden_rows,
-                                                  .n_positions = n_positions,
-                                                  .n_threads = static_cast<size_t>(team_.size()),
-                                                  .packed = packed_.n_bytes() != 0});
-  return std::max<uint64_t>(wanted, scratch_granted_);
-}
-
-// Of a step that has a sequence of n_positions among those that were granted scratch before.
+// Of a step that has a sequence of n_positions among those that were granted scratch before; at
+// least what the arena keeps of former passes.
 uint64_t Engine::step_scratch_bytes(size_t n_positions) const {
-  return scratch_bytes_of(max_sequences_, std::max(n_positions, step_positions_), n_hidden_rows_);
+  return std::max(need_.scratch_bytes(std::max(n_positions, step_positions_)), scratch_granted_);
 }
 
 // REQUIRES: no less than is granted.
@@ -172,8 +180,10 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
   return sequence;
 }
 
-// Throws Error when the first rung is more than the budget would allow a sequence alone.
+// Throws Error when the first rung is more than the budget would allow a sequence alone, and nobody
+// can be asked to raise it.
 void Engine::check_fits(const context::Course& course, size_t rung) const {
+  if (asks_for_memory_) return;
   const context::Ledger::Account account = ledger_.account();
   const uint64_t weights = account.of(context::MemoryClass::kWeights);
   const uint64_t left = account.budget - std::min(account.budget, weights);
@@ -208,7 +218,6 @@ std::shared_ptr<const Embedding> Engine::embed(std::vector<int32_t> tokens) {
                                           std::to_string(max_context_) + "; shorten it");
   }
   if (!pooling_) pooling_ = pooling_of_decoder(file_);
-  n_hidden_rows_ = n_batch_;
   auto embedding = std::make_shared<Embedding>(kv_.cache(), std::move(tokens));
   check_fits(embedding->course(), embedding->tokens().size());
   embeds_.add(embedding);
@@ -238,24 +247,44 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
 bool Engine::grant_rung(Sequence& sequence, size_t rung) {
   const bool granted = grant_step_scratch(rung) && kv_.grant_rung(sequence.context_, rung);
   sequence.refused_rung_ = granted ? 0 : rung;
+  if (granted) sequence.denied_ = false;
   return granted;
 }
 
-// What the budget would have to be larger by for the largest rung that was refused.
-uint64_t Engine::wanted_bytes() const {
-  uint64_t lacking = 0;
-  for (const std::shared_ptr<Sequence>& sequence : running_) {
-    if (sequence->refused_rung_ == 0) continue;
-    const SequenceContext& context = sequence->context_;
-    const uint64_t kv = kv_.bytes_for(context.course(), sequence->refused_rung_);
-    const uint64_t scratch = step_scratch_bytes(sequence->refused_rung_);
-    lacking =
-        std::max(lacking, kv - std::min(kv, context.granted_bytes()) + scratch - scratch_granted_);
-  }
-  if (lacking == 0) return 0;
+// The budget with which a sequence on this course, which has n_granted bytes, could have the rung
+// beside all that runs: nothing is parked then.
+uint64_t Engine::budget_for(const context::Course& course, size_t rung, uint64_t n_granted) const {
   const context::Ledger::Account account = ledger_.account();
-  const uint64_t needed = account.total - account.of(context::MemoryClass::kKvParked) + lacking;
-  return needed - std::min(needed, account.budget);
+  const uint64_t kv = kv_.bytes_for(course, rung);
+  return account.total - account.of(context::MemoryClass::kKvParked) +
+         saturating_subtract(kv, n_granted) + step_scratch_bytes(rung) - scratch_granted_;
+}
+
+// 0: it has what it wants.
+uint64_t Engine::budget_wanted(const Sequence& sequence) const {
+  if (sequence.refused_rung_ == 0) return 0;
+  const SequenceContext& context = sequence.context_;
+  return budget_for(context.course(), sequence.refused_rung_, context.granted_bytes());
+}
+
+uint64_t Engine::budget_wanted_by_texts() const {
+  if (!embeds_.waiting()) return 0;
+  const Embedding& first = embeds_.first_waiting();
+  return budget_for(first.course(), first.tokens().size(), 0);
+}
+
+// What the budget would have to be larger by for the largest of what was refused.
+uint64_t Engine::wanted_bytes() const {
+  uint64_t wanted = budget_wanted_by_texts();
+  for (const std::shared_ptr<Sequence>& sequence : running_)
+    wanted = std::max(wanted, budget_wanted(*sequence));
+  return saturating_subtract(wanted, ledger_.account().budget);
+}
+
+// What goes on waiting while others run asks again before it ends: they may give memory back.
+void Engine::ask_again() {
+  for (const std::shared_ptr<Sequence>& sequence : running_) sequence->denied_ = false;
+  embeds_.ask_again();
 }
 
 // A sequence begins, behind what is known of its prompt. False when there is no memory for it now.
@@ -282,6 +311,7 @@ bool Engine::make_room(Sequence& sequence) {
   const double seconds = std::chrono::duration<double>(sequence.decode_time_).count();
   event.decode_rate = seconds > 0.0 ? static_cast<double>(sequence.n_decoded_) / seconds : 0.0;
   if (next.step == context::Step::kGrow && !grant_rung(sequence, next.rung)) {
+    if (asks_for_memory_ && !sequence.denied_) return false;
     const std::optional<context::Compaction> compaction = context.next_without_growth();
     if (!compaction) return false;
     event.event.step = context::Step::kCompact;
@@ -290,6 +320,7 @@ bool Engine::make_room(Sequence& sequence) {
   }
   if (event.event.step == context::Step::kCompact) {
     kv_.compact(context, event.event.compaction);
+    sequence.denied_ = false;
     if (context.course().policy == context::OverflowPolicy::kRefill) sequence.refill_start_ = start;
   }
   event.time = Clock::now() - start;
@@ -359,9 +390,10 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
   n_embedded_ = 0;
   const std::vector<size_t> n_pending = pending_rows();
   if (!idle() && std::ranges::all_of(n_pending, [](size_t n) { return n == 0; })) {
-    if (std::ranges::none_of(running_, &Sequence::held)) end_for_memory();
+    if (std::ranges::none_of(running_, &Sequence::held) && !asking()) end_for_memory();
     return {};
   }
+  ask_again();
   const std::vector<Share> shares = plan_batch(n_pending, std::min(n_batch_, max_rows), n_steps_++);
   std::vector<Token> out;
   if (shares.empty()) return out;
@@ -435,7 +467,13 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
   // Few rows at a time: a row of logits may be a megabyte.
   constexpr size_t kRowsAtOnce = 128;
   const size_t n_held = std::min(tokens.size(), top);
-  if (!grant_scratch(scratch_bytes_of(std::min(kRowsAtOnce, n_batch_), n_held, 0)))
+  const arch::PassLimits limits = {.n_rows = n_batch_,
+                                   .n_logit_rows = std::min(kRowsAtOnce, n_batch_),
+                                   .n_positions = n_held,
+                                   .n_threads = static_cast<size_t>(team_.size()),
+                                   .packed = packed_.n_bytes() != 0};
+  const uint64_t scratch = arch::most_scratch_bytes(file_, *kernels_, limits);
+  if (!grant_scratch(std::max(scratch, scratch_granted_)))
     throw Error(ErrorCode::kOutOfMemory, "no scratch memory for a text; " + budget_left());
   const context::Course course = {context::Ladder(top), options.context.policy,
                                   options.context.compaction,

@@ -15,6 +15,7 @@
 
 #include "arch/model.h"
 #include "context/ledger.h"
+#include "context/memory_need.h"
 #include "cpu/thread_team.h"
 #include "engine/batcher.h"
 #include "engine/embedding.h"
@@ -37,6 +38,9 @@ struct EngineOptions {
   // Bytes of KV of finished sequences that are kept for prompts that begin alike, as long as nobody
   // else wants them; 0: none.
   uint64_t max_parked = 0;
+  // The budget may be raised for who asks: what lacks memory waits for set_memory_budget(), and is
+  // compacted or ended only above its ceiling.
+  bool asks_for_memory = false;
   bool pack_weights = true;  // false: compute with weights as they lie in the file; slower
   const kernels::KernelTable* kernels = nullptr;  // null: kernels::select_table()
   // Called while weights are packed, by any thread, with how many bytes of all are; it may be late.
@@ -60,6 +64,7 @@ struct MemoryUse {
   size_t budget = 0;  // of all that is granted: weights, kv_granted, kv_parked, scratch_granted
   // That was refused to sequences that run: what the largest rung of them lacks.
   size_t wanted = 0;
+  bool asking = false;  // Engine::asking()
   // What should be resident.
   size_t accounted() const noexcept { return weights + kv_backed + scratch; }
   // What is granted.
@@ -95,8 +100,14 @@ class Engine {
   MemoryUse memory() const;
   // Another budget from now on, for who shares memory out among engines. What is parked makes way
   // for a smaller one. What runs keeps what it was granted, be that more than the budget, but gets
-  // nothing beyond it. Returns the bytes that are granted now.
-  uint64_t set_memory_budget(uint64_t bytes);
+  // nothing beyond it. What needs a budget above `ceiling` is told to do without. Returns the bytes
+  // that are granted now.
+  uint64_t set_memory_budget(uint64_t bytes, uint64_t ceiling = UINT64_MAX);
+  // Whether something waits to know if the budget can be raised (EngineOptions::asks_for_memory):
+  // by MemoryUse::wanted, or more.
+  bool asking() const noexcept;
+  // What the model takes of memory: all that is granted is reckoned with it.
+  const context::MemoryNeed& need() const noexcept { return need_; }
   // What is granted against the budget; others may take and give back, too.
   context::Ledger& ledger() noexcept { return ledger_; }
 
@@ -126,10 +137,10 @@ class Engine {
   };
   // Runs one pass over the waiting rows, at most n_batch and max_rows of them, and samples where a
   // sequence's tokens are all evaluated. Empty while only prompts are read, and when nothing runs.
-  // Where the budget has no room for a sequence's next rung, the sequence is compacted on its own
-  // if its policy allows it, or waits for memory of others. When all wait, and none is held, the
-  // last of those that hold memory ends with kNoMemory. A sequence whose logits are no numbers ends
-  // with kFailed.
+  // Where the budget has no room for a sequence's next rung, and cannot be raised, the sequence is
+  // compacted on its own if its policy allows it, or waits for memory of others. When all wait, and
+  // none is held or asks for memory, the last of those that hold memory ends with kNoMemory. A
+  // sequence whose logits are no numbers ends with kFailed.
   std::vector<Token> step(size_t max_rows = SIZE_MAX);
   bool idle() const noexcept { return running_.empty() && embeds_.empty(); }
 
@@ -158,7 +169,6 @@ class Engine {
   void check_tokens(std::span<const int32_t> tokens) const;
   void sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,
               std::vector<Token>& out);
-  uint64_t scratch_bytes_of(size_t n_logit_rows, size_t n_positions, size_t n_hidden_rows) const;
   uint64_t step_scratch_bytes(size_t n_positions) const;
   [[nodiscard]] bool grant_scratch(uint64_t n_bytes);
   [[nodiscard]] bool grant_step_scratch(size_t n_positions);
@@ -169,7 +179,11 @@ class Engine {
   [[nodiscard]] bool make_room(Sequence& sequence);
   std::vector<size_t> pending_rows();
   std::vector<std::shared_ptr<Sequence>> take_rows(std::span<const Share> shares, StepRows& rows);
+  void ask_again();
   void end_for_memory();
+  uint64_t budget_for(const context::Course& course, size_t rung, uint64_t n_granted) const;
+  uint64_t budget_wanted(const Sequence& sequence) const;
+  uint64_t budget_wanted_by_texts() const;
   uint64_t wanted_bytes() const;
   std::shared_ptr<Sequence> running(const Sequence& sequence) const;
   void note_time(Sequence& sequence, size_t n_rows, Clock::time_point start);
@@ -187,9 +201,10 @@ class Engine {
   size_t n_batch_;
   KvMemory kv_;
   size_t max_sequences_;
+  bool asks_for_memory_;
+  context::MemoryNeed need_;
   uint64_t scratch_granted_ = 0;
   size_t step_positions_ = 0;       // that a sequence of a step may reach, with what is granted
-  size_t n_hidden_rows_ = 0;        // of a step, at most
   std::optional<Pooling> pooling_;  // once it was asked for
   EmbedQueue embeds_;
   size_t n_embedded_ = 0;

@@ -95,6 +95,7 @@ class Sequence {
   size_t n_shared_ = 0;
   bool waiting_ = false;
   size_t refused_rung_ = 0;  // for which there was no memory; 0: it has what it wants
+  bool denied_ = false;      // that memory: it does without, or ends
   bool held_ = false;
   std::string error_;
   std::optional<FinishReason> finish_reason_;

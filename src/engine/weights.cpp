@@ -8,6 +8,7 @@
 #include "base/byte_size.h"
 #include "base/error.h"
 #include "cpu/memory.h"
+#include "engine/memory_need.h"
 
 namespace billow::engine {
 
@@ -17,7 +18,7 @@ uint64_t memory_budget(const EngineOptions& options) {
 
 void grant_weights(context::Ledger& ledger, const gguf::File& file,
                    const nn::PackedWeights& packed) {
-  const uint64_t n_bytes = packed.n_bytes() + file.n_bytes() - packed.n_source_bytes();
+  const uint64_t n_bytes = weight_bytes(file, packed);
   if (ledger.grant(context::MemoryClass::kWeights, n_bytes)) return;
   throw Error(ErrorCode::kOutOfMemory,
               file.path() + ": the weights take " + format_byte_size(n_bytes) +

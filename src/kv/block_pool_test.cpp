@@ -56,7 +56,8 @@ TEST(BlockPool, IsPromisedLittleMoreThanIsInUse) {
   BlockPool pool(kBlock, 1000000);
   const size_t before = status_bytes("VmData");
   std::vector<BlockId> blocks;
-  for (int i = 0; i < 200; ++i) blocks.push_back(pool.take(blocks.empty() ? kNoBlock : blocks.back()).value());
+  for (int i = 0; i < 200; ++i)
+    blocks.push_back(pool.take(blocks.empty() ? kNoBlock : blocks.back()).value());
   for (const BlockId block : blocks) std::memset(pool.base() + block * kBlock, 1, kBlock);
   EXPECT_GE(status_bytes("VmData"), before + 200 * kBlock);
   EXPECT_LT(status_bytes("VmData"), before + 200 * kBlock + kMore);

@@ -13,7 +13,7 @@ Layout::Layout(const std::vector<LayerNeed>& needs, KvType type) {
     place.group = static_cast<uint32_t>(found - groups.begin());
     place.need = need;
     place.type = type;
-    if (found == groups.end()) groups.push_back({need.window, 0});
+    if (found == groups.end()) groups.push_back({.block_bytes = 0, .window = need.window});
     Group& group = groups[place.group];
     place.offset = group.block_bytes;
     group.block_bytes += need.n_heads * place.head_bytes();
@@ -27,16 +27,8 @@ size_t Layout::block_bytes() const noexcept {
   return sum;
 }
 
-size_t Layout::bytes_for(size_t n_positions, size_t n_batch, bool with_gap) const noexcept {
-  const auto blocks_of = [](size_t n) { return (n + kBlockPositions - 1) / kBlockPositions; };
-  size_t sum = 0;
-  for (const Group& group : groups) {
-    size_t n_blocks = blocks_of(n_positions) + (with_gap ? 2 : 0);
-    // Wherever the window begins in its first block.
-    if (group.window != 0) n_blocks = std::min(n_blocks, blocks_of(group.window + n_batch) + 1);
-    sum += n_blocks * group.block_bytes;
-  }
-  return sum;
+size_t Layout::bytes_for(size_t n_positions, size_t n_batch, bool with_gap) const {
+  return context::kv_bytes(groups, kBlockPositions, n_positions, n_batch, with_gap);
 }
 
 }  // namespace billow::kv

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "context/memory_need.h"
 #include "kernels/kv_block.h"
 
 namespace billow::kv {
@@ -37,18 +38,13 @@ struct LayerPlace {
   }
 };
 
-struct Group {
-  uint32_t window = 0;
-  size_t block_bytes = 0;
-};
+using Group = context::KvGroup;
 
 struct Layout {
   Layout(const std::vector<LayerNeed>& needs, KvType type);
 
-  // The most that a sequence of n_positions takes, in whole blocks, while at most n_batch of them
-  // are evaluated at a time. Groups with a window keep what the batch's first row sees. A gap may
-  // begin and end within blocks.
-  size_t bytes_for(size_t n_positions, size_t n_batch, bool with_gap = false) const noexcept;
+  // context::kv_bytes()
+  size_t bytes_for(size_t n_positions, size_t n_batch, bool with_gap = false) const;
   // Of one block of each group.
   size_t block_bytes() const noexcept;
   std::vector<LayerPlace> layers;

@@ -37,11 +37,6 @@ void add_untouched(const AnswerRequest& request, Backlog& backlog) {
   backlog.n_decode += tokens_to_write(request.options.max_new_tokens, 0);
 }
 
-struct Budget {
-  uint64_t bytes = 0;
-  uint64_t version = 0;
-};
-
 // Texts that somebody waits for. The board's mutex guards it, until the engine has taken it, and
 // what its end tells from then on.
 struct EngineLoop::EmbedJob {
@@ -68,7 +63,7 @@ struct Board {
   bool news = false;  // something was submitted, cancelled, read or set
   bool stopping = false;
   std::exception_ptr broken;
-  std::optional<Budget> budget;  // to be set
+  std::optional<MemoryBudget> budget;  // to be set
   std::vector<PrefixQuestion> prefix_questions;
   // Answers that the engine has taken, and texts that somebody waits for, until they end.
   size_t n_running = 0;
@@ -112,6 +107,7 @@ void Answer::add(Piece piece) {
   std::ranges::move(piece.sampled, std::back_inserter(unread_.sampled));
   std::ranges::move(piece.events, std::back_inserter(unread_.events));
   std::ranges::move(piece.prefill, std::back_inserter(unread_.prefill));
+  unread_.asking = unread_.asking || piece.asking;
   has_unread_ = true;
   changed_.notify_one();
 }
@@ -173,6 +169,7 @@ struct EngineLoop::Run {
   bool has_end_token = false;
   size_t n_events = 0;     // given
   size_t n_prefilled = 0;  // tokens of the prompt that are evaluated
+  bool asks = false;       // for memory, and its reader knows
 };
 
 EngineLoop::EngineLoop(std::unique_ptr<engine::Engine> engine, const LoopOptions& options)
@@ -247,9 +244,9 @@ std::vector<std::vector<int32_t>> EngineLoop::latest_prefixes(size_t n_most) {
   return texts.get();
 }
 
-void EngineLoop::set_memory_budget(uint64_t bytes, uint64_t version) {
+void EngineLoop::set_memory_budget(const MemoryBudget& budget) {
   const std::scoped_lock lock(board_->mutex);
-  board_->budget = Budget{bytes, version};
+  board_->budget = budget;
   board_->ring();
 }
 
@@ -304,8 +301,8 @@ bool EngineLoop::wait_for_work() {
     any_able = any_able || (!sequence.held() && !sequence.waiting());
   }
   any_able = any_able || (engine_->embeds() && !engine_->embeds_waiting());
-  // Those that wait for memory get it, or end, unless it is with one that is held.
-  const bool can_step = any_able || (!engine_->idle() && !any_held);
+  // Those that wait for memory get it, or end, unless it is with one that is held, or asked for.
+  const bool can_step = any_able || (!engine_->idle() && !any_held && !engine_->asking());
   std::unique_lock lock(board_->mutex);
   board_->work.wait(lock, [&] { return can_step || board_->news || board_->stopping; });
   return !board_->stopping;
@@ -314,7 +311,7 @@ bool EngineLoop::wait_for_work() {
 // What others have asked for since the last pass.
 void EngineLoop::take_news() {
   std::vector<const engine::Sequence*> cancelled;
-  std::optional<Budget> budget;
+  std::optional<MemoryBudget> budget;
   std::vector<PrefixQuestion> questions;
   {
     const std::scoped_lock lock(board_->mutex);
@@ -334,7 +331,7 @@ void EngineLoop::take_news() {
     });
   }
   if (budget) {
-    engine_->set_memory_budget(budget->bytes);
+    engine_->set_memory_budget(budget->bytes, budget->ceiling);
     budget_version_ = budget->version;
   }
   for (PrefixQuestion& question : questions)
@@ -504,6 +501,18 @@ void EngineLoop::end_finished() {
   board_->memory = engine_->memory();
   board_->backlog = {};
   for (const std::unique_ptr<Run>& run : runs_) run->add_to(board_->backlog);
+  deliver_asking();
+}
+
+// Whose reader is to have the server look at what is wanted. With the board's mutex.
+void EngineLoop::deliver_asking() {
+  for (const std::unique_ptr<Run>& run : runs_) {
+    const bool asks = engine_->asking() && run->generation.sequence().waiting();
+    if (std::exchange(run->asks, asks) || !asks) continue;
+    Piece piece;
+    piece.asking = true;
+    run->answer->add(std::move(piece));
+  }
 }
 
 // A budget is in force once a pass was made with it, and what waited for memory has taken it.

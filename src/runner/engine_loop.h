@@ -18,6 +18,7 @@
 
 #include "engine/engine.h"
 #include "engine/generation.h"
+#include "runner/memory_budget.h"
 #include "runner/meter.h"
 
 namespace billow::runner {
@@ -41,6 +42,7 @@ struct Piece {
   std::vector<engine::Sampled> sampled;       // a token each, where log probabilities are wanted
   std::vector<engine::SequenceEvent> events;  // transitions and compactions
   std::vector<Prefill> prefill;               // while the prompt is read
+  bool asking = false;  // it stands still until it knows whether there is memory for it
 };
 
 struct AnswerEnd {
@@ -135,6 +137,7 @@ class EngineLoop {
   const tokenizer::Tokenizer& tokenizer() const noexcept { return engine_->tokenizer(); }
   const gguf::File& file() const noexcept { return engine_->file(); }
   size_t max_context() const noexcept { return engine_->max_context(); }
+  const context::MemoryNeed& need() const noexcept { return engine_->need(); }
 
   // Any thread. An error of the request comes from the answer's next().
   std::shared_ptr<Answer> submit(AnswerRequest request);
@@ -148,8 +151,8 @@ class EngineLoop {
   // Of keys and values: what prefix digests differ by.
   kv::KvType kv_type() const noexcept { return engine_->kv_type(); }
   std::string_view isa() const noexcept { return engine_->kernels().name; }
-  // Engine::set_memory_budget, before the next pass. The state tells `version` after that pass.
-  void set_memory_budget(uint64_t bytes, uint64_t version = 0);
+  // Engine::set_memory_budget, before the next pass. The state shows the version after that pass.
+  void set_memory_budget(const MemoryBudget& budget);
   // True once a pass has failed: all that ran failed with it, and all that comes will.
   bool broken() const;
 
@@ -171,6 +174,7 @@ class EngineLoop {
   Run& run_of(const engine::Sequence& sequence);
   size_t deliver_prefill(std::chrono::nanoseconds time);
   void end_finished();
+  void deliver_asking();
   void publish();
   void fail_all(const std::exception_ptr& error);
 

@@ -221,6 +221,7 @@ std::string piece_line(const Piece& piece, context::OverflowPolicy policy,
   }
   for (const Prefill& part : piece.prefill)
     out["prefill"].push_back({{"n", part.n_done}, {"duration", part.time.count()}});
+  if (piece.asking) out["asking"] = true;
   return line(out);
 }
 

@@ -24,7 +24,8 @@ AnswerRequest parse_completion(std::string_view body);
 // "{"text":"...","logprobs":[...],"events":[...],"prefill":[...]}\n"; what is empty is left out. An
 // entry of logprobs is {"token","logprob","bytes","top_logprobs"}; one of events has its line as
 // "text"; one of prefill is {"n","duration"}: tokens of the prompt that are evaluated so far, known
-// ones included, and the nanoseconds of the pass.
+// ones included, and the nanoseconds of the pass. "asking":true where the answer stands still until
+// another budget comes.
 std::string piece_line(const Piece& piece, context::OverflowPolicy policy,
                        const tokenizer::Tokenizer& tokenizer);
 

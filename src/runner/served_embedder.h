@@ -25,8 +25,8 @@ class ServedEmbedder : public ServedModel {
   void add_state(Json& health) const override;
   void complete(http::Exchange& exchange) override;  // 501
   void embed(http::Exchange& exchange) override;
-  void set_memory_budget(uint64_t bytes, uint64_t version) override {
-    batcher_.set_memory_budget(bytes, version);
+  void set_memory_budget(const MemoryBudget& budget) override {
+    batcher_.set_memory_budget(budget.bytes, budget.version);
   }
 
  private:

@@ -9,6 +9,7 @@
 
 #include "base/json_fwd.h"
 #include "http/exchange.h"
+#include "runner/memory_budget.h"
 #include "tokenizer/tokenizer.h"
 
 namespace billow::runner {
@@ -29,7 +30,7 @@ class ServedModel {
   virtual std::vector<std::vector<int32_t>> latest_prefixes(size_t /*n_most*/) { return {}; }
   virtual std::string_view kv_format() const noexcept { return ""; }
   // From the next pass on; add_state() tells the version then.
-  virtual void set_memory_budget(uint64_t bytes, uint64_t version) = 0;
+  virtual void set_memory_budget(const MemoryBudget& budget) = 0;
 };
 
 }  // namespace billow::runner

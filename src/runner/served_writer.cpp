@@ -44,6 +44,7 @@ void ServedWriter::add_state(Json& health) const {
   health["held"] = state.memory.held();
   health["parked"] = state.memory.kv_parked;
   health["wanted"] = state.memory.wanted;
+  health["asking"] = state.memory.asking;
   health["pending_prompt_tokens"] = state.backlog.n_prompt;
   health["pending_decode_tokens"] = state.backlog.n_decode;
   health["busy_ratio"] = state.rates.busy;

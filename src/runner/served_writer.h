@@ -28,9 +28,7 @@ class ServedWriter : public ServedModel {
   std::string_view kv_format() const noexcept override {
     return loop_.kv_type() == kv::KvType::kQ8_0 ? "q8_0" : "int16";
   }
-  void set_memory_budget(uint64_t bytes, uint64_t version) override {
-    loop_.set_memory_budget(bytes, version);
-  }
+  void set_memory_budget(const MemoryBudget& budget) override { loop_.set_memory_budget(budget); }
 
  private:
   EngineLoop loop_;

@@ -249,8 +249,10 @@ void Service::set_budget(Exchange& exchange) {
   const auto count = [&](const char* name, const char* wanted) {
     return field(json, name, wanted, is_count).get<uint64_t>();
   };
-  model->set_memory_budget(count("bytes", "a number of bytes"),
-                           json.contains("version") ? count("version", "a whole number") : 0);
+  MemoryBudget budget = {.bytes = count("bytes", "a number of bytes")};
+  if (json.contains("version")) budget.version = count("version", "a whole number");
+  if (json.contains("ceiling")) budget.ceiling = count("ceiling", "a number of bytes");
+  model->set_memory_budget(budget);
   exchange.respond(json_response(200, Json::object()));
 }
 

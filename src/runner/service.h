@@ -46,7 +46,8 @@ struct EmbedOptions {
 //                     where it failed: "error", "out_of_memory" if that was it;
 //                     when ready: "running", "waiting", "max_context", "isa", "memory":{...},
 //                     "budget_version" of the budget that it goes by, "held" of it in all,
-//                     "parked" of that, "wanted" above it by what runs; of the last ten seconds
+//                     "parked" of that, "wanted" above it by what runs, "asking" if some of that
+//                     stands still until it knows; of the last ten seconds
 //                     "busy_ratio", "prompt_tokens_per_second", "decode_tokens_per_second"; of
 //                     a model that only embeds "embed_pending_tokens", "figures" that it counts
 //                     (base/figure.h), and "degraded": why its last passes failed
@@ -60,8 +61,9 @@ struct EmbedOptions {
 //   POST /prefixes    {"root","most"} -> {"prefixes":[{"tokens","digests":["..."]}]}: what is known
 //                     and was of use last, at most so many; a digest of 16 digits for each block,
 //                     kv/prefix_digest.h, under the root and the KV's format, with a blank between.
-//   POST /budget      {"bytes":N,"version"?} -> {}: another memory budget. /health tells its
-//                     version once it is in force.
+//   POST /budget      {"bytes":N,"version"?,"ceiling"?} -> {}: another memory budget. /health shows
+//                     its version once it is in force. What needs a budget above the ceiling is not
+//                     to ask for it.
 class Service {
  public:
   // The body of an error: for ServerOptions::shape_error.

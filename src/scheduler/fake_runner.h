@@ -56,6 +56,7 @@ struct FakeScript {
   uint64_t held_bytes = 100;
   uint64_t parked_bytes = 0;
   uint64_t wanted_bytes = 0;
+  bool is_asking = false;
   size_t max_context = 4096;
 };
 
@@ -73,6 +74,7 @@ class FakeRunners {
     std::string key;
     uint64_t bytes = 0;
     uint64_t version = 0;
+    uint64_t ceiling = 0;
   };
 
   StartRunner starter() {
@@ -162,10 +164,10 @@ class FakeRunners {
       return n_most == 0 ? std::vector<Prefix>{} : std::vector<Prefix>{{64, {std::string(root)}}};
     }
     RunnerHealth health() override { return owner_.health(life_); }
-    void set_budget(uint64_t bytes, uint64_t version) override {
+    void set_budget(const scheduler::Budget& budget) override {
       const std::scoped_lock lock(owner_.mutex_);
-      owner_.budgets_.push_back({life_.launch.key, bytes, version});
-      life_.version = version;
+      owner_.budgets_.push_back({life_.launch.key, budget.bytes, budget.version, budget.ceiling});
+      life_.version = budget.version;
     }
     pid_t pid() const noexcept override { return life_.pid; }
     std::string end_of_process() override {
@@ -246,6 +248,7 @@ class FakeRunners {
     health.held_bytes = script.held_bytes;
     health.parked_bytes = script.parked_bytes;
     health.wanted_bytes = script.wanted_bytes;
+    health.is_asking = script.is_asking;
     return health;
   }
 

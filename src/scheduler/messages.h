@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,8 +37,7 @@ struct Request {
   std::string key;   // of the runner that it needs: runner_key()
   std::string name;  // of the model, as shown
   bool is_embedding = false;
-  ModelCost cost;        // from the header
-  size_t n_context = 0;  // of this request alone
+  ModelCost cost;  // of this request: from the header
   std::optional<Duration> keep_alive;
   std::string label{};  // of the model, for listings: kept as it is while the model is loaded
   // Of what it asks: the same for a request that is sent again. 0: not known.
@@ -50,6 +50,18 @@ struct MemoryReport {
   uint64_t held_bytes = 0;    // in all
   uint64_t parked_bytes = 0;  // of them: kept for prompts that begin alike, can be dropped
   uint64_t wanted_bytes = 0;  // above its budget: what a running request could grow into
+  // A request stands still until it knows whether it can have that: kSetBudget follows.
+  bool is_asking = false;
+};
+
+// What a runner may use, and what it could be given on top.
+struct Budget {
+  uint64_t bytes = 0;
+  uint64_t version = 0;
+  // No budget above this can be had now: what needs more does without. kNoCeiling: not known.
+  uint64_t ceiling = kNoCeiling;
+  static constexpr uint64_t kNoCeiling = std::numeric_limits<uint64_t>::max();
+  bool operator==(const Budget&) const = default;
 };
 
 struct LoadFailure {
@@ -70,8 +82,8 @@ enum class ActionKind : uint8_t {
   kFail,       // request, status, text: an answer, after it was assigned or its load failed
   kRetry,      // request: its runner is gone; it waits again, and is assigned or failed later. It
                // runs alone then
-  kSetBudget,  // key, bytes, version: more to use, or less: drop idle memory down to it. Report
-               // then, after what was wanted has been taken
+  kSetBudget,  // key, bytes, version, ceiling: more to use, or less: drop idle memory down to it.
+               // Report then, after what was wanted has been taken
   kUnload,     // key: end the runner, and say when it is gone
 };
 
@@ -81,6 +93,7 @@ struct Action {
   RequestId request = 0;
   uint64_t bytes = 0;
   uint64_t version = 0;
+  uint64_t ceiling = Budget::kNoCeiling;
   int status = 0;  // of HTTP
   std::string text{};
   bool operator==(const Action&) const = default;

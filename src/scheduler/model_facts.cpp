@@ -27,6 +27,29 @@ std::string text(const Json& object, const char* name) {
   return found->get<std::string>();
 }
 
+// Refused where it is absent, or not of the kind that `fits` tests.
+const Json& member(const Json& object, const char* name, bool (Json::*fits)() const noexcept) {
+  const auto found = object.find(name);
+  if (found == object.end() || !((*found).*fits)()) refuse(name);
+  return *found;
+}
+
+context::MemoryNeed parse_memory(const Json& json) {
+  context::MemoryNeed need;
+  need.weight_bytes = count(json, "weight_bytes");
+  need.block_positions = std::max<uint64_t>(1, count(json, "block_positions"));
+  need.n_batch = count(json, "batch");
+  for (const Json& step : member(json, "scratch", &Json::is_array)) {
+    if (!step.is_object()) refuse("scratch");
+    need.scratch.push_back({count(step, "positions"), count(step, "bytes")});
+  }
+  for (const Json& group : member(json, "kv_groups", &Json::is_array)) {
+    if (!group.is_object()) refuse("kv_groups");
+    need.kv_groups.push_back({count(group, "block_bytes"), count(group, "window", false)});
+  }
+  return need;
+}
+
 }  // namespace
 
 ModelFacts parse_model_facts(std::string_view output) {
@@ -39,29 +62,14 @@ ModelFacts parse_model_facts(std::string_view output) {
   facts.embedding_length = count(json, "embedding_length", false);
   facts.is_embedding = json.contains("is_embedding") && json["is_embedding"] == true;
   if (json.contains("pooling")) facts.pooling = text(json, "pooling");
-  facts.weight_bytes = count(json, "weight_bytes");
-  facts.scratch_bytes = count(json, "scratch_bytes");
-  const auto groups = json.find("kv_groups");
-  if (groups == json.end() || !groups->is_array()) refuse("kv_groups");
-  for (const Json& group : *groups) {
-    if (!group.is_object()) refuse("kv_groups");
-    facts.kv_groups.push_back({count(group, "bytes_per_position"), count(group, "window", false)});
-  }
+  facts.memory = parse_memory(member(json, "memory", &Json::is_object));
   return facts;
 }
 
-ModelCost cost_of(const ModelFacts& facts, size_t n_context) {
-  uint64_t all = 0;
-  for (const KvGroup& group : facts.kv_groups) {
-    // A window's blocks go back as it passes; one more batch of them is there at a time.
-    constexpr size_t kBatch = 512;
-    const size_t kept = group.window == 0 ? n_context : std::min(n_context, group.window + kBatch);
-    all = saturating_add(all, saturating_multiply(group.bytes_per_position, kept));
-  }
-  const uint64_t n = std::max<size_t>(1, n_context);
-  return {.weight_bytes = facts.weight_bytes,
-          .scratch_bytes = facts.scratch_bytes,
-          .kv_bytes_per_position = all / n + (all % n != 0 ? 1 : 0)};
+ModelCost cost_of(const ModelFacts& facts, size_t n_positions, bool with_gap) {
+  return {.weight_bytes = facts.memory.weight_bytes,
+          .scratch_bytes = facts.memory.scratch_bytes(n_positions),
+          .kv_bytes = facts.memory.kv_bytes(n_positions, with_gap)};
 }
 
 DescribeModel describe_with(std::string program, std::vector<std::string> arguments,

@@ -11,15 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "context/memory_need.h"
 #include "scheduler/estimate.h"
 
 namespace billow::scheduler {
-
-// KV of the layers that see equally far back.
-struct KvGroup {
-  uint64_t bytes_per_position = 0;
-  size_t window = 0;  // positions that are kept; 0: all
-};
 
 struct ModelFacts {
   std::string architecture;
@@ -27,17 +22,16 @@ struct ModelFacts {
   size_t embedding_length = 0;
   bool is_embedding = false;  // nothing but vectors can be had of it
   std::string pooling{};      // as its file states it: "mean", "rank" ...; empty: it does not
-  uint64_t weight_bytes = 0;
-  uint64_t scratch_bytes = 0;
-  std::vector<KvGroup> kv_groups;
+  context::MemoryNeed memory{};
 };
 
 // Of the JSON object that the program prints. Throws Error (kInvalidInput) for anything else, and
 // the error that it tells of, as kUnsupported.
 ModelFacts parse_model_facts(std::string_view text);
 
-// With the KV of one request of n_context positions, spread over them.
-ModelCost cost_of(const ModelFacts& facts, size_t n_context);
+// Of a request that has n_positions of KV when it begins; 0: it only loads the model. `with_gap`:
+// its context may be shifted.
+ModelCost cost_of(const ModelFacts& facts, size_t n_positions, bool with_gap = false);
 
 // The facts of the model at `path`. `stop`: nobody wants them any more.
 using DescribeModel = std::function<ModelFacts(const std::string& path, std::stop_token stop)>;

@@ -14,9 +14,10 @@ namespace billow::scheduler {
 namespace {
 
 constexpr char kGood[] =
-    R"({"architecture":"gemma3","max_context":32768,"weight_bytes":1000,"scratch_bytes":10,
-        "kv_groups":[{"bytes_per_position":4,"window":0},{"bytes_per_position":8,"window":512}],
-        "embedding_length":640,"pooling":"mean"})";
+    R"({"architecture":"gemma3","max_context":32768,"embedding_length":640,"pooling":"mean",
+        "memory":{"weight_bytes":1000,"scratch":[{"positions":512,"bytes":10},
+        {"positions":32768,"bytes":20}],"kv_groups":[{"block_bytes":256,"window":0},
+        {"block_bytes":512,"window":512}],"block_positions":64,"batch":512}})";
 
 TEST(ModelFacts, AreReadFromTheDescription) {
   const ModelFacts facts = parse_model_facts(kGood);
@@ -25,9 +26,12 @@ TEST(ModelFacts, AreReadFromTheDescription) {
   EXPECT_EQ(facts.embedding_length, 640u);
   EXPECT_FALSE(facts.is_embedding);
   EXPECT_EQ(facts.pooling, "mean");
-  EXPECT_EQ(facts.weight_bytes, 1000u);
-  ASSERT_EQ(facts.kv_groups.size(), 2u);
-  EXPECT_EQ(facts.kv_groups[1].window, 512u);
+  const context::MemoryNeed need = {.weight_bytes = 1000,
+                                    .scratch = {{512, 10}, {32768, 20}},
+                                    .kv_groups = {{256, 0}, {512, 512}},
+                                    .block_positions = 64,
+                                    .n_batch = 512};
+  EXPECT_EQ(facts.memory, need);
 }
 
 TEST(ModelFacts, ErrorsOfTheDescriptionAreToldAsTheyAre) {
@@ -40,20 +44,22 @@ TEST(ModelFacts, ErrorsOfTheDescriptionAreToldAsTheyAre) {
   }
   for (const char* text :
        {"", "[]", "{}", R"({"architecture":1})", R"({"architecture":"x","max_context":-1})",
-        R"({"architecture":"x","max_context":1,"weight_bytes":1,
-                               "scratch_bytes":1,"kv_groups":[3]})"})
+        R"({"architecture":"x","max_context":1,"memory":3})",
+        R"({"architecture":"x","max_context":1,"memory":{"weight_bytes":1,"block_positions":64,
+            "batch":1,"scratch":[],"kv_groups":[3]}})"})
     EXPECT_THROW(parse_model_facts(text), Error) << text;
 }
 
-TEST(ModelFacts, WindowsBoundWhatARequestTakes) {
+TEST(ModelFacts, CostARequestWhatItsRunnerWillGrantIt) {
   const ModelFacts facts = parse_model_facts(kGood);
-  EXPECT_EQ(kv_bytes(cost_of(facts, 512), 512, 1), 512u * 12);
-  const ModelCost cost = cost_of(facts, 8192);
-  const uint64_t exact = 8192u * 4 + (512u + 512) * 8;
-  EXPECT_GE(kv_bytes(cost, 8192, 1), exact);
-  EXPECT_LT(kv_bytes(cost, 8192, 1), exact + 8192);
-  EXPECT_EQ(kv_bytes(cost, 8192, 3), 3 * kv_bytes(cost, 8192, 1));
-  EXPECT_EQ(cost_of(facts, 0).kv_bytes_per_position, 0u);
+  const ModelCost small = cost_of(facts, 512);
+  EXPECT_EQ(small.weight_bytes, 1000u);
+  EXPECT_EQ(small.scratch_bytes, 10u);
+  EXPECT_EQ(small.kv_bytes, facts.memory.kv_bytes(512));
+  const ModelCost large = cost_of(facts, 8192, true);
+  EXPECT_EQ(large.scratch_bytes, 20u);
+  EXPECT_EQ(large.kv_bytes, facts.memory.kv_bytes(8192, true));
+  EXPECT_EQ(cost_of(facts, 0).kv_bytes, 0u);
 }
 
 TEST(ProgramOutput, IsAllThatTheProgramPrints) {

@@ -5,16 +5,13 @@
 #include <algorithm>
 
 #include "base/byte_size.h"
+#include "base/saturating.h"
 
 namespace billow::scheduler {
 namespace {
 
-uint64_t kv_bytes_of(const Ticket& ticket) {
-  return kv_bytes(ticket.request.cost, ticket.request.n_context, 1);
-}
-
 // a - b, or 0.
-uint64_t above(uint64_t a, uint64_t b) { return a - std::min(a, b); }
+uint64_t above(uint64_t a, uint64_t b) { return saturating_subtract(a, b); }
 
 }  // namespace
 
@@ -54,16 +51,20 @@ bool ModelState::can_join(const Ticket& more, size_t max_parallel) const {
 uint64_t ModelState::floor_bytes(const Ticket* more) const {
   uint64_t reserved = 0;
   const auto reserve = [&](const Ticket& ticket) {
-    const uint64_t bytes = kv_bytes_of(ticket);
+    const uint64_t bytes = ticket.request.cost.kv_bytes;
     reserved = is_embedding ? std::max(reserved, bytes) : saturating_add(reserved, bytes);
   };
   for (const auto& [id, ticket] : running) reserve(ticket);
-  // A request may have grown beyond its reserve; without requests, all above what is fixed is idle.
-  const uint64_t grown = running.empty() ? 0
-                                         : above(above(held_bytes, parked_bytes),
-                                                 saturating_add(fixed_bytes, reserved));
-  if (more != nullptr) reserve(*more);
-  return saturating_add(saturating_add(fixed_bytes, reserved),
+  // A request may have grown beyond its reserve; without requests, all above what is kept is idle.
+  const uint64_t kept = saturating_add(fixed_bytes, scratch_bytes);
+  const uint64_t grown =
+      running.empty() ? 0 : above(above(held_bytes, parked_bytes), saturating_add(kept, reserved));
+  uint64_t scratch = scratch_bytes;
+  if (more != nullptr) {
+    reserve(*more);
+    scratch = std::max(scratch, more->request.cost.scratch_bytes);
+  }
+  return saturating_add(saturating_add(saturating_add(fixed_bytes, scratch), reserved),
                         saturating_add(grown, promised_bytes));
 }
 
@@ -88,23 +89,24 @@ bool ModelState::can_leave() const {
 
 void ModelState::release(RequestId id, Time now) {
   const auto found = running.find(id);
-  const uint64_t bytes = kv_bytes_of(found->second);
+  const uint64_t bytes = found->second.request.cost.kv_bytes;
   running.erase(found);
-  const uint64_t in_use = above(above(held_bytes, parked_bytes), fixed_bytes);
-  if (running.empty()) {
-    parked_bytes += in_use;
-    wanted_bytes = promised_bytes = 0;
-    expires_at = later(now, session);
-  } else if (!is_embedding) {
-    parked_bytes += std::min(in_use, bytes);
-  }
+  const uint64_t in_use =
+      above(above(held_bytes, parked_bytes), saturating_add(fixed_bytes, scratch_bytes));
+  const uint64_t freed = running.empty() ? in_use : is_embedding ? 0 : std::min(in_use, bytes);
+  parked_bytes += freed;
+  wanted_bytes = above(wanted_bytes, freed);  // what others of it wait for
+  if (!running.empty()) return;
+  wanted_bytes = promised_bytes = 0;
+  is_asking = false;
+  expires_at = later(now, session);
 }
 
 void ModelState::clear_runner() {
   phase = Phase::kAbsent;
-  granted_bytes = asked_bytes = fixed_bytes = held_bytes = parked_bytes = 0;
+  granted_bytes = asked_bytes = fixed_bytes = scratch_bytes = held_bytes = parked_bytes = 0;
   wanted_bytes = promised_bytes = 0;
-  ask_is_pending = false;
+  ask_is_pending = is_asking = false;
   expires_at = kNever;
   stop_barrier = drain_barrier = drained_for = kNoBarrier;
   n_loaded = 0;

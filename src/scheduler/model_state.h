@@ -41,11 +41,12 @@ struct ModelState {
   uint64_t asked_bytes = 0;
   uint64_t version = 0;         // of asked_bytes
   bool ask_is_pending = false;  // no report goes by asked_bytes yet
-  uint64_t scratch_bytes = 0;   // of its header; a runner holds none before its first pass
-  uint64_t fixed_bytes = 0;     // held when it was loaded, and scratch
+  uint64_t fixed_bytes = 0;     // held when it was loaded
+  uint64_t scratch_bytes = 0;   // the most of the requests that it was assigned: it keeps that
   uint64_t held_bytes = 0;      // as last reported
   uint64_t parked_bytes = 0;
   uint64_t wanted_bytes = 0;
+  bool is_asking = false;       // a running request stands still until it has them, or cannot
   uint64_t promised_bytes = 0;  // granted for what was wanted, and not yet reported as held
   bool wants_all = false;  // it ran out of memory while loading: once more, with the whole budget
 

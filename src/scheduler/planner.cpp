@@ -28,7 +28,7 @@ Actions Planner::request_arrived(const Request& request, Time now) {
     answer(ActionKind::kRefuse, request.id, kUnavailable, std::string(kShutdownText));
     return finish(now);
   }
-  const uint64_t needed = model_bytes(request.cost, request.n_context, 1);
+  const uint64_t needed = model_bytes(request.cost, 1);
   if (needed > options_.budget_bytes) {
     answer(ActionKind::kRefuse, request.id, kServerError,
            memory_refusal(needed, options_.budget_bytes));
@@ -41,7 +41,6 @@ Actions Planner::request_arrived(const Request& request, Time now) {
     model.label = request.label;
     model.is_embedding = request.is_embedding;
   }
-  model.scratch_bytes = std::max(model.scratch_bytes, request.cost.scratch_bytes);
   const bool is_suspect = model.crashes.is_suspect(request.digest, now_, options_.restarts);
   const Ticket ticket = {request, next_arrival_, is_suspect ? size_t{1} : size_t{0}};
   if (model.crashes.given_up(now_)) {
@@ -120,8 +119,7 @@ Actions Planner::load_finished(const std::string& key, uint64_t held_bytes, Time
   model->phase = Phase::kReady;
   model->n_finished = 0;
   model->wants_all = false;
-  model->held_bytes = held_bytes;
-  model->fixed_bytes = saturating_add(held_bytes, model->scratch_bytes);
+  model->held_bytes = model->fixed_bytes = held_bytes;
   model->expires_at = later(now_, model->session);
   return finish(now);
 }
@@ -214,6 +212,7 @@ Actions Planner::memory_changed(const std::string& key, const MemoryReport& repo
         std::min(model->granted_bytes, std::max(model->asked_bytes, report.held_bytes));
     model->promised_bytes = 0;
     model->wanted_bytes = model->running.empty() ? 0 : report.wanted_bytes;
+    model->is_asking = model->wanted_bytes > 0 && report.is_asking;
   }
   return finish(now);
 }

@@ -60,6 +60,11 @@ class Planner {
   Snapshot snapshot() const;
 
  private:
+  enum class Growth : uint8_t {
+    kDone,
+    kComing,  // others give back what it takes
+    kDenied,  // they cannot, as things are
+  };
   struct Demand {
     Arrival arrival = 0;
     ModelState* model = nullptr;
@@ -99,8 +104,9 @@ class Planner {
   uint64_t free_bytes() const;
   uint64_t returning_bytes() const;
   std::vector<Holder> holders(const ModelState& asker, std::vector<ModelState*>& models);
-  bool try_grow(ModelState& model, uint64_t n_bytes);
-  void set_budget(ModelState& model, uint64_t bytes);
+  uint64_t ceiling_of(const ModelState& model) const;
+  Growth try_grow(ModelState& model, uint64_t n_bytes, bool may_unload);
+  void set_budget(ModelState& model, uint64_t bytes, uint64_t ceiling = Budget::kNoCeiling);
   void unload(ModelState& model);
 
   Options options_;

@@ -32,8 +32,7 @@ class Fake {
                        .key = key,
                        .name = "name-" + key,
                        .is_embedding = asked.is_embedding,
-                       .cost = {asked.weight_bytes, asked.scratch_bytes, 1},
-                       .n_context = asked.n_context,
+                       .cost = {asked.weight_bytes, asked.scratch_bytes, asked.n_context},
                        .keep_alive = asked.keep_alive,
                        .label = asked.label,
                        .digest = asked.digest};
@@ -54,8 +53,10 @@ class Fake {
     return words(planner.runner_gone(key, {"signal 9", by_signal}, streamed, now));
   }
   // By the budget that the runner was told last.
-  Words report(const std::string& key, uint64_t held, uint64_t parked, uint64_t wanted = 0) {
-    return words(planner.memory_changed(key, {version_of(key), held, parked, wanted}, now));
+  Words report(const std::string& key, uint64_t held, uint64_t parked, uint64_t wanted = 0,
+               bool is_asking = false) {
+    return words(
+        planner.memory_changed(key, {version_of(key), held, parked, wanted, is_asking}, now));
   }
   Words keep_alive(const std::string& key, Duration duration) {
     return words(planner.keep_alive_changed(key, duration, now));
@@ -126,7 +127,10 @@ class Fake {
       case ActionKind::kRetry:
         return "retry " + id;
       case ActionKind::kSetBudget:
-        return "budget " + action.key + " " + bytes;
+        return "budget " + action.key + " " + bytes +
+               (action.ceiling == Budget::kNoCeiling
+                    ? ""
+                    : ", no more than " + std::to_string(action.ceiling));
       case ActionKind::kUnload:
         return "unload " + action.key;
     }

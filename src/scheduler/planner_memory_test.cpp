@@ -167,6 +167,56 @@ TEST(Memory, NR_4_GrowthTakesIdlePagesOfOthersAndUnloadsNobody) {
   EXPECT_EQ(fake.n_of(ActionKind::kUnload), 0u);
 }
 
+// A request that stands still is answered: with what is idle, idle models included, or with what
+// there is at most.
+TEST(Memory, WhoAsksGetsWhatIsIdleOrHearsThatItIsTooLittle) {
+  Fake fake(options_of(400));
+  fake.have(1, "a", {.n_context = 50});
+  fake.arrive(2, "b", {.n_context = 50});
+  fake.loaded("b");
+  EXPECT_EQ(fake.report("b", 150, 0, 60, true), (Words{"budget b 210"})) << "it is free";
+  EXPECT_EQ(fake.report("b", 210, 0, 70, true), (Words{"budget a 120"}));
+  EXPECT_EQ(fake.report("a", 120, 20), (Words{"budget b 280"}));
+  EXPECT_EQ(fake.report("b", 280, 0, 120, true), (Words{"unload a"})) << "nobody uses it";
+  EXPECT_EQ(fake.gone("a"), (Words{"budget b 400"}));
+  EXPECT_EQ(fake.report("b", 400, 0, 1, true), (Words{"budget b 400, no more than 400"}));
+  EXPECT_EQ(fake.report("b", 400, 0, 1), kNothing) << "it knows";
+  EXPECT_EQ(fake.report("b", 400, 0, 2, true), (Words{"budget b 400, no more than 400"}))
+      << "another asks";
+}
+
+TEST(Memory, WhoAsksUnloadsNoBusyModel) {
+  Fake fake(options_of(400));
+  fake.have(1, "a", {.n_context = 100});
+  fake.arrive(2, "a", {.n_context = 50});
+  fake.arrive(3, "b", {.n_context = 50});
+  fake.loaded("b");
+  EXPECT_EQ(fake.report("b", 150, 0, 150, true), (Words{"budget b 150, no more than 250"}));
+  EXPECT_EQ(fake.finish(2), (Words{"budget a 100"})) << "what it wanted is idle now";
+  EXPECT_EQ(fake.report("a", 100, 0), (Words{"budget b 300"}));
+}
+
+TEST(Memory, WhatARequestOfItsOwnGivesBackIsNoLongerWanted) {
+  Fake fake(options_of(300, 2));
+  fake.arrive(1, "a", {.n_context = 50});
+  fake.loaded("a");
+  fake.arrive(2, "a", {.n_context = 50});
+  EXPECT_EQ(fake.report("a", 200, 0, 120, true), (Words{"budget a 200, no more than 300"}));
+  fake.report("a", 200, 0, 120);
+  EXPECT_EQ(fake.finish(1), (Words{"budget a 270"}));
+}
+
+TEST(Memory, ScratchIsThatOfTheRequestsThatRan) {
+  Fake fake(options_of(1000));
+  EXPECT_EQ(fake.arrive(1, "a", {.n_context = 10, .scratch_bytes = 5}), (Words{"load a 115"}));
+  fake.loaded("a");
+  fake.finish(1);
+  EXPECT_EQ(fake.arrive(2, "a", {.n_context = 10, .scratch_bytes = 50}),
+            (Words{"budget a 160", "assign 2 a"}));
+  fake.finish(2);
+  EXPECT_EQ(fake.arrive(3, "a", {.n_context = 10, .scratch_bytes = 5}), (Words{"assign 3 a"}));
+}
+
 TEST(Memory, ALargerRequestHasItsModelGrowAndOthersGiveWay) {
   Fake fake(options_of(300));
   fake.have(1, "a");

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/saturating.h"
 #include "scheduler/planner.h"
 
 namespace billow::scheduler {
@@ -34,15 +35,21 @@ void Planner::end_stuck_loads() {
   }
 }
 
-// What running requests could grow into goes before what waits: those who run end the sooner.
+// What running requests could grow into goes before what waits: those who run end the sooner. One
+// that stands still for it is given all that is idle, and told where that is too little.
 void Planner::grow_running() {
   for (auto& [key, model] : models_) {
     if (model.phase != Phase::kReady || model.wanted_bytes == 0) continue;
-    // What has become idle since it asked is its own already, and is promised to it.
-    const uint64_t idle = std::min(model.wanted_bytes, model.idle_bytes());
-    if (idle < model.wanted_bytes && !try_grow(model, model.wanted_bytes - idle)) continue;
-    model.promised_bytes = saturating_add(model.promised_bytes, model.wanted_bytes);
-    model.wanted_bytes = 0;
+    const Growth growth = try_grow(model, model.wanted_bytes, model.is_asking);
+    if (growth == Growth::kDone) {
+      model.promised_bytes = saturating_add(model.promised_bytes, model.wanted_bytes);
+      model.wanted_bytes = 0;
+    } else if (growth == Growth::kDenied && model.is_asking) {
+      set_budget(model, model.asked_bytes, ceiling_of(model));
+    } else {
+      continue;
+    }
+    model.is_asking = false;
   }
 }
 
@@ -51,8 +58,9 @@ void Planner::refuse_impossible() {
   for (auto& [key, model] : models_) {
     while (model.phase == Phase::kReady && model.head() != nullptr) {
       const Request& request = model.head()->request;
+      const uint64_t scratch = std::max(model.scratch_bytes, request.cost.scratch_bytes);
       const uint64_t needed =
-          saturating_add(model.fixed_bytes, kv_bytes(request.cost, request.n_context, 1));
+          saturating_add(saturating_add(model.fixed_bytes, scratch), request.cost.kv_bytes);
       if (needed <= options_.budget_bytes) break;
       answer(ActionKind::kRefuse, request.id, kServerError,
              memory_refusal(needed, options_.budget_bytes));
@@ -99,7 +107,7 @@ bool Planner::meet_load(const Demand& demand) {
   const Request& first = model.waiting.begin()->second.request;
   const size_t n_parallel = model.is_embedding ? 1 : options_.n_parallel;
   const auto bytes_for = [&](size_t n) {
-    return std::min(options_.budget_bytes, model_bytes(first.cost, first.n_context, n));
+    return std::min(options_.budget_bytes, model_bytes(first.cost, n));
   };
   // Others give way for one request. More that run at once have what is free: where that is not
   // enough, some wait, or the model grows later.
@@ -166,10 +174,13 @@ void Planner::assign(ModelState& model, bool may_grow) {
     if (head == nullptr || !model.can_join(*head, max_parallel(model))) return;
     const uint64_t lacking = model.lacking_bytes(*head);
     // Its own running requests give memory back: nothing is unloaded, nobody held up for it.
-    if (lacking > 0 && (!may_grow || room_is_claimed_ || !try_grow(model, lacking))) return;
+    if (lacking > 0 &&
+        (!may_grow || room_is_claimed_ || try_grow(model, lacking, false) != Growth::kDone))
+      return;
     Ticket ticket = std::move(model.waiting.begin()->second);
     model.waiting.erase(model.waiting.begin());
     if (ticket.request.keep_alive) set_session(model, *ticket.request.keep_alive);
+    model.scratch_bytes = std::max(model.scratch_bytes, ticket.request.cost.scratch_bytes);
     const RequestId id = ticket.request.id;
     actions_.push_back({.kind = ActionKind::kAssign, .key = model.key, .request = id});
     model.running.emplace(id, std::move(ticket));
@@ -236,31 +247,47 @@ std::vector<Holder> Planner::holders(const ModelState& asker, std::vector<ModelS
   return found;
 }
 
-// True when the model's budget is greater by n_bytes. Otherwise idle memory of others may have been
-// asked for; it is there later, or not enough of it exists.
-bool Planner::try_grow(ModelState& model, uint64_t n_bytes) {
-  const uint64_t budget = saturating_add(model.asked_bytes, n_bytes);
-  const uint64_t lacking = budget - std::min(budget, model.granted_bytes);
-  if (lacking <= free_bytes()) {
-    set_budget(model, budget);
-    return true;
+// The greatest budget that the model could have if all idle memory of others were given back and
+// all idle models were unloaded.
+uint64_t Planner::ceiling_of(const ModelState& model) const {
+  uint64_t bytes = saturating_add(model.granted_bytes, free_bytes());
+  for (const auto& [key, other] : models_) {
+    if (&other == &model) continue;
+    bytes += other.can_leave() ? other.granted_bytes : other.returning_bytes() + other.idle_bytes();
   }
-  const uint64_t coming = free_bytes() + returning_bytes() - model.returning_bytes();
-  if (lacking <= coming) return false;
-  std::vector<ModelState*> models;
-  const Room room = make_room(holders(model, models), lacking - coming, 0);
-  if (!room.unloads.empty() || !room.waits_for.empty()) return false;
-  for (const auto& [i, bytes] : room.asks) set_budget(*models[i], models[i]->asked_bytes - bytes);
-  return false;
+  return bytes;
 }
 
-void Planner::set_budget(ModelState& model, uint64_t bytes) {
+// kDone: the model's budget is greater by n_bytes. kComing: memory of others that it takes is on
+// its way; idle models are unloaded for it only with may_unload.
+Planner::Growth Planner::try_grow(ModelState& model, uint64_t n_bytes, bool may_unload) {
+  const uint64_t budget = saturating_add(model.asked_bytes, n_bytes);
+  const uint64_t lacking = saturating_subtract(budget, model.granted_bytes);
+  if (lacking <= free_bytes()) {
+    set_budget(model, budget);
+    return Growth::kDone;
+  }
+  if (budget > ceiling_of(model)) return Growth::kDenied;
+  const uint64_t coming = free_bytes() + returning_bytes() - model.returning_bytes();
+  if (lacking <= coming) return Growth::kComing;
+  std::vector<ModelState*> models;
+  const Room room = make_room(holders(model, models), lacking - coming, 0);
+  if (!room.waits_for.empty() || (!may_unload && !room.unloads.empty())) return Growth::kDenied;
+  for (const auto& [i, bytes] : room.asks) set_budget(*models[i], models[i]->asked_bytes - bytes);
+  for (const size_t i : room.unloads) unload(*models[i]);
+  return Growth::kComing;
+}
+
+void Planner::set_budget(ModelState& model, uint64_t bytes, uint64_t ceiling) {
   model.asked_bytes = bytes;
   model.granted_bytes = std::max(model.granted_bytes, bytes);
   model.ask_is_pending = model.granted_bytes > bytes;
   model.version = ++next_version_;
-  actions_.push_back(
-      {.kind = ActionKind::kSetBudget, .key = model.key, .bytes = bytes, .version = model.version});
+  actions_.push_back({.kind = ActionKind::kSetBudget,
+                      .key = model.key,
+                      .bytes = bytes,
+                      .version = model.version,
+                      .ceiling = ceiling});
 }
 
 void Planner::unload(ModelState& model) {

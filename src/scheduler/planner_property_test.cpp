@@ -28,7 +28,8 @@ struct Trial {
 struct Kind {  // of a model
   std::string key;
   bool is_embedding = false;
-  ModelCost cost;
+  ModelCost cost;                   // of no request
+  uint64_t bytes_per_position = 1;  // of KV
 };
 
 // A runner process: its own ledger, and messages on their way to and from it.
@@ -37,11 +38,14 @@ struct Runner {
   uint64_t budget = 0;
   uint64_t version = 0;
   uint64_t fixed = 0;
+  bool has_scratch = false;  // with the first request; it is kept
   uint64_t parked = 0;
   uint64_t wanted = 0;
+  RequestId asker = 0;  // the request that stands still for `more`; 0: none
+  uint64_t more = 0;
   std::map<RequestId, uint64_t> in_use;  // bytes of each running request
   std::set<RequestId> streamed;
-  std::deque<std::pair<uint64_t, uint64_t>> inbox;  // budget, version
+  std::deque<Budget> inbox;
   std::deque<MemoryReport> outbox;
 
   uint64_t held() const {
@@ -49,7 +53,16 @@ struct Runner {
     for (const auto& [id, used] : in_use) bytes += used;
     return bytes;
   }
-  void report() { outbox.push_back({version, held(), parked, wanted}); }
+  void report() { outbox.push_back({version, held(), parked, wanted, asker != 0}); }
+  // Whether it is in the budget, once what is parked has made way.
+  bool try_grow(uint64_t& used, uint64_t bytes) {
+    const uint64_t left = budget - std::min(budget, held());
+    wanted = bytes - std::min(bytes, left + parked);
+    if (wanted > 0) return false;
+    parked -= bytes - std::min(bytes, left);
+    used += bytes;
+    return true;
+  }
   void drop_parked() {
     const uint64_t over = held() - std::min(held(), budget);
     parked -= std::min(parked, over);
@@ -65,7 +78,7 @@ class World {
         n_parallel_(1 + trial.seed % 3) {
     for (size_t i = 0; i < 7; ++i) {
       const uint64_t weights = trial.crowded && i == 0 ? 850 : 50 + 60 * i;
-      kinds_.push_back({"model-" + std::to_string(i), i >= 5, {weights, 5 * i, 1 + i % 2}});
+      kinds_.push_back({"model-" + std::to_string(i), i >= 5, {weights, 5 * i, 0}, 1 + i % 2});
     }
   }
 
@@ -164,12 +177,13 @@ class World {
 
   void arrive() {
     const Kind& kind = kinds_[below(kinds_.size())];
+    ModelCost cost = kind.cost;
+    cost.kv_bytes = kind.bytes_per_position * (1 + below(once_in(10) ? 600 : 60));
     Request request = {.id = ++last_id_,
                        .key = kind.key,
                        .name = kind.key,
                        .is_embedding = kind.is_embedding,
-                       .cost = kind.cost,
-                       .n_context = 1 + below(once_in(10) ? 600 : 60),
+                       .cost = cost,
                        .keep_alive = std::nullopt};
     if (once_in(4)) request.keep_alive = once_in(3) ? kForever : Duration(seconds(below(5)));
     // A few prompts end runners, and each comes again and again; the others differ.
@@ -193,6 +207,7 @@ class World {
       if (once_in(2)) runner.parked += runner.in_use.at(id);
       runner.in_use.erase(id);
       runner.streamed.erase(id);
+      if (runner.asker == id) runner.asker = runner.wanted = 0;
       runner.report();
     }
     requests_.erase(id);
@@ -228,11 +243,17 @@ class World {
     if (runner.phase == Phase::kUnloading || dies || (is_poisoned && once_in(3))) return die(key);
     if (runner.phase == Phase::kLoading) return load(key, runner);
     if (!runner.inbox.empty() && (is_winding_down_ || once_in(2))) {
-      std::tie(runner.budget, runner.version) = runner.inbox.front();
+      const Budget told = runner.inbox.front();
       runner.inbox.pop_front();
+      runner.budget = told.bytes;
+      runner.version = told.version;
       runner.drop_parked();
-      if (runner.wanted > 0 && !runner.in_use.empty())
-        grow(runner, runner.in_use.begin()->second, runner.wanted);
+      if (runner.asker != 0) {
+        const bool has_it = runner.try_grow(runner.in_use.at(runner.asker), runner.more);
+        if (has_it || runner.budget + runner.wanted > told.ceiling) runner.asker = 0;
+      } else if (runner.wanted > 0 && !runner.in_use.empty()) {
+        grow(runner, runner.in_use.begin()->first, runner.wanted);
+      }
       runner.report();
     }
     if (!runner.outbox.empty() && (is_winding_down_ || once_in(2))) {
@@ -244,21 +265,17 @@ class World {
     if (runner.in_use.empty()) return;
     const auto one =
         std::next(runner.in_use.begin(), static_cast<long>(below(runner.in_use.size())));
+    if (one->first == runner.asker) return;  // it stands still
     if (once_in(3) && (is_winding_down_ || !is_poison(requests_.at(one->first).digest)))
       return end(one->first, true);
     runner.streamed.insert(one->first);
-    grow(runner, one->second, below(30));
+    if (runner.asker == 0) grow(runner, one->first, below(30));
   }
 
-  void grow(Runner& runner, uint64_t& used, uint64_t more) {
-    const uint64_t held = runner.held();
-    const uint64_t left = runner.budget - std::min(runner.budget, held);
-    runner.wanted = 0;
-    if (more <= left + runner.parked) {
-      runner.parked -= more - std::min(more, left);
-      used += more;
-    } else {
-      runner.wanted = more - left - runner.parked;
+  void grow(Runner& runner, RequestId id, uint64_t more) {
+    if (!runner.try_grow(runner.in_use.at(id), more) && once_in(2)) {
+      runner.asker = id;
+      runner.more = more;
     }
     runner.report();
   }
@@ -350,7 +367,11 @@ class World {
         Runner& runner = runners_.at(action.key);
         EXPECT_EQ(runner.phase, Phase::kReady);
         EXPECT_GE(action.bytes, runner.fixed);
-        runner.inbox.emplace_back(action.bytes, action.version);
+        runner.inbox.push_back({action.bytes, action.version, action.ceiling});
+        // A denial is right: where nothing else is busy or about to be, it is all there is.
+        if (action.ceiling != Budget::kNoCeiling && others_are_idle(action.key)) {
+          EXPECT_EQ(action.ceiling, planner_.snapshot().budget_bytes);
+        }
         return;
       }
       case ActionKind::kUnload:
@@ -360,6 +381,12 @@ class World {
         runners_.at(action.key).phase = Phase::kUnloading;
         return;
     }
+  }
+
+  bool others_are_idle(const std::string& key) const {
+    const auto is_other = [&](const auto& entry) { return entry.second.key != key; };
+    const auto is_loading = [](const auto& entry) { return entry.second.phase == Phase::kLoading; };
+    return std::ranges::none_of(requests_, is_other) && std::ranges::none_of(runners_, is_loading);
   }
 
   void start(const Action& action) {
@@ -377,7 +404,7 @@ class World {
     runner.budget = action.bytes;
     runner.version = action.version;
     for (const Kind& kind : kinds_)
-      if (kind.key == action.key) runner.fixed = kind.cost.weight_bytes + kind.cost.scratch_bytes;
+      if (kind.key == action.key) runner.fixed = kind.cost.weight_bytes;
   }
 
   void run(const Action& action) {
@@ -390,6 +417,11 @@ class World {
     Runner& runner = runners_.at(action.key);
     EXPECT_EQ(runner.phase, Phase::kReady);
     known.is_running = true;
+    if (runner.in_use.empty() && !runner.has_scratch) {
+      for (const Kind& kind : kinds_)
+        if (kind.key == action.key) runner.fixed += kind.cost.scratch_bytes;
+      runner.has_scratch = true;
+    }
     runner.in_use[action.request] = 0;
     const bool is_embedding = action.key >= "model-5";
     EXPECT_LE(runner.in_use.size(), is_embedding ? 4 : n_parallel_);

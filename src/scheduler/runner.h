@@ -18,6 +18,7 @@
 
 #include "base/figure.h"
 #include "http/status.h"
+#include "scheduler/messages.h"
 
 namespace billow::scheduler {
 
@@ -72,6 +73,7 @@ struct CompletionPiece {
   std::vector<TokenLogprob> logprobs{};  // an entry for each token
   std::vector<std::string> events{};     // transitions and compactions: a JSON object each
   std::vector<Prefill> prefill{};
+  bool is_asking = false;  // it stands still for want of memory
 };
 
 struct CompletionEnd {
@@ -132,6 +134,7 @@ struct RunnerHealth {
   uint64_t held_bytes = 0;      // by its ledger, parked KV included
   uint64_t parked_bytes = 0;
   uint64_t wanted_bytes = 0;
+  bool is_asking = false;  // a request stands still until it knows whether it can have them
   uint64_t resident_bytes = 0;
   uint64_t kv_used_bytes = 0;    // by what runs
   uint64_t kv_room_bytes = 0;    // all KV that its budget has room for
@@ -178,7 +181,7 @@ class Runner {
   virtual std::vector<Prefix> prefixes(std::string_view root, size_t n_most) = 0;
 
   virtual RunnerHealth health() = 0;
-  virtual void set_budget(uint64_t bytes, uint64_t version) = 0;
+  virtual void set_budget(const Budget& budget) = 0;
   virtual pid_t pid() const noexcept = 0;
   // How the process ended, "signal 9 (Killed)" or "exit status 1: last line of its log"; empty
   // while it lives.

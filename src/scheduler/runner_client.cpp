@@ -161,11 +161,11 @@ RunnerHealth RunnerClient::health() {
   return parse_health(ask({.target = "/health"}).body);
 }
 
-void RunnerClient::set_budget(uint64_t bytes, uint64_t version) {
+void RunnerClient::set_budget(const Budget& budget) {
+  Json body = {{"bytes", budget.bytes}, {"version", budget.version}};
+  if (budget.ceiling != Budget::kNoCeiling) body["ceiling"] = budget.ceiling;
   const http::Response response =
-      ask({.method = http::Method::kPost,
-           .target = "/budget",
-           .body = json_text({{"bytes", bytes}, {"version", version}})});
+      ask({.method = http::Method::kPost, .target = "/budget", .body = json_text(body)});
   check_status(response.status, response.body);
 }
 

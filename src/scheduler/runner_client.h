@@ -29,7 +29,7 @@ class RunnerClient {
   std::string detokenize(const std::vector<int32_t>& tokens);
   std::vector<Prefix> prefixes(std::string_view root, size_t n_most);
   RunnerHealth health();
-  void set_budget(uint64_t bytes, uint64_t version);
+  void set_budget(const Budget& budget);
 
  private:
   // Lends a connection to one call, and keeps it for another where that came to a clean end.

@@ -194,7 +194,7 @@ TEST(RunnerClient, IsCancelledFromAnotherThread) {
 TEST(RunnerClient, AsksForHealthAndSetsTheBudget) {
   Place place(answers({kEnd}));
   EXPECT_EQ(place.client.health().status, RunnerStatus::kLoading);
-  place.client.set_budget(1000, 7);
+  place.client.set_budget({1000, 7});
   EXPECT_EQ(place.budget, R"({"bytes":1000,"version":7})");
 }
 

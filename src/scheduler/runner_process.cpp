@@ -25,6 +25,7 @@ std::vector<std::string> command_of(const RunnerProgram& program, const Launch& 
   add("--socket", socket);
   add("--parallel", std::to_string(n_parallel));
   add("--memory", std::to_string(launch.budget_bytes));
+  command.emplace_back("--ask-for-memory");
   add("--drain-timeout", "0");  // what it still does when it is ended, nobody waits for
   // With the first process of a container all others end anyway, and its children cannot tell
   // whether it lives: who has lost its parent has the first process for one.
@@ -70,7 +71,7 @@ class RunnerProcess final : public Runner {
       return {};
     }
   }
-  void set_budget(uint64_t bytes, uint64_t version) override { client_.set_budget(bytes, version); }
+  void set_budget(const Budget& budget) override { client_.set_budget(budget); }
   pid_t pid() const noexcept override { return child_.pid(); }
   std::string end_of_process() override { return child_.how_it_ended(); }
   void end() override {

@@ -43,9 +43,15 @@ RunnerWatch::~RunnerWatch() {
   thread_.join();
 }
 
-void RunnerWatch::set_budget(uint64_t bytes, uint64_t version) {
+void RunnerWatch::set_budget(const Budget& budget) {
   const std::scoped_lock lock(mutex_);
-  budget_ = {bytes, version};
+  budget_ = budget;
+  must_ask_ = true;
+  changed_.notify_all();
+}
+
+void RunnerWatch::ask_soon() {
+  const std::scoped_lock lock(mutex_);
   must_ask_ = true;
   changed_.notify_all();
 }
@@ -154,7 +160,7 @@ void RunnerWatch::tell_budget() {
   }
   if (!budget) return;
   try {
-    runner()->set_budget(budget->bytes, budget->version);
+    runner()->set_budget(*budget);
     const std::scoped_lock lock(mutex_);
     told_ = budget->version;
     told_at_ = Clock::now();
@@ -223,8 +229,8 @@ void RunnerWatch::report(const RunnerHealth& health) {
       const std::scoped_lock lock(mutex_);
       if (told_ == version) told_.reset();
     }
-    events_.memory_changed(key(),
-                           {version, health.held_bytes, health.parked_bytes, health.wanted_bytes});
+    events_.memory_changed(key(), {version, health.held_bytes, health.parked_bytes,
+                                   health.wanted_bytes, health.is_asking});
   }
 }
 

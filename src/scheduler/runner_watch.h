@@ -66,8 +66,10 @@ class RunnerWatch {
   void tell_budget();
 
   // These return at once.
-  void set_budget(uint64_t bytes, uint64_t version);
+  void set_budget(const Budget& budget);
   void end();
+  // A request stands still for want of memory: ask it soon.
+  void ask_soon();
   // A request has ended: ask it before long, but not after each of many.
   void refresh();
   // It may be gone: ask it soon, and say so where it is not. Tells which such question it is.
@@ -81,10 +83,6 @@ class RunnerWatch {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Budget {
-    uint64_t bytes = 0;
-    uint64_t version = 0;
-  };
 
   void run();
   bool start();

@@ -136,6 +136,7 @@ CompletionPiece piece_of(const Json& line) {
     if (!chunk.is_object()) wrong_kind("prefill", "list of objects");
     piece.prefill.push_back({count_field(chunk, "n"), duration_field(chunk, "duration")});
   }
+  piece.is_asking = flag_field(line, "asking");
   return piece;
 }
 
@@ -321,6 +322,7 @@ RunnerHealth parse_health(std::string_view body) {
   health.held_bytes = count_field(json, "held");
   health.parked_bytes = count_field(json, "parked");
   health.wanted_bytes = count_field(json, "wanted");
+  health.is_asking = flag_field(json, "asking");
   health.resident_bytes = count_field(json, "resident");
   health.busy_ratio = number_field(json, "busy_ratio");
   health.backlog_seconds = seconds_of(json, "pending_prompt_tokens", "prompt_tokens_per_second") +

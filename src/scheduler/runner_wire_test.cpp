@@ -189,7 +189,7 @@ TEST(RunnerWire, ReadsHealth) {
   EXPECT_TRUE(failed.out_of_memory);
   const RunnerHealth ready =
       parse_health(R"({"status":"ready","running":1,"waiting":2,"max_context":3,"memory":{"x":1},)"
-                   R"("budget_version":4,"held":5,"parked":6,"wanted":7})");
+                   R"("budget_version":4,"held":5,"parked":6,"wanted":7,"asking":true})");
   EXPECT_EQ(ready.status, RunnerStatus::kReady);
   EXPECT_EQ(ready.n_running, 1u);
   EXPECT_EQ(ready.n_waiting, 2u);
@@ -198,6 +198,7 @@ TEST(RunnerWire, ReadsHealth) {
   EXPECT_EQ(ready.held_bytes, 5u);
   EXPECT_EQ(ready.parked_bytes, 6u);
   EXPECT_EQ(ready.wanted_bytes, 7u);
+  EXPECT_TRUE(ready.is_asking);
   const RunnerHealth embedder =
       parse_health(R"({"status":"ready","embed_pending_tokens":8,"degraded":"why",)"
                    R"("figures":[{"name":"x_total","kind":"counter","value":9}]})");

@@ -21,11 +21,12 @@ class StrandLease final : public Lease {
   ~StrandLease() override { strand_->leave(*ticket_); }
 
   CompletionEnd complete(const Completion& request, const OnPiece& on_piece) override {
-    return on_a_runner<CompletionEnd>([&](Runner& runner, const RunnerWatch& watch) {
+    return on_a_runner<CompletionEnd>([&](Runner& runner, RunnerWatch& watch) {
       bool has_left = false;
       CompletionEnd end = runner.complete(
           request,
           [&](CompletionPiece piece) {
+            if (piece.is_asking) watch.ask_soon();
             const bool is_seen =
                 !request.may_begin_again && (!piece.text.empty() || !piece.logprobs.empty());
             has_left = is_seen && !strand_->may_stream(*ticket_, watch);
@@ -39,7 +40,7 @@ class StrandLease final : public Lease {
 
   EmbedOutputs embed(const EmbedJob& job) override {
     return on_a_runner<EmbedOutputs>(
-        [&](Runner& runner, const RunnerWatch&) { return runner.embed(job, stop_); });
+        [&](Runner& runner, RunnerWatch&) { return runner.embed(job, stop_); });
   }
 
  private:

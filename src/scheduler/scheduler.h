@@ -21,8 +21,7 @@ struct Job {
   std::string name;     // of the model, as shown
   std::string weights;  // path of the GGUF file
   bool is_embedding = false;
-  ModelCost cost;
-  size_t n_context = 0;  // of this request alone: what its memory is reckoned with
+  ModelCost cost;  // of this request
   std::optional<Duration> keep_alive;
   std::string label{};  // of the model, for listings: ModelSnapshot shows that of the job that had
                         // it loaded

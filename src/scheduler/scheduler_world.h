@@ -33,8 +33,7 @@ inline Job job_of(const std::string& key, size_t n_context = 10) {
           .name = "name-" + key,
           .weights = "/" + key,
           .is_embedding = false,
-          .cost = {100, 0, 1},
-          .n_context = n_context,
+          .cost = {100, 0, n_context},
           .keep_alive = {}};
 }
 

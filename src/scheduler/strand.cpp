@@ -66,7 +66,9 @@ void Strand::carry_out(const Action& action) {
     case ActionKind::kStartLoad:
       return start_load(action);
     case ActionKind::kSetBudget:
-      if (watch != watches_.end()) watch->second->set_budget(action.bytes, action.version);
+      if (watch != watches_.end()) {
+        watch->second->set_budget({action.bytes, action.version, action.ceiling});
+      }
       return;
     case ActionKind::kUnload:
       if (watch != watches_.end()) return watch->second->end();
@@ -139,7 +141,6 @@ std::shared_ptr<Strand::Ticket> Strand::arrive(const Job& job, const std::stop_t
                                   .name = job.name,
                                   .is_embedding = job.is_embedding,
                                   .cost = job.cost,
-                                  .n_context = job.n_context,
                                   .keep_alive = job.keep_alive,
                                   .label = job.label,
                                   .digest = job.digest},

@@ -261,7 +261,7 @@ class Server::Parts {
         return {};
     if (!loadable) return {"model '" + name + "' is not loaded"};
     const scheduler::ModelCost cost = scheduler::cost_of(model->weights->facts, 0);
-    const uint64_t needed = scheduler::saturating_add(cost.weight_bytes, cost.scratch_bytes);
+    const uint64_t needed = saturating_add(cost.weight_bytes, cost.scratch_bytes);
     if (needed > state.budget_bytes) return {scheduler::memory_refusal(needed, state.budget_bytes)};
     return {};
   }

@@ -107,7 +107,7 @@ TEST_F(ServerTest, TellsWhetherAModelIsLoadedOrCouldBe) {
   EXPECT_EQ(get("/readyz?model=nope&loadable=1").status, 503);
   generate();
   EXPECT_EQ(get("/readyz?model=m").status, 200);
-  models_.facts.weight_bytes = uint64_t{1} << 40;
+  models_.facts.memory.weight_bytes = uint64_t{1} << 40;
   models_.add({.name = "big", .go = api::kLines, .max_context = 4096});
   EXPECT_NE(get("/readyz?model=big&loadable=1").body.find("requires more system memory"),
             std::string::npos);

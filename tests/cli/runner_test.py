@@ -226,11 +226,11 @@ class Runner(ProgramTest):
         told = json.loads(done.stdout)
         self.start("--parallel", 4, "--threads", 2)
         memory = self.json("GET", "/health")[1]["memory"]
-        self.assertEqual(told["weight_bytes"], memory["weights_bytes"])
+        self.assertEqual(told["memory"]["weight_bytes"], memory["weights_bytes"])
         self.assertEqual((told["architecture"], told["is_embedding"], told["embedding_length"]), ("llama", False, 256))
-        self.assertEqual([group["window"] for group in told["kv_groups"]], [0])
+        self.assertEqual([group["window"] for group in told["memory"]["kv_groups"]], [0])
         smaller = json.loads(self.ok("runner", "--describe", self.model, "--kv-type", "q8_0"))
-        self.assertLess(smaller["kv_groups"][0]["bytes_per_position"], told["kv_groups"][0]["bytes_per_position"])
+        self.assertLess(smaller["memory"]["kv_groups"][0]["block_bytes"], told["memory"]["kv_groups"][0]["block_bytes"])
         junk = self.dir / "described.gguf"
         junk.write_bytes(b"no model at all")
         for path, code in ((junk, "invalid_input"), (self.dir / "nowhere.gguf", "not_found")):

@@ -210,15 +210,52 @@ TEST(Describe, TellsWhatAnEngineTakes) {
   for (const char* architecture : {"llama", "gemma3"}) {
     const reference::TinyModelOptions model{
         .architecture = architecture, .type = quant::Type::kQ8_0, .n_context = 512, .pooling = 1};
-    TinyEngine tiny(model, {.n_threads = 2, .max_sequences = 3});
+    TinyEngine tiny(model, {.n_threads = 2, .max_sequences = 1});
+    // A model for vectors writes nothing, however many requests run at once.
     const Description description = describe(tiny.engine.file(), {.n_parallel = 3, .n_threads = 2});
     const MemoryUse use = tiny.engine.memory();
-    EXPECT_EQ(description.weight_bytes(), use.weights);
+    EXPECT_EQ(description.memory, tiny.engine.need());
+    EXPECT_EQ(description.memory.weight_bytes, use.weights);
     EXPECT_EQ(description.max_context, 512u);
     EXPECT_EQ(description.pooling, "mean");
     EXPECT_EQ(description.layout.groups.size(), architecture == std::string("gemma3") ? 2u : 1u);
     vectors_of(tiny.engine, {random_tokens(512, 300, 1)});
-    EXPECT_EQ(description.scratch_bytes, tiny.engine.memory().scratch_granted);
+    EXPECT_EQ(description.memory.scratch_bytes(512), tiny.engine.memory().scratch_granted);
+  }
+}
+
+// What was asked of a model before changes nothing of what a request takes: the scheduler has
+// granted that much and no more.
+TEST(Describe, IsWhatAnEngineGoesByWhateverItDid) {
+  std::mt19937 random(11);
+  for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
+    const reference::TinyModelOptions model{
+        .architecture = architecture, .type = quant::Type::kQ4_K, .n_context = 2048};
+    for (const size_t n_parallel : {1u, 4u}) {
+      TinyEngine tiny(model, {.n_threads = 2, .max_sequences = n_parallel});
+      const context::MemoryNeed need =
+          describe(tiny.engine.file(), {.n_parallel = n_parallel, .n_threads = 2}).memory;
+      ASSERT_EQ(need, tiny.engine.need()) << architecture;
+      size_t longest = 0;
+      for (unsigned i = 0; i < 6; ++i) {
+        const size_t n = 1 + random() % 1900;
+        longest = std::max(longest, n + 1);
+        // Exactly what this one takes, beside the scratch that is kept.
+        tiny.engine.set_memory_budget(need.weight_bytes + need.scratch_bytes(longest) +
+                                      need.kv_bytes(n <= 512   ? 512
+                                                    : n < 1024 ? 1024
+                                                               : 2048));
+        if (random() % 2 == 0) {
+          EXPECT_EQ(vectors_of(tiny.engine, {random_tokens(n, 300, i)})[0].size(), 256u);
+        } else {
+          const auto sequence = tiny.engine.start(random_tokens(n, 300, i), greedy(2));
+          while (!tiny.engine.idle()) tiny.engine.step();
+          EXPECT_EQ(sequence->error(), "") << n;
+          EXPECT_EQ(sequence->n_generated(), 2u);
+        }
+        EXPECT_LE(tiny.engine.memory().held(), tiny.engine.memory().budget);
+      }
+    }
   }
 }
 

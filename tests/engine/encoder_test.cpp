@@ -324,19 +324,20 @@ TEST(Describe, TellsWhatAnEncoderTakes) {
   const TinyEncoderOptions options{.type = quant::Type::kF16, .n_context = 512, .pooling = 2};
   TinyEncoder tiny(options, {.n_threads = 2});
   const Description description = describe(tiny.model.file(), {.n_threads = 2});
-  EXPECT_EQ(description.weight_bytes(), tiny.model.memory().weights);
+  EXPECT_EQ(description.memory.weight_bytes, tiny.model.memory().weights);
   EXPECT_EQ(description.max_context, 512u);
   std::vector<EmbedText> texts;
   for (unsigned i = 0; i < 4; ++i) texts.push_back(random_text(512, i));
   embedded(tiny.model, texts);
-  EXPECT_LE(tiny.model.memory().scratch_granted, description.scratch_bytes);
+  EXPECT_LE(tiny.model.memory().scratch_granted, description.memory.scratch_bytes(512));
   const Json json = description_json(description);
   EXPECT_EQ(json["architecture"], "bert");
   EXPECT_EQ(json["is_embedding"], true);
   EXPECT_EQ(json["pooling"], "cls");
   EXPECT_EQ(json["embedding_length"], 128);
-  EXPECT_EQ(json["kv_groups"], Json::array());
-  EXPECT_EQ(json["scratch_bytes"], scratch_bytes(tiny.model.file(), {.n_threads = 2}, 512));
+  EXPECT_EQ(json["memory"]["kv_groups"], Json::array());
+  EXPECT_EQ(json["memory"]["weight_bytes"], description.memory.weight_bytes);
+  EXPECT_EQ(json["memory"]["scratch"].size(), 1u);
 }
 
 TEST(DecoderModel, EQ_5_GivesTheVectorsOfItsEngineInAnyCompany) {

@@ -104,13 +104,13 @@ TEST(EngineLoop, TellsWhichBudgetIsInForceAndWhatWasRefused) {
   sized->cancel();
   read(*sized);
   const uint64_t scratch = tiny.loop.state().memory.scratch_granted;
-  tiny.loop.set_memory_budget(start + scratch + (uint64_t{1} << 18), 7);
+  tiny.loop.set_memory_budget({start + scratch + (uint64_t{1} << 18), 7});
   ASSERT_TRUE(comes_true([&] { return tiny.loop.state().budget_version == 7; }));
   const auto answer = tiny.loop.submit(growing);
   ASSERT_TRUE(comes_true([&] { return tiny.loop.state().memory.wanted > 0; }));
   const LoopState refused = tiny.loop.state();
   EXPECT_LE(refused.memory.held(), refused.memory.budget);
-  tiny.loop.set_memory_budget(refused.memory.budget + refused.memory.wanted, 8);
+  tiny.loop.set_memory_budget({refused.memory.budget + refused.memory.wanted, 8});
   ASSERT_TRUE(comes_true([&] { return tiny.loop.state().budget_version == 8; }));
   bool grown = false;
   while (const std::optional<Piece> piece = answer->next()) {
@@ -120,6 +120,74 @@ TEST(EngineLoop, TellsWhichBudgetIsInForceAndWhatWasRefused) {
   EXPECT_TRUE(grown);
   EXPECT_EQ(answer->end().tokens.size(), 900u);
   EXPECT_EQ(tiny.loop.state().memory.wanted, 0u);
+}
+
+// A loop whose server may raise the budget: an answer that lacks memory stands still until it
+// knows.
+TEST(EngineLoop, AsksForMemoryBeforeItDoesWithout) {
+  const auto growing = [] {
+    AnswerRequest one = request(1, 900);
+    one.options.context.sizes = {64, 1024};
+    one.options.context.policy = context::OverflowPolicy::kRefill;
+    one.options.context.compaction = {2, 8};
+    return one;
+  };
+  const auto reads_until_it_asks = [](Answer& answer) {
+    for (std::optional<Piece> piece = answer.next(); piece; piece = answer.next())
+      if (piece->asking) return true;
+    return false;
+  };
+  const auto count = [](Answer& answer, context::Step step) {
+    size_t n = 0;
+    while (const std::optional<Piece> piece = answer.next())
+      for (const engine::SequenceEvent& event : piece->events) n += event.event.step == step;
+    return n;
+  };
+  TinyLoop tiny({}, {.max_sequences = 2, .asks_for_memory = true});
+  const context::MemoryNeed need = tiny.loop.need();
+  const uint64_t small = need.weight_bytes + need.scratch_bytes(64) + need.kv_bytes(64);
+  const uint64_t large = need.weight_bytes + need.scratch_bytes(1024) + need.kv_bytes(1024);
+  tiny.loop.set_memory_budget({need.weight_bytes, 1});
+
+  // It gets its first rung, and the next one, when the budget is raised to what it wants.
+  const auto granted = tiny.loop.submit(growing());
+  for (const uint64_t budget : {small, large}) {
+    ASSERT_TRUE(reads_until_it_asks(*granted));
+    ASSERT_TRUE(comes_true([&] { return tiny.loop.state().memory.asking; }));
+    const engine::MemoryUse use = tiny.loop.state().memory;
+    EXPECT_EQ(use.budget + use.wanted, budget);
+    // A budget that answers nothing leaves it asking.
+    tiny.loop.set_memory_budget({use.budget, 2});
+    ASSERT_TRUE(comes_true([&] { return tiny.loop.state().budget_version == 2; }));
+    EXPECT_TRUE(tiny.loop.state().memory.asking);
+    tiny.loop.set_memory_budget({budget, 3});
+    ASSERT_TRUE(comes_true([&] { return tiny.loop.state().budget_version == 3; }));
+  }
+  EXPECT_EQ(count(*granted, context::Step::kCompact), 0u);
+  EXPECT_EQ(granted->end().tokens.size(), 900u);
+
+  // Where more cannot be had, it is compacted instead, again and again.
+  tiny.loop.set_memory_budget({small, 4});
+  const auto denied = tiny.loop.submit(growing());
+  std::atomic<bool> done{false};
+  std::thread server([&] {
+    while (!done.load()) {
+      if (tiny.loop.state().memory.asking) tiny.loop.set_memory_budget({small, 5, small});
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  EXPECT_GT(count(*denied, context::Step::kCompact), 1u);
+  EXPECT_EQ(denied->end().tokens.size(), 900u);
+
+  // One that cannot even begin ends with what is missing.
+  AnswerRequest long_one = request(1, 5, 600);
+  const auto refused = tiny.loop.submit(std::move(long_one));
+  while (refused->next()) {
+  }
+  EXPECT_NE(refused->end().error.find("no memory for a context"), std::string::npos)
+      << refused->end().error;
+  done = true;
+  server.join();
 }
 
 TEST(EngineLoop, TellsHowBusyAndHowFastItIs) {

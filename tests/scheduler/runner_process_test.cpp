@@ -80,8 +80,7 @@ Job tiny_job(const Programs& programs) {
           .name = "tiny",
           .weights = programs.folder.model,
           .is_embedding = false,
-          .cost = {uint64_t{64} << 20, 0, 1024},
-          .n_context = 1024,
+          .cost = {uint64_t{64} << 20, 0, uint64_t{1} << 20},
           .keep_alive = {}};
 }
 
@@ -154,7 +153,7 @@ TEST(RunnerProcess, Answers) {
   EXPECT_EQ(end.n_prompt, 3u);
   EXPECT_EQ(runner->complete(of_tokens(20), into(second), {}).tokens, end.tokens);
   EXPECT_EQ(first, second);
-  runner->set_budget(kBudget / 2, 3);
+  runner->set_budget({kBudget / 2, 3});
   Completion wrong = of_tokens(3);
   wrong.prompt = {99999};
   try {
@@ -380,8 +379,7 @@ TEST(SchedulerProcess, ServesARealModel) {
   Scheduler scheduler(big_options(), processes.starter());
   Job job;
   job.key = job.name = job.weights = model.string();
-  job.cost = {uint64_t{300} << 20, 0, 23040};
-  job.n_context = 2048;
+  job.cost = {uint64_t{300} << 20, 0, uint64_t{2048} * 23040};
   const std::unique_ptr<Lease> lease = scheduler.acquire(job, {});
   std::string text;
   Completion request = of_tokens(8);

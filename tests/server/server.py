@@ -50,7 +50,7 @@ class Server:
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data=data, method=method, headers=headers or {})
         try:
-            answer = urllib.request.urlopen(request, timeout=120)
+            answer = urllib.request.urlopen(request, timeout=600)
         except urllib.error.HTTPError as error:
             answer = error
         with answer:

@@ -27,10 +27,17 @@ class Running {
   std::vector<std::shared_ptr<const Embedding>> all_;
 };
 
+// Nothing is written, and a pass that lacks memory fails: its texts are tried again in others.
+EngineOptions options_of(EngineOptions options) {
+  options.max_sequences = 1;
+  options.asks_for_memory = false;
+  return options;
+}
+
 }  // namespace
 
 DecoderModel::DecoderModel(gguf::File file, const EngineOptions& options)
-    : engine_(std::move(file), options) {
+    : engine_(std::move(file), options_of(options)) {
   const arch::ModelInfo& model = engine_.model();
   info_ = {.architecture = model.architecture,
            .n_embd = model.n_embd,

@@ -1,0 +1,39 @@
+#include "context/memory_need.h"
+
+#include <algorithm>
+
+#include "base/saturating.h"
+#include "context/ladder.h"
+
+namespace billow::context {
+
+uint64_t MemoryNeed::scratch_bytes(size_t n_positions) const {
+  const auto step = std::ranges::lower_bound(scratch, n_positions, {}, &ScratchStep::n_positions);
+  if (step != scratch.end()) return step->bytes;
+  return scratch.empty() ? 0 : scratch.back().bytes;
+}
+
+uint64_t kv_bytes(std::span<const KvGroup> groups, size_t block_positions, size_t n_positions,
+                  size_t n_batch, bool with_gap) {
+  const auto blocks_of = [&](uint64_t n) {
+    return n / block_positions + (n % block_positions != 0 ? 1 : 0);
+  };
+  if (n_positions == 0) return 0;
+  uint64_t sum = 0;
+  for (const KvGroup& group : groups) {
+    uint64_t n_blocks = blocks_of(n_positions) + (with_gap ? 2 : 0);
+    if (group.window != 0) {
+      // The window may begin anywhere in its first block.
+      n_blocks = std::min(n_blocks, blocks_of(saturating_add(group.window, n_batch)) + 1);
+    }
+    sum = saturating_add(sum, saturating_multiply(n_blocks, group.block_bytes));
+  }
+  return sum;
+}
+
+std::vector<size_t> scratch_positions(size_t max_context) {
+  const Ladder ladder(std::max<size_t>(1, max_context));
+  return {ladder.rungs().begin(), ladder.rungs().end()};
+}
+
+}  // namespace billow::context

@@ -1,0 +1,52 @@
+#include "context/memory_need.h"
+
+#include <gtest/gtest.h>
+
+namespace billow::context {
+namespace {
+
+constexpr uint64_t kMost = UINT64_MAX;
+
+MemoryNeed need() {
+  return {.weight_bytes = 1000,
+          .scratch = {{512, 10}, {1024, 20}, {3000, 40}},
+          .kv_groups = {{100, 0}, {10, 128}},
+          .block_positions = 64,
+          .n_batch = 64};
+}
+
+TEST(MemoryNeed, ScratchIsThatOfTheFirstStepThatReaches) {
+  EXPECT_EQ(need().scratch_bytes(0), 10u);
+  EXPECT_EQ(need().scratch_bytes(512), 10u);
+  EXPECT_EQ(need().scratch_bytes(513), 20u);
+  EXPECT_EQ(need().scratch_bytes(3000), 40u);
+  EXPECT_EQ(need().scratch_bytes(5000), 40u);
+  EXPECT_EQ(scratch_positions(3000), (std::vector<size_t>{512, 1024, 2048, 3000}));
+  EXPECT_EQ(scratch_positions(100), (std::vector<size_t>{100}));
+}
+
+TEST(MemoryNeed, KvIsInWholeBlocksAndWindowsBoundIt) {
+  EXPECT_EQ(need().kv_bytes(0), 0u);
+  EXPECT_EQ(need().kv_bytes(1), 110u);
+  EXPECT_EQ(need().kv_bytes(65), 220u);
+  EXPECT_EQ(need().kv_bytes(6400), 100 * 100 + 4 * 10u);
+  EXPECT_EQ(need().kv_bytes(6400, true), 102 * 100 + 4 * 10u);
+}
+
+TEST(MemoryNeed, MorePositionsNeverTakeLess) {
+  for (size_t n = 1; n < 4000; ++n) {
+    ASSERT_GE(need().kv_bytes(n), need().kv_bytes(n - 1));
+    ASSERT_GE(need().kv_bytes(n, true), need().kv_bytes(n));
+    ASSERT_GE(need().scratch_bytes(n), need().scratch_bytes(n - 1));
+  }
+}
+
+TEST(MemoryNeed, EndsAtTheGreatestNumber) {
+  MemoryNeed large = need();
+  large.kv_groups = {{kMost / 2, 0}, {1, SIZE_MAX}};
+  EXPECT_EQ(large.kv_bytes(300), kMost);
+  EXPECT_EQ(large.kv_bytes(SIZE_MAX, true), kMost);
+}
+
+}  // namespace
+}  // namespace billow::context

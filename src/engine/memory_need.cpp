@@ -1,0 +1,30 @@
+#include "engine/memory_need.h"
+
+#include "arch/scratch.h"
+
+namespace billow::engine {
+
+uint64_t weight_bytes(const gguf::File& file, const nn::PackedWeights& packed) {
+  return packed.n_bytes() + file.n_bytes() - packed.n_source_bytes();
+}
+
+context::MemoryNeed memory_need(const gguf::File& file, const kernels::KernelTable& kernels,
+                                const kv::Layout& layout, const nn::PackedWeights& packed,
+                                const StepSizes& sizes) {
+  context::MemoryNeed need = {.weight_bytes = weight_bytes(file, packed),
+                              .kv_groups = layout.groups,
+                              .block_positions = kv::kBlockPositions,
+                              .n_batch = sizes.n_batch};
+  for (const size_t n_positions : context::scratch_positions(sizes.max_context)) {
+    const arch::PassLimits limits = {.n_rows = sizes.n_batch,
+                                     .n_logit_rows = sizes.n_sequences,
+                                     .n_hidden_rows = sizes.n_batch,
+                                     .n_positions = n_positions,
+                                     .n_threads = sizes.n_threads,
+                                     .packed = packed.n_bytes() != 0};
+    need.scratch.push_back({n_positions, arch::most_scratch_bytes(file, kernels, limits)});
+  }
+  return need;
+}
+
+}  // namespace billow::engine

@@ -1,0 +1,32 @@
+// The memory need of a model that writes, as its engine grants by and `runner --describe` shows.
+// Pure functions of a file's header; any thread.
+#pragma once
+
+#include <cstddef>
+
+#include "context/memory_need.h"
+#include "gguf/file.h"
+#include "kernels/kernel_table.h"
+#include "kv/layout.h"
+#include "nn/packed_weights.h"
+
+namespace billow::engine {
+
+// How the model is run.
+struct StepSizes {
+  size_t n_batch = 1;      // rows of a step
+  size_t n_sequences = 1;  // that may run at once
+  size_t n_threads = 1;
+  size_t max_context = 0;  // positions of a sequence
+};
+
+// Of the file's bytes and what is listed in `packed`.
+uint64_t weight_bytes(const gguf::File& file, const nn::PackedWeights& packed);
+
+// Steps may read hidden states of all their rows: any model can be asked for vectors. Throws Error
+// as read_hparams() does.
+context::MemoryNeed memory_need(const gguf::File& file, const kernels::KernelTable& kernels,
+                                const kv::Layout& layout, const nn::PackedWeights& packed,
+                                const StepSizes& sizes);
+
+}  // namespace billow::engine

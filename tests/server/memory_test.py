@@ -1,0 +1,189 @@
+"""Which requests a server refuses for want of memory: those that its budget has no room for, and no others.
+
+memory_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
+
+Random loads, prompts, vectors, scores and unloads of generated models under a small budget, one after the other and all at
+once. What a request takes is reckoned here from `billow runner --describe`; the server must answer if, and only if, that is
+within the budget. And what was once refused with the small real model, where it is there.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from server import WEIGHTS, Server
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--billow", required=True)
+parser.add_argument("--make-models", required=True)
+options, rest = parser.parse_known_args()
+
+PARALLEL = 2
+ARGUMENTS = ("--threads", "1", "--parallel", str(PARALLEL))
+WORD = "7 "
+
+
+def rounded_up(n, unit):
+    return (n + unit - 1) // unit * unit
+
+
+class Need:
+    """What a model takes, as its runner says."""
+
+    def __init__(self, path):
+        done = subprocess.run([options.billow, "runner", "--describe", str(path), *ARGUMENTS], capture_output=True, check=True)
+        self.facts = json.loads(done.stdout)
+        self.memory = self.facts["memory"]
+
+    def bytes(self, n_positions):
+        memory = self.memory
+        scratch = next((step["bytes"] for step in memory["scratch"] if step["positions"] >= n_positions),
+                       memory["scratch"][-1]["bytes"])
+        n_blocks = rounded_up(n_positions, memory["block_positions"]) // memory["block_positions"]
+        return memory["weight_bytes"] + scratch + n_blocks * sum(group["block_bytes"] for group in memory["kv_groups"])
+
+    def rung(self, n_prompt, n_answer):
+        """Where an answer to a prompt begins."""
+        most = self.facts["max_context"]
+        context = min(most, rounded_up(n_prompt + n_answer, 1024))
+        expected = min(context, rounded_up(n_prompt + 1024, 1024)) if context == most else context
+        rung = 512
+        while rung < expected:
+            rung *= 2
+        return min(rung, context)
+
+
+class Memory(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def serve(self, *arguments):
+        self.server = Server(self.folder, ARGUMENTS + arguments, program=options.billow)
+        self.addCleanup(self.server.stop)
+
+    def post(self, path, body):
+        status, _, text = self.server.request("POST", path, {"keep_alive": -1, **body})
+        return status, json.loads(text)
+
+    def generate(self, model, prompt, n=1):
+        return self.post("/api/generate", {"model": model, "prompt": prompt, "stream": False, "raw": True,
+                                           "options": {"temperature": 0, "num_predict": n}})
+
+    def expect(self, got, needed, what):
+        status, answer = got
+        if needed <= self.budget:
+            self.assertEqual(status, 200, f"{what} takes {needed} of {self.budget}: {answer}")
+        else:
+            self.n_refused += 1
+            self.assertEqual(status, 500, f"{what} takes {needed} of {self.budget}")
+            self.assertIn("requires more system memory", answer["error"])
+
+
+class Generated(Memory):
+    """Models of a few MiB whose KV is the most of what they take."""
+
+    def setUp(self):
+        super().setUp()
+        subprocess.run([options.make_models, str(self.folder), "--to-serve"], check=True)
+        self.needs = {name: Need(self.folder / f"{name}.gguf") for name in ("writer", "large", "vectors", "ranker")}
+        # All of the small one, half of the context of the large one, and never both.
+        self.budget = max(self.needs["writer"].bytes(4096), self.needs["large"].bytes(2048)) + 1000
+        self.assertGreater(self.needs["large"].bytes(4096), self.budget)
+        self.serve("--memory", str(self.budget))
+        for name in self.needs:
+            self.server.add_model(name, self.folder / f"{name}.gguf")
+        per_word = [self.generate("writer", WORD * n)[1]["prompt_eval_count"] for n in (100, 200)]
+        self.n_per_word = (per_word[1] - per_word[0]) // 100
+        self.n_more = per_word[0] - 100 * self.n_per_word
+        self.server.json("POST", "/api/generate", {"model": "writer", "keep_alive": 0})
+
+    def prompt_of(self, n_tokens):
+        n_words = max(1, (n_tokens - self.n_more) // self.n_per_word)
+        return WORD * n_words, n_words * self.n_per_word + self.n_more
+
+    def act(self, chance, only_what_fits=False):
+        """One random request: what came of it is what must come of it."""
+        kind = chance.choice(("load", "unload", "write", "write", "write", "chat", "embed", "embed", "vector", "rank"))
+        model = chance.choice(("writer", "large"))
+        need = self.needs[model]
+        text, n_tokens = self.prompt_of(chance.choice((50, 600, 1500, 2500, 3900)))
+        if kind == "load":
+            self.expect(self.post("/api/generate", {"model": model}), need.bytes(0), f"to load {model}")
+        elif kind == "unload":
+            self.assertEqual(self.post("/api/generate", {"model": model, "keep_alive": 0})[0], 200)
+        elif kind == "write":
+            n = chance.choice((1, 8, 600))
+            needed = need.bytes(need.rung(n_tokens, n))
+            if needed <= self.budget or not only_what_fits:
+                self.expect(self.generate(model, text, n), needed, f"{n_tokens} tokens and {n} of {model}")
+        elif kind == "chat":
+            body = {"model": model, "stream": False, "messages": [{"role": "user", "content": "7 7 7"}],
+                    "options": {"temperature": 0, "num_predict": 3}}
+            self.expect(self.post("/api/chat", body), need.bytes(1024), f"to chat with {model}")
+        elif kind == "embed":
+            needed = need.bytes(rounded_up(n_tokens, 1024))
+            if needed <= self.budget or not only_what_fits:
+                self.expect(self.post("/api/embed", {"model": model, "input": text}), needed, f"vector of {n_tokens} of {model}")
+        elif kind == "vector":
+            need = self.needs["vectors"]
+            self.expect(self.post("/api/embed", {"model": "vectors", "input": [text, "7"]}),
+                        need.bytes(rounded_up(n_tokens, 1024)), f"vectors of {n_tokens}")
+        else:
+            self.expect(self.post("/rerank", {"model": "ranker", "query": "a", "texts": ["b c", "d"]}),
+                        self.needs["ranker"].bytes(0), "to rank")
+
+    def test_one_request_after_another(self):
+        self.n_refused = 0
+        for seed in range(2):
+            chance = random.Random(seed)
+            for step in range(30):
+                with self.subTest(seed=seed, step=step):
+                    self.act(chance)
+        self.assertGreater(self.n_refused, 3)
+
+    def test_many_at_once_are_answered_where_each_fits_alone(self):
+        def client(seed):
+            chance = random.Random(seed)
+            for _ in range(6):
+                self.act(chance, only_what_fits=True)
+
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            for future in [pool.submit(client, 100 + seed) for seed in range(6)]:
+                future.result()
+
+
+@unittest.skipUnless(WEIGHTS.exists(), f"no model at {WEIGHTS}")
+class Real(Memory):
+    """The two ways in which memory that was free was once refused."""
+
+    def setUp(self):
+        super().setUp()
+        self.serve()
+        self.server.add_model("m")
+
+    def test_a_long_chat_with_a_model_that_was_loaded_by_an_empty_request(self):
+        self.assertEqual(self.post("/api/generate", {"model": "m"})[0], 200)
+        status, answer = self.post("/api/chat", {"model": "m", "stream": False, "options": {"temperature": 0, "stop": [" "]},
+                                                 "messages": [{"role": "user", "content": "word " * 4400}]})
+        self.assertEqual(status, 200, answer)
+        self.assertGreater(answer["prompt_eval_count"], 4312)
+
+    def test_the_longest_prompt_behind_an_embedding(self):
+        self.assertEqual(self.post("/api/embed", {"model": "m", "input": "a text"})[0], 200)
+        status, answer = self.generate("m", "word " * 7900)
+        self.assertEqual(status, 200, answer)
+        self.assertGreater(answer["prompt_eval_count"], 7800)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("BILLOW_LOG", "info")
+    unittest.main(argv=[sys.argv[0], *rest])
