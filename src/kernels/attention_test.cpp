@@ -299,6 +299,49 @@ TEST_P(Attention, SurvivesScoresFarApart) {
     for (size_t d = 0; d < 64; ++d) EXPECT_NEAR(out[d], expected[d], 2e-3);
   }
 }
+// What is not a number, or too large for a scale, has no code that a sum could run over with; where
+// it is seen, the result says so, and nobody else's changes.
+TEST_P(Attention, SurvivesWhatIsNoNumber) {
+  constexpr size_t kLen = 64;
+  constexpr size_t kAt = 70;  // the position
+  for (const KvType type : {KvType::kInt16, KvType::kQ8_0}) {
+    const Memory before(type, 128, kLen, kLen);
+    const std::vector<float> queries = queries_for(before, 2, 3);
+    const Tokens tokens = {.first = {0, 0}, .last = {63, 127}};
+    const std::vector<float> expected = run(*GetParam(), before, queries, tokens);
+    const std::span first(expected.data(), kLen);
+    for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::infinity(), 3e38f, -3e38f}) {
+      for (const bool is_key : {true, false}) {
+        Memory memory = before;
+        std::vector<float> k = gaussian(kLen, 5);
+        std::vector<float> v = gaussian(kLen, 6);
+        (is_key ? k : v)[3] = bad;
+        (is_key ? k : v)[40] = -bad;
+        std::byte* place = memory.block(kAt);
+        GetParam()->store_kv({.type = type,
+                              .k = k.data(),
+                              .v = v.data(),
+                              .k_len = kLen,
+                              .v_len = kLen,
+                              .within = kAt % 64,
+                              .k_block = place,
+                              .v_block = place + kv_bytes(type, kLen)});
+        const double stored = is_key ? memory.key(kAt, 3) : memory.value(kAt, 3);
+        EXPECT_FALSE(std::isfinite(stored)) << bad;
+        const std::vector<float> found = run(*GetParam(), memory, queries, tokens);
+        EXPECT_TRUE(same_bits({found.data(), kLen}, first)) << bad;
+        if (!is_key) {
+          EXPECT_FALSE(std::isfinite(found[kLen + 3])) << bad;
+        }
+      }
+      std::vector<float> asked = queries;
+      asked[kLen + 3] = bad;
+      const std::vector<float> found = run(*GetParam(), before, asked, tokens);
+      EXPECT_TRUE(same_bits({found.data(), kLen}, first)) << bad;
+    }
+  }
+}
 
 TEST_P(Attention, StoresTheSameBytesAsScalar) {
   for (const KvType type : {KvType::kInt16, KvType::kQ8_0}) {

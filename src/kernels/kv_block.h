@@ -24,6 +24,14 @@ inline constexpr float kLongestKey = 32700.0f;
 inline constexpr float kGreatestValue = 4095.0f;
 inline constexpr float kGreatestWeight = 8191.0f;
 
+// Whether n products of two codes of at most so much fit in the 32 bits of a sum.
+inline constexpr bool fits_a_sum(size_t n, float most, float other_most) {
+  return n * static_cast<uint64_t>(most) * static_cast<uint64_t>(other_most) <= 0x7FFFFFFFu;
+}
+static_assert(fits_a_sum(kBlockPositions, kGreatestValue, kGreatestWeight));
+// Rounding makes a key or a query of up to 512 values no longer than by 12: half of a code in each.
+static_assert(fits_a_sum(1, kLongestKey + 12.0f, kLongestKey + 12.0f));
+
 inline constexpr size_t kKvGroup = 32;  // values of Q8_0 that share a scale
 inline constexpr size_t kv_groups(size_t len) { return (len + kKvGroup - 1) / kKvGroup; }
 

@@ -160,8 +160,9 @@ inline void score_codes8(const AttentionArgs& args, const std::byte* k_block, ui
 }
 
 // Values as pairs of neighbouring positions, as dot2 takes them; how many values of a position
-// share a scale, and how great the codes of their weights may be.
+// share a scale, and how great their codes and those of their weights may be.
 struct ValueCodes16 {
+  static constexpr float kMostCode = kGreatestValue;
   static constexpr float kMostWeight = kGreatestWeight;
   const std::byte* p;
   size_t v_len;
@@ -176,6 +177,7 @@ struct ValueCodes16 {
 };
 
 struct ValueCodes8 {
+  static constexpr float kMostCode = 127.0f;
   static constexpr float kMostWeight = 32767.0f;
   const std::byte* p;
   size_t v_len;
@@ -214,9 +216,9 @@ inline void encode_weights(const float* weights, const uint16_t* scales, size_t 
       greatest = Isa::greater_magnitude(greatest, product);
     }
     out.factor[r] = Isa::greatest_magnitude(greatest) / Values::kMostWeight;
-    const F inverse = Isa::set1(inverse_of(out.factor[r]));
+    const float inverse = inverse_of(out.factor[r]);
     for (size_t at = from; at < to; at += Isa::kLanes)
-      Isa::store_codes16(&out.codes[r][at], Isa::load(scaled + at) * inverse);
+      store_scaled16(&out.codes[r][at], scaled + at, inverse);
   }
 }
 
@@ -227,6 +229,7 @@ template <size_t R, size_t S, class Values>
 inline void add_strips(const Values& values, size_t dim, uintptr_t wanted,
                        const CodedWeights<R>& weights, size_t begin, size_t end,
                        const float* shrink, float* out, size_t stride) noexcept {
+  static_assert(fits_a_sum(kBlockPositions, Values::kMostCode, Values::kMostWeight));
   constexpr size_t kWantedBytes = 4 * S * Isa::kLanes;  // with each pair
   Isa::Ints sum[R][S];
   for (size_t r = 0; r < R; ++r) {

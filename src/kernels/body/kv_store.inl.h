@@ -43,11 +43,12 @@ inline void rotate_group(const float* x, float* out) noexcept {
   for (size_t i = 0; i < kVectors; ++i) Isa::store(out + i * Isa::kLanes, v[i] * factor);
 }
 
-// codes[i] = x[i] * inverse to the nearest, in -127 .. 127.
+// codes[i] = x[i] * inverse to the nearest, in -127 .. 127; 0 where inverse is, whatever x is: what
+// is not a number has no code.
 template <size_t N>
 inline void encode_group(const float* x, float inverse, int8_t* codes) noexcept {
   for (size_t i = 0; i < N; ++i) {
-    float t = x[i] * inverse;
+    float t = inverse == 0.0f ? 0.0f : x[i] * inverse;
     t = t > 127.0f ? 127.0f : t;
     t = t < -127.0f ? -127.0f : t;
     codes[i] = static_cast<int8_t>(static_cast<int>(t + (t < 0.0f ? -0.5f : 0.5f)));
@@ -81,10 +82,14 @@ inline float euclidean_length(const float* x, size_t n) noexcept {
   return __builtin_sqrtf(Isa::sum(sum));
 }
 
-// codes[i] = x[i] * inverse to the nearest, for 16 values.
+// A vector as codes of 16 bits: x * inverse to the nearest; 0 where inverse is, whatever x is.
+inline void store_scaled16(int16_t* codes, const float* x, float inverse) noexcept {
+  Isa::store_codes16(codes, inverse == 0.0f ? Isa::zero() : Isa::load(x) * Isa::set1(inverse));
+}
+
+// The same for 16 values.
 inline void encode_codes16(const float* x, float inverse, int16_t* codes) noexcept {
-  for (size_t i = 0; i < 16; i += Isa::kLanes)
-    Isa::store_codes16(codes + i, Isa::load(x + i) * Isa::set1(inverse));
+  for (size_t i = 0; i < 16; i += Isa::kLanes) store_scaled16(codes + i, x + i, inverse);
 }
 
 // What to multiply by so that the codes come out; 0 where values are too small for a scale, or not
