@@ -13,7 +13,6 @@ import os
 import pathlib
 import random
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -24,9 +23,10 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads spin where others work
 
 import numpy
 import prometheus_text
-from bert_reference import BertReference, read_safetensors
+from bert_reference import BertReference
 from prometheus_text import total
-from server import MODELS, Server
+from reranker_model import MINILM, write_reranker
+from server import Server
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--billow", required=True)
@@ -35,7 +35,6 @@ parser.add_argument("--rounds", type=int, default=12, help="requests of each cli
 parser.add_argument("--kills", type=int, default=1, help="of the runner; the third within a minute is an error of the model")
 options, rest = parser.parse_known_args()
 
-MINILM = MODELS / "all-minilm-l6-v2"
 MOST_TOKENS = 512
 UNTIL_SECONDS = 60
 GAUGES = ("billow_requests_waiting", "billow_requests_running", "billow_embed_queue_pending_tokens", "billow_embed_batches_active")
@@ -43,35 +42,6 @@ TOLERANCE = 1e-4  # of F32 weights
 QUERIES = ("which river carries boats to the harbour", "how is light turned into sugar", "東京 1984")
 WORDS = ("the river carries boats towards an old harbour where merchants trade silk pepper and glass while children watch "
          "from windows above narrow streets photosynthesis turns light into sugar 1984 42 東京 naïve café don't").split()
-
-
-def write_safetensors(path, tensors):
-    header, at = {}, 0
-    for name, values in tensors.items():
-        header[name] = {"dtype": "F32", "shape": values.shape, "data_offsets": [at, at + values.nbytes]}
-        at += values.nbytes
-    text = json.dumps(header).encode()
-    with path.open("wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for values in tensors.values():
-            file.write(values.astype("<f4").tobytes())
-
-
-def write_reranker(folder):
-    """MiniLM as the encoder of a BertForSequenceClassification with one label."""
-    chance = numpy.random.default_rng(7)
-    tensors = {"bert." + name: values for name, values in read_safetensors(MINILM / "model.safetensors").items()}
-    config = json.loads((MINILM / "config.json").read_text())
-    width = config["hidden_size"]
-    tensors["bert.pooler.dense.weight"] = chance.normal(0, 1.5 / width**0.5, (width, width)).astype(numpy.float32)
-    tensors["bert.pooler.dense.bias"] = chance.normal(0, 0.1, width).astype(numpy.float32)
-    tensors["classifier.weight"] = chance.normal(0, 4 / width**0.5, (1, width)).astype(numpy.float32)
-    tensors["classifier.bias"] = chance.normal(0, 0.1, 1).astype(numpy.float32)
-    write_safetensors(folder / "model.safetensors", tensors)
-    config |= {"architectures": ["BertForSequenceClassification"], "id2label": {"0": "LABEL_0"}}
-    (folder / "config.json").write_text(json.dumps(config))
-    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"):
-        (folder / name).write_bytes((MINILM / name).read_bytes())
 
 
 def documents(seed):
