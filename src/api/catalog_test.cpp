@@ -179,7 +179,7 @@ class HangingDescription {
       changed_.wait(lock, stop, [&] { return let_go_; });
       if (stop.stop_requested()) throw Error(ErrorCode::kIo, "stopped");
     }
-    return {.architecture = "llama", .max_context = 2048, .kv_groups = {{10, 0}}};
+    return {.architecture = "llama", .max_context = 2048, .memory = {.kv_groups = {{10, 0}}}};
   }
   void let_go() {
     const std::scoped_lock lock(mutex_);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,7 +27,7 @@ class ServerFixture {
     options.models = models_.store.folder();
     options.models_loaded.budget_bytes = uint64_t{1} << 30;
     options.start_runner = runners_.starter();
-    options.describe = [this](const std::string&) { return models_.facts; };
+    options.describe = [this](const std::string&, std::stop_token) { return models_.facts; };
     options.node_name = "node-7";
     options.own_version = "1.2.3";
     options.isa = "scalar";

@@ -132,7 +132,7 @@ TEST(EncoderBatcher, PassesAtOnceGiveTheSameBitsWithinTheMemoryThatWasForeseen) 
   const Description foreseen = describe(file, {.n_threads = 4, .embed = sizes});
   EXPECT_EQ(use.weights, alone.state().memory.weights) << "there is one set of them";
   EXPECT_LE(use.scratch, use.scratch_granted);
-  EXPECT_LE(use.scratch_granted, foreseen.scratch_bytes);
+  EXPECT_LE(use.scratch_granted, foreseen.memory.scratch_bytes(foreseen.max_context));
   several.batcher->set_memory_budget(3 * use.held(), 1);
   EXPECT_TRUE(several.embed(texts).front().error.empty());
   EXPECT_EQ(several.state().memory.budget, 3 * use.held()) << "one budget for all";
