@@ -176,12 +176,11 @@ class Hostile(unittest.TestCase):
 
 class EndOfServer(unittest.TestCase):
     def start(self, folder, *arguments):
+        if not HAS_MODEL:
+            self.skipTest("no model")
         server = Server(folder, arguments, program=str(pathlib.Path(options.billow).resolve()))
         self.addCleanup(server.process.wait)
         self.addCleanup(server.process.kill)
-        if not HAS_MODEL:
-            server.stop()
-            self.skipTest("no model")
         server.add_model("m")
         server.json("POST", "/api/generate", {"model": "m"})
         return server
