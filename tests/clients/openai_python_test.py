@@ -53,7 +53,8 @@ def test_seed_stop_and_penalties(client):
 def test_logprobs(client):
     answer = ask(client, logprobs=True, top_logprobs=2)
     entries = answer.choices[0].logprobs.content
-    assert len(entries) == answer.usage.completion_tokens
+    assert answer.choices[0].finish_reason == "stop"
+    assert len(entries) == answer.usage.completion_tokens - 1  # the end token is counted, and has no text
     assert all(entry.logprob <= 0 and len(entry.top_logprobs) == 2 for entry in entries)
 
 
