@@ -60,8 +60,8 @@ class Hanging {
 };
 
 TEST(Lookups, WhoAskForOneKeyShareOneResult) {
-  Lookups lookups;
   Hanging hanging;
+  Lookups lookups;
   const auto work = [&](std::stop_token) { return hanging(); };
   std::vector<std::future<int>> answers;
   for (int i = 0; i < 8; ++i)
@@ -73,8 +73,8 @@ TEST(Lookups, WhoAskForOneKeyShareOneResult) {
 }
 
 TEST(Lookups, WorkThatHangsHoldsUpNobodyElse) {
-  Lookups lookups;
   Hanging hanging;
+  Lookups lookups;
   const auto work = [&](std::stop_token) { return hanging(); };
   EXPECT_THROW(get(lookups, "a", work, {.patience = milliseconds(0)}), http::StatusError);
   hanging.wait_until_begun();
@@ -94,8 +94,8 @@ TEST(Lookups, WhatWorkThrowsComesToAllAndIsNotKept) {
 }
 
 TEST(Lookups, AWaitEndsWhenTheClientIsGone) {
-  Lookups lookups;
   Hanging hanging;
+  Lookups lookups;
   std::stop_source gone;
   auto waiting = std::async(std::launch::async, [&] {
     try {
@@ -109,12 +109,13 @@ TEST(Lookups, AWaitEndsWhenTheClientIsGone) {
   hanging.wait_until_begun();
   gone.request_stop();
   EXPECT_EQ(waiting.get(), 499);
+  hanging.let_go();
 }
 
 TEST(Lookups, CancelEndsWaitsAndTellsTheWork) {
-  Lookups lookups;
   Hanging hanging;
   std::promise<void> told;
+  Lookups lookups;
   auto waiting = std::async(std::launch::async, [&] {
     try {
       get(lookups, "a", [&](std::stop_token stop) {
@@ -131,12 +132,13 @@ TEST(Lookups, CancelEndsWaitsAndTellsTheWork) {
   EXPECT_EQ(waiting.get(), 503);
   told.get_future().wait();
   EXPECT_EQ(refusal(lookups, "b", {.patience = kEnough}), 503) << "nothing begins any more";
+  hanging.let_go();
 }
 
 TEST(Lookups, TooMuchThatHangsIsRefusedAtOnce) {
-  Lookups lookups(2);
   Hanging first;
   Hanging second;
+  Lookups lookups(2);
   EXPECT_THROW(get(lookups, "a", [&](std::stop_token) { return first(); }, {.patience = {}}),
                http::StatusError);
   EXPECT_THROW(get(lookups, "b", [&](std::stop_token) { return second(); }, {.patience = {}}),
@@ -145,6 +147,7 @@ TEST(Lookups, TooMuchThatHangsIsRefusedAtOnce) {
   first.let_go();
   EXPECT_EQ(get(lookups, "a", [](std::stop_token) { return 42; }), 42);
   EXPECT_EQ(refusal(lookups, "c", {.patience = kEnough}), 0);
+  second.let_go();
 }
 
 }  // namespace

@@ -86,7 +86,8 @@ std::vector<Result> StoredModels::each(
                                       if (!stop.stop_requested()) add(results, name, read);
                                     return results;
                                   });
-  } catch (const http::StatusError&) {  // some model does not answer: one after the other
+  } catch (const http::StatusError& error) {
+    log::debug(std::string(error.what()) + "; the models are read one by one");
   }
   Results results;
   const Clock::time_point until = Clock::now() + kSlowListPatience;
@@ -102,7 +103,8 @@ std::vector<Result> StoredModels::each(
           what + " of model '" + store::display_name(name) + "'",
           {.patience = std::clamp(left, kLeastPatience, kListPatience)}, read_one);
       results.insert(results.end(), one->begin(), one->end());
-    } catch (const http::StatusError&) {  // left out; the log has it
+    } catch (const http::StatusError& error) {
+      log::debug(std::string(error.what()) + "; left out");
     }
   }
   return results;

@@ -226,6 +226,8 @@ TEST(Answers, OfADrainingServerAreLogged) {
   running.send(post("/api/generate", R"({"model":"m","prompt":"hi","stream":false})"));
   ASSERT_TRUE(server.becomes_true([&] { return server.runners_.n_running() == 1; }));
   RawClient other(server.server_->port());
+  ASSERT_TRUE(other.send(get("/api/tags")));  // the server has accepted the connection then
+  ASSERT_TRUE(other.response());
   testing::internal::CaptureStderr();
   std::jthread draining([&] { server.server_->drain(milliseconds(0), milliseconds(60'000)); });
   int status = 200;

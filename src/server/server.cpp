@@ -175,7 +175,8 @@ class Server::Parts {
         store_.check_readable();
         return true;
       });
-    } catch (const http::StatusError&) {  // it does not answer yet; the log has it
+    } catch (const http::StatusError& error) {
+      log::debug(std::string(error.what()) + "; the server starts all the same");
     }
   }
 
