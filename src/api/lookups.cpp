@@ -1,7 +1,9 @@
 #include "api/lookups.h"
 
+#include <stdexcept>
 #include <utility>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "http/status.h"
 
@@ -33,16 +35,22 @@ std::shared_ptr<Lookups::Flight> Lookups::begin(const std::string& key,
   running_[key] = flight;
   const bool begun = threads_.run([this, key, flight, work = std::move(work)]() mutable {
     Outcome outcome;
-    std::exception_ptr error;
+    std::function<void()> raise;
     try {
       outcome = work(stop_.get_token());
-    } catch (...) {
-      error = std::current_exception();
+    } catch (const StatusError& error) {
+      raise = [status = error.status(), text = std::string(error.what())] {
+        throw StatusError(status, text);
+      };
+    } catch (const Error& error) {
+      raise = [code = error.code(), text = std::string(error.what())] { throw Error(code, text); };
+    } catch (const std::exception& error) {
+      raise = [text = std::string(error.what())] { throw std::runtime_error(text); };
     }
     work = nullptr;
     const std::scoped_lock lock(mutex_);
     flight->outcome = std::move(outcome);
-    flight->error = std::move(error);
+    flight->raise = std::move(raise);
     flight->done = true;
     running_.erase(key);
     changed_.notify_all();
@@ -63,7 +71,7 @@ Lookups::Outcome Lookups::run(const std::string& key, const Wait& wait,
       at != running_.end() ? at->second : begin(key, std::move(work));
   changed_.wait_until(lock, wait.stop, flight->began + wait.patience,
                       [&] { return flight->done || stop_.stop_requested(); });
-  if (flight->done && flight->error) std::rethrow_exception(flight->error);
+  if (flight->done && flight->raise) flight->raise();
   if (flight->done) return flight->outcome;
   if (stop_.stop_requested()) throw StatusError(503, "the server is ending");
   if (wait.stop.stop_requested()) throw StatusError(kClientGone, "the client is gone");

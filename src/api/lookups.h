@@ -58,7 +58,8 @@ class Lookups {
     Clock::time_point began;
     bool done = false;
     Outcome outcome;
-    std::exception_ptr error;
+    std::function<void()>
+        raise;  // throws what the work threw, made again: threads share no exception
   };
 
   Outcome run(const std::string& key, const Wait& wait,
