@@ -44,7 +44,7 @@ pub enum Status {
 pub struct Failure {
     pub status: Status,
     pub message: String,
-    /// The work has left: what it shared with others stays shared for good.
+    /// The work left by a jump, so its shared state is never freed.
     pub has_left: bool,
 }
 

@@ -170,7 +170,7 @@ TEST(Catalog, ABrokenModelIsNotLookedAtAgainWhileItsFilesAreTheSame) {
   EXPECT_EQ(error_of(hasty, "m", 500), "broken 5");
 }
 
-// As a program that hangs, until it is let go or nobody waits for it any more.
+// Hangs like a stuck program until it may go or a stop is requested.
 class HangingDescription {
  public:
   scheduler::ModelFacts operator()(const std::string& path, std::stop_token stop) {

@@ -148,7 +148,7 @@ TEST_F(LocalGeneratorTest, AConversationIsNotRenderedForAClientThatHasLeft) {
   metrics::Trace trace("id", "/api/chat", "node");
   GenerationRequest request{.kind = GenerationKind::kChat, .model = "m"};
   for (int i = 0; i < 500; ++i) request.messages.push_back({.role = "user", .content = "hello"});
-  // Known before: who has left waits for no file.
+  // The model is known before, because a client that left waits for no file.
   ASSERT_NE(models.catalog.find("m"), nullptr);
   std::stop_source gone;
   gone.request_stop();

@@ -244,7 +244,7 @@ class LastResort {
     }
     changed_.notify_all();
   }
-  // From now on there are so many milliseconds left; the latest call counts.
+  // Starts the countdown again with this many milliseconds.
   void arm(milliseconds left) {
     {
       const std::scoped_lock lock(mutex_);

@@ -100,7 +100,7 @@ class Engine {
   MemoryUse memory() const;
   // Another budget from now on, for who shares memory out among engines. What is parked makes way
   // for a smaller one. What runs keeps what it was granted, be that more than the budget, but gets
-  // nothing beyond it. What needs a budget above `ceiling` is told to do without. Returns the bytes
+  // nothing beyond it. A sequence that needs more than `ceiling` goes without. Returns the bytes
   // that are granted now.
   uint64_t set_memory_budget(uint64_t bytes, uint64_t ceiling = UINT64_MAX);
   // Whether something waits to know if the budget can be raised (EngineOptions::asks_for_memory):

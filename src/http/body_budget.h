@@ -10,7 +10,7 @@
 
 namespace billow::http {
 
-// A body of up to so many bytes is free: small requests are welcome whatever the large ones do.
+// Bodies up to this size are free, so small requests pass while large ones wait.
 inline constexpr uint64_t kFreeBodyBytes = 64 << 10;
 
 class BodyBudget {

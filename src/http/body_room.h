@@ -14,7 +14,7 @@ namespace billow::http {
 // have it.
 [[nodiscard]] bool make_room(Body& body, size_t n_bytes, uint64_t n_most);
 
-// What the client is told then.
+// The error text for a body without room.
 std::string no_room_text(const BodyBudget& budget);
 
 }  // namespace billow::http

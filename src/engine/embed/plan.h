@@ -65,7 +65,7 @@ inline size_t pass_tokens(const EmbedSizes& sizes, size_t pending, size_t active
 }
 // Full passes that the context has room for.
 size_t most_passes(const EmbedSizes& sizes) noexcept;
-// The threads of each pass where max_batches share so many: at least one each.
+// The threads of each pass if max_batches passes share them: 1 or more.
 std::vector<size_t> threads_of_passes(const EmbedSizes& sizes, size_t n_threads);
 // How many full passes begin at once beside those that run; 0 where the ordinary one is enough.
 size_t passes_to_start(const EmbedSizes& sizes, size_t pending, size_t n_running) noexcept;
