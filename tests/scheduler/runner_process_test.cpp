@@ -299,14 +299,20 @@ TEST(SchedulerProcess, APromptThatEndsItsRunnerCutsOffTheStreamsOfOthersOnce) {
     return comes_true([&] { return n_streams[0] == n && n_streams[1] == n; });
   };
   EXPECT_TRUE(all_stream(1));
-  // The marked prompt: its runner dies as soon as it has read it.
+  // The marked prompt: its runner dies as soon as it has read it. The answer has no end, so that it
+  // cannot be there before the signal; each runner gets one signal.
   const auto ask_marked = [&] {
     Job job = tiny_job(programs);
     job.digest = 13;
-    Completion marked = of_tokens(5);
+    Completion marked = endless();
     marked.may_begin_again = true;
+    std::atomic<bool> is_alive{true};
+    const auto on_stage = [&](JobStage stage) {
+      if (stage == JobStage::kRetrying) is_alive = true;
+    };
     try {
-      scheduler.acquire(job, {})->complete(marked, [&](const CompletionPiece&) {
+      scheduler.acquire(job, {}, on_stage)->complete(marked, [&](const CompletionPiece&) {
+        if (!is_alive.exchange(false)) return true;
         for (const LoadedModel& model : scheduler.state().models)
           if (model.pid > 0) ::kill(model.pid, SIGKILL);
         return true;
