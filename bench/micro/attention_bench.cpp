@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "arch/blocks/attention.h"
+#include "arch/decoder/pass.h"
 #include "benchmarks.h"
 #include "kv/cache.h"
 #include "nn/attention.h"
@@ -48,10 +48,7 @@ std::vector<float> gaussian(size_t n) {
 class Sequence {
  public:
   Sequence(Rig& rig, const Heads& heads, size_t n_positions)
-      : cache_(std::vector<kv::LayerNeed>(heads.n_layers,
-                                          {heads.n_kv_heads, heads.length, heads.length, 0}),
-               n_positions + kv::kBlockPositions),
-        table_(cache_) {
+      : cache_(model(heads).kv, n_positions + kv::kBlockPositions), table_(cache_) {
     if (!table_.grow(n_positions)) throw std::bad_alloc();
     const size_t width = size_t{heads.n_kv_heads} * heads.length;
     std::vector<float> values = gaussian(n_positions * width);
@@ -59,9 +56,16 @@ class Sequence {
     const Rows rows(table_, 0, n_positions);
     const nn::Compute compute = rig.compute();
     const arch::Batch batch = rows.batch();
-    const arch::AttentionPass pass(compute, cache_, batch);
+    const arch::ModelInfo info = model(heads);
+    const arch::Pass pass(compute, &cache_, info, batch, {});
     for (size_t layer = 0; layer < heads.n_layers; ++layer)
       nn::store_kv(compute, pass.layer(layer), pass.rows(layer), kv, kv);
+  }
+
+  static arch::ModelInfo model(const Heads& heads) {
+    arch::ModelInfo info;
+    info.kv.assign(heads.n_layers, {heads.n_kv_heads, heads.length, heads.length, 0});
+    return info;
   }
 
   struct Rows {
@@ -92,7 +96,8 @@ void run(benchmark::State& state, Rig& rig, const Heads& heads, const Work& work
   const Sequence::Rows rows(sequence.table(), work.depth, work.n_rows);
   const nn::Compute compute = rig.compute();
   const arch::Batch batch = rows.batch();
-  const arch::AttentionPass pass(compute, sequence.cache(), batch);
+  const arch::ModelInfo model = Sequence::model(heads);
+  const arch::Pass pass(compute, &sequence.cache(), model, batch, {});
   const size_t width = size_t{heads.n_heads} * heads.length;
   std::vector<float> q = gaussian(work.n_rows * width);
   std::vector<float> out(q.size());

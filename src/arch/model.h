@@ -49,8 +49,9 @@ class Model {
   const ModelInfo& info() const noexcept { return info_; }
 
   // Evaluates the batch, writes its keys and values into the cache, and what it wants into `out`.
-  // Throws Error only when scratch memory cannot be had.
-  virtual void forward(const nn::Compute& compute, kv::Cache& cache, const Batch& batch,
+  // Throws Error only when scratch memory cannot be had. In a sizing pass (nn::Sizing) the cache is
+  // null, and only the number of rows of each kind counts.
+  virtual void forward(const nn::Compute& compute, kv::Cache* cache, const Batch& batch,
                        const Outputs& out) const = 0;
 
  protected:

@@ -3,12 +3,19 @@
 #include <algorithm>
 #include <string>
 
+#include "arch/decoder/decoder.h"
 #include "base/error.h"
 
 namespace billow::arch {
 
 std::span<const ArchDef> architectures() noexcept {
-  static const ArchDef kRows[] = {kBert, kGemma3, kLlama, kNomicBert, kQwen2};
+  static const ArchDef kRows[] = {
+      kApertus,  kArcee,     kBert,      kBloom,     kCommandR, kDeepseek2,  kDots1,
+      kErnie45,  kExaone4,   kExaoneMoe, kFalcon,    kGemma,    kGemma2,     kGemma3,
+      kGemma4,   kGlm4,      kGlm4Moe,   kGptOss,    kGranite,  kGraniteMoe, kHunyuanDense,
+      kLlama,    kMistral3,  kNemotron,  kNomicBert, kOlmo2,    kOlmoe,      kPhi2,
+      kPhi3,     kQwen2,     kQwen2Moe,  kQwen3,     kQwen3Moe, kSeedOss,    kSmollm3,
+      kStableLm, kStarcoder2};
   return kRows;
 }
 
@@ -18,10 +25,10 @@ size_t most_packed_bytes(const gguf::File& file) {
     const quant::TypeRow* type = quant::find_type(tensor.type);
     // A matrix may be cut into three, each with a strip that is not full.
     constexpr size_t kCuts = 3;
-    if (type != nullptr && tensor.n_dims == 2) {
-      sum += nn::PackedWeights::bytes_of(type->type, tensor.shape[0],
-                                         tensor.shape[1] + kCuts * quant::kStripRows);
-    }
+    if (type == nullptr || tensor.n_dims < 2) continue;
+    const size_t n_matrices = tensor.shape[2] * tensor.shape[3];
+    sum += n_matrices * nn::PackedWeights::bytes_of(type->type, tensor.shape[0],
+                                                    tensor.shape[1] + kCuts * quant::kStripRows);
   }
   return sum;
 }
@@ -43,7 +50,9 @@ const ArchDef& find(const gguf::File& file) {
 
 std::unique_ptr<Model> load_model(const gguf::File& file, const LoadOptions& options) {
   const ArchDef& def = find(file);
-  if (def.load != nullptr) return def.load(file, options);
+  if (def.style != nullptr) {
+    return std::make_unique<Decoder>(def.style(Metadata(file), options.max_context), file, options);
+  }
   throw Error(ErrorCode::kUnsupported, file.path() + ": a model of architecture '" +
                                            std::string(def.name) +
                                            "' makes vectors of texts and writes none");

@@ -6,7 +6,9 @@
 #include <span>
 #include <string_view>
 
+#include "arch/decoder/style.h"
 #include "arch/encoder.h"
+#include "arch/metadata.h"
 #include "arch/model.h"
 
 namespace billow::arch {
@@ -14,24 +16,50 @@ namespace billow::arch {
 struct ArchDef {
   std::string_view name;  // general.architecture
   // One of the two; the other is null.
-  std::unique_ptr<Model> (*load)(const gguf::File& file, const LoadOptions& options);
+  DecoderStyle (*style)(const Metadata& meta, size_t max_context);
   std::unique_ptr<Encoder> (*load_encoder)(const gguf::File& file,
                                            const LoadOptions& options) = nullptr;
 };
 
-// The `load` of a family whose class is made from a file and options.
-template <class Family>
-std::unique_ptr<Model> load_as(const gguf::File& file, const LoadOptions& options) {
-  return std::make_unique<Family>(file, options);
-}
-
 std::span<const ArchDef> architectures() noexcept;
 
-// Defined in the files of their names.
-extern const ArchDef kLlama;
-extern const ArchDef kQwen2;
-extern const ArchDef kGemma3;
+// Defined in families/, in files of these names.
+extern const ArchDef kApertus;
+extern const ArchDef kArcee;
 extern const ArchDef kBert;
+extern const ArchDef kBloom;
+extern const ArchDef kCommandR;
+extern const ArchDef kDeepseek2;
+extern const ArchDef kDots1;
+extern const ArchDef kErnie45;
+extern const ArchDef kExaone4;
+extern const ArchDef kExaoneMoe;
+extern const ArchDef kFalcon;
+extern const ArchDef kGemma;
+extern const ArchDef kGemma2;
+extern const ArchDef kGemma3;
+extern const ArchDef kGemma4;
+extern const ArchDef kGlm4;
+extern const ArchDef kGlm4Moe;
+extern const ArchDef kGptOss;
+extern const ArchDef kGranite;
+extern const ArchDef kGraniteMoe;
+extern const ArchDef kHunyuanDense;
+extern const ArchDef kLlama;
+extern const ArchDef kMistral3;
+extern const ArchDef kNemotron;
 extern const ArchDef kNomicBert;
+extern const ArchDef kOlmo2;
+extern const ArchDef kOlmoe;
+extern const ArchDef kPhi2;
+extern const ArchDef kPhi3;
+extern const ArchDef kQwen2;
+extern const ArchDef kQwen2Moe;
+extern const ArchDef kQwen3;
+extern const ArchDef kQwen3Moe;
+extern const ArchDef kSeedOss;
+extern const ArchDef kSmollm3;
+extern const ArchDef kStableLm;
+extern const ArchDef kStarcoder2;
 
 }  // namespace billow::arch

@@ -1,11 +1,11 @@
 // How much scratch memory forward passes take: known before the first one, from shapes alone, so
-// that it can be granted before it is used. Pure arithmetic; any thread.
+// that it can be granted before it is used. Any thread.
 #pragma once
 
 #include <cstddef>
 #include <span>
 
-#include "gguf/file.h"
+#include "arch/model.h"
 #include "kernels/kernel_table.h"
 #include "quant/type.h"
 #include "tensor/arena.h"
@@ -19,7 +19,8 @@ struct PassLimits {
   size_t n_hidden_rows = 0;  // rows of it whose hidden states are wanted
   size_t n_positions = 0;    // that a sequence reaches
   size_t n_threads = 1;
-  bool packed = true;  // weights are kept packed; otherwise threads pack them as they go
+  // Encoders: weights are kept packed; otherwise threads pack them as they go.
+  bool packed = true;
 };
 
 // What the arena hands out for n floats, in bytes.
@@ -33,10 +34,9 @@ constexpr size_t float_bytes(size_t n) {
 size_t linear_scratch_bytes(const kernels::KernelTable& kernels, const PassLimits& limits,
                             std::span<const quant::TypeRow* const> types, size_t n, size_t k);
 
-// The most bytes that the arena holds after any number of passes of the model of `file`, its logits
-// and hidden states included. No architecture's forward pass may take more. Throws Error as
-// read_hparams does.
-size_t most_scratch_bytes(const gguf::File& file, const kernels::KernelTable& kernels,
+// The most bytes that the arena holds after any number of passes of the model, its logits and
+// hidden states included: what a sizing pass counts.
+size_t most_scratch_bytes(const Model& model, const kernels::KernelTable& kernels,
                           const PassLimits& limits);
 
 }  // namespace billow::arch

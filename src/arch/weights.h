@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "gguf/file.h"
 #include "nn/packed_weights.h"
@@ -24,20 +25,33 @@ class WeightLoader {
   // The same, as it lies in the file only: to look rows up in, or to be cut.
   void plain_matrix(const std::string& name, tensor::Tensor& out, size_t n_cols, size_t n_rows,
                     Presence presence = Presence::kRequired) const;
+  // n matrices that lie behind one another in a tensor of rank 3: those of experts, or of heads.
+  void matrices(const std::string& name, std::vector<tensor::Tensor>& out, size_t n_cols,
+                size_t n_rows, size_t n, Presence presence = Presence::kRequired) const;
+  void plain_matrices(const std::string& name, std::vector<tensor::Tensor>& out, size_t n_cols,
+                      size_t n_rows, size_t n, Presence presence = Presence::kRequired) const;
   // Orders the packed form of a matrix that has none.
   void pack(tensor::Tensor& matrix) const;
-  // n floats: norms and biases.
+  // n floats: norms and biases. They may stand in several dimensions.
   void vector(const std::string& name, const float*& out, size_t n,
               Presence presence = Presence::kRequired) const;
+  bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
 
   const gguf::File& file() const noexcept { return file_; }
 
  private:
-  const gguf::TensorInfo* find(const std::string& name, size_t n_cols, size_t n_rows,
-                               Presence presence) const;
+  const gguf::TensorInfo* find(const std::string& name, Presence presence) const;
+  [[noreturn]] void refuse_shape(const gguf::TensorInfo& info, const std::string& wanted) const;
+  quant::Type type_of(const gguf::TensorInfo& info) const;
 
   const gguf::File& file_;
   nn::PackedWeights* packed_;
 };
+
+// Rows [begin, begin + n) of a matrix that has no packed form yet.
+tensor::Tensor rows_of(const tensor::Tensor& whole, size_t begin, size_t n);
+
+// Rows of token_embd.weight, which every model has; an Error where the file has no such matrix.
+size_t vocabulary_rows(const gguf::File& file);
 
 }  // namespace billow::arch

@@ -53,7 +53,7 @@ Description describe(const gguf::File& file, const DescribeOptions& options) {
   const std::unique_ptr<arch::Model> model = arch::load_model(file, {.packed = &packed});
   Description out = described(file, options, model->info(), packed);
   out.pooling = stated_pooling(file);
-  out.memory = memory_need(file, kernels, out.layout, packed,
+  out.memory = memory_need(file, *model, kernels, out.layout, packed,
                            {.n_batch = EngineOptions{}.n_batch,
                             .n_sequences = sequences_of(file, options.n_parallel),
                             .n_threads = threads_of(options),

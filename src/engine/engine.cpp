@@ -75,7 +75,7 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
            .max_parked = options.max_parked}),
       max_sequences_(options.max_sequences),
       asks_for_memory_(options.asks_for_memory),
-      need_(memory_need(file_, *kernels_, kv_.cache().layout(), packed_,
+      need_(memory_need(file_, *model_, *kernels_, kv_.cache().layout(), packed_,
                         {.n_batch = n_batch_,
                          .n_sequences = max_sequences_,
                          .n_threads = static_cast<size_t>(team_.size()),
@@ -402,7 +402,7 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
   const tensor::ArenaScope scope(arena_);
   const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
   const tensor::Matrix hidden = arena_.matrix(rows.hidden_rows.size(), model().n_embd);
-  model_->forward(compute(), kv_.cache(), rows.view(), {logits, hidden});
+  model_->forward(compute(), &kv_.cache(), rows.view(), {logits, hidden});
   for (const Share& share : shares) {
     if (share.sequence == running_.size()) {
       embeds_.pool(*pooling_, hidden);
@@ -472,7 +472,7 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
                                    .n_positions = n_held,
                                    .n_threads = static_cast<size_t>(team_.size()),
                                    .packed = packed_.n_bytes() != 0};
-  const uint64_t scratch = arch::most_scratch_bytes(file_, *kernels_, limits);
+  const uint64_t scratch = arch::most_scratch_bytes(*model_, *kernels_, limits);
   if (!grant_scratch(std::max(scratch, scratch_granted_)))
     throw Error(ErrorCode::kOutOfMemory, "no scratch memory for a text; " + budget_left());
   const context::Course course = {context::Ladder(top), options.context.policy,
@@ -504,7 +504,7 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
     for (size_t i = 0; i < n && wanted; ++i) rows.logit_rows.push_back(static_cast<uint32_t>(i));
     const tensor::ArenaScope scope(arena_);
     const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
-    model_->forward(compute(), kv_.cache(), rows.view(), {logits});
+    model_->forward(compute(), &kv_.cache(), rows.view(), {logits});
     for (size_t i = 0; i < rows.logit_rows.size(); ++i)
       each(next + i, {logits.row(i), logits.n_cols});
     done = std::max(done, next + n);

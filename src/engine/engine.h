@@ -91,6 +91,7 @@ class Engine {
   const gguf::File& file() const noexcept { return file_; }
   const tokenizer::Tokenizer& tokenizer() const noexcept { return *tokenizer_; }
   const arch::ModelInfo& model() const noexcept { return model_->info(); }
+  const arch::Model& loaded() const noexcept { return *model_; }
   const kernels::KernelTable& kernels() const noexcept { return *kernels_; }
   int n_threads() const noexcept { return team_.size(); }
   size_t max_context() const noexcept { return max_context_; }

@@ -8,9 +8,9 @@ uint64_t weight_bytes(const gguf::File& file, const nn::PackedWeights& packed) {
   return packed.n_bytes() + file.n_bytes() - packed.n_source_bytes();
 }
 
-context::MemoryNeed memory_need(const gguf::File& file, const kernels::KernelTable& kernels,
-                                const kv::Layout& layout, const nn::PackedWeights& packed,
-                                const StepSizes& sizes) {
+context::MemoryNeed memory_need(const gguf::File& file, const arch::Model& model,
+                                const kernels::KernelTable& kernels, const kv::Layout& layout,
+                                const nn::PackedWeights& packed, const StepSizes& sizes) {
   context::MemoryNeed need = {.weight_bytes = weight_bytes(file, packed),
                               .kv_groups = layout.groups,
                               .block_positions = kv::kBlockPositions,
@@ -22,7 +22,7 @@ context::MemoryNeed memory_need(const gguf::File& file, const kernels::KernelTab
                                      .n_positions = n_positions,
                                      .n_threads = sizes.n_threads,
                                      .packed = packed.n_bytes() != 0};
-    need.scratch.push_back({n_positions, arch::most_scratch_bytes(file, kernels, limits)});
+    need.scratch.push_back({n_positions, arch::most_scratch_bytes(model, kernels, limits)});
   }
   return need;
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "arch/model.h"
 #include "context/memory_need.h"
 #include "gguf/file.h"
 #include "kernels/kernel_table.h"
@@ -23,10 +24,9 @@ struct StepSizes {
 // Of the file's bytes and what is listed in `packed`.
 uint64_t weight_bytes(const gguf::File& file, const nn::PackedWeights& packed);
 
-// Steps may read hidden states of all their rows: any model can be asked for vectors. Throws Error
-// as read_hparams() does.
-context::MemoryNeed memory_need(const gguf::File& file, const kernels::KernelTable& kernels,
-                                const kv::Layout& layout, const nn::PackedWeights& packed,
-                                const StepSizes& sizes);
+// Steps may read hidden states of all their rows: any model can be asked for vectors.
+context::MemoryNeed memory_need(const gguf::File& file, const arch::Model& model,
+                                const kernels::KernelTable& kernels, const kv::Layout& layout,
+                                const nn::PackedWeights& packed, const StepSizes& sizes);
 
 }  // namespace billow::engine

@@ -145,9 +145,15 @@ struct AttentionArgs {
   size_t v_offset = 0;
   size_t k_len = 0;  // multiples of 16
   size_t v_len = 0;
-  float scale = 1.0f;     // of the dot products
-  float softcap = 0.0f;   // score = softcap * tanh(score / softcap); 0 = none
-  size_t span_begin = 0;  // the spans to compute, or to merge
+  float scale = 1.0f;    // of the dot products
+  float softcap = 0.0f;  // score = softcap * tanh(score / softcap); 0 = none
+  // A score that each head adds to the softmax without a value (gpt-oss), or null. [n_heads]
+  const float* sinks = nullptr;
+  // ALiBi (Press et al., arXiv 2108.12409), or null: head h adds slopes[h] * (key's position -
+  // positions[t]) to each score. Not together with a softcap.
+  const float* slopes = nullptr;        // [n_heads]
+  const uint32_t* positions = nullptr;  // [n_tokens], of the queries
+  size_t span_begin = 0;                // the spans to compute, or to merge
   size_t span_end = 0;
   float* partials = nullptr;  // [spans][rows][partial_floats(v_len)]; null: outputs are written
   float* scratch = nullptr;   // attention_scratch_floats() floats, aligned to 64 bytes
@@ -214,6 +220,12 @@ struct KernelTable {
   void (*gelu_multiply)(float* gate, const float* up, size_t n) noexcept;
   // x[i] = x[i] * (1 + erf(x[i] / sqrt(2))) / 2
   void (*gelu)(float* x, size_t n) noexcept;
+  void (*gelu_tanh)(float* x, size_t n) noexcept;
+  // The gated unit of gpt-oss: with g = min(gate[i], limit) and u = up[i] clamped to +-limit,
+  // gate[i] = g * sigmoid(1.702 * g) * (u + 1).
+  void (*clamped_silu_multiply)(float* gate, const float* up, size_t n, float limit) noexcept;
+  // x[i] = x[i] * sigmoid(gate[i])
+  void (*sigmoid_multiply)(float* x, const float* gate, size_t n) noexcept;
   void (*add)(float* x, const float* y, size_t n) noexcept;  // x += y
   // x[i] = softcap * tanh(x[i] / softcap)
   void (*softcap)(float* x, size_t n, float softcap) noexcept;

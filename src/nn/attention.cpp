@@ -155,6 +155,8 @@ kernels::AttentionArgs args_of(const Operands& on, const Tile& tile, tensor::Mat
           .v_len = layer.v_len,
           .scale = on.scale.factor,
           .softcap = on.scale.softcap,
+          .sinks = on.scale.sinks == nullptr ? nullptr : on.scale.sinks + tile.heads.q_begin,
+          .slopes = on.scale.slopes == nullptr ? nullptr : on.scale.slopes + tile.heads.q_begin,
           .scratch = scratch};
 }
 
@@ -176,12 +178,16 @@ void attend(const Compute& compute, const Operands& on, const Tile& tile, size_t
   const size_t span_floats = tile.n_rows() * kernels::partial_floats(on.layer.v_len);
   uint32_t first[kMaxAttentionRows];
   uint32_t last[kMaxAttentionRows];
+  uint32_t position[kMaxAttentionRows];
   if (begin < tile.n_before) {
     std::fill_n(first, tile.n, 0u);
     std::fill_n(last, tile.n, static_cast<uint32_t>(gap.begin - 1));
+    for (size_t t = 0; t < tile.n; ++t)
+      position[t] = on.rows.positions[tile.begin + t] - static_cast<uint32_t>(gap.n());
     kernels::AttentionArgs args = args_of(on, tile, on.queries.before_gap, scratch);
     args.first = first;
     args.last = last;
+    args.positions = position;
     args.span_begin = begin;
     args.span_end = std::min(end, tile.n_before);
     args.partials = partials + begin * span_floats;
@@ -196,6 +202,7 @@ void attend(const Compute& compute, const Operands& on, const Tile& tile, size_t
   kernels::AttentionArgs args = args_of(on, tile, on.queries.q, scratch);
   args.first = first;
   args.last = last;
+  args.positions = last;
   args.span_begin = tile.span_begin + begin - tile.n_before;
   args.span_end = tile.span_begin + end - tile.n_before;
   args.partials = partials == nullptr ? nullptr : partials + begin * span_floats;
@@ -210,10 +217,34 @@ void merge(const Compute& compute, const Operands& on, const Tile& tile, float* 
   compute.kernels.merge_attention(args);
 }
 
+// A sizing pass: what each thread computes with, and the partial results of tiles that are cut.
+//
+// pieces_of() cuts a tile when its spans are more than what 4 pieces for each thread would have of
+// the work left, which is its own and that of the tiles behind it. So tiles that are cut all lie in
+// a tail with less work than 4 of the largest such tile for each thread; nor is there more work
+// than that of all rows.
+void take_most(const Compute& compute, const KvLayer& layer, size_t n_rows, size_t n_q_heads) {
+  const size_t n_threads = compute.n_threads();
+  const size_t n_spans = compute.sizing->n_positions / kSpanPositions + 3;  // a gap splits one
+  const size_t partial = kernels::partial_floats(layer.v_len);
+  size_t n_partials = n_threads * kMaxAttentionRows * n_spans;  // of tiles across a gap
+  if (n_threads > 1) {
+    constexpr size_t kPiecesPerThread = 4;
+    const size_t n_sharing = std::min(n_q_heads / layer.n_heads, kMaxAttentionRows);
+    const size_t rows_of_tile = std::max(compute.kernels.attention_rows, n_sharing);
+    n_partials +=
+        std::min(kPiecesPerThread * n_threads * rows_of_tile, n_rows * n_q_heads) * n_spans;
+  }
+  compute.arena.array<float>(n_partials * partial);
+  compute.arena.array<float>(
+      n_threads * kernels::attention_scratch_floats(kMaxAttentionRows, layer.k_len, layer.v_len));
+}
+
 }  // namespace
 
 void store_kv(const Compute& compute, const KvLayer& layer, const KvRows& rows, tensor::Matrix k,
               tensor::Matrix v) {
+  if (compute.sizing != nullptr) return;
   constexpr size_t kRowsAtOnce = 16;
   compute.team.for_pieces(k.n_rows, kRowsAtOnce, [&](size_t begin, size_t end, int) {
     for (size_t row = begin; row < end; ++row) {
@@ -240,6 +271,7 @@ void attention(const Compute& compute, const KvLayer& layer, const KvRows& rows,
   BILLOW_CHECK(n_q_heads % layer.n_heads == 0 && out.n_cols == n_q_heads * layer.v_len);
   if (queries.q.n_rows == 0) return;
   const tensor::ArenaScope scope(compute.arena);
+  if (compute.sizing != nullptr) return take_most(compute, layer, queries.q.n_rows, n_q_heads);
   const Operands operands{layer, rows, queries, scale, out};
   std::vector<Tile> tiles = tiles_of(compute, layer, rows, n_q_heads / layer.n_heads);
   const std::vector<Piece> pieces = pieces_of(compute, layer, tiles);

@@ -48,8 +48,10 @@ void store_kv(const Compute& compute, const KvLayer& layer, const KvRows& rows, 
               tensor::Matrix v);
 
 struct AttentionScale {
-  float factor = 1.0f;   // of the dot products
-  float softcap = 0.0f;  // 0: none
+  float factor = 1.0f;            // of the dot products
+  float softcap = 0.0f;           // 0: none
+  const float* sinks = nullptr;   // [n_q_heads] scores without a value, or null
+  const float* slopes = nullptr;  // [n_q_heads] of ALiBi, or null
 };
 
 // [rows][n_q_heads * k_len]; n_q_heads is a multiple of the layer's heads: neighbouring query heads

@@ -2,16 +2,31 @@
 // thread at a time.
 #pragma once
 
+#include <cstddef>
+
 #include "cpu/thread_team.h"
 #include "kernels/kernel_table.h"
 #include "tensor/arena.h"
 
 namespace billow::nn {
 
+// A sizing pass computes nothing. Each operation takes the scratch that it takes at most for
+// matrices of the given shapes, and returns. So the code that uses memory is the code that counts
+// memory.
+struct Sizing {
+  size_t n_positions = 0;  // that a sequence reaches
+  size_t n_threads = 1;
+};
+
 struct Compute {
   const kernels::KernelTable& kernels;
-  cpu::ThreadTeam& team;
+  cpu::ThreadTeam& team;  // not used by a sizing pass
   tensor::Arena& arena;
+  const Sizing* sizing = nullptr;  // null: the pass computes
+
+  size_t n_threads() const noexcept {
+    return sizing != nullptr ? sizing->n_threads : static_cast<size_t>(team.size());
+  }
 };
 
 }  // namespace billow::nn

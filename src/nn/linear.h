@@ -1,7 +1,9 @@
 // Products of weight matrices with rows of activations.
 #pragma once
 
+#include <cstddef>
 #include <initializer_list>
+#include <span>
 
 #include "nn/compute.h"
 #include "tensor/tensor.h"
@@ -18,5 +20,20 @@ struct Product {
 // Computes all products of the same input. The input is brought into the form that the weights want
 // once, whatever the number of products. REQUIRES: shapes fit; `out` does not overlap `x`.
 void linear(const Compute& compute, tensor::Matrix x, std::initializer_list<Product> products);
+
+// One product of some rows: rows [begin, end) of the input give rows [begin, end) of `out`.
+struct RowsProduct {
+  size_t begin = 0;
+  size_t end = 0;
+  tensor::Tensor weight;
+  const float* bias = nullptr;  // [n_out], or null
+  tensor::Matrix out;           // [x.n_rows][n_out]
+};
+
+// Computes products whose weights differ by rows: experts, or heads with matrices of their own.
+// Runs that begin at the same row are equal; products of the same run stand side by side. A sizing
+// pass may give every product all rows. REQUIRES: as linear().
+void linear_of_rows(const Compute& compute, tensor::Matrix x,
+                    std::span<const RowsProduct> products);
 
 }  // namespace billow::nn

@@ -8,7 +8,7 @@ namespace billow::nn {
 
 std::vector<PackingScratch> make_packing_scratch(const Compute& compute, size_t largest_strip,
                                                  size_t k) {
-  std::vector<PackingScratch> scratch(static_cast<size_t>(compute.team.size()));
+  std::vector<PackingScratch> scratch(compute.n_threads());
   if (largest_strip == 0) return scratch;
   tensor::Arena& arena = compute.arena;
   const size_t n_scales = quant::kStripRows * kernels::padded(k) / quant::kScaleGroup;

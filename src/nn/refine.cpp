@@ -76,6 +76,11 @@ void refine_greatest(const Compute& compute, tensor::Matrix x, const tensor::Ten
   const tensor::Matrix rests = compute.arena.matrix(x.n_rows, x.n_cols);
   const size_t input_bytes = type.input->bytes(1, x.n_cols);
   std::byte* inputs = compute.arena.bytes(x.n_rows * input_bytes);
+  if (compute.sizing != nullptr) {
+    compute.arena.matrix(x.n_rows, (out.n_cols + kRunOfProducts - 1) / kRunOfProducts);
+    make_packing_scratch(compute, weight.packed == nullptr ? strip_bytes(weight) : 0, x.n_cols);
+    return;
+  }
   compute.team.for_pieces(x.n_rows, 1, [&](size_t begin, size_t end, int) {
     for (size_t m = begin; m < end; ++m) {
       rounding_rest(x.row(m), x.n_cols, rests.row(m));

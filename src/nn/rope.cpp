@@ -32,13 +32,16 @@ Rope::Rope(const RopeParams& params) : kind_(params.kind), amplitude_(params.att
     if (params.scaling == RopeScaling::kYarn) frequency = yarn_frequency(params, frequency, pair);
     frequencies_.push_back(frequency);
   }
-  if (params.scaling == RopeScaling::kYarn) amplitude_ *= 1.0 + 0.1 * std::log(params.factor);
+  if (params.scaling != RopeScaling::kYarn || params.factor <= 1.0) return;
+  const double log = 0.1 * std::log(params.factor);
+  amplitude_ *= (1.0 + log) / (1.0 + params.yarn_log_multiplier * log);
 }
 
 Rope::Rotations Rope::rotations(const Compute& compute, std::span<const uint32_t> positions) const {
   const size_t n_pairs = frequencies_.size();
   auto* cosines = compute.arena.array<float>(positions.size() * n_pairs);
   auto* sines = compute.arena.array<float>(positions.size() * n_pairs);
+  if (compute.sizing != nullptr) return {this, cosines, sines};
   constexpr size_t kRowsAtOnce = 16;
   compute.team.for_pieces(positions.size(), kRowsAtOnce, [&](size_t begin, size_t end, int) {
     for (size_t row = begin; row < end; ++row) {
@@ -54,6 +57,7 @@ Rope::Rotations Rope::rotations(const Compute& compute, std::span<const uint32_t
 
 void rotate(const Compute& compute, const Rope::Rotations& rotations, tensor::Matrix x,
             size_t head_len) {
+  if (compute.sizing != nullptr) return;
   const size_t n_pairs = rotations.rope->n_rot() / 2;
   constexpr size_t kRowsAtOnce = 8;
   compute.team.for_pieces(x.n_rows, kRowsAtOnce, [&](size_t begin, size_t end, int) {

@@ -18,10 +18,11 @@ struct RopeParams {
   uint32_t n_rot = 0;  // leading values of a head that rotate; even
   double base = 10000.0;
   RopeScaling scaling = RopeScaling::kNone;
-  double factor = 1.0;            // positions are divided by it (linear, YaRN)
-  double original_context = 0.0;  // YaRN: positions that the model was trained with
-  double extrapolation = 1.0;     // YaRN: share of the frequency-wise mix
-  double attention_factor = 1.0;  // multiplies the amplitude
+  double factor = 1.0;               // positions are divided by it (linear, YaRN)
+  double original_context = 0.0;     // YaRN: positions that the model was trained with
+  double extrapolation = 1.0;        // YaRN: share of the frequency-wise mix
+  double attention_factor = 1.0;     // multiplies the amplitude
+  double yarn_log_multiplier = 0.0;  // YaRN: the amplitude's growth that the model leaves out
   double beta_fast = 32.0;
   double beta_slow = 1.0;
   const float* divisors = nullptr;  // [n_rot / 2], of each frequency (Llama 3, LongRoPE), or null

@@ -8,6 +8,7 @@ namespace {
 // Calls each(row) for all rows, on all threads when there are enough of them.
 template <class Each>
 void for_rows(const Compute& compute, size_t n_rows, Each each) {
+  if (compute.sizing != nullptr) return;
   constexpr size_t kRowsAtOnce = 8;
   compute.team.for_pieces(n_rows, kRowsAtOnce, [&](size_t begin, size_t end, int) {
     for (size_t i = begin; i < end; ++i) each(i);
@@ -62,6 +63,11 @@ void silu_multiply(const Compute& compute, tensor::Matrix gate, tensor::Matrix u
 void gelu_multiply(const Compute& compute, tensor::Matrix gate, tensor::Matrix up) {
   for_rows(compute, gate.n_rows,
            [&](size_t i) { compute.kernels.gelu_multiply(gate.row(i), up.row(i), gate.n_cols); });
+}
+
+void sigmoid_multiply(const Compute& compute, tensor::Matrix x, tensor::Matrix gate) {
+  for_rows(compute, x.n_rows,
+           [&](size_t i) { compute.kernels.sigmoid_multiply(x.row(i), gate.row(i), x.n_cols); });
 }
 
 void softcap(const Compute& compute, tensor::Matrix x, float cap) {

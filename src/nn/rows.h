@@ -27,7 +27,9 @@ void scale(const Compute& compute, tensor::Matrix x, float factor);
 void silu_multiply(const Compute& compute, tensor::Matrix gate,
                    tensor::Matrix up);  // gate = silu(gate) * up
 void gelu_multiply(const Compute& compute, tensor::Matrix gate,
-                   tensor::Matrix up);                              // gate = gelu_tanh(gate) * up
+                   tensor::Matrix up);  // gate = gelu_tanh(gate) * up
+// x = x * sigmoid(gate)
+void sigmoid_multiply(const Compute& compute, tensor::Matrix x, tensor::Matrix gate);
 void softcap(const Compute& compute, tensor::Matrix x, float cap);  // cap * tanh(x / cap)
 
 // out row i = the decoded row `ids[i]` of `table`. REQUIRES: ids in range.

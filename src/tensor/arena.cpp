@@ -24,6 +24,12 @@ constexpr size_t rounded_up(size_t n, size_t unit) { return (n + unit - 1) / uni
 
 // Makes the first n_bytes, whole pages, usable.
 void Arena::hold(size_t n_bytes) {
+  if (counting_) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that nobody uses, and not null
+    base_ = reinterpret_cast<std::byte*>(uintptr_t{kPage});
+    n_held_ = n_bytes;
+    return;
+  }
   if (base_ == nullptr) {
     space_ = AddressSpace(kMostBytes, "scratch");
     base_ = space_.data();
@@ -37,7 +43,8 @@ std::byte* Arena::bytes(size_t n_bytes) {
   const size_t end = used_ + rounded_up(n_bytes, kAlignment);
   BILLOW_CHECK(!lent_ || end <= n_held_);
   if (end > n_held_ || base_ == nullptr) hold(std::max(kPage, rounded_up(end, kPage)));
-  std::byte* handed_out = base_ + used_;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a counting arena has no array to point into
+  auto* handed_out = reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(base_) + used_);
   used_ = end;
   return handed_out;
 }

@@ -19,6 +19,9 @@ class Arena {
   static constexpr size_t kAlignment = 64;  // of what is handed out
 
   Arena() = default;
+  // An arena that counts and holds no memory. What it hands out must not be read or written.
+  struct Counting {};
+  explicit Arena(Counting) noexcept : counting_(true) {}
   // A part of another arena's memory, aligned to kAlignment, which must outlive it. REQUIRES: no
   // more is asked for.
   explicit Arena(std::span<std::byte> lent) noexcept
@@ -44,7 +47,7 @@ class Arena {
 
   // Gives all memory back to the system. REQUIRES: nothing handed out is in use; it is not lent.
   void trim() noexcept;
-  size_t n_bytes() const noexcept { return n_held_; }  // held from the system
+  size_t n_bytes() const noexcept { return n_held_; }  // held from the system, or counted
 
  private:
   void hold(size_t n_bytes);
@@ -54,6 +57,7 @@ class Arena {
   size_t used_ = 0;            // bytes that are handed out
   size_t n_held_ = 0;
   bool lent_ = false;
+  bool counting_ = false;
 };
 
 // Takes back at the end of a scope what was handed out in it.

@@ -172,7 +172,7 @@ TEST_P(RealModel, MemoryStaysWithinFileAndKvAnd64MiB) {
 TEST_P(RealModel, ScratchIsAtMostWhatIsReckonedAndNotMuchLess) {
   Engine engine(path_, {.max_context = 1024});
   const size_t bound =
-      arch::most_scratch_bytes(engine.file(), engine.kernels(),
+      arch::most_scratch_bytes(engine.loaded(), engine.kernels(),
                                {.n_rows = 512,
                                 .n_logit_rows = 8,
                                 .n_positions = engine.max_context(),

@@ -47,6 +47,12 @@ void attend_tile(const AttentionArgs& args, const AttentionTile& tile, const Att
   for (size_t r = 0; r < R; ++r) {
     float* row = scores + r * kBlockPositions;
     float* tail = partials + r * stride + args.v_len;
+    if (args.slopes != nullptr) {
+      const size_t row_of_call = tile.first_row + r;
+      add_distance(row, begin / kStep * kStep, (end + kStep - 1) / kStep * kStep, block.start,
+                   args.positions[row_of_call / args.n_heads],
+                   args.slopes[row_of_call % args.n_heads] * kLog2E);
+    }
     if (whole && args.softcap == 0.0f) {
       shrink[r] = weigh_row(row, 0, kBlockPositions, 0, kBlockPositions, 0.0f, tail);
     } else {
@@ -80,6 +86,10 @@ inline AttendTile attend_of(size_t n_rows) noexcept {
 // Factor of queries: scores come out in powers of two, or as what the soft cap takes the tanh of.
 inline float query_factor(const AttentionArgs& args) noexcept {
   return args.softcap > 0.0f ? args.scale / args.softcap : args.scale * kLog2E;
+}
+
+inline float sink_of(const AttentionArgs& args, size_t row) noexcept {
+  return args.sinks == nullptr ? kLowest : args.sinks[row % args.n_heads] * kLog2E;
 }
 
 inline float* output_row(const AttentionArgs& args, size_t row) noexcept {
@@ -174,7 +184,7 @@ void attention(const AttentionArgs& args) noexcept {
       merge_partial(merged + r * stride, span_partials + r * stride, args.v_len);
   }
   for (size_t r = 0; r < rows.n_rows; ++r)
-    write_output(merged + r * stride, args.v_len, output_row(args, r));
+    write_output(merged + r * stride, args.v_len, sink_of(args, r), output_row(args, r));
 }
 
 void merge_attention(const AttentionArgs& args) noexcept {
@@ -186,6 +196,6 @@ void merge_attention(const AttentionArgs& args) noexcept {
     for (size_t span = 0; span < args.span_end - args.span_begin; ++span) {
       merge_partial(merged, args.partials + (span * n_rows + r) * stride, args.v_len);
     }
-    write_output(merged, args.v_len, output_row(args, r));
+    write_output(merged, args.v_len, sink_of(args, r), output_row(args, r));
   }
 }

@@ -74,6 +74,14 @@ inline F only_visible(F x, size_t at, size_t begin, size_t end, F other) noexcep
   return shrink;
 }
 
+// Adds what ALiBi adds to the scores at positions `start` + [from, to) of a row at `position`.
+// `slope` counts in powers of two.
+inline void add_distance(float* scores, size_t from, size_t to, size_t start, size_t position,
+                         float slope) noexcept {
+  const float offset = static_cast<float>(start) - static_cast<float>(position);
+  for (size_t at = from; at < to; ++at) scores[at] += slope * (offset + static_cast<float>(at));
+}
+
 // Ends a span: the sum of all lanes.
 inline void close_partial(float* partial, size_t v_len) noexcept {
   partial[v_len + kSumAt] = Isa::sum(Isa::load(partial + v_len));
@@ -99,8 +107,17 @@ inline void merge_partial(float* into, const float* from, size_t v_len) noexcept
   into[v_len + kMaximumAt] = maximum;
 }
 
-inline void write_output(const float* partial, size_t v_len, float* out) noexcept {
-  const F factor = Isa::set1(1.0f / partial[v_len + kSumAt]);
+// `sink` is a score without a value, in powers of two; kLowest: there is none.
+inline void write_output(const float* partial, size_t v_len, float sink, float* out) noexcept {
+  float shrink = 1.0f;
+  float sum = partial[v_len + kSumAt];
+  if (sink > kLowest) {
+    const float mine = partial[v_len + kMaximumAt];
+    const float maximum = mine > sink ? mine : sink;
+    shrink = Isa::first(exponential2(Isa::set1(mine - maximum)));
+    sum = sum * shrink + Isa::first(exponential2(Isa::set1(sink - maximum)));
+  }
+  const F factor = Isa::set1(shrink / sum);
   for (size_t i = 0; i < v_len; i += Isa::kLanes) {
     Isa::store(out + i, Isa::load(partial + i) * factor);
   }

@@ -94,12 +94,41 @@ void silu_multiply(float* gate, const float* up, size_t n) noexcept {
 }
 
 // The tanh form of GELU: Hendrycks and Gimpel, arXiv 1606.08415.
+inline F gelu_by_tanh(F x) noexcept {
+  const F inner = Isa::set1(0.79788456f) * Isa::fma(Isa::set1(0.044715f) * x * x, x, x);
+  return Isa::set1(0.5f) * x * (Isa::set1(1.0f) + hyperbolic_tangent(inner));
+}
+
 void gelu_multiply(float* gate, const float* up, size_t n) noexcept {
   for_vectors(n, [&](size_t i, size_t lanes) {
-    const F g = load_lanes(gate + i, lanes);
-    const F inner = Isa::set1(0.79788456f) * Isa::fma(Isa::set1(0.044715f) * g * g, g, g);
-    const F gelu = Isa::set1(0.5f) * g * (Isa::set1(1.0f) + hyperbolic_tangent(inner));
-    store_lanes(gate + i, gelu * load_lanes(up + i, lanes), lanes);
+    store_lanes(gate + i, gelu_by_tanh(load_lanes(gate + i, lanes)) * load_lanes(up + i, lanes),
+                lanes);
+  });
+}
+
+void gelu_tanh(float* x, size_t n) noexcept {
+  for_vectors(n, [&](size_t i, size_t lanes) {
+    store_lanes(x + i, gelu_by_tanh(load_lanes(x + i, lanes)), lanes);
+  });
+}
+
+inline F sigmoid(F x) noexcept {
+  return Isa::set1(1.0f) / (Isa::set1(1.0f) + exponential(Isa::zero() - x));
+}
+
+void clamped_silu_multiply(float* gate, const float* up, size_t n, float limit) noexcept {
+  const F most = Isa::set1(limit);
+  for_vectors(n, [&](size_t i, size_t lanes) {
+    const F g = Isa::min(load_lanes(gate + i, lanes), most);
+    const F u = Isa::max(Isa::min(load_lanes(up + i, lanes), most), Isa::zero() - most);
+    const F swish = g * sigmoid(Isa::set1(1.702f) * g);
+    store_lanes(gate + i, Isa::fma(swish, u, swish), lanes);
+  });
+}
+
+void sigmoid_multiply(float* x, const float* gate, size_t n) noexcept {
+  for_vectors(n, [&](size_t i, size_t lanes) {
+    store_lanes(x + i, load_lanes(x + i, lanes) * sigmoid(load_lanes(gate + i, lanes)), lanes);
   });
 }
 

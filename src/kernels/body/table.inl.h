@@ -23,6 +23,9 @@ constexpr KernelTable make_table(quant::TypeList<Formats...>) noexcept {
   table.silu_multiply = silu_multiply;
   table.gelu_multiply = gelu_multiply;
   table.gelu = gelu;
+  table.gelu_tanh = gelu_tanh;
+  table.clamped_silu_multiply = clamped_silu_multiply;
+  table.sigmoid_multiply = sigmoid_multiply;
   table.add = add;
   table.softcap = softcap;
   table.store_kv = store_kv;

@@ -1,0 +1,214 @@
+#include "arch/decoder/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "nn/linear.h"
+#include "nn/rows.h"
+
+namespace billow::arch {
+namespace {
+
+// Press et al., arXiv 2108.12409: a geometric sequence over the next lower power of two of heads,
+// and every second member of one twice as long for the rest.
+std::vector<float> alibi_slopes(size_t n_heads, float max_bias) {
+  size_t power = 1;
+  while (2 * power <= n_heads) power *= 2;
+  std::vector<float> slopes;
+  for (size_t h = 0; h < n_heads; ++h) {
+    const double exponent =
+        h < power ? static_cast<double>(h + 1) : static_cast<double>(2 * (h - power) + 1) / 2.0;
+    slopes.push_back(static_cast<float>(
+        std::exp2(-static_cast<double>(max_bias) * exponent / static_cast<double>(power))));
+  }
+  return slopes;
+}
+
+void clamp(const nn::Compute& compute, tensor::Matrix x, float limit) {
+  if (compute.sizing != nullptr) return;
+  std::for_each_n(x.data, x.n_rows * x.n_cols,
+                  [limit](float& value) { value = std::clamp(value, -limit, limit); });
+}
+
+// Each head of `pairs` is head_len values of q, then as many of the gate.
+void split_gates(const nn::Compute& compute, tensor::Matrix pairs, size_t head_len,
+                 tensor::Matrix q, tensor::Matrix gate) {
+  if (compute.sizing != nullptr) return;
+  constexpr size_t kRowsAtOnce = 8;
+  compute.team.for_pieces(q.n_rows, kRowsAtOnce, [&](size_t begin, size_t end, int) {
+    for (size_t row = begin; row < end; ++row) {
+      for (size_t at = 0; at < q.n_cols; at += head_len) {
+        const float* const from = pairs.row(row) + 2 * at;
+        std::copy_n(from, head_len, q.row(row) + at);
+        std::copy_n(from + head_len, head_len, gate.row(row) + at);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void AttentionWeights::load(const WeightLoader& load, const std::string& prefix,
+                            const AttentionShape& shape) {
+  const size_t n_all = shape.n_q + shape.n_k + shape.n_v;
+  tensor::Tensor qkv;
+  load.plain_matrix(prefix + "attn_qkv.weight", qkv, shape.n_embd, n_all, Presence::kOptional);
+  if (qkv) {
+    q = rows_of(qkv, 0, shape.n_q);
+    k = rows_of(qkv, shape.n_q, shape.n_k);
+    v = rows_of(qkv, shape.n_q + shape.n_k, shape.n_v);
+    for (tensor::Tensor* part : {&q, &k, &v}) load.pack(*part);
+    const float* bias = nullptr;
+    load.vector(prefix + "attn_qkv.bias", bias, n_all, Presence::kOptional);
+    if (bias != nullptr) {
+      q_bias = bias;
+      k_bias = bias + shape.n_q;
+      v_bias = bias + shape.n_q + shape.n_k;
+    }
+  } else {
+    load.matrix(prefix + "attn_q.weight", q, shape.n_embd, shape.n_q);
+    load.vector(prefix + "attn_q.bias", q_bias, shape.n_q, Presence::kOptional);
+    if (shape.n_k != 0) {
+      load.matrix(prefix + "attn_k.weight", k, shape.n_embd, shape.n_k);
+      load.vector(prefix + "attn_k.bias", k_bias, shape.n_k, Presence::kOptional);
+    }
+    if (shape.n_v != 0) {
+      load.matrix(prefix + "attn_v.weight", v, shape.n_embd, shape.n_v);
+      load.vector(prefix + "attn_v.bias", v_bias, shape.n_v, Presence::kOptional);
+    }
+  }
+  load.matrix(prefix + "attn_output.weight", o, shape.n_attended, shape.n_embd);
+  load.vector(prefix + "attn_output.bias", o_bias, shape.n_embd, Presence::kOptional);
+}
+
+Attention::Attention(const AttentionStyle& style, const WeightLoader& load,
+                     const std::string& prefix, size_t n_embd, const Norms& norms)
+    : style_(style) {
+  const bool has_kv = !style.kv_layer;
+  const size_t n_q = style.n_heads * style.k_len;
+  const size_t n_k = has_kv ? style.n_kv_heads * style.k_len : 0;
+  weights_.load(load, prefix,
+                {.n_embd = n_embd,
+                 .n_q = style.gated ? 2 * n_q : n_q,
+                 .n_k = n_k,
+                 .n_v = has_kv && !style.values_are_keys ? style.n_kv_heads * style.v_len : 0,
+                 .n_attended = style.n_heads * style.v_len});
+  if (style.qk_norm != QkNorm::kNone) {
+    // The tensors' shapes show what is normed together: a head by weights that heads share, a head
+    // by weights of its own, or all heads as one row.
+    const gguf::TensorInfo* info = load.file().find_tensor(prefix + "attn_q_norm.weight");
+    const bool is_shared = info == nullptr || info->n_elements() == style.k_len;
+    const bool is_own = !is_shared && info->n_dims == 2;
+    norm_stride_ = is_own ? style.k_len : 0;
+    q_norm_len_ = is_shared || is_own ? style.k_len : n_q;
+    k_norm_len_ = is_shared || is_own ? style.k_len : n_k;
+    q_norm_ = norms.load(load, prefix + "attn_q_norm", is_shared ? style.k_len : n_q);
+    if (has_kv) k_norm_ = norms.load(load, prefix + "attn_k_norm", is_shared ? style.k_len : n_k);
+  }
+  if (style.v_norm) v_norm_ = norms.plain_rms();
+  if (style.sinks) load.vector(prefix + "attn_sinks.weight", sinks_, style.n_heads);
+  if (style.alibi > 0.0f) slopes_ = alibi_slopes(style.n_heads, style.alibi);
+}
+
+kv::LayerNeed Attention::kv_need() const noexcept {
+  return {.n_heads = static_cast<uint32_t>(style_.kv_layer ? 0 : style_.n_kv_heads),
+          .k_len = static_cast<uint32_t>(style_.k_len),
+          .v_len = static_cast<uint32_t>(style_.v_len),
+          .window = static_cast<uint32_t>(style_.window)};
+}
+
+Attention::Heads Attention::project(const Pass& pass, tensor::Matrix x) const {
+  const nn::Compute& compute = pass.compute;
+  tensor::Arena& arena = compute.arena;
+  Heads heads;
+  heads.q = arena.matrix(x.n_rows, style_.n_heads * style_.k_len);
+  tensor::Matrix q = heads.q;
+  if (style_.gated) {
+    heads.gate = arena.matrix(x.n_rows, heads.q.n_cols);
+    q = arena.matrix(x.n_rows, weights_.q.n_rows);
+  }
+  if (style_.kv_layer) {
+    nn::linear(compute, x, {{weights_.q, weights_.q_bias, q}});
+  } else {
+    heads.k = arena.matrix(x.n_rows, weights_.k.n_rows);
+    heads.v = arena.matrix(x.n_rows, style_.n_kv_heads * style_.v_len);
+    if (style_.values_are_keys) {
+      nn::linear(compute, x,
+                 {{weights_.q, weights_.q_bias, q}, {weights_.k, weights_.k_bias, heads.k}});
+      if (compute.sizing == nullptr)
+        std::copy_n(heads.k.data, heads.v.n_rows * heads.v.n_cols, heads.v.data);
+    } else {
+      nn::linear(compute, x,
+                 {{weights_.q, weights_.q_bias, q},
+                  {weights_.k, weights_.k_bias, heads.k},
+                  {weights_.v, weights_.v_bias, heads.v}});
+    }
+  }
+  if (style_.gated) split_gates(compute, q, style_.k_len, heads.q, heads.gate);
+  if (style_.clip > 0.0f)
+    for (const tensor::Matrix& part : {heads.q, heads.k, heads.v})
+      clamp(compute, part, style_.clip);
+  return heads;
+}
+
+void Attention::norm_heads(const nn::Compute& compute, const Heads& heads) const {
+  apply_to_heads(q_norm_, compute, heads.q, q_norm_len_, norm_stride_);
+  if (heads.k.data != nullptr) apply_to_heads(k_norm_, compute, heads.k, k_norm_len_, norm_stride_);
+}
+
+void Attention::scale_by_position(const Pass& pass, tensor::Matrix q) const {
+  if (style_.temperature == 0.0f || pass.compute.sizing != nullptr) return;
+  for (size_t row = 0; row < q.n_rows; ++row) {
+    const float position =
+        static_cast<float>(pass.batch.positions[row]) + style_.temperature_offset;
+    const float n_lengths = std::floor(position / style_.temperature_length);
+    const float factor = 1.0f + style_.temperature * std::log(1.0f + n_lengths);
+    std::for_each_n(q.row(row), q.n_cols, [factor](float& value) { value *= factor; });
+  }
+}
+
+void Attention::forward(const Pass& pass, size_t index, tensor::Matrix x,
+                        tensor::Matrix out) const {
+  const nn::Compute& compute = pass.compute;
+  const tensor::ArenaScope scope(compute.arena);
+  const Heads heads = project(pass, x);
+  if (style_.qk_norm == QkNorm::kBeforeRope) norm_heads(compute, heads);
+  if (style_.v_norm && heads.v.data != nullptr)
+    apply_to_heads(v_norm_, compute, heads.v, style_.v_len, 0);
+  scale_by_position(pass, heads.q);
+  const size_t kv_index = style_.kv_layer.value_or(index);
+  const nn::KvLayer layer = pass.layer(kv_index);
+  nn::Queries queries = {.q = heads.q};
+  const bool split = pass.has_gaps && layer.window == 0;
+  if (!style_.rope) {
+    if (split) queries.before_gap = heads.q;
+  } else {
+    const Pass::Rotations& rotations = pass.rotations[*style_.rope];
+    if (split) {
+      queries.before_gap = compute.arena.matrix(heads.q.n_rows, heads.q.n_cols);
+      if (compute.sizing == nullptr)
+        std::copy_n(heads.q.data, heads.q.n_rows * heads.q.n_cols, queries.before_gap.data);
+      nn::rotate(compute, rotations.closed, queries.before_gap, style_.k_len);
+    }
+    nn::rotate(compute, rotations.at, heads.q, style_.k_len);
+    if (heads.k.data != nullptr) nn::rotate(compute, rotations.at, heads.k, style_.k_len);
+  }
+  if (style_.qk_norm == QkNorm::kAfterRope) {
+    norm_heads(compute, heads);
+    if (split && style_.rope)
+      apply_to_heads(q_norm_, compute, queries.before_gap, q_norm_len_, norm_stride_);
+  }
+  if (heads.k.data != nullptr) nn::store_kv(compute, layer, pass.rows(kv_index), heads.k, heads.v);
+  const tensor::Matrix attended = compute.arena.matrix(x.n_rows, weights_.o.n_cols);
+  nn::attention(compute, layer, pass.rows(kv_index), queries,
+                {.factor = style_.scale,
+                 .softcap = style_.softcap,
+                 .sinks = sinks_,
+                 .slopes = slopes_.empty() ? nullptr : slopes_.data()},
+                attended);
+  if (style_.gated) nn::sigmoid_multiply(compute, attended, heads.gate);
+  nn::linear(compute, attended, {{weights_.o, weights_.o_bias, out}});
+}
+
+}  // namespace billow::arch

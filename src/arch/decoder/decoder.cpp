@@ -1,0 +1,246 @@
+#include "arch/decoder/decoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#include "nn/linear.h"
+#include "nn/rows.h"
+
+namespace billow::arch {
+namespace {
+
+size_t widest_norm(const DecoderStyle& style) {
+  size_t widest = style.n_embd;
+  for (const LayerStyle& layer : style.layers) {
+    if (const auto* attention = std::get_if<AttentionStyle>(&layer.mixer))
+      widest = std::max({widest, attention->n_heads * attention->k_len, attention->v_len});
+    if (const auto* latent = std::get_if<LatentAttentionStyle>(&layer.mixer))
+      widest = std::max({widest, latent->q_rank, latent->kv_rank});
+  }
+  return std::max(widest, style.n_embd_per_layer);
+}
+
+// The rows of batch tokens in a table, decoded.
+void look_up(const nn::Compute& compute, const tensor::Tensor& table, const Batch& batch,
+             tensor::Matrix out) {
+  nn::embed(compute, table, batch.tokens.data(), out);
+}
+
+}  // namespace
+
+Decoder::Decoder(DecoderStyle style, const gguf::File& file, const LoadOptions& options)
+    : style_(std::move(style)), norms_(style_.norm, style_.norm_epsilon, widest_norm(style_)) {
+  const WeightLoader load(file, options.packed);
+  for (const nn::RopeParams& rope : style_.ropes) ropes_.emplace_back(rope);
+  output_.load(load, style_, norms_);
+  if (style_.embedding_norm) embedding_norm_ = norms_.load(load, "token_embd_norm", style_.n_embd);
+  if (style_.learned_positions)
+    load.plain_matrix("position_embd.weight", positions_, style_.n_embd, style_.max_context);
+  info_ = {.architecture = style_.architecture,
+           .n_vocab = style_.n_vocab,
+           .n_embd = style_.n_embd,
+           .n_layers = style_.layers.size(),
+           .max_context = style_.max_context,
+           .kv = {}};
+  layers_.resize(style_.layers.size());
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    load_layer(load, i, layers_[i]);
+    info_.kv.push_back(std::visit(
+        [](const auto& mixer) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(mixer)>, std::monostate>)
+            return kv::LayerNeed{};
+          else
+            return mixer.kv_need();
+        },
+        layers_[i].mixer));
+  }
+  if (style_.n_embd_per_layer != 0) load_own_inputs(load);
+}
+
+void Decoder::load_layer(const WeightLoader& load, size_t index, Layer& layer) {
+  const LayerStyle& style = style_.layers[index];
+  const std::string prefix = "blk." + std::to_string(index) + ".";
+  const size_t n_embd = style_.n_embd;
+  const auto norm = [&](std::string_view name) {
+    return name.empty() ? Norm{} : norms_.load(load, prefix + std::string(name), n_embd);
+  };
+  layer.attn_norm = norm(style.norms.attn);
+  if (const auto* attention = std::get_if<AttentionStyle>(&style.mixer))
+    layer.mixer.emplace<Attention>(*attention, load, prefix, n_embd, norms_);
+  if (const auto* latent = std::get_if<LatentAttentionStyle>(&style.mixer))
+    layer.mixer.emplace<LatentAttention>(*latent, load, prefix, n_embd, norms_);
+  layer.post_attn_norm = norm(style.norms.post_attn);
+  layer.ffn_norm = norm(style.norms.ffn);
+  if (style.dense)
+    layer.dense.load(load, prefix, "", n_embd, style.dense->n_ff, style.dense->gated);
+  if (style.experts) {
+    layer.experts.emplace(*style.experts, load, prefix, n_embd);
+    if (style.experts->beside_dense) {
+      load.vector(prefix + "ffn_gate_inp.scale", layer.router_scale, n_embd);
+      layer.post_dense_norm = norm("post_ffw_norm_1");
+      layer.experts_norm = norm("pre_ffw_norm_2");
+      layer.post_experts_norm = norm("post_ffw_norm_2");
+    }
+  }
+  layer.post_ffn_norm = norm(style.norms.post_ffn);
+  if (style.output_scale)
+    load.vector(prefix + "layer_output_scale.weight", layer.output_scale, 1, Presence::kOptional);
+  if (style_.n_embd_per_layer == 0) return;
+  load.matrix(prefix + "inp_gate.weight", layer.own_gate, n_embd, style_.n_embd_per_layer);
+  load.matrix(prefix + "proj.weight", layer.own_proj, style_.n_embd_per_layer, n_embd);
+  layer.own_norm = norm("post_norm");
+}
+
+void Decoder::load_own_inputs(const WeightLoader& load) {
+  const size_t n_all = style_.n_embd_per_layer * layers_.size();
+  load.plain_matrix("per_layer_token_embd.weight", own_embedding_, n_all, style_.n_vocab);
+  load.matrix("per_layer_model_proj.weight", own_model_proj_, style_.n_embd, n_all);
+  own_proj_norm_ = norms_.load(load, "per_layer_proj_norm", style_.n_embd_per_layer);
+}
+
+void Decoder::forward(const nn::Compute& compute, kv::Cache* cache, const Batch& batch,
+                      const Outputs& out) const {
+  const tensor::ArenaScope scope(compute.arena);
+  const tensor::Matrix x = compute.arena.matrix(batch.tokens.size(), style_.n_embd);
+  const tensor::Matrix y = compute.arena.matrix(batch.tokens.size(), style_.n_embd);
+  const Pass pass(compute, cache, info_, batch, ropes_);
+  embed(compute, batch, x);
+  const tensor::Matrix own =
+      style_.n_embd_per_layer == 0 ? tensor::Matrix{} : own_inputs(compute, batch, x);
+  for (size_t i = 0; i < layers_.size(); ++i) run_layer(pass, i, x, y, own);
+  output_block(compute, output_, style_, batch, x, out);
+}
+
+void Decoder::embed(const nn::Compute& compute, const Batch& batch, tensor::Matrix x) const {
+  look_up(compute, output_.embedding, batch, x);
+  if (style_.embedding_scale != 1.0f) nn::scale(compute, x, style_.embedding_scale);
+  if (positions_) {
+    const tensor::ArenaScope scope(compute.arena);
+    const tensor::Matrix rows = compute.arena.matrix(x.n_rows, x.n_cols);
+    if (compute.sizing == nullptr) {
+      const quant::TypeRow& type = quant::row(positions_.type);
+      for (size_t i = 0; i < x.n_rows; ++i)
+        type.decode(positions_.row(batch.positions[i]), x.n_cols, rows.row(i));
+    }
+    nn::add(compute, x, rows);
+  }
+  if (embedding_norm_) apply(embedding_norm_, compute, x, x);
+}
+
+tensor::Matrix Decoder::own_inputs(const nn::Compute& compute, const Batch& batch,
+                                   tensor::Matrix x) const {
+  const size_t n = x.n_rows;
+  const size_t n_own = style_.n_embd_per_layer;
+  const size_t n_layers = layers_.size();
+  const tensor::Matrix by_layer = compute.arena.matrix(n_layers * n, n_own);
+  const tensor::ArenaScope scope(compute.arena);
+  const tensor::Matrix gathered = compute.arena.matrix(n, n_own * n_layers);
+  const tensor::Matrix projected = compute.arena.matrix(n, n_own * n_layers);
+  look_up(compute, own_embedding_, batch, gathered);
+  nn::linear(compute, x, {{own_model_proj_, nullptr, projected}});
+  nn::scale(compute, projected, 1.0f / std::sqrt(static_cast<float>(style_.n_embd)));
+  apply_to_heads(own_proj_norm_, compute, projected, n_own, 0);
+  if (compute.sizing != nullptr) return by_layer;
+  const float of_token = std::sqrt(static_cast<float>(n_own));
+  const float of_sum = std::sqrt(0.5f);
+  for (size_t row = 0; row < n; ++row) {
+    for (size_t i = 0; i < n_own * n_layers; ++i) {
+      by_layer.row(i / n_own * n + row)[i % n_own] =
+          (projected.row(row)[i] + gathered.row(row)[i] * of_token) * of_sum;
+    }
+  }
+  return by_layer;
+}
+
+void Decoder::mix(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix out) const {
+  std::visit(
+      [&](const auto& mixer) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(mixer)>, std::monostate>)
+          mixer.forward(pass, index, x, out);
+      },
+      layers_[index].mixer);
+}
+
+void Decoder::feed_forward(const nn::Compute& compute, size_t index, tensor::Matrix state,
+                           tensor::Matrix x, tensor::Matrix out) const {
+  const LayerStyle& style = style_.layers[index];
+  const Layer& layer = layers_[index];
+  if (!layer.experts) return feed_forward_block(compute, layer.dense, *style.dense, x, out);
+  if (!style.experts->beside_dense) return layer.experts->forward(compute, x, x, out);
+  const tensor::ArenaScope scope(compute.arena);
+  const tensor::Matrix routed = compute.arena.matrix(x.n_rows, x.n_cols);
+  const tensor::Matrix chosen = compute.arena.matrix(x.n_rows, x.n_cols);
+  feed_forward_block(compute, layer.dense, *style.dense, x, out);
+  apply(layer.post_dense_norm, compute, out, out);
+  Norm of_router = norms_.plain_rms();
+  of_router.weight = layer.router_scale;
+  apply(of_router, compute, state, routed);
+  nn::scale(compute, routed, 1.0f / std::sqrt(static_cast<float>(style_.n_embd)));
+  apply(layer.experts_norm, compute, state, chosen);
+  layer.experts->forward(compute, routed, chosen, chosen);
+  apply(layer.post_experts_norm, compute, chosen, chosen);
+  nn::add(compute, out, chosen);
+}
+
+void Decoder::add_own_input(const nn::Compute& compute, const Layer& layer, tensor::Matrix x,
+                            tensor::Matrix own) const {
+  const tensor::ArenaScope scope(compute.arena);
+  const tensor::Matrix gate = compute.arena.matrix(x.n_rows, style_.n_embd_per_layer);
+  const tensor::Matrix sum = compute.arena.matrix(x.n_rows, x.n_cols);
+  nn::linear(compute, x, {{layer.own_gate, nullptr, gate}});
+  nn::activate_gated(compute, nn::Activation::kGeluTanh, gate, own);
+  nn::linear(compute, gate, {{layer.own_proj, nullptr, sum}});
+  apply(layer.own_norm, compute, sum, sum);
+  nn::add(compute, x, sum);
+}
+
+void Decoder::run_layer(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix y,
+                        tensor::Matrix own) const {
+  const nn::Compute& compute = pass.compute;
+  const LayerStyle& style = style_.layers[index];
+  const Layer& layer = layers_[index];
+  const bool has_ffn = layer.experts || style.dense;
+  const tensor::ArenaScope scope(compute.arena);
+  const auto norm_or_copy = [&](const Norm& norm, tensor::Matrix from, tensor::Matrix to) {
+    if (norm)
+      apply(norm, compute, from, to);
+    else if (compute.sizing == nullptr && from.data != to.data)
+      std::copy_n(from.data, from.n_rows * from.n_cols, to.data);
+  };
+  const auto add = [&](const Norm& post, tensor::Matrix result) {
+    if (post) apply(post, compute, result, result);
+    if (style_.residual_scale != 1.0f) nn::scale(compute, result, style_.residual_scale);
+    nn::add(compute, x, result);
+  };
+  tensor::Matrix fed = y;
+  if (style.parallel) {
+    fed = compute.arena.matrix(x.n_rows, x.n_cols);
+    if (layer.ffn_norm) apply(layer.ffn_norm, compute, x, fed);
+  }
+  norm_or_copy(layer.attn_norm, x, y);
+  if (style.parallel && !layer.ffn_norm) norm_or_copy({}, y, fed);
+  mix(pass, index, y, y);
+  if (style.parallel) {
+    feed_forward(compute, index, x, fed, fed);
+    add(layer.post_attn_norm, y);
+    add(layer.post_ffn_norm, fed);
+  } else {
+    if (!std::holds_alternative<std::monostate>(layer.mixer)) add(layer.post_attn_norm, y);
+    if (has_ffn) {
+      norm_or_copy(layer.ffn_norm, x, y);
+      feed_forward(compute, index, x, y, y);
+      add(layer.post_ffn_norm, y);
+    }
+  }
+  if (layer.own_gate) {
+    const tensor::Matrix of_layer = {own.data + index * x.n_rows * own.n_cols, x.n_rows,
+                                     own.n_cols};
+    add_own_input(compute, layer, x, of_layer);
+  }
+  if (layer.output_scale != nullptr && compute.sizing == nullptr)
+    nn::scale(compute, x, *layer.output_scale);
+}
+
+}  // namespace billow::arch

@@ -1,0 +1,78 @@
+// A decoder that a DecoderStyle describes: an embedding, layers of a mixer (attention of some kind)
+// and a feed-forward part (dense or of experts), and the vocabulary's logits.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "arch/decoder/attention.h"
+#include "arch/decoder/experts.h"
+#include "arch/decoder/feed_forward.h"
+#include "arch/decoder/latent_attention.h"
+#include "arch/decoder/norm.h"
+#include "arch/decoder/output.h"
+#include "arch/decoder/style.h"
+#include "arch/model.h"
+
+namespace billow::arch {
+
+class Decoder final : public Model {
+ public:
+  // `file` must outlive the decoder. Throws Error as load_model() does.
+  Decoder(DecoderStyle style, const gguf::File& file, const LoadOptions& options);
+
+  void forward(const nn::Compute& compute, kv::Cache* cache, const Batch& batch,
+               const Outputs& out) const override;
+
+ private:
+  using Mixer = std::variant<std::monostate, Attention, LatentAttention>;
+  struct Layer {
+    Norm attn_norm;
+    Mixer mixer;
+    Norm post_attn_norm;
+    Norm ffn_norm;
+    FeedForwardWeights dense;
+    std::optional<Experts> experts;
+    Norm post_ffn_norm;
+    const float* output_scale = nullptr;  // [1]
+    // Gemma 4, experts beside the dense part.
+    const float* router_scale = nullptr;  // [n_embd], of the router's input
+    Norm post_dense_norm;
+    Norm experts_norm;
+    Norm post_experts_norm;
+    // Gemma 4, each token's own input to the layer.
+    tensor::Tensor own_gate;  // [n_embd_per_layer][n_embd]
+    tensor::Tensor own_proj;  // [n_embd][n_embd_per_layer]
+    Norm own_norm;
+  };
+
+  void load_layer(const WeightLoader& load, size_t index, Layer& layer);
+  void load_own_inputs(const WeightLoader& load);
+  void embed(const nn::Compute& compute, const Batch& batch, tensor::Matrix x) const;
+  // [n_layers][n][n_embd_per_layer]: each token's own inputs.
+  tensor::Matrix own_inputs(const nn::Compute& compute, const Batch& batch, tensor::Matrix x) const;
+  void run_layer(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix y,
+                 tensor::Matrix own) const;
+  void mix(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix out) const;
+  // `state` is the layer's state, x the same normed.
+  void feed_forward(const nn::Compute& compute, size_t index, tensor::Matrix state,
+                    tensor::Matrix x, tensor::Matrix out) const;
+  void add_own_input(const nn::Compute& compute, const Layer& layer, tensor::Matrix x,
+                     tensor::Matrix own) const;
+
+  DecoderStyle style_;
+  Norms norms_;
+  std::vector<nn::Rope> ropes_;
+  OutputWeights output_;
+  Norm embedding_norm_;
+  tensor::Tensor positions_;  // [max_context][n_embd], where they are learned
+  std::vector<Layer> layers_;
+  tensor::Tensor own_embedding_;   // [n_vocab][n_layers * n_embd_per_layer]
+  tensor::Tensor own_model_proj_;  // [n_layers * n_embd_per_layer][n_embd]
+  Norm own_proj_norm_;
+};
+
+}  // namespace billow::arch

@@ -1,0 +1,62 @@
+// The mixture-of-experts feed-forward sub-layer: a router chooses a few experts for each token, and
+// the token's result is the weighted sum of theirs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "arch/decoder/feed_forward.h"
+#include "arch/decoder/norm.h"
+#include "arch/decoder/routing.h"
+#include "arch/decoder/style.h"
+#include "arch/weights.h"
+#include "nn/compute.h"
+
+namespace billow::arch {
+
+class Experts {
+ public:
+  // Throws Error as WeightLoader does.
+  Experts(const ExpertsStyle& style, const WeightLoader& load, const std::string& prefix,
+          size_t n_embd);
+
+  // out = sum over the chosen experts of weight * expert(x), plus the shared expert. `routed` is
+  // what the router reads: x, unless the model says otherwise. All are [n][n_embd]; out may be x.
+  //
+  // A row's result depends on this row alone: the results of its experts are added in the order in
+  // which the router prefers them.
+  void forward(const nn::Compute& compute, tensor::Matrix routed, tensor::Matrix x,
+               tensor::Matrix out) const;
+
+ private:
+  // The rows of a pass, sorted by expert: slot s holds what row `row` sends to an expert.
+  struct Slots {
+    std::vector<Choice> choices;  // [row][n_used]
+    std::vector<size_t> ends;     // [expert]: its slots end there
+    std::vector<uint32_t> slots;  // [row][n_used]: where the row stands for its choice
+    std::vector<uint32_t> rows;   // [slot]
+    std::vector<float> weights;   // [slot]
+  };
+  Slots route(const nn::Compute& compute, tensor::Matrix routed) const;
+  void multiply(const nn::Compute& compute, const Slots& slots, tensor::Matrix x,
+                tensor::Matrix inner, tensor::Matrix up) const;
+  void add_up(const nn::Compute& compute, const Slots& slots, tensor::Matrix results,
+              tensor::Matrix out) const;
+  void add_shared(const nn::Compute& compute, tensor::Matrix x, tensor::Matrix out) const;
+
+  ExpertsStyle style_;
+  tensor::Tensor router_;                  // [n_experts][n_embd]
+  const float* router_bias_ = nullptr;     // [n_experts], of logits
+  const float* selection_bias_ = nullptr;  // [n_experts], of the scores that experts are chosen by
+  std::vector<tensor::Tensor> gate_;       // of each expert, as in FeedForwardWeights
+  std::vector<tensor::Tensor> up_;
+  std::vector<tensor::Tensor> down_;
+  const float* gate_bias_ = nullptr;  // [n_experts][n_ff]
+  const float* up_bias_ = nullptr;
+  const float* down_bias_ = nullptr;   // [n_experts][n_embd]
+  const float* down_scale_ = nullptr;  // [n_experts], of the products with `down`
+  FeedForwardWeights shared_;
+  tensor::Tensor shared_gate_;  // [1][n_embd]
+};
+
+}  // namespace billow::arch

@@ -1,0 +1,51 @@
+#include "arch/decoder/feed_forward.h"
+
+#include "nn/linear.h"
+
+namespace billow::arch {
+
+void FeedForwardWeights::load(const WeightLoader& load, const std::string& prefix,
+                              const std::string& suffix, size_t n_embd, size_t n_ff, bool gated) {
+  const std::string gate_name = prefix + "ffn_gate" + suffix;
+  const std::string up_name = prefix + "ffn_up" + suffix;
+  const std::string down_name = prefix + "ffn_down" + suffix;
+  const gguf::TensorInfo* info = load.file().find_tensor(up_name + ".weight");
+  const bool is_joint =
+      gated && info != nullptr && info->shape[1] == 2 * n_ff && !load.has(gate_name + ".weight");
+  if (is_joint) {
+    tensor::Tensor both;
+    load.plain_matrix(up_name + ".weight", both, n_embd, 2 * n_ff);
+    gate = rows_of(both, 0, n_ff);
+    up = rows_of(both, n_ff, n_ff);
+    load.pack(gate);
+    load.pack(up);
+  } else {
+    if (gated) {
+      load.matrix(gate_name + ".weight", gate, n_embd, n_ff);
+      load.vector(gate_name + ".bias", gate_bias, n_ff, Presence::kOptional);
+    }
+    load.matrix(up_name + ".weight", up, n_embd, n_ff);
+    load.vector(up_name + ".bias", up_bias, n_ff, Presence::kOptional);
+  }
+  load.matrix(down_name + ".weight", down, n_ff, n_embd);
+  load.vector(down_name + ".bias", down_bias, n_embd, Presence::kOptional);
+}
+
+void feed_forward_block(const nn::Compute& compute, const FeedForwardWeights& weights,
+                        const FeedForwardStyle& style, tensor::Matrix x, tensor::Matrix out) {
+  const tensor::ArenaScope scope(compute.arena);
+  const tensor::Matrix up = compute.arena.matrix(x.n_rows, weights.up.n_rows);
+  tensor::Matrix inner = up;
+  if (weights.gate) {
+    inner = compute.arena.matrix(x.n_rows, weights.gate.n_rows);
+    nn::linear(compute, x,
+               {{weights.gate, weights.gate_bias, inner}, {weights.up, weights.up_bias, up}});
+    nn::activate_gated(compute, style.activation, inner, up);
+  } else {
+    nn::linear(compute, x, {{weights.up, weights.up_bias, up}});
+    nn::activate(compute, style.activation, style.xielu, up);
+  }
+  nn::linear(compute, inner, {{weights.down, weights.down_bias, out}});
+}
+
+}  // namespace billow::arch

@@ -1,0 +1,52 @@
+// The norms of decoders, of rows and of heads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "arch/decoder/style.h"
+#include "arch/weights.h"
+#include "nn/compute.h"
+
+namespace billow::arch {
+
+struct Norm {
+  NormKind kind = NormKind::kRms;
+  float eps = 0.0f;
+  const float* weight = nullptr;  // null: there is no norm
+  const float* bias = nullptr;    // where kind has a mean
+
+  explicit operator bool() const noexcept { return weight != nullptr; }
+};
+
+// Reads norms of one model. Owns the ones and zeros of norms without weights, and must outlive the
+// norms.
+class Norms {
+ public:
+  // `width`: of the widest norm.
+  Norms(NormKind kind, float eps, size_t width);
+
+  // The norm of n values with the tensors NAME.weight (or NAME) and NAME.bias.
+  Norm load(const WeightLoader& load, const std::string& name, size_t n,
+            Presence presence = Presence::kRequired) const;
+  // An RMS norm without weights.
+  Norm plain_rms() const noexcept { return {NormKind::kRms, eps_, ones_.data(), nullptr}; }
+
+ private:
+  NormKind kind_;
+  float eps_;
+  std::vector<float> ones_;
+  std::vector<float> zeros_;
+};
+
+// out row = norm(x row). `out` may be x.
+void apply(const Norm& norm, const nn::Compute& compute, tensor::Matrix x, tensor::Matrix out);
+// The same for one row of n values, on the calling thread.
+void apply_to_row(const Norm& norm, const kernels::KernelTable& kernels, const float* x, size_t n,
+                  float* out);
+// Norms each head of head_len values in place. Head h of a row has the weights from
+// h * weight_stride on.
+void apply_to_heads(const Norm& norm, const nn::Compute& compute, tensor::Matrix x, size_t head_len,
+                    size_t weight_stride);
+
+}  // namespace billow::arch

@@ -1,0 +1,41 @@
+#include "arch/decoder/output.h"
+
+#include <string>
+
+#include "nn/linear.h"
+#include "nn/refine.h"
+#include "nn/rows.h"
+
+namespace billow::arch {
+
+void OutputWeights::load(const WeightLoader& load, const DecoderStyle& style, const Norms& norms) {
+  load.plain_matrix("token_embd.weight", embedding, style.n_embd, style.n_vocab);
+  load.matrix("output.weight", output, style.n_embd, style.n_vocab, Presence::kOptional);
+  if (!output) output = embedding;
+  load.pack(output);
+  load.vector("output.bias", bias, style.n_vocab, Presence::kOptional);
+  norm = norms.load(load, std::string(style.output_norm), style.n_embd);
+}
+
+void output_block(const nn::Compute& compute, const OutputWeights& weights,
+                  const DecoderStyle& style, const Batch& batch, tensor::Matrix x,
+                  const Outputs& out) {
+  const tensor::ArenaScope scope(compute.arena);
+  const tensor::Matrix normed = compute.arena.matrix(batch.logit_rows.size(), style.n_embd);
+  const auto norm = [&](std::span<const uint32_t> rows, tensor::Matrix to) {
+    if (compute.sizing != nullptr) return;
+    for (size_t i = 0; i < rows.size(); ++i)
+      apply_to_row(weights.norm, compute.kernels, x.row(rows[i]), style.n_embd, to.row(i));
+  };
+  norm(batch.hidden_rows, out.hidden);
+  norm(batch.logit_rows, normed);
+  nn::linear(compute, normed, {{weights.output, weights.bias, out.logits}});
+  // Nothing after the logits evens out what rounding did to them; and only the greatest count: what
+  // lies 5 below the greatest has 1/150 of its probability.
+  constexpr float kReach = 5.0f;
+  nn::refine_greatest(compute, normed, weights.output, kReach, out.logits);
+  if (style.logit_scale != 1.0f) nn::scale(compute, out.logits, style.logit_scale);
+  if (style.final_softcap > 0.0f) nn::softcap(compute, out.logits, style.final_softcap);
+}
+
+}  // namespace billow::arch

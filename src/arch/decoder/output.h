@@ -1,0 +1,25 @@
+// The last step of a decoder: the final norm, and the vocabulary's logits, for the rows that want
+// them.
+#pragma once
+
+#include "arch/decoder/norm.h"
+#include "arch/model.h"
+#include "arch/weights.h"
+
+namespace billow::arch {
+
+struct OutputWeights {
+  tensor::Tensor embedding;  // [n_vocab][n_embd], of the input
+  tensor::Tensor output;     // [n_vocab][n_embd]; the embedding where the file has none
+  const float* bias = nullptr;
+  Norm norm;
+
+  void load(const WeightLoader& load, const DecoderStyle& style, const Norms& norms);
+};
+
+// x is [n][n_embd].
+void output_block(const nn::Compute& compute, const OutputWeights& weights,
+                  const DecoderStyle& style, const Batch& batch, tensor::Matrix x,
+                  const Outputs& out);
+
+}  // namespace billow::arch

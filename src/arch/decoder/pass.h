@@ -1,0 +1,37 @@
+// What the layers of one forward pass have in common.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "arch/model.h"
+#include "nn/attention.h"
+#include "nn/rope.h"
+
+namespace billow::arch {
+
+struct Pass {
+  // The rotations of the rows by one rope.
+  struct Rotations {
+    nn::Rope::Rotations at;      // the rows' positions
+    nn::Rope::Rotations closed;  // closed_positions
+  };
+
+  const nn::Compute& compute;
+  kv::Cache* cache;  // null in a sizing pass
+  const ModelInfo& model;
+  const Batch& batch;
+  std::vector<std::vector<std::span<const kv::BlockId>>> blocks;  // [group][sequence]
+  bool has_gaps = false;                                          // some sequence has a gap
+  std::vector<nn::Gap> gaps;               // [sequence]; empty where no sequence has one
+  std::vector<uint32_t> closed_positions;  // of the rows, as if there were no gaps; likewise
+  std::vector<Rotations> rotations;        // of each rope
+
+  // The rotations are in the arena of `compute`.
+  Pass(const nn::Compute& compute, kv::Cache* cache, const ModelInfo& model, const Batch& batch,
+       std::span<const nn::Rope> ropes);
+  nn::KvLayer layer(size_t index) const;
+  nn::KvRows rows(size_t index) const;
+};
+
+}  // namespace billow::arch

@@ -1,0 +1,134 @@
+// What a family of decoders is, as data: the sizes of each layer, where norms stand, which
+// activation, which positions. A family's file fills this in from metadata; Decoder loads and runs
+// it. Plain data; pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "nn/activation.h"
+#include "nn/rope.h"
+
+namespace billow::arch {
+
+enum class NormKind : uint8_t {
+  kRms,      // by the root of the mean square
+  kMean,     // layer norm: less the mean, by the deviation; a bias where the file has one
+  kNoWeight  // layer norm without weight and bias
+};
+
+enum class QkNorm : uint8_t { kNone, kBeforeRope, kAfterRope };
+
+struct AttentionStyle {
+  size_t n_heads = 0;
+  size_t n_kv_heads = 0;
+  size_t k_len = 0;                // of a head; a multiple of 16
+  size_t v_len = 0;                // likewise
+  size_t window = 0;               // positions that a query sees, itself included; 0: all
+  std::optional<size_t> rope = {};      // which of DecoderStyle::ropes; none: nothing rotates
+  float scale = 1.0f;              // of the dot products
+  float softcap = 0.0f;            // of scores; 0: none
+  QkNorm qk_norm = QkNorm::kNone;  // by the kind of the model's norms
+  bool v_norm = false;             // RMS of value heads, without weights
+  bool values_are_keys = false;    // no V matrix: values are keys before norm and rope
+  bool gated = false;  // each query head is followed by a gate for what the head attended to
+  bool sinks = false;  // each head has a score without a value
+  float clip = 0.0f;   // q, k and v are clamped to +-clip; 0: no
+  float alibi = 0.0f;  // the greatest bias of ALiBi; 0: none
+  // Queries are multiplied by 1 + temperature * ln(1 + floor((position + offset) / length)).
+  float temperature = 0.0f;
+  float temperature_length = 1.0f;
+  float temperature_offset = 0.0f;
+  std::optional<size_t> kv_layer = {};  // reads the KV of this earlier layer and has none of its own
+};
+
+// Multi-head latent attention (DeepSeek V2, arXiv 2405.04434): the cache has one row for all heads.
+struct LatentAttentionStyle {
+  size_t n_heads = 0;
+  size_t q_rank = 0;   // 0: queries come from the state directly
+  size_t kv_rank = 0;  // of the row that keys and values are made of
+  size_t n_rot = 0;    // values of a key that rotate, which heads share
+  size_t k_len = 0;    // of a head: those from the row, then those that rotate
+  size_t v_len = 0;
+  std::optional<size_t> rope = {};
+  float scale = 1.0f;
+};
+
+struct FeedForwardStyle {
+  size_t n_ff = 0;
+  bool gated = true;
+  nn::Activation activation = nn::Activation::kSilu;
+  nn::Xielu xielu = {};  // where the activation is kXielu
+};
+
+enum class Gating : uint8_t {
+  kSoftmax,         // over all experts
+  kSigmoid,         // of each expert
+  kSoftmaxOfChosen  // over the chosen experts' logits
+};
+
+struct ExpertsStyle {
+  size_t n_experts = 0;
+  size_t n_used = 0;  // of each token
+  size_t n_ff = 0;    // of one expert
+  bool gated = true;
+  nn::Activation activation = nn::Activation::kSilu;
+  Gating gating = Gating::kSoftmax;
+  bool renormalise = false;  // the chosen weights add up to 1
+  float scale = 1.0f;        // of the chosen weights
+  size_t n_groups = 1;       // experts are chosen from the n_groups_used best groups
+  size_t n_groups_used = 1;
+  bool weighs_input = false;  // the weight multiplies an expert's input instead of its output
+  size_t n_ff_shared = 0;     // of the expert that every token has; 0: none
+  bool shared_gate = false;   // its output is multiplied by sigmoid(gate x)
+  // Gemma 4: dense part and experts stand side by side with norms of their own, and the router sees
+  // the layer's state, normed without weights.
+  bool beside_dense = false;
+};
+
+// Names of norm tensors, without prefix and suffix; empty: no such norm.
+struct LayerNorms {
+  std::string_view attn = "attn_norm";
+  std::string_view post_attn = "";
+  std::string_view ffn = "ffn_norm";
+  std::string_view post_ffn = "";
+};
+
+using MixerStyle = std::variant<std::monostate, AttentionStyle, LatentAttentionStyle>;
+
+struct LayerStyle {
+  MixerStyle mixer;
+  std::optional<FeedForwardStyle> dense = {};
+  std::optional<ExpertsStyle> experts = {};  // in place of the dense part, unless beside_dense
+  LayerNorms norms;
+  // Mixer and feed-forward part read the same state, and both are added to it. Without an ffn norm
+  // the feed-forward part reads what the mixer reads.
+  bool parallel = false;
+  bool output_scale = false;  // the layer's result is multiplied by a weight (Gemma 4)
+};
+
+struct DecoderStyle {
+  std::string architecture;
+  size_t n_vocab = 0;
+  size_t n_embd = 0;
+  size_t max_context = 0;
+  NormKind norm = NormKind::kRms;
+  float norm_epsilon = 0.0f;
+  float embedding_scale = 1.0f;
+  bool embedding_norm = false;     // token_embd_norm
+  bool learned_positions = false;  // a row of position_embd is added
+  size_t n_embd_per_layer = 0;     // Gemma 4: values of each token's own input to a layer; 0: none
+  float residual_scale = 1.0f;     // of what a sub-layer adds
+  std::string_view output_norm = "output_norm";
+  float logit_scale = 1.0f;
+  float final_softcap = 0.0f;  // of logits; 0: none
+  std::vector<nn::RopeParams> ropes;
+  std::vector<LayerStyle> layers;
+};
+
+}  // namespace billow::arch

@@ -1,0 +1,40 @@
+#include "arch/encoders/classifier.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "nn/linear.h"
+
+namespace billow::arch {
+namespace {
+
+// A matrix whose number of rows only the file tells.
+void load_part(const WeightLoader& load, const std::string& name, size_t n_cols,
+               tensor::Tensor& weight, const float*& bias) {
+  const gguf::TensorInfo* info = load.file().find_tensor(name + ".weight");
+  if (info == nullptr) return;
+  load.matrix(name + ".weight", weight, n_cols, info->shape[1]);
+  load.vector(name + ".bias", bias, weight.n_rows, Presence::kOptional);
+}
+
+}  // namespace
+
+void ClassifierWeights::load(const WeightLoader& load, const EncoderHparams& h) {
+  load_part(load, "cls", h.n_embd, dense, dense_bias);
+  load_part(load, "cls.output", dense ? dense.n_rows : h.n_embd, output, output_bias);
+}
+
+void classify(const nn::Compute& compute, const ClassifierWeights& weights, tensor::Matrix x,
+              tensor::Matrix scores) {
+  const tensor::ArenaScope scope(compute.arena);
+  tensor::Matrix state = x;
+  if (weights.dense) {
+    state = weights.output ? compute.arena.matrix(x.n_rows, weights.dense.n_rows) : scores;
+    nn::linear(compute, x, {{weights.dense, weights.dense_bias, state}});
+    std::for_each_n(state.data, state.n_rows * state.n_cols,
+                    [](float& value) { value = std::tanh(value); });
+  }
+  if (weights.output) nn::linear(compute, state, {{weights.output, weights.output_bias, scores}});
+}
+
+}  // namespace billow::arch

@@ -1,0 +1,25 @@
+// The classifier of rerankers: scores = output(tanh(dense x)), or one of the two alone.
+#pragma once
+
+#include "arch/encoders/hparams.h"
+#include "arch/weights.h"
+#include "nn/compute.h"
+
+namespace billow::arch {
+
+struct ClassifierWeights {
+  tensor::Tensor dense;   // [n][n_embd], if there is one
+  tensor::Tensor output;  // [n_labels][n], likewise
+  const float* dense_bias = nullptr;
+  const float* output_bias = nullptr;
+
+  // Of a file that need not have one.
+  void load(const WeightLoader& load, const EncoderHparams& h);
+  size_t n_labels() const noexcept { return output ? output.n_rows : dense.n_rows; }
+};
+
+// x is [n][n_embd], scores [n][n_labels].
+void classify(const nn::Compute& compute, const ClassifierWeights& weights, tensor::Matrix x,
+              tensor::Matrix scores);
+
+}  // namespace billow::arch

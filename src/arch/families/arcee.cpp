@@ -1,0 +1,17 @@
+// arcee: Arcee AFM 4.5B. As llama, but relu squared without a gate.
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  return read_decoder(meta, max_context,
+                      {.activation = nn::Activation::kReluSquared, .gated = false});
+}
+
+}  // namespace
+
+const ArchDef kArcee = {"arcee", style};
+
+}  // namespace billow::arch

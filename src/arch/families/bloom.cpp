@@ -1,0 +1,27 @@
+// bloom: BLOOM and BLOOMZ. Positions by ALiBi, a norm behind the embedding, layer norm, biases
+// everywhere, GELU without a gate.
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out = read_decoder(
+      meta, max_context,
+      {.norm = NormKind::kMean, .activation = nn::Activation::kGeluTanh, .gated = false});
+  constexpr float kMaxBias = 8.0f;
+  out.embedding_norm = true;
+  out.ropes.clear();
+  for_attention(out, [](size_t, AttentionStyle& a) {
+    a.rope.reset();
+    a.alibi = kMaxBias;
+  });
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kBloom = {"bloom", style};
+
+}  // namespace billow::arch

@@ -1,0 +1,50 @@
+// deepseek2: DeepSeek V2, V3 and R1, Kimi K2, GLM 4.7 Flash. Latent attention with one cached row
+// for all heads; experts behind the first dense layers, in V3 by sigmoid and from the best groups,
+// with shared ones beside them.
+#include <cmath>
+
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out = read_decoder(meta, max_context);
+  if (!meta.has("attention.key_length_mla") || !meta.has("attention.value_length_mla")) {
+    meta.refuse("attention.key_length_mla",
+                "is missing; the file is of an old converter, convert the model again");
+  }
+  const LatentAttentionStyle sizes = {.n_heads = meta.size("attention.head_count", kMaxWidth),
+                                      .q_rank = meta.count("attention.q_lora_rank", kMaxWidth),
+                                      .kv_rank = meta.size("attention.kv_lora_rank", kMaxWidth),
+                                      .n_rot = meta.size("rope.dimension_count", kMaxWidth),
+                                      .k_len = meta.size("attention.key_length_mla", kMaxWidth),
+                                      .v_len = meta.size("attention.value_length_mla", kMaxWidth),
+                                      .rope = 0};
+  if (sizes.n_rot >= sizes.k_len || sizes.n_rot % 16 != 0 || sizes.kv_rank % 16 != 0)
+    meta.refuse("attention.key_length_mla", "makes heads that are not supported");
+  nn::RopeParams& rope = out.ropes.at(0);
+  // The converter writes a tenth of the multiplier. With a multiplier the amplitude of rotations
+  // stays 1, and scores grow instead.
+  const double multiplier = 10.0 * rope.yarn_log_multiplier;
+  double growth = rope.attention_factor;
+  if (rope.scaling == nn::RopeScaling::kYarn && rope.factor > 1.0) {
+    growth *= 1.0 + 0.1 * multiplier * std::log(rope.factor);
+    rope.yarn_log_multiplier = multiplier != 0.0 ? 1.0 : 0.0;
+  }
+  LatentAttentionStyle latent = sizes;
+  latent.scale = static_cast<float>(growth * growth / std::sqrt(static_cast<double>(latent.k_len)));
+  for (LayerStyle& layer : out.layers) layer.mixer = latent;
+  constexpr size_t kLayersOfGlmFlash = 47;
+  constexpr size_t kWordsOfGlmFlash = 154880;
+  const bool is_glm = out.layers.size() == kLayersOfGlmFlash && out.n_vocab == kWordsOfGlmFlash;
+  set_experts(out, meta, {.gating = is_glm ? Gating::kSigmoid : Gating::kSoftmax});
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kDeepseek2 = {"deepseek2", style};
+
+}  // namespace billow::arch

@@ -1,0 +1,20 @@
+// dots1: dots.llm1. Query and key heads are normed; experts by sigmoid and a shared one behind the
+// first dense layers.
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out = read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves});
+  for_attention(out, [](size_t, AttentionStyle& a) { a.qk_norm = QkNorm::kBeforeRope; });
+  set_experts(out, meta, {.gating = Gating::kSigmoid});
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kDots1 = {"dots1", style};
+
+}  // namespace billow::arch

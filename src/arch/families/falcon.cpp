@@ -1,0 +1,33 @@
+// falcon: Falcon 7B and 40B. Layer norm, exact GELU without a gate; attention and feed-forward part
+// stand side by side, the 40B with a norm for each.
+#include <string>
+
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out = read_decoder(meta, max_context,
+                                  {.rope = kernels::RopeKind::kHalves,
+                                   .norm = NormKind::kMean,
+                                   .activation = nn::Activation::kGeluErf,
+                                   .gated = false});
+  for (size_t i = 0; i < out.layers.size(); ++i) {
+    LayerNorms& norms = out.layers[i].norms;
+    out.layers[i].parallel = true;
+    norms.ffn = "";
+    const std::string second = "blk." + std::to_string(i) + ".attn_norm_2.weight";
+    if (meta.file().find_tensor(second) == nullptr) continue;
+    norms.attn = "attn_norm_2";
+    norms.ffn = "attn_norm";
+  }
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kFalcon = {"falcon", style};
+
+}  // namespace billow::arch

@@ -1,0 +1,23 @@
+// gemma: Gemma 1 and CodeGemma. GEGLU, the embedding scaled by sqrt(n_embd). Files hold norm
+// weights with the 1 of (1 + w) added already, as for all Gemmas.
+#include <cmath>
+
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out =
+      read_decoder(meta, max_context,
+                   {.rope = kernels::RopeKind::kHalves, .activation = nn::Activation::kGeluTanh});
+  out.embedding_scale = std::sqrt(static_cast<float>(out.n_embd));
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kGemma = {"gemma", style};
+
+}  // namespace billow::arch

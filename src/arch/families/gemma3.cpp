@@ -1,0 +1,47 @@
+// gemma3: Gemma 3 text models. Norms before and after each sub-layer and on query and key heads,
+// GEGLU, the embedding scaled by sqrt(n_embd). Most layers see a window and rotate with a base of
+// their own; every sixth sees everything. The largest model (27B, 62 layers) scales scores by the
+// width per head.
+#include <cmath>
+
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+#include "arch/rope.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out =
+      read_decoder(meta, max_context,
+                   {.rope = kernels::RopeKind::kHalves, .activation = nn::Activation::kGeluTanh});
+  out.embedding_scale = std::sqrt(static_cast<float>(out.n_embd));
+  out.final_softcap = static_cast<float>(meta.real_or("final_logit_softcapping", 0.0));
+  constexpr double kGlobalBase = 1e6;
+  if (!meta.has("rope.freq_base")) out.ropes[0].base = kGlobalBase;
+  out.ropes.push_back({.kind = out.ropes[0].kind,
+                       .n_rot = out.ropes[0].n_rot,
+                       .base = meta.positive_or("rope.freq_base_swa", kRopeBase)});
+  for (LayerStyle& layer : out.layers) {
+    layer.norms.post_attn = "post_attention_norm";
+    layer.norms.post_ffn = "post_ffw_norm";
+  }
+  const std::vector<bool> local = read_window_pattern(meta, out.layers.size(), 6);
+  if (meta.size("attention.sliding_window", kMaxContext) != 0) set_windows(out, meta, local);
+  constexpr size_t kLayersOf27B = 62;
+  const double softcap = meta.real_or("attn_logit_softcapping", 0.0);
+  for_attention(out, [&](size_t i, AttentionStyle& a) {
+    a.qk_norm = QkNorm::kBeforeRope;
+    a.rope = local[i] ? 1 : 0;
+    a.softcap = static_cast<float>(softcap);
+    if (out.layers.size() == kLayersOf27B && !meta.has("attention.scale"))
+      a.scale = 1.0f / std::sqrt(static_cast<float>(out.n_embd / a.n_heads));
+  });
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kGemma3 = {"gemma3", style};
+
+}  // namespace billow::arch

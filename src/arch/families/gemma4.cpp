@@ -1,0 +1,79 @@
+// gemma4: Gemma 4 (E2B, E4B, 12B, 26B-A4B, 31B). As gemma3, with heads of another length in layers
+// with a window, RMS norm of values, no scaling of scores, values that are keys where a layer has
+// no V, layers that read the KV of an earlier one, an input of its own for each layer, and experts
+// beside the dense part.
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+#include "arch/rope.h"
+
+namespace billow::arch {
+namespace {
+
+bool has_tensor(const Metadata& meta, size_t layer, const char* name) {
+  return meta.file().find_tensor("blk." + std::to_string(layer) + "." + name) != nullptr;
+}
+
+// The last layer of the same kind that has KV of its own.
+std::optional<size_t> source_of(const std::vector<bool>& local, size_t n_own_kv, bool is_local) {
+  for (size_t i = n_own_kv; i > 0; --i)
+    if (local[i - 1] == is_local) return i - 1;
+  return {};
+}
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out =
+      read_decoder(meta, max_context,
+                   {.rope = kernels::RopeKind::kHalves, .activation = nn::Activation::kGeluTanh});
+  const size_t n = out.layers.size();
+  out.embedding_scale = std::sqrt(static_cast<float>(out.n_embd));
+  out.final_softcap = static_cast<float>(meta.real_or("final_logit_softcapping", 0.0));
+  out.n_embd_per_layer = meta.count("embedding_length_per_layer_input", kMaxWidth);
+  const std::vector<bool> local = read_window_pattern(meta, n, 6);
+  const size_t n_own_kv = n - std::min(n, meta.count("attention.shared_kv_layers", kMaxLayers));
+  const size_t k_len = meta.size("attention.key_length_swa", kMaxWidth);
+  const size_t v_len = meta.size_or("attention.value_length_swa", k_len, kMaxWidth);
+  if (k_len % 16 != 0 || v_len != k_len)
+    meta.refuse("attention.key_length_swa", "makes heads that are not supported");
+  const size_t n_rot = meta.size_or("rope.dimension_count_swa", k_len, k_len);
+  if (n_rot % 2 != 0) meta.refuse("rope.dimension_count_swa", "is odd");
+  out.ropes.push_back({.kind = out.ropes[0].kind,
+                       .n_rot = static_cast<uint32_t>(n_rot),
+                       .base = meta.positive_or("rope.freq_base_swa", kRopeBase)});
+  for_attention(out, [&](size_t i, AttentionStyle& a) {
+    if (local[i]) {
+      a.k_len = k_len;
+      a.v_len = v_len;
+      a.rope = 1;
+    }
+    a.scale = 1.0f;
+    a.qk_norm = QkNorm::kBeforeRope;
+    a.v_norm = true;
+    a.values_are_keys =
+        !has_tensor(meta, i, "attn_v.weight") && !has_tensor(meta, i, "attn_qkv.weight");
+    if (i >= n_own_kv) a.kv_layer = source_of(local, n_own_kv, local[i]);
+  });
+  set_windows(out, meta, local);
+  if (meta.count("expert_count", kMaxWidth) != 0) {
+    set_experts(out, meta,
+                {.activation = nn::Activation::kGeluTanh,
+                 .gating = Gating::kSoftmax,
+                 .renormalise = true,
+                 .beside_dense = true});
+  }
+  for (LayerStyle& layer : out.layers) {
+    layer.norms.post_attn = "post_attention_norm";
+    layer.norms.post_ffn = "post_ffw_norm";
+    layer.output_scale = true;
+  }
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kGemma4 = {"gemma4", style};
+
+}  // namespace billow::arch

@@ -1,0 +1,22 @@
+// glm4: GLM 4 (9B, 32B, Z1). Norms before and after each sub-layer, half of a head rotates, gate
+// and up stand in one matrix, biases on Q, K and V.
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out = read_decoder(meta, max_context);
+  for (LayerStyle& layer : out.layers) {
+    layer.norms.post_attn = "post_attention_norm";
+    layer.norms.post_ffn = "post_ffw_norm";
+  }
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kGlm4 = {"glm4", style};
+
+}  // namespace billow::arch

@@ -1,0 +1,19 @@
+// granite: Granite 3 and 4 without experts. As llama, with multipliers of embedding, residuals,
+// scores and logits.
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out = read_decoder(meta, max_context);
+  set_scales(out, meta);
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kGranite = {"granite", style};
+
+}  // namespace billow::arch

@@ -1,0 +1,18 @@
+// hunyuan-dense: Hunyuan 0.5B to 7B. Query and key heads are normed after they rotate.
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out = read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves});
+  for_attention(out, [](size_t, AttentionStyle& a) { a.qk_norm = QkNorm::kAfterRope; });
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kHunyuanDense = {"hunyuan-dense", style};
+
+}  // namespace billow::arch

@@ -1,0 +1,25 @@
+// mistral3: Ministral 3 and Mistral Small 3.x and 4. As llama; queries far behind the original
+// context are scaled up.
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out = read_decoder(meta, max_context);
+  if (meta.count("expert_count", kMaxWidth) != 0)
+    set_experts(out, meta, {.gating = Gating::kSoftmax, .renormalise = true});
+  const double temperature = meta.real_or("attention.temperature_scale", 0.0);
+  for_attention(out, [&](size_t, AttentionStyle& a) {
+    a.temperature = static_cast<float>(temperature);
+    a.temperature_length = static_cast<float>(out.ropes[0].original_context);
+  });
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kMistral3 = {"mistral3", style};
+
+}  // namespace billow::arch

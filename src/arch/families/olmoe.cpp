@@ -1,0 +1,20 @@
+// olmoe: OLMoE. As llama with experts; Q and K are normed over their full width. Weights of the
+// chosen experts stay as the softmax gives them.
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out = read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves});
+  for_attention(out, [](size_t, AttentionStyle& a) { a.qk_norm = QkNorm::kBeforeRope; });
+  set_experts(out, meta, {.gating = Gating::kSoftmax});
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kOlmoe = {"olmoe", style};
+
+}  // namespace billow::arch

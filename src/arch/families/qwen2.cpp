@@ -1,0 +1,17 @@
+// qwen2: Qwen 1.5 to 2.5 without experts, and models distilled into them. As llama, but with biases
+// on Q, K and V, and the halves of a head rotate together.
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  return read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves});
+}
+
+}  // namespace
+
+const ArchDef kQwen2 = {"qwen2", style};
+
+}  // namespace billow::arch

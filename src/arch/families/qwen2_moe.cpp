@@ -1,0 +1,19 @@
+// qwen2moe: Qwen 1.5 and 2 with experts. As qwen2; weights of the chosen experts stay as the
+// softmax gives them, and a shared expert has a gate.
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out = read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves});
+  set_experts(out, meta, {.gating = Gating::kSoftmax, .shared_gate = true});
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kQwen2Moe = {"qwen2moe", style};
+
+}  // namespace billow::arch

@@ -1,0 +1,18 @@
+// qwen3: Qwen 3 without experts. As qwen2 without biases, but query and key heads are normed.
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out = read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves});
+  for_attention(out, [](size_t, AttentionStyle& a) { a.qk_norm = QkNorm::kBeforeRope; });
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kQwen3 = {"qwen3", style};
+
+}  // namespace billow::arch

@@ -1,0 +1,20 @@
+// qwen3moe: Qwen 3 with experts (30B-A3B, 235B-A22B, Coder). As qwen3, but the feed-forward part is
+// experts: softmax over all, the chosen weights made to add up to 1.
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out = read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves});
+  for_attention(out, [](size_t, AttentionStyle& a) { a.qk_norm = QkNorm::kBeforeRope; });
+  set_experts(out, meta, {.gating = Gating::kSoftmax, .renormalise = true});
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kQwen3Moe = {"qwen3moe", style};
+
+}  // namespace billow::arch

@@ -1,0 +1,87 @@
+#include "arch/rope.h"
+
+#include <cmath>
+#include <string>
+
+#include "base/error.h"
+#include "quant/type.h"
+
+namespace billow::arch {
+
+const float* find_divisors(const gguf::File& file, std::string_view name, size_t n) {
+  const gguf::TensorInfo* info = file.find_tensor(name);
+  if (info == nullptr) return nullptr;
+  if (info->type != static_cast<uint32_t>(quant::Type::kF32) || info->n_elements() != n) {
+    throw Error(ErrorCode::kInvalidInput, file.path() + ": tensor " + std::string(name) +
+                                              " should be " + std::to_string(n) +
+                                              " values of type F32");
+  }
+  for (size_t i = 0; i < n; ++i) {
+    const float divisor = reinterpret_cast<const float*>(info->data.data())[i];
+    if (!(divisor > 0.0f) || !std::isfinite(divisor)) {
+      throw Error(ErrorCode::kInvalidInput,
+                  file.path() + ": tensor " + std::string(name) +
+                      " holds a frequency divisor that is not a positive number");
+    }
+  }
+  return reinterpret_cast<const float*>(info->data.data());
+}
+
+namespace {
+
+void read_scaling(const Metadata& meta, size_t trained_context, size_t max_context,
+                  nn::RopeParams& rope) {
+  const std::string scaling = "rope.scaling.";
+  // Files from before scaling had a type give the factor of the linear one.
+  const double old_factor = meta.positive_or("rope.scale_linear", 1.0);
+  const std::string_view type =
+      meta.file().get_string(meta.key(scaling + "type")).value_or("linear");
+  rope.factor = meta.positive_or(scaling + "factor", old_factor);
+  rope.attention_factor = meta.positive_or(scaling + "attn_factor", 1.0);
+  rope.original_context =
+      meta.positive_or(scaling + "original_context_length", static_cast<double>(trained_context));
+  const size_t n_pairs = rope.n_rot / 2;
+  rope.divisors = find_divisors(meta.file(), "rope_freqs.weight", n_pairs);
+  if (type == "none") return;
+  if (type == "linear") {
+    rope.scaling = nn::RopeScaling::kLinear;
+  } else if (type == "yarn") {
+    rope.scaling = nn::RopeScaling::kYarn;
+    rope.extrapolation = meta.real_or(scaling + "yarn_ext_factor", 1.0);
+    rope.attention_factor *= meta.positive_or(scaling + "yarn_attn_factor", 1.0);
+    rope.yarn_log_multiplier = meta.real_or(scaling + "yarn_log_multiplier", 0.0);
+    rope.beta_fast = meta.positive_or(scaling + "yarn_beta_fast", 32.0);
+    rope.beta_slow = meta.positive_or(scaling + "yarn_beta_slow", 1.0);
+  } else if (type == "longrope") {
+    const bool is_long = static_cast<double>(max_context) > rope.original_context;
+    const char* name = is_long ? "rope_factors_long.weight" : "rope_factors_short.weight";
+    rope.divisors = find_divisors(meta.file(), name, n_pairs);
+    if (rope.divisors == nullptr) {
+      throw Error(ErrorCode::kInvalidInput, meta.file().path() + ": tensor " + name +
+                                                " is missing, which rope scaling longrope needs");
+    }
+  } else {
+    meta.refuse(scaling + "type",
+                "is '" + std::string(type) + "'; known are none, linear, yarn and longrope");
+  }
+}
+
+}  // namespace
+
+nn::RopeParams read_rope(const Metadata& meta, kernels::RopeKind kind, size_t head_len,
+                         size_t trained_context, size_t max_context) {
+  nn::RopeParams rope;
+  rope.kind = kind;
+  const size_t n_rot = meta.size_or("rope.dimension_count", head_len, kMaxWidth);
+  if (n_rot % 2 != 0 || n_rot > head_len) {
+    meta.refuse("rope.dimension_count", "is " + std::to_string(n_rot) +
+                                            "; it should be even and at most a head's " +
+                                            std::to_string(head_len));
+  }
+  rope.n_rot = static_cast<uint32_t>(n_rot);
+  rope.base = meta.positive_or("rope.freq_base", kRopeBase);
+  read_scaling(meta, trained_context, max_context == 0 ? trained_context : max_context, rope);
+  return rope;
+}
+
+}  // namespace billow::arch

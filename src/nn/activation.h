@@ -1,0 +1,36 @@
+// Activations of feed-forward parts, with or without a gate.
+#pragma once
+
+#include <cstdint>
+
+#include "nn/compute.h"
+#include "tensor/tensor.h"
+
+namespace billow::nn {
+
+enum class Activation : uint8_t {
+  kSilu,
+  kGeluTanh,
+  kGeluErf,
+  kRelu,
+  kReluSquared,
+  kXielu,        // without a gate only
+  kClampedSilu,  // gpt-oss; with a gate only
+};
+
+// xIELU (Huang and Schlag, arXiv 2411.13010): for x > 0, alpha_p x^2 + beta x, else
+// alpha_n (expm1(min(x, eps)) - x) + beta x.
+struct Xielu {
+  float alpha_n = 0.0f;
+  float alpha_p = 0.0f;
+  float beta = 0.0f;
+  float eps = 0.0f;
+};
+
+// x = activation(x)
+void activate(const Compute& compute, Activation activation, const Xielu& xielu, tensor::Matrix x);
+// gate = activation(gate) * up
+void activate_gated(const Compute& compute, Activation activation, tensor::Matrix gate,
+                    tensor::Matrix up);
+
+}  // namespace billow::nn
