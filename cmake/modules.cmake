@@ -80,10 +80,11 @@ set(BILLOW_THREADED_TESTS test_api test_cpu test_engine test_http test_kv test_m
   test_server test_store)
 add_custom_target(threaded_tests)
 
-# billow_test(NAME SOURCES file... LIBS target... [LABEL label]): a GoogleTest binary, each of its cases a ctest.
+# billow_test(NAME SOURCES file... LIBS target... [LABEL label] [PROPERTIES name value...]): a GoogleTest binary, each of
+# its cases a ctest with these properties.
 include(GoogleTest)
 function(billow_test name)
-  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;LIBS;PROPERTIES" ${ARGN})
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)
   endif()
@@ -94,5 +95,5 @@ function(billow_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} billow_warnings GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE BILLOW_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 900 DISCOVERY_TIMEOUT 120)
+  gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 900 ${ARG_PROPERTIES} DISCOVERY_TIMEOUT 120)
 endfunction()

@@ -1,0 +1,304 @@
+// Every family of ../shared/data/families: its logits against those of transformers, the same bits
+// however a prompt is cut and whatever runs beside it, and quantised weights against the same
+// weights as floats. A family that Billow does not know yet is skipped with the loader's reason,
+// unless it is in kMustRun.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/divergence.h"
+#include "engine/tiny_engine.h"
+#include "families/family_files.h"
+#include "gguf/tensor_type.h"
+
+namespace billow::families {
+namespace {
+
+using engine::Engine;
+using engine::EngineOptions;
+using engine::logits_of;
+using engine::Sampled;
+
+// Families that run, and whether a prompt begins behind blocks that another has left. A family that
+// is not here may run, too; one that is here and does not run is an error.
+struct MustRun {
+  const char* name;
+  bool shares_prefixes;
+};
+constexpr MustRun kMustRun[] = {
+    {"gemma3", true},
+    {"llama-rope-scaled", true},
+    {"mistral", true},
+};
+
+const MustRun* find_must_run(const std::string& name) {
+  const auto* const found =
+      std::ranges::find_if(kMustRun, [&](const MustRun& row) { return name == row.name; });
+  return found != std::end(kMustRun) ? found : nullptr;
+}
+
+// The most mean KL of transformers' logits against ours, with F32 weights: what is left are the
+// order of sums and the codes of keys and values. transformers scales Gemma's embeddings in BF16.
+double most_divergence(const std::string& name) { return name.starts_with("gemma") ? 1e-5 : 1e-6; }
+
+// The most mean KL of a model with its matrices as floats against the same matrices in the codes
+// that they were read from: what 8-bit activations cost.
+constexpr double kMostLossOfCodes = 5e-3;
+
+struct Difference {
+  double mean_divergence = 0.0;  // KL(softmax(expected) || softmax(found)), over positions
+  double largest = 0.0;          // of two logits
+};
+
+Difference difference(std::span<const float> expected, std::span<const float> found,
+                      size_t n_vocab) {
+  Difference result;
+  const auto n_rows = static_cast<double>(expected.size() / n_vocab);
+  for (size_t at = 0; at < expected.size(); at += n_vocab) {
+    result.mean_divergence +=
+        engine::divergence(expected.subspan(at, n_vocab), found.subspan(at, n_vocab)) / n_rows;
+  }
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double apart = std::abs(static_cast<double>(expected[i]) - static_cast<double>(found[i]));
+    result.largest = std::isnan(apart) ? INFINITY : std::max(result.largest, apart);
+  }
+  return result;
+}
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+// The parameter where there are no families: a test that says so.
+constexpr const char* kNoFamilies = "none";
+
+std::vector<std::string> names_or_none() {
+  std::vector<std::string> names = family_names();
+  if (names.empty()) names.emplace_back(kNoFamilies);
+  return names;
+}
+
+class Families : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == kNoFamilies) GTEST_SKIP() << families_folder() << " is not there";
+    family_ = read_family(GetParam());
+    // What is unsupported is so with every option.
+    std::string refusal;
+    try {
+      const Engine engine(family_.path, {.n_threads = 1});
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnsupported || find_must_run(family_.name) != nullptr) throw;
+      refusal = error.what();
+    }
+    if (!refusal.empty()) GTEST_SKIP() << "not supported yet: " << refusal;
+  }
+
+  // Repeated until there are n, each time with another distance between neighbours.
+  std::vector<int32_t> longer_tokens(size_t n) const {
+    std::vector<int32_t> tokens;
+    for (size_t stride = 1; tokens.size() < n; ++stride)
+      for (size_t i = 0; i < family_.tokens.size() && tokens.size() < n; ++i)
+        tokens.push_back(family_.tokens[i * stride % family_.tokens.size()]);
+    return tokens;
+  }
+
+  Family family_;
+};
+
+TEST_P(Families, LogitsAreThoseOfTransformers) {
+  for (const kernels::KernelTable* table : engine::usable_tables()) {
+    Engine engine(family_.path, {.n_threads = 2, .kernels = table});
+    ASSERT_EQ(engine.model().n_vocab, family_.logits.n_cols);
+    const std::vector<float> found = logits_of(engine, family_.tokens);
+    ASSERT_EQ(found.size(), family_.logits.values.size());
+    const Difference apart = difference(family_.logits.values, found, family_.logits.n_cols);
+    EXPECT_LE(apart.mean_divergence, most_divergence(family_.name)) << table->name;
+    if (table != engine::usable_tables().front()) continue;
+    // tests/families/update_models_doc.py reads this line.
+    std::printf("figure family=%s architecture=%s kernels=%s mean_kl=%.2g max_difference=%.2g\n",
+                family_.name.c_str(), family_.architecture.c_str(),
+                std::string(table->name).c_str(), apart.mean_divergence, apart.largest);
+  }
+}
+
+// The rows behind a cut, and all rows in chunks, against those of one chunk.
+void expect_same_cut(const Family& family, const std::vector<int32_t>& tokens, int n_threads,
+                     std::span<const size_t> cuts, std::span<const size_t> chunks,
+                     std::span<const float> whole) {
+  Engine engine(family.path, {.n_threads = n_threads});
+  EXPECT_TRUE(same_bits(logits_of(engine, tokens), whole)) << n_threads << " threads";
+  for (const size_t cut : cuts) {
+    EXPECT_TRUE(
+        same_bits(logits_of(engine, tokens, cut), whole.subspan(cut * family.logits.n_cols)))
+        << "cut at " << cut << " of " << tokens.size() << ", " << n_threads << " threads";
+  }
+  for (const size_t n_batch : chunks) {
+    Engine small(family.path, {.n_threads = n_threads, .n_batch = n_batch});
+    EXPECT_TRUE(same_bits(logits_of(small, tokens), whole))
+        << "chunks of " << n_batch << ", " << n_threads << " threads";
+  }
+}
+
+// 1 and the rest, 2 and the rest, and so on; one by one; with one thread and two.
+TEST_P(Families, CutsOfAPromptAndThreadsChangeNoBit) {
+  const std::vector<int32_t>& tokens = family_.tokens;
+  std::vector<size_t> cuts(tokens.size() - 1);
+  std::iota(cuts.begin(), cuts.end(), size_t{1});
+  Engine engine(family_.path, {.n_threads = 1});
+  const std::vector<float> whole = logits_of(engine, tokens);
+  expect_same_cut(family_, tokens, 1, cuts, std::vector<size_t>{1, 7}, whole);
+  expect_same_cut(family_, tokens, 2, std::vector<size_t>{1, 2, 17}, std::vector<size_t>{1}, whole);
+}
+
+// At the borders of blocks, and beyond the windows.
+TEST_P(Families, CutsOfALongerPromptChangeNoBit) {
+  const std::vector<int32_t> tokens = longer_tokens(150);
+  const std::vector<size_t> cuts = {1, 63, 64, 65, 127, 128, 129, 149};
+  Engine engine(family_.path, {.n_threads = 1});
+  const std::vector<float> whole = logits_of(engine, tokens);
+  expect_same_cut(family_, tokens, 1, cuts, std::vector<size_t>{1, 7, 64}, whole);
+  expect_same_cut(family_, tokens, 2, std::vector<size_t>{65}, std::vector<size_t>{13}, whole);
+}
+
+// What a sequence reports of its best tokens. The log probabilities depend on every logit.
+engine::SequenceOptions reporting(int64_t n_new) {
+  engine::SequenceOptions options = engine::greedy(n_new);
+  options.sampling.logprobs = true;
+  options.sampling.top_logprobs = 20;
+  return options;
+}
+
+// What the sampler makes of the logits of an evaluation that has no neighbours.
+Sampled sampled_alone(const Engine& engine, std::span<const float> logits) {
+  const auto n_tokens = static_cast<size_t>(engine.tokenizer().n_tokens());
+  engine::Sampler sampler(reporting(1).sampling, engine.tokenizer().n_tokens());
+  return sampler.sample(logits.first(n_tokens));
+}
+
+bool same_report(const Sampled& a, const Sampled& b) {
+  const auto same = [](const engine::TokenLogprob& x, const engine::TokenLogprob& y) {
+    return x.token == y.token && std::memcmp(&x.logprob, &y.logprob, sizeof(float)) == 0;
+  };
+  return a.token == b.token && std::memcmp(&a.logprob, &b.logprob, sizeof(float)) == 0 &&
+         !a.top.empty() && std::ranges::equal(a.top, b.top, same);
+}
+
+// Runs all sequences to their ends and compares each report with that of an evaluation alone.
+// Returns how many there were.
+size_t run_and_compare(Engine& engine, Engine& alone) {
+  size_t n_compared = 0;
+  while (!engine.idle()) {
+    for (const Engine::Token& token : engine.step()) {
+      // The sequence has the token already; it was chosen behind the others.
+      const std::span<const int32_t> tokens = token.sequence->tokens();
+      const std::span<const int32_t> before = tokens.first(tokens.size() - 1);
+      const std::vector<float> logits = logits_of(alone, before, before.size() - 1);
+      EXPECT_TRUE(same_report(token.sampled, sampled_alone(alone, logits)))
+          << "behind " << before.size() << " tokens, of a prompt of " << token.sequence->n_prompt();
+      ++n_compared;
+    }
+  }
+  return n_compared;
+}
+
+// Prompts of every length at once: their chunks share passes with each other and with tokens that
+// are written.
+TEST_P(Families, NeighboursChangeNoBit) {
+  constexpr int64_t kWritten = 3;
+  const size_t n = family_.tokens.size();
+  Engine alone(family_.path, {.n_threads = 1});
+  Engine crowd(family_.path, {.n_threads = 2, .n_batch = 37, .max_sequences = n});
+  for (size_t length = 1; length <= n; ++length) {
+    crowd.start({family_.tokens.begin(), family_.tokens.begin() + static_cast<long>(length)},
+                reporting(kWritten));
+  }
+  EXPECT_EQ(run_and_compare(crowd, alone), n * kWritten);
+}
+
+TEST_P(Families, PromptsBehindAKnownBeginningGiveTheSameBits) {
+  constexpr uint64_t kPlenty = uint64_t{1} << 30;
+  const std::vector<int32_t> first = longer_tokens(150);
+  Engine alone(family_.path, {.n_threads = 1});
+  Engine sharing(family_.path, {.n_threads = 1, .max_parked = kPlenty});
+  sharing.start(first, reporting(2));
+  EXPECT_EQ(run_and_compare(sharing, alone), 2u);
+  for (const size_t n_common : {150u, 140u, 128u, 100u, 64u, 10u}) {
+    std::vector<int32_t> next(first.begin(), first.begin() + static_cast<long>(n_common));
+    for (size_t i = 0; i < 20; ++i) next.push_back(first[(7 * i + n_common) % first.size()]);
+    const auto sequence = sharing.start(next, reporting(3));
+    EXPECT_EQ(run_and_compare(sharing, alone), 3u);
+    const MustRun* row = find_must_run(family_.name);
+    if (row == nullptr || !row->shares_prefixes) continue;
+    EXPECT_GE(sequence->n_shared(), n_common / 64 * 64) << n_common << " tokens in common";
+  }
+}
+
+// Weights in codes against the same weights as floats, both written by the gguf package. So what
+// the quantisation itself costs does not count, only what Billow makes of the codes.
+TEST_P(Families, QuantisedWeightsAreCloseToTheSameWeightsAsFloats) {
+  for (const std::string type : {"Q8_0", "Q4_0"}) {
+    const std::string stem = std::string(BILLOW_QUANTISED_FAMILIES "/") + family_.name + "." + type;
+    if (!std::filesystem::exists(stem + ".gguf") || !std::filesystem::exists(stem + ".F32.gguf")) {
+      GTEST_SKIP() << stem << ".gguf is not there; tests/families/quantise_families.py makes it, "
+                   << "as ctest does where the Python package gguf is installed";
+    }
+    const gguf::File file = gguf::File::open(stem + ".gguf");
+    const auto is_of_type = [&](const gguf::TensorInfo& tensor) {
+      return gguf::tensor_type_name(tensor.type) == type;
+    };
+    ASSERT_TRUE(std::ranges::any_of(file.tensors(), is_of_type))
+        << stem << ".gguf has no matrix of its type";
+    for (const kernels::KernelTable* table : engine::usable_tables()) {
+      Engine floats(stem + ".F32.gguf", {.n_threads = 2, .kernels = table});
+      Engine codes(stem + ".gguf", {.n_threads = 2, .kernels = table});
+      const Difference apart = difference(logits_of(floats, family_.tokens),
+                                          logits_of(codes, family_.tokens), floats.model().n_vocab);
+      EXPECT_LE(apart.mean_divergence, kMostLossOfCodes) << type << " " << table->name;
+      if (table != engine::usable_tables().front()) continue;
+      std::printf("figure family=%s %s_mean_kl=%.2g\n", family_.name.c_str(), type.c_str(),
+                  apart.mean_divergence);
+    }
+  }
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& test) {
+  std::string name = test.param;
+  for (char& c : name)
+    if (c == '-' || c == '.') c = '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Families, testing::ValuesIn(names_or_none()), test_name);
+
+TEST(FamilyFiles, EveryFamilyThatMustRunIsThere) {
+  const std::vector<std::string> names = family_names();
+  if (names.empty()) GTEST_SKIP() << families_folder() << " is not there";
+  for (const MustRun& row : kMustRun)
+    EXPECT_TRUE(std::ranges::binary_search(names, std::string(row.name))) << row.name;
+}
+
+// The reckoner itself, on two rows whose divergence is known.
+TEST(FamilyFiles, DifferencesAreThoseOfTheFormula) {
+  const std::vector<float> a = {0.0f, 0.0f, 1.0f, 1.0f};
+  const std::vector<float> b = {0.0f, std::log(3.0f), 1.0f, 1.0f};
+  const Difference apart = difference(a, b, 2);
+  const double expected = (0.5 * std::log(0.5 / 0.25) + 0.5 * std::log(0.5 / 0.75)) / 2;
+  EXPECT_NEAR(apart.mean_divergence, expected, 1e-7);
+  EXPECT_NEAR(apart.largest, std::log(3.0), 1e-6);
+  const std::vector<float> broken = {0.0f, NAN, 1.0f, 1.0f};
+  EXPECT_EQ(difference(a, broken, 2).largest, INFINITY);
+  EXPECT_FALSE(difference(a, broken, 2).mean_divergence <= 1.0);
+}
+
+}  // namespace
+}  // namespace billow::families
