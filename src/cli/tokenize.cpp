@@ -1,16 +1,14 @@
 // billow tokenize: the token ids of a text on standard input.
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <iostream>
 #include <iterator>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/json.h"
-#include "base/utf8.h"
 #include "cli/command.h"
+#include "cli/token_text.h"
 #include "gguf/file.h"
 #include "tokenizer/tokenizer.h"
 
@@ -24,38 +22,6 @@ struct Options {
   bool pieces = false;
   bool json = false;
 };
-
-// `bytes` on one line: control characters and what is not UTF-8 are escaped.
-std::string visible(std::string_view bytes) {
-  std::string out;
-  while (!bytes.empty()) {
-    const utf8::CodePoint point = utf8::decode(bytes);
-    const std::string_view character = bytes.substr(0, point.n_bytes);
-    bytes.remove_prefix(point.n_bytes);
-    if (character == "\n") {
-      out += "\\n";
-    } else if (character == "\t") {
-      out += "\\t";
-    } else if (character == "\\") {
-      out += "\\\\";
-    } else if (point.valid && point.value >= 0x20 && point.value != 0x7F) {
-      out += character;
-    } else {
-      char escape[5];
-      std::snprintf(escape, sizeof escape, "\\x%02X", static_cast<unsigned char>(character[0]));
-      out += escape;
-    }
-  }
-  return out;
-}
-
-// A string if the piece is whole UTF-8, else an array of its bytes.
-Json json_piece(std::string_view piece) {
-  if (utf8::is_valid(piece)) return std::string(piece);
-  Json bytes = Json::array();
-  for (const char byte : piece) bytes.push_back(static_cast<unsigned char>(byte));
-  return bytes;
-}
 
 void print_json(const tokenizer::Tokenizer& tokenizer, const std::vector<tokenizer::TokenId>& ids,
                 bool pieces) {
@@ -74,7 +40,7 @@ void print_text(const tokenizer::Tokenizer& tokenizer, const std::vector<tokeniz
                 bool pieces) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (pieces) {
-      std::cout << ids[i] << '\t' << visible(tokenizer.piece(ids[i], true)) << '\n';
+      std::cout << ids[i] << '\t' << visible_text(tokenizer.piece(ids[i], true)) << '\n';
     } else {
       std::cout << (i == 0 ? "" : " ") << ids[i];
     }

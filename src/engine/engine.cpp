@@ -462,7 +462,8 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
   const size_t top = context_cap(options.context, max_context_);
   if (tokens.size() > top && options.context.policy == context::OverflowPolicy::kStop) {
     throw Error(ErrorCode::kTooLarge, std::to_string(tokens.size()) +
-                                          " tokens exceed the context of " + std::to_string(top));
+                                          " tokens exceed the context of " + std::to_string(top) +
+                                          "; give fewer");
   }
   // Few rows at a time: a row of logits may be a megabyte.
   constexpr size_t kRowsAtOnce = 128;

@@ -34,7 +34,7 @@ class Commands(ProgramTest):
                 self.assertEqual(json.loads(self.ok(*command, env=env))["kernels"], name)
 
     def test_help_is_there_for_every_command(self):
-        for command in ("generate", "inspect", "tokenize", "detokenize", "render", "perplexity", "bench"):
+        for command in ("generate", "inspect", "tokenize", "detokenize", "render", "perplexity", "logits", "bench"):
             self.assertIn(b"--", self.ok(command, "--help"))
 
     def test_usage_errors_have_status_2(self):
@@ -118,7 +118,7 @@ class Commands(ProgramTest):
         text.write_bytes(b"this is not a model, only text that goes on a while")
         cut = self.dir / "cut.gguf"
         cut.write_bytes(self.model.read_bytes()[:-1000])
-        for command in (["generate", "--prompt", "x"], ["tokenize"], ["bench"], ["perplexity", "--file", text]):
+        for command in (["generate", "--prompt", "x"], ["tokenize"], ["bench"], ["perplexity", "--file", text], ["logits", "--tokens", "1"]):
             for path in (self.dir / "nothing.gguf", self.dir, empty, text, cut):
                 self.refused(command[0], "--model", path, *command[1:], names=[path])
         for path in (self.dir / "nothing.gguf", self.dir, empty, text, cut):

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -15,6 +14,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/numpy.h"
 #include "store/folder.h"
 
 namespace billow::cli {
@@ -23,7 +23,6 @@ namespace {
 constexpr auto kCheckpointTime = std::chrono::seconds(1);
 constexpr size_t kBufferBytes = size_t{1} << 20;
 constexpr uint64_t kMostStateBytes = 1 << 20;
-constexpr size_t kNumpyHeaderBytes = 128;
 
 void write_all(int file, const std::string& path, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -72,19 +71,6 @@ VectorFormat vector_format_of(const std::string& path) {
                 path + ": Parquet is not written; choose .npy or .jsonl and convert that");
   }
   return name.ends_with(".npy") ? VectorFormat::kNumpy : VectorFormat::kJsonLines;
-}
-
-std::string numpy_header(uint64_t n_rows, uint64_t n_values) {
-  constexpr size_t kBeforeText = 10;
-  std::string header = "\x93NUMPY";
-  header += '\x01';
-  header += '\x00';
-  header += static_cast<char>(kNumpyHeaderBytes - kBeforeText);
-  header += '\x00';
-  header += "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(n_rows) + ", " +
-            std::to_string(n_values) + "), }";
-  header.resize(kNumpyHeaderBytes - 1, ' ');
-  return header + '\n';
 }
 
 void append_json_line(std::string& text, uint64_t row, std::span<const float> vector) {
@@ -170,11 +156,7 @@ void VectorFile::append(uint64_t row, std::span<const float> vector) {
   if (format_ == VectorFormat::kJsonLines) {
     append_json_line(bytes, row, vector);
   } else {
-    bytes.reserve(4 * vector.size());
-    for (const float value : vector) {
-      const auto bits = std::bit_cast<uint32_t>(value);
-      for (const int shift : {0, 8, 16, 24}) bytes += static_cast<char>(bits >> shift & 255);
-    }
+    append_numpy_values(bytes, vector);
   }
   write(bytes);
   ++n_rows_;

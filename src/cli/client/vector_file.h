@@ -22,9 +22,6 @@ enum class VectorFormat : uint8_t {
 // .parquet.
 VectorFormat vector_format_of(const std::string& path);
 
-// The 128 bytes before the values of a .npy file of version 1.0, little-endian and by rows.
-std::string numpy_header(uint64_t n_rows, uint64_t n_values);
-
 // With the line's end.
 void append_json_line(std::string& text, uint64_t row, std::span<const float> vector);
 

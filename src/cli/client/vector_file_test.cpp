@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/client/vector_recipe.h"
+#include "cli/numpy.h"
 #include "store/folder.h"
 #include "store/test_folder.h"
 
@@ -18,16 +19,6 @@ using Vector = std::vector<float>;
 std::string bytes_of(const std::string& path) {
   const auto content = store::read_file(path, 1 << 20);
   return content ? content->bytes : "absent";
-}
-
-TEST(VectorFile, NumpyHeadersAreThoseOfVersionOne) {
-  const std::string header = numpy_header(1234567, 384);
-  ASSERT_EQ(header.size(), 128u);
-  EXPECT_EQ(header.substr(0, 10), std::string("\x93NUMPY\x01\x00\x76\x00", 10));
-  EXPECT_EQ(header.substr(10, 67),
-            "{'descr': '<f4', 'fortran_order': False, 'shape': (1234567, 384), }");
-  EXPECT_EQ(header.back(), '\n');
-  EXPECT_EQ(numpy_header(UINT64_MAX, UINT64_MAX).size(), 128u);
 }
 
 TEST(VectorFile, IsThereOnceItIsWhole) {

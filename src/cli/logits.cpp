@@ -1,0 +1,248 @@
+// billow logits: what a model makes of tokens, position by position.
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/engine_options.h"
+#include "cli/interrupt.h"
+#include "cli/numpy.h"
+#include "cli/token_text.h"
+#include "gguf/atomic_file.h"
+
+namespace billow::cli {
+namespace {
+
+using tokenizer::TokenId;
+using tokenizer::Tokenizer;
+
+constexpr const char* kStandardOutput = "-";
+constexpr size_t kShownTokens = 5;  // of each position
+
+struct LogitsOptions {
+  ModelOptions model;
+  size_t n_batch = engine::EngineOptions{}.n_batch;
+  std::optional<std::string> tokens;
+  std::optional<std::string> text;
+  std::string out;
+  bool json = false;
+};
+
+// Gets the logits of each position, one after the other.
+using EachRow = std::function<void(size_t position, std::span<const float> logits)>;
+
+std::vector<TokenId> read_tokens(const LogitsOptions& options, const Tokenizer& tokenizer) {
+  std::vector<TokenId> ids;
+  if (options.tokens) {
+    append_token_ids(*options.tokens, tokenizer, ids);
+  } else {
+    ids = tokenizer.encode(options.text.value_or(""), {.parse_special = true});
+  }
+  if (ids.empty()) {
+    throw Error(ErrorCode::kInvalidInput,
+                std::string(options.tokens ? "--tokens has no token ids" : "--text is empty") +
+                    "; give at least one token");
+  }
+  return ids;
+}
+
+// A device or a pipe would be replaced by the array.
+void check_out(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
+  throw Error(ErrorCode::kInvalidInput,
+              path + (S_ISDIR(status.st_mode) ? " is a directory; give the path of a file"
+                                              : " is not a regular file; give the path of a file, "
+                                                "or - for standard output"));
+}
+
+// All rows, unless Ctrl-C comes in between.
+void evaluate(engine::Engine& engine, std::span<const TokenId> tokens, const Interrupt& interrupt,
+              const EachRow& each) {
+  const auto check = [&] {
+    if (const int signal = interrupt.signal(); signal != 0)
+      throw CLI::RuntimeError(exit_status_of(signal));
+  };
+  check();  // one that came while the model was loaded
+  engine.evaluate(tokens, 0, [&](size_t position, std::span<const float> logits) {
+    check();
+    each(position, logits);
+  });
+}
+
+void write_all(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw system_error("cannot write", "standard output", errno);
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+}
+
+void print(const std::string& text) { write_all(std::as_bytes(std::span(text))); }
+
+void write_array(engine::Engine& engine, std::span<const TokenId> tokens,
+                 const Interrupt& interrupt, NumpyRows::Sink sink) {
+  NumpyRows rows(tokens.size(), engine.model().n_vocab, std::move(sink));
+  evaluate(engine, tokens, interrupt,
+           [&](size_t, std::span<const float> logits) { rows.append(logits); });
+  rows.flush();
+}
+
+// The best tokens, best first; of equal ones the first. What is no number comes last.
+std::vector<TokenId> best_tokens(std::span<const float> logits) {
+  const auto key = [&](TokenId id) {
+    const float logit = logits[static_cast<size_t>(id)];
+    return std::isnan(logit) ? -INFINITY : logit;
+  };
+  std::vector<TokenId> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const size_t n = std::min(kShownTokens, ids.size());
+  std::ranges::partial_sort(
+      ids, ids.begin() + static_cast<std::ptrdiff_t>(n),
+      [&](TokenId a, TokenId b) { return key(a) != key(b) ? key(a) > key(b) : a < b; });
+  ids.resize(n);
+  return ids;
+}
+
+// A line of the summary: "3  20 "the"  17 " cat" 12.3456  ...".
+std::string row_text(const Tokenizer& tokenizer, std::span<const TokenId> tokens, size_t position,
+                     std::span<const float> logits) {
+  const auto piece = [&](TokenId id) {
+    return '"' + visible_text(tokenizer.piece(id, true)) + '"';
+  };
+  const size_t position_width = std::to_string(tokens.size() - 1).size();
+  const size_t id_width = std::to_string(tokenizer.n_tokens() - 1).size();
+  std::string line = fmt::format("{:>{}}  {:>{}} {:<12} ", position, position_width,
+                                 tokens[position], id_width, piece(tokens[position]));
+  for (const TokenId id : best_tokens(logits)) {
+    line += fmt::format("  {:>{}} {:<10} {:8.4f}", id, id_width, piece(id),
+                        logits[static_cast<size_t>(id)]);
+  }
+  return line + '\n';
+}
+
+Json row_json(const Tokenizer& tokenizer, TokenId token, size_t position,
+              std::span<const float> logits) {
+  Json top = Json::array();
+  for (const TokenId id : best_tokens(logits)) {
+    top.push_back(Json{{"token", id},
+                       {"piece", json_piece(tokenizer.piece(id, true))},
+                       {"logit", logits[static_cast<size_t>(id)]}});
+  }
+  return {{"position", position},
+          {"token", token},
+          {"piece", json_piece(tokenizer.piece(token, true))},
+          {"top", std::move(top)}};
+}
+
+// Rows of the embedding beyond the vocabulary are padding, and not shown.
+std::span<const float> of_vocabulary(const Tokenizer& tokenizer, std::span<const float> logits) {
+  return logits.first(std::min(logits.size(), static_cast<size_t>(tokenizer.n_tokens())));
+}
+
+void show(engine::Engine& engine, std::span<const TokenId> tokens, const Interrupt& interrupt,
+          bool json) {
+  const Tokenizer& tokenizer = engine.tokenizer();
+  std::string begin =
+      fmt::format("{} positions x {} logits; of each position: its token, and the {} best next\n",
+                  tokens.size(), engine.model().n_vocab, kShownTokens);
+  std::string between;
+  std::string end;
+  if (json) {
+    begin = fmt::format("{{\"n_tokens\":{},\"n_vocab\":{},\"positions\":[", tokens.size(),
+                        engine.model().n_vocab);
+    between = ",";
+    end = "]}\n";
+  }
+  evaluate(engine, tokens, interrupt, [&](size_t position, std::span<const float> row) {
+    const std::span<const float> logits = of_vocabulary(tokenizer, row);
+    const std::string text = json ? row_json(tokenizer, tokens[position], position, logits).dump()
+                                  : row_text(tokenizer, tokens, position, logits);
+    print((position == 0 ? begin : between) + text);
+  });
+  print(end);
+}
+
+void run(const LogitsOptions& options) {
+  const bool to_standard_output = options.out == kStandardOutput;
+  if (to_standard_output && ::isatty(STDOUT_FILENO) != 0) {
+    throw Error(ErrorCode::kInvalidInput,
+                "--out - would write an array to the terminal; redirect standard output");
+  }
+  gguf::File file = gguf::File::open(options.model.model);
+  const std::vector<TokenId> tokens = read_tokens(options, Tokenizer::load(file));
+  const Interrupt interrupt;
+  std::optional<gguf::AtomicFile> out;
+  if (!options.out.empty() && !to_standard_output) {
+    check_out(options.out);
+    out.emplace(options.out);
+  }
+  engine::EngineOptions engine_options = options.model.engine();
+  engine_options.n_batch = options.n_batch;
+  engine_options.max_sequences = 1;
+  engine::Engine engine(std::move(file), engine_options);
+  if (options.out.empty()) return show(engine, tokens, interrupt, options.json);
+  if (to_standard_output) return write_array(engine, tokens, interrupt, write_all);
+  write_array(engine, tokens, interrupt,
+              [&](std::span<const std::byte> bytes) { out->write(bytes); });
+  out->commit();
+  const size_t n_vocab = engine.model().n_vocab;
+  if (options.json) {
+    const Json report = {{"file", options.out},
+                         {"n_tokens", tokens.size()},
+                         {"n_vocab", n_vocab},
+                         {"tokens", tokens}};
+    return print(report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+  print(fmt::format("{}: {} positions x {} logits\n", options.out, tokens.size(), n_vocab));
+}
+
+}  // namespace
+
+void add_logits(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("logits", "Show or write a model's logits at every position");
+  auto options = std::make_shared<LogitsOptions>();
+  options->model.declare(*command);
+  CLI::Option_group* input = command->add_option_group("Input", "one of them");
+  input->require_option(1);
+  input->add_option("--tokens", options->tokens, "Token ids, like 1,5,9");
+  input->add_option(
+      "--text", options->text,
+      "A text; BOS goes before it where the model wants one, and control tokens in it "
+      "are tokens");
+  command
+      ->add_option("-b,--batch", options->n_batch,
+                   "Positions of a pass at most; results are the same with any")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command->add_option(
+      "-o,--out", options->out,
+      "Write all logits to this file, a .npy array of float32 [positions][vocabulary]; "
+      "-: to standard output");
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->callback([options] {
+    if (options->json && options->out == kStandardOutput)
+      throw CLI::ExcludesError("--json", "--out -");
+    run(*options);
+  });
+}
+
+}  // namespace billow::cli
