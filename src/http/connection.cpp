@@ -370,11 +370,13 @@ void SocketConnection::start_handler(const Route& route) {
 
 void SocketConnection::answer_unhandled(Response response, const Route* route,
                                         std::string_view why) {
-  service_.report({.request = exchange_->request(),
-                   .route = route != nullptr ? std::string_view(route->pattern) : "",
-                   .status = response.status,
-                   .why = why,
-                   .time = Clock::now() - began_at_});
+  const Headers more =
+      service_.report({.request = exchange_->request(),
+                       .route = route != nullptr ? std::string_view(route->pattern) : "",
+                       .status = response.status,
+                       .why = why,
+                       .time = Clock::now() - began_at_});
+  for (const Headers::Field& field : more) response.headers.set(field.name, field.value);
   exchange_->answer(std::move(response));
 }
 

@@ -60,9 +60,9 @@ struct ServerOptions {
   std::chrono::milliseconds body_idle_timeout{60'000};    // without a byte of a body
   std::chrono::milliseconds slow_reader_timeout{60'000};  // without taking a byte of the answer
 
-  // Called once for each answer that no handler gave, before it goes out, on an I/O thread. Must
-  // not throw, block or call the server.
-  std::function<void(const UnhandledAnswer&)> on_unhandled;
+  // Called once for each answer that no handler gave, before it goes out, on an I/O thread. Returns
+  // header fields for the answer. Must not throw, block or call the server.
+  std::function<Headers(const UnhandledAnswer&)> on_unhandled;
 
   // Asked before anything else about each request, on an I/O thread: may answer it, or add header
   // fields to whatever answer it gets. See check_access().

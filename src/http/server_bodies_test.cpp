@@ -44,6 +44,7 @@ TEST(Bodies, OfAllConnectionsHaveOneBound) {
   std::atomic<int> n_refused = 0;
   options.on_unhandled = [&](const UnhandledAnswer& answer) {
     if (answer.status == 503 && answer.route == "/ok") ++n_refused;
+    return Headers{{"X-Why", std::string(answer.why)}};
   };
   Server server(options, {post_route("/ok", say_ok)});
   // Of bodies that lack their last byte, one has room, whoever was first.
@@ -65,6 +66,7 @@ TEST(Bodies, OfAllConnectionsHaveOneBound) {
     if (status(response) == 503) {
       EXPECT_NE(response->body.find("1572864 bytes that they may have together"),
                 std::string::npos);
+      EXPECT_EQ(response->headers.get("X-Why"), response->body);
     }
   }
   EXPECT_EQ(statuses, (std::multiset<int>{200, 503, 503, 503}));

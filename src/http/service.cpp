@@ -43,8 +43,8 @@ Response Service::error_response(int status, std::string_view path, std::string_
   }
 }
 
-void Service::report(const UnhandledAnswer& answer) const {
-  if (options_.on_unhandled) options_.on_unhandled(answer);
+Headers Service::report(const UnhandledAnswer& answer) const {
+  return options_.on_unhandled ? options_.on_unhandled(answer) : Headers();
 }
 
 Decision Service::decide(RequestHead& head, BindKind bind, const std::string& peer) const {

@@ -47,8 +47,9 @@ class Service {
   Decision decide(RequestHead& head, BindKind bind, const std::string& peer) const;
   Response error_response(int status, std::string_view path, std::string_view text) const;
 
-  // The one way by which an answer that no handler gives becomes known.
-  void report(const UnhandledAnswer& answer) const;
+  // The one way by which an answer that no handler gives becomes known. Returns header fields for
+  // the answer.
+  Headers report(const UnhandledAnswer& answer) const;
 
   // Requests on open connections are answered with 503 from now on.
   void start_draining() noexcept { draining_ = true; }

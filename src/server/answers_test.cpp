@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <optional>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -25,25 +26,28 @@ using std::chrono::milliseconds;
 
 constexpr const char* kNone = "none";
 
+using MaybeAnswer = std::optional<http::Response>;
+
 struct Case {
   const char* name;
   int status;
   const char* route;
   std::function<void(Options&)> settle = [](Options&) {};
-  // Asks once; what else it asks for must be of /healthz.
-  std::function<void(ServerFixture& server, uint16_t port)> ask{};
+  // Asks once, and returns the answer where there is one; what else it asks for must be of
+  // /healthz.
+  std::function<MaybeAnswer(ServerFixture& server, uint16_t port)> ask{};
 };
 
 // Sends the bytes, waits for the answer, and for the end of the connection where there is none.
-std::function<void(ServerFixture&, uint16_t)> sent(std::string bytes) {
+std::function<MaybeAnswer(ServerFixture&, uint16_t)> sent(std::string bytes) {
   return [bytes](ServerFixture&, uint16_t port) {
     RawClient client(port);
     client.send(bytes);
-    client.response();
+    return client.response();
   };
 }
 
-std::function<void(ServerFixture&, uint16_t)> sent_and_reset(std::string bytes) {
+std::function<MaybeAnswer(ServerFixture&, uint16_t)> sent_and_reset(std::string bytes) {
   return [bytes](ServerFixture&, uint16_t port) {
     RawClient other(port);
     RawClient client(port);
@@ -54,6 +58,7 @@ std::function<void(ServerFixture&, uint16_t)> sent_and_reset(std::string bytes) 
       other.response();
     }
     client.reset();
+    return std::nullopt;
   };
 }
 
@@ -89,7 +94,7 @@ std::vector<Case> cases() {
          RawClient client(port);
          client.send("GET / HTTP");
          client.half_close();
-         client.response();
+         return client.response();
        }},
       {"half a body",
        400,
@@ -99,7 +104,7 @@ std::vector<Case> cases() {
          RawClient client(port);
          client.send(of_length(100, "{"));
          client.half_close();
-         client.response();
+         return client.response();
        }},
       {"foreign host", 403, "/api/tags", {}, sent(foreign)},
       {"foreign page",
@@ -136,7 +141,7 @@ std::vector<Case> cases() {
          first.send(get("/healthz"));
          first.response();
          RawClient second(port);
-         second.response();
+         return second.response();
        }},
       {"left in the header", 499, kNone, {}, sent_and_reset("GET / HTTP/1.1\r\n")},
       {"left in the body", 499, "/api/chat", {}, sent_and_reset(of_length(100, "{"))},
@@ -151,6 +156,7 @@ std::vector<Case> cases() {
          client.send(post("/api/generate", R"({"model":"m","prompt":"hi"})"));
          client.receive_until("Hello");
          client.reset();
+         return MaybeAnswer();
        }},
   };
 }
@@ -187,7 +193,7 @@ void show_all_lines() {
   log::show_info();
 }
 
-TEST(Answers, AreCountedAndLoggedOnce) {
+TEST(Answers, AreCountedAndLoggedOnceAndHaveAnId) {
   show_all_lines();
   for (const Case& one : cases()) {
     SCOPED_TRACE(one.name);
@@ -198,7 +204,7 @@ TEST(Answers, AreCountedAndLoggedOnce) {
     const auto now = [&] { return counts(server.get("/metrics").body); };
     ASSERT_EQ(now().size(), 0u);
     testing::internal::CaptureStderr();
-    one.ask(server, server.server_->port());
+    const MaybeAnswer answer = one.ask(server, server.server_->port());
     const std::map<std::string, int> wanted{{std::to_string(one.status) + " " + one.route, 1}};
     const bool is_there = server.becomes_true([&] { return !now().empty(); });
     const std::map<std::string, int> found = now();
@@ -206,9 +212,16 @@ TEST(Answers, AreCountedAndLoggedOnce) {
     const std::string log = testing::internal::GetCapturedStderr();
     EXPECT_TRUE(is_there);
     EXPECT_EQ(found, wanted);
+    ASSERT_EQ(answer.has_value(), one.status != 499);
     const std::vector<std::string> lines = answers_in(log);
     ASSERT_EQ(lines.size(), 1u) << log;
     EXPECT_NE(lines[0].find(": " + std::to_string(one.status) + " "), std::string::npos) << log;
+    if (answer) {
+      const std::string id(answer->headers.get("X-Request-Id"));
+      EXPECT_EQ(id.size(), 32u);
+      EXPECT_NE(lines[0].find(" id=" + id), std::string::npos) << log;
+      EXPECT_EQ(answer->headers.get("X-Billow-Node"), "node-7");
+    }
     if (one.status >= 400 && one.status != 404 && one.status != 405) {
       EXPECT_TRUE(std::regex_search(lines[0], std::regex(R"( ms.*: \S)"))) << "why: " << lines[0];
     }

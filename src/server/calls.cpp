@@ -57,6 +57,13 @@ std::string request_id(const http::Request& request) {
   return metrics::is_request_id(given) ? std::string(given) : metrics::new_request_id();
 }
 
+// Of every answer.
+http::Headers common_headers(const CallContext& context, const std::string& id) {
+  http::Headers headers{{"X-Request-Id", id}};
+  if (!context.node_name.empty()) headers.add("X-Billow-Node", context.node_name);
+  return headers;
+}
+
 // The label of what no route takes: paths of clients are no labels.
 constexpr std::string_view kNoRoute = "none";
 
@@ -110,7 +117,7 @@ class Caller {
                          : std::make_shared<metrics::Trace>(id, route_.pattern, context_.node_name);
     trace->set_parent(exchange.request().headers.get("traceparent"));
     std::stop_source stop;
-    api::Call call(exchange, *trace, stop.get_token(), headers(id));
+    api::Call call(exchange, *trace, stop.get_token(), common_headers(context_, id));
     exchange.on_client_gone([&stop] { stop.request_stop(); });
     Failure failure;
     std::exception_ptr broken;  // the answer had begun: whoever reads must see that it is not whole
@@ -132,12 +139,6 @@ class Caller {
   }
 
  private:
-  http::Headers headers(const std::string& id) const {
-    http::Headers headers{{"X-Request-Id", id}};
-    if (!context_.node_name.empty()) headers.add("X-Billow-Node", context_.node_name);
-    return headers;
-  }
-
   static void respond(api::Call& call, const Failure& failure) {
     call.respond(shape_error(failure.status, call.request().path, failure.text));
   }
@@ -175,14 +176,15 @@ http::Response shape_error(int status, std::string_view path, std::string_view t
   return response;
 }
 
-void record_unhandled(metrics::Metrics& metrics, const http::UnhandledAnswer& answer) {
-  const std::string_view id = answer.request.headers.get("X-Request-Id");
-  record(metrics, {.request = answer.request,
-                   .route = answer.route.empty() ? kNoRoute : answer.route,
-                   .id = metrics::is_request_id(id) ? id : std::string_view(),
-                   .status = answer.status,
-                   .time = answer.time,
-                   .error = answer.why});
+http::Headers record_unhandled(CallContext& context, const http::UnhandledAnswer& answer) {
+  const std::string id = request_id(answer.request);
+  record(context.metrics, {.request = answer.request,
+                           .route = answer.route.empty() ? kNoRoute : answer.route,
+                           .id = id,
+                           .status = answer.status,
+                           .time = answer.time,
+                           .error = answer.why});
+  return common_headers(context, id);
 }
 
 std::vector<http::Route> http_routes(CallContext& context, std::vector<api::Route> routes) {

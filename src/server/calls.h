@@ -25,8 +25,9 @@ struct CallContext {
 // The answer to a failed request, in the form of the API that its path belongs to.
 http::Response shape_error(int status, std::string_view path, std::string_view text);
 
-// For http::ServerOptions::on_unhandled: logs and counts an answer that no route gave.
-void record_unhandled(metrics::Metrics& metrics, const http::UnhandledAnswer& answer);
+// For http::ServerOptions::on_unhandled: logs and counts an answer that no route gave. Returns the
+// header fields that all answers have.
+http::Headers record_unhandled(CallContext& context, const http::UnhandledAnswer& answer);
 
 // `routes` as the server of HTTP takes them.
 std::vector<http::Route> http_routes(CallContext& context, std::vector<api::Route> routes);

@@ -212,7 +212,7 @@ class Server::Parts {
     http.max_bodies_bytes = options_.max_bodies_bytes;
     http.shape_error = shape_error;
     http.on_unhandled = [this](const http::UnhandledAnswer& answer) {
-      record_unhandled(metrics_, answer);
+      return record_unhandled(context_, answer);
     };
     http.admit = [this](const http::Request& request, http::BindKind bind) {
       return http::check_access(origins_, names_, bind, request);
