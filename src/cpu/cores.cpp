@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "cpu/cgroup.h"
 
@@ -13,7 +14,7 @@ namespace billow::cpu {
 namespace {
 
 // Two hardware threads of one core name the same siblings.
-int physical_cores_of_affinity() {
+int physical_cores_of_affinity(const std::string& root) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
@@ -21,12 +22,22 @@ int physical_cores_of_affinity() {
   int n_unknown = 0;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &allowed)) continue;
-    const std::string siblings = first_line("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
-                                            "/topology/thread_siblings_list");
+    const std::string siblings = first_line(root + "/sys/devices/system/cpu/cpu" +
+                                            std::to_string(cpu) + "/topology/thread_siblings_list");
     if (siblings.empty()) ++n_unknown;
     if (!siblings.empty()) cores.insert(siblings);
   }
   return std::max(1, static_cast<int>(cores.size()) + n_unknown);
+}
+
+// Of all groups above this process, as "cpu.max" has them. A group of version 1 has both files.
+std::vector<std::string> quotas(const std::string& root) {
+  std::vector<std::string> lines = group_lines(root, "", "cpu.max");
+  const std::vector<std::string> first = group_lines(root, "cpu", "cpu.cfs_quota_us");
+  const std::vector<std::string> second = group_lines(root, "cpu", "cpu.cfs_period_us");
+  for (size_t i = 0; i < std::min(first.size(), second.size()); ++i)
+    lines.push_back(std::string(first[i]).append(" ").append(second[i]));
+  return lines;
 }
 
 }  // namespace
@@ -39,9 +50,9 @@ int cores_of_quota(const std::string& cpu_max) {
   return static_cast<int>(std::min(1L << 16, (quota - 1) / period + 1));
 }
 
-int usable_cores() {
-  int n = physical_cores_of_affinity();
-  for (const std::string& line : group_lines("", "", "cpu.max")) {
+int usable_cores(const std::string& root) {
+  int n = physical_cores_of_affinity(root);
+  for (const std::string& line : quotas(root)) {
     const int quota = cores_of_quota(line);
     if (quota > 0) n = std::min(n, quota);
   }

@@ -3,39 +3,28 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
+#include <string>
+
+#include "cpu/sample_machine.h"
 
 namespace billow::cpu {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-// /proc and /sys of a machine of 1000 MiB, with the files that a test adds.
-class Machine {
+// Of 1000 MiB, with the files that a test adds.
+class Machine : public SampleMachine {
  public:
-  Machine() : root_(testing::TempDir() + "billow_memory_" + std::to_string(::getpid())) {
-    std::filesystem::remove_all(root_);
-    add("/proc/meminfo", "MemTotal:        1024000 kB\nMemFree:           1000 kB\n");
-  }
-  ~Machine() { std::filesystem::remove_all(root_); }
-  void add(const std::string& path, const std::string& text) const {
-    const std::filesystem::path file = root_ + path;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << text;
-  }
-  size_t usable() const { return usable_memory(root_); }
-
- private:
-  std::string root_;
+  Machine() { add("/proc/meminfo", "MemTotal:        1024000 kB\nMemFree:           1000 kB\n"); }
+  size_t usable() const { return usable_memory(root()); }
 };
 
 TEST(Memory, ReadsTheTextsOfTheKernel) {
-  EXPECT_EQ(memory_of_meminfo("MemTotal:       24684084 kB\nMemFree: 1 kB\n"),
+  EXPECT_EQ(memory_of_meminfo("MemTotal:       24684084 kB\nMemFree: 1 kB\n", "MemTotal"),
             size_t{24684084} * 1024);
-  EXPECT_EQ(memory_of_meminfo("MemFree: 1 kB\nMemTotal: 7 kB"), 7u * 1024);
+  EXPECT_EQ(memory_of_meminfo("MemFree: 1 kB\nMemTotal: 7 kB", "MemTotal"), 7u * 1024);
   for (const char* bad : {"", "MemTotal:", "MemTotal: x kB", "MemTotal: 99999999999999999999 kB"})
-    EXPECT_EQ(memory_of_meminfo(bad), SIZE_MAX) << bad;
+    EXPECT_EQ(memory_of_meminfo(bad, "MemTotal"), SIZE_MAX) << bad;
   EXPECT_EQ(memory_of_limit("536870912"), 512 * kMiB);
   EXPECT_EQ(memory_of_limit("0"), 0u);
   for (const char* none : {"max", "", "-1", "18446744073709551616"})
@@ -72,6 +61,19 @@ TEST(Memory, KnowsBothVersionsSideBySide) {
   EXPECT_EQ(machine.usable(), 250 * kMiB);
   machine.add("/sys/fs/cgroup/unified/outside/memory.max", std::to_string(125 * kMiB));
   EXPECT_EQ(machine.usable(), 125 * kMiB);
+}
+
+TEST(Memory, IsWhatTheSystemPromisesWhereItPromisesNoMoreThanItHas) {
+  Machine machine;
+  machine.add("/proc/meminfo", "MemTotal:        1024000 kB\nCommitLimit:      614400 kB\n");
+  for (const char* more : {"", "0\n", "1\n"}) {
+    machine.add("/proc/sys/vm/overcommit_memory", more);
+    EXPECT_EQ(machine.usable(), 1000 * kMiB) << more;
+  }
+  machine.add("/proc/sys/vm/overcommit_memory", "2\n");
+  EXPECT_EQ(machine.usable(), 600 * kMiB);
+  machine.add("/proc/meminfo", "MemTotal:        1024000 kB\nCommitLimit:     9999999 kB\n");
+  EXPECT_EQ(machine.usable(), 1000 * kMiB) << "swap is promised, too";
 }
 
 TEST(Memory, OfThisMachineIsSomeAndNoMoreThanItHas) {

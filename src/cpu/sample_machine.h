@@ -1,0 +1,38 @@
+// For tests: a folder with the files of /proc and /sys that a test gives it.
+#pragma once
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace billow::cpu {
+
+class SampleMachine {
+ public:
+  SampleMachine()
+      : root_((std::filesystem::temp_directory_path() / "billow-machine-").string() +
+              std::to_string(::getpid())) {
+    std::filesystem::remove_all(root_);
+  }
+  ~SampleMachine() {
+    std::error_code ignored;
+    std::filesystem::remove_all(root_, ignored);
+  }
+  SampleMachine(const SampleMachine&) = delete;
+  SampleMachine& operator=(const SampleMachine&) = delete;
+
+  // In place of what the file had.
+  void add(const std::string& path, const std::string& text) const {
+    const std::filesystem::path file = root_ + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+  const std::string& root() const { return root_; }
+
+ private:
+  std::string root_;
+};
+
+}  // namespace billow::cpu
