@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <string_view>
 #include <utility>
 
@@ -110,6 +111,21 @@ class Preparation {
   const size_t limit_;
   std::vector<int32_t> query_;
 };
+
+// The same for inputs that are sent again together. A text that comes again among others is not
+// recognised.
+uint64_t digest_of(const Prepared& prepared, const EmbedRequest& request) {
+  std::string bytes = request.pooling;
+  const auto append = [&bytes](const auto* data, size_t n) {
+    bytes.append(reinterpret_cast<const char*>(data), n * sizeof(*data));
+  };
+  for (const scheduler::EmbedInput& input : prepared.inputs) {
+    const std::array<size_t, 2> sizes = {input.tokens.size(), input.n_first};
+    append(sizes.data(), sizes.size());
+    append(input.tokens.data(), input.tokens.size());
+  }
+  return std::hash<std::string>{}(bytes);
+}
 
 // The context of each input, in their order: "1024 x 3, 2048, 1024 x 2". Only the first so many
 // changes are listed.
@@ -254,7 +270,8 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
                           .is_embedding = facts.is_embedding,
                           .cost = scheduler::cost_of(facts, only_loads ? 0 : context),
                           .keep_alive = keep_alive_of(request.keep_alive_json),
-                          .label = model->label},
+                          .label = model->label,
+                          .digest = only_loads ? 0 : digest_of(prepared, request)},
                          stop, trace_stages(trace));
   const Clock::time_point assigned = Clock::now();
   reply.load = assigned - trace.began();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -117,6 +118,34 @@ TEST_F(LocalEmbedderTest, EM_1_EachInputHasItsOwnContextAndTheRequestTheLargest)
   for (size_t i = 0; i < 100; ++i) many.inputs.emplace_back(text(i % 2 == 0 ? 1 : 2000));
   EXPECT_EQ(run(many).context, 2048u);
   EXPECT_LT(sized()["contexts"].get<std::string>().size(), 300u) << "a trace is small";
+}
+
+TEST_F(LocalEmbedderTest, TextsThatEndTheirRunnerAreRefusedWhenTheyComeAgain) {
+  const std::string key = models.catalog.find("m")->key;
+  const auto is_poison = [](const scheduler::EmbedInput& input) {
+    return input.tokens.size() == 6;
+  };
+  runners.change(key, [&](scheduler::FakeScript& script) {
+    script.embed = [&](const scheduler::EmbedJob& job) {
+      if (std::ranges::any_of(job.inputs, is_poison)) {
+        runners.kill(key, "signal 11 (Segmentation fault)");
+        throw scheduler::RunnerGone("the connection is lost");
+      }
+      scheduler::EmbedOutputs vectors(job.inputs.size());
+      for (scheduler::EmbedOutput& vector : vectors) vector.values = {1.0f};
+      return vectors;
+    };
+  });
+  const EmbedRequest poison{.model = "m", .inputs = {"good", "poison"}};
+  const EmbedRequest sound{.model = "m", .inputs = {"good", "antidote"}};
+  EXPECT_EQ(refusal(sound), "none");
+  EXPECT_EQ(refusal(poison), "500 " + std::string(scheduler::kCrashText) +
+                                 ": signal 11 (Segmentation fault); " +
+                                 std::string(scheduler::kCulpritText));
+  const size_t n_launches = runners.launches().size();
+  EXPECT_EQ(refusal(poison), "500 " + std::string(scheduler::kRefusedText));
+  EXPECT_EQ(refusal(sound), "none");
+  EXPECT_LE(runners.launches().size(), n_launches + 1) << "the texts were not tried again";
 }
 
 TEST_F(LocalEmbedderTest, SV_9_UnknownModelsAreNamedAsOllamaDoes) {
