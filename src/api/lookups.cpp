@@ -1,5 +1,6 @@
 #include "api/lookups.h"
 
+#include <exception>
 #include <stdexcept>
 #include <utility>
 

@@ -316,7 +316,16 @@ size_t Planner::n_waiting() const {
 
 Actions Planner::finish(Time now) {
   now_ = std::max(now_, now);
-  pass();
+  // A pass goes through the models in turn. So what it takes from a later one may leave an earlier
+  // one with less than it counted on, or let it ask for more: passes follow until one changes
+  // nothing. That comes to an end: each action answers or assigns a request, meets or denies a want
+  // of a runner, starts or ends a runner, or takes idle memory from a model. Only assigning a
+  // request, meeting a want and starting a runner give a model memory.
+  size_t n_before = 0;
+  do {
+    n_before = actions_.size();
+    pass();
+  } while (actions_.size() > n_before);
   return std::exchange(actions_, {});
 }
 

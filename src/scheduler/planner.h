@@ -82,7 +82,7 @@ class Planner {
   void leave(RequestId id, Time now);
   void answer(ActionKind kind, RequestId id, int status, const std::string& text);
   size_t n_waiting() const;
-  Actions finish(Time now);  // the pass, and the actions gathered
+  Actions finish(Time now);  // passes until nothing follows, and the actions gathered
 
   // planner_pass.cpp: what follows from it.
   void pass();

@@ -1,5 +1,5 @@
 // What follows from the state of all models, after each event: the same state gives the same
-// actions.
+// actions, and nothing follows from the state that they leave: see Planner::finish.
 #include <fmt/format.h>
 
 #include <algorithm>

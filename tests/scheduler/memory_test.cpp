@@ -106,6 +106,14 @@ Answer write(Lease& lease, int64_t n) {
   return answer;
 }
 
+// The whole answer was written, in a context that grew as far as it can.
+void expect_full_growth(const Answer& answer) {
+  EXPECT_EQ(answer.error, "");
+  EXPECT_EQ(answer.n_tokens, 900u);
+  EXPECT_EQ(answer.n_compactions, 0u);
+  EXPECT_EQ(answer.largest_rung, 2048u);
+}
+
 TEST(SchedulerMemory, AnAnswerGrowsIntoWhatIsFreeHoweverItsModelWasLoaded) {
   const Models models;
   RunnerProcesses processes(models.program());
@@ -113,11 +121,7 @@ TEST(SchedulerMemory, AnAnswerGrowsIntoWhatIsFreeHoweverItsModelWasLoaded) {
   // Loaded without a prompt: its first grant has no room for any.
   scheduler.acquire(models.job("a", 0), {});
   const std::unique_ptr<Lease> lease = scheduler.acquire(models.job("a", 64), {});
-  const Answer answer = write(*lease, 900);
-  EXPECT_EQ(answer.error, "");
-  EXPECT_EQ(answer.n_tokens, 900u);
-  EXPECT_EQ(answer.n_compactions, 0u);
-  EXPECT_EQ(answer.largest_rung, 2048u);
+  expect_full_growth(write(*lease, 900));
 }
 
 TEST(SchedulerMemory, AnAnswerGrowsIntoTheMemoryOfAnIdleModel) {
@@ -127,11 +131,7 @@ TEST(SchedulerMemory, AnAnswerGrowsIntoTheMemoryOfAnIdleModel) {
   Scheduler scheduler(options_of(budget), processes.starter());
   scheduler.acquire(models.job("b", 64), {});
   const std::unique_ptr<Lease> lease = scheduler.acquire(models.job("a", 64), {});
-  const Answer answer = write(*lease, 900);
-  EXPECT_EQ(answer.error, "");
-  EXPECT_EQ(answer.n_tokens, 900u);
-  EXPECT_EQ(answer.n_compactions, 0u);
-  EXPECT_EQ(answer.largest_rung, 2048u);
+  expect_full_growth(write(*lease, 900));
 }
 
 TEST(SchedulerMemory, AnAnswerThatNoBudgetHasRoomForIsCompacted) {
