@@ -131,6 +131,27 @@ class Create(ClientCase):
         self.assertEqual(self.asked("/api/create"), [{"model": "m", "parameters": {"temperature": 1},
                                                       "files": {"w.gguf": self.digest}, "quantize": "q8_0"}])
 
+    def test_a_file_that_is_replaced_once_it_was_hashed_is_an_error(self):
+        (self.dir / "Modelfile").write_text("FROM ./w.gguf\n")
+        path = self.dir / "w.gguf"
+        for replace, words in ((lambda: os.mkfifo(path), "w.gguf is not a regular file"), (path.mkdir, "w.gguf is a directory"),
+                               (lambda: None, "w.gguf: No such file or directory")):
+            def replaced(_body, replace=replace):
+                path.unlink()
+                replace()
+                return 404, b""
+
+            path.write_bytes(self.weights)
+            self.server.answers[f"HEAD /api/blobs/{self.digest}"] = replaced
+            done = self.create("m")
+            if path.is_dir():
+                path.rmdir()
+            else:
+                path.unlink(missing_ok=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(words, done.stderr.decode().splitlines()[-1])
+            self.assertEqual(self.asked("/api/create"), [])
+
     def test_takes_the_folder_without_a_modelfile_and_standard_input(self):
         self.server.answers[f"HEAD /api/blobs/{self.digest}"] = (200, b"")
         self.assertEqual(self.create("m").returncode, 0)

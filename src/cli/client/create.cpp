@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -14,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/regular_file.h"
 #include "cli/client/command_line.h"
 #include "cli/client/create_plan.h"
 #include "cli/client/interrupt_watch.h"
@@ -57,7 +57,8 @@ Source read_source(const std::string& file) {
   throw Error(ErrorCode::kNotFound, file + ": there is no such Modelfile");
 }
 
-// Hashes a file and sends it where the server does not have it. Its digest.
+// Hashes a file and sends it where the server does not have it. Its digest. A file that changes
+// meanwhile is refused by the server: its digest is not the one that the upload names.
 std::string send_file(ApiClient& client, const LocalFile& file, StatusLine& status) {
   const std::string hashing = "hashing " + file.name;
   const std::string digest = store::digest_of_file(file.path, [&](uint64_t done, uint64_t total) {
@@ -65,18 +66,15 @@ std::string send_file(ApiClient& client, const LocalFile& file, StatusLine& stat
                              }).text();
   const std::string blob = "/api/blobs/" + digest;
   if (client.has(blob)) return digest;
-  const auto found = store::file_status(file.path);
-  std::ifstream stream(file.path, std::ios::binary);
-  if (!found || !stream) throw system_error("cannot read", file.path, errno);
+  const RegularFile content(file.path);
   const std::string copying = "copying file " + digest;
   uint64_t n_sent = 0;
-  status.show(copying, 0, found->size_bytes);
-  client.upload(blob, found->size_bytes, [&](std::span<char> buffer) -> size_t {
-    stream.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-    const auto n = static_cast<size_t>(stream.gcount());
+  status.show(copying, 0, content.size_bytes());
+  client.upload(blob, content.size_bytes(), [&](std::span<char> buffer) -> size_t {
+    const size_t n = content.read_at(n_sent, std::as_writable_bytes(buffer));
     if (n == 0) throw Error(ErrorCode::kIo, file.path + ": it has become shorter meanwhile");
     n_sent += n;
-    status.show(copying, n_sent, found->size_bytes);
+    status.show(copying, n_sent, content.size_bytes());
     return n;
   });
   return digest;
