@@ -137,12 +137,12 @@ TEST_F(ServerTest, DrainsWhatRunsAndRefusesWhatComes) {
   });
   ASSERT_TRUE(becomes_true([&] { return runners_.n_running() == 1; }));
   bool drained = false;
-  // What comes in the first two seconds is still served.
+  // What comes in the first two seconds is still served; then it waits for what runs.
   std::thread draining([&] { drained = server_->drain(milliseconds(2000), milliseconds(60000)); });
   EXPECT_TRUE(becomes_true([&] { return !server_->not_ready().empty(); }));
   EXPECT_EQ(get("/readyz").status, 503);
   EXPECT_EQ(get("/api/tags").status, 200) << "served as before, for a while";
-  std::this_thread::sleep_for(milliseconds(2100));  // it goes on waiting for what runs
+  EXPECT_TRUE(becomes_true([&] { return get("/api/tags").status == 503; }));
   runners_.change(key(), [](scheduler::FakeScript& script) { script.holds_answers = false; });
   running.join();
   draining.join();

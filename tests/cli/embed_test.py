@@ -153,17 +153,18 @@ class Outputs(EmbedTest):
 
 
 class Interruptions(EmbedTest):
-    """Row 50 is held back until it is let go."""
+    """Row 50 is held back until it is let go. Work goes on up to row 69: twice as many requests as jobs may be on their way."""
 
     def begin(self, out, *args):
         self.let_go = threading.Event()
         self.addCleanup(self.let_go.set)
-        self.held = threading.Event()
+        last_asked = threading.Event()
 
         def held(body):
             if "text 50" in body["input"]:
-                self.held.set()
                 self.let_go.wait(60)
+            if "text 65" in body["input"]:
+                last_asked.set()
             return embedded(body)
 
         self.server.answers["POST /v1/embeddings"] = held
@@ -175,8 +176,7 @@ class Interruptions(EmbedTest):
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.kill)
-        self.assertTrue(self.held.wait(30))
-        time.sleep(0.5)  # for what is in front of it
+        self.assertTrue(last_asked.wait(60))  # so row 49 was taken
         return process
 
     def finish(self, out, n=100):

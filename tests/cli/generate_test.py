@@ -351,8 +351,13 @@ class Generate(ProgramTest):
         while last < 4000 or waiting() != last:  # until the pipe is full, and the program waits for room in it
             last = waiting()
             time.sleep(0.5)
+        def is_pending():
+            with open(f"/proc/{process.pid}/status") as status:
+                masks = [int(line.split()[1], 16) for line in status if line.startswith(("SigPnd", "ShdPnd"))]
+            return any(mask >> (signal.SIGINT - 1) & 1 for mask in masks)
         process.send_signal(signal.SIGINT)
-        time.sleep(0.5)
+        while is_pending():  # two at once would be one
+            time.sleep(0.01)
         self.assertIsNone(process.poll())
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(timeout=60), -signal.SIGINT)

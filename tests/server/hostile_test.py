@@ -230,23 +230,25 @@ class EndOfServer(unittest.TestCase):
     def test_a_full_queue_is_told(self):
         with tempfile.TemporaryDirectory() as folder:
             server = self.start(folder, "--max-queue", "1", "--parallel", "1")
+            running = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+            self.addCleanup(running.close)
+            endless = {"model": "m", "prompt": "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,", "raw": True, "options": {"num_predict": -1, "temperature": 0}}
+            running.request("POST", "/api/generate", json.dumps(endless))
+            running.getresponse().readline()  # it runs
+            body = {"model": "m", "prompt": "Count.", "stream": False, "options": {"num_predict": 5}}
             statuses = []
-            body = {"model": "m", "prompt": "Count.", "stream": False, "options": {"num_predict": 100}}
-
-            def ask():
-                status, headers, text = server.request("POST", "/api/generate", body)
-                statuses.append((status, headers["Retry-After"], text if status == 503 else b""))
-
-            threads = [threading.Thread(target=ask) for _ in range(8)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            waiting = threading.Thread(target=lambda: statuses.append(server.request("POST", "/api/generate", body)[0]))
+            waiting.start()
+            deadline = time.monotonic() + 60
+            while b"billow_requests_waiting 1" not in server.request("GET", "/metrics/load")[2]:
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.01)
+            status, headers, text = server.request("POST", "/api/generate", body)
             busy = b'{"error":"server busy, please try again.  maximum pending requests exceeded"}'
-            self.assertEqual({status for status, _, _ in statuses}, {200, 503})
-            for status, retry, text in statuses:
-                if status == 503:
-                    self.assertEqual((retry, text), ("1", busy))
+            self.assertEqual((status, headers["Retry-After"], text), (503, "1", busy))
+            running.close()
+            waiting.join()
+            self.assertEqual(statuses, [200])
             self.assertEqual(server.stop(), 0)
 
 

@@ -118,12 +118,13 @@ TEST(EmbedFaults, TheEndOfABatcherCancelsWhatWaits) {
   fake.world->wait_for_inside(1);
   std::thread waiting([&] { EXPECT_FALSE(fake.batcher->embed({{text_of(2)}})); });
   fake.wait_for_pending(1);
+  // What waits does not wait for what runs.
   std::thread opener([&] {
-    std::this_thread::sleep_for(milliseconds(20));
+    waiting.join();
     fake.world->open(true);
   });
   fake.batcher.reset();
-  for (std::thread* thread : {&running, &waiting, &opener}) thread->join();
+  for (std::thread* thread : {&running, &opener}) thread->join();
   EXPECT_EQ(fake.world->n_tokens, 1u);
 }
 
