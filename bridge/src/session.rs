@@ -8,6 +8,22 @@
 //! had allocated. This is safe as long as nobody else can reach them: what the engine initialises
 //! once for all is initialised before the first session (`chat_template::prepare`).
 //! A thread that misses its deadline is left to run into `overrun` or the end of its fuel.
+//!
+//! What the jump (longjmp) skips, and why nothing is left in a state that others could meet:
+//! - Destructors of the frames between. On Linux longjmp unwinds nothing, so these frames are gone as
+//!   they are. All that they own is memory of the session, which is freed as memory.
+//! - Shares (`Arc`) of the template's texts. They stay counted, so those texts are never freed: the
+//!   template of such a rendering is kept (`KEPT` in lib.rs). Where the thread leaves after its
+//!   deadline and the template is freed before that, the texts stay without an owner.
+//! - Locks. Those of the engine belong to values of the session. Of std's own, only that of the panic
+//!   hook can be held, for reading, while the text of a panic is made; it is not written again
+//!   (`silence_panics`).
+//! - One-time initialisation would hang all others. `prepare` does all of it before.
+//! - Variables of the thread. Their destructors run when the thread ends, before the session's memory
+//!   is freed. Those of the engine are vectors, which are whole at each allocation, and the registry of
+//!   values that are being serialised, of which at most one is there at a time.
+//! - std's count of panics stays too high where a panic was under way. Other threads then look at
+//!   their own count as well, which is right.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::any::Any;
