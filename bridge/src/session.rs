@@ -28,9 +28,11 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
+use std::io;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::escape::Exit;
@@ -114,6 +116,53 @@ unsafe impl Send for Session {}
 unsafe impl Sync for Session {}
 
 static N_LATE: AtomicUsize = AtomicUsize::new(0);
+
+/// Threads of sessions that have not ended.
+static N_RUNNING: Mutex<usize> = Mutex::new(0);
+/// Notified whenever there is one fewer.
+static ENDED: Condvar = Condvar::new();
+
+fn n_running() -> MutexGuard<'static, usize> {
+    N_RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A thread that counts in N_RUNNING until `join_counted`. Where the system has no room for another
+/// stack (it counts in whole where `vm.overcommit_memory` is 2), waits until another session has ended,
+/// at most so long.
+fn spawn_counted<T, W>(name: &str, work: &Arc<W>, time: Duration) -> io::Result<JoinHandle<T>>
+where
+    T: Send + 'static,
+    W: Fn() -> T + Send + Sync + 'static,
+{
+    let start = Instant::now();
+    let mut running = n_running();
+    loop {
+        let work = Arc::clone(work);
+        let thread = std::thread::Builder::new()
+            .name(name.into())
+            .stack_size(STACK_BYTES)
+            .spawn(move || work());
+        let rest = time.saturating_sub(start.elapsed());
+        match thread {
+            Ok(thread) => {
+                *running += 1;
+                return Ok(thread);
+            }
+            Err(error) if *running == 0 || rest.is_zero() => return Err(error),
+            Err(_) => {
+                let woken = ENDED.wait_timeout(running, rest);
+                running = woken.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+    }
+}
+
+fn join_counted<T>(thread: JoinHandle<T>) -> std::thread::Result<T> {
+    let result = thread.join();
+    *n_running() -= 1;
+    ENDED.notify_all();
+    result
+}
 
 thread_local! {
     // Both without a destructor and constant, so that the allocator may read them at any time of a
@@ -204,7 +253,7 @@ impl Session {
 pub fn run<T, F>(limits: Limits, work: F) -> Result<T, Failure>
 where
     T: Send + 'static,
-    F: Fn(&Limits) -> Result<T, Failure> + Send + 'static,
+    F: Fn(&Limits) -> Result<T, Failure> + Send + Sync + 'static,
 {
     silence_panics();
     if N_LATE.load(Ordering::Relaxed) >= MAX_LATE {
@@ -217,13 +266,10 @@ where
     let session = Arc::new(Session::new(limits.memory_bytes));
     let shared = Arc::clone(&session);
     let failed = |e| Failure::new(Status::Failed, format!("cannot start a thread: {e}"));
-    let thread = std::thread::Builder::new()
-        .name("template".into())
-        .stack_size(STACK_BYTES)
-        .spawn(move || shared.work(&limits, &work))
-        .map_err(failed)?;
+    let work = Arc::new(move || shared.work(&limits, &work));
+    let thread = spawn_counted("template", &work, time).map_err(failed)?;
     let end = move |session: Arc<Session>| {
-        let result = thread.join();
+        let result = join_counted(thread);
         // SAFETY: the thread has ended.
         unsafe { session.reclaim() };
         result.unwrap_or_else(|panic| Err(Failure::of_panic(&*panic)))

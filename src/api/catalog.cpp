@@ -19,12 +19,14 @@ namespace {
 
 using http::StatusError;
 
-// Absent for a template that does not compile: traits_of() says so in the log.
+// Absent for a template that does not compile: traits_of() says so in the log. Throws Error
+// (kOutOfMemory), which says nothing of the template.
 std::optional<prompt::ChatTemplate> compiled(const std::string& source) {
   if (source.empty()) return std::nullopt;
   try {
     return prompt::ChatTemplate(source);
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kOutOfMemory) throw;
     return std::nullopt;
   }
 }
@@ -133,6 +135,8 @@ Catalog::Found Catalog::look_up(const store::Name& name, const std::string& want
     if (error.status() != 503) remember_failure(version, error.status(), error.what());
     throw;
   } catch (const Error& error) {
+    // Others may give memory back before long, so the next request looks again.
+    if (error.code() == ErrorCode::kOutOfMemory) throw StatusError(503, error.what());
     remember_failure(version, 500, error.what());
     throw StatusError(500, error.what());
   }

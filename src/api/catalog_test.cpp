@@ -1,11 +1,13 @@
 #include "api/catalog.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <future>
 #include <mutex>
@@ -128,6 +130,29 @@ TEST(Catalog, ABrokenJinjaTemplateIsAsGoodAsNone) {
   SampleStore models;
   models.add({.jinja = "{% for m in %}"});
   EXPECT_EQ(models.catalog.find("m")->template_source, store::PromptTraits::Source::kNone);
+}
+
+TEST(Catalog, ATemplateIsNotDroppedForWantOfMemory) {
+  SampleStore models;
+  models.add({.jinja = "{{ messages }}"});
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_DATA, &old), 0);
+  rlimit low = old;
+  size_t n_kib = 0;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmData:")) n_kib = std::stoul(line.substr(7));
+  low.rlim_cur = (n_kib << 10) + (size_t{200} << 20);  // less than a rendering's stack
+  ASSERT_EQ(::setrlimit(RLIMIT_DATA, &low), 0);
+  int refusal = 0;
+  try {
+    models.catalog.find("m");
+  } catch (const http::StatusError& error) {
+    refusal = error.status();
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_DATA, &old), 0);
+  EXPECT_EQ(refusal, 503);
+  EXPECT_EQ(models.catalog.find("m")->template_source, store::PromptTraits::Source::kFile);
 }
 
 std::string error_of(Catalog& catalog, const std::string& name, int status) {

@@ -22,6 +22,7 @@ std::optional<TemplateCapabilities> parsed(
   try {
     return parse(source);
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::kOutOfMemory) throw;  // the template may be sound
     log::warn(store::display_name(model.stored.name) + ": " + error.what() +
               "; the model is used without this template");
     return std::nullopt;

@@ -1,5 +1,6 @@
 // Templates and inputs that would crash, hang or fill the memory come back as errors.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <fstream>
@@ -176,6 +177,42 @@ TEST(ChatTemplateLimits, RenderingsBesideOneThatNeedsTooMuchMemoryGoOn) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// Limits what this process may write to. Systems without overcommitment count the same.
+class WritableLimit {
+ public:
+  explicit WritableLimit(size_t more_bytes) {
+    ::getrlimit(RLIMIT_DATA, &old_);
+    rlimit low = old_;
+    low.rlim_cur = status_of("VmData") * 1024 + more_bytes;
+    ::setrlimit(RLIMIT_DATA, &low);
+  }
+  ~WritableLimit() { ::setrlimit(RLIMIT_DATA, &old_); }
+  WritableLimit(const WritableLimit&) = delete;
+  WritableLimit& operator=(const WritableLimit&) = delete;
+
+ private:
+  rlimit old_{};
+};
+
+TEST(ChatTemplateLimits, RenderingsWaitWhereTheSystemHasRoomForOneStackOnly) {
+  const ChatTemplate chat("{% for i in range(5000) %}{{ i }}{% endfor %}", kSmall);
+  const std::string text = chat.render(Json::object());
+  constexpr size_t kMiB = size_t{1} << 20;
+  const WritableLimit limit(900 * kMiB);  // a stack is 512 MiB
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 10; ++i) EXPECT_EQ(chat.render(Json::object()), text);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(ChatTemplateLimits, WithoutRoomForAStackThereIsTooLittleMemory) {
+  const WritableLimit limit(size_t{100} << 20);
+  EXPECT_EQ(refusal("x"), ErrorCode::kOutOfMemory);
 }
 
 TEST(ChatTemplateLimits, TimeIsBounded) {

@@ -2,7 +2,7 @@
 
 long_text_test.py --billow PROGRAM [--seconds S] [--seed N] [--keep FOLDER]
 
-Rounds of requests to /api/generate, on all models at once. In each round some clients read at once, others begin to read when
+Rounds of requests to /api/generate, on all models at once. In each round some clients read at once, others hardly read until
 everybody else has the whole answer, so that pieces are merged. `context` gives the tokens. Their text, by the decoder of
 vocabulary.py and, where the Python package `tokenizers` is installed, by that, is compared with the text that was streamed. Each
 request is repeated alone, without a stream, and has to give the same tokens and text. There are stop strings, several temperatures,
@@ -34,6 +34,7 @@ STOPS = [["\n\n", "lighthouse"], [" the sea"], ["10.", "```"]]
 SAMPLINGS = [{}, {"temperature": 1.2}, {"temperature": 1.2, "top_k": 0, "top_p": 1.0}, {"temperature": 2.0, "top_k": 0, "top_p": 1.0}]
 SHORT = {"smollm2": 250, "qwen": 50, "gemma": 250}  # tokens of the answers of a short run
 READ_BUFFER = 4096  # of slow readers' sockets
+SLOW_SECONDS, SLOW_BYTES = 5, 1000  # so much a slow reader takes in so long: without any byte in 60 s its connection is closed
 
 
 def answer_of(parts):
@@ -45,19 +46,20 @@ def answer_of(parts):
 
 
 def stream(port, body, may_read):
-    """The answer, read when `may_read` is set; None: at once."""
+    """The answer, read slowly until `may_read` is set; None: at once."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=3600)
     connection.connect()
     if may_read is not None:
         connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, READ_BUFFER)
     connection.request("POST", "/api/generate", json.dumps(body))
-    if may_read is not None:
-        may_read.wait()
     answer = connection.getresponse()
     assert answer.status == 200, answer.read()
-    parts = [json.loads(line) for line in answer]
+    beginning = b""
+    while may_read is not None and not may_read.wait(SLOW_SECONDS):
+        beginning += answer.read1(SLOW_BYTES)
+    text = beginning + answer.read()
     connection.close()
-    return answer_of(parts)
+    return answer_of([json.loads(line) for line in text.splitlines()])
 
 
 def other_decoder(vocabulary):
@@ -141,7 +143,7 @@ class Round:
 
 def bodies_of(chance, names):
     """A round's requests. Each third has a slow reader."""
-    n_long = chance.choice([500, 2000, 6000])
+    n_long = chance.choice([500, 1500, 3000])
     for name in names:
         n_tokens = n_long if options.seconds else SHORT[name]
         for i in range(3):
