@@ -17,6 +17,8 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cli/command.h"
+#include "cli/needs.h"
+#include "cli/token_text.h"
 #include "gguf/file.h"
 #include "gguf/tensor_type.h"
 
@@ -127,6 +129,26 @@ Json tensor_json(const gguf::TensorInfo& tensor) {
           {"n_bytes", tensor.data.size()}};
 }
 
+std::vector<std::string> sanitized(const std::vector<std::string>& names) {
+  std::vector<std::string> out;
+  for (const std::string& name : names) out.push_back(utf8::sanitized(name));
+  return out;
+}
+
+Json needs_json(const FileNeeds& needs) {
+  Json formats = Json::array();
+  for (const TensorGroup& group : needs.unsupported)
+    formats.push_back({{"type", group.type}, {"tensors", sanitized(group.names)}});
+  return {{"runs", needs.runs},
+          {"reason", utf8::sanitized(needs.reason)},
+          {"knows_architecture", needs.knows_architecture},
+          {"unsupported_formats", std::move(formats)},
+          {"unread_tensors", sanitized(needs.unread)},
+          {"missing_tensors", sanitized(needs.missing)},
+          {"vocabulary", utf8::sanitized(needs.vocabulary)},
+          {"ways", needs.ways}};
+}
+
 Json report_json(const gguf::File& file, bool full) {
   Json metadata = Json::object();
   for (const gguf::Entry& entry : file.metadata()) {
@@ -147,7 +169,8 @@ Json report_json(const gguf::File& file, bool full) {
           {"n_bytes", file.n_bytes()},
           {"metadata", std::move(metadata)},
           {"tensors", std::move(tensors)},
-          {"totals", std::move(totals)}};
+          {"totals", std::move(totals)},
+          {"billow", needs_json(needs_of(file))}};
 }
 
 // ---- For people.
@@ -230,7 +253,34 @@ std::string name_text(std::string_view name) {
   return text.size() == name.size() + 2 ? std::string(name) : text;
 }
 
-std::string summary_text(const gguf::File& file, const Total& all) {
+// "2 tensors: a, b"
+std::string names_text(const std::vector<std::string>& names, bool full) {
+  const size_t n = full ? names.size() : std::min(names.size(), kShownElements);
+  std::string text = fmt::format("{} tensor{}:", names.size(), names.size() == 1 ? "" : "s");
+  for (size_t i = 0; i < n; ++i) text += (i == 0 ? " " : ", ") + name_text(names[i]);
+  return n < names.size() ? text + ", ... (--full shows all)" : text;
+}
+
+// What the file needs that Billow lacks; empty: nothing.
+std::string needs_text(const FileNeeds& needs, bool full) {
+  if (needs.none()) return {};
+  Table table{"ll", {}};
+  if (!needs.runs && !needs.knows_architecture)
+    table.rows.push_back({"unknown architecture", name_text(needs.architecture)});
+  if (!needs.runs) {
+    for (const TensorGroup& group : needs.unsupported)
+      table.rows.push_back({"unknown format " + group.type, names_text(group.names, full)});
+  }
+  if (!needs.missing.empty()) table.rows.push_back({"missing", names_text(needs.missing, full)});
+  if (!needs.unread.empty()) table.rows.push_back({"not used", names_text(needs.unread, full)});
+  if (!needs.vocabulary.empty())
+    table.rows.push_back({"vocabulary", visible_text(needs.vocabulary)});
+  for (size_t i = 0; i < needs.ways.size(); ++i)
+    table.rows.push_back({i == 0 ? "way" : "or", needs.ways[i]});
+  return "\nwhat Billow lacks for it\n" + table.text();
+}
+
+std::string summary_text(const gguf::File& file, const Total& all, const FileNeeds& needs) {
   Table table{"ll", {}};
   table.rows.push_back({"file", name_text(file.path())});
   table.rows.push_back(
@@ -242,6 +292,7 @@ std::string summary_text(const gguf::File& file, const Total& all) {
     table.rows.push_back({"architecture", name_text(gguf::as_string(*value).value_or("?"))});
   }
   table.rows.push_back({"weights", human_count(all.n_elements)});
+  table.rows.push_back({"runs", needs.runs ? "yes" : "no: " + visible_text(needs.reason)});
   return table.text();
 }
 
@@ -286,7 +337,8 @@ std::string report_text(const gguf::File& file, bool full) {
     totals.rows.push_back(total_row(type, total));
     all.add(total);
   }
-  std::string out = summary_text(file, all);
+  const FileNeeds needs = needs_of(file);
+  std::string out = summary_text(file, all, needs) + needs_text(needs, full);
   out += fmt::format("\nmetadata, {} keys\n", file.metadata().size()) + metadata_text(file, full);
   out += fmt::format("\ntensors, {}\n", file.tensors().size());
   if (file.tensors().empty()) return out;

@@ -8,6 +8,7 @@
 #include "engine/embed/encoder_model.h"
 #include "engine/embedding.h"
 #include "engine/engine.h"
+#include "engine/load_model.h"
 #include "engine/memory_need.h"
 #include "nn/packed_weights.h"
 
@@ -33,7 +34,7 @@ Description described(const gguf::File& file, const DescribeOptions& options,
 Description describe_encoder(const gguf::File& file, const DescribeOptions& options) {
   const kernels::KernelTable& kernels = kernels::select_table(kernels::Work::kTexts);
   nn::PackedWeights packed(kernels, arch::most_packed_bytes(file), {});
-  const std::unique_ptr<arch::Encoder> encoder = arch::load_encoder(file, {.packed = &packed});
+  const std::unique_ptr<arch::Encoder> encoder = load_encoder(file, {.packed = &packed});
   Description out = described(file, options, encoder->info(), packed);
   const uint64_t scratch =
       passes_scratch_bytes(*encoder, kernels, resolve_sizes(options.embed, out.max_context),
@@ -50,7 +51,7 @@ Description describe(const gguf::File& file, const DescribeOptions& options) {
   if (arch::is_encoder(file)) return describe_encoder(file, options);
   const kernels::KernelTable& kernels = kernels::select_table();
   nn::PackedWeights packed(kernels, arch::most_packed_bytes(file), {});
-  const std::unique_ptr<arch::Model> model = arch::load_model(file, {.packed = &packed});
+  const std::unique_ptr<arch::Model> model = load_model(file, {.packed = &packed});
   Description out = described(file, options, model->info(), packed);
   out.pooling = stated_pooling(file);
   out.memory = memory_need(file, *model, kernels, out.layout, packed,

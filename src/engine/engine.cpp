@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/saturating.h"
 #include "cpu/cores.h"
+#include "engine/load_model.h"
 #include "engine/memory_need.h"
 #include "engine/step_rows.h"
 #include "engine/weights.h"
@@ -64,8 +65,8 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
       team_(options.n_threads > 0 ? options.n_threads : cpu::usable_cores()),
       packed_(*kernels_, options.pack_weights ? arch::most_packed_bytes(file_) : 0,
               [this](std::span<const std::byte> bytes) { file_.release(bytes); }),
-      model_(arch::load_model(file_, {.max_context = max_context_,
-                                      .packed = options.pack_weights ? &packed_ : nullptr})),
+      model_(load_model(file_, {.max_context = max_context_,
+                                .packed = options.pack_weights ? &packed_ : nullptr})),
       n_batch_(std::max<size_t>(1, options.n_batch)),
       kv_(ledger_, model_->info().kv,
           {.n_sequences = options.max_sequences,

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/check.h"
 #include "base/regular_file.h"
 #include "gguf/cursor.h"
 #include "gguf/name_index.h"
@@ -26,6 +27,7 @@ struct File::State {
   std::vector<TensorInfo> tensors;
   NameIndex keys;
   NameIndex names;  // of the tensors
+  std::vector<bool>* found = nullptr;
 
   Shard read(const std::string& shard_path, StringArrays string_arrays);
   Shard read_header(const std::string& shard_path, StringArrays string_arrays);
@@ -218,7 +220,13 @@ const Value* File::find(std::string_view key) const noexcept {
 
 const TensorInfo* File::find_tensor(std::string_view name) const noexcept {
   const std::optional<size_t> i = state_->names.find(name);
+  if (i && state_->found != nullptr) (*state_->found)[*i] = true;
   return i ? &state_->tensors[*i] : nullptr;
+}
+
+void File::watch_lookups(std::vector<bool>* found) const noexcept {
+  BILLOW_CHECK(found == nullptr || found->size() == state_->tensors.size());
+  state_->found = found;
 }
 
 std::optional<uint64_t> File::get_uint(std::string_view key) const {

@@ -67,6 +67,10 @@ class File {
   const Value* find(std::string_view key) const noexcept;  // null if absent
   std::span<const TensorInfo> tensors() const noexcept;
   const TensorInfo* find_tensor(std::string_view name) const noexcept;  // null if absent
+  // From now on find_tensor() sets the element of each tensor that it finds, for who wants to know
+  // what a loader reads; null: no longer. One thread alone may ask for tensors meanwhile. REQUIRES:
+  // an element for each of tensors(), which lives until then.
+  void watch_lookups(std::vector<bool>* found) const noexcept;
 
   // Typed access. Absent: nullopt. Present with another type (or out of range): an Error naming the
   // key.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "gguf/raw_file.h"
@@ -38,6 +39,21 @@ RawFile complete_file(uint32_t version) {
   file.array(ValueType::kString, 1).text("deep");
   file.tensor("first", {2, 3}, kF32, 0).tensor("second", {32}, 2, 32);
   return file.pad().data(24, 0x11).pad().data(18, 0x22);
+}
+
+TEST(Lookups, TellWhichTensorsWereFound) {
+  const RawFile raw = complete_file(3);
+  const File file = File::parse(raw.bytes(), "memory");
+  std::vector<bool> found(2);
+  file.find_tensor("first");
+  file.watch_lookups(&found);
+  EXPECT_EQ(found, (std::vector<bool>{false, false}));
+  file.find_tensor("second");
+  file.find_tensor("third");
+  EXPECT_EQ(found, (std::vector<bool>{false, true}));
+  file.watch_lookups(nullptr);
+  file.find_tensor("first");
+  EXPECT_EQ(found, (std::vector<bool>{false, true}));
 }
 
 class FileOfVersion : public testing::TestWithParam<uint32_t> {};
