@@ -125,9 +125,11 @@ TEST_P(Families, LogitsAreThoseOfTransformers) {
     EXPECT_LE(apart.mean_divergence, most_divergence(family_.name)) << table->name;
     if (table != engine::usable_tables().front()) continue;
     // tests/families/update_models_doc.py reads this line.
-    std::printf("figure family=%s architecture=%s kernels=%s mean_kl=%.2g max_difference=%.2g\n",
-                family_.name.c_str(), family_.architecture.c_str(),
-                std::string(table->name).c_str(), apart.mean_divergence, apart.largest);
+    std::printf(
+        "figure family=%s architecture=%s kernels=%s mean_kl=%.1e max_difference=%.1e "
+        "llama_cpp_mean_kl=%.1e\n",
+        family_.name.c_str(), family_.architecture.c_str(), std::string(table->name).c_str(),
+        apart.mean_divergence, apart.largest, family_.kl_llama_cpp);
   }
 }
 
@@ -265,7 +267,7 @@ TEST_P(Families, QuantisedWeightsAreCloseToTheSameWeightsAsFloats) {
                                           logits_of(codes, family_.tokens), floats.model().n_vocab);
       EXPECT_LE(apart.mean_divergence, kMostLossOfCodes) << type << " " << table->name;
       if (table != engine::usable_tables().front()) continue;
-      std::printf("figure family=%s %s_mean_kl=%.2g\n", family_.name.c_str(), type.c_str(),
+      std::printf("figure family=%s %s_mean_kl=%.1e\n", family_.name.c_str(), type.c_str(),
                   apart.mean_divergence);
     }
   }
