@@ -193,7 +193,7 @@ enum class RopeKind : uint8_t {
   kHalves,    // rotates (i, i + n_rot/2): "neox"
 };
 
-using TypeTable = std::array<TypeKernels, 40>;  // by quant::Type
+using TypeTable = std::array<TypeKernels, 43>;  // by quant::Type
 
 struct KernelTable {
   std::string_view name;

@@ -71,7 +71,7 @@ class Pack : public testing::TestWithParam<const KernelTable*> {};
 TEST_P(Pack, StripHoldsTheDecodedWeightsAndZeroBeyondThem) {
   for (const quant::TypeRow& type : quant::types()) {
     if (!type.integer) continue;
-    const size_t k = type.group_len == 256 ? 512 : 96;
+    const size_t k = type.group_len == 32 ? 96 : 3 * type.group_len;
     constexpr size_t kRows = 13;
     const size_t row_bytes = quant::row_bytes(type.type, k);
     std::vector<std::byte> rows(kRows * row_bytes);

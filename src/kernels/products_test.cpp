@@ -119,7 +119,8 @@ std::vector<std::byte> encoded_rows(quant::Type type, size_t n, size_t k, unsign
 std::vector<size_t> widths(const quant::TypeRow& row) {
   if (!row.integer) return {1, 7, 64, 579};
   if (row.group_len == 256) return {256, 1280};
-  return {32, 96, 576, 1056};
+  if (row.group_len == 32) return {32, 96, 576, 1056};
+  return {row.group_len, size_t{3} * row.group_len, size_t{9} * row.group_len};
 }
 
 std::vector<const KernelTable*> all_tables() {

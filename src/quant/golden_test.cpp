@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,28 @@ TEST(GoldenTest, DecodesBitForBit) {
     std::vector<float> decoded(expected.size());
     format->decode(bytes.data(), decoded.size(), decoded.data());
     EXPECT_EQ(std::memcmp(decoded.data(), expected.data(), expected.size() * sizeof(float)), 0)
+        << format->name;
+  }
+}
+
+uint64_t fnv1a(const std::vector<float>& floats) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (const std::byte byte : std::as_bytes(std::span(floats))) {
+    hash = (hash ^ static_cast<uint64_t>(byte)) * 0x100000001B3u;
+  }
+  return hash;
+}
+
+TEST(GoldenTest, DecodesManyGroupsOfGridsBitForBit) {
+  const Json list = golden().at("digest");
+  ASSERT_FALSE(list.empty());
+  for (const Json& entry : list) {
+    const TypeRow* format = find_type(entry.at("type").get<std::string>());
+    ASSERT_NE(format, nullptr) << entry.at("type");
+    const std::vector<std::byte> bytes = bytes_of(entry.at("bytes"));
+    std::vector<float> decoded(bytes.size() / format->group_bytes * format->group_len);
+    format->decode(bytes.data(), decoded.size(), decoded.data());
+    EXPECT_EQ(fnv1a(decoded), std::stoull(entry.at("digest").get<std::string>(), nullptr, 16))
         << format->name;
   }
 }

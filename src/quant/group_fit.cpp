@@ -5,7 +5,9 @@
 #include <cmath>
 #include <span>
 
+#include "quant/grid.h"
 #include "quant/packed.h"
+#include "quant/packing.h"
 
 namespace billow::quant {
 namespace {
@@ -174,6 +176,140 @@ SymmetricGroup fit_levels(const float* x, size_t part_len, int n_part_steps,
   return group;
 }
 
+// How far an entry is from `n` elements, which is the sum of two table entries: of the levels in
+// the lower and in the upper half of its bits.
+class GridErrors {
+ public:
+  GridErrors(const float* targets, const int8_t* values, size_t level_bits) noexcept
+      : half_bits_(level_bits == 2 ? 8 : 6) {
+    const size_t n_half = level_bits == 2 ? 4 : 2;
+    for (size_t half = 0; half < 2; ++half) {
+      for (size_t levels = 0; levels < (size_t{1} << half_bits_); ++levels) {
+        float sum = 0.0f;
+        for (size_t i = 0; i < n_half; ++i) {
+          const unsigned level = level_of(static_cast<uint16_t>(levels), i, level_bits);
+          const float error = targets[half * n_half + i] - static_cast<float>(values[level]);
+          sum += error * error;
+        }
+        sums_[half][levels] = sum;
+      }
+    }
+  }
+  float of(uint16_t entry) const noexcept {
+    return sums_[0][entry & ((1u << half_bits_) - 1u)] + sums_[1][entry >> half_bits_];
+  }
+
+ private:
+  unsigned half_bits_;
+  std::array<float, 256> sums_[2];
+};
+
+// Elements of a group with the entries that were chosen for them.
+class GridSearch {
+ public:
+  GridSearch(const float* x, const GridFormat& format) noexcept : x_(x), format_(format) {
+    for (size_t at = 0; at < kSuperGroupLen; at += 8) set_signs(at);
+  }
+
+  // Chooses the entries of n elements from `at` on, for this scale of the levels' values.
+  void choose(size_t at, size_t n, float scale) noexcept {
+    const float inverse = reciprocal_or_zero(scale);
+    for (size_t begin = at; begin < at + n; begin += format_.choice_len) {
+      float least = choose(begin, inverse, 0);
+      if (format_.values[1] == nullptr) continue;
+      const GridGroup first = group_;
+      if (choose(begin, inverse, 1) >= least) group_ = first;
+    }
+  }
+
+  // The scale that fits the chosen entries best.
+  ScaleFit fit(size_t at, size_t n, const float* weights) const noexcept {
+    double wqx = 0, wqq = 0;
+    for (size_t i = at; i < at + n; ++i) {
+      const auto level = static_cast<double>(value(i));
+      const double weighted = static_cast<double>(weights[i]) * level;
+      wqx += weighted * static_cast<double>(x_[i]);
+      wqq += weighted * level;
+    }
+    if (!(wqq > 0)) return {0.0f, 0.0};
+    return {static_cast<float>(wqx / wqq), wqx / wqq * wqx};
+  }
+
+  GridGroup& group() noexcept { return group_; }
+
+ private:
+  size_t entry_len() const noexcept { return format_.level_bits == 2 ? 8 : 4; }
+
+  bool negative(size_t i) const noexcept { return (group_.signs[i / 8] >> (i % 8) & 1) != 0; }
+
+  // Where an odd number of 8 is negative, the least of them changes its sign.
+  void set_signs(size_t at) noexcept {
+    if (format_.signs == GridSigns::kNone) return;
+    size_t n_negative = 0;
+    size_t least = at;
+    for (size_t i = at; i < at + 8; ++i) {
+      if (std::fabs(x_[i]) < std::fabs(x_[least])) least = i;
+      if (!(x_[i] < 0.0f)) continue;
+      ++n_negative;
+      group_.signs[i / 8] |= static_cast<uint8_t>(1 << (i % 8));
+    }
+    if (format_.signs == GridSigns::kEven && n_negative % 2 == 1) {
+      group_.signs[least / 8] ^= static_cast<uint8_t>(1 << (least % 8));
+    }
+  }
+
+  float value(size_t i) const noexcept {
+    const uint16_t entry = format_.entries[group_.indices[i / entry_len()]];
+    const unsigned level = level_of(entry, i % entry_len(), format_.level_bits);
+    const int size = format_.values[group_.second[i / 8] ? 1 : 0][level];
+    return static_cast<float>(negative(i) ? -size : size);
+  }
+
+  // The same for elements that share a choice of values; returns the error.
+  float choose(size_t begin, float inverse, size_t which) noexcept {
+    float sum = 0.0f;
+    for (size_t at = begin; at < begin + format_.choice_len; at += entry_len()) {
+      float targets[8];
+      for (size_t i = 0; i < entry_len(); ++i) {
+        targets[i] = (negative(at + i) ? -x_[at + i] : x_[at + i]) * inverse;
+      }
+      const GridErrors errors(targets, format_.values[which], format_.level_bits);
+      size_t best = 0;
+      for (size_t e = 1; e < format_.entries.size(); ++e) {
+        if (errors.of(format_.entries[e]) < errors.of(format_.entries[best])) best = e;
+      }
+      group_.indices[at / entry_len()] = static_cast<uint16_t>(best);
+      group_.second[at / 8] = which == 1;
+      sum += errors.of(format_.entries[best]);
+    }
+    return sum;
+  }
+
+  const float* x_;
+  const GridFormat& format_;
+  GridGroup group_ = {};
+};
+
+// Tries the scales that give the largest magnitude one of the levels, and some below the last.
+float best_grid_scale(const float* x, const float* weights, size_t at, const GridFormat& format,
+                      GridSearch& search) noexcept {
+  const float largest = std::fabs(extreme_of(x + at, format.part_len));
+  if (!(largest > kNothing)) return 0.0f;
+  const size_t n_levels = format.level_bits == 2 ? 3 : 8;
+  ScaleFit best = {0.0f, 0.0};
+  const auto attempt = [&](float scale) {
+    search.choose(at, format.part_len, scale);
+    const ScaleFit fit = search.fit(at, format.part_len, weights);
+    if (fit.gain > best.gain) best = fit;
+  };
+  for (size_t level = 0; level < n_levels; ++level) {
+    attempt(largest / std::fabs(static_cast<float>(format.values[0][level])));
+  }
+  const float highest = static_cast<float>(format.values[0][n_levels - 1]);
+  for (const float beyond : {1.1f, 1.2f, 1.35f}) attempt(largest / (highest * beyond));
+  return best.scale;
+}
+
 }  // namespace
 
 AffineGroup fit_affine(const float* x, const AffineFormat& format) noexcept {
@@ -216,6 +352,45 @@ SymmetricGroup fit_symmetric(const float* x, const SymmetricFormat& format) noex
 
 SymmetricGroup fit_codebook(const float* x, const int8_t* values) noexcept {
   return fit_levels(x, 32, 32, CodebookLevels(values));
+}
+
+GridGroup fit_grid(const float* x, const GridFormat& format) noexcept {
+  const size_t n_parts = kSuperGroupLen / format.part_len;
+  Weights weights;
+  std::array<float, 16> scales = {};
+  GridSearch search(x, format);
+  float largest = 0.0f;
+  for (size_t p = 0; p < n_parts; ++p) {
+    const size_t at = p * format.part_len;
+    weigh(std::span(x + at, format.part_len), weights.data() + at);
+    scales[p] = best_grid_scale(x, weights.data(), at, format, search);
+    largest = std::max(largest, scales[p]);
+  }
+  GridGroup& group = search.group();
+  const float steps = static_cast<float>(2 * format.max_scale + 1);
+  group.d = rounded_f16(largest / (steps * format.unit));
+  const float step = group.d * format.unit;
+  for (size_t p = 0; p < n_parts; ++p) {
+    const float scale = scales[p] * reciprocal_or_zero(step);
+    group.part_scales[p] =
+        static_cast<uint8_t>(rounded_code((scale - 1.0f) / 2.0f, 0, format.max_scale));
+    search.choose(p * format.part_len, format.part_len,
+                  step * static_cast<float>(2 * group.part_scales[p] + 1));
+  }
+  return group;
+}
+
+uint8_t nearest_fp4_code(float x, float d) noexcept {
+  uint8_t best = 0;
+  float best_error = std::fabs(x);
+  for (uint8_t code = 1; code < 16; ++code) {
+    const float error = std::fabs(static_cast<float>(kFp4Values.values[code]) * d - x);
+    if (error < best_error) {
+      best = code;
+      best_error = error;
+    }
+  }
+  return best;
 }
 
 uint8_t nearest_entry(const int8_t* values, float x) noexcept {

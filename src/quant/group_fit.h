@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace billow::quant {
 
@@ -50,5 +51,38 @@ SymmetricGroup fit_codebook(const float* x, const int8_t* values) noexcept;
 // The entry of values (16 of them, ascending) nearest to x, the upper one when halfway. NaN gives
 // the first.
 uint8_t nearest_entry(const int8_t* values, float x) noexcept;
+
+// The code of the value nearest to x in d * kFp4Values (packing.h), the first of several.
+uint8_t nearest_fp4_code(float x, float d) noexcept;
+
+// What signs elements have beside their levels.
+enum class GridSigns : uint8_t {
+  kNone,  // the levels' values have signs themselves
+  kEven,  // one each; of 8 an even number is negative
+  kFree,  // one each
+};
+
+// A format whose elements have levels in the combinations of a grid (grids.h).
+struct GridFormat {
+  std::span<const uint16_t> entries;
+  size_t level_bits;        // 2: an entry is 8 elements; 3: 4
+  const int8_t* values[2];  // of the levels; the second, if not null: another choice
+  size_t choice_len;        // elements that make that choice together, at least an entry's
+  GridSigns signs;
+  size_t part_len;  // 16 or 32
+  int max_scale;    // of a part's
+  float unit;
+};
+
+// x[i] ~ unit * d * (2 * part_scales[p] + 1) * (-1 where signs has its bit) * value of the level
+struct GridGroup {
+  float d;  // already rounded to f16
+  uint8_t part_scales[16];
+  uint16_t indices[64];  // of entries
+  uint8_t signs[32];     // bit i % 8 of byte i / 8
+  bool second[32];       // of each 8 elements: whether values[1] holds
+};
+
+GridGroup fit_grid(const float* x, const GridFormat& format) noexcept;
 
 }  // namespace billow::quant

@@ -60,6 +60,18 @@ const std::vector<Case>& short_group_cases() {
       // the smallest exponent is subnormal
       {"MXFP4", {{0, 0}, {1 + 4, 0x01}}, 0.0f, {{4, 4, 0x1p-128f}}},
       {"MXFP4", {{0, 1}, {1 + 4, 0x20}}, 0.0f, {{20, 20, 0x1p-126f}}},
+      // Parts with the scales 3 * 2^-9, 0 (a NaN), 448 and 2, with codes 1, 7, 2, and 7 and 15
+      {"NVFP4",
+       {{0, 0x03}, {4, 0x01}, {1, 0x7F}, {12, 0x07}, {2, 0x7E}, {20, 0x20}, {3, 0x40}, {35, 0xF7}},
+       0.0f,
+       {{0, 0, 0x3p-10f}, {40, 40, 448.0f}, {55, 55, 12.0f}, {63, 63, -12.0f}}},
+      // d = 0.5
+      {"Q1_0", {{1, 0x38}, {2, 0x01}, {17, 0x80}}, -0.5f, {{0, 0, 0.5f}, {127, 127, 0.5f}}},
+      // d = 2, codes 3, 2 and 1
+      {"Q2_0",
+       {{1, 0x40}, {2, 0x0B}, {17, 0x40}},
+       -2.0f,
+       {{0, 0, 4.0f}, {1, 1, 2.0f}, {63, 63, 0.0f}}},
   };
   return list;
 }
@@ -124,9 +136,92 @@ const std::vector<Case>& long_group_cases() {
   return list;
 }
 
+// Formats with grids or digits. Entry 0 of each grid has level 0 eight or four times.
+const std::vector<Case>& grid_cases() {
+  static const std::vector<Case> list = {
+      // d = 1. Part 7: scale 5, so 11 / 8; its last stretch: entry 1, which has 43 first, and the
+      // signs of elements 1 and, to make them even, 7
+      {"IQ2_XXS",
+       {{1, 0x3C}, {61, 0x01}, {64, 0x40}, {65, 0x50}},
+       1.0f,
+       {{224, 255, 11.0f}, {248, 248, 59.125f}, {249, 249, -11.0f}, {255, 255, -11.0f}}},
+      // d = 1. Part 15: scale 1, so 3 / 8; its last stretch: entry 257 (25, 43, 8, .., 8, 25),
+      // signs
+      // as before
+      {"IQ2_XS",
+       {{1, 0x3C}, {64, 0x01}, {65, 0x05}, {73, 0x10}},
+       1.0f,
+       {{240, 255, 3.0f}, {248, 248, 9.375f}, {249, 249, -16.125f}, {255, 255, -9.375f}}},
+      // d = 1. Part 15 as before; its last stretch: entry 513 (25, 8, 8, 25, 25, 8, 8, 25), signs
+      // of
+      // the first and the last element
+      {"IQ2_S",
+       {{1, 0x3C}, {33, 0x01}, {73, 0x80}, {65, 0x81}, {81, 0x10}},
+       1.0f,
+       {{240, 255, 3.0f}, {248, 248, -9.375f}, {251, 252, 9.375f}, {255, 255, -9.375f}}},
+      // d = 1. Part 7: scale 5, so 11 / 4; the last entry: 255 (4, 28, 52, 62), signs of element
+      // 253
+      // and, to make them even, 255
+      {"IQ3_XXS",
+       {{1, 0x3C}, {65, 0xFF}, {97, 0x54}},
+       1.0f,
+       {{224, 255, 11.0f}, {253, 253, -77.0f}, {254, 254, 143.0f}, {255, 255, -170.5f}}},
+      // d = 1. Part 7: scale 2, so 5; the last entry: 257 (5, 7, 9, 5), sign of element 254
+      {"IQ3_S",
+       {{1, 0x3C}, {65, 0x01}, {73, 0x80}, {105, 0x40}, {109, 0x20}},
+       1.0f,
+       {{224, 251, 5.0f},
+        {252, 252, 25.0f},
+        {253, 253, 35.0f},
+        {254, 254, -45.0f},
+        {255, 255, 25.0f}}},
+      // d = 1. Part 7: scale 2, so 5, with the shift; its last stretch: entry 0x501, levels 0 1 1 1
+      // 0
+      // 1 2 1
+      {"IQ1_S",
+       {{1, 0x3C}, {33, 0x01}, {49, 0xAA}},
+       -0.875f,
+       {{224, 255, -5.625f},
+        {249, 251, -0.625f},
+        {253, 253, -0.625f},
+        {254, 254, 4.375f},
+        {255, 255, -0.625f}}},
+      // The same, where only the last stretch has the shift
+      {"IQ1_M",
+       {{53, 0xC0}, {55, 0x34}, {31, 0x01}, {47, 0xD0}},
+       -0.875f,
+       {{240, 247, -4.375f},
+        {248, 255, -5.625f},
+        {249, 251, -0.625f},
+        {253, 253, -0.625f},
+        {254, 254, 4.375f},
+        {255, 255, -0.625f}}},
+      // d = 2, digits 2 0 1 0 2, 2 2 2 2 2 and 1 0 0 0
+      {"TQ1_0",
+       {{53, 0x40}, {3, 183}, {47, 255}, {51, 86}},
+       -2.0f,
+       {{3, 3, 2.0f},
+        {67, 67, 0.0f},
+        {131, 131, 2.0f},
+        {175, 175, 2.0f},
+        {191, 191, 2.0f},
+        {207, 207, 2.0f},
+        {223, 223, 2.0f},
+        {239, 239, 2.0f},
+        {243, 243, 0.0f}}},
+      // d = 2, codes 2, 1 and 3
+      {"TQ2_0",
+       {{65, 0x40}, {5, 0x20}, {63, 0xC1}},
+       -2.0f,
+       {{69, 69, 2.0f}, {159, 159, 0.0f}, {255, 255, 4.0f}}},
+  };
+  return list;
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all = short_group_cases();
   all.insert(all.end(), long_group_cases().begin(), long_group_cases().end());
+  all.insert(all.end(), grid_cases().begin(), grid_cases().end());
   return all;
 }
 

@@ -41,6 +41,13 @@ inline int rounded_code(float value, int min, int max) noexcept {
   return static_cast<int>(std::nearbyint(value));
 }
 
+// The nearest integer (half away from zero), kept within min..max; NaN gives min.
+inline int code_away_from_zero(float value, int min, int max) noexcept {
+  if (!(value > static_cast<float>(min))) return min;
+  if (value >= static_cast<float>(max)) return max;
+  return static_cast<int>(std::round(value));
+}
+
 // 1 / value, or 0 for 0.
 inline float reciprocal_or_zero(float value) noexcept {
   return value != 0.0f ? 1.0f / value : 0.0f;

@@ -26,7 +26,8 @@ namespace billow::quant {
 inline constexpr size_t kStripRows = 16;
 inline constexpr size_t kPackedBlock = 64;  // of k
 
-// What the 16 codes of a format with unevenly spaced values stand for.
+// What the codes of a format with unevenly spaced values stand for: 16, or 8 that are followed by
+// 0.
 struct Codebook {
   int8_t values[16];
 };
@@ -34,14 +35,24 @@ inline constexpr Codebook kIq4Values = {
     {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}};
 // Twice the values of floats of 1 sign, 2 exponent and 1 mantissa bit.
 inline constexpr Codebook kFp4Values = {{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}};
+// Of the IQ formats with grids: a level, and above it a bit for its sign. Codes of 3 bits.
+inline constexpr Codebook kIq2Values = {{8, 25, 43, 0, -8, -25, -43, 0}};
+// The same, of 4 bits.
+inline constexpr Codebook kIq3Values = {
+    {4, 12, 20, 28, 36, 44, 52, 62, -4, -12, -20, -28, -36, -44, -52, -62}};
+inline constexpr Codebook kOddValues = {
+    {1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15}};
+// 8 times a level of -1, 0 or 1, and above the level a bit for what is added: 1, or -1 where it is
+// set. Codes of 3 bits.
+inline constexpr Codebook kIq1Values = {{-7, 1, 9, 0, -9, -1, 7, 0}};
 
-enum class CodeValues : uint8_t { kEven, kIq4, kFp4 };
+enum class CodeValues : uint8_t { kEven, kIq4, kFp4, kIq2, kIq3, kOdd, kIq1 };
 
 struct Packing {
   uint8_t bits = 0;           // of a code: 2 to 6 or 8; of a float: 16 or 32
   uint8_t scales_per_32 = 1;  // 1 or 2
   bool offsets = false;
-  CodeValues values = CodeValues::kEven;  // other than kEven: 4 bits, no offsets
+  CodeValues values = CodeValues::kEven;  // other than kEven: 3 or 4 bits, no offsets
 
   friend constexpr bool operator==(const Packing&, const Packing&) = default;
   // What is added to a code to make it unsigned; 8-bit codes stay signed.
@@ -53,7 +64,9 @@ struct Packing {
   constexpr bool is_signed() const { return bits == 8 || has_codebook(); }
   // REQUIRES: has_codebook().
   constexpr Codebook codebook() const {
-    return values == CodeValues::kIq4 ? kIq4Values : kFp4Values;
+    constexpr Codebook kAll[] = {{},         kIq4Values, kFp4Values, kIq2Values,
+                                 kIq3Values, kOddValues, kIq1Values};
+    return kAll[static_cast<size_t>(values)];
   }
   constexpr size_t code_bytes() const { return kStripRows * kPackedBlock * bits / 8; }
   constexpr size_t scale_bytes() const { return size_t{2} * scales_per_32 * kStripRows * 2; }

@@ -32,10 +32,10 @@ TEST(TypeTest, NumbersAndNamesAreUnique) {
 }
 
 TEST(TypeTest, UnknownNumbersAndNamesGiveNull) {
-  for (uint32_t id : {4u, 5u, 9u, 16u, 31u, 40u, 256u, 258u, 0xFFFFFFFFu}) {
+  for (uint32_t id : {4u, 5u, 9u, 24u, 31u, 43u, 256u, 258u, 0xFFFFFFFFu}) {
     EXPECT_EQ(find_type(id), nullptr) << id;
   }
-  for (const char* name : {"", "Q4", "Q4_K_M", "Q4_K ", "IQ2_XXS", "Q9_0"}) {
+  for (const char* name : {"", "Q4", "Q4_K_M", "Q4_K ", "IQ2_M", "Q9_0"}) {
     EXPECT_EQ(find_type(name), nullptr) << name;
   }
 }
@@ -61,12 +61,16 @@ TEST(TypeTest, GroupSizesAreThoseOfTheFormat) {
     uint32_t group_bytes;
   };
   const Size sizes[] = {
-      {Type::kF32, 1, 4},        {Type::kF16, 1, 2},      {Type::kBF16, 1, 2},
-      {Type::kQ4_0, 32, 18},     {Type::kQ4_1, 32, 20},   {Type::kQ5_0, 32, 22},
-      {Type::kQ5_1, 32, 24},     {Type::kQ8_0, 32, 34},   {Type::kQ2_K, 256, 84},
-      {Type::kQ3_K, 256, 110},   {Type::kQ4_K, 256, 144}, {Type::kQ5_K, 256, 176},
-      {Type::kQ6_K, 256, 210},   {Type::kQ8_K, 256, 292}, {Type::kIQ4_NL, 32, 18},
-      {Type::kIQ4_XS, 256, 136}, {Type::kMXFP4, 32, 17},
+      {Type::kF32, 1, 4},        {Type::kF16, 1, 2},        {Type::kBF16, 1, 2},
+      {Type::kQ4_0, 32, 18},     {Type::kQ4_1, 32, 20},     {Type::kQ5_0, 32, 22},
+      {Type::kQ5_1, 32, 24},     {Type::kQ8_0, 32, 34},     {Type::kQ2_K, 256, 84},
+      {Type::kQ3_K, 256, 110},   {Type::kQ4_K, 256, 144},   {Type::kQ5_K, 256, 176},
+      {Type::kQ6_K, 256, 210},   {Type::kQ8_K, 256, 292},   {Type::kIQ4_NL, 32, 18},
+      {Type::kIQ4_XS, 256, 136}, {Type::kMXFP4, 32, 17},    {Type::kIQ2_XXS, 256, 66},
+      {Type::kIQ2_XS, 256, 74},  {Type::kIQ3_XXS, 256, 98}, {Type::kIQ1_S, 256, 50},
+      {Type::kIQ3_S, 256, 110},  {Type::kIQ2_S, 256, 82},   {Type::kIQ1_M, 256, 56},
+      {Type::kTQ1_0, 256, 54},   {Type::kTQ2_0, 256, 66},   {Type::kNVFP4, 64, 36},
+      {Type::kQ1_0, 128, 18},    {Type::kQ2_0, 64, 18},
   };
   EXPECT_EQ(std::size(sizes), types().size());
   for (const Size& size : sizes) {

@@ -15,6 +15,14 @@ constexpr int zero_log2(quant::Packing p) {
   return zero == 0 ? -1 : __builtin_ctz(static_cast<unsigned>(zero));
 }
 
+// What codes stand for where the packing has a codebook, ready for dot products; else the codes.
+template <quant::Packing P>
+inline Isa::Bytes looked_up(Isa::Bytes codes) noexcept {
+  if constexpr (!P.has_codebook()) return codes;
+  static constexpr quant::Codebook kTable = P.codebook();
+  return Isa::prepare_signed(Isa::lookup_bytes(kTable.values, codes));
+}
+
 // The codes of quad q of a block, half h, as the dot products take them.
 template <quant::Packing P>
 inline Isa::Bytes packed_codes(const uint8_t* codes, size_t q, size_t h) noexcept {
@@ -28,7 +36,7 @@ inline Isa::Bytes packed_codes(const uint8_t* codes, size_t q, size_t h) noexcep
     const Isa::Bytes low = reinterpret_cast<Isa::Bytes>(four >> static_cast<int>(q % 4 * 2)) & 3;
     if constexpr (P.bits == 2) return low;
     const uint8_t* high = codes + kQuads / 4 * kQuadBytes;
-    return low | (Isa::bit_as_16(Isa::Bytes{}, high + 8 * q, h * Isa::kLanes) >> 2);
+    return looked_up<P>(low | (Isa::bit_as_16(Isa::Bytes{}, high + 8 * q, h * Isa::kLanes) >> 2));
   }
   const Isa::Bytes pair = Isa::load_bytes(codes + q / 2 * kQuadBytes + lane_bytes);
   const Isa::Bytes low = q % 2 == 0 ? pair & 15 : pair >> 4;
@@ -42,11 +50,7 @@ inline Isa::Bytes packed_codes(const uint8_t* codes, size_t q, size_t h) noexcep
     return low |
            (reinterpret_cast<Isa::Bytes>(j < 2 ? bits << (4 - 2 * j) : bits >> (2 * j - 4)) & 0x30);
   }
-  if constexpr (P.has_codebook()) {
-    static constexpr quant::Codebook kTable = P.codebook();
-    return Isa::prepare_signed(Isa::lookup_bytes(kTable.values, low));
-  }
-  return low;
+  return looked_up<P>(low);
 }
 
 // V vectors of weights straight from their strips, a block of k at a time.

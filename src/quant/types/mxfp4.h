@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "quant/group_fit.h"
 #include "quant/packed.h"
 #include "quant/packing.h"
 #include "quant/type.h"
@@ -49,7 +50,7 @@ struct MXFP4 {
     }
     const float d = std::ldexp(1.0f, group.exponent - 128);
     for (size_t i = 0; i < kGroupLen; ++i) {
-      group.codes[i % 16] |= static_cast<uint8_t>(nearest_code(in[i], d) << (i < 16 ? 0 : 4));
+      group.codes[i % 16] |= static_cast<uint8_t>(nearest_fp4_code(in[i], d) << (i < 16 ? 0 : 4));
     }
   }
 
@@ -71,19 +72,6 @@ struct MXFP4 {
   }
 
  private:
-  static int nearest_code(float x, float d) noexcept {
-    int best = 0;
-    float best_error = std::fabs(x);
-    for (int code = 1; code < 16; ++code) {
-      const float error = std::fabs(static_cast<float>(kFp4Values.values[code]) * d - x);
-      if (error < best_error) {
-        best = code;
-        best_error = error;
-      }
-    }
-    return best;
-  }
-
   // 2^(e - 128); the two smallest are subnormal.
   template <class Isa>
   static float power(uint32_t e) noexcept {

@@ -1,0 +1,93 @@
+// IQ2_XS: 256 elements in 74 bytes, 16 parts of 16, which are 2 stretches of 8.
+//   bytes 0-1    f16 scale d
+//   bytes 2-65   of each stretch a little-endian word of 16 bits: the entry in bits 0-8, 7 signs
+//                above it
+//   bytes 66-73  scales of the parts, 4 bits: part p is at bit 4 (p % 2) of byte p / 2
+//   x = d / 8 * (2 * scale + 1) * value, negative where the sign of the element is set. Values are
+//   8, 25 and 43: the levels of the entry in Grids::kIq2Xs. The eighth sign of a stretch makes the
+//   number of set signs even.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "quant/grid.h"
+#include "quant/grids.h"
+#include "quant/group_fit.h"
+#include "quant/packed.h"
+#include "quant/packing.h"
+#include "quant/type.h"
+
+namespace billow::quant {
+
+struct IQ2_XS {
+  struct Group {
+    uint8_t scale[2];
+    uint8_t stretches[32][2];
+    uint8_t part_scales[8];
+  };
+
+  static constexpr Type kType = Type::kIQ2_XS;
+  static constexpr std::string_view kName = "IQ2_XS";
+  static constexpr size_t kGroupLen = 256;
+  static constexpr size_t kGroupBytes = 74;
+  static constexpr bool kInteger = true;
+  static constexpr Packing kPacking = {.bits = 3, .scales_per_32 = 2, .values = CodeValues::kIq2};
+
+  static void decode(const Group& group, float* out) noexcept {
+    const float d = load_f16(group.scale) / 8.0f;
+    for (size_t i = 0; i < kGroupLen; ++i) {
+      const uint8_t(&stretch)[2] = group.stretches[i / 8];
+      const unsigned word = stretch[0] | (unsigned{stretch[1]} << 8);
+      const unsigned level = level_of(Grids<void>::kIq2Xs[word & 511], i % 8, 2);
+      const unsigned sign = (even_signs(word >> 9) >> (i % 8)) & 1;
+      const int part_scale = (group.part_scales[i / 32] >> (i / 16 % 2 * 4)) & 15;
+      const float scale = d * static_cast<float>(2 * part_scale + 1);
+      out[i] = scale * static_cast<float>(kIq2Values.values[level + 4 * sign]);
+    }
+  }
+
+  static void encode(const float* in, Group& group) noexcept {
+    const GridGroup fit = fit_grid(in, {.entries = Grids<void>::kIq2Xs,
+                                        .level_bits = 2,
+                                        .values = {kIq2Values.values, nullptr},
+                                        .choice_len = 8,
+                                        .signs = GridSigns::kEven,
+                                        .part_len = 16,
+                                        .max_scale = 15,
+                                        .unit = 0.125f});
+    group = {};
+    store_f16(fit.d, group.scale);
+    for (size_t s = 0; s < 32; ++s) {
+      const unsigned word = fit.indices[s] | ((fit.signs[s] & 127u) << 9);
+      group.stretches[s][0] = static_cast<uint8_t>(word);
+      group.stretches[s][1] = static_cast<uint8_t>(word >> 8);
+    }
+    for (size_t p = 0; p < 16; ++p) {
+      group.part_scales[p / 2] |= static_cast<uint8_t>(fit.part_scales[p] << (p % 2 * 4));
+    }
+  }
+
+  template <class Isa>
+  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
+                     float* __restrict offsets) noexcept {
+    static constexpr Codebook kTable = kIq2Values;
+    uint64_t bytes[32];
+    for (size_t s = 0; s < 32; ++s) {
+      const auto word = static_cast<uint32_t>(group.stretches[s][0] | (group.stretches[s][1] << 8));
+      bytes[s] = spread_levels8<Isa>(Grids<Isa>::kIq2Xs[word & 511]) |
+                 spread_bits<Isa>(unpack_even_signs<Isa>(word >> 9)) << 2;
+    }
+    Isa::lookup16(kTable.values, reinterpret_cast<const uint8_t*>(bytes), codes, 256);
+    const float d = unpack_f16<Isa>(group.scale) * 0.125f;
+#pragma GCC unroll 1
+    for (size_t j = 0; j < 8; ++j) {
+      scales[2 * j] = d * static_cast<float>(2 * (group.part_scales[j] & 15) + 1);
+      scales[2 * j + 1] = d * static_cast<float>(2 * (group.part_scales[j] >> 4) + 1);
+    }
+    fill<Isa, 16>(offsets, 0.0f);
+  }
+};
+
+}  // namespace billow::quant
