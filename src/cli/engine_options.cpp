@@ -28,6 +28,7 @@ uint64_t parse_budget(const std::string& text) {
 }  // namespace
 
 kernels::KvType kv_type_of(const std::string& name) {
+  if (name == "f32") return kernels::KvType::kF32;
   return name == "q8_0" ? kernels::KvType::kQ8_0 : kernels::KvType::kInt16;
 }
 
@@ -48,8 +49,9 @@ void ModelOptions::declare_without_context(CLI::App& command) {
       ->group(kGroup);
   command
       .add_option("--kv-type", kv_type,
-                  "How keys and values are kept: f16, 16 bits each, or q8_0 in half the memory")
-      ->check(CLI::IsMember({"f16", "q8_0"}))
+                  "How keys and values are kept: f16, 16 bits each, q8_0 in half the memory, or "
+                  "f32 to the last digit")
+      ->check(CLI::IsMember({"f16", "q8_0", "f32"}))
       ->capture_default_str()
       ->group(kGroup);
   command

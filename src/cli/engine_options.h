@@ -13,7 +13,7 @@ namespace billow::cli {
 
 inline constexpr const char* kDefaultMemory = "80%";  // as engines do unasked
 
-// Of an option that is "f16" or "q8_0".
+// Of an option that is "f16", "q8_0" or "f32".
 kernels::KvType kv_type_of(const std::string& name);
 
 struct ModelOptions {

@@ -220,6 +220,7 @@ void add_logits(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("logits", "Show or write a model's logits at every position");
   auto options = std::make_shared<LogitsOptions>();
+  options->model.kv_type = "f32";  // logits to compare with those of other programs
   options->model.declare(*command);
   CLI::Option_group* input = command->add_option_group("Input", "one of them");
   input->require_option(1);

@@ -68,8 +68,9 @@ void add_plan(CLI::App& app) {
   declare_context(*command, *options);
   command
       ->add_option("--kv-type", options->kv_type,
-                   "How keys and values are kept: f16, 16 bits each, or q8_0 in half the memory")
-      ->check(CLI::IsMember({"f16", "q8_0"}))
+                   "How keys and values are kept: f16, 16 bits each, q8_0 in half the memory, or "
+                   "f32 to the last digit")
+      ->check(CLI::IsMember({"f16", "q8_0", "f32"}))
       ->capture_default_str();
   command->add_option("-t,--threads", options->n_threads,
                       "Threads; 0: as many as there are physical cores to use");

@@ -361,8 +361,8 @@ void declare_models(CLI::App& command, ServeOptions& options) {
       ->capture_default_str();
   command.add_option("--threads", options.n_threads, "Threads of a runner; 0: the physical cores")
       ->check(CLI::Range(0, 1024));
-  command.add_option("--kv-type", options.kv_type, "f16 or q8_0 (OLLAMA_KV_CACHE_TYPE)")
-      ->check(CLI::IsMember({"f16", "q8_0"}));
+  command.add_option("--kv-type", options.kv_type, "f16, q8_0 or f32 (OLLAMA_KV_CACHE_TYPE)")
+      ->check(CLI::IsMember({"f16", "q8_0", "f32"}));
 }
 
 void declare_network(CLI::App& command, ServeOptions& options) {

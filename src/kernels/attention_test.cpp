@@ -73,6 +73,7 @@ struct Memory {
   }
   double key(size_t p, size_t d) {
     const std::byte* k = block(p);
+    if (type == KvType::kF32) return static_cast<double>(read<float>(k, d * 64 + p % 64));
     const std::byte* scales = k + kv_code_bytes(type, k_len);
     if (type == KvType::kInt16)
       return read<int16_t>(k, (d / 2 * 64 + p % 64) * 2 + d % 2) * bf16(scales, p % 64);
@@ -80,6 +81,7 @@ struct Memory {
   }
   double value(size_t p, size_t d) {
     const std::byte* v = block(p) + kv_bytes(type, k_len);
+    if (type == KvType::kF32) return static_cast<double>(read<float>(v, p % 64 * v_len + d));
     const std::byte* scales = v + kv_code_bytes(type, v_len);
     const size_t at = (p % 64 / 2 * v_len + d) * 2 + p % 2;
     if (type == KvType::kInt16) return read<int16_t>(v, at) * bf16(scales, p % 64);
@@ -237,7 +239,7 @@ void compare(const KernelTable& table, const Memory& memory, const Tokens& token
 }
 
 TEST_P(Attention, EqualsSoftmaxOverWhatEachRowSees) {
-  for (const KvType type : {KvType::kInt16, KvType::kQ8_0}) {
+  for (const KvType type : {KvType::kInt16, KvType::kQ8_0, KvType::kF32}) {
     for (const auto& [k_len, v_len] : {std::pair<size_t, size_t>{16, 48},
                                        {64, 64},
                                        {80, 80},
@@ -257,7 +259,7 @@ TEST_P(Attention, EqualsSoftmaxOverWhatEachRowSees) {
 }
 
 TEST_P(Attention, IsBitwiseIndependentOfNeighboursAndOfWhoComputesWhichSpan) {
-  for (const KvType type : {KvType::kInt16, KvType::kQ8_0}) {
+  for (const KvType type : {KvType::kInt16, KvType::kQ8_0, KvType::kF32}) {
     for (const size_t len : {32u, 80u}) {
       const Memory memory(type, 900, len, len);
       for (const size_t n_heads : {1u, 3u, 5u}) {
@@ -289,7 +291,7 @@ TEST_P(Attention, IsBitwiseIndependentOfNeighboursAndOfWhoComputesWhichSpan) {
 
 // Scores far apart: weights of 0, and a maximum that comes late.
 TEST_P(Attention, SurvivesScoresFarApart) {
-  for (const KvType type : {KvType::kInt16, KvType::kQ8_0}) {
+  for (const KvType type : {KvType::kInt16, KvType::kQ8_0, KvType::kF32}) {
     const Memory memory(type, 600, 64, 64);
     std::vector<float> queries = queries_for(memory, 1, 5);
     for (float& value : queries) value *= 200.0f;
@@ -304,7 +306,7 @@ TEST_P(Attention, SurvivesScoresFarApart) {
 TEST_P(Attention, SurvivesWhatIsNoNumber) {
   constexpr size_t kLen = 64;
   constexpr size_t kAt = 70;  // the position
-  for (const KvType type : {KvType::kInt16, KvType::kQ8_0}) {
+  for (const KvType type : {KvType::kInt16, KvType::kQ8_0, KvType::kF32}) {
     const Memory before(type, 128, kLen, kLen);
     const std::vector<float> queries = queries_for(before, 2, 3);
     const Tokens tokens = {.first = {0, 0}, .last = {63, 127}};
@@ -344,7 +346,7 @@ TEST_P(Attention, SurvivesWhatIsNoNumber) {
 }
 
 TEST_P(Attention, StoresTheSameBytesAsScalar) {
-  for (const KvType type : {KvType::kInt16, KvType::kQ8_0}) {
+  for (const KvType type : {KvType::kInt16, KvType::kQ8_0, KvType::kF32}) {
     std::vector<float> k = gaussian(80, 6);
     std::vector<float> v = gaussian(48, 7);
     k[3] = 1e3f;

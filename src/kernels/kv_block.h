@@ -7,6 +7,8 @@
 //          where len is no multiple of 32). K: codes [len / 4][64][4], then scales [groups][64].
 //          V: codes [32][len][2], as above, then scales [groups][64]. Each group of a key is kept
 //          rotated, as H key / sqrt(n), H the Hadamard matrix; so are queries when they meet keys.
+//   F32:   floats without scales, to compare with other programs to the last digit. K: [len][64],
+//          V: [64][len].
 #pragma once
 
 #include <cstddef>
@@ -16,7 +18,7 @@ namespace billow::kernels {
 
 inline constexpr size_t kBlockPositions = 64;
 
-enum class KvType : uint8_t { kInt16, kQ8_0 };
+enum class KvType : uint8_t { kInt16, kQ8_0, kF32 };
 
 // By Cauchy and Schwarz, products of queries and keys that are no longer than this fit in 31 bits.
 inline constexpr float kLongestKey = 32700.0f;
@@ -37,10 +39,11 @@ inline constexpr size_t kv_groups(size_t len) { return (len + kKvGroup - 1) / kK
 
 // Bytes of the codes of K or V of one head; and with their scales. len is a multiple of 16.
 inline constexpr size_t kv_code_bytes(KvType type, size_t len) {
-  return kBlockPositions * len * (type == KvType::kInt16 ? 2 : 1);
+  const size_t code = type == KvType::kF32 ? 4 : type == KvType::kInt16 ? 2 : 1;
+  return kBlockPositions * len * code;
 }
 inline constexpr size_t kv_bytes(KvType type, size_t len) {
-  const size_t scales = type == KvType::kInt16 ? 1 : kv_groups(len);
+  const size_t scales = type == KvType::kF32 ? 0 : type == KvType::kInt16 ? 1 : kv_groups(len);
   return kv_code_bytes(type, len) + kBlockPositions * scales * sizeof(uint16_t);
 }
 

@@ -26,6 +26,7 @@ class ServedWriter : public ServedModel {
     return loop_.latest_prefixes(n_most);
   }
   std::string_view kv_format() const noexcept override {
+    if (loop_.kv_type() == kv::KvType::kF32) return "f32";
     return loop_.kv_type() == kv::KvType::kQ8_0 ? "q8_0" : "int16";
   }
   void set_memory_budget(const MemoryBudget& budget) override { loop_.set_memory_budget(budget); }

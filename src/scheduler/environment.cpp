@@ -111,9 +111,9 @@ void set_load_timeout(Environment& environment, const Value& value) {
   assign_duration(environment.load_timeout, value, Duration(1));
 }
 void set_kv_cache_type(Environment& environment, const Value& value) {
-  constexpr std::array<std::string_view, 3> kTypes = {"f16", "q8_0", "q4_0"};
+  constexpr std::array<std::string_view, 4> kTypes = {"f16", "q8_0", "q4_0", "f32"};
   if (std::ranges::find(kTypes, value.text) == kTypes.end())
-    return value.disregarded("type of keys and values: f16, q8_0 or q4_0");
+    return value.disregarded("type of keys and values: f16, q8_0, q4_0 or f32");
   environment.kv_cache_type = value.text;
 }
 

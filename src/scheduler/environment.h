@@ -46,7 +46,7 @@ struct Environment {
   uint64_t n_max_queue = 512;                             // MAX_QUEUE
   uint64_t context_length = 0;                            // CONTEXT_LENGTH: 0 is automatic
   std::optional<bool> flash_attention;                    // FLASH_ATTENTION
-  std::string kv_cache_type = "f16";                      // KV_CACHE_TYPE: f16, q8_0 or q4_0
+  std::string kv_cache_type = "f16";                      // KV_CACHE_TYPE: f16, q8_0, q4_0, f32
   uint64_t gpu_overhead_bytes = 0;                        // GPU_OVERHEAD
   bool spread = false;                                    // SCHED_SPREAD
   std::vector<std::string> origins;                       // ORIGINS: more of them

@@ -41,7 +41,9 @@ void attend_tile(const AttentionArgs& args, const AttentionTile& tile, const Att
       tile.greatest_first <= block.start && tile.least_end >= block.start + kBlockPositions;
   const size_t stride = partial_floats(args.v_len);
   const bool wide = args.type == KvType::kInt16;
-  const auto score = wide ? score_codes16<R> : score_codes8<R>;
+  const auto score = args.type == KvType::kF32 ? score_floats<R>
+                     : wide                    ? score_codes16<R>
+                                               : score_codes8<R>;
   score(args, block.k, block.next_k, tile.query, begin, end, scores);
   float shrink[R];
   for (size_t r = 0; r < R; ++r) {
@@ -61,7 +63,9 @@ void attend_tile(const AttentionArgs& args, const AttentionTile& tile, const Att
                             within_block(tile.end[r], block.start), args.softcap, tail);
     }
   }
-  if (wide) {
+  if (args.type == KvType::kF32) {
+    add_floats<R>(block.v, args.v_len, scores, begin, end, shrink, partials, stride);
+  } else if (wide) {
     add_block<R>(ValueCodes16{block.v, args.v_len}, block.next_v, scores, begin, end, shrink,
                  partials, stride);
   } else {
@@ -135,7 +139,9 @@ AttentionTiles::AttentionTiles(const AttentionArgs& args, float* queries) noexce
     }
     least_first = tile.least_first < least_first ? tile.least_first : least_first;
     greatest_end = tile.greatest_end > greatest_end ? tile.greatest_end : greatest_end;
-    const auto pack = args.type == KvType::kInt16 ? pack_query_codes16 : pack_query_codes8;
+    const auto pack = args.type == KvType::kF32     ? pack_query_floats
+                      : args.type == KvType::kInt16 ? pack_query_codes16
+                                                    : pack_query_codes8;
     pack(rows, n, args.k_len, query_factor(args), queries + tile.first_row * args.k_len);
   }
   first_block = least_first / kBlockPositions;

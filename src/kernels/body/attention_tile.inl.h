@@ -159,6 +159,31 @@ inline void score_codes8(const AttentionArgs& args, const std::byte* k_block, ui
   }
 }
 
+// Rows of queries as floats: [k_len][n_rows], no scales.
+inline void pack_query_floats(const float* const* rows, size_t n_rows, size_t k_len, float factor,
+                              float* packed) noexcept {
+  for (size_t r = 0; r < n_rows; ++r)
+    for (size_t d = 0; d < k_len; ++d) packed[d * n_rows + r] = rows[r][d] * factor;
+}
+
+// The same where keys are floats. Each sum runs over the dimensions in their order.
+template <size_t R>
+inline void score_floats(const AttentionArgs& args, const std::byte* k_block, uintptr_t,
+                         const float* q, size_t begin, size_t end, float* scores) noexcept {
+  constexpr size_t kStep = kStripsFor<R> * Isa::kLanes;
+  const auto* keys = reinterpret_cast<const float*>(k_block);
+  for (size_t at = begin / kStep * kStep; at < (end + kStep - 1) / kStep * kStep;
+       at += Isa::kLanes) {
+    F acc[R];
+    for (size_t r = 0; r < R; ++r) acc[r] = Isa::zero();
+    for (size_t d = 0; d < args.k_len; ++d) {
+      const F key = Isa::load(keys + d * kBlockPositions + at);
+      for (size_t r = 0; r < R; ++r) acc[r] = Isa::fma(key, Isa::set1(q[d * R + r]), acc[r]);
+    }
+    for (size_t r = 0; r < R; ++r) Isa::store(scores + r * kBlockPositions + at, acc[r]);
+  }
+}
+
 // Values as pairs of neighbouring positions, as dot2 takes them; how many values of a position
 // share a scale, and how great their codes and those of their weights may be.
 struct ValueCodes16 {
@@ -285,5 +310,22 @@ inline void add_block(const Values& values, uintptr_t wanted, const float* weigh
     const size_t dim_end = dim + values.group() < v_len ? dim + values.group() : v_len;
     add_values<R>(values, dim, dim_end, wanted, coded, begin / 2, (end + 1) / 2, shrink, out,
                   stride);
+  }
+}
+
+// The same where values are floats. A weight of 0 adds nothing, whatever the value is.
+template <size_t R>
+inline void add_floats(const std::byte* v_block, size_t v_len, const float* weights, size_t begin,
+                       size_t end, const float* shrink, float* out, size_t stride) noexcept {
+  const auto* values = reinterpret_cast<const float*>(v_block);
+  for (size_t r = 0; r < R; ++r) {
+    const float* row = weights + r * kBlockPositions;
+    for (size_t dim = 0; dim < v_len; dim += Isa::kLanes) {
+      F sum = Isa::load(out + r * stride + dim) * Isa::set1(shrink[r]);
+      for (size_t p = begin; p < end; ++p)
+        if (row[p] != 0.0f)
+          sum = Isa::fma(Isa::set1(row[p]), Isa::load(values + p * v_len + dim), sum);
+      Isa::store(out + r * stride + dim, sum);
+    }
   }
 }

@@ -168,7 +168,22 @@ inline void store_value_codes8(const float* x, size_t len, size_t within,
   }
 }
 
+inline void store_key_floats(const float* x, size_t len, size_t within, std::byte* block) noexcept {
+  auto* out = reinterpret_cast<float*>(block) + within;
+  for (size_t i = 0; i < len; ++i) out[i * kBlockPositions] = x[i];
+}
+
+inline void store_value_floats(const float* x, size_t len, size_t within,
+                               std::byte* block) noexcept {
+  __builtin_memcpy(reinterpret_cast<float*>(block) + within * len, x, len * sizeof(float));
+}
+
 void store_kv(const StoreKvArgs& args) noexcept {
+  if (args.type == KvType::kF32) {
+    store_key_floats(args.k, args.k_len, args.within, args.k_block);
+    store_value_floats(args.v, args.v_len, args.within, args.v_block);
+    return;
+  }
   const bool wide = args.type == KvType::kInt16;
   (wide ? store_key_codes16 : store_key_codes8)(args.k, args.k_len, args.within, args.k_block);
   (wide ? store_value_codes16 : store_value_codes8)(args.v, args.v_len, args.within, args.v_block);
