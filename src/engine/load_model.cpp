@@ -12,6 +12,7 @@ auto with_hint(const Load& load) {
   try {
     return load();
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::kOutOfMemory) throw;  // the file lacks nothing
     throw Error(error.code(),
                 std::string(error.what()) + "; `billow inspect FILE` shows all that it needs");
   }
