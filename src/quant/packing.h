@@ -11,11 +11,18 @@
 //   6 bits      256 bytes: bits 4-5 of quad 4 i + j at bit 2 j of the 64 bytes at 64 i
 //   scales      f16 [2 or 4][16 rows]: of each 32 or 16 of k
 //   offsets     the same, where the format has them
+// Formats of 256 elements whose parts have small integers as scales keep these. Their blocks have
+// codes only, and before each four of them stands a head:
+//   units       without offsets: float [16 rows]; with offsets: f16 [16 rows] of the scales, then
+//               f16 [16 rows] of the offsets, which is negative where offsets are subtracted
+//   scales      bytes [8 or 16][16 rows]: of each 32 or 16 of k; signed where there are no offsets.
+//               A scale is unit * byte
+//   offsets     the same, unsigned, where the format has them. Where both take 4 bits the offset
+//               is the upper half of the scale's byte
 // weight = factor * (scale * (code - zero) + offset), or, of formats with unevenly spaced values,
-// factor * scale * codebook[code]. Rows beyond the matrix and k beyond the row
-// are 0. Everything lies at multiples of 64 bytes. Scales that f16 holds exactly are kept exactly
-// (the factor is 1 then); products of a K-quant's scales are rounded to f16 relative to the row's
-// largest.
+// factor * scale * codebook[code]. Rows beyond the matrix and k beyond the row are 0. Everything
+// lies at multiples of 64 bytes. Scales that f16 holds exactly are kept exactly (the factor is 1
+// then), and so are scales in heads; others are rounded to f16 relative to the row's largest.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +32,8 @@ namespace billow::quant {
 
 inline constexpr size_t kStripRows = 16;
 inline constexpr size_t kPackedBlock = 64;  // of k
+inline constexpr size_t kHeadLen = 256;     // k that share a head
+inline constexpr size_t kHeadUnitBytes = kStripRows * sizeof(float);
 
 // What the codes of a format with unevenly spaced values stand for: 16, or 8 that are followed by
 // 0.
@@ -48,11 +57,15 @@ inline constexpr Codebook kIq1Values = {{-7, 1, 9, 0, -9, -1, 7, 0}};
 
 enum class CodeValues : uint8_t { kEven, kIq4, kFp4, kIq2, kIq3, kOdd, kIq1 };
 
+// How scales are kept: f16 in each block, or integers in heads, of 8 bits or of 4.
+enum class ScaleForm : uint8_t { kHalves, kBytes, kNibbles };
+
 struct Packing {
   uint8_t bits = 0;           // of a code: 2 to 6 or 8; of a float: 16 or 32
   uint8_t scales_per_32 = 1;  // 1 or 2
   bool offsets = false;
-  CodeValues values = CodeValues::kEven;  // other than kEven: 3 or 4 bits, no offsets
+  CodeValues values = CodeValues::kEven;      // other than kEven: 3 or 4 bits, no offsets
+  ScaleForm scale_form = ScaleForm::kHalves;  // kNibbles: with offsets only
 
   friend constexpr bool operator==(const Packing&, const Packing&) = default;
   // What is added to a code to make it unsigned; 8-bit codes stay signed.
@@ -69,13 +82,28 @@ struct Packing {
     return kAll[static_cast<size_t>(values)];
   }
   constexpr size_t code_bytes() const { return kStripRows * kPackedBlock * bits / 8; }
+  // Of a block's scales, and as many of its offsets. kHalves only.
   constexpr size_t scale_bytes() const { return size_t{2} * scales_per_32 * kStripRows * 2; }
-  constexpr size_t block_bytes() const { return code_bytes() + scale_bytes() * (offsets ? 2 : 1); }
+  constexpr bool has_heads() const { return scale_form != ScaleForm::kHalves; }
+  // Of one head, and of its scales alone.
+  constexpr size_t head_scale_bytes() const { return size_t{8} * scales_per_32 * kStripRows; }
+  constexpr size_t head_bytes() const {
+    if (!has_heads()) return 0;
+    const size_t n_tables = offsets && scale_form == ScaleForm::kBytes ? 2 : 1;
+    return kHeadUnitBytes + n_tables * head_scale_bytes();
+  }
+  constexpr size_t block_bytes() const {
+    return code_bytes() + (has_heads() ? 0 : scale_bytes() * (offsets ? 2 : 1));
+  }
+  // Blocks that follow each other without a head between them, with their head.
+  constexpr size_t run_blocks() const { return has_heads() ? kHeadLen / kPackedBlock : 1; }
+  constexpr size_t run_bytes() const { return head_bytes() + run_blocks() * block_bytes(); }
   constexpr bool integer() const { return bits <= 8; }
+  // k is a multiple of 256 where there are heads.
   constexpr size_t strip_bytes(size_t k) const {
-    const size_t n_blocks = (k + kPackedBlock - 1) / kPackedBlock;
-    return integer() ? kStripRows * sizeof(float) + n_blocks * block_bytes()
-                     : n_blocks * code_bytes();
+    const size_t run_len = run_blocks() * kPackedBlock;
+    const size_t n_runs = (k + run_len - 1) / run_len;
+    return integer() ? kStripRows * sizeof(float) + n_runs * run_bytes() : n_runs * code_bytes();
   }
   constexpr size_t matrix_bytes(size_t n, size_t k) const {
     return (n + kStripRows - 1) / kStripRows * strip_bytes(k);

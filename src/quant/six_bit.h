@@ -35,10 +35,10 @@ inline void store_six_bit(const uint8_t* scales, const uint8_t* mins,
   }
 }
 
-// The 16 scales and offsets of the unpacked form: part j of 32 elements has entries 2j and 2j + 1.
+// All scales and minima, a byte each.
 template <class Isa>
-inline void unpack_six_bit(const uint8_t (&bytes)[12], float d, float d_min,
-                           float* __restrict scales, float* __restrict offsets) noexcept {
+inline void unpack_six_bit(const uint8_t (&bytes)[12], uint8_t* __restrict scales,
+                           uint8_t* __restrict mins) noexcept {
   const uint32_t a = unpack_u32<Isa>(bytes);
   const uint32_t b = unpack_u32<Isa>(bytes + 4);
   const uint32_t c = unpack_u32<Isa>(bytes + 8);
@@ -46,22 +46,8 @@ inline void unpack_six_bit(const uint8_t (&bytes)[12], float d, float d_min,
       (a & 0x3F3F3F3Fu) | uint64_t{(c & 0x0F0F0F0Fu) | ((a >> 2) & 0x30303030u)} << 32;
   const uint64_t min_word =
       (b & 0x3F3F3F3Fu) | uint64_t{((c >> 4) & 0x0F0F0F0Fu) | ((b >> 2) & 0x30303030u)} << 32;
-  uint8_t part_scales[8];
-  uint8_t part_mins[8];
-  __builtin_memcpy(part_scales, &scale_word, sizeof part_scales);
-  __builtin_memcpy(part_mins, &min_word, sizeof part_mins);
-#pragma GCC unroll 1
-  for (size_t j = 0; j < 8; ++j) {
-    const float scale = d * static_cast<float>(part_scales[j]);
-    scales[2 * j] = scale;
-    scales[2 * j + 1] = scale;
-  }
-#pragma GCC unroll 1
-  for (size_t j = 0; j < 8; ++j) {
-    const float offset = -d_min * static_cast<float>(part_mins[j]);
-    offsets[2 * j] = offset;
-    offsets[2 * j + 1] = offset;
-  }
+  __builtin_memcpy(scales, &scale_word, sizeof scale_word);
+  __builtin_memcpy(mins, &min_word, sizeof min_word);
 }
 
 }  // namespace billow::quant

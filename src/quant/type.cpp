@@ -31,6 +31,7 @@ constexpr TypeRow make_row() {
   static_assert(sizeof(typename Format::Group) == Format::kGroupBytes);
   static_assert(alignof(typename Format::Group) == 1, "groups lie at any address in a file");
   static_assert(!Format::kInteger || Format::kGroupLen % 32 == 0);
+  static_assert(!Format::kPacking.has_heads() || Format::kGroupLen == kHeadLen);
   return {.type = Format::kType,
           .name = Format::kName,
           .group_len = Format::kGroupLen,

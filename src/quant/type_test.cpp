@@ -79,5 +79,30 @@ TEST(TypeTest, GroupSizesAreThoseOfTheFormat) {
   }
 }
 
+// Bits that a weight takes in the packed form, the factors of rows left out.
+TEST(TypeTest, PackedSizesAreTheseBits) {
+  struct Size {
+    Type type;
+    double bits;
+  };
+  const Size sizes[] = {
+      {Type::kQ4_0, 4.5},      {Type::kQ4_1, 5.0},      {Type::kQ5_0, 5.5},
+      {Type::kQ5_1, 6.0},      {Type::kQ8_0, 8.5},      {Type::kQ2_K, 2.625},
+      {Type::kQ3_K, 3.625},    {Type::kQ4_K, 4.625},    {Type::kQ5_K, 5.625},
+      {Type::kQ6_K, 6.625},    {Type::kIQ2_XXS, 3.375}, {Type::kIQ2_XS, 3.625},
+      {Type::kIQ3_XXS, 4.375}, {Type::kIQ1_S, 3.0},     {Type::kIQ4_NL, 4.5},
+      {Type::kIQ3_S, 4.375},   {Type::kIQ2_S, 3.625},   {Type::kIQ4_XS, 4.375},
+      {Type::kIQ1_M, 3.625},   {Type::kTQ1_0, 2.5},     {Type::kTQ2_0, 2.5},
+      {Type::kMXFP4, 4.5},     {Type::kNVFP4, 5.0},     {Type::kQ1_0, 2.5},
+      {Type::kQ2_0, 2.5},
+  };
+  for (const Size& size : sizes) {
+    const Packing& packing = row(size.type).packing;
+    const size_t n_bytes = packing.strip_bytes(4096) - packing.strip_bytes(0);
+    EXPECT_EQ(static_cast<double>(n_bytes) * 8.0 / (16.0 * 4096.0), size.bits)
+        << row(size.type).name;
+  }
+}
+
 }  // namespace
 }  // namespace billow::quant

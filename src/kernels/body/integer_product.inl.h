@@ -36,12 +36,12 @@ inline Isa::Bytes packed_codes(const uint8_t* codes, size_t q, size_t h) noexcep
     const Isa::Bytes low = reinterpret_cast<Isa::Bytes>(four >> static_cast<int>(q % 4 * 2)) & 3;
     if constexpr (P.bits == 2) return low;
     const uint8_t* high = codes + kQuads / 4 * kQuadBytes;
-    return looked_up<P>(low | (Isa::bit_as_16(Isa::Bytes{}, high + 8 * q, h * Isa::kLanes) >> 2));
+    return looked_up<P>(Isa::template bit_as<4>(low, high + 8 * q, h * Isa::kLanes));
   }
   const Isa::Bytes pair = Isa::load_bytes(codes + q / 2 * kQuadBytes + lane_bytes);
   const Isa::Bytes low = q % 2 == 0 ? pair & 15 : pair >> 4;
   const uint8_t* high = codes + kQuads / 2 * kQuadBytes;
-  if constexpr (P.bits == 5) return Isa::bit_as_16(low, high + 8 * q, h * Isa::kLanes);
+  if constexpr (P.bits == 5) return Isa::template bit_as<16>(low, high + 8 * q, h * Isa::kLanes);
   if constexpr (P.bits == 6) {
     // There are no shifts of bytes; what words carry over from their other byte is masked off.
     const auto bits =
@@ -57,38 +57,69 @@ inline Isa::Bytes packed_codes(const uint8_t* codes, size_t q, size_t h) noexcep
 template <quant::Packing P, size_t V>
 struct StripWeights {
   static constexpr quant::Packing kPacking = P;
-  const uint8_t* block[V];  // of each vector's strip
-  size_t half[V];           // which part of the strip the vector is
+  static constexpr bool kPacked = true;  // codes are taken apart at each use
+  static constexpr size_t kRunBytes = P.run_bytes();
+  const uint8_t* run[V];  // of each vector's strip: the blocks between two heads, with their head
+  size_t half[V];         // which part of the strip the vector is
+  size_t within;          // the block's number in its run
   size_t prefetch_bytes;
 
   StripWeights(const GemmArgs& args, size_t vector, size_t first_block) noexcept
-      : prefetch_bytes(args.prefetch_bytes) {
+      : within(first_block % P.run_blocks()), prefetch_bytes(args.prefetch_bytes) {
     for (size_t v = 0; v < V; ++v) {
-      block[v] = strip_of<P>(args, vector + v) + quant::kStripRows * sizeof(float) +
-                 first_block * P.block_bytes();
+      run[v] = strip_of<P>(args, vector + v) + quant::kStripRows * sizeof(float) +
+               first_block / P.run_blocks() * kRunBytes;
       half[v] = (vector + v) % kHalves;
     }
   }
   Isa::Ints shift() const noexcept { return Isa::ints(zero_log2(P)); }
   void prefetch() const noexcept {
+    constexpr size_t kShare = kRunBytes / P.run_blocks();
     for (size_t v = 0; v < V && prefetch_bytes > 0; ++v) {
       if (half[v] != 0) continue;
-      for (size_t at = 0; at < P.block_bytes(); at += 64) {
-        __builtin_prefetch(block[v] + at + prefetch_bytes);
-      }
+      const uint8_t* from = run[v] + within * kShare + prefetch_bytes;
+      for (size_t at = 0; at < kShare; at += 64) __builtin_prefetch(from + at);
     }
   }
   Isa::Bytes codes(size_t quad, size_t v) const noexcept {
-    return packed_codes<P>(block[v], quad, half[v]);
+    return packed_codes<P>(run[v] + P.head_bytes() + within * P.block_bytes(), quad, half[v]);
   }
+  F scale(size_t part, size_t v) const noexcept {
+    if constexpr (!P.has_heads()) return halves(part, v);
+    const uint8_t* bytes = head_bytes(part, v);
+    if constexpr (P.scale_form == quant::ScaleForm::kNibbles)
+      return Isa::load_low_nibbles(bytes) * unit(0, v);
+    if constexpr (P.offsets) return Isa::load_unsigned(bytes) * unit(0, v);
+    return Isa::load_signed(reinterpret_cast<const int8_t*>(bytes)) *
+           Isa::load(reinterpret_cast<const float*>(run[v]) + half[v] * Isa::kLanes);
+  }
+  F offset(size_t part, size_t v) const noexcept {
+    if constexpr (!P.has_heads()) return halves(parts_of_block(P) + part, v);
+    const uint8_t* bytes = head_bytes(part, v);
+    if constexpr (P.scale_form == quant::ScaleForm::kNibbles)
+      return Isa::load_high_nibbles(bytes) * unit(1, v);
+    return Isa::load_unsigned(bytes + P.head_scale_bytes()) * unit(1, v);
+  }
+  void next() noexcept {
+    if (++within < P.run_blocks()) return;
+    within = 0;
+    for (size_t v = 0; v < V; ++v) run[v] += kRunBytes;
+  }
+
+ private:
+  // Of the scales and offsets that are f16 in their block.
   F halves(size_t index, size_t v) const noexcept {
-    return Isa::load_f16(reinterpret_cast<const uint16_t*>(block[v] + P.code_bytes()) +
+    return Isa::load_f16(reinterpret_cast<const uint16_t*>(run[v] + P.code_bytes()) +
                          index * quant::kStripRows + half[v] * Isa::kLanes);
   }
-  F scale(size_t part, size_t v) const noexcept { return halves(part, v); }
-  F offset(size_t part, size_t v) const noexcept { return halves(parts_of_block(P) + part, v); }
-  void next() noexcept {
-    for (size_t v = 0; v < V; ++v) block[v] += P.block_bytes();
+  // Of those that are bytes in a head.
+  const uint8_t* head_bytes(size_t part, size_t v) const noexcept {
+    return run[v] + quant::kHeadUnitBytes +
+           (within * parts_of_block(P) + part) * quant::kStripRows + half[v] * Isa::kLanes;
+  }
+  F unit(size_t which, size_t v) const noexcept {
+    return Isa::load_f16(reinterpret_cast<const uint16_t*>(run[v]) + which * quant::kStripRows +
+                         half[v] * Isa::kLanes);
   }
 };
 
@@ -96,6 +127,7 @@ struct StripWeights {
 template <quant::Packing P, size_t V>
 struct PanelWeights {
   static constexpr quant::Packing kPacking = P;
+  static constexpr bool kPacked = false;
   static constexpr size_t kCodeBytes = kQuads * V * kLaneBytes;
   static constexpr size_t kScaleBytes = parts_of_block(P) * V * kLaneBytes;
   static constexpr size_t kBlockBytes = kCodeBytes + kScaleBytes * (P.offsets ? 2 : 1);
@@ -124,9 +156,13 @@ struct PanelWeights {
           Isa::store_bytes(out + (q * V + v) * kLaneBytes, weights.codes(q, v));
       }
       auto* floats = reinterpret_cast<float*>(out + kCodeBytes);
-      for (size_t i = 0; i < parts_of_block(P) * (P.offsets ? 2 : 1); ++i) {
-        for (size_t v = 0; v < V; ++v)
-          Isa::store(floats + (i * V + v) * Isa::kLanes, weights.halves(i, v));
+      for (size_t part = 0; part < parts_of_block(P); ++part) {
+        for (size_t v = 0; v < V; ++v) {
+          float* to = floats + (part * V + v) * Isa::kLanes;
+          Isa::store(to, weights.scale(part, v));
+          if constexpr (P.offsets)
+            Isa::store(to + parts_of_block(P) * V * Isa::kLanes, weights.offset(part, v));
+        }
       }
     }
   }
@@ -197,39 +233,55 @@ inline void add_quads(const Weights& weights, size_t quad, size_t n, const Input
   }
 }
 
-// acc[v][j] += weight vector v * input row j over n_blocks blocks of k.
+// acc[v][j] += weight vector v * input row j over part s of 32 of k, the block's first or second.
 template <class Weights, size_t V, size_t M>
-inline void multiply(Weights weights, InputRows<M> rows, size_t n_blocks, F (&acc)[V][M]) noexcept {
+inline void add_part(const Weights& weights, size_t input, size_t s, const InputRows<M>& rows,
+                     Isa::Ints shift, F (&acc)[V][M]) noexcept {
   constexpr quant::Packing kPacking = Weights::kPacking;
   constexpr size_t kScales = kPacking.scales_per_32;
   constexpr size_t kPartQuads = kActivationGroup / 4 / kScales;
+  const size_t which = kScales == 2 ? s : 2;
+  const size_t part = input * kScales + s;
+  Isa::Ints sum[V][M];
+  for (size_t j = 0; j < M; ++j) {
+    const Isa::Ints start =
+        kPacking.offsets ? Isa::ints(0) : Isa::shifted(rows.negative_code_sum(which, j), shift);
+    for (size_t v = 0; v < V; ++v) sum[v][j] = start;
+  }
+  add_quads<Weights, V, M>(weights, part * kPartQuads, kPartQuads, rows, sum);
+  for (size_t v = 0; v < V; ++v) {
+    const F scale = weights.scale(part, v);
+    for (size_t j = 0; j < M; ++j) {
+      acc[v][j] = Isa::fma(Isa::to_float(sum[v][j]), scale * Isa::set1(rows.scale(j)), acc[v][j]);
+    }
+    if constexpr (kPacking.offsets) {
+      const F offset = weights.offset(part, v);
+      for (size_t j = 0; j < M; ++j)
+        acc[v][j] = Isa::fma(offset, Isa::set1(rows.sum(which, j)), acc[v][j]);
+    }
+  }
+}
+
+// The same over n_blocks blocks of k. For one vector and few rows the loops over parts are
+// unrolled, so that shifts and addresses of codes are constants.
+template <class Weights, size_t V, size_t M>
+inline void multiply(Weights weights, InputRows<M> rows, size_t n_blocks, F (&acc)[V][M]) noexcept {
+  constexpr size_t kScales = Weights::kPacking.scales_per_32;
+  constexpr bool kUnrolled = Weights::kPacked && V * M <= 4;
   const Isa::Ints shift = weights.shift();
   for (size_t b = 0; b < n_blocks; ++b, weights.next()) {
     weights.prefetch();
-    for (size_t input = 0; input < kInputsOfBlock; ++input, rows.next()) {
-      for (size_t s = 0; s < kScales; ++s) {
-        const size_t which = kScales == 2 ? s : 2;
-        const size_t part = input * kScales + s;
-        Isa::Ints sum[V][M];
-        for (size_t j = 0; j < M; ++j) {
-          const Isa::Ints start = kPacking.offsets
-                                      ? Isa::ints(0)
-                                      : Isa::shifted(rows.negative_code_sum(which, j), shift);
-          for (size_t v = 0; v < V; ++v) sum[v][j] = start;
-        }
-        add_quads<Weights, V, M>(weights, part * kPartQuads, kPartQuads, rows, sum);
-        for (size_t v = 0; v < V; ++v) {
-          const F scale = weights.scale(part, v);
-          for (size_t j = 0; j < M; ++j) {
-            acc[v][j] =
-                Isa::fma(Isa::to_float(sum[v][j]), scale * Isa::set1(rows.scale(j)), acc[v][j]);
-          }
-          if constexpr (kPacking.offsets) {
-            const F offset = weights.offset(part, v);
-            for (size_t j = 0; j < M; ++j)
-              acc[v][j] = Isa::fma(offset, Isa::set1(rows.sum(which, j)), acc[v][j]);
-          }
-        }
+    if constexpr (kUnrolled) {
+#pragma GCC unroll 2
+      for (size_t input = 0; input < kInputsOfBlock; ++input, rows.next()) {
+#pragma GCC unroll 2
+        for (size_t s = 0; s < kScales; ++s)
+          add_part<Weights, V, M>(weights, input, s, rows, shift, acc);
+      }
+    } else {
+      for (size_t input = 0; input < kInputsOfBlock; ++input, rows.next()) {
+        for (size_t s = 0; s < kScales; ++s)
+          add_part<Weights, V, M>(weights, input, s, rows, shift, acc);
       }
     }
   }

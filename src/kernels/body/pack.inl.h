@@ -1,5 +1,5 @@
 // Brings 16 rows of weights into the packed form (quant/packing.h): codes by quad of k first, then,
-// when the whole row's scales are known, these.
+// when the whole row's scales are known, these. Where scales stay integers, a run at a time.
 
 // Whether a group has one scale (and minimum) in f16, which the packed form then takes over bit by
 // bit. The others' scales are products, and go through floats.
@@ -22,6 +22,9 @@ struct CodesOnly : Isa {
     __builtin_memcpy(out, nibbles, n);
   }
 };
+
+template <class Format>
+using UnpackIsa = std::conditional_t<Format::kPacking.has_codebook(), CodesOnly, Isa>;
 
 // Bits kShift and kShift + 1 of a block's codes, of four quads in a byte.
 template <int kShift>
@@ -138,7 +141,7 @@ inline void write_values(const float* values, size_t n_groups, size_t n,
 template <class Format>
 inline void unpack_step(const PackArgs args, size_t k, size_t n, PackStep<Format>& step,
                         uint8_t* block) noexcept {
-  using Codes = std::conditional_t<Format::kPacking.has_codebook(), CodesOnly, Isa>;
+  using Codes = UnpackIsa<Format>;
   constexpr size_t kScales = Format::kGroupLen / quant::kScaleGroup;  // of a group
   const size_t n_scales = padded(args.k) / quant::kScaleGroup;
   for (size_t r = 0; r < args.n_rows; ++r) {
@@ -188,9 +191,70 @@ inline void write_scales(const PackArgs& args, uint8_t* out) noexcept {
   }
 }
 
+// The head of 256 of k of 16 rows from their parts.
+template <quant::Packing P>
+inline void write_head(const quant::Parts (&parts)[quant::kStripRows], uint8_t* out) noexcept {
+  constexpr size_t kParts = P.head_scale_bytes() / quant::kStripRows;
+  float units[2][quant::kStripRows];
+  for (size_t r = 0; r < quant::kStripRows; ++r) {
+    units[0][r] = parts[r].unit;
+    units[1][r] = -parts[r].min_unit;
+  }
+  if constexpr (P.offsets) {
+    auto* halves = reinterpret_cast<uint16_t*>(out);
+    for (size_t r = 0; r < quant::kStripRows; r += Isa::kLanes) {
+      Isa::store_f16(halves + r, Isa::load(units[0] + r));
+      Isa::store_f16(halves + quant::kStripRows + r, Isa::load(units[1] + r));
+    }
+  } else {
+    __builtin_memcpy(out, units[0], sizeof units[0]);
+  }
+  out += quant::kHeadUnitBytes;
+  for (size_t part = 0; part < kParts; ++part, out += quant::kStripRows) {
+    for (size_t r = 0; r < quant::kStripRows; ++r) {
+      out[r] = parts[r].scales[part];
+      if constexpr (P.scale_form == quant::ScaleForm::kNibbles)
+        out[r] = static_cast<uint8_t>(out[r] | (parts[r].mins[part] << 4));
+    }
+  }
+  if constexpr (P.offsets && P.scale_form == quant::ScaleForm::kBytes) {
+    for (size_t part = 0; part < kParts; ++part, out += quant::kStripRows) {
+      for (size_t r = 0; r < quant::kStripRows; ++r) out[r] = parts[r].mins[part];
+    }
+  }
+}
+
+// A strip with heads, whose rows are whole groups of 256. It needs no scratch.
+template <class Format>
+void pack_strip_with_heads(const PackArgs args) noexcept {
+  constexpr quant::Packing kPacking = Format::kPacking;
+  auto* out = reinterpret_cast<uint8_t*>(args.out);
+  const float factor = 1.0f;
+  for (size_t r = 0; r < quant::kStripRows; ++r, out += sizeof factor)
+    __builtin_memcpy(out, &factor, sizeof factor);
+  PackStep<Format> step;
+  quant::Parts parts[quant::kStripRows];
+  __builtin_memset(&step, 0, sizeof step);
+  __builtin_memset(parts, 0, sizeof parts);
+  for (size_t g = 0; g < args.k / quant::kHeadLen; ++g, out += kPacking.run_bytes()) {
+    for (size_t r = 0; r < args.n_rows; ++r) {
+      const auto& group =
+          reinterpret_cast<const typename Format::Group*>(args.weight + r * args.row_bytes)[g];
+      Format::template unpack_codes<UnpackIsa<Format>>(group,
+                                                       reinterpret_cast<int8_t*>(step.codes[r]));
+      Format::template unpack_parts<Isa>(group, parts[r]);
+    }
+    write_head<kPacking>(parts, out);
+    for (size_t b = 0; b < kPacking.run_blocks(); ++b) {
+      write_codes<kPacking>(step.codes[0] + b * quant::kPackedBlock, quant::kHeadLen,
+                            out + kPacking.head_bytes() + b * kPacking.block_bytes());
+    }
+  }
+}
+
 // Scratch: scales and offsets [16][padded(k) / 16].
 template <class Format>
-void pack_strip(const PackArgs& args) noexcept {
+void pack_strip_with_halves(const PackArgs& args) noexcept {
   constexpr quant::Packing kPacking = Format::kPacking;
   constexpr size_t kStepLen = PackStep<Format>::kLen;
   constexpr size_t kScaleBytes = kPacking.block_bytes() - kPacking.code_bytes();
@@ -214,5 +278,14 @@ void pack_strip(const PackArgs& args) noexcept {
     for (size_t r = 0; r < quant::kStripRows; ++r) factors[r] = 1.0f;
   } else {
     write_scales<kPacking>(args, out);
+  }
+}
+
+template <class Format>
+void pack_strip(const PackArgs& args) noexcept {
+  if constexpr (Format::kPacking.has_heads()) {
+    pack_strip_with_heads<Format>(args);
+  } else {
+    pack_strip_with_halves<Format>(args);
   }
 }

@@ -7,10 +7,11 @@ constexpr size_t kInputsOfBlock = quant::kPackedBlock / kActivationGroup;
 // The sizes are constants, as a packing that is used as an object would leave a shared symbol.
 template <quant::Packing P>
 inline const uint8_t* strip_of(const GemmArgs& args, size_t vector) noexcept {
-  constexpr size_t kHeadBytes = P.strip_bytes(0);
-  constexpr size_t kBlockBytes = P.strip_bytes(quant::kPackedBlock) - kHeadBytes;
+  constexpr size_t kFactorBytes = P.strip_bytes(0);
+  constexpr size_t kRunLen = P.run_blocks() * quant::kPackedBlock;
+  constexpr size_t kRunBytes = P.strip_bytes(kRunLen) - kFactorBytes;
   return reinterpret_cast<const uint8_t*>(args.weight) +
-         vector / kHalves * (kHeadBytes + padded(args.k) / quant::kPackedBlock * kBlockBytes);
+         vector / kHalves * (kFactorBytes + padded(args.k) / kRunLen * kRunBytes);
 }
 
 // How many of a vector's outputs are wanted.

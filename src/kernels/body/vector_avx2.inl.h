@@ -23,6 +23,22 @@ struct Avx2 {
   static void store_f16(uint16_t* p, F x) noexcept {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
   }
+  static __m256i load_widened_bytes(const uint8_t* p) noexcept {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  }
+  static F load_signed(const int8_t* p) noexcept {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+  }
+  static F load_unsigned(const uint8_t* p) noexcept {
+    return _mm256_cvtepi32_ps(load_widened_bytes(p));
+  }
+  static F load_low_nibbles(const uint8_t* p) noexcept {
+    return _mm256_cvtepi32_ps(_mm256_and_si256(load_widened_bytes(p), _mm256_set1_epi32(15)));
+  }
+  static F load_high_nibbles(const uint8_t* p) noexcept {
+    return _mm256_cvtepi32_ps(_mm256_srli_epi32(load_widened_bytes(p), 4));
+  }
   // p[0], p[0], p[1], p[1] and so on, of kLanes / 2 floats.
   static F load_twice(const float* p) noexcept {
     const __m256i lanes = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
@@ -137,8 +153,8 @@ struct Avx2 {
     __builtin_memcpy(&quad, p, 4);
     return reinterpret_cast<Bytes>(_mm256_set1_epi32(quad));
   }
-  // Byte i of v becomes 16 more where bit 4 * lane + i is set.
-  static Bytes bit_as_16(Bytes v, const uint8_t* bits, size_t lane) noexcept {
+  template <uint8_t kValue>
+  static Bytes bit_as(Bytes v, const uint8_t* bits, size_t lane) noexcept {
     int32_t word;
     __builtin_memcpy(&word, bits + lane / 2, 4);
     const __m256i spread = _mm256_shuffle_epi8(
@@ -146,7 +162,7 @@ struct Avx2 {
                                                   2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3));
     const __m256i mask = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201ull));
     const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, mask), mask);
-    return v | reinterpret_cast<Bytes>(_mm256_and_si256(set, _mm256_set1_epi8(16)));
+    return v | reinterpret_cast<Bytes>(_mm256_and_si256(set, _mm256_set1_epi8(kValue)));
   }
   static Bytes lookup_bytes(const int8_t* table, Bytes codes) noexcept {
     const __m256i entries =

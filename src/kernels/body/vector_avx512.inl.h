@@ -21,6 +21,22 @@ struct Isa {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                         _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
   }
+  static __m512i load_widened_bytes(const uint8_t* p) noexcept {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static F load_signed(const int8_t* p) noexcept {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+  }
+  static F load_unsigned(const uint8_t* p) noexcept {
+    return _mm512_cvtepi32_ps(load_widened_bytes(p));
+  }
+  static F load_low_nibbles(const uint8_t* p) noexcept {
+    return _mm512_cvtepi32_ps(_mm512_and_si512(load_widened_bytes(p), _mm512_set1_epi32(15)));
+  }
+  static F load_high_nibbles(const uint8_t* p) noexcept {
+    return _mm512_cvtepi32_ps(_mm512_srli_epi32(load_widened_bytes(p), 4));
+  }
   // p[0], p[0], p[1], p[1] and so on, of kLanes / 2 floats.
   static F load_twice(const float* p) noexcept {
     const __m512i lanes = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
@@ -118,12 +134,13 @@ struct Isa {
     __builtin_memcpy(&quad, p, 4);
     return reinterpret_cast<Bytes>(_mm512_set1_epi32(quad));
   }
-  static Bytes bit_as_16(Bytes v, const uint8_t* bits, size_t) noexcept {
+  template <uint8_t kValue>
+  static Bytes bit_as(Bytes v, const uint8_t* bits, size_t) noexcept {
     uint64_t mask;
     __builtin_memcpy(&mask, bits, 8);
     const auto plain = reinterpret_cast<__m512i>(v);
     return reinterpret_cast<Bytes>(
-        _mm512_mask_add_epi8(plain, _cvtu64_mask64(mask), plain, _mm512_set1_epi8(16)));
+        _mm512_mask_add_epi8(plain, _cvtu64_mask64(mask), plain, _mm512_set1_epi8(kValue)));
   }
   static Bytes lookup_bytes(const int8_t* table, Bytes codes) noexcept {
     const __m512i entries =

@@ -2,6 +2,8 @@
 // compared with. Vocabulary (every Isa has all of it):
 //   F                     a vector of kLanes floats, with the operators + - * /
 //   load_first/store_first  the first n < kLanes lanes (the others are 0, or not written)
+//   load_signed, load_unsigned, load_low_nibbles, load_high_nibbles  floats of kLanes bytes, or of
+//                         their halves
 //   keep_above(x, limit, value)  value where x > limit, else 0
 //   Bytes                 kLanes times 4 codes of k, or 2 floats of 16 bits
 //   greater_magnitude(a, x)  the greater of a >= 0 and |x|; greatest_magnitude(a) of all lanes.
@@ -28,6 +30,10 @@ struct Isa {
   static void store_first(float*, F, size_t) noexcept {}
   static F load_f16(const uint16_t* p) noexcept { return f16_to_f32(*p); }
   static void store_f16(uint16_t* p, F x) noexcept { *p = f32_to_f16(x); }
+  static F load_signed(const int8_t* p) noexcept { return *p; }
+  static F load_unsigned(const uint8_t* p) noexcept { return *p; }
+  static F load_low_nibbles(const uint8_t* p) noexcept { return static_cast<float>(*p & 15); }
+  static F load_high_nibbles(const uint8_t* p) noexcept { return static_cast<float>(*p >> 4); }
   static F fma(F a, F b, F c) noexcept { return a * b + c; }
   static F max(F a, F b) noexcept { return a > b ? a : b; }
   static F min(F a, F b) noexcept { return a < b ? a : b; }
@@ -102,10 +108,12 @@ struct Isa {
   static Bytes broadcast4(const int8_t* p) noexcept {
     return load_bytes(reinterpret_cast<const uint8_t*>(p));
   }
-  static Bytes bit_as_16(Bytes v, const uint8_t* bits, size_t lane) noexcept {
+  // Byte i of v, whose bit kValue is 0, becomes kValue more where bit 4 * lane + i is set.
+  template <uint8_t kValue>
+  static Bytes bit_as(Bytes v, const uint8_t* bits, size_t lane) noexcept {
     for (size_t i = 0; i < 4; ++i) {
       const size_t at = 4 * lane + i;
-      v[i] = static_cast<uint8_t>(v[i] | (((bits[at / 8] >> at % 8) & 1) << 4));
+      v[i] = static_cast<uint8_t>(v[i] | (((bits[at / 8] >> at % 8) & 1) * kValue));
     }
     return v;
   }

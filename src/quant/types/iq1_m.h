@@ -19,6 +19,7 @@
 #include "quant/group_fit.h"
 #include "quant/packed.h"
 #include "quant/packing.h"
+#include "quant/parts.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -35,7 +36,8 @@ struct IQ1_M {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 56;
   static constexpr bool kInteger = true;
-  static constexpr Packing kPacking = {.bits = 3, .scales_per_32 = 2, .values = CodeValues::kIq1};
+  static constexpr Packing kPacking = {
+      .bits = 3, .scales_per_32 = 2, .values = CodeValues::kIq1, .scale_form = ScaleForm::kBytes};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = f16_to_f32(scale_bits(group));
@@ -75,8 +77,7 @@ struct IQ1_M {
   }
 
   template <class Isa>
-  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
-                     float* __restrict offsets) noexcept {
+  static void unpack_codes(const Group& group, int8_t* __restrict codes) noexcept {
     static constexpr Codebook kTable = kIq1Values;
     uint64_t bytes[32];
     for (size_t s = 0; s < 32; ++s) {
@@ -85,17 +86,26 @@ struct IQ1_M {
                  (high >> 3) * 0x0404040404040404u;
     }
     Isa::lookup16(kTable.values, reinterpret_cast<const uint8_t*>(bytes), codes, 256);
+  }
+
+  template <class Isa>
+  static void unpack_parts(const Group& group, Parts& parts) noexcept {
     uint64_t words;
     __builtin_memcpy(&words, group.scales, sizeof words);
     const uint64_t bits = ((words >> 12) & 0xF) | ((words >> 24) & 0xF0) | ((words >> 36) & 0xF00) |
                           ((words >> 48) & 0xF000);
-    const float d = Isa::f16_to_f32(static_cast<uint16_t>(bits)) * 0.125f;
+    parts.unit = Isa::f16_to_f32(static_cast<uint16_t>(bits)) * 0.125f;
+    parts.min_unit = 0.0f;
 #pragma GCC unroll 1
     for (size_t p = 0; p < 16; ++p) {
-      const auto part_scale = static_cast<int32_t>((words >> (p / 4 * 16 + p % 4 * 3)) & 7);
-      scales[p] = d * static_cast<float>(2 * part_scale + 1);
+      parts.scales[p] = static_cast<uint8_t>(2 * ((words >> (p / 4 * 16 + p % 4 * 3)) & 7) + 1);
     }
-    fill<Isa, 16>(offsets, 0.0f);
+  }
+
+  template <class Isa>
+  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
+                     float* __restrict offsets) noexcept {
+    unpack_by_parts<Isa, IQ1_M>(group, codes, scales, offsets);
   }
 
  private:

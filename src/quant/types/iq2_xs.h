@@ -17,6 +17,7 @@
 #include "quant/group_fit.h"
 #include "quant/packed.h"
 #include "quant/packing.h"
+#include "quant/parts.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -33,7 +34,8 @@ struct IQ2_XS {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 74;
   static constexpr bool kInteger = true;
-  static constexpr Packing kPacking = {.bits = 3, .scales_per_32 = 2, .values = CodeValues::kIq2};
+  static constexpr Packing kPacking = {
+      .bits = 3, .scales_per_32 = 2, .values = CodeValues::kIq2, .scale_form = ScaleForm::kBytes};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale) / 8.0f;
@@ -70,8 +72,7 @@ struct IQ2_XS {
   }
 
   template <class Isa>
-  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
-                     float* __restrict offsets) noexcept {
+  static void unpack_codes(const Group& group, int8_t* __restrict codes) noexcept {
     static constexpr Codebook kTable = kIq2Values;
     uint64_t bytes[32];
     for (size_t s = 0; s < 32; ++s) {
@@ -80,13 +81,23 @@ struct IQ2_XS {
                  spread_bits<Isa>(unpack_even_signs<Isa>(word >> 9)) << 2;
     }
     Isa::lookup16(kTable.values, reinterpret_cast<const uint8_t*>(bytes), codes, 256);
-    const float d = unpack_f16<Isa>(group.scale) * 0.125f;
+  }
+
+  template <class Isa>
+  static void unpack_parts(const Group& group, Parts& parts) noexcept {
+    parts.unit = unpack_f16<Isa>(group.scale) * 0.125f;
+    parts.min_unit = 0.0f;
 #pragma GCC unroll 1
     for (size_t j = 0; j < 8; ++j) {
-      scales[2 * j] = d * static_cast<float>(2 * (group.part_scales[j] & 15) + 1);
-      scales[2 * j + 1] = d * static_cast<float>(2 * (group.part_scales[j] >> 4) + 1);
+      parts.scales[2 * j] = static_cast<uint8_t>(2 * (group.part_scales[j] & 15) + 1);
+      parts.scales[2 * j + 1] = static_cast<uint8_t>(2 * (group.part_scales[j] >> 4) + 1);
     }
-    fill<Isa, 16>(offsets, 0.0f);
+  }
+
+  template <class Isa>
+  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
+                     float* __restrict offsets) noexcept {
+    unpack_by_parts<Isa, IQ2_XS>(group, codes, scales, offsets);
   }
 };
 

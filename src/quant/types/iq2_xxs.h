@@ -17,6 +17,7 @@
 #include "quant/group_fit.h"
 #include "quant/packed.h"
 #include "quant/packing.h"
+#include "quant/parts.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -36,7 +37,8 @@ struct IQ2_XXS {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 66;
   static constexpr bool kInteger = true;
-  static constexpr Packing kPacking = {.bits = 3, .values = CodeValues::kIq2};
+  static constexpr Packing kPacking = {
+      .bits = 3, .values = CodeValues::kIq2, .scale_form = ScaleForm::kBytes};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale) / 8.0f;
@@ -72,11 +74,9 @@ struct IQ2_XXS {
   }
 
   template <class Isa>
-  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
-                     float* __restrict offsets) noexcept {
+  static void unpack_codes(const Group& group, int8_t* __restrict codes) noexcept {
     static constexpr Codebook kTable = kIq2Values;
     uint64_t bytes[32];
-    const float d = unpack_f16<Isa>(group.scale) * 0.125f;
     for (size_t p = 0; p < 8; ++p) {
       const Part& part = group.parts[p];
       const uint32_t word = unpack_u32<Isa>(part.signs_and_scale);
@@ -84,11 +84,25 @@ struct IQ2_XXS {
         bytes[4 * p + s] = spread_levels8<Isa>(Grids<Isa>::kIq2Xxs[part.entries[s]]) |
                            spread_bits<Isa>(unpack_even_signs<Isa>(word >> (7 * s))) << 2;
       }
-      fill<Isa, 2>(scales + 2 * p,
-                   d * static_cast<float>(static_cast<int32_t>(2 * (word >> 28) + 1)));
     }
     Isa::lookup16(kTable.values, reinterpret_cast<const uint8_t*>(bytes), codes, 256);
-    fill<Isa, 16>(offsets, 0.0f);
+  }
+
+  template <class Isa>
+  static void unpack_parts(const Group& group, Parts& parts) noexcept {
+    parts.unit = unpack_f16<Isa>(group.scale) * 0.125f;
+    parts.min_unit = 0.0f;
+#pragma GCC unroll 1
+    for (size_t p = 0; p < 8; ++p) {
+      const uint32_t part_scale = unpack_u32<Isa>(group.parts[p].signs_and_scale) >> 28;
+      parts.scales[p] = static_cast<uint8_t>(2 * part_scale + 1);
+    }
+  }
+
+  template <class Isa>
+  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
+                     float* __restrict offsets) noexcept {
+    unpack_by_parts<Isa, IQ2_XXS>(group, codes, scales, offsets);
   }
 };
 

@@ -17,6 +17,7 @@
 #include "quant/group_fit.h"
 #include "quant/packed.h"
 #include "quant/packing.h"
+#include "quant/parts.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -35,7 +36,8 @@ struct IQ3_S {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 110;
   static constexpr bool kInteger = true;
-  static constexpr Packing kPacking = {.bits = 4, .values = CodeValues::kOdd};
+  static constexpr Packing kPacking = {
+      .bits = 4, .values = CodeValues::kOdd, .scale_form = ScaleForm::kBytes};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);
@@ -72,8 +74,7 @@ struct IQ3_S {
   }
 
   template <class Isa>
-  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
-                     float* __restrict offsets) noexcept {
+  static void unpack_codes(const Group& group, int8_t* __restrict codes) noexcept {
     static constexpr Codebook kTable = kOddValues;
     uint64_t bytes[32];
     for (size_t s = 0; s < 32; ++s) {
@@ -84,13 +85,23 @@ struct IQ3_S {
       bytes[s] = first | (second << 32) | spread_bits<Isa>(group.signs[s]) << 3;
     }
     Isa::lookup16(kTable.values, reinterpret_cast<const uint8_t*>(bytes), codes, 256);
-    const float d = unpack_f16<Isa>(group.scale);
+  }
+
+  template <class Isa>
+  static void unpack_parts(const Group& group, Parts& parts) noexcept {
+    parts.unit = unpack_f16<Isa>(group.scale);
+    parts.min_unit = 0.0f;
 #pragma GCC unroll 1
     for (size_t p = 0; p < 8; ++p) {
       const int part_scale = (group.part_scales[p / 2] >> (p % 2 * 4)) & 15;
-      fill<Isa, 2>(scales + 2 * p, d * static_cast<float>(2 * part_scale + 1));
+      parts.scales[p] = static_cast<uint8_t>(2 * part_scale + 1);
     }
-    fill<Isa, 16>(offsets, 0.0f);
+  }
+
+  template <class Isa>
+  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
+                     float* __restrict offsets) noexcept {
+    unpack_by_parts<Isa, IQ3_S>(group, codes, scales, offsets);
   }
 };
 

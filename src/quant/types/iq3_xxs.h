@@ -17,6 +17,7 @@
 #include "quant/group_fit.h"
 #include "quant/packed.h"
 #include "quant/packing.h"
+#include "quant/parts.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -33,7 +34,8 @@ struct IQ3_XXS {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 98;
   static constexpr bool kInteger = true;
-  static constexpr Packing kPacking = {.bits = 4, .values = CodeValues::kIq3};
+  static constexpr Packing kPacking = {
+      .bits = 4, .values = CodeValues::kIq3, .scale_form = ScaleForm::kBytes};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale) / 4.0f;
@@ -65,11 +67,9 @@ struct IQ3_XXS {
   }
 
   template <class Isa>
-  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
-                     float* __restrict offsets) noexcept {
+  static void unpack_codes(const Group& group, int8_t* __restrict codes) noexcept {
     static constexpr Codebook kTable = kIq3Values;
     uint64_t bytes[32];
-    const float d = unpack_f16<Isa>(group.scale) * 0.25f;
     for (size_t p = 0; p < 8; ++p) {
       const uint32_t word = unpack_u32<Isa>(group.signs_and_scales[p]);
       for (size_t s = 0; s < 4; ++s) {
@@ -79,11 +79,25 @@ struct IQ3_XXS {
         bytes[4 * p + s] =
             low | (high << 32) | spread_bits<Isa>(unpack_even_signs<Isa>(word >> (7 * s))) << 3;
       }
-      fill<Isa, 2>(scales + 2 * p,
-                   d * static_cast<float>(static_cast<int32_t>(2 * (word >> 28) + 1)));
     }
     Isa::lookup16(kTable.values, reinterpret_cast<const uint8_t*>(bytes), codes, 256);
-    fill<Isa, 16>(offsets, 0.0f);
+  }
+
+  template <class Isa>
+  static void unpack_parts(const Group& group, Parts& parts) noexcept {
+    parts.unit = unpack_f16<Isa>(group.scale) * 0.25f;
+    parts.min_unit = 0.0f;
+#pragma GCC unroll 1
+    for (size_t p = 0; p < 8; ++p) {
+      const uint32_t part_scale = unpack_u32<Isa>(group.signs_and_scales[p]) >> 28;
+      parts.scales[p] = static_cast<uint8_t>(2 * part_scale + 1);
+    }
+  }
+
+  template <class Isa>
+  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
+                     float* __restrict offsets) noexcept {
+    unpack_by_parts<Isa, IQ3_XXS>(group, codes, scales, offsets);
   }
 };
 

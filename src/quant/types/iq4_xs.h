@@ -14,6 +14,7 @@
 #include "quant/group_fit.h"
 #include "quant/packed.h"
 #include "quant/packing.h"
+#include "quant/parts.h"
 #include "quant/type.h"
 #include "quant/types/iq4_nl.h"
 
@@ -32,7 +33,8 @@ struct IQ4_XS {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 136;
   static constexpr bool kInteger = true;
-  static constexpr Packing kPacking = {.bits = 4, .values = CodeValues::kIq4};
+  static constexpr Packing kPacking = {
+      .bits = 4, .values = CodeValues::kIq4, .scale_form = ScaleForm::kBytes};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);
@@ -61,8 +63,7 @@ struct IQ4_XS {
   }
 
   template <class Isa>
-  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
-                     float* __restrict offsets) noexcept {
+  static void unpack_codes(const Group& group, int8_t* __restrict codes) noexcept {
     static constexpr Codebook kTable = kIq4Values;
     for (size_t p = 0; p < 8; ++p) {
       uint8_t low[16];
@@ -75,18 +76,25 @@ struct IQ4_XS {
       Isa::lookup16(kTable.values, low, codes + 32 * p, 16);
       Isa::lookup16(kTable.values, high, codes + 32 * p + 16, 16);
     }
-    const float d = unpack_f16<Isa>(group.scale);
-    const uint32_t parts_low = unpack_u32<Isa>(group.parts_low);
-    const uint32_t parts_high =
-        static_cast<uint32_t>(group.parts_high[0] | (group.parts_high[1] << 8));
+  }
+
+  template <class Isa>
+  static void unpack_parts(const Group& group, Parts& parts) noexcept {
+    parts.unit = unpack_f16<Isa>(group.scale);
+    parts.min_unit = 0.0f;
+    const uint32_t low = unpack_u32<Isa>(group.parts_low);
+    const auto high = static_cast<uint32_t>(group.parts_high[0] | (group.parts_high[1] << 8));
 #pragma GCC unroll 1
     for (size_t p = 0; p < 8; ++p) {
-      const uint32_t part = ((parts_low >> (4 * p)) & 15u) | (((parts_high >> (2 * p)) & 3u) << 4);
-      const float scale = d * static_cast<float>(static_cast<int32_t>(part) - 32);
-      scales[2 * p] = scale;
-      scales[2 * p + 1] = scale;
+      const uint32_t part = ((low >> (4 * p)) & 15u) | (((high >> (2 * p)) & 3u) << 4);
+      parts.scales[p] = static_cast<uint8_t>(part - 32);
     }
-    fill<Isa, 16>(offsets, 0.0f);
+  }
+
+  template <class Isa>
+  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
+                     float* __restrict offsets) noexcept {
+    unpack_by_parts<Isa, IQ4_XS>(group, codes, scales, offsets);
   }
 };
 

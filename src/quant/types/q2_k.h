@@ -14,6 +14,7 @@
 #include "quant/group_fit.h"
 #include "quant/packed.h"
 #include "quant/packing.h"
+#include "quant/parts.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -31,7 +32,8 @@ struct Q2_K {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 84;
   static constexpr bool kInteger = true;
-  static constexpr Packing kPacking = {.bits = 2, .scales_per_32 = 2, .offsets = true};
+  static constexpr Packing kPacking = {
+      .bits = 2, .scales_per_32 = 2, .offsets = true, .scale_form = ScaleForm::kNibbles};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);
@@ -58,8 +60,7 @@ struct Q2_K {
   }
 
   template <class Isa>
-  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
-                     float* __restrict offsets) noexcept {
+  static void unpack_codes(const Group& group, int8_t* __restrict codes) noexcept {
     for (size_t h = 0; h < 2; ++h) {
       const uint8_t* packed = group.codes + 32 * h;
       int8_t* __restrict out = codes + 128 * h;
@@ -70,13 +71,23 @@ struct Q2_K {
         out[l + 96] = static_cast<int8_t>(packed[l] >> 6);
       }
     }
-    const float d = unpack_f16<Isa>(group.scale);
-    const float d_min = -unpack_f16<Isa>(group.min_scale);
+  }
+
+  template <class Isa>
+  static void unpack_parts(const Group& group, Parts& parts) noexcept {
+    parts.unit = unpack_f16<Isa>(group.scale);
+    parts.min_unit = unpack_f16<Isa>(group.min_scale);
 #pragma GCC unroll 1
     for (size_t p = 0; p < 16; ++p) {
-      scales[p] = d * static_cast<float>(group.parts[p] & 15);
-      offsets[p] = d_min * static_cast<float>(group.parts[p] >> 4);
+      parts.scales[p] = static_cast<uint8_t>(group.parts[p] & 15);
+      parts.mins[p] = static_cast<uint8_t>(group.parts[p] >> 4);
     }
+  }
+
+  template <class Isa>
+  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
+                     float* __restrict offsets) noexcept {
+    unpack_by_parts<Isa, Q2_K>(group, codes, scales, offsets);
   }
 };
 

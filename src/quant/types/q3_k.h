@@ -16,6 +16,7 @@
 #include "quant/group_fit.h"
 #include "quant/packed.h"
 #include "quant/packing.h"
+#include "quant/parts.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -33,7 +34,8 @@ struct Q3_K {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 110;
   static constexpr bool kInteger = true;
-  static constexpr Packing kPacking = {.bits = 3, .scales_per_32 = 2};
+  static constexpr Packing kPacking = {
+      .bits = 3, .scales_per_32 = 2, .scale_form = ScaleForm::kBytes};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);
@@ -66,8 +68,7 @@ struct Q3_K {
   }
 
   template <class Isa>
-  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
-                     float* __restrict offsets) noexcept {
+  static void unpack_codes(const Group& group, int8_t* __restrict codes) noexcept {
     const uint8_t* first = group.codes;
     const uint8_t* second = group.codes + 32;
     const uint8_t* high = group.high_bits;
@@ -83,8 +84,19 @@ struct Q3_K {
       codes[l + 192] = code<Isa>(second[l] >> 4, high[l] >> 4);
       codes[l + 224] = code<Isa>(second[l] >> 6, high[l] >> 5);
     }
-    unpack_scales<Isa>(group, scales);
-    fill<Isa, 16>(offsets, 0.0f);
+  }
+
+  template <class Isa>
+  static void unpack_parts(const Group& group, Parts& parts) noexcept {
+    parts.unit = unpack_f16<Isa>(group.scale);
+    parts.min_unit = 0.0f;
+    unpack_scales<Isa>(group, parts.scales);
+  }
+
+  template <class Isa>
+  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
+                     float* __restrict offsets) noexcept {
+    unpack_by_parts<Isa, Q3_K>(group, codes, scales, offsets);
   }
 
  private:
@@ -96,7 +108,7 @@ struct Q3_K {
 
   // Four scales at a time: the bytes of a word are parts 4 k .. 4 k + 3.
   template <class Isa>
-  static void unpack_scales(const Group& group, float* __restrict scales) noexcept {
+  static void unpack_scales(const Group& group, uint8_t* __restrict scales) noexcept {
     const uint32_t a = unpack_u32<Isa>(group.parts);
     const uint32_t b = unpack_u32<Isa>(group.parts + 4);
     const uint32_t top = unpack_u32<Isa>(group.parts + 8);
@@ -104,15 +116,10 @@ struct Q3_K {
                                (b & 0x0F0F0F0Fu) | ((top << 2) & 0x30303030u),
                                ((a >> 4) & 0x0F0F0F0Fu) | (top & 0x30303030u),
                                ((b >> 4) & 0x0F0F0F0Fu) | ((top >> 2) & 0x30303030u)};
-    const float d = unpack_f16<Isa>(group.scale);
-    for (size_t half = 0; half < 2; ++half) {
-      const uint64_t word = words[2 * half] | uint64_t{words[2 * half + 1]} << 32;
-      uint8_t six_bits[8];
-      __builtin_memcpy(six_bits, &word, sizeof six_bits);
-#pragma GCC unroll 1
-      for (size_t p = 0; p < 8; ++p) {
-        scales[8 * half + p] = d * static_cast<float>(six_bits[p] - 32);
-      }
+    // Less 32 each: the sign bits keep the bytes apart.
+    for (size_t k = 0; k < 4; ++k) {
+      const uint32_t word = ((words[k] | 0x80808080u) - 0x20202020u) ^ 0x80808080u;
+      __builtin_memcpy(scales + 4 * k, &word, sizeof word);
     }
   }
 };

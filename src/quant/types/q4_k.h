@@ -14,6 +14,7 @@
 #include "quant/group_fit.h"
 #include "quant/packed.h"
 #include "quant/packing.h"
+#include "quant/parts.h"
 #include "quant/six_bit.h"
 #include "quant/type.h"
 
@@ -32,7 +33,7 @@ struct Q4_K {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 144;
   static constexpr bool kInteger = true;
-  static constexpr Packing kPacking = {.bits = 4, .offsets = true};
+  static constexpr Packing kPacking = {.bits = 4, .offsets = true, .scale_form = ScaleForm::kBytes};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);
@@ -58,8 +59,7 @@ struct Q4_K {
   }
 
   template <class Isa>
-  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
-                     float* __restrict offsets) noexcept {
+  static void unpack_codes(const Group& group, int8_t* __restrict codes) noexcept {
     for (size_t k = 0; k < 4; ++k) {
       const uint8_t* packed = group.codes + 32 * k;
       int8_t* __restrict out = codes + 64 * k;
@@ -68,8 +68,19 @@ struct Q4_K {
         out[l + 32] = static_cast<int8_t>(packed[l] >> 4);
       }
     }
-    unpack_six_bit<Isa>(group.parts, unpack_f16<Isa>(group.scale), unpack_f16<Isa>(group.min_scale),
-                        scales, offsets);
+  }
+
+  template <class Isa>
+  static void unpack_parts(const Group& group, Parts& parts) noexcept {
+    parts.unit = unpack_f16<Isa>(group.scale);
+    parts.min_unit = unpack_f16<Isa>(group.min_scale);
+    unpack_six_bit<Isa>(group.parts, parts.scales, parts.mins);
+  }
+
+  template <class Isa>
+  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
+                     float* __restrict offsets) noexcept {
+    unpack_by_parts<Isa, Q4_K>(group, codes, scales, offsets);
   }
 };
 

@@ -15,6 +15,7 @@
 #include "quant/group_fit.h"
 #include "quant/packed.h"
 #include "quant/packing.h"
+#include "quant/parts.h"
 #include "quant/six_bit.h"
 #include "quant/type.h"
 
@@ -34,7 +35,7 @@ struct Q5_K {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 176;
   static constexpr bool kInteger = true;
-  static constexpr Packing kPacking = {.bits = 5, .offsets = true};
+  static constexpr Packing kPacking = {.bits = 5, .offsets = true, .scale_form = ScaleForm::kBytes};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);
@@ -63,8 +64,7 @@ struct Q5_K {
   }
 
   template <class Isa>
-  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
-                     float* __restrict offsets) noexcept {
+  static void unpack_codes(const Group& group, int8_t* __restrict codes) noexcept {
     const uint8_t* packed = group.codes;
     const uint8_t* high = group.high_bits;
     for (size_t l = 0; l < 32; ++l) {
@@ -79,8 +79,19 @@ struct Q5_K {
       codes[l + 192] = code<Isa>(packed[l + 96] & 15, high[l] >> 2);
       codes[l + 224] = code<Isa>(packed[l + 96] >> 4, high[l] >> 3);
     }
-    unpack_six_bit<Isa>(group.parts, unpack_f16<Isa>(group.scale), unpack_f16<Isa>(group.min_scale),
-                        scales, offsets);
+  }
+
+  template <class Isa>
+  static void unpack_parts(const Group& group, Parts& parts) noexcept {
+    parts.unit = unpack_f16<Isa>(group.scale);
+    parts.min_unit = unpack_f16<Isa>(group.min_scale);
+    unpack_six_bit<Isa>(group.parts, parts.scales, parts.mins);
+  }
+
+  template <class Isa>
+  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
+                     float* __restrict offsets) noexcept {
+    unpack_by_parts<Isa, Q5_K>(group, codes, scales, offsets);
   }
 
  private:

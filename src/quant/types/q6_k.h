@@ -16,6 +16,7 @@
 #include "quant/group_fit.h"
 #include "quant/packed.h"
 #include "quant/packing.h"
+#include "quant/parts.h"
 #include "quant/type.h"
 
 namespace billow::quant {
@@ -33,7 +34,8 @@ struct Q6_K {
   static constexpr size_t kGroupLen = 256;
   static constexpr size_t kGroupBytes = 210;
   static constexpr bool kInteger = true;
-  static constexpr Packing kPacking = {.bits = 6, .scales_per_32 = 2};
+  static constexpr Packing kPacking = {
+      .bits = 6, .scales_per_32 = 2, .scale_form = ScaleForm::kBytes};
 
   static void decode(const Group& group, float* out) noexcept {
     const float d = load_f16(group.scale);
@@ -61,8 +63,7 @@ struct Q6_K {
   }
 
   template <class Isa>
-  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
-                     float* __restrict offsets) noexcept {
+  static void unpack_codes(const Group& group, int8_t* __restrict codes) noexcept {
     for (size_t h = 0; h < 2; ++h) {
       const uint8_t* low = group.codes + 64 * h;
       const uint8_t* high = group.high_bits + 32 * h;
@@ -74,10 +75,19 @@ struct Q6_K {
         out[l + 96] = code<Isa>(low[l + 32] >> 4, high[l] >> 2);
       }
     }
-    const float d = unpack_f16<Isa>(group.scale);
-#pragma GCC unroll 1
-    for (size_t p = 0; p < 16; ++p) scales[p] = d * static_cast<float>(group.parts[p]);
-    fill<Isa, 16>(offsets, 0.0f);
+  }
+
+  template <class Isa>
+  static void unpack_parts(const Group& group, Parts& parts) noexcept {
+    parts.unit = unpack_f16<Isa>(group.scale);
+    parts.min_unit = 0.0f;
+    __builtin_memcpy(parts.scales, group.parts, sizeof group.parts);
+  }
+
+  template <class Isa>
+  static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
+                     float* __restrict offsets) noexcept {
+    unpack_by_parts<Isa, Q6_K>(group, codes, scales, offsets);
   }
 
  private:
