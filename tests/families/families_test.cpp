@@ -68,8 +68,8 @@ const MustRun* find_must_run(const std::string& name) {
 }
 
 // The most mean KL of transformers' logits against ours, with F32 weights and KV: what is left is
-// the order of sums. transformers scales Gemma's embeddings in BF16.
-double most_divergence(const std::string& name) { return name.starts_with("gemma") ? 1e-5 : 1e-9; }
+// the order of sums.
+constexpr double kMostDivergence = 1e-9;
 
 // The same with keys and values in codes, but for the position that is farthest apart: codes may
 // decide a tie of two experts otherwise.
@@ -150,7 +150,7 @@ TEST_P(Families, LogitsAreThoseOfTransformers) {
     const std::vector<float> found = logits_of(engine, family_.tokens);
     ASSERT_EQ(found.size(), family_.logits.values.size());
     const Difference apart = difference(family_.logits.values, found, family_.logits.n_cols);
-    EXPECT_LE(apart.mean_divergence, most_divergence(family_.name)) << table->name;
+    EXPECT_LE(apart.mean_divergence, kMostDivergence) << table->name;
     if (table != engine::usable_tables().front()) continue;
     // tests/families/update_models_doc.py reads this line.
     std::printf(
@@ -204,7 +204,7 @@ TEST_P(Families, CutsOfAPromptAndThreadsChangeNoBit) {
   Engine engine(family_.path, {.n_threads = 1});
   const std::vector<float> whole = logits_of(engine, tokens);
   expect_same_cut(family_, tokens, 1, cuts, std::vector<size_t>{1, 7}, whole);
-  expect_same_cut(family_, tokens, 2, std::vector<size_t>{1, 2, 17}, std::vector<size_t>{1}, whole);
+  expect_same_cut(family_, tokens, 2, std::vector<size_t>{1, 2, 17}, std::vector<size_t>{5}, whole);
 }
 
 // At the borders of blocks, and beyond the windows.
@@ -258,18 +258,19 @@ size_t run_and_compare(Engine& engine, Engine& alone) {
   return n_compared;
 }
 
-// Prompts of every length at once: their chunks share passes with each other and with tokens that
+// Prompts of many lengths at once: their chunks share passes with each other and with tokens that
 // are written.
 TEST_P(Families, NeighboursChangeNoBit) {
   constexpr int64_t kWritten = 3;
   const size_t n = family_.tokens.size();
   Engine alone(family_.path, {.n_threads = 1});
   Engine crowd(family_.path, {.n_threads = 2, .n_batch = 37, .max_sequences = n});
-  for (size_t length = 1; length <= n; ++length) {
+  size_t n_started = 0;
+  for (size_t length = 1; length <= n; length += 3, ++n_started) {
     crowd.start({family_.tokens.begin(), family_.tokens.begin() + static_cast<long>(length)},
                 reporting(kWritten));
   }
-  EXPECT_EQ(run_and_compare(crowd, alone), n * kWritten);
+  EXPECT_EQ(run_and_compare(crowd, alone), n_started * kWritten);
 }
 
 TEST_P(Families, PromptsBehindAKnownBeginningGiveTheSameBits) {

@@ -60,12 +60,10 @@ DecoderStyle read_decoder(const Metadata& meta, size_t max_context, const Decode
       meta.refuse(name, "is 0, not within 1.." + std::to_string(kMaxWidth));
     return numbers;
   };
-  const std::optional<size_t> none =
-      basics.uneven ? std::optional<size_t>(0) : std::nullopt;
+  const std::optional<size_t> none = basics.uneven ? std::optional<size_t>(0) : std::nullopt;
   const std::vector<size_t> n_heads = per_layer("attention.head_count", none);
   std::vector<size_t> n_kv_heads = n_heads;
-  if (meta.has("attention.head_count_kv"))
-    n_kv_heads = per_layer("attention.head_count_kv", none);
+  if (meta.has("attention.head_count_kv")) n_kv_heads = per_layer("attention.head_count_kv", none);
   const bool has_experts = meta.has("expert_feed_forward_length");
   const std::vector<size_t> n_ff =
       per_layer("feed_forward_length", has_experts ? std::optional<size_t>(0) : none);

@@ -27,15 +27,15 @@ enum class QkNorm : uint8_t { kNone, kBeforeRope, kAfterRope };
 struct AttentionStyle {
   size_t n_heads = 0;
   size_t n_kv_heads = 0;
-  size_t k_len = 0;                // of a head; a multiple of 16
-  size_t v_len = 0;                // likewise
-  size_t window = 0;               // positions that a query sees, itself included; 0: all
-  std::optional<size_t> rope = {};      // which of DecoderStyle::ropes; none: nothing rotates
-  float scale = 1.0f;              // of the dot products
-  float softcap = 0.0f;            // of scores; 0: none
-  QkNorm qk_norm = QkNorm::kNone;  // by the kind of the model's norms
-  bool v_norm = false;             // RMS of value heads, without weights
-  bool values_are_keys = false;    // no V matrix: values are keys before norm and rope
+  size_t k_len = 0;                 // of a head; a multiple of 16
+  size_t v_len = 0;                 // likewise
+  size_t window = 0;                // positions that a query sees, itself included; 0: all
+  std::optional<size_t> rope = {};  // which of DecoderStyle::ropes; none: nothing rotates
+  float scale = 1.0f;               // of the dot products
+  float softcap = 0.0f;             // of scores; 0: none
+  QkNorm qk_norm = QkNorm::kNone;   // by the kind of the model's norms
+  bool v_norm = false;              // RMS of value heads, without weights
+  bool values_are_keys = false;     // no V matrix: values are keys before norm and rope
   bool gated = false;  // each query head is followed by a gate for what the head attended to
   bool sinks = false;  // each head has a score without a value
   float clip = 0.0f;   // q, k and v are clamped to +-clip; 0: no
@@ -44,7 +44,8 @@ struct AttentionStyle {
   float temperature = 0.0f;
   float temperature_length = 1.0f;
   float temperature_offset = 0.0f;
-  std::optional<size_t> kv_layer = {};  // reads the KV of this earlier layer and has none of its own
+  std::optional<size_t> kv_layer =
+      {};  // reads the KV of this earlier layer and has none of its own
 };
 
 // Multi-head latent attention (DeepSeek V2, arXiv 2405.04434): the cache has one row for all heads.
