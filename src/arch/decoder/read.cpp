@@ -29,6 +29,8 @@ AttentionStyle read_attention(const Metadata& meta, size_t n_embd, size_t n_head
                                             "; multiples of " + std::to_string(kHeadMultiple) +
                                             " are supported");
   }
+  if (n_heads * std::max(attention.k_len, attention.v_len) > kMaxWidth)
+    meta.refuse("attention.head_count", "makes heads of more than 2^24 values together");
   attention.rope = 0;
   attention.scale = as_float(meta.real_or("attention.scale", 0.0));
   if (attention.scale == 0.0f)

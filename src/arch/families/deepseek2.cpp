@@ -1,6 +1,7 @@
 // deepseek2: DeepSeek V2, V3 and R1, Kimi K2, GLM 4.7 Flash. Latent attention with one cached row
 // for all heads; experts behind the first dense layers, in V3 by sigmoid and from the best groups,
 // with shared ones beside them.
+#include <algorithm>
 #include <cmath>
 
 #include "arch/decoder/read.h"
@@ -22,6 +23,8 @@ DecoderStyle style(const Metadata& meta, size_t max_context) {
                                       .k_len = meta.size("attention.key_length_mla", kMaxWidth),
                                       .v_len = meta.size("attention.value_length_mla", kMaxWidth),
                                       .rope = 0};
+  if (sizes.n_heads * std::max(sizes.k_len, sizes.v_len) > kMaxWidth)
+    meta.refuse("attention.head_count", "makes heads of more than 2^24 values together");
   if (sizes.n_rot >= sizes.k_len || sizes.n_rot % 16 != 0 || sizes.kv_rank % 16 != 0)
     meta.refuse("attention.key_length_mla", "makes heads that are not supported");
   nn::RopeParams& rope = out.ropes.at(0);
