@@ -34,7 +34,7 @@ TemplateCapabilities parse_go(const std::string& source) {
 }
 
 TemplateCapabilities parse_jinja(const std::string& source) {
-  prompt::ChatTemplate{source};  // throws where it does not compile
+  [[maybe_unused]] const prompt::ChatTemplate compiled(source);  // throws where it does not compile
   return prompt::capabilities_of_jinja(source);
 }
 
