@@ -193,23 +193,31 @@ TEST_P(Products, ProductsAreThoseOfTheDecodedWeights) {
       const Inputs inputs(17, k, 3);
       std::vector<std::vector<double>> x;
       for (size_t j = 0; j < inputs.m; ++j) x.push_back(inputs.seen(*GetParam(), row.type, j));
+      std::vector<double> sums;   // [input row][weight row]
+      std::vector<double> sizes;  // the same of magnitudes
+      std::vector<float> w(37 * k);
+      for (size_t n = 0; n < 37; ++n)
+        row.decode(rows.data() + n * quant::row_bytes(row.type, k), k, &w[n * k]);
+      for (float& weight : w) weight = seen_weight(*GetParam(), row.type, weight);
+      for (size_t j = 0; j < inputs.m; ++j) {
+        for (size_t n = 0; n < 37; ++n) {
+          double sum = 0;
+          double size = 0;
+          for (size_t i = 0; i < k; ++i) {
+            const double product = static_cast<double>(w[n * k + i]) * x[j][i];
+            sum += product;
+            size += std::abs(product);
+          }
+          sums.push_back(sum);
+          sizes.push_back(size);
+        }
+      }
       for (const size_t m : {1u, 2u, 3u, 8u, 17u}) {
         const std::vector<float> out =
             multiply(*GetParam(), row.type, matrix, inputs, 0, m, 37, 0, 37);
-        std::vector<float> w(k);
-        for (size_t n = 0; n < 37; ++n) {
-          row.decode(rows.data() + n * quant::row_bytes(row.type, k), k, w.data());
-          for (float& weight : w) weight = seen_weight(*GetParam(), row.type, weight);
-          for (size_t j = 0; j < m; ++j) {
-            double sum = 0;
-            double size = 0;
-            for (size_t i = 0; i < k; ++i) {
-              sum += static_cast<double>(w[i]) * x[j][i];
-              size += std::abs(static_cast<double>(w[i]) * x[j][i]);
-            }
-            EXPECT_NEAR(out[j * 37 + n], sum, tolerance(*GetParam(), row.type) * size)
-                << row.name << " k " << k << " m " << m;
-          }
+        for (size_t i = 0; i < m * 37; ++i) {
+          EXPECT_NEAR(out[i], sums[i], tolerance(*GetParam(), row.type) * sizes[i])
+              << row.name << " k " << k << " m " << m;
         }
       }
     }
@@ -226,6 +234,7 @@ TEST_P(Products, AgreesWithScalarForEveryTypeAndShape) {
         const PackedMatrix reference(scalar(), row.type, n, k, rows);
         const PackedMatrix matrix(*GetParam(), row.type, n, k, rows);
         for (const size_t m : {1u, 2u, 3u, 8u, 9u, 16u, 17u, 64u}) {
+          if (m == 64 && (n != 50 || k != widths(row).back())) continue;  // takes long
           const Inputs inputs(m, k, 9, m % 3);
           const std::vector<float> expected =
               multiply(scalar(), row.type, reference, inputs, 0, m, n, 0, n);
