@@ -78,7 +78,7 @@ TEST(Routing, AlwaysTakesAsManyDifferentExperts) {
     }
     std::vector<float> logits(style.n_experts);
     for (float& logit : logits) {
-      const unsigned kind = random() % 20;
+      const auto kind = random() % 20;
       logit = kind == 0   ? std::nanf("")
               : kind == 1 ? std::numeric_limits<float>::infinity()
               : kind == 2 ? -std::numeric_limits<float>::infinity()
