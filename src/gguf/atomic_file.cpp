@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,6 +32,18 @@ std::string temporary_path(const std::string& path, const std::string& staging_f
   return staging_folder + "/" + std::filesystem::path(path).filename().string() + suffix;
 }
 
+// Shows those who clear unfinished files away that this one has a writer. Some file systems have no
+// locks; there its age has to do. Waits for one who looks at the file at this moment.
+void lock(int fd) noexcept {
+  while (::flock(fd, LOCK_EX) != 0 && errno == EINTR) continue;
+}
+
+// Whether somebody cleared the file away before it had a lock.
+bool is_removed(int fd) noexcept {
+  struct stat status = {};
+  return ::fstat(fd, &status) == 0 && status.st_nlink == 0;
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(const std::string& path, AtomicFileOptions options)
@@ -38,11 +51,12 @@ AtomicFile::AtomicFile(const std::string& path, AtomicFileOptions options)
       options_(std::move(options)),
       temporary_(temporary_path(path, options_.staging_folder)) {
   begin("create");
-  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd_ < 0) throw system_error("cannot create", temporary_, errno);
-  // Shows those who clear unfinished files away that this one has a writer. Some file systems have
-  // no locks; there its age has to do.
-  ::flock(fd_, LOCK_EX | LOCK_NB);
+  do {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd_ < 0) throw system_error("cannot create", temporary_, errno);
+    lock(fd_);
+  } while (is_removed(fd_));
 }
 
 AtomicFile::~AtomicFile() {

@@ -45,8 +45,21 @@ bool is_folder(const std::string& path);
 // can.
 int why_not_listed(const std::string& folder);
 int why_not_writable(const std::string& folder);
-// Whether a gguf::AtomicFile writes it, in whatever process.
-bool is_being_written(const std::string& path);
+// Holds a file that no gguf::AtomicFile writes, in whatever process. While it is held no writer
+// takes the file for its own, so it can be removed.
+class UnwrittenFile {
+ public:
+  explicit UnwrittenFile(const std::string& path);
+  ~UnwrittenFile();
+  UnwrittenFile(const UnwrittenFile&) = delete;
+  UnwrittenFile& operator=(const UnwrittenFile&) = delete;
+  // False: somebody writes it.
+  explicit operator bool() const noexcept { return !is_written_; }
+
+ private:
+  int fd_ = -1;
+  bool is_written_ = false;
+};
 
 // Makes one folder, and flushes the one that it lies in. Throws Error; one that is there is fine.
 void make_folder(const std::string& folder);

@@ -456,7 +456,9 @@ void Store::prune_blobs(std::chrono::seconds min_age, Pruned& pruned) const {
       if (!kept || std::ranges::binary_search(*kept, *digest)) continue;
       if (!remove_unheld(*digest)) continue;
     } else {
-      if (!is_unfinished(file_name) || is_being_written(path)) continue;
+      if (!is_unfinished(file_name)) continue;
+      const UnwrittenFile unwritten(path);
+      if (!unwritten) continue;
       remove_file("remove partial", path);
     }
     ++(is_blob ? pruned.n_blobs : pruned.n_partial);

@@ -45,7 +45,7 @@ TEST(Damage, UnknownArchitecturesAndFormatsAreNamed) {
   }});
   EXPECT_TRUE(names(architecture, "perceptron") && names(architecture, "llama")) << architecture;
   const std::string format = refusal({.retype_tensor = "blk.1.ffn_up.weight"});
-  EXPECT_TRUE(names(format, "blk.1.ffn_up.weight") && names(format, "IQ2_XXS")) << format;
+  EXPECT_TRUE(names(format, "blk.1.ffn_up.weight") && names(format, "Q8_K")) << format;
 }
 
 TEST(Damage, HyperparametersThatMakeNoSenseAreNamed) {
@@ -63,7 +63,7 @@ TEST(Damage, HyperparametersThatMakeNoSenseAreNamed) {
   EXPECT_TRUE(names(with("llama.rope.dimension_count", 63), "rope.dimension_count"));
   EXPECT_TRUE(names(with("llama.rope.dimension_count", 640), "rope.dimension_count"));
   EXPECT_TRUE(names(with("llama.attention.key_length", 40), "key_length"));
-  EXPECT_TRUE(names(with("llama.expert_count", 8), "experts"));
+  EXPECT_TRUE(names(with("llama.expert_count", 8), "llama.expert_used_count"));
   EXPECT_TRUE(names(
       refusal({.set = [](gguf::Writer& w) { w.set_string("llama.rope.scaling.type", "magic"); }}),
       "magic"));
