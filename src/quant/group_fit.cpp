@@ -261,7 +261,7 @@ class GridSearch {
   float value(size_t i) const noexcept {
     const uint16_t entry = format_.entries[group_.indices[i / entry_len()]];
     const unsigned level = level_of(entry, i % entry_len(), format_.level_bits);
-    const int size = format_.values[group_.second[i / 8] ? 1 : 0][level];
+    const int size = int{format_.values[group_.second[i / 8] ? 1 : 0][level]};
     return static_cast<float>(negative(i) ? -size : size);
   }
 
