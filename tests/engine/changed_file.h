@@ -20,7 +20,7 @@ struct Change {
   std::string drop_key = {};
   std::string drop_tensor = {};
   std::string reshape_tensor = {};  // its rows and columns change places
-  std::string retype_tensor = {};   // becomes Q8_K, its bytes whatever
+  std::string retype_tensor = {};   // becomes I16, its bytes whatever
   std::function<void(gguf::Writer&)> set = {};
 };
 
@@ -37,9 +37,8 @@ inline std::vector<std::byte> changed(std::span<const std::byte> bytes, const Ch
     std::vector<uint64_t> shape(tensor.shape.begin(), tensor.shape.begin() + tensor.n_dims);
     if (tensor.name == change.reshape_tensor) std::swap(shape.front(), shape.back());
     if (tensor.name == change.retype_tensor) {
-      constexpr uint32_t kQ8K = 15;  // of intermediate results, never of weights
-      writer.add_tensor(tensor.name, kQ8K, shape,
-                        std::span(zeros).first(tensor.n_elements() / 256 * 292));
+      constexpr uint32_t kI16 = 25;  // numbers that no matrix is made of
+      writer.add_tensor(tensor.name, kI16, shape, std::span(zeros).first(tensor.n_elements() * 2));
     } else {
       writer.add_tensor(tensor.name, tensor.type, shape, tensor.data);
     }

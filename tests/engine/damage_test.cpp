@@ -45,7 +45,7 @@ TEST(Damage, UnknownArchitecturesAndFormatsAreNamed) {
   }});
   EXPECT_TRUE(names(architecture, "perceptron") && names(architecture, "llama")) << architecture;
   const std::string format = refusal({.retype_tensor = "blk.1.ffn_up.weight"});
-  EXPECT_TRUE(names(format, "blk.1.ffn_up.weight") && names(format, "Q8_K")) << format;
+  EXPECT_TRUE(names(format, "blk.1.ffn_up.weight") && names(format, "I16")) << format;
 }
 
 TEST(Damage, HyperparametersThatMakeNoSenseAreNamed) {
