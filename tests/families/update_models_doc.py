@@ -63,7 +63,7 @@ def main():
     lacking = sorted(set(figures) - seen)
     if lacking:
         sys.exit(f"{DOC.name} has no row for: {', '.join(lacking)}")
-    kernels = {fields["kernels"] for fields in figures.values()}
+    kernels = {fields["kernels"] for fields in figures.values() if "kernels" in fields}
     text = re.sub(r"(?<=kernel table `)\w+(?=`)", "/".join(sorted(kernels)), "\n".join(lines) + "\n")
     DOC.write_text(text)
     print(f"{len(figures)} families in {DOC}")
