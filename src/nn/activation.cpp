@@ -4,21 +4,13 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "nn/for_rows.h"
 
 namespace billow::nn {
 namespace {
 
 // Of gpt-oss: what g and |u| are clamped to.
 constexpr float kSiluLimit = 7.0f;
-
-template <class Each>
-void for_rows(const Compute& compute, size_t n_rows, Each each) {
-  if (compute.sizing != nullptr) return;
-  constexpr size_t kRowsAtOnce = 8;
-  compute.team.for_pieces(n_rows, kRowsAtOnce, [&](size_t begin, size_t end, int) {
-    for (size_t i = begin; i < end; ++i) each(i);
-  });
-}
 
 float of_xielu(const Xielu& p, float x) {
   if (x > 0.0f) return p.alpha_p * x * x + p.beta * x;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "nn/for_rows.h"
+
 namespace billow::nn {
 namespace {
 
@@ -57,15 +59,11 @@ Rope::Rotations Rope::rotations(const Compute& compute, std::span<const uint32_t
 
 void rotate(const Compute& compute, const Rope::Rotations& rotations, tensor::Matrix x,
             size_t head_len) {
-  if (compute.sizing != nullptr) return;
   const size_t n_pairs = rotations.rope->n_rot() / 2;
-  constexpr size_t kRowsAtOnce = 8;
-  compute.team.for_pieces(x.n_rows, kRowsAtOnce, [&](size_t begin, size_t end, int) {
-    for (size_t row = begin; row < end; ++row) {
-      compute.kernels.rope(x.row(row), x.n_cols / head_len, head_len, 2 * n_pairs,
-                           rotations.rope->kind(), rotations.cosines + row * n_pairs,
-                           rotations.sines + row * n_pairs);
-    }
+  for_rows(compute, x.n_rows, [&](size_t row) {
+    compute.kernels.rope(x.row(row), x.n_cols / head_len, head_len, 2 * n_pairs,
+                         rotations.rope->kind(), rotations.cosines + row * n_pairs,
+                         rotations.sines + row * n_pairs);
   });
 }
 

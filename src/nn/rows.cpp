@@ -2,37 +2,9 @@
 
 #include <algorithm>
 
+#include "nn/for_rows.h"
+
 namespace billow::nn {
-namespace {
-
-// Calls each(row) for all rows, on all threads when there are enough of them.
-template <class Each>
-void for_rows(const Compute& compute, size_t n_rows, Each each) {
-  if (compute.sizing != nullptr) return;
-  constexpr size_t kRowsAtOnce = 8;
-  compute.team.for_pieces(n_rows, kRowsAtOnce, [&](size_t begin, size_t end, int) {
-    for (size_t i = begin; i < end; ++i) each(i);
-  });
-}
-
-}  // namespace
-
-void rms_norm(const Compute& compute, tensor::Matrix x, const float* weight, float eps,
-              tensor::Matrix out) {
-  for_rows(compute, x.n_rows, [&](size_t i) {
-    compute.kernels.rms_norm(x.row(i), weight, x.n_cols, eps, out.row(i));
-  });
-}
-
-void rms_norm_heads(const Compute& compute, tensor::Matrix x, size_t head_len, const float* weight,
-                    float eps) {
-  for_rows(compute, x.n_rows, [&](size_t i) {
-    for (float* head = x.row(i); head < x.row(i) + x.n_cols; head += head_len) {
-      compute.kernels.rms_norm(head, weight, head_len, eps, head);
-    }
-  });
-}
-
 void layer_norm(const Compute& compute, tensor::Matrix x, tensor::Matrix residual,
                 const LayerNorm& norm, tensor::Matrix out) {
   for_rows(compute, x.n_rows, [&](size_t i) {

@@ -6,12 +6,6 @@
 
 namespace billow::nn {
 
-// out row = rms_norm(x row) * weight. `weight` has x.n_cols floats.
-void rms_norm(const Compute& compute, tensor::Matrix x, const float* weight, float eps,
-              tensor::Matrix out);
-// The same on each piece of head_len values, `weight` with head_len floats, in place.
-void rms_norm_heads(const Compute& compute, tensor::Matrix x, size_t head_len, const float* weight,
-                    float eps);
 // out row = layer_norm(x row + residual row) * weight + bias; `residual` may be an empty matrix,
 // `out` either of them.
 struct LayerNorm {

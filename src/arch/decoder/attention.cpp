@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "nn/for_rows.h"
 #include "nn/linear.h"
 #include "nn/rows.h"
 
@@ -26,23 +27,20 @@ std::vector<float> alibi_slopes(size_t n_heads, float max_bias) {
 }
 
 void clamp(const nn::Compute& compute, tensor::Matrix x, float limit) {
-  if (compute.sizing != nullptr) return;
-  std::for_each_n(x.data, x.n_rows * x.n_cols,
-                  [limit](float& value) { value = std::clamp(value, -limit, limit); });
+  nn::for_rows(compute, x.n_rows, [&](size_t row) {
+    std::for_each_n(x.row(row), x.n_cols,
+                    [limit](float& value) { value = std::clamp(value, -limit, limit); });
+  });
 }
 
 // Each head of `pairs` is head_len values of q, then as many of the gate.
 void split_gates(const nn::Compute& compute, tensor::Matrix pairs, size_t head_len,
                  tensor::Matrix q, tensor::Matrix gate) {
-  if (compute.sizing != nullptr) return;
-  constexpr size_t kRowsAtOnce = 8;
-  compute.team.for_pieces(q.n_rows, kRowsAtOnce, [&](size_t begin, size_t end, int) {
-    for (size_t row = begin; row < end; ++row) {
-      for (size_t at = 0; at < q.n_cols; at += head_len) {
-        const float* const from = pairs.row(row) + 2 * at;
-        std::copy_n(from, head_len, q.row(row) + at);
-        std::copy_n(from + head_len, head_len, gate.row(row) + at);
-      }
+  nn::for_rows(compute, q.n_rows, [&](size_t row) {
+    for (size_t at = 0; at < q.n_cols; at += head_len) {
+      const float* const from = pairs.row(row) + 2 * at;
+      std::copy_n(from, head_len, q.row(row) + at);
+      std::copy_n(from + head_len, head_len, gate.row(row) + at);
     }
   });
 }

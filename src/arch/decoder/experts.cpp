@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nn/for_rows.h"
 #include "nn/linear.h"
 #include "nn/rows.h"
 
@@ -59,12 +60,9 @@ Experts::Slots Experts::route(const nn::Compute& compute, tensor::Matrix routed)
                  .rows = std::vector<uint32_t>(n * n_used),
                  .weights = std::vector<float>(n * n_used)};
   if (compute.sizing != nullptr) return slots;
-  constexpr size_t kRowsAtOnce = 8;
-  compute.team.for_pieces(n, kRowsAtOnce, [&](size_t begin, size_t end, int) {
-    for (size_t row = begin; row < end; ++row) {
-      choose_experts(style_, {logits.row(row), style_.n_experts}, selection_bias_,
-                     std::span(slots.choices).subspan(row * n_used, n_used));
-    }
+  nn::for_rows(compute, n, [&](size_t row) {
+    choose_experts(style_, {logits.row(row), style_.n_experts}, selection_bias_,
+                   std::span(slots.choices).subspan(row * n_used, n_used));
   });
   std::vector<size_t> next(style_.n_experts);
   for (const Choice& choice : slots.choices) ++slots.ends[choice.expert];
@@ -109,22 +107,18 @@ void Experts::multiply(const nn::Compute& compute, const Slots& slots, tensor::M
 // out row = the sum of its slots' results, in order of preference.
 void Experts::add_up(const nn::Compute& compute, const Slots& slots, tensor::Matrix results,
                      tensor::Matrix out) const {
-  if (compute.sizing != nullptr) return;
   const size_t n_used = style_.n_used;
-  constexpr size_t kRowsAtOnce = 4;
-  compute.team.for_pieces(out.n_rows, kRowsAtOnce, [&](size_t begin, size_t end, int) {
-    for (size_t row = begin; row < end; ++row) {
-      float* const sum = out.row(row);
-      for (size_t i = row * n_used; i < (row + 1) * n_used; ++i) {
-        const Choice& choice = slots.choices[i];
-        const float* const result = results.row(slots.slots[i]);
-        float weight = style_.weighs_input ? 1.0f : choice.weight;
-        if (down_scale_ != nullptr) weight *= down_scale_[choice.expert];
-        if (i == row * n_used)
-          for (size_t k = 0; k < out.n_cols; ++k) sum[k] = weight * result[k];
-        else
-          for (size_t k = 0; k < out.n_cols; ++k) sum[k] += weight * result[k];
-      }
+  nn::for_rows(compute, out.n_rows, [&](size_t row) {
+    float* const sum = out.row(row);
+    for (size_t i = row * n_used; i < (row + 1) * n_used; ++i) {
+      const Choice& choice = slots.choices[i];
+      const float* const result = results.row(slots.slots[i]);
+      float weight = style_.weighs_input ? 1.0f : choice.weight;
+      if (down_scale_ != nullptr) weight *= down_scale_[choice.expert];
+      if (i == row * n_used)
+        for (size_t k = 0; k < out.n_cols; ++k) sum[k] = weight * result[k];
+      else
+        for (size_t k = 0; k < out.n_cols; ++k) sum[k] += weight * result[k];
     }
   });
 }
@@ -153,15 +147,10 @@ void Experts::forward(const nn::Compute& compute, tensor::Matrix routed, tensor:
   // First what experts read, then what they give.
   const tensor::Matrix gathered = compute.arena.matrix(n_slots, x.n_cols);
   const tensor::Matrix sum = compute.arena.matrix(x.n_rows, x.n_cols);
-  if (compute.sizing == nullptr) {
-    constexpr size_t kRowsAtOnce = 8;
-    compute.team.for_pieces(n_slots, kRowsAtOnce, [&](size_t begin, size_t end, int) {
-      for (size_t slot = begin; slot < end; ++slot) {
-        std::copy_n(x.row(slots.rows[slot]), x.n_cols, gathered.row(slot));
-        if (style_.weighs_input) scale_row(gathered.row(slot), x.n_cols, slots.weights[slot]);
-      }
-    });
-  }
+  nn::for_rows(compute, n_slots, [&](size_t slot) {
+    std::copy_n(x.row(slots.rows[slot]), x.n_cols, gathered.row(slot));
+    if (style_.weighs_input) scale_row(gathered.row(slot), x.n_cols, slots.weights[slot]);
+  });
   {
     const tensor::ArenaScope of_experts(compute.arena);
     const tensor::Matrix up = compute.arena.matrix(n_slots, style_.n_ff);

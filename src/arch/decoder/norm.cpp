@@ -1,5 +1,7 @@
 #include "arch/decoder/norm.h"
 
+#include "nn/for_rows.h"
+
 namespace billow::arch {
 
 Norms::Norms(NormKind kind, float eps, size_t width)
@@ -26,27 +28,20 @@ void apply_to_row(const Norm& norm, const kernels::KernelTable& kernels, const f
 }
 
 void apply(const Norm& norm, const nn::Compute& compute, tensor::Matrix x, tensor::Matrix out) {
-  if (compute.sizing != nullptr) return;
-  constexpr size_t kRowsAtOnce = 8;
-  compute.team.for_pieces(x.n_rows, kRowsAtOnce, [&](size_t begin, size_t end, int) {
-    for (size_t i = begin; i < end; ++i)
-      apply_to_row(norm, compute.kernels, x.row(i), x.n_cols, out.row(i));
+  nn::for_rows(compute, x.n_rows, [&](size_t row) {
+    apply_to_row(norm, compute.kernels, x.row(row), x.n_cols, out.row(row));
   });
 }
 
 void apply_to_heads(const Norm& norm, const nn::Compute& compute, tensor::Matrix x, size_t head_len,
                     size_t weight_stride) {
-  if (compute.sizing != nullptr) return;
-  constexpr size_t kRowsAtOnce = 8;
-  const size_t n_heads = x.n_cols / head_len;
-  compute.team.for_pieces(x.n_rows, kRowsAtOnce, [&](size_t begin, size_t end, int) {
-    for (size_t i = begin * n_heads; i < end * n_heads; ++i) {
+  nn::for_rows(compute, x.n_rows, [&](size_t row) {
+    for (size_t h = 0; h < x.n_cols / head_len; ++h) {
       Norm of_head = norm;
-      of_head.weight += i % n_heads * weight_stride;
-      if (of_head.bias != nullptr && weight_stride != 0)
-        of_head.bias += i % n_heads * weight_stride;
-      apply_to_row(of_head, compute.kernels, x.data + i * head_len, head_len,
-                   x.data + i * head_len);
+      of_head.weight += h * weight_stride;
+      if (of_head.bias != nullptr) of_head.bias += h * weight_stride;
+      float* const head = x.row(row) + h * head_len;
+      apply_to_row(of_head, compute.kernels, head, head_len, head);
     }
   });
 }
