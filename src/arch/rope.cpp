@@ -7,7 +7,9 @@
 #include "quant/type.h"
 
 namespace billow::arch {
+namespace {
 
+// A divisor for each frequency; null where the file has none.
 const float* find_divisors(const gguf::File& file, std::string_view name, size_t n) {
   const gguf::TensorInfo* info = file.find_tensor(name);
   if (info == nullptr) return nullptr;
@@ -26,8 +28,6 @@ const float* find_divisors(const gguf::File& file, std::string_view name, size_t
   }
   return reinterpret_cast<const float*>(info->data.data());
 }
-
-namespace {
 
 void read_scaling(const Metadata& meta, size_t trained_context, size_t max_context,
                   nn::RopeParams& rope) {

@@ -17,7 +17,4 @@ inline constexpr double kRopeBase = 10000.0;
 nn::RopeParams read_rope(const Metadata& meta, kernels::RopeKind kind, size_t head_len,
                          size_t trained_context, size_t max_context);
 
-// The divisors of n frequencies in tensor `name`, or null where the file has none.
-const float* find_divisors(const gguf::File& file, std::string_view name, size_t n);
-
 }  // namespace billow::arch

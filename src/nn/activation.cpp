@@ -27,9 +27,6 @@ void activate_row(const kernels::KernelTable& kernels, Activation activation, co
       return kernels.gelu_tanh(x, n);
     case Activation::kGeluErf:
       return kernels.gelu(x, n);
-    case Activation::kRelu:
-      for (size_t i = 0; i < n; ++i) x[i] = std::max(x[i], 0.0f);
-      return;
     case Activation::kReluSquared:
       for (size_t i = 0; i < n; ++i) x[i] = std::max(x[i], 0.0f) * std::max(x[i], 0.0f);
       return;

@@ -12,7 +12,6 @@ enum class Activation : uint8_t {
   kSilu,
   kGeluTanh,
   kGeluErf,
-  kRelu,
   kReluSquared,
   kXielu,        // without a gate only
   kClampedSilu,  // gpt-oss; with a gate only

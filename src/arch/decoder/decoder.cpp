@@ -22,12 +22,6 @@ size_t widest_norm(const DecoderStyle& style) {
   return std::max(widest, style.n_embd_per_layer);
 }
 
-// The rows of batch tokens in a table, decoded.
-void look_up(const nn::Compute& compute, const tensor::Tensor& table, const Batch& batch,
-             tensor::Matrix out) {
-  nn::embed(compute, table, batch.tokens.data(), out);
-}
-
 }  // namespace
 
 Decoder::Decoder(DecoderStyle style, const gguf::File& file, const LoadOptions& options)
@@ -114,7 +108,7 @@ void Decoder::forward(const nn::Compute& compute, kv::Cache* cache, const Batch&
 }
 
 void Decoder::embed(const nn::Compute& compute, const Batch& batch, tensor::Matrix x) const {
-  look_up(compute, output_.embedding, batch, x);
+  nn::embed(compute, output_.embedding, batch.tokens.data(), x);
   if (style_.embedding_scale != 1.0f) nn::scale(compute, x, style_.embedding_scale);
   if (positions_) {
     const tensor::ArenaScope scope(compute.arena);
@@ -138,7 +132,7 @@ tensor::Matrix Decoder::own_inputs(const nn::Compute& compute, const Batch& batc
   const tensor::ArenaScope scope(compute.arena);
   const tensor::Matrix gathered = compute.arena.matrix(n, n_own * n_layers);
   const tensor::Matrix projected = compute.arena.matrix(n, n_own * n_layers);
-  look_up(compute, own_embedding_, batch, gathered);
+  nn::embed(compute, own_embedding_, batch.tokens.data(), gathered);
   nn::linear(compute, x, {{own_model_proj_, nullptr, projected}});
   nn::scale(compute, projected, 1.0f / std::sqrt(static_cast<float>(style_.n_embd)));
   apply_to_heads(own_proj_norm_, compute, projected, n_own, 0);
