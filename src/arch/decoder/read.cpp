@@ -92,6 +92,21 @@ AttentionStyle& attention_of(DecoderStyle& style, size_t layer) {
   return *attention;
 }
 
+bool has_tensor(const Metadata& meta, size_t layer, std::string_view name) {
+  const std::string whole = "blk." + std::to_string(layer) + "." + std::string(name);
+  return meta.file().find_tensor(whole) != nullptr;
+}
+
+void set_qk_norms(DecoderStyle& style, QkNorm norm) {
+  for_attention(style, [norm](size_t, AttentionStyle& attention) { attention.qk_norm = norm; });
+}
+
+void find_qk_norms(DecoderStyle& style, const Metadata& meta) {
+  for_attention(style, [&](size_t i, AttentionStyle& attention) {
+    if (has_tensor(meta, i, "attn_q_norm.weight")) attention.qk_norm = QkNorm::kBeforeRope;
+  });
+}
+
 std::vector<bool> read_window_pattern(const Metadata& meta, size_t n_layers, size_t period) {
   const char* const name = "attention.sliding_window_pattern";
   std::vector<bool> local = meta.flags(name, n_layers);
@@ -141,14 +156,14 @@ void set_experts(DecoderStyle& style, const Metadata& meta, ExpertsStyle experts
   const std::vector<size_t> n_ff = meta.per_layer(n_ff_key, n, kMaxWidth);
   bool found = false;
   for (size_t i = 0; i < n; ++i) {
-    const std::string prefix = "blk." + std::to_string(i) + ".";
-    if (meta.file().find_tensor(prefix + "ffn_gate_inp.weight") == nullptr) continue;
+    if (!has_tensor(meta, i, "ffn_gate_inp.weight")) continue;
     found = true;
     LayerStyle& layer = style.layers[i];
     layer.experts = experts;
     layer.experts->n_ff = n_ff[i];
     if (n_ff[i] == 0) meta.refuse(n_ff_key, "is 0 for a layer with experts");
-    const gguf::TensorInfo* shared = meta.file().find_tensor(prefix + "ffn_up_shexp.weight");
+    const gguf::TensorInfo* shared =
+        meta.file().find_tensor("blk." + std::to_string(i) + ".ffn_up_shexp.weight");
     if (shared != nullptr)
       layer.experts->n_ff_shared = std::min<size_t>(shared->shape[1], kMaxWidth);
     if (!experts.beside_dense) layer.dense.reset();

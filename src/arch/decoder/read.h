@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
+#include <vector>
 
 #include "arch/decoder/style.h"
 #include "arch/metadata.h"
@@ -34,6 +36,14 @@ void for_attention(DecoderStyle& style, Each each) {
   for (size_t i = 0; i < style.layers.size(); ++i)
     if (auto* attention = std::get_if<AttentionStyle>(&style.layers[i].mixer)) each(i, *attention);
 }
+
+// Whether layer i has the tensor blk.i.NAME.
+bool has_tensor(const Metadata& meta, size_t layer, std::string_view name);
+
+// Query and key heads are normed in all layers, or before they rotate in those that have weights
+// for it.
+void set_qk_norms(DecoderStyle& style, QkNorm norm);
+void find_qk_norms(DecoderStyle& style, const Metadata& meta);
 
 // Which layers see a window only: a flag for each from the key attention.sliding_window_pattern, or
 // all but the last of each `period` layers, where the key gives the period or is missing. A period

@@ -15,13 +15,13 @@ DecoderStyle style(const Metadata& meta, size_t max_context) {
   DecoderStyle out = read_decoder(
       meta, max_context,
       {.rope = kernels::RopeKind::kHalves, .activation = nn::Activation::kXielu, .gated = false});
+  set_qk_norms(out, QkNorm::kBeforeRope);
   const size_t n = out.layers.size();
   const std::vector<double> alpha_n = meta.reals_per_layer("xielu.alpha_n", n);
   const std::vector<double> alpha_p = meta.reals_per_layer("xielu.alpha_p", n);
   const std::vector<double> beta = meta.reals_per_layer("xielu.beta", n);
   const std::vector<double> eps = meta.reals_per_layer("xielu.eps", n);
   for (size_t i = 0; i < n; ++i) {
-    attention_of(out, i).qk_norm = QkNorm::kBeforeRope;
     if (!out.layers[i].dense) continue;
     out.layers[i].dense->xielu = {.alpha_n = static_cast<float>(beta[i] + softplus(alpha_n[i])),
                                   .alpha_p = static_cast<float>(softplus(alpha_p[i])),

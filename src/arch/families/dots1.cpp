@@ -8,7 +8,7 @@ namespace {
 
 DecoderStyle style(const Metadata& meta, size_t max_context) {
   DecoderStyle out = read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves});
-  for_attention(out, [](size_t, AttentionStyle& a) { a.qk_norm = QkNorm::kBeforeRope; });
+  set_qk_norms(out, QkNorm::kBeforeRope);
   set_experts(out, meta, {.gating = Gating::kSigmoid});
   return out;
 }

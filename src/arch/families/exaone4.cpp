@@ -12,7 +12,7 @@ DecoderStyle style(const Metadata& meta, size_t max_context) {
     layer.norms = {
         .attn = "", .post_attn = "post_attention_norm", .ffn = "", .post_ffn = "post_ffw_norm"};
   }
-  for_attention(out, [](size_t, AttentionStyle& a) { a.qk_norm = QkNorm::kBeforeRope; });
+  set_qk_norms(out, QkNorm::kBeforeRope);
   constexpr size_t kLayersOf32B = 64;
   constexpr size_t kWindow = 4096;
   if (out.layers.size() != kLayersOf32B && !meta.has("attention.sliding_window_pattern"))

@@ -1,7 +1,5 @@
 // falcon: Falcon 7B and 40B. Layer norm, exact GELU without a gate; attention and feed-forward part
 // stand side by side, the 40B with a norm for each.
-#include <string>
-
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 
@@ -18,8 +16,7 @@ DecoderStyle style(const Metadata& meta, size_t max_context) {
     LayerNorms& norms = out.layers[i].norms;
     out.layers[i].parallel = true;
     norms.ffn = "";
-    const std::string second = "blk." + std::to_string(i) + ".attn_norm_2.weight";
-    if (meta.file().find_tensor(second) == nullptr) continue;
+    if (!has_tensor(meta, i, "attn_norm_2.weight")) continue;
     norms.attn = "attn_norm_2";
     norms.ffn = "attn_norm";
   }

@@ -4,7 +4,6 @@
 // beside the dense part.
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
@@ -12,10 +11,6 @@
 
 namespace billow::arch {
 namespace {
-
-bool has_tensor(const Metadata& meta, size_t layer, const char* name) {
-  return meta.file().find_tensor("blk." + std::to_string(layer) + "." + name) != nullptr;
-}
 
 // The last layer of the same kind that has KV of its own.
 std::optional<size_t> source_of(const std::vector<bool>& local, size_t n_own_kv, bool is_local) {

@@ -7,7 +7,7 @@ namespace {
 
 DecoderStyle style(const Metadata& meta, size_t max_context) {
   DecoderStyle out = read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves});
-  for_attention(out, [](size_t, AttentionStyle& a) { a.qk_norm = QkNorm::kAfterRope; });
+  set_qk_norms(out, QkNorm::kAfterRope);
   return out;
 }
 

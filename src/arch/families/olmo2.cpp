@@ -12,7 +12,7 @@ DecoderStyle style(const Metadata& meta, size_t max_context) {
     layer.norms = {
         .attn = "", .post_attn = "post_attention_norm", .ffn = "", .post_ffn = "post_ffw_norm"};
   }
-  for_attention(out, [](size_t, AttentionStyle& a) { a.qk_norm = QkNorm::kBeforeRope; });
+  set_qk_norms(out, QkNorm::kBeforeRope);
   if (meta.count("attention.sliding_window", kMaxContext) == 0) return out;
   const std::vector<bool> local = read_window_pattern(meta, out.layers.size(), 4);
   set_windows(out, meta, local);
