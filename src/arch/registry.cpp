@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "arch/decoder/decoder.h"
+#include "arch/decoder/read.h"
 #include "base/error.h"
 
 namespace billow::arch {
@@ -51,7 +53,9 @@ const ArchDef& find(const gguf::File& file) {
 std::unique_ptr<Model> load_model(const gguf::File& file, const LoadOptions& options) {
   const ArchDef& def = find(file);
   if (def.style != nullptr) {
-    return std::make_unique<Decoder>(def.style(Metadata(file), options.max_context), file, options);
+    DecoderStyle style = def.style(Metadata(file), options.max_context);
+    check_layers(style, file.path());
+    return std::make_unique<Decoder>(std::move(style), file, options);
   }
   throw Error(ErrorCode::kUnsupported, file.path() + ": a model of architecture '" +
                                            std::string(def.name) +

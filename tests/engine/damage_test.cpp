@@ -72,6 +72,19 @@ TEST(Damage, HyperparametersThatMakeNoSenseAreNamed) {
             "freq_base"));
 }
 
+// A length of experts alone does not make experts.
+TEST(Damage, ALayerWithoutAFeedForwardPartIsRefused) {
+  for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
+    const std::string prefix = std::string(architecture) + ".";
+    const std::string message = refusal(
+        {.drop_key = prefix + "feed_forward_length",
+         .set = [&](gguf::Writer& w) { w.set_uint(prefix + "expert_feed_forward_length", 64); }},
+        {.architecture = architecture});
+    EXPECT_TRUE(names(message, prefix + "feed_forward_length")) << message;
+    EXPECT_TRUE(names(message, "layer 0")) << message;
+  }
+}
+
 TEST(Damage, AVocabularyWithoutMergesIsRefused) {
   EXPECT_TRUE(names(refusal({.drop_key = "tokenizer.ggml.merges"}), "merges"));
   EXPECT_TRUE(names(refusal({.drop_key = "tokenizer.ggml.tokens"}), "tokens"));

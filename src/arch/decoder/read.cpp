@@ -6,6 +6,7 @@
 #include "arch/rope.h"
 #include "arch/weights.h"
 #include "base/check.h"
+#include "base/error.h"
 
 namespace billow::arch {
 namespace {
@@ -75,6 +76,10 @@ DecoderStyle read_decoder(const Metadata& meta, size_t max_context, const Decode
     if (n_heads[i] != 0 && n_kv_heads[i] != 0) {
       layer.mixer = read_attention(meta, style.n_embd, n_heads[i], n_kv_heads[i]);
       k_len = attention_of(style, i).k_len;
+    }
+    if (n_ff[i] == 0 && !basics.uneven && !has_tensor(meta, i, "ffn_gate_inp.weight")) {
+      meta.refuse("feed_forward_length", "is missing, and layer " + std::to_string(i) +
+                                             " has no router to experts (ffn_gate_inp)");
     }
     if (n_ff[i] != 0) {
       layer.dense = FeedForwardStyle{
@@ -171,6 +176,23 @@ void set_experts(DecoderStyle& style, const Metadata& meta, ExpertsStyle experts
   if (!found) {
     meta.refuse("expert_count", "is " + std::to_string(experts.n_experts) +
                                     ", but no layer has a router to experts (ffn_gate_inp)");
+  }
+}
+
+void check_layers(const DecoderStyle& style, const std::string& path) {
+  for (size_t i = 0; i < style.layers.size(); ++i) {
+    const LayerStyle& layer = style.layers[i];
+    const bool has_mixer = !std::holds_alternative<std::monostate>(layer.mixer);
+    const bool has_feed_forward = layer.dense || layer.experts;
+    const auto refuse = [&](const char* what) {
+      throw Error(ErrorCode::kInvalidInput, path + ": layer " + std::to_string(i) + " " + what);
+    };
+    if (!has_mixer && !has_feed_forward)
+      refuse("has neither heads of attention nor a feed-forward part");
+    if (layer.parallel && !has_mixer) refuse("has no heads of attention");
+    if (layer.parallel && !has_feed_forward) refuse("has no feed-forward part");
+    if (layer.experts && layer.experts->beside_dense && !layer.dense)
+      refuse("has experts, but lacks the dense part that stands beside them");
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -58,6 +59,11 @@ void set_windows(DecoderStyle& style, const Metadata& meta, const std::vector<bo
 // Puts experts in place of the dense part of the layers that have a router. `experts` gives what
 // the keys may leave open: gating, renormalisation, activation.
 void set_experts(DecoderStyle& style, const Metadata& meta, ExpertsStyle experts);
+
+// Throws an Error naming the file and the first layer that cannot run: one without mixer and
+// feed-forward part, one that runs both side by side and lacks one of them, or one with experts
+// beside a dense part that is not there.
+void check_layers(const DecoderStyle& style, const std::string& path);
 
 // Multipliers of Granite and its kin: of embedding, residuals, attention and logits.
 void set_scales(DecoderStyle& style, const Metadata& meta);

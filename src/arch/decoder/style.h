@@ -103,10 +103,10 @@ struct LayerNorms {
 using MixerStyle = std::variant<std::monostate, AttentionStyle, LatentAttentionStyle>;
 
 struct LayerStyle {
-  MixerStyle mixer;
+  MixerStyle mixer = {};
   std::optional<FeedForwardStyle> dense = {};
   std::optional<ExpertsStyle> experts = {};  // in place of the dense part, unless beside_dense
-  LayerNorms norms;
+  LayerNorms norms = {};
   // Mixer and feed-forward part read the same state, and both are added to it. Without an ffn norm
   // the feed-forward part reads what the mixer reads.
   bool parallel = false;
