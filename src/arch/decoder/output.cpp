@@ -1,5 +1,6 @@
 #include "arch/decoder/output.h"
 
+#include <cmath>
 #include <string>
 
 #include "nn/linear.h"
@@ -31,9 +32,10 @@ void output_block(const nn::Compute& compute, const OutputWeights& weights,
   norm(batch.logit_rows, normed);
   nn::linear(compute, normed, {{weights.output, weights.bias, out.logits}});
   // Nothing after the logits evens out what rounding did to them; and only the greatest count: what
-  // lies 5 below the greatest has 1/150 of its probability.
+  // lies 5 below the greatest, when both are scaled, has 1/150 of its probability.
   constexpr float kReach = 5.0f;
-  nn::refine_greatest(compute, normed, weights.output, kReach, out.logits);
+  const float reach = kReach / std::abs(style.logit_scale);
+  nn::refine_greatest(compute, normed, weights.output, reach, out.logits);
   if (style.logit_scale != 1.0f) nn::scale(compute, out.logits, style.logit_scale);
   if (style.final_softcap > 0.0f) nn::softcap(compute, out.logits, style.final_softcap);
 }
