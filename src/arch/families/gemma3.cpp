@@ -26,8 +26,11 @@ DecoderStyle style(const Metadata& meta, size_t max_context) {
     layer.norms.post_attn = "post_attention_norm";
     layer.norms.post_ffn = "post_ffw_norm";
   }
-  const std::vector<bool> local = read_window_pattern(meta, out.layers.size(), 6);
-  if (meta.size("attention.sliding_window", kMaxContext) != 0) set_windows(out, meta, local);
+  // Without a window there are no local layers: all of them rotate as the global ones do.
+  const bool has_window = meta.count("attention.sliding_window", kMaxContext) != 0;
+  const std::vector<bool> local = has_window ? read_window_pattern(meta, out.layers.size(), 6)
+                                             : std::vector<bool>(out.layers.size());
+  set_windows(out, meta, local);
   constexpr size_t kLayersOf27B = 62;
   const double softcap = meta.real_or("attn_logit_softcapping", 0.0);
   for_attention(out, [&](size_t i, AttentionStyle& a) {

@@ -1,0 +1,56 @@
+// Keys of metadata that change what a family is.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+#include "gguf/writer.h"
+
+namespace billow::arch {
+namespace {
+
+constexpr uint32_t kLayers = 8;
+
+// The style of a file with the keys that all families have, and what `set` adds. It has no tensor
+// but the embedding.
+DecoderStyle style_of(const ArchDef& def, const std::function<void(gguf::Writer&)>& set) {
+  gguf::Writer writer;
+  const std::string prefix = std::string(def.name) + ".";
+  writer.set_string("general.architecture", def.name);
+  writer.set_uint(prefix + "block_count", kLayers);
+  writer.set_uint(prefix + "context_length", 512);
+  writer.set_uint(prefix + "embedding_length", 64);
+  writer.set_uint(prefix + "feed_forward_length", 96);
+  writer.set_uint(prefix + "attention.head_count", 4);
+  writer.set_float(prefix + "attention.layer_norm_rms_epsilon", 1e-6f);
+  set(writer);
+  const std::vector<std::byte> embedding(64 * 2 * sizeof(float));
+  constexpr uint32_t kF32 = 0;
+  writer.add_tensor("token_embd.weight", kF32, std::array<uint64_t, 2>{64, 2}, embedding);
+  const std::vector<std::byte> bytes = writer.to_bytes();
+  const gguf::File file = gguf::File::parse(bytes, "m.gguf");
+  return def.style(Metadata(file), 0);
+}
+
+TEST(FamilyKeys, Gemma3WithoutAWindowHasNoLocalLayers) {
+  DecoderStyle with =
+      style_of(kGemma3, [](gguf::Writer& w) { w.set_uint("gemma3.attention.sliding_window", 16); });
+  EXPECT_EQ(attention_of(with, 0).window, 16u);
+  EXPECT_EQ(attention_of(with, 0).rope, 1u);
+  EXPECT_EQ(attention_of(with, 5).window, 0u);
+  EXPECT_EQ(attention_of(with, 5).rope, 0u);
+  DecoderStyle missing = style_of(kGemma3, [](gguf::Writer&) {});
+  DecoderStyle none =
+      style_of(kGemma3, [](gguf::Writer& w) { w.set_uint("gemma3.attention.sliding_window", 0); });
+  for (DecoderStyle* without : {&missing, &none}) {
+    for_attention(*without, [](size_t i, const AttentionStyle& a) {
+      EXPECT_EQ(a.window, 0u) << i;
+      EXPECT_EQ(a.rope, 0u) << i;
+    });
+  }
+}
+
+}  // namespace
+}  // namespace billow::arch
