@@ -196,6 +196,11 @@ void check_layers(const DecoderStyle& style, const std::string& path) {
   }
 }
 
+void drop_unused_rope(DecoderStyle& style, const Metadata& meta) {
+  if (meta.flag_or("rope.scaling.finetuned", true)) return;
+  for_attention(style, [](size_t, AttentionStyle& attention) { attention.rope.reset(); });
+}
+
 void set_scales(DecoderStyle& style, const Metadata& meta) {
   style.embedding_scale = as_float(meta.positive_or("embedding_scale", 1.0));
   style.residual_scale = as_float(meta.positive_or("residual_scale", 1.0));

@@ -68,4 +68,7 @@ void check_layers(const DecoderStyle& style, const std::string& path);
 // Multipliers of Granite and its kin: of embedding, residuals, attention and logits.
 void set_scales(DecoderStyle& style, const Metadata& meta);
 
+// Granite: no layer rotates where rope.scaling.finetuned is false.
+void drop_unused_rope(DecoderStyle& style, const Metadata& meta);
+
 }  // namespace billow::arch

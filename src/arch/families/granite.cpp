@@ -9,6 +9,7 @@ namespace {
 DecoderStyle style(const Metadata& meta, size_t max_context) {
   DecoderStyle out = read_decoder(meta, max_context);
   set_scales(out, meta);
+  drop_unused_rope(out, meta);
   return out;
 }
 

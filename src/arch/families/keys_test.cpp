@@ -34,6 +34,12 @@ DecoderStyle style_of(const ArchDef& def, const std::function<void(gguf::Writer&
   return def.style(Metadata(file), 0);
 }
 
+size_t n_rotating(DecoderStyle& style) {
+  size_t n = 0;
+  for_attention(style, [&](size_t, const AttentionStyle& a) { n += a.rope ? 1 : 0; });
+  return n;
+}
+
 TEST(FamilyKeys, Gemma3WithoutAWindowHasNoLocalLayers) {
   DecoderStyle with =
       style_of(kGemma3, [](gguf::Writer& w) { w.set_uint("gemma3.attention.sliding_window", 16); });
@@ -50,6 +56,16 @@ TEST(FamilyKeys, Gemma3WithoutAWindowHasNoLocalLayers) {
       EXPECT_EQ(a.rope, 0u) << i;
     });
   }
+}
+
+TEST(FamilyKeys, GraniteMaySayThatNothingRotates) {
+  const char* const key = "granite.rope.scaling.finetuned";
+  DecoderStyle silent = style_of(kGranite, [](gguf::Writer&) {});
+  DecoderStyle with = style_of(kGranite, [=](gguf::Writer& w) { w.set_bool(key, true); });
+  DecoderStyle without = style_of(kGranite, [=](gguf::Writer& w) { w.set_bool(key, false); });
+  EXPECT_EQ(n_rotating(silent), kLayers);
+  EXPECT_EQ(n_rotating(with), kLayers);
+  EXPECT_EQ(n_rotating(without), 0u);
 }
 
 }  // namespace
