@@ -472,8 +472,7 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
   const arch::PassLimits limits = {.n_rows = n_batch_,
                                    .n_logit_rows = std::min(kRowsAtOnce, n_batch_),
                                    .n_positions = n_held,
-                                   .n_threads = static_cast<size_t>(team_.size()),
-                                   .packed = packed_.n_bytes() != 0};
+                                   .n_threads = static_cast<size_t>(team_.size())};
   const uint64_t scratch = arch::most_scratch_bytes(*model_, *kernels_, limits);
   if (!grant_scratch(std::max(scratch, scratch_granted_)))
     throw Error(ErrorCode::kOutOfMemory, "no scratch memory for a text; " + budget_left());

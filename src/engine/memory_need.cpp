@@ -20,8 +20,7 @@ context::MemoryNeed memory_need(const gguf::File& file, const arch::Model& model
                                      .n_logit_rows = sizes.n_sequences,
                                      .n_hidden_rows = sizes.n_batch,
                                      .n_positions = n_positions,
-                                     .n_threads = sizes.n_threads,
-                                     .packed = packed.n_bytes() != 0};
+                                     .n_threads = sizes.n_threads};
     need.scratch.push_back({n_positions, arch::most_scratch_bytes(model, kernels, limits)});
   }
   return need;

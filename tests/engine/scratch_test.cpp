@@ -8,13 +8,12 @@
 namespace billow::engine {
 namespace {
 
-size_t bound_of(const Engine& engine, size_t n_rows, size_t n_logit_rows, bool packed = true) {
+size_t bound_of(const Engine& engine, size_t n_rows, size_t n_logit_rows) {
   return arch::most_scratch_bytes(engine.loaded(), engine.kernels(),
                                   {.n_rows = n_rows,
                                    .n_logit_rows = n_logit_rows,
                                    .n_positions = engine.max_context(),
-                                   .n_threads = static_cast<size_t>(engine.n_threads()),
-                                   .packed = packed});
+                                   .n_threads = static_cast<size_t>(engine.n_threads())});
 }
 
 // Wide enough that whole pages do not hide what is forgotten.
@@ -38,7 +37,7 @@ std::vector<reference::TinyModelOptions> wide_models() {
 
 void expect_bound(const reference::TinyModelOptions& model, const EngineOptions& options) {
   TinyEngine tiny(model, options);
-  const size_t bound = bound_of(tiny.engine, 512, 8, options.pack_weights);
+  const size_t bound = bound_of(tiny.engine, 512, 8);
   tiny.engine.start(random_tokens(512, 300, 1), greedy(2));
   tiny.engine.step();
   for (unsigned i = 0; i < 7; ++i) tiny.engine.start(random_tokens(5, 300, i), greedy(2));
