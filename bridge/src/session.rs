@@ -21,7 +21,7 @@
 //! - One-time initialisation would hang all others. `prepare` does all of it before.
 //! - Variables of the thread. Their destructors run when the thread ends, before the session's memory
 //!   is freed. Those of the engine are vectors, which are whole at each allocation, and the registry of
-//!   values that are being serialised, of which at most one is there at a time.
+//!   values that are being serialised, which holds one at most.
 //! - std's count of panics stays too high where a panic was under way. Other threads then look at
 //!   their own count as well, which is right.
 

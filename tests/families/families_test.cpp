@@ -76,8 +76,8 @@ constexpr double kMostDivergence = 1e-9;
 constexpr double kMostDivergenceOfCodes = 1e-5;
 
 // The most mean KL of a model with its matrices as floats against the same matrices in the codes
-// that they were read from: what 8-bit activations cost. In a mixture they decide ties of experts
-// otherwise, of which random weights make many, and such a position changes altogether.
+// that they were read from: what 8-bit activations cost. Random weights make many ties of experts;
+// 8-bit activations decide some of them otherwise, and such a position changes altogether.
 constexpr double kMostLossOfCodes = 1e-2;
 constexpr double kMostLossOfCodesWithExperts = 1e-1;
 
