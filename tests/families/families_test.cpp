@@ -105,6 +105,13 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
+// What passes took of scratch memory, against what was granted to them before the first one.
+void expect_scratch_within_bound(const Engine& engine) {
+  const engine::MemoryUse memory = engine.memory();
+  EXPECT_GT(memory.scratch, 0u);
+  EXPECT_LE(memory.scratch, memory.scratch_granted);
+}
+
 // The parameter where there are no families: a test that says so.
 constexpr const char* kNoFamilies = "none";
 
@@ -152,6 +159,7 @@ TEST_P(Families, LogitsAreThoseOfTransformers) {
                   {.n_threads = 2, .kv_type = kernels::KvType::kF32, .kernels = table});
     ASSERT_EQ(engine.model().n_vocab, family_.logits.n_cols);
     const std::vector<float> found = logits_of(engine, family_.tokens);
+    expect_scratch_within_bound(engine);
     ASSERT_EQ(found.size(), family_.logits.values.size());
     const Difference apart = difference(family_.logits.values, found, family_.logits.n_cols);
     EXPECT_LE(apart.mean_divergence, kMostDivergence) << table->name;
@@ -262,6 +270,7 @@ size_t run_and_compare(Engine& engine, Engine& alone) {
       ++n_compared;
     }
   }
+  expect_scratch_within_bound(engine);
   return n_compared;
 }
 
