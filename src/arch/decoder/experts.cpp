@@ -53,6 +53,7 @@ Experts::Slots Experts::route(const nn::Compute& compute, tensor::Matrix routed)
   const size_t n_used = style_.n_used;
   const tensor::ArenaScope scope(compute.arena);
   const tensor::Matrix logits = compute.arena.matrix(n, style_.n_experts);
+  const tensor::Matrix work = compute.arena.matrix(n, routing_work(style_));
   nn::linear(compute, routed, {{router_, router_bias_, logits}});
   Slots slots = {.choices = std::vector<Choice>(n * n_used),
                  .ends = std::vector<size_t>(style_.n_experts),
@@ -62,6 +63,7 @@ Experts::Slots Experts::route(const nn::Compute& compute, tensor::Matrix routed)
   if (compute.sizing != nullptr) return slots;
   nn::for_rows(compute, n, [&](size_t row) {
     choose_experts(style_, {logits.row(row), style_.n_experts}, selection_bias_,
+                   {work.row(row), work.n_cols},
                    std::span(slots.choices).subspan(row * n_used, n_used));
   });
   std::vector<size_t> next(style_.n_experts);

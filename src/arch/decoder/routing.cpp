@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "base/check.h"
 
@@ -21,13 +20,16 @@ void softmax(std::span<float> values) {
   for (float& value : values) value /= sum;
 }
 
-// The index of the greatest value that is not taken; the first of equal ones, and the first that is
-// not taken where none is a number.
-size_t best_of(std::span<const float> scores, const std::vector<bool>& taken) {
+// Of a score that is taken. Scores that are no numbers are the least instead, so that they are
+// chosen at last and once.
+constexpr float kTaken = std::numeric_limits<float>::quiet_NaN();
+
+// The index of the greatest score that is not taken; the first of equal ones.
+size_t best_of(std::span<const float> scores) {
   size_t best = scores.size();
   for (size_t i = 0; i < scores.size(); ++i) {
-    if (taken[i]) continue;
-    if (best == scores.size() || scores[i] > scores[best] || std::isnan(scores[best])) best = i;
+    if (std::isnan(scores[i])) continue;
+    if (best == scores.size() || scores[i] > scores[best]) best = i;
   }
   BILLOW_CHECK(best < scores.size());
   return best;
@@ -47,38 +49,42 @@ float two_best(std::span<const float> scores) {
   return scores.size() == 1 ? first : first + second;
 }
 
-// Experts outside of the best groups are taken from the start.
-void leave_groups_out(const ExpertsStyle& style, std::span<const float> scores,
-                      std::vector<bool>& taken) {
+// Experts outside of the best groups are taken from the start. `of_groups` is to work with.
+void leave_groups_out(const ExpertsStyle& style, std::span<float> scores,
+                      std::span<float> of_groups) {
   if (style.n_groups <= 1 || style.n_groups_used >= style.n_groups) return;
   const size_t n = style.n_experts / style.n_groups;
-  std::vector<float> of_groups;
-  for (size_t group = 0; group < style.n_groups; ++group)
-    of_groups.push_back(two_best(scores.subspan(group * n, n)));
-  std::vector<bool> kept(style.n_groups);
-  for (size_t i = 0; i < style.n_groups_used; ++i) kept[best_of(of_groups, kept)] = true;
-  for (size_t expert = 0; expert < style.n_groups * n; ++expert) taken[expert] = !kept[expert / n];
+  for (size_t group = 0; group < style.n_groups; ++group) {
+    const float sum = two_best(scores.subspan(group * n, n));
+    of_groups[group] = std::isnan(sum) ? kNever : sum;  // of infinities
+  }
+  for (size_t i = 0; i < style.n_groups_used; ++i) of_groups[best_of(of_groups)] = kTaken;
+  for (size_t expert = 0; expert < style.n_groups * n; ++expert)
+    if (!std::isnan(of_groups[expert / n])) scores[expert] = kTaken;
 }
 
 }  // namespace
 
+size_t routing_work(const ExpertsStyle& style) { return style.n_experts + style.n_groups; }
+
 void choose_experts(const ExpertsStyle& style, std::span<float> logits, const float* bias,
-                    std::span<Choice> choices) {
+                    std::span<float> work, std::span<Choice> choices) {
   if (style.gating == Gating::kSoftmax) softmax(logits);
   if (style.gating == Gating::kSigmoid)
     for (float& logit : logits) logit = 1.0f / (1.0f + std::exp(-logit));
-  std::vector<float> scores(logits.begin(), logits.end());
-  if (bias != nullptr)
-    for (size_t i = 0; i < scores.size(); ++i) scores[i] += bias[i];
-  std::vector<bool> taken(scores.size());
-  leave_groups_out(style, scores, taken);
+  const std::span<float> scores = work.first(style.n_experts);
+  for (size_t i = 0; i < scores.size(); ++i) {
+    scores[i] = bias != nullptr ? logits[i] + bias[i] : logits[i];
+    if (std::isnan(scores[i])) scores[i] = kNever;
+  }
+  leave_groups_out(style, scores, work.last(style.n_groups));
   for (Choice& choice : choices) {
-    const size_t best = best_of(scores, taken);
-    taken[best] = true;
+    const size_t best = best_of(scores);
+    scores[best] = kTaken;
     choice = {static_cast<uint32_t>(best), logits[best]};
   }
-  std::vector<float> weights;
-  for (const Choice& choice : choices) weights.push_back(choice.weight);
+  const std::span<float> weights = work.first(choices.size());
+  for (size_t i = 0; i < choices.size(); ++i) weights[i] = choices[i].weight;
   if (style.gating == Gating::kSoftmaxOfChosen) softmax(weights);
   if (style.weighs_input)
     for (float& weight : weights) weight = 1.0f / (1.0f + std::exp(-weight));

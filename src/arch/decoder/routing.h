@@ -14,11 +14,15 @@ struct Choice {
   float weight = 0.0f;
 };
 
+// How many floats choose_experts() works with.
+size_t routing_work(const ExpertsStyle& style);
+
 // Fills `choices` (style.n_used of them) in descending order of score; of equal scores the lower
 // expert comes first. `logits` has style.n_experts values and is overwritten. `bias` is added to
 // the scores that experts are chosen by, not to weights; null: none. Groups are ranked by the sum
-// of their two best scores. A logit that is not a number is never preferred.
+// of their two best scores. A logit that is not a number is never preferred. `work` has
+// routing_work(style) floats, whatever they are.
 void choose_experts(const ExpertsStyle& style, std::span<float> logits, const float* bias,
-                    std::span<Choice> choices);
+                    std::span<float> work, std::span<Choice> choices);
 
 }  // namespace billow::arch

@@ -14,7 +14,8 @@ namespace {
 std::vector<Choice> choose(const ExpertsStyle& style, std::vector<float> logits,
                            const std::vector<float>& bias = {}) {
   std::vector<Choice> choices(style.n_used);
-  choose_experts(style, logits, bias.empty() ? nullptr : bias.data(), choices);
+  std::vector<float> work(routing_work(style), 7.0f);
+  choose_experts(style, logits, bias.empty() ? nullptr : bias.data(), work, choices);
   return choices;
 }
 
