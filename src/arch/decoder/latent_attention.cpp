@@ -2,23 +2,33 @@
 
 #include <algorithm>
 
+#include "nn/for_rows.h"
 #include "nn/linear.h"
 #include "nn/rows.h"
 
 namespace billow::arch {
 namespace {
 
-// Copies columns: `n` values of each row, from column `from` to column `to`.
-void copy_columns(const nn::Compute& compute, tensor::Matrix in, size_t from, tensor::Matrix out,
-                  size_t to, size_t n) {
-  if (compute.sizing != nullptr) return;
-  for (size_t row = 0; row < in.n_rows; ++row)
-    std::copy_n(in.row(row) + from, n, out.row(row) + to);
+// Pieces of the rows of a matrix, one for each head.
+struct Pieces {
+  tensor::Matrix of;
+  size_t begin = 0;      // of the first head's piece in its row
+  size_t stride = 0;     // from head to head
+  bool by_head = false;  // the rows of the first head stand before those of the second, and so on
+};
+
+float* piece(const Pieces& pieces, size_t n_rows, size_t row, size_t head) {
+  const size_t at = pieces.by_head ? head * n_rows + row : row;
+  return pieces.of.row(at) + pieces.begin + head * pieces.stride;
 }
 
-// Rows [head * n, (head + 1) * n) of a matrix: what belongs to one head of n tokens.
-tensor::Matrix of_head(tensor::Matrix all, size_t head, size_t n) {
-  return {all.data + head * n * all.n_cols, n, all.n_cols};
+// Copies n values of each head of each of n_rows rows.
+void copy_pieces(const nn::Compute& compute, size_t n_rows, size_t n_heads, size_t n, Pieces from,
+                 Pieces to) {
+  nn::for_rows(compute, n_rows, [&](size_t row) {
+    for (size_t head = 0; head < n_heads; ++head)
+      std::copy_n(piece(from, n_rows, row, head), n, piece(to, n_rows, row, head));
+  });
 }
 
 }  // namespace
@@ -80,26 +90,21 @@ void LatentAttention::forward(const Pass& pass, size_t index, tensor::Matrix x,
     const tensor::Matrix plain = arena.matrix(n_heads * n, n_plain);
     const tensor::Matrix state = arena.matrix(n_heads * n, style_.kv_rank);
     std::vector<nn::RowsProduct> products;
-    for (size_t h = 0; h < n_heads; ++h) {
-      copy_columns(compute, q, h * style_.k_len, of_head(plain, h, n), 0, n_plain);
+    copy_pieces(compute, n, n_heads, n_plain, {q, 0, style_.k_len}, {plain, 0, 0, true});
+    for (size_t h = 0; h < n_heads; ++h)
       products.push_back({h * n, (h + 1) * n, k_b_[h], nullptr, state});
-    }
     nn::linear_of_rows(compute, plain, products);
     const auto put = [&](const Pass::Rotations* rotations, bool closed, tensor::Matrix to) {
       const tensor::ArenaScope of_part(arena);
       const tensor::Matrix rotated = arena.matrix(n, n_heads * style_.n_rot);
-      for (size_t h = 0; h < n_heads; ++h) {
-        copy_columns(compute, q, h * style_.k_len + n_plain, rotated, h * style_.n_rot,
-                     style_.n_rot);
-      }
+      copy_pieces(compute, n, n_heads, style_.n_rot, {q, n_plain, style_.k_len},
+                  {rotated, 0, style_.n_rot});
       if (rotations != nullptr) {
         nn::rotate(compute, closed ? rotations->closed : rotations->at, rotated, style_.n_rot);
       }
-      for (size_t h = 0; h < n_heads; ++h) {
-        copy_columns(compute, of_head(state, h, n), 0, to, h * n_key, style_.kv_rank);
-        copy_columns(compute, rotated, h * style_.n_rot, to, h * n_key + style_.kv_rank,
-                     style_.n_rot);
-      }
+      copy_pieces(compute, n, n_heads, style_.kv_rank, {state, 0, 0, true}, {to, 0, n_key});
+      copy_pieces(compute, n, n_heads, style_.n_rot, {rotated, 0, style_.n_rot},
+                  {to, style_.kv_rank, n_key});
     };
     const Pass::Rotations* rotations = style_.rope ? &pass.rotations[*style_.rope] : nullptr;
     put(rotations, false, absorbed);
@@ -107,13 +112,13 @@ void LatentAttention::forward(const Pass& pass, size_t index, tensor::Matrix x,
     // The row of the cache.
     const tensor::Matrix row = arena.matrix(n, n_key);
     nn::linear(compute, x, {{kv_a_, nullptr, row}});
-    copy_columns(compute, row, 0, value, 0, style_.kv_rank);
+    copy_pieces(compute, n, 1, style_.kv_rank, {row}, {value});
     apply(kv_a_norm_, compute, value, value);
     const tensor::Matrix rotated = arena.matrix(n, style_.n_rot);
-    copy_columns(compute, row, style_.kv_rank, rotated, 0, style_.n_rot);
+    copy_pieces(compute, n, 1, style_.n_rot, {row, style_.kv_rank}, {rotated});
     if (rotations != nullptr) nn::rotate(compute, rotations->at, rotated, style_.n_rot);
-    copy_columns(compute, value, 0, key, 0, style_.kv_rank);
-    copy_columns(compute, rotated, 0, key, style_.kv_rank, style_.n_rot);
+    copy_pieces(compute, n, 1, style_.kv_rank, {value}, {key});
+    copy_pieces(compute, n, 1, style_.n_rot, {rotated}, {key, style_.kv_rank});
   }
   const nn::KvLayer layer = pass.layer(index);
   nn::store_kv(compute, layer, pass.rows(index), key, value);
@@ -124,14 +129,13 @@ void LatentAttention::forward(const Pass& pass, size_t index, tensor::Matrix x,
   const tensor::Matrix state = arena.matrix(n_heads * n, style_.kv_rank);
   const tensor::Matrix values = arena.matrix(n_heads * n, style_.v_len);
   std::vector<nn::RowsProduct> products;
-  for (size_t h = 0; h < n_heads; ++h) {
-    copy_columns(compute, attended, h * style_.kv_rank, of_head(state, h, n), 0, style_.kv_rank);
+  copy_pieces(compute, n, n_heads, style_.kv_rank, {attended, 0, style_.kv_rank},
+              {state, 0, 0, true});
+  for (size_t h = 0; h < n_heads; ++h)
     products.push_back({h * n, (h + 1) * n, v_b_[h], nullptr, values});
-  }
   nn::linear_of_rows(compute, state, products);
   const tensor::Matrix joined = arena.matrix(n, n_heads * style_.v_len);
-  for (size_t h = 0; h < n_heads; ++h)
-    copy_columns(compute, of_head(values, h, n), 0, joined, h * style_.v_len, style_.v_len);
+  copy_pieces(compute, n, n_heads, style_.v_len, {values, 0, 0, true}, {joined, 0, style_.v_len});
   nn::linear(compute, joined, {{o_, nullptr, out}});
 }
 
