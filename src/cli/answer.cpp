@@ -117,7 +117,6 @@ class AnswerWriter {
     answer_.error = sequence_.error();
     answer_.prompt_time = first - start_;
     answer_.answer_time = end - first;
-    answer_.policy = settings_.sequence.context.policy;
     answer_.events.assign(sequence_.events().begin(), sequence_.events().end());
   }
 

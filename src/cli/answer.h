@@ -44,7 +44,6 @@ struct Answer {
   int signal = 0;                // that interrupted it
   std::chrono::nanoseconds prompt_time{};  // to the first token
   std::chrono::nanoseconds answer_time{};  // from the first token on
-  context::OverflowPolicy policy = context::OverflowPolicy::kRefill;
   std::vector<engine::SequenceEvent> events;
   std::vector<RungUse> rungs;  // in the order of time; never empty
 };

@@ -21,7 +21,7 @@ size_t checked(const char* option, int64_t value, int64_t least, int64_t most) {
   return static_cast<size_t>(value);
 }
 
-context::OverflowPolicy policy_of(const PlanOptions& options) {
+context::OverflowPolicy wanted_policy(const PlanOptions& options) {
   // To fill the context is to stop where it is full.
   if (options.overflow_policy == "stop" || options.num_predict == context::kFillContext)
     return context::OverflowPolicy::kStop;
@@ -60,10 +60,11 @@ context::Size size_of(const PlanOptions& options, size_t n_prompt, size_t model_
        .num_ctx_cap = options.caps() ? num_ctx : 0});
 }
 
-context::Course course_of(const PlanOptions& options, size_t n_prompt, size_t max_context) {
+context::Course course_of(const PlanOptions& options, size_t n_prompt, size_t max_context,
+                          bool has_states) {
   return {
       .ladder = ladder_of(options.sizes, max_context),
-      .policy = policy_of(options),
+      .policy = context::possible_policy(wanted_policy(options), has_states),
       .compaction = {checked("--overflow-reserve-batches", options.reserve_batches, 0, kMostTokens),
                      checked("--overflow-batch", options.overflow_batch, 1, kMostTokens)},
       .n_anchor = n_prompt};
@@ -71,10 +72,11 @@ context::Course course_of(const PlanOptions& options, size_t n_prompt, size_t ma
 
 }  // namespace
 
-Forecast forecast(const PlanOptions& options, size_t model_context) {
+Forecast forecast(const PlanOptions& options, const engine::Description& model) {
   const size_t n_prompt = checked("--prompt-tokens", options.n_prompt, 1, kMostTokens);
-  const context::Size size = size_of(options, n_prompt, model_context);
-  Forecast run{.size = size, .course = course_of(options, n_prompt, size.max_context)};
+  const context::Size size = size_of(options, n_prompt, model.max_context);
+  const bool has_states = context::has_states(model.memory.kv_groups);
+  Forecast run{.size = size, .course = course_of(options, n_prompt, size.max_context, has_states)};
   context::check_anchor(run.course, options.num_predict);
   run.plan = plan_of(run.course, n_prompt, options.num_predict);
   const auto first =
@@ -109,6 +111,10 @@ RequestMemory reckon(const PlanOptions& options, const engine::Description& mode
   memory.mapped = model.mapped_bytes;
   memory.packed = model.packed_bytes;
   for (const context::KvGroup& group : need.kv_groups) {
+    if (group.state_stride != 0) {
+      memory.state = group.block_bytes;
+      continue;
+    }
     memory.kv_token += group.block_bytes / need.block_positions;
     if (group.window != 0) memory.kv_window_token += group.block_bytes / need.block_positions;
   }

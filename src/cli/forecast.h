@@ -63,6 +63,7 @@ struct RequestMemory {
   uint64_t mapped = 0;  // of the file, what is used beside packed weights
   uint64_t packed = 0;
   uint64_t kv_token = 0;         // KV of a token in all layers
+  uint64_t state = 0;            // recurrent states of a sequence, however long it is
   uint64_t kv_window_token = 0;  // of it, in layers that drop it when their window has passed
   std::vector<RungBytes> rungs;
   uint64_t scratch_start = 0;
@@ -79,7 +80,7 @@ struct RequestMemory {
 };
 
 // Throws Error naming the option that is out of range, or both numbers where a prompt does not fit.
-Forecast forecast(const PlanOptions& options, size_t model_context);
+Forecast forecast(const PlanOptions& options, const engine::Description& model);
 // How the model is described for these options. Throws Error naming the one that is out of range.
 engine::DescribeOptions describe_options(const PlanOptions& options);
 // `model` is what describe() says with those options.

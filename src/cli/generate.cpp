@@ -63,7 +63,7 @@ Json report(const engine::Engine& engine, const GenerateOptions& options, const 
   }
   out["events"] = Json::array();
   for (const engine::SequenceEvent& event : answer.events)
-    out["events"].push_back(event_json(event, answer.policy));
+    out["events"].push_back(event_json(event));
   out["summary"] = summary_json(answer, engine.memory().kv_most);
   return out;
 }

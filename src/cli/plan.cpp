@@ -17,7 +17,7 @@ namespace {
 void run(const PlanOptions& options) {
   const gguf::File file = gguf::File::open(options.model, gguf::StringArrays::kSkipped);
   const engine::Description model = engine::describe(file, describe_options(options));
-  const Forecast course = forecast(options, model.max_context);
+  const Forecast course = forecast(options, model);
   const RequestMemory memory = reckon(options, model, course);
   const std::string out = options.json
                               ? plan_json(options, model.model, course, memory).dump(2) + "\n"

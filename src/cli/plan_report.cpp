@@ -56,6 +56,7 @@ Json memory_json(const RequestMemory& memory) {
           {"packed_bytes", memory.packed},
           {"kv_bytes_per_token", memory.kv_token},
           {"kv_bytes_per_token_in_windows", memory.kv_window_token},
+          {"state_bytes", memory.state},
           {"rungs", std::move(rungs)},
           {"scratch_bytes_start", memory.scratch_start},
           {"scratch_bytes_most", memory.scratch_most},
@@ -125,6 +126,8 @@ std::string memory_text(const RequestMemory& memory) {
   out += fmt::format("KV        {} a token", size(memory.kv_token));
   if (memory.kv_window_token != 0)
     out += fmt::format(", {} of it within a window only", size(memory.kv_window_token));
+  if (memory.state != 0)
+    out += fmt::format("; recurrent states {}, which do not grow", size(memory.state));
   out += "\n";
   for (const RungBytes& on : memory.rungs) {
     out += fmt::format("          on rung {}: {} a request", on.rung, size(on.one));

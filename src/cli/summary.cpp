@@ -37,8 +37,7 @@ double rate_with_events(const Answer& answer) {
 
 size_t all_evaluated_again(const Answer& answer) {
   size_t n = 0;
-  for (const engine::SequenceEvent& event : answer.events)
-    n += evaluated_again(event, answer.policy);
+  for (const engine::SequenceEvent& event : answer.events) n += evaluated_again(event);
   return n;
 }
 

@@ -12,6 +12,12 @@ enum class OverflowPolicy : uint8_t {
   kStop,    // the answer ends
 };
 
+// What a model can do: a recurrent state holds what is to be dropped, so that a model with states
+// refills where others shift.
+constexpr OverflowPolicy possible_policy(OverflowPolicy wanted, bool has_states) {
+  return wanted == OverflowPolicy::kShift && has_states ? OverflowPolicy::kRefill : wanted;
+}
+
 struct CompactionOptions {
   size_t reserve_batches = 9;  // recent tokens that are kept, in batches; more keep more
   size_t batch = 64;           // tokens

@@ -10,12 +10,23 @@
 
 namespace billow::context {
 
-// KV of the layers that see equally far back.
+// KV of the layers that see equally far back, or the recurrent states of all layers that have one.
 struct KvGroup {
   uint64_t block_bytes = 0;
   size_t window = 0;  // positions that a query sees; 0: all
+  // 0: a block holds keys and values of its positions. Else a block holds the states behind its
+  // last position, and every state_stride-th block is kept for prompts that begin alike.
+  size_t state_stride = 0;
   bool operator==(const KvGroup&) const = default;
 };
+
+bool has_states(std::span<const KvGroup> groups) noexcept;
+
+// The most states that a pass of n_batch rows keeps beside those that its sequence goes on from.
+constexpr size_t most_kept_states(size_t state_stride, size_t block_positions, size_t n_batch) {
+  const size_t between = state_stride * block_positions;
+  return n_batch <= between ? 1 : (n_batch + between - 1) / between;
+}
 
 // The most scratch of passes in which no sequence reaches more than n_positions.
 struct ScratchStep {
@@ -25,8 +36,10 @@ struct ScratchStep {
 };
 
 // The most that a sequence of n_positions takes, in whole blocks, while at most n_batch of them are
-// evaluated at a time. Groups with a window keep what the first row of a pass sees. A gap, which a
-// shift leaves, may begin and end within blocks. REQUIRES: blocks hold at least one position.
+// evaluated at a time. Groups with a window keep what the first row of a pass sees; a group of
+// states has the one that a pass begins with, the one that it ends with, and those that it keeps. A
+// gap, which a shift leaves, may begin and end within blocks; models with states have none.
+// REQUIRES: blocks hold at least one position.
 uint64_t kv_bytes(std::span<const KvGroup> groups, size_t block_positions, size_t n_positions,
                   size_t n_batch, bool with_gap);
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "context/compaction.h"
+
 namespace billow::context {
 namespace {
 
@@ -31,6 +33,21 @@ TEST(MemoryNeed, KvIsInWholeBlocksAndWindowsBoundIt) {
   EXPECT_EQ(need().kv_bytes(65), 220u);
   EXPECT_EQ(need().kv_bytes(6400), 100 * 100 + 4 * 10u);
   EXPECT_EQ(need().kv_bytes(6400, true), 102 * 100 + 4 * 10u);
+}
+
+TEST(MemoryNeed, StatesDoNotGrowAndCannotBeShifted) {
+  MemoryNeed hybrid = need();
+  hybrid.kv_groups = {{100, 0}, {.block_bytes = 1000, .window = 0, .state_stride = 4}};
+  EXPECT_TRUE(has_states(hybrid.kv_groups));
+  EXPECT_FALSE(has_states(need().kv_groups));
+  EXPECT_EQ(hybrid.kv_bytes(1), 1100u);
+  EXPECT_EQ(hybrid.kv_bytes(6400), 100 * 100 + 3 * 1000u);
+  EXPECT_EQ(hybrid.kv_bytes(6400, true), 100 * 100 + 3 * 1000u);
+  hybrid.n_batch = 512;  // two states are kept on the way
+  EXPECT_EQ(hybrid.kv_bytes(6400), 100 * 100 + 4 * 1000u);
+  EXPECT_EQ(possible_policy(OverflowPolicy::kShift, true), OverflowPolicy::kRefill);
+  EXPECT_EQ(possible_policy(OverflowPolicy::kShift, false), OverflowPolicy::kShift);
+  EXPECT_EQ(possible_policy(OverflowPolicy::kStop, true), OverflowPolicy::kStop);
 }
 
 TEST(MemoryNeed, MorePositionsNeverTakeLess) {

@@ -68,8 +68,11 @@ Json description_json(const Description& description) {
   for (const context::ScratchStep& step : need.scratch)
     scratch.push_back({{"positions", step.n_positions}, {"bytes", step.bytes}});
   Json groups = Json::array();
-  for (const context::KvGroup& group : need.kv_groups)
-    groups.push_back({{"block_bytes", group.block_bytes}, {"window", group.window}});
+  for (const context::KvGroup& group : need.kv_groups) {
+    groups.push_back({{"block_bytes", group.block_bytes},
+                      {"window", group.window},
+                      {"state_stride", group.state_stride}});
+  }
   Json out = {{"architecture", description.model.architecture},
               {"max_context", description.max_context},
               {"memory",

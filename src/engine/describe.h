@@ -40,7 +40,7 @@ struct Description {
 Description describe(const gguf::File& file, const DescribeOptions& options);
 
 // {"architecture","max_context","embedding_length","pooling"?,"is_embedding","memory":{
-// "weight_bytes","scratch":[{"positions","bytes"}],"kv_groups":[{"block_bytes","window"}],
+// "weight_bytes","scratch":[{"positions","bytes"}],"kv_groups":[{"block_bytes","window","state_stride"}],
 // "block_positions","batch"}}
 Json description_json(const Description& description);
 

@@ -31,12 +31,13 @@ size_t context_cap(const ContextOptions& wanted, size_t max_context) {
 
 // The course of a sequence's context. Throws Error when the sizes make no sense, or the prompt
 // could not be kept by a compaction that the answer asked for may need.
-context::Course course_of(size_t n_prompt, const SequenceOptions& options, size_t max_context) {
+context::Course course_of(size_t n_prompt, const SequenceOptions& options, size_t max_context,
+                          bool has_states) {
   const ContextOptions& wanted = options.context;
   const size_t top = context_cap(wanted, max_context);
   context::Course course = {
       wanted.sizes.empty() ? context::Ladder(top) : context::Ladder(wanted.sizes, top),
-      wanted.policy, wanted.compaction, n_prompt};
+      context::possible_policy(wanted.policy, has_states), wanted.compaction, n_prompt};
   context::check_anchor(course, options.max_new_tokens);
   return course;
 }
@@ -116,6 +117,7 @@ MemoryUse Engine::memory() const {
           .packed = packed_.n_bytes(),
           .weights = account.of(context::MemoryClass::kWeights),
           .kv_block = kv_.cache().layout().block_bytes(),
+          .kv_state = kv_.cache().layout().state_bytes(),
           .kv_reserved = kv_.cache().bytes_reserved(),
           .kv_granted = account.of(context::MemoryClass::kKvInUse),
           .kv_parked = account.of(context::MemoryClass::kKvParked),
@@ -163,7 +165,7 @@ void Engine::check_tokens(std::span<const int32_t> tokens) const {
 std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
                                               const SequenceOptions& options) {
   check_tokens(prompt);
-  context::Course course = course_of(prompt.size(), options, max_context_);
+  context::Course course = course_of(prompt.size(), options, max_context_, kv_.has_states());
   const size_t rung = course.ladder.first(prompt.size());
   if (running_.size() == max_sequences_) {
     throw Error(ErrorCode::kTooLarge,
@@ -322,7 +324,8 @@ bool Engine::make_room(Sequence& sequence) {
   if (event.event.step == context::Step::kCompact) {
     kv_.compact(context, event.event.compaction);
     sequence.denied_ = false;
-    if (context.course().policy == context::OverflowPolicy::kRefill) sequence.refill_start_ = start;
+    event.refills = context.course().policy == context::OverflowPolicy::kRefill;
+    if (event.refills) sequence.refill_start_ = start;
   }
   event.time = Clock::now() - start;
   sequence.events_.push_back(event);
@@ -353,7 +356,8 @@ std::vector<size_t> Engine::pending_rows() {
   std::vector<size_t> n_pending;
   for (const auto& sequence : running_) {
     sequence->waiting_ = !sequence->held_ && !make_room(*sequence);
-    n_pending.push_back(sequence->held_ || sequence->waiting_ ? 0 : sequence->n_pending());
+    const bool runs = !sequence->held_ && !sequence->waiting_;
+    n_pending.push_back(runs ? sequence->context_.rows_of_pass(sequence->n_pending()) : 0);
   }
   if (!embeds_.empty()) {
     n_pending.push_back(embeds_.admit(n_batch_, [this](SequenceContext& context, size_t n) {
@@ -377,7 +381,7 @@ std::vector<std::shared_ptr<Sequence>> Engine::take_rows(std::span<const Share> 
       continue;
     }
     const std::shared_ptr<Sequence>& sequence = running_[share.sequence];
-    kv_.take(sequence->context_, share.n_rows);
+    kv_.take(sequence->context_, share.n_rows, share.n_rows == sequence->n_pending());
     rows.add(sequence->context_, share.n_rows, sequence->tokens_);
     if (sequence->n_pending() > 0) continue;
     complete.push_back(sequence);
@@ -476,9 +480,9 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
   const uint64_t scratch = arch::most_scratch_bytes(*model_, *kernels_, limits);
   if (!grant_scratch(std::max(scratch, scratch_granted_)))
     throw Error(ErrorCode::kOutOfMemory, "no scratch memory for a text; " + budget_left());
-  const context::Course course = {context::Ladder(top), options.context.policy,
-                                  options.context.compaction,
-                                  std::min(options.n_anchor, context::longest_anchor(top))};
+  const context::Course course = {
+      context::Ladder(top), context::possible_policy(options.context.policy, kv_.has_states()),
+      options.context.compaction, std::min(options.n_anchor, context::longest_anchor(top))};
   if (running_.size() == max_sequences_)
     throw Error(ErrorCode::kOutOfMemory, "all KV memory is in use by running sequences");
   SequenceContext context(kv_.cache(), course, top);
@@ -499,7 +503,7 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
     const size_t n =
         std::min({wanted ? kRowsAtOnce : SIZE_MAX, n_batch_, top - context.n_held(), end - next});
     kv_.forget_unseen(context);
-    kv_.take(context, n);
+    kv_.take(context, n, next + n == tokens.size());
     StepRows rows;
     rows.add(context, n, tokens);
     for (size_t i = 0; i < n && wanted; ++i) rows.logit_rows.push_back(static_cast<uint32_t>(i));

@@ -53,6 +53,7 @@ struct MemoryUse {
   size_t packed = 0;           // weights in packed form
   size_t weights = 0;          // packed, or used where they lie in the file
   size_t kv_block = 0;         // a block of KV, of all layers
+  size_t kv_state = 0;         // recurrent states of one sequence, of all layers
   size_t kv_reserved = 0;      // address space of KV memory
   size_t kv_granted = 0;       // that running sequences may take without asking again: their rungs
   size_t kv_parked = 0;        // blocks of finished sequences, kept for prompts that begin alike

@@ -37,12 +37,11 @@ std::string event_summary(const SequenceEvent& event) {
   return fmt::format("{} ({:.1f} ms)", what, milliseconds(event));
 }
 
-size_t evaluated_again(const SequenceEvent& event, context::OverflowPolicy policy) {
-  const bool refilled = !is_transition(event) && policy == context::OverflowPolicy::kRefill;
-  return refilled ? event.event.compaction.keep : 0;
+size_t evaluated_again(const SequenceEvent& event) {
+  return event.refills ? event.event.compaction.keep : 0;
 }
 
-Json event_json(const SequenceEvent& event, context::OverflowPolicy policy) {
+Json event_json(const SequenceEvent& event) {
   const context::ContextEvent& what = event.event;
   Json out;
   if (is_transition(event)) {
@@ -53,7 +52,7 @@ Json event_json(const SequenceEvent& event, context::OverflowPolicy policy) {
            {"drop", what.compaction.drop},
            {"keep", what.compaction.keep},
            {"anchor", what.compaction.anchor},
-           {"tokens_evaluated_again", evaluated_again(event, policy)}};
+           {"tokens_evaluated_again", evaluated_again(event)}};
   }
   out["tokens"] = what.n_held;
   out["ms"] = milliseconds(event);

@@ -17,9 +17,9 @@ std::string event_line(const SequenceEvent& event);
 // "ctx512->ctx1024 at token_count=512 (0.0 ms)" or "ctx4096 drop=3478 keep=618 (310.0 ms)"
 std::string event_summary(const SequenceEvent& event);
 
-// Of a compaction under this policy: what it keeps, where that is evaluated again.
-size_t evaluated_again(const SequenceEvent& event, context::OverflowPolicy policy);
+// The tokens that a compaction keeps, where they are evaluated again.
+size_t evaluated_again(const SequenceEvent& event);
 
-Json event_json(const SequenceEvent& event, context::OverflowPolicy policy);
+Json event_json(const SequenceEvent& event);
 
 }  // namespace billow::engine

@@ -81,11 +81,11 @@ void KvMemory::forget_parked() {
 
 void KvMemory::forget_unseen(SequenceContext& context) {
   context.forget_unseen();
-  if (cache_.has_window()) settle_parked();
+  if (cache_.forgets()) settle_parked();
 }
 
-void KvMemory::take(SequenceContext& context, size_t n) {
-  while (!context.take(n)) {
+void KvMemory::take(SequenceContext& context, size_t n, bool ends) {
+  while (!context.take(n, ends)) {
     const bool dropped = drop_parked();
     BILLOW_CHECK(dropped);  // without what is parked, there is room for all sequences
   }

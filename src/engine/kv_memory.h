@@ -32,6 +32,8 @@ class KvMemory {
   kv::Cache& cache() noexcept { return cache_; }
   const kv::Cache& cache() const noexcept { return cache_; }
 
+  bool has_states() const noexcept { return cache_.layout().states.has_value(); }
+
   // The most that a sequence takes on a rung.
   uint64_t bytes_for(const context::Course& course, size_t rung) const;
 
@@ -61,8 +63,9 @@ class KvMemory {
 
   // Gives back what no window of a sequence sees any more.
   void forget_unseen(SequenceContext& context);
-  // Blocks for the next n tokens. REQUIRES: fewer sequences than n_sequences beside this one.
-  void take(SequenceContext& context, size_t n);
+  // Blocks for the next n tokens, behind which nothing follows for now where it `ends`.
+  // REQUIRES: fewer sequences than n_sequences beside this one.
+  void take(SequenceContext& context, size_t n, bool ends);
   void compact(SequenceContext& context, const context::Compaction& compaction);
   // Gives back all that a sequence has, to the system, too.
   void release(SequenceContext& context);

@@ -9,6 +9,7 @@ Json memory_json(const MemoryUse& use) {
           {"packed_bytes", use.packed},
           {"weights_bytes", use.weights},
           {"kv_block_bytes", use.kv_block},
+          {"kv_state_bytes", use.kv_state},
           {"kv_reserved_bytes", use.kv_reserved},
           {"kv_granted_bytes", use.kv_granted},
           {"kv_parked_bytes", use.kv_parked},

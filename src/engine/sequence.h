@@ -39,6 +39,7 @@ struct SequenceEvent {
   context::ContextEvent event;
   std::chrono::nanoseconds time{};  // that it took; of a refill, until what is kept is evaluated
   double decode_rate = 0.0;         // tokens/s of writing until then, events not counted
+  bool refills = false;             // a compaction whose kept tokens are evaluated again
 };
 
 struct SequenceOptions {

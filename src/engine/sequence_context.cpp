@@ -1,5 +1,6 @@
 #include "engine/sequence_context.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace billow::engine {
@@ -14,6 +15,7 @@ std::optional<context::Compaction> SequenceContext::next_without_growth() const 
 
 void SequenceContext::compact(const context::Compaction& compaction) {
   n_dropped_ += compaction.drop;
+  marks_ = {};
   if (course_.policy == context::OverflowPolicy::kShift) {
     n_held_ = compaction.keep;
     blocks_.open_gap(course_.n_anchor, course_.n_anchor + n_dropped_);
@@ -23,9 +25,16 @@ void SequenceContext::compact(const context::Compaction& compaction) {
   }
 }
 
-bool SequenceContext::take(size_t n) {
-  const size_t end = slot_of(n_held_) + n;
-  if (!blocks_.grow(end)) return false;
+size_t SequenceContext::rows_of_pass(size_t n) const noexcept {
+  const size_t junction = marks_.junction * kv::kBlockPositions;
+  return n_held_ < junction ? std::min(n, junction - n_held_) : n;
+}
+
+bool SequenceContext::take(size_t n, bool ends) {
+  const size_t begin = slot_of(n_held_);
+  const size_t end = begin + n;
+  marks_.ends = ends;
+  if (!blocks_.grow(end) || !blocks_.grow_states(begin, end, marks_)) return false;
   n_held_ += n;
   // Soon enough for a token not to wait for the system, late enough to take no memory in vain.
   constexpr size_t kAhead = 8;
@@ -34,17 +43,22 @@ bool SequenceContext::take(size_t n) {
 }
 
 size_t SequenceContext::share(kv::PrefixIndex& index, std::span<const int32_t> tokens) {
-  n_held_ = index.share(tokens, tokens.size() - 1, blocks_);
+  const kv::PrefixIndex::Shared shared = index.share(tokens, tokens.size() - 1, blocks_);
+  n_held_ = shared.n_tokens;
+  const bool has_junction =
+      blocks_.has_states() && shared.n_known_blocks > n_held_ / kv::kBlockPositions;
+  marks_.junction = has_junction ? shared.n_known_blocks : 0;
   return n_held_;
 }
 
 void SequenceContext::publish(kv::PrefixIndex& index, std::span<const int32_t> tokens) const {
-  index.add(tokens.first(n_held_), blocks_);
+  index.add(tokens.first(n_held_), blocks_, marks_);
 }
 
 void SequenceContext::unshare() {
   blocks_.clear();
   n_held_ = 0;
+  marks_ = {};
 }
 
 uint64_t SequenceContext::release() {

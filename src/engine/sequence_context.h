@@ -52,14 +52,18 @@ class SequenceContext {
   void compact(const context::Compaction& compaction);
   // Gives back what no window sees from the next token on.
   void forget_unseen() { blocks_.forget_before_window(slot_of(n_held_)); }
-  // Takes blocks for the next n tokens, which are then to be evaluated. False when there are none;
-  // nothing has changed then but that some blocks may be there already.
-  [[nodiscard]] bool take(size_t n);
+  // How many of n tokens the next pass may evaluate: up to where a state is to be kept.
+  size_t rows_of_pass(size_t n) const noexcept;
+  // Takes blocks for the next n tokens, which are then to be evaluated; `ends`: nothing follows
+  // them for now. False when there are none; nothing has changed then but that some blocks may be
+  // there already.
+  [[nodiscard]] bool take(size_t n, bool ends);
   // Before anything is evaluated: holds what is known of all but the last of `tokens`, and returns
   // how many that are.
   size_t share(kv::PrefixIndex& index, std::span<const int32_t> tokens);
   void unshare();  // gives that back
-  // Makes what is held known: the first n_held() of `tokens`. REQUIRES: nothing was dropped.
+  // Makes what is held known: the first n_held() of `tokens`. REQUIRES: nothing was dropped, and
+  // what was taken is evaluated.
   void publish(kv::PrefixIndex& index, std::span<const int32_t> tokens) const;
   // Gives all blocks back, and returns how many bytes were granted. What was held is still told.
   uint64_t release();
@@ -71,6 +75,7 @@ class SequenceContext {
   size_t n_dropped_ = 0;
   uint64_t granted_bytes_ = 0;
   kv::BlockTable blocks_;
+  kv::TextMarks marks_;
 };
 
 }  // namespace billow::engine

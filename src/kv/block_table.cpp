@@ -23,6 +23,10 @@ bool BlockTable::grow(size_t n_positions) {
   const size_t n_blocks = (n_positions + kBlockPositions - 1) / kBlockPositions;
   for (size_t g = 0; g < groups_.size(); ++g) {
     std::vector<BlockId>& blocks = groups_[g].blocks;
+    if (cache_->layout().states == g) {
+      blocks.resize(std::max(blocks.size(), n_blocks), kNoBlock);
+      continue;
+    }
     while (blocks.size() < n_blocks) {
       const BlockId last = blocks.empty() ? kNoBlock : blocks.back();
       const std::optional<BlockId> block = cache_->pool(g).take(last);
@@ -34,10 +38,37 @@ bool BlockTable::grow(size_t n_positions) {
   return true;
 }
 
+bool BlockTable::grow_states(size_t begin, size_t end, const TextMarks& marks) {
+  const Layout& layout = cache_->layout();
+  if (!layout.states) return true;
+  const size_t group = *layout.states;
+  std::vector<BlockId>& blocks = groups_[group].blocks;
+  BILLOW_CHECK(begin < end && end <= blocks.size() * kBlockPositions);
+  const size_t stride = layout.groups[group].state_stride;
+  const size_t n_kept = context::most_kept_states(stride, kBlockPositions, end - begin);
+  const std::vector<size_t> written = written_states(begin, end, stride, n_kept, marks);
+  BlockId behind = kNoBlock;
+  if (begin != 0) {
+    const size_t source = (begin - 1) / kBlockPositions;
+    behind = blocks[source];
+    BILLOW_CHECK(behind != kNoBlock);
+    if (written.back() != source) forget(group, 0, source);
+  }
+  for (const size_t block : written) {
+    if (blocks[block] != kNoBlock) continue;
+    const std::optional<BlockId> taken = cache_->pool(group).take(behind);
+    if (!taken) return false;
+    behind = blocks[block] = *taken;
+  }
+  return true;
+}
+
+bool BlockTable::has_states() const noexcept { return cache_->layout().states.has_value(); }
+
 void BlockTable::prepare_next() {
   for (size_t g = 0; g < groups_.size(); ++g) {
     const std::vector<BlockId>& blocks = groups_[g].blocks;
-    if (!blocks.empty()) cache_->pool(g).prepare(blocks.back());
+    if (!blocks.empty() && blocks.back() != kNoBlock) cache_->pool(g).prepare(blocks.back());
   }
 }
 
@@ -52,9 +83,12 @@ void BlockTable::forget(size_t group, size_t begin, size_t end) {
 
 void BlockTable::forget_before_window(size_t next) {
   for (size_t g = 0; g < groups_.size(); ++g) {
-    const size_t window = cache_->layout().groups[g].window;
-    if (window == 0 || next + 1 <= window) continue;
-    const size_t n_unseen = (next + 1 - window) / kBlockPositions;
+    const Group& group = cache_->layout().groups[g];
+    size_t n_unseen = 0;
+    if (group.state_stride != 0)
+      n_unseen = std::max<size_t>(next / kBlockPositions, 1) - 1;
+    else if (group.window != 0 && next + 1 > group.window)
+      n_unseen = (next + 1 - group.window) / kBlockPositions;
     forget(g, groups_[g].n_forgotten, n_unseen);
     groups_[g].n_forgotten = std::max(groups_[g].n_forgotten, n_unseen);
   }

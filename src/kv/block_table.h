@@ -1,5 +1,6 @@
-// Which blocks hold a sequence's positions: for each group, block ids by position / 64. Owns the
-// blocks and gives them back at its end. Used by one thread at a time.
+// Which blocks hold a sequence's positions: for each group, block ids by position / 64. A group of
+// states has few of them: block b holds the states behind the last evaluated position of its 64.
+// Owns the blocks and gives them back at its end. Used by one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "kv/block_pool.h"
+#include "kv/state_blocks.h"
 
 namespace billow::kv {
 
@@ -25,10 +27,14 @@ class BlockTable {
   // Makes room for positions 0 .. n_positions - 1. False when the pools have no more blocks; what
   // there was stays.
   [[nodiscard]] bool grow(size_t n_positions);
+  // Takes the blocks that a pass over positions [begin, end) writes states to, and gives back the
+  // ones that it makes useless. The state behind begin - 1 stays. REQUIRES: grow(end), and that the
+  // positions before begin are evaluated.
+  [[nodiscard]] bool grow_states(size_t begin, size_t end, const TextMarks& marks);
   // Has the blocks behind the last one made resident, in the background: they will be wanted soon.
   void prepare_next();
   // Gives back blocks that no query at position `next` or later sees any more: those before a
-  // group's window.
+  // group's window. Of states, the one behind next - 1 stays, and the last behind a whole block.
   void forget_before_window(size_t next);
   // Positions begin up to end are seen no more: gives back the blocks that lie within them and, of
   // groups with a window, all before. A later gap takes the place of this one.
@@ -39,6 +45,7 @@ class BlockTable {
   void adopt(size_t group, std::vector<BlockId> blocks);
   void clear();
 
+  bool has_states() const noexcept;
   // Block ids of a group; kNoBlock for forgotten ones.
   std::span<const BlockId> blocks(size_t group) const noexcept { return groups_[group].blocks; }
   size_t n_positions() const noexcept { return n_positions_; }  // that there is room for

@@ -12,8 +12,10 @@ Cache::Cache(const std::vector<LayerNeed>& needs, size_t max_positions, KvType t
   }
 }
 
-bool Cache::has_window() const noexcept {
-  return std::ranges::any_of(layout_.groups, [](const Group& group) { return group.window != 0; });
+bool Cache::forgets() const noexcept {
+  return std::ranges::any_of(layout_.groups, [](const Group& group) {
+    return group.window != 0 || group.state_stride != 0;
+  });
 }
 
 size_t Cache::bytes_in_use() const noexcept {

@@ -44,9 +44,14 @@ std::vector<PrefixIndex::Entry*> PrefixIndex::find(std::span<const int32_t> toke
   return chain;
 }
 
-void PrefixIndex::add(std::span<const int32_t> tokens, const BlockTable& table) {
+void PrefixIndex::add(std::span<const int32_t> tokens, const BlockTable& table,
+                      const TextMarks& marks) {
   BILLOW_CHECK(table.gap_end() == 0 && tokens.size() <= table.n_positions());
   const size_t n_groups = cache_.layout().groups.size();
+  const auto is_kept = [&](size_t group, size_t block) {
+    const size_t stride = cache_.layout().groups[group].state_stride;
+    return stride == 0 || keeps_state(block, tokens.size(), stride, marks);
+  };
   const size_t n_blocks = tokens.size() / kBlockPositions;
   std::vector<Entry*> chain = find(tokens, n_blocks);
   while (chain.size() < n_blocks) {
@@ -63,7 +68,7 @@ void PrefixIndex::add(std::span<const int32_t> tokens, const BlockTable& table) 
   for (Entry* entry : chain) {
     for (size_t g = 0; g < n_groups; ++g) {
       const BlockId block = table.blocks(g)[entry->depth];
-      if (entry->blocks[g] != kNoBlock || block == kNoBlock) continue;
+      if (entry->blocks[g] != kNoBlock || block == kNoBlock || !is_kept(g, entry->depth)) continue;
       cache_.pool(g).share(block);
       entry->blocks[g] = block;
     }
@@ -71,12 +76,14 @@ void PrefixIndex::add(std::span<const int32_t> tokens, const BlockTable& table) 
 }
 
 size_t PrefixIndex::first_seen(size_t group, size_t n_blocks) const {
+  if (cache_.layout().states == group) return n_blocks - std::min<size_t>(n_blocks, 1);
   const size_t window = cache_.layout().groups[group].window;
   const size_t next = n_blocks * kBlockPositions;
   return window == 0 || next + 1 <= window ? 0 : (next + 1 - window) / kBlockPositions;
 }
 
-size_t PrefixIndex::share(std::span<const int32_t> tokens, size_t n_most, BlockTable& table) {
+PrefixIndex::Shared PrefixIndex::share(std::span<const int32_t> tokens, size_t n_most,
+                                       BlockTable& table) {
   const std::vector<Entry*> chain = find(tokens, std::min(tokens.size(), n_most) / kBlockPositions);
   const size_t n_groups = cache_.layout().groups.size();
   const auto serves = [&](size_t n_blocks) {
@@ -93,7 +100,7 @@ size_t PrefixIndex::share(std::span<const int32_t> tokens, size_t n_most, BlockT
     for (size_t b = first_seen(g, n_blocks); b < n_blocks; ++b) blocks[b] = chain[b]->blocks[g];
     table.adopt(g, std::move(blocks));
   }
-  return n_blocks * kBlockPositions;
+  return {.n_tokens = n_blocks * kBlockPositions, .n_known_blocks = chain.size()};
 }
 
 std::vector<std::vector<int32_t>> PrefixIndex::latest(size_t n_most) const {

@@ -23,13 +23,17 @@ class PrefixIndex {
   PrefixIndex& operator=(const PrefixIndex&) = delete;
 
   // `table` holds the KV of `tokens`, from position 0 on and without a gap. Blocks that are known
-  // already are left out, so are those that a window has left.
-  void add(std::span<const int32_t> tokens, const BlockTable& table);
+  // already are left out, so are those that a window has left, and states that are not to be kept.
+  void add(std::span<const int32_t> tokens, const BlockTable& table, const TextMarks& marks = {});
 
+  struct Shared {
+    size_t n_tokens = 0;        // that the table holds
+    size_t n_known_blocks = 0;  // whose KV is known; without a state, some may be of no use
+  };
   // Lets `table`, which is empty, own the blocks of as many leading tokens as there are: whole
-  // blocks, at most n_most tokens, and in groups with a window those that the next query sees.
-  // Returns how many tokens it holds then.
-  size_t share(std::span<const int32_t> tokens, size_t n_most, BlockTable& table);
+  // blocks, at most n_most tokens, in groups with a window those that the next query sees, and of
+  // states the last.
+  Shared share(std::span<const int32_t> tokens, size_t n_most, BlockTable& table);
 
   // Gives up the parked blocks of what has been of no use for longest, the end of a text before its
   // beginning. False when nothing is parked.
@@ -66,7 +70,7 @@ class PrefixIndex {
   static Key key_of(const Entry* parent, std::span<const int32_t> tokens, size_t block);
   // The entries of the leading blocks of `tokens`, as far as there are any, marked as used.
   std::vector<Entry*> find(std::span<const int32_t> tokens, size_t n_blocks);
-  // The first block of a group that a query behind n_blocks blocks sees.
+  // The first block of a group that a query behind n_blocks blocks needs.
   size_t first_seen(size_t group, size_t n_blocks) const;
   bool is_parked(size_t group, BlockId block) const;
   void erase_empty(Entries::iterator entry);

@@ -69,7 +69,7 @@ TEST_F(PrefixIndexTest, SharesWholeBlocksOfTheLongestCommonBeginning) {
   const BlockTable table = evaluated(first, true);
   BlockTable other(cache);
   const std::vector<int32_t> second = joined(beginning, text(100, 3));
-  EXPECT_EQ(index.share(second, second.size() - 1, other), 256u);
+  EXPECT_EQ(index.share(second, second.size() - 1, other).n_tokens, 256u);
   EXPECT_EQ(ids(other, 0),
             std::vector<BlockId>(table.blocks(0).begin(), table.blocks(0).begin() + 4));
   // The query at 256 sees 157 and later: blocks 2 and 3.
@@ -86,13 +86,13 @@ TEST_F(PrefixIndexTest, LeavesATokenToEvaluateAndSharesNothingElse) {
   const std::vector<int32_t> tokens = text(128, 1);
   const BlockTable table = evaluated(tokens, true);
   BlockTable a(cache);
-  EXPECT_EQ(index.share(tokens, tokens.size() - 1, a), 64u);
+  EXPECT_EQ(index.share(tokens, tokens.size() - 1, a).n_tokens, 64u);
   BlockTable b(cache);
-  EXPECT_EQ(index.share(text(128, 2), 127, b), 0u);
+  EXPECT_EQ(index.share(text(128, 2), 127, b).n_tokens, 0u);
   // The same block behind another beginning is another entry.
   BlockTable c(cache);
   const std::vector<int32_t> moved(tokens.begin() + 64, tokens.end());
-  EXPECT_EQ(index.share(joined(moved, moved), 127, c), 0u);
+  EXPECT_EQ(index.share(joined(moved, moved), 127, c).n_tokens, 0u);
   EXPECT_EQ(c.n_positions(), 0u);
 }
 
@@ -107,7 +107,7 @@ TEST_F(PrefixIndexTest, ParksWhatOnlyTheIndexOwns) {
   EXPECT_EQ(index.parked_bytes(), 8 * block);
   EXPECT_EQ(cache.bytes_in_use(), 8 * block);
   BlockTable other(cache);
-  EXPECT_EQ(index.share(tokens, 255, other), 192u);
+  EXPECT_EQ(index.share(tokens, 255, other).n_tokens, 192u);
   EXPECT_EQ(index.parked_bytes(), 3 * block);
 }
 
@@ -115,9 +115,9 @@ TEST_F(PrefixIndexTest, WithoutItsWindowABeginningServesNobody) {
   const std::vector<int32_t> tokens = text(640, 1);
   index.add(tokens, evaluated(tokens));  // of the window only the last blocks are there
   BlockTable whole(cache);
-  EXPECT_EQ(index.share(joined(tokens, {7}), 640, whole), 640u);
+  EXPECT_EQ(index.share(joined(tokens, {7}), 640, whole).n_tokens, 640u);
   BlockTable part(cache);
-  EXPECT_EQ(index.share(std::span(tokens).first(400), 399, part), 0u);
+  EXPECT_EQ(index.share(std::span(tokens).first(400), 399, part).n_tokens, 0u);
 }
 
 TEST_F(PrefixIndexTest, DropsWhatIsOldestFromItsEnd) {
@@ -127,19 +127,19 @@ TEST_F(PrefixIndexTest, DropsWhatIsOldestFromItsEnd) {
   (void)evaluated(b, true);
   {
     BlockTable user(cache);
-    EXPECT_EQ(index.share(joined(a, {7}), 192, user), 192u);  // b is older now
+    EXPECT_EQ(index.share(joined(a, {7}), 192, user).n_tokens, 192u);  // b is older now
   }
   const auto shared = [&](const std::vector<int32_t>& tokens) {
     PrefixIndex& same = index;
     BlockTable table(cache);
-    return same.share(joined(tokens, {7}), 192, table);
+    return same.share(joined(tokens, {7}), 192, table).n_tokens;
   };
   EXPECT_TRUE(index.drop_oldest());
   EXPECT_EQ(index.n_entries(), 5u);
   EXPECT_EQ(shared(b), 128u);
   // What a sequence owns is not dropped.
   BlockTable user(cache);
-  EXPECT_EQ(index.share(joined(a, {7}), 192, user), 192u);
+  EXPECT_EQ(index.share(joined(a, {7}), 192, user).n_tokens, 192u);
   while (index.drop_oldest()) {
   }
   EXPECT_EQ(shared(b), 0u);
@@ -161,7 +161,7 @@ TEST_F(PrefixIndexTest, NeverSharesOtherBlocksThanThoseOfTheSameTokens) {
     std::vector<int32_t> tokens;
     for (size_t i = 0; i < 1 + random() % 3; ++i) tokens = joined(tokens, texts[random() % 6]);
     BlockTable table(cache);
-    const size_t n = index.share(tokens, tokens.size() - 1, table);
+    const size_t n = index.share(tokens, tokens.size() - 1, table).n_tokens;
     ASSERT_LT(n, tokens.size());
     for (size_t b = 0; b < n / 64; ++b) {
       const bool known = std::ranges::any_of(added, [&](const auto& one) {

@@ -204,8 +204,7 @@ AnswerRequest parse_completion(std::string_view body) {
   return request;
 }
 
-std::string piece_line(const Piece& piece, context::OverflowPolicy policy,
-                       const tokenizer::Tokenizer& tokenizer) {
+std::string piece_line(const Piece& piece, const tokenizer::Tokenizer& tokenizer) {
   Json out = Json::object();
   if (!piece.text.empty()) out["text"] = piece.text;
   for (const engine::Sampled& sampled : piece.sampled) {
@@ -215,7 +214,7 @@ std::string piece_line(const Piece& piece, context::OverflowPolicy policy,
     out["logprobs"].push_back(std::move(entry));
   }
   for (const engine::SequenceEvent& event : piece.events) {
-    Json entry = engine::event_json(event, policy);
+    Json entry = engine::event_json(event);
     entry["text"] = engine::event_line(event);
     out["events"].push_back(std::move(entry));
   }

@@ -26,8 +26,7 @@ AnswerRequest parse_completion(std::string_view body);
 // "text"; one of prefill is {"n","duration"}: tokens of the prompt that are evaluated so far, known
 // ones included, and the nanoseconds of the pass. "asking":true where the answer stands still until
 // another budget comes.
-std::string piece_line(const Piece& piece, context::OverflowPolicy policy,
-                       const tokenizer::Tokenizer& tokenizer);
+std::string piece_line(const Piece& piece, const tokenizer::Tokenizer& tokenizer);
 
 // "{"done":true,"done_reason":"stop",...}\n": counts, durations in nanoseconds, the ids of the
 // answer; "error" where something was wrong.

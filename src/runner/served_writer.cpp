@@ -54,15 +54,12 @@ void ServedWriter::add_state(Json& health) const {
 
 void ServedWriter::complete(http::Exchange& exchange) {
   AnswerRequest request = parse_completion(exchange.request().body);
-  const context::OverflowPolicy policy = request.options.context.policy;
   const std::shared_ptr<Answer> answer = loop_.submit(std::move(request));
   exchange.on_client_gone([answer] { answer->cancel(); });
   std::optional<Piece> piece = answer->next();  // throws before anything is sent
   if (!piece && !answer->end().error.empty())
     throw Error(ErrorCode::kOutOfMemory, answer->end().error);
-  const auto line = [&] {
-    return piece ? piece_line(*piece, policy, loop_.tokenizer()) : std::string();
-  };
+  const auto line = [&] { return piece ? piece_line(*piece, loop_.tokenizer()) : std::string(); };
   if (!exchange.begin_stream(200, "application/x-ndjson", {}, line())) answer->cancel();
   std::string last;
   try {

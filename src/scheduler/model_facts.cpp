@@ -45,7 +45,8 @@ context::MemoryNeed parse_memory(const Json& json) {
   }
   for (const Json& group : member(json, "kv_groups", &Json::is_array)) {
     if (!group.is_object()) refuse("kv_groups");
-    need.kv_groups.push_back({count(group, "block_bytes"), count(group, "window", false)});
+    need.kv_groups.push_back({count(group, "block_bytes"), count(group, "window", false),
+                              count(group, "state_stride", false)});
   }
   return need;
 }

@@ -182,8 +182,7 @@ TEST(Protocol, AnswersAreLinesOfJson) {
   event.event = {context::Step::kGrow, 512, 1024, 512, 100, {}};
   piece.events.push_back(event);
   piece.prefill.push_back({512, std::chrono::nanoseconds(77)});
-  const std::string line =
-      piece_line(piece, context::OverflowPolicy::kStop, tiny.engine.tokenizer());
+  const std::string line = piece_line(piece, tiny.engine.tokenizer());
   EXPECT_EQ(line.find('\n'), line.size() - 1);
   const Json json = Json::parse(line);
   EXPECT_EQ(json["text"], piece.text);

@@ -1,0 +1,29 @@
+// Which blocks of a group of states are there: pure planning. A state cannot be cut back, so a
+// prompt that begins like an earlier text can only go on behind a position whose state was kept.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace billow::kv {
+
+// What is known of a text while it is evaluated.
+struct TextMarks {
+  // Blocks that it has in common with an earlier text beyond the last state that was kept: a pass
+  // ends behind them, and the state there is kept for the next text that begins so. 0: none.
+  size_t junction = 0;
+  // Nothing follows for now: the end of a prompt or of an answer. What comes next, if anything,
+  // likely goes on there.
+  bool ends = false;
+};
+
+// Whether the state behind `block` is kept, in a text of which n_positions are evaluated.
+bool keeps_state(size_t block, size_t n_positions, size_t stride, const TextMarks& marks);
+
+// The blocks that a pass over positions [begin, end) writes states to, rising: the one of position
+// end - 1, and at most n_kept of those that keeps_state() names, the later ones first.
+// REQUIRES: begin < end.
+std::vector<size_t> written_states(size_t begin, size_t end, size_t stride, size_t n_kept,
+                                   const TextMarks& marks);
+
+}  // namespace billow::kv

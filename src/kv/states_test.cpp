@@ -1,0 +1,159 @@
+// Blocks of recurrent states: which are there while a sequence goes on, and which are found again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "kv/block_table.h"
+#include "kv/cache.h"
+#include "kv/prefix_index.h"
+#include "kv/state_blocks.h"
+
+namespace billow::kv {
+namespace {
+
+// A layer of keys and values, one with a state as large as four blocks of them.
+std::vector<LayerNeed> needs() {
+  const size_t kv_bytes = Layout({{1, 16, 16, 0}}, KvType::kF32).block_bytes();
+  return {{1, 16, 16, 0}, {.state_floats = kv_bytes}};
+}
+
+TEST(StateLayout, StatesHaveAGroupOfTheirOwn) {
+  const Layout layout(needs(), KvType::kF32);
+  ASSERT_EQ(layout.groups.size(), 2u);
+  EXPECT_EQ(layout.states, 1u);
+  EXPECT_EQ(layout.groups[1].block_bytes, 4 * layout.groups[0].block_bytes);
+  EXPECT_EQ(layout.groups[1].state_stride, 4u);
+  EXPECT_EQ(layout.block_bytes(), layout.groups[0].block_bytes);
+  EXPECT_EQ(layout.state_bytes(), layout.groups[1].block_bytes);
+}
+
+TEST(StateLayout, CheapStatesAreKeptInEachBlockAndLargeOnesEach32) {
+  EXPECT_EQ(Layout({{1, 16, 16, 0}, {.state_floats = 1}}, KvType::kF32).groups[1].state_stride, 1u);
+  EXPECT_EQ(
+      Layout({{1, 16, 16, 0}, {.state_floats = 1 << 24}}, KvType::kF32).groups[1].state_stride,
+      32u);
+  const Layout alone({{.state_floats = 100}}, KvType::kF32);
+  ASSERT_EQ(alone.groups.size(), 1u);
+  EXPECT_EQ(alone.groups[0].state_stride, 32u);
+}
+
+TEST(StateBlocks, AStateIsKeptAtStridesAtTheJunctionAndAtTheEnd) {
+  EXPECT_TRUE(keeps_state(3, 256, 4, {}));
+  EXPECT_FALSE(keeps_state(3, 255, 4, {}));  // not whole yet
+  EXPECT_FALSE(keeps_state(2, 256, 4, {}));
+  EXPECT_TRUE(keeps_state(2, 256, 4, {.junction = 3}));
+  EXPECT_TRUE(keeps_state(0, 100, 4, {.ends = true}));
+  EXPECT_FALSE(keeps_state(0, 200, 4, {.ends = true}));
+  // The whole text again begins behind the block before the last token.
+  EXPECT_TRUE(keeps_state(0, 128, 4, {.ends = true}));
+  EXPECT_TRUE(keeps_state(1, 128, 4, {.ends = true}));
+}
+
+TEST(StateBlocks, APassWritesItsLastBlockAndTheLaterOnesOfThoseToKeep) {
+  EXPECT_EQ(written_states(0, 10, 4, 1, {}), (std::vector<size_t>{0}));
+  EXPECT_EQ(written_states(0, 512, 1, 8, {}), (std::vector<size_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(written_states(0, 520, 4, 3, {}), (std::vector<size_t>{3, 7, 8}));
+  EXPECT_EQ(written_states(0, 520, 4, 1, {}), (std::vector<size_t>{7, 8}));
+  EXPECT_EQ(written_states(100, 300, 4, 1, {.ends = true}), (std::vector<size_t>{3, 4}));
+}
+
+class StateTables : public testing::Test {
+ protected:
+  // Evaluates tokens up to n in passes of at most n_batch.
+  void evaluate(BlockTable& table, size_t& n_held, size_t n, size_t n_batch, TextMarks marks) {
+    while (n_held < n) {
+      table.forget_before_window(n_held);
+      const size_t end = std::min(n_held + n_batch, n);
+      marks.ends = end == n;
+      ASSERT_TRUE(table.grow(end));
+      ASSERT_TRUE(table.grow_states(n_held, end, marks));
+      EXPECT_LE(n_states(table), 2 + context::most_kept_states(4, kBlockPositions, n_batch));
+      EXPECT_NE(table.blocks(1)[(end - 1) / kBlockPositions], kNoBlock);
+      n_held = end;
+    }
+  }
+  static size_t n_states(const BlockTable& table) {
+    return static_cast<size_t>(
+        std::ranges::count_if(table.blocks(1), [](BlockId id) { return id != kNoBlock; }));
+  }
+
+  Cache cache{needs(), 64 * 64, KvType::kF32};
+  PrefixIndex index{cache};
+};
+
+// What a sequence holds stays within what it is granted, however it is cut, and what it goes on
+// from is always there.
+TEST_F(StateTables, NoSequenceHoldsMoreThanItIsGranted) {
+  std::mt19937 random(3);
+  for (size_t round = 0; round < 200; ++round) {
+    BlockTable table(cache);
+    size_t n_held = 0;
+    while (n_held < 1500) {
+      const size_t n_batch = 1 + random() % 600;
+      const size_t end = n_held + 1 + random() % n_batch;
+      table.forget_before_window(n_held);
+      ASSERT_TRUE(table.grow(end));
+      const TextMarks marks = {.junction = random() % 24, .ends = random() % 2 == 0};
+      ASSERT_TRUE(table.grow_states(n_held, end, marks));
+      EXPECT_LE(n_states(table) * cache.layout().groups[1].block_bytes,
+                context::kv_bytes(std::span(cache.layout().groups).last(1), kBlockPositions, end,
+                                  n_batch, false));
+      n_held = end;
+    }
+  }
+  EXPECT_EQ(cache.bytes_in_use(), 0u);
+}
+
+TEST_F(StateTables, AnswersHoldTwoStatesWhileTheyAreWritten) {
+  BlockTable table(cache);
+  size_t n_held = 0;
+  evaluate(table, n_held, 70, 512, {});
+  evaluate(table, n_held, 1000, 1, {.ends = true});
+  EXPECT_LE(n_states(table), 2u);
+  EXPECT_LE(cache.pool(1).n_backed(), 4u);  // blocks are used again
+}
+
+TEST_F(StateTables, ATextIsFoundAgainWhereItsStateWasKept) {
+  std::vector<int32_t> tokens(700);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  BlockTable table(cache);
+  size_t n_held = 0;
+  evaluate(table, n_held, 700, 128, {});
+  index.add(tokens, table, {.ends = true});
+  BlockTable again(cache);
+  EXPECT_EQ(index.share(tokens, 699, again).n_tokens, 640u);  // of whole blocks
+  EXPECT_EQ(n_states(again), 1u);
+  BlockTable part(cache);
+  const PrefixIndex::Shared shared = index.share(std::span(tokens).first(500), 499, part);
+  EXPECT_EQ(shared.n_tokens, 0u);  // the passes of 128 kept none that was added while it was there
+  EXPECT_EQ(shared.n_known_blocks, 7u);
+}
+
+TEST_F(StateTables, TheSecondTextWithABeginningLeavesAStateBehindIt) {
+  std::vector<int32_t> first(700);
+  std::iota(first.begin(), first.end(), 0);
+  BlockTable table(cache);
+  size_t n_held = 0;
+  evaluate(table, n_held, 700, 512, {});
+  index.add(first, table, {.ends = true});
+  std::vector<int32_t> second(first.begin(), first.begin() + 200);
+  for (int32_t i = 0; i < 200; ++i) second.push_back(5000 + i);
+  BlockTable other(cache);
+  const PrefixIndex::Shared shared = index.share(second, 399, other);
+  EXPECT_EQ(shared.n_tokens, 0u);
+  ASSERT_EQ(shared.n_known_blocks, 3u);
+  n_held = 0;
+  evaluate(other, n_held, 192, 512, {.junction = 3});  // a pass ends there
+  index.add(std::span(second).first(192), other, {.junction = 3});
+  evaluate(other, n_held, 400, 512, {.junction = 3});
+  index.add(second, other, {.junction = 3, .ends = true});
+  std::vector<int32_t> third(first.begin(), first.begin() + 200);
+  third.push_back(9000);
+  BlockTable last(cache);
+  EXPECT_EQ(index.share(third, 200, last).n_tokens, 192u);
+}
+
+}  // namespace
+}  // namespace billow::kv
