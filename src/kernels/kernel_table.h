@@ -193,6 +193,8 @@ enum class RopeKind : uint8_t {
   kHalves,    // rotates (i, i + n_rot/2): "neox"
 };
 
+struct StateKernels;  // kernels/state_kernels.h
+
 using TypeTable = std::array<TypeKernels, 43>;  // by quant::Type
 
 struct KernelTable {
@@ -238,6 +240,7 @@ struct KernelTable {
   // Rows that attention takes at once: fewer use the processor less well.
   size_t attention_rows;
   void (*text_attention)(const TextAttentionArgs&) noexcept;
+  const StateKernels* states;
 };
 
 // The tables of this build, best first; scalar is the last.

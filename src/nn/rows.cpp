@@ -1,6 +1,7 @@
 #include "nn/rows.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "nn/for_rows.h"
 
@@ -19,6 +20,12 @@ void gelu(const Compute& compute, tensor::Matrix x) {
 
 void add(const Compute& compute, tensor::Matrix x, tensor::Matrix y) {
   for_rows(compute, x.n_rows, [&](size_t i) { compute.kernels.add(x.row(i), y.row(i), x.n_cols); });
+}
+
+void multiply(const Compute& compute, tensor::Matrix x, tensor::Matrix y) {
+  for_rows(compute, x.n_rows, [&](size_t i) {
+    std::transform(x.row(i), x.row(i) + x.n_cols, y.row(i), x.row(i), std::multiplies<>());
+  });
 }
 
 void scale(const Compute& compute, tensor::Matrix x, float factor) {

@@ -15,8 +15,9 @@ struct LayerNorm {
 };
 void layer_norm(const Compute& compute, tensor::Matrix x, tensor::Matrix residual,
                 const LayerNorm& norm, tensor::Matrix out);
-void gelu(const Compute& compute, tensor::Matrix x);                   // the exact one, by erf
-void add(const Compute& compute, tensor::Matrix x, tensor::Matrix y);  // x += y
+void gelu(const Compute& compute, tensor::Matrix x);                        // the exact one, by erf
+void add(const Compute& compute, tensor::Matrix x, tensor::Matrix y);       // x += y
+void multiply(const Compute& compute, tensor::Matrix x, tensor::Matrix y);  // x *= y
 void scale(const Compute& compute, tensor::Matrix x, float factor);
 void silu_multiply(const Compute& compute, tensor::Matrix gate,
                    tensor::Matrix up);  // gate = silu(gate) * up

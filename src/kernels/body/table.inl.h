@@ -14,8 +14,9 @@ constexpr TypeKernels type_kernels() noexcept {
 }
 
 template <class... Formats>
-constexpr KernelTable make_table(quant::TypeList<Formats...>) noexcept {
+constexpr KernelTable make_table(quant::TypeList<Formats...>, const StateKernels& states) noexcept {
   KernelTable table{};
+  table.states = &states;
   ((table.types[static_cast<size_t>(Formats::kType)] = type_kernels<Formats>()), ...);
   table.rms_norm = rms_norm;
   table.layer_norm = layer_norm;

@@ -17,6 +17,6 @@ using Isa = Avx2;
 
 }  // namespace
 
-constinit const KernelTable kAvx2 = make_table(quant::Formats{});
+constinit const KernelTable kAvx2 = make_table(quant::Formats{}, kAvx2States);
 
 }  // namespace billow::kernels

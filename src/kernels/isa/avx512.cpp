@@ -15,6 +15,6 @@ namespace {
 
 }  // namespace
 
-constinit const KernelTable kAvx512 = make_table(quant::Formats{});
+constinit const KernelTable kAvx512 = make_table(quant::Formats{}, kAvx512States);
 
 }  // namespace billow::kernels

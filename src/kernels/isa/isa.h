@@ -1,6 +1,7 @@
 // What the files of this folder define, one each: tables, and overlays that replace some kernels of
-// a table. All of it is constant data: select.cpp, which is built for every processor, gives tables
-// their names and conditions, so that no code of an instruction set runs before it is chosen.
+// a table. Kernels of recurrent states have files of their own, which compile in seconds. All of it
+// is constant data: select.cpp, which is built for every processor, gives tables their names and
+// conditions, so that no code of an instruction set runs before it is chosen.
 #pragma once
 
 #include "kernels/kernel_table.h"
@@ -14,6 +15,10 @@ struct Overlay {
 
 // `base` with the kernels of `overlay` in place of its own.
 KernelTable overlaid(const KernelTable& base, const Overlay& overlay) noexcept;
+
+extern const StateKernels kScalarStates;
+extern const StateKernels kAvx2States;
+extern const StateKernels kAvx512States;
 
 extern const KernelTable kScalar;
 extern const KernelTable kAvx2;

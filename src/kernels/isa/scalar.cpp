@@ -13,6 +13,6 @@ namespace {
 
 }  // namespace
 
-constinit const KernelTable kScalar = make_table(quant::Formats{});
+constinit const KernelTable kScalar = make_table(quant::Formats{}, kScalarStates);
 
 }  // namespace billow::kernels
