@@ -12,12 +12,13 @@ namespace billow::arch {
 
 std::span<const ArchDef> architectures() noexcept {
   static const ArchDef kRows[] = {
-      kApertus,  kArcee,     kBert,      kBloom,     kCommandR, kDeepseek2,  kDots1,
-      kErnie45,  kExaone4,   kExaoneMoe, kFalcon,    kGemma,    kGemma2,     kGemma3,
-      kGemma4,   kGlm4,      kGlm4Moe,   kGptOss,    kGranite,  kGraniteMoe, kHunyuanDense,
-      kLlama,    kMistral3,  kNemotron,  kNomicBert, kOlmo2,    kOlmoe,      kPhi2,
-      kPhi3,     kQwen2,     kQwen2Moe,  kQwen3,     kQwen3Moe, kSeedOss,    kSmollm3,
-      kStableLm, kStarcoder2};
+      kApertus,    kArcee,        kBert,      kBloom,     kCommandR,  kDeepseek2, kDots1,
+      kErnie45,    kExaone4,      kExaoneMoe, kFalcon,    kFalconH1,  kGemma,     kGemma2,
+      kGemma3,     kGemma4,       kGlm4,      kGlm4Moe,   kGptOss,    kGranite,   kGraniteHybrid,
+      kGraniteMoe, kHunyuanDense, kJamba,     kLfm2,      kLfm2Moe,   kLlama,     kMamba,
+      kMamba2,     kMistral3,     kNemotron,  kNomicBert, kOlmo2,     kOlmoe,     kPhi2,
+      kPhi3,       kQwen2,        kQwen2Moe,  kQwen3,     kQwen35,    kQwen35Moe, kQwen3Moe,
+      kQwen3Next,  kSeedOss,      kSmollm3,   kStableLm,  kStarcoder2};
   return kRows;
 }
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/check.h"
 #include "nn/linear.h"
 #include "nn/rows.h"
 
@@ -18,9 +19,37 @@ size_t widest_norm(const DecoderStyle& style) {
       widest = std::max({widest, attention->n_heads * attention->k_len, attention->v_len});
     if (const auto* latent = std::get_if<LatentAttentionStyle>(&layer.mixer))
       widest = std::max({widest, latent->q_rank, latent->kv_rank});
+    if (const auto* mamba = std::get_if<MambaStyle>(&layer.mixer))
+      widest = std::max({widest, mamba->n_steps, mamba->n_states});
   }
   return std::max(widest, style.n_embd_per_layer);
 }
+
+template <class Mixer>
+constexpr bool is_none = std::is_same_v<std::decay_t<Mixer>, std::monostate>;
+
+template <class Mixer>
+kv::LayerNeed need_of(const Mixer& mixer) {
+  return std::visit(
+      [](const auto& one) {
+        if constexpr (is_none<decltype(one)>)
+          return kv::LayerNeed{};
+        else
+          return one.kv_need();
+      },
+      mixer);
+}
+
+// Of two mixers side by side, of which one at most has keys and values, and one at most a state.
+kv::LayerNeed joint_need(const kv::LayerNeed& a, const kv::LayerNeed& b) {
+  BILLOW_CHECK((a.n_heads == 0 || b.n_heads == 0) && (a.state_floats == 0 || b.state_floats == 0));
+  kv::LayerNeed both = a.n_heads != 0 ? a : b;
+  both.state_floats = a.state_floats + b.state_floats;
+  return both;
+}
+
+template <size_t kIndex>
+using Indexed = std::integral_constant<size_t, kIndex>;
 
 }  // namespace
 
@@ -41,16 +70,23 @@ Decoder::Decoder(DecoderStyle style, const gguf::File& file, const LoadOptions& 
   layers_.resize(style_.layers.size());
   for (size_t i = 0; i < layers_.size(); ++i) {
     load_layer(load, i, layers_[i]);
-    info_.kv.push_back(std::visit(
-        [](const auto& mixer) {
-          if constexpr (std::is_same_v<std::decay_t<decltype(mixer)>, std::monostate>)
-            return kv::LayerNeed{};
-          else
-            return mixer.kv_need();
-        },
-        layers_[i].mixer));
+    info_.kv.push_back(joint_need(need_of(layers_[i].mixer), need_of(layers_[i].beside)));
   }
   if (style_.n_embd_per_layer != 0) load_own_inputs(load);
+}
+
+Decoder::Mixer Decoder::load_mixer(const WeightLoader& load, const MixerStyle& style,
+                                   const std::string& prefix) const {
+  Mixer mixer;
+  const auto load_one = [&]<size_t kIndex>(Indexed<kIndex>) {
+    if (style.index() == kIndex)
+      mixer.emplace<kIndex>(std::get<kIndex>(style), load, prefix, style_.n_embd, norms_);
+  };
+  static_assert(std::variant_size_v<Mixer> == std::variant_size_v<MixerStyle>);
+  [&]<size_t... kIndices>(std::index_sequence<kIndices...>) {
+    (load_one(Indexed<kIndices + 1>{}), ...);
+  }(std::make_index_sequence<std::variant_size_v<Mixer> - 1>{});
+  return mixer;
 }
 
 void Decoder::load_layer(const WeightLoader& load, size_t index, Layer& layer) {
@@ -61,12 +97,10 @@ void Decoder::load_layer(const WeightLoader& load, size_t index, Layer& layer) {
     return name.empty() ? Norm{} : norms_.load(load, prefix + std::string(name), n_embd);
   };
   layer.attn_norm = norm(style.norms.attn);
-  if (const auto* attention = std::get_if<AttentionStyle>(&style.mixer))
-    layer.mixer.emplace<Attention>(*attention, load, prefix, n_embd, norms_);
-  if (const auto* latent = std::get_if<LatentAttentionStyle>(&style.mixer))
-    layer.mixer.emplace<LatentAttention>(*latent, load, prefix, n_embd, norms_);
+  layer.mixer = load_mixer(load, style.mixer, prefix);
+  layer.beside = load_mixer(load, style.beside, prefix);
   layer.post_attn_norm = norm(style.norms.post_attn);
-  layer.ffn_norm = norm(style.norms.ffn);
+  if (style.dense || style.experts) layer.ffn_norm = norm(style.norms.ffn);
   if (style.dense)
     layer.dense.load(load, prefix, "", n_embd, style.dense->n_ff, style.dense->gated);
   if (style.experts) {
@@ -149,12 +183,21 @@ tensor::Matrix Decoder::own_inputs(const nn::Compute& compute, const Batch& batc
 }
 
 void Decoder::mix(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix out) const {
-  std::visit(
-      [&](const auto& mixer) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(mixer)>, std::monostate>)
-          mixer.forward(pass, index, x, out);
-      },
-      layers_[index].mixer);
+  const auto run = [&](const Mixer& mixer, tensor::Matrix to) {
+    std::visit(
+        [&](const auto& one) {
+          if constexpr (!is_none<decltype(one)>) one.forward(pass, index, x, to);
+        },
+        mixer);
+  };
+  const Layer& layer = layers_[index];
+  if (std::holds_alternative<std::monostate>(layer.beside)) return run(layer.mixer, out);
+  const nn::Compute& compute = pass.compute;
+  const tensor::ArenaScope scope(compute.arena);
+  const tensor::Matrix beside = compute.arena.matrix(x.n_rows, x.n_cols);
+  run(layer.beside, beside);
+  run(layer.mixer, out);
+  nn::add(compute, out, beside);
 }
 
 void Decoder::feed_forward(const nn::Compute& compute, size_t index, tensor::Matrix state,

@@ -1,5 +1,5 @@
-// A decoder that a DecoderStyle describes: an embedding, layers of a mixer (attention of some kind)
-// and a feed-forward part (dense or of experts), and the vocabulary's logits.
+// A decoder that a DecoderStyle describes: an embedding, layers of a mixer (attention of some kind,
+// or a recurrent state) and a feed-forward part (dense or of experts), and the vocabulary's logits.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,15 @@
 #include <vector>
 
 #include "arch/decoder/attention.h"
+#include "arch/decoder/delta_net.h"
 #include "arch/decoder/experts.h"
 #include "arch/decoder/feed_forward.h"
 #include "arch/decoder/latent_attention.h"
+#include "arch/decoder/mamba.h"
+#include "arch/decoder/mamba2.h"
 #include "arch/decoder/norm.h"
 #include "arch/decoder/output.h"
+#include "arch/decoder/short_conv.h"
 #include "arch/decoder/style.h"
 #include "arch/model.h"
 
@@ -28,10 +32,13 @@ class Decoder final : public Model {
                const Outputs& out) const override;
 
  private:
-  using Mixer = std::variant<std::monostate, Attention, LatentAttention>;
+  // In the order of MixerStyle.
+  using Mixer =
+      std::variant<std::monostate, Attention, LatentAttention, ShortConv, Mamba, Mamba2, DeltaNet>;
   struct Layer {
     Norm attn_norm;
     Mixer mixer;
+    Mixer beside;
     Norm post_attn_norm;
     Norm ffn_norm;
     FeedForwardWeights dense;
@@ -49,6 +56,9 @@ class Decoder final : public Model {
     Norm own_norm;
   };
 
+  // The mixer that a style describes.
+  Mixer load_mixer(const WeightLoader& load, const MixerStyle& style,
+                   const std::string& prefix) const;
   void load_layer(const WeightLoader& load, size_t index, Layer& layer);
   void load_own_inputs(const WeightLoader& load);
   void embed(const nn::Compute& compute, const Batch& batch, tensor::Matrix x) const;

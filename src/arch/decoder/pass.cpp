@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace billow::arch {
 
 Pass::Pass(const nn::Compute& compute_, kv::Cache* cache_, const ModelInfo& model_,
@@ -28,6 +30,7 @@ Pass::Pass(const nn::Compute& compute_, kv::Cache* cache_, const ModelInfo& mode
       }
     }
   }
+  if (cache != nullptr && cache->layout().states) find_runs();
   for (const nn::Rope& rope : ropes) {
     rotations.push_back(
         {rope.rotations(compute, batch.positions), rope.rotations(compute, closed_positions)});
@@ -53,6 +56,48 @@ nn::KvLayer Pass::layer(size_t index) const {
 nn::KvRows Pass::rows(size_t index) const {
   if (cache == nullptr) return {batch.positions, batch.sequences, {}, {}};
   return {batch.positions, batch.sequences, blocks[cache->layout().layers[index].group], gaps};
+}
+
+nn::StatePart Pass::states(size_t index, size_t first_float) const {
+  if (cache == nullptr) return {};
+  return {runs, cache->layout().layers[index].state_offset + first_float * sizeof(float)};
+}
+
+// Rows of a sequence write the state to each block that is there from their first position on.
+void Pass::find_runs() {
+  constexpr size_t kBlock = kv::kBlockPositions;
+  const size_t group = *cache->layout().states;
+  const kv::BlockPool& pool = cache->pool(group);
+  const auto bytes_of = [&](kv::BlockId id) { return pool.base() + id * pool.block_bytes(); };
+  std::vector<size_t> n_stops;
+  for (size_t row = 0; row < batch.positions.size();) {
+    const size_t sequence = batch.sequences[row];
+    const std::span<const kv::BlockId> ids = blocks[group][sequence];
+    nn::StateRun run{.row_begin = row};
+    while (row < batch.positions.size() && batch.sequences[row] == sequence) ++row;
+    run.row_end = row;
+    const size_t begin = batch.positions[run.row_begin];
+    const size_t end = begin + (run.row_end - run.row_begin);
+    if (begin != 0) {
+      const kv::BlockId source = ids[(begin - 1) / kBlock];
+      BILLOW_CHECK(source != kv::kNoBlock);
+      run.from = bytes_of(source);
+    }
+    const size_t n_before = stops_.size();
+    for (size_t block = begin / kBlock; block <= (end - 1) / kBlock; ++block) {
+      if (ids[block] == kv::kNoBlock) continue;
+      const size_t stop = std::min(end, (block + 1) * kBlock);
+      stops_.push_back({run.row_begin + (stop - begin), bytes_of(ids[block])});
+    }
+    BILLOW_CHECK(stops_.size() > n_before && stops_.back().row_end == run.row_end);
+    n_stops.push_back(stops_.size() - n_before);
+    runs.push_back(run);
+  }
+  size_t first = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    runs[i].stops = std::span(stops_).subspan(first, n_stops[i]);
+    first += n_stops[i];
+  }
 }
 
 }  // namespace billow::arch

@@ -7,6 +7,7 @@
 #include "arch/model.h"
 #include "nn/attention.h"
 #include "nn/rope.h"
+#include "nn/states.h"
 
 namespace billow::arch {
 
@@ -26,12 +27,20 @@ struct Pass {
   std::vector<nn::Gap> gaps;               // [sequence]; empty where no sequence has one
   std::vector<uint32_t> closed_positions;  // of the rows, as if there were no gaps; likewise
   std::vector<Rotations> rotations;        // of each rope
+  std::vector<nn::StateRun> runs;          // of the sequences; empty where no layer has states
 
   // The rotations are in the arena of `compute`.
   Pass(const nn::Compute& compute, kv::Cache* cache, const ModelInfo& model, const Batch& batch,
        std::span<const nn::Rope> ropes);
   nn::KvLayer layer(size_t index) const;
   nn::KvRows rows(size_t index) const;
+  // The states of a layer, from an offset of floats on.
+  nn::StatePart states(size_t index, size_t first_float) const;
+
+ private:
+  void find_runs();
+
+  std::vector<nn::StateRun::Stop> stops_;  // of all runs
 };
 
 }  // namespace billow::arch

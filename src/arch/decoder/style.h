@@ -60,6 +60,45 @@ struct LatentAttentionStyle {
   float scale = 1.0f;
 };
 
+// LFM2's short convolution.
+struct ShortConvStyle {
+  size_t taps = 0;  // positions that it sees, itself included
+};
+
+enum class MambaNorms : uint8_t {
+  kNone,
+  kWeighted,  // Jamba
+  kPlain,     // Falcon Mamba: without weights
+};
+
+// Mamba's selective state space.
+struct MambaStyle {
+  size_t n_channels = 0;  // a multiple of 16
+  size_t n_states = 0;    // of a channel
+  size_t n_steps = 0;     // rank of the step sizes
+  size_t taps = 0;
+  MambaNorms norms = MambaNorms::kNone;  // of step sizes, inputs and outputs of the state
+};
+
+// Mamba 2's state space.
+struct Mamba2Style {
+  size_t n_channels = 0;  // of all heads together
+  size_t n_states = 0;
+  size_t n_heads = 0;   // of a multiple of 16 channels each
+  size_t n_groups = 0;  // of heads that share keys and queries
+  size_t taps = 0;
+};
+
+// The gated delta net of Qwen3-Next and Qwen 3.5.
+struct DeltaNetStyle {
+  size_t n_key_heads = 0;
+  size_t n_heads = 0;    // of values
+  size_t key_len = 0;    // of a head
+  size_t value_len = 0;  // a multiple of 16
+  size_t taps = 0;
+  bool tiled = false;  // head h has key head h % n_key_heads, else h / (n_heads / n_key_heads)
+};
+
 struct FeedForwardStyle {
   size_t n_ff = 0;
   bool gated = true;
@@ -100,10 +139,12 @@ struct LayerNorms {
   std::string_view post_ffn = "";
 };
 
-using MixerStyle = std::variant<std::monostate, AttentionStyle, LatentAttentionStyle>;
+using MixerStyle = std::variant<std::monostate, AttentionStyle, LatentAttentionStyle,
+                                ShortConvStyle, MambaStyle, Mamba2Style, DeltaNetStyle>;
 
 struct LayerStyle {
   MixerStyle mixer = {};
+  MixerStyle beside = {};  // reads what the mixer reads, and is added to its result (Falcon H1)
   std::optional<FeedForwardStyle> dense = {};
   std::optional<ExpertsStyle> experts = {};  // in place of the dense part, unless beside_dense
   LayerNorms norms = {};

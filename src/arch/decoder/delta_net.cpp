@@ -1,0 +1,115 @@
+#include "arch/decoder/delta_net.h"
+
+#include <cmath>
+
+#include "nn/for_rows.h"
+#include "nn/linear.h"
+#include "nn/rows.h"
+
+namespace billow::arch {
+namespace {
+
+float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+
+}  // namespace
+
+DeltaNet::DeltaNet(const DeltaNetStyle& style, const WeightLoader& load, const std::string& prefix,
+                   size_t n_embd, const Norms& norms)
+    : style_(style) {
+  load.matrix(prefix + "attn_qkv.weight", qkv_, n_embd, n_convolved());
+  load.matrix(prefix + "attn_gate.weight", gate_, n_embd, n_values());
+  if (load.has(prefix + "ssm_ba.weight")) {
+    load.matrix(prefix + "ssm_ba.weight", joint_, n_embd, 2 * style.n_heads);
+  } else {
+    load.matrix(prefix + "ssm_alpha.weight", alpha_, n_embd, style.n_heads);
+    load.matrix(prefix + "ssm_beta.weight", beta_, n_embd, style.n_heads);
+  }
+  conv_ = {.taps = style.taps, .silu = true};
+  load.vector(prefix + "ssm_conv1d.weight", conv_.weights, style.taps * n_convolved());
+  load.vector(prefix + "ssm_dt.bias", step_bias_, style.n_heads);
+  load.vector(prefix + "ssm_a", rates_, style.n_heads);
+  norm_ = norms.load(load, prefix + "ssm_norm", style.value_len);
+  load.matrix(prefix + "ssm_out.weight", out_, n_values(), n_embd);
+  // x / sqrt(sum of squares + eps) is the RMS norm with weights 1 / sqrt(n) and eps / n.
+  const auto n = static_cast<float>(style.key_len);
+  key_weights_.assign(style.key_len, 1.0f / std::sqrt(n));
+  query_weights_.assign(style.key_len, 1.0f / n);  // and scores by 1 / sqrt(n)
+  length_epsilon_ = norm_.eps / n;
+  state_ = {.n_heads = style.n_heads,
+            .n_keys = style.key_len,
+            .n_values = style.value_len,
+            .n_key_heads = style.n_key_heads,
+            .tiled = style.tiled,
+            .corrects = true};
+}
+
+kv::LayerNeed DeltaNet::kv_need() const noexcept {
+  return {.state_floats =
+              nn::conv_state_floats(style_.taps, n_convolved()) + state_.state_floats()};
+}
+
+void DeltaNet::gates(const nn::Compute& compute, tensor::Matrix x, tensor::Matrix decay,
+                     tensor::Matrix gain) const {
+  const tensor::ArenaScope scope(compute.arena);
+  if (joint_) {
+    const tensor::Matrix both = compute.arena.matrix(x.n_rows, 2 * style_.n_heads);
+    nn::linear(compute, x, {{joint_, nullptr, both}});
+    const size_t n = style_.n_heads / style_.n_key_heads;
+    nn::for_rows(compute, x.n_rows, [&](size_t i) {
+      for (size_t h = 0; h < style_.n_heads; ++h) {
+        const float* const of_key_head = both.row(i) + h / n * 2 * n;
+        gain.row(i)[h] = of_key_head[h % n];
+        decay.row(i)[h] = of_key_head[n + h % n];
+      }
+    });
+  } else {
+    nn::linear(compute, x, {{alpha_, nullptr, decay}, {beta_, nullptr, gain}});
+  }
+  nn::for_rows(compute, x.n_rows, [&](size_t i) {
+    for (size_t h = 0; h < style_.n_heads; ++h) {
+      decay.row(i)[h] += step_bias_[h];
+      gain.row(i)[h] = sigmoid(gain.row(i)[h]);
+    }
+  });
+  nn::softplus(compute, decay);
+  nn::for_rows(compute, x.n_rows, [&](size_t i) {
+    for (size_t h = 0; h < style_.n_heads; ++h)
+      decay.row(i)[h] = std::exp(rates_[h] * decay.row(i)[h]);
+  });
+}
+
+void DeltaNet::forward(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix out) const {
+  const nn::Compute& compute = pass.compute;
+  tensor::Arena& arena = compute.arena;
+  const tensor::ArenaScope scope(arena);
+  const tensor::Matrix raw = arena.matrix(x.n_rows, n_convolved());
+  const tensor::Matrix qkv = arena.matrix(x.n_rows, n_convolved());
+  const tensor::Matrix gate = arena.matrix(x.n_rows, n_values());
+  const tensor::Matrix read = arena.matrix(x.n_rows, n_values());
+  const tensor::Matrix decay = arena.matrix(x.n_rows, style_.n_heads);
+  const tensor::Matrix gain = arena.matrix(x.n_rows, style_.n_heads);
+  nn::linear(compute, x, {{qkv_, nullptr, raw}, {gate_, nullptr, gate}});
+  gates(compute, x, decay, gain);
+  nn::conv(compute, pass.states(index, 0), conv_, raw, qkv);
+  nn::for_rows(compute, x.n_rows, [&](size_t i) {
+    const size_t len = style_.key_len;
+    for (size_t h = 0; h < 2 * style_.n_key_heads; ++h) {
+      float* const head = qkv.row(i) + h * len;
+      const auto& weights = h < style_.n_key_heads ? query_weights_ : key_weights_;
+      compute.kernels.rms_norm(head, weights.data(), len, length_epsilon_, head);
+    }
+  });
+  const size_t first_float = nn::conv_state_floats(style_.taps, n_convolved());
+  nn::linear_state(compute, pass.states(index, first_float), state_,
+                   {.keys = {qkv, n_keys()},
+                    .queries = qkv,
+                    .values = {qkv, 2 * n_keys()},
+                    .decays = decay,
+                    .gains = gain,
+                    .out = read});
+  apply_to_heads(norm_, compute, read, style_.value_len, 0);
+  nn::silu_multiply(compute, gate, read);
+  nn::linear(compute, gate, {{out_, nullptr, out}});
+}
+
+}  // namespace billow::arch

@@ -1,0 +1,24 @@
+// What families with recurrent layers read from metadata. Pure; an Error names the key that is
+// missing or makes no sense.
+#pragma once
+
+#include <vector>
+
+#include "arch/decoder/style.h"
+#include "arch/metadata.h"
+
+namespace billow::arch {
+
+ShortConvStyle read_short_conv(const Metadata& meta);
+MambaStyle read_mamba(const Metadata& meta, MambaNorms norms);
+Mamba2Style read_mamba2(const Metadata& meta);
+DeltaNetStyle read_delta_net(const Metadata& meta);
+
+// Layers that have a gated delta net instead of attention, as attention.recurrent_layers says, or
+// full_attention_interval: every so many layers one has attention.
+std::vector<bool> read_recurrent_layers(const Metadata& meta, size_t n_layers);
+
+// Gives the layers without attention the mixer.
+void set_recurrent(DecoderStyle& style, const MixerStyle& mixer);
+
+}  // namespace billow::arch

@@ -1,0 +1,21 @@
+// falcon-h1: Falcon H1. Attention and the state space of Mamba 2 side by side in each layer. The
+// converter has multiplied weights with the model's multipliers.
+#include "arch/decoder/read.h"
+#include "arch/decoder/read_states.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out = read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves});
+  const Mamba2Style beside = read_mamba2(meta);
+  for (LayerStyle& layer : out.layers) layer.beside = beside;
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kFalconH1 = {"falcon-h1", style};
+
+}  // namespace billow::arch

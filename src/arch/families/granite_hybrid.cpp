@@ -1,0 +1,24 @@
+// granitehybrid: Granite 4. Most layers have the state space of Mamba 2, the others attention,
+// which rotates only where the file says so. Dense, or experts beside a shared one.
+#include "arch/decoder/read.h"
+#include "arch/decoder/read_states.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out = read_decoder(meta, max_context, {.uneven = true});
+  set_scales(out, meta);
+  drop_unused_rope(out, meta);
+  set_recurrent(out, read_mamba2(meta));
+  if (meta.count("expert_count", kMaxWidth) != 0)
+    set_experts(out, meta, {.gating = Gating::kSoftmax, .renormalise = true});
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kGraniteHybrid = {"granitehybrid", style};
+
+}  // namespace billow::arch

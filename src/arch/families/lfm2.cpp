@@ -1,0 +1,31 @@
+// lfm2 and lfm2moe: Liquid's LFM2. Most layers have a short convolution, the others attention with
+// normed query and key heads. The mixture begins with dense layers; its experts are chosen by
+// sigmoid with a bias. The final norm is named token_embd_norm.
+#include "arch/decoder/read.h"
+#include "arch/decoder/read_states.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out =
+      read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves, .uneven = true});
+  set_qk_norms(out, QkNorm::kBeforeRope);
+  set_recurrent(out, read_short_conv(meta));
+  out.output_norm = "token_embd_norm";
+  return out;
+}
+
+DecoderStyle style_of_mixture(const Metadata& meta, size_t max_context) {
+  DecoderStyle out = style(meta, max_context);
+  set_experts(out, meta, {.gating = Gating::kSigmoid, .renormalise = true});
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kLfm2 = {"lfm2", style};
+const ArchDef kLfm2Moe = {"lfm2moe", style_of_mixture};
+
+}  // namespace billow::arch

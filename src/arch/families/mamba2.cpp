@@ -1,0 +1,19 @@
+// mamba2: Mamba 2 and Codestral Mamba. Layers of a state space with heads, and nothing else.
+#include "arch/decoder/read.h"
+#include "arch/decoder/read_states.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta, size_t max_context) {
+  DecoderStyle out = read_decoder(meta, max_context, {.uneven = true});
+  set_recurrent(out, read_mamba2(meta));
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kMamba2 = {"mamba2", style};
+
+}  // namespace billow::arch

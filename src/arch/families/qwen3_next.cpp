@@ -1,0 +1,46 @@
+// qwen3next, qwen35 and qwen35moe: Qwen3-Next, Qwen 3.5 and 3.6. Three of four layers have a gated
+// delta net, the fourth attention whose heads have gates and rotate in a part. Their files differ
+// in the order of value heads: qwen3next has those of a key head side by side, the others in turn.
+#include "arch/decoder/read.h"
+#include "arch/decoder/read_states.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle hybrid(const Metadata& meta, size_t max_context, bool tiled) {
+  DecoderStyle out =
+      read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves, .uneven = true});
+  set_qk_norms(out, QkNorm::kBeforeRope);
+  for_attention(out, [](size_t, AttentionStyle& a) { a.gated = true; });
+  DeltaNetStyle delta_net = read_delta_net(meta);
+  delta_net.tiled = tiled;
+  const std::vector<bool> recurrent = read_recurrent_layers(meta, out.layers.size());
+  for (size_t i = 0; i < out.layers.size(); ++i) {
+    if (recurrent[i]) out.layers[i].mixer = delta_net;
+    out.layers[i].norms.ffn = "post_attention_norm";
+  }
+  return out;
+}
+
+DecoderStyle dense(const Metadata& meta, size_t max_context) {
+  return hybrid(meta, max_context, true);
+}
+
+DecoderStyle mixture(const Metadata& meta, size_t max_context, bool tiled) {
+  DecoderStyle out = hybrid(meta, max_context, tiled);
+  set_experts(out, meta, {.gating = Gating::kSoftmax, .renormalise = true, .shared_gate = true});
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kQwen3Next = {"qwen3next", [](const Metadata& meta, size_t max_context) {
+                              return mixture(meta, max_context, false);
+                            }};
+const ArchDef kQwen35 = {"qwen35", dense};
+const ArchDef kQwen35Moe = {"qwen35moe", [](const Metadata& meta, size_t max_context) {
+                              return mixture(meta, max_context, true);
+                            }};
+
+}  // namespace billow::arch
