@@ -26,6 +26,8 @@ struct Batch {
   std::span<const kv::BlockTable* const> tables;  // each with room for the positions of its rows
   std::span<const uint32_t> logit_rows;           // rows whose logits are wanted
   std::span<const uint32_t> hidden_rows = {};     // rows whose last hidden states are wanted
+  // [table]: whether its text is longer than ModelInfo::short_text. Empty: none is.
+  std::span<const uint8_t> is_long = {};
 };
 
 // What a pass writes, each in the order of the rows that want it.
@@ -39,7 +41,10 @@ struct ModelInfo {
   size_t n_vocab = 0;
   size_t n_embd = 0;
   size_t n_layers = 0;
-  size_t max_context = 0;         // positions that the model was made for
+  size_t max_context = 0;  // positions that the model was made for
+  // Tokens up to which a text is short: a longer one is rotated otherwise from its beginning on
+  // (LongRoPE). 0: all texts are rotated alike.
+  size_t short_text = 0;
   std::vector<kv::LayerNeed> kv;  // one for each layer
 };
 
@@ -59,8 +64,6 @@ class Model {
 };
 
 struct LoadOptions {
-  // Positions that sequences may reach; 0: the model's maximum. Some rope scalings depend on it.
-  size_t max_context = 0;
   // Gets the weights that have a packed form, must outlive the model, and must have made them
   // before the first pass; null: weights are used as they lie in the file.
   nn::PackedWeights* packed = nullptr;

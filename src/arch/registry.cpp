@@ -54,7 +54,7 @@ const ArchDef& find(const gguf::File& file) {
 std::unique_ptr<Model> load_model(const gguf::File& file, const LoadOptions& options) {
   const ArchDef& def = find(file);
   if (def.style != nullptr) {
-    DecoderStyle style = def.style(Metadata(file), options.max_context);
+    DecoderStyle style = def.style(Metadata(file));
     check_layers(style, file.path());
     return std::make_unique<Decoder>(std::move(style), file, options);
   }

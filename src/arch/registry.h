@@ -16,7 +16,7 @@ namespace billow::arch {
 struct ArchDef {
   std::string_view name;  // general.architecture
   // One of the two; the other is null.
-  DecoderStyle (*style)(const Metadata& meta, size_t max_context);
+  DecoderStyle (*style)(const Metadata& meta);
   std::unique_ptr<Encoder> (*load_encoder)(const gguf::File& file,
                                            const LoadOptions& options) = nullptr;
 };

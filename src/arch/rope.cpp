@@ -29,8 +29,20 @@ const float* find_divisors(const gguf::File& file, std::string_view name, size_t
   return reinterpret_cast<const float*>(info->data.data());
 }
 
-void read_scaling(const Metadata& meta, size_t trained_context, size_t max_context,
-                  nn::RopeParams& rope) {
+// LongRoPE (Ding et al., arXiv 2402.13753). Files of Phi 3 have its tensors without naming it.
+void read_long_rope(const Metadata& meta, size_t trained_context, nn::RopeParams& rope) {
+  const auto need = [&](const char* name) {
+    const float* divisors = find_divisors(meta.file(), name, rope.n_rot / 2);
+    if (divisors != nullptr) return divisors;
+    throw Error(ErrorCode::kInvalidInput, meta.file().path() + ": tensor " + name +
+                                              " is missing, which rope scaling longrope needs");
+  };
+  rope.divisors = need("rope_factors_short.weight");
+  if (static_cast<double>(trained_context) > rope.original_context)
+    rope.long_divisors = need("rope_factors_long.weight");
+}
+
+void read_scaling(const Metadata& meta, size_t trained_context, nn::RopeParams& rope) {
   const std::string scaling = "rope.scaling.";
   // Files from before scaling had a type give the factor of the linear one.
   const double old_factor = meta.positive_or("rope.scale_linear", 1.0);
@@ -40,8 +52,9 @@ void read_scaling(const Metadata& meta, size_t trained_context, size_t max_conte
   rope.attention_factor = meta.positive_or(scaling + "attn_factor", 1.0);
   rope.original_context =
       meta.positive_or(scaling + "original_context_length", static_cast<double>(trained_context));
-  const size_t n_pairs = rope.n_rot / 2;
-  rope.divisors = find_divisors(meta.file(), "rope_freqs.weight", n_pairs);
+  rope.divisors = find_divisors(meta.file(), "rope_freqs.weight", rope.n_rot / 2);
+  if (type == "longrope" || meta.file().find_tensor("rope_factors_short.weight") != nullptr)
+    return read_long_rope(meta, trained_context, rope);
   if (type == "none") return;
   if (type == "linear") {
     rope.scaling = nn::RopeScaling::kLinear;
@@ -52,14 +65,6 @@ void read_scaling(const Metadata& meta, size_t trained_context, size_t max_conte
     rope.yarn_log_multiplier = meta.real_or(scaling + "yarn_log_multiplier", 0.0);
     rope.beta_fast = meta.positive_or(scaling + "yarn_beta_fast", 32.0);
     rope.beta_slow = meta.positive_or(scaling + "yarn_beta_slow", 1.0);
-  } else if (type == "longrope") {
-    const bool is_long = static_cast<double>(max_context) > rope.original_context;
-    const char* name = is_long ? "rope_factors_long.weight" : "rope_factors_short.weight";
-    rope.divisors = find_divisors(meta.file(), name, n_pairs);
-    if (rope.divisors == nullptr) {
-      throw Error(ErrorCode::kInvalidInput, meta.file().path() + ": tensor " + name +
-                                                " is missing, which rope scaling longrope needs");
-    }
   } else {
     meta.refuse(scaling + "type",
                 "is '" + std::string(type) + "'; known are none, linear, yarn and longrope");
@@ -69,7 +74,7 @@ void read_scaling(const Metadata& meta, size_t trained_context, size_t max_conte
 }  // namespace
 
 nn::RopeParams read_rope(const Metadata& meta, kernels::RopeKind kind, size_t head_len,
-                         size_t trained_context, size_t max_context) {
+                         size_t trained_context) {
   nn::RopeParams rope;
   rope.kind = kind;
   const size_t n_rot = meta.size_or("rope.dimension_count", head_len, kMaxWidth);
@@ -80,7 +85,7 @@ nn::RopeParams read_rope(const Metadata& meta, kernels::RopeKind kind, size_t he
   }
   rope.n_rot = static_cast<uint32_t>(n_rot);
   rope.base = meta.positive_or("rope.freq_base", kRopeBase);
-  read_scaling(meta, trained_context, max_context == 0 ? trained_context : max_context, rope);
+  read_scaling(meta, trained_context, rope);
   return rope;
 }
 

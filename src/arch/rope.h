@@ -11,10 +11,9 @@ namespace billow::arch {
 // The base where a file gives none.
 inline constexpr double kRopeBase = 10000.0;
 
-// What rotates heads of head_len values. `trained_context` is the model's context_length, and
-// `max_context` what sequences may reach, which LongRoPE chooses its divisors by. Throws Error
-// naming the key or the tensor that makes no sense.
+// What rotates heads of head_len values. `trained_context` is the model's context_length. Throws
+// Error naming the key or the tensor that makes no sense.
 nn::RopeParams read_rope(const Metadata& meta, kernels::RopeKind kind, size_t head_len,
-                         size_t trained_context, size_t max_context);
+                         size_t trained_context);
 
 }  // namespace billow::arch

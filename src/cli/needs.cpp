@@ -59,17 +59,13 @@ struct Watch {
 
 void try_loading(const gguf::File& file, FileNeeds& needs) {
   const Watch watch(file);
-  const auto load = [&](size_t max_context) {
-    if (arch::is_encoder(file)) {
-      (void)arch::load_encoder(file, {.max_context = max_context});
-    } else {
-      (void)arch::load_model(file, {.max_context = max_context});
-    }
-  };
-  needs.reason = refusal_of(file, [&] { load(0); });
+  needs.reason = refusal_of(file, [&] {
+    if (arch::is_encoder(file))
+      (void)arch::load_encoder(file, {});
+    else
+      (void)arch::load_model(file, {});
+  });
   if (!needs.reason.empty()) return;
-  // Some tensors are for short contexts only.
-  (void)refusal_of(file, [&] { load(1); });
   for (size_t i = 0; i < watch.found.size(); ++i)
     if (!watch.found[i]) needs.unread.push_back(file.tensors()[i].name);
 }

@@ -36,13 +36,15 @@ size_t sequences_of(const gguf::File& file, size_t n_parallel) {
   return stated_pooling(file).empty() ? std::max<size_t>(1, n_parallel) : 1;
 }
 
-Embedding::Embedding(kv::Cache& cache, std::vector<int32_t> tokens)
+Embedding::Embedding(kv::Cache& cache, std::vector<int32_t> tokens, bool is_long)
     : tokens_(std::move(tokens)),
       context_(cache,
                {.ladder = context::Ladder(tokens_.size()),
                 .policy = context::OverflowPolicy::kStop,
                 .compaction = {}},
-               tokens_.size()) {}
+               tokens_.size()) {
+  if (is_long) context_.set_long();
+}
 
 void EmbedQueue::cancel(const Embedding& embedding) {
   const auto found = std::ranges::find(queue_, &embedding, &std::shared_ptr<Embedding>::get);

@@ -33,7 +33,8 @@ size_t sequences_of(const gguf::File& file, size_t n_parallel);
 class Embedding {
  public:
   // REQUIRES: there are tokens.
-  Embedding(kv::Cache& cache, std::vector<int32_t> tokens);
+  // `is_long`: longer than arch::ModelInfo::short_text.
+  Embedding(kv::Cache& cache, std::vector<int32_t> tokens, bool is_long);
 
   std::span<const int32_t> tokens() const noexcept { return tokens_; }
   size_t n_evaluated() const noexcept { return context_.n_held(); }

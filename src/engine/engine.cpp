@@ -66,8 +66,7 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
       team_(options.n_threads > 0 ? options.n_threads : cpu::usable_cores()),
       packed_(*kernels_, options.pack_weights ? arch::most_packed_bytes(file_) : 0,
               [this](std::span<const std::byte> bytes) { file_.release(bytes); }),
-      model_(load_model(file_, {.max_context = max_context_,
-                                .packed = options.pack_weights ? &packed_ : nullptr})),
+      model_(load_model(file_, {.packed = options.pack_weights ? &packed_ : nullptr})),
       n_batch_(std::max<size_t>(1, options.n_batch)),
       kv_(ledger_, model_->info().kv,
           {.n_sequences = options.max_sequences,
@@ -221,7 +220,8 @@ std::shared_ptr<const Embedding> Engine::embed(std::vector<int32_t> tokens) {
                                           std::to_string(max_context_) + "; shorten it");
   }
   if (!pooling_) pooling_ = pooling_of_decoder(file_);
-  auto embedding = std::make_shared<Embedding>(kv_.cache(), std::move(tokens));
+  const bool is_long = is_long_text(tokens.size());
+  auto embedding = std::make_shared<Embedding>(kv_.cache(), std::move(tokens), is_long);
   check_fits(embedding->course(), embedding->tokens().size());
   embeds_.add(embedding);
   return embedding;
@@ -293,6 +293,7 @@ void Engine::ask_again() {
 // A sequence begins, behind what is known of its prompt. False when there is no memory for it now.
 bool Engine::admit(Sequence& sequence) {
   SequenceContext& context = sequence.context_;
+  if (is_long_text(sequence.n_pending())) context.set_long();
   sequence.n_shared_ = kv_.share(context, sequence.tokens_);
   if (grant_rung(sequence, context.rung())) return true;
   kv_.unshare(context);
@@ -306,7 +307,10 @@ bool Engine::make_room(Sequence& sequence) {
   SequenceContext& context = sequence.context_;
   if (context.granted_bytes() == 0 && !admit(sequence)) return false;
   const context::Decision next = context.next(sequence.n_pending());
-  if (next.step == context::Step::kWrite) return true;
+  if (next.step == context::Step::kWrite) {
+    restart_if_long(sequence, start);
+    return true;
+  }
   BILLOW_CHECK(next.step != context::Step::kStop);  // sample() has ended it
   SequenceEvent event;
   event.event = {next.step,        context.rung(),         next.rung,
@@ -329,7 +333,29 @@ bool Engine::make_room(Sequence& sequence) {
   }
   event.time = Clock::now() - start;
   sequence.events_.push_back(event);
+  restart_if_long(sequence, start);
   return true;
+}
+
+bool Engine::is_long_text(size_t n_tokens) const {
+  return model().short_text != 0 && n_tokens > model().short_text;
+}
+
+// A text that becomes a long one is evaluated again from its beginning on: a compaction that drops
+// nothing.
+void Engine::restart_if_long(Sequence& sequence, Clock::time_point start) {
+  SequenceContext& context = sequence.context_;
+  const size_t n_held = context.n_held();
+  if (context.is_long() || !is_long_text(n_held + sequence.n_pending())) return;
+  const context::Compaction nothing = {
+      .anchor = context.course().n_anchor, .keep = n_held, .drop = 0};
+  kv_.unshare(context);
+  context.set_long();
+  SequenceEvent event = {.event = {context::Step::kCompact, context.rung(), context.rung(), n_held,
+                                   sequence.n_generated(), nothing},
+                         .refills = true};
+  sequence.refill_start_ = start;
+  sequence.events_.push_back(event);
 }
 
 // All wait for memory that none of them will give back: the last one that holds some ends.
@@ -486,6 +512,7 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
   if (running_.size() == max_sequences_)
     throw Error(ErrorCode::kOutOfMemory, "all KV memory is in use by running sequences");
   SequenceContext context(kv_.cache(), course, top);
+  if (is_long_text(n_held)) context.set_long();
   if (!kv_.grant_rung(context, n_held)) {
     throw Error(ErrorCode::kOutOfMemory, "the text takes " +
                                              format_byte_size(kv_.bytes_for(course, n_held)) +

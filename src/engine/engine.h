@@ -179,6 +179,8 @@ class Engine {
   [[nodiscard]] bool grant_rung(Sequence& sequence, size_t rung);
   [[nodiscard]] bool admit(Sequence& sequence);
   [[nodiscard]] bool make_room(Sequence& sequence);
+  bool is_long_text(size_t n_tokens) const;
+  void restart_if_long(Sequence& sequence, Clock::time_point start);
   std::vector<size_t> pending_rows();
   std::vector<std::shared_ptr<Sequence>> take_rows(std::span<const Share> shares, StepRows& rows);
   void ask_again();

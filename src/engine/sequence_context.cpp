@@ -15,7 +15,7 @@ std::optional<context::Compaction> SequenceContext::next_without_growth() const 
 
 void SequenceContext::compact(const context::Compaction& compaction) {
   n_dropped_ += compaction.drop;
-  marks_ = {};
+  marks_.junction = 0;
   if (course_.policy == context::OverflowPolicy::kShift) {
     n_held_ = compaction.keep;
     blocks_.open_gap(course_.n_anchor, course_.n_anchor + n_dropped_);
@@ -43,7 +43,7 @@ bool SequenceContext::take(size_t n, bool ends) {
 }
 
 size_t SequenceContext::share(kv::PrefixIndex& index, std::span<const int32_t> tokens) {
-  const kv::PrefixIndex::Shared shared = index.share(tokens, tokens.size() - 1, blocks_);
+  const kv::PrefixIndex::Shared shared = index.share(tokens, tokens.size() - 1, blocks_, marks_);
   n_held_ = shared.n_tokens;
   const bool has_junction =
       blocks_.has_states() && shared.n_known_blocks > n_held_ / kv::kBlockPositions;
@@ -58,7 +58,7 @@ void SequenceContext::publish(kv::PrefixIndex& index, std::span<const int32_t> t
 void SequenceContext::unshare() {
   blocks_.clear();
   n_held_ = 0;
-  marks_ = {};
+  marks_.junction = 0;
 }
 
 uint64_t SequenceContext::release() {

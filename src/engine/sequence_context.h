@@ -24,6 +24,8 @@ class SequenceContext {
   size_t rung() const noexcept { return rung_; }            // tokens that it may hold now
   size_t n_held() const noexcept { return n_held_; }        // tokens whose KV is there
   size_t n_dropped() const noexcept { return n_dropped_; }  // all of them behind the anchor
+  // Its text is longer than what the model rotates as short ones (arch::ModelInfo::short_text).
+  bool is_long() const noexcept { return marks_.is_long; }
   uint64_t granted_bytes() const noexcept { return granted_bytes_; }  // 0: it has not begun
   const kv::BlockTable& blocks() const noexcept { return blocks_; }
 
@@ -48,6 +50,8 @@ class SequenceContext {
     rung_ = rung;
     granted_bytes_ = granted_bytes;
   }
+  // From here on the text is a long one. REQUIRES: nothing is held.
+  void set_long() noexcept { marks_.is_long = true; }
   // Drops what a compaction drops. A refill leaves nothing evaluated.
   void compact(const context::Compaction& compaction);
   // Gives back what no window sees from the next token on.

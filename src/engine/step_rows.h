@@ -19,6 +19,7 @@ struct StepRows {
   std::vector<const kv::BlockTable*> tables;
   std::vector<uint32_t> logit_rows;
   std::vector<uint32_t> hidden_rows;
+  std::vector<uint8_t> is_long;
 
   // The last n tokens that `context` has taken blocks for.
   void add(const SequenceContext& context, size_t n, std::span<const int32_t> all_tokens) {
@@ -28,9 +29,10 @@ struct StepRows {
       sequences.push_back(static_cast<uint32_t>(tables.size()));
     }
     tables.push_back(&context.blocks());
+    is_long.push_back(context.is_long() ? 1 : 0);
   }
   arch::Batch view() const {
-    return {tokens, positions, sequences, tables, logit_rows, hidden_rows};
+    return {tokens, positions, sequences, tables, logit_rows, hidden_rows, is_long};
   }
 };
 

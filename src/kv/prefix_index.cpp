@@ -24,19 +24,20 @@ PrefixIndex::~PrefixIndex() {
 }
 
 PrefixIndex::Key PrefixIndex::key_of(const Entry* parent, std::span<const int32_t> tokens,
-                                     size_t block) {
-  Key key{.parent = parent != nullptr ? parent->number : 0};
+                                     size_t block, bool is_long) {
+  Key key{.parent = is_long ? UINT64_MAX : 0};
+  if (parent != nullptr) key.parent = parent->number;
   std::ranges::copy(tokens.subspan(block * kBlockPositions, kBlockPositions), key.tokens.begin());
   return key;
 }
 
-std::vector<PrefixIndex::Entry*> PrefixIndex::find(std::span<const int32_t> tokens,
-                                                   size_t n_blocks) {
+std::vector<PrefixIndex::Entry*> PrefixIndex::find(std::span<const int32_t> tokens, size_t n_blocks,
+                                                   bool is_long) {
   ++clock_;
   std::vector<Entry*> chain;
   while (chain.size() < n_blocks) {
-    const auto found =
-        entries_.find(key_of(chain.empty() ? nullptr : chain.back(), tokens, chain.size()));
+    const auto found = entries_.find(
+        key_of(chain.empty() ? nullptr : chain.back(), tokens, chain.size(), is_long));
     if (found == entries_.end()) break;
     found->second.last_use = clock_;
     chain.push_back(&found->second);
@@ -53,10 +54,10 @@ void PrefixIndex::add(std::span<const int32_t> tokens, const BlockTable& table,
     return stride == 0 || keeps_state(block, tokens.size(), stride, marks);
   };
   const size_t n_blocks = tokens.size() / kBlockPositions;
-  std::vector<Entry*> chain = find(tokens, n_blocks);
+  std::vector<Entry*> chain = find(tokens, n_blocks, marks.is_long);
   while (chain.size() < n_blocks) {
     Entry* parent = chain.empty() ? nullptr : chain.back();
-    Entry& entry = entries_[key_of(parent, tokens, chain.size())];
+    Entry& entry = entries_[key_of(parent, tokens, chain.size(), marks.is_long)];
     entry.number = ++n_numbers_;
     entry.parent = parent;
     entry.depth = chain.size();
@@ -83,8 +84,9 @@ size_t PrefixIndex::first_seen(size_t group, size_t n_blocks) const {
 }
 
 PrefixIndex::Shared PrefixIndex::share(std::span<const int32_t> tokens, size_t n_most,
-                                       BlockTable& table) {
-  const std::vector<Entry*> chain = find(tokens, std::min(tokens.size(), n_most) / kBlockPositions);
+                                       BlockTable& table, const TextMarks& marks) {
+  const std::vector<Entry*> chain =
+      find(tokens, std::min(tokens.size(), n_most) / kBlockPositions, marks.is_long);
   const size_t n_groups = cache_.layout().groups.size();
   const auto serves = [&](size_t n_blocks) {
     for (size_t g = 0; g < n_groups; ++g) {

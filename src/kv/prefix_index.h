@@ -33,7 +33,8 @@ class PrefixIndex {
   // Lets `table`, which is empty, own the blocks of as many leading tokens as there are: whole
   // blocks, at most n_most tokens, in groups with a window those that the next query sees, and of
   // states the last.
-  Shared share(std::span<const int32_t> tokens, size_t n_most, BlockTable& table);
+  Shared share(std::span<const int32_t> tokens, size_t n_most, BlockTable& table,
+               const TextMarks& marks = {});
 
   // Gives up the parked blocks of what has been of no use for longest, the end of a text before its
   // beginning. False when nothing is parked.
@@ -50,7 +51,7 @@ class PrefixIndex {
   // An entry is known by its tokens and by the entry of those before: hashes find it, but only
   // equality counts.
   struct Key {
-    uint64_t parent = 0;  // its number; 0: none
+    uint64_t parent = 0;  // its number; none: 0, of long texts the greatest number
     std::array<int32_t, kBlockPositions> tokens = {};
     bool operator==(const Key&) const = default;
   };
@@ -67,9 +68,10 @@ class PrefixIndex {
   };
   using Entries = std::unordered_map<Key, Entry, KeyHash>;
 
-  static Key key_of(const Entry* parent, std::span<const int32_t> tokens, size_t block);
+  static Key key_of(const Entry* parent, std::span<const int32_t> tokens, size_t block,
+                    bool is_long);
   // The entries of the leading blocks of `tokens`, as far as there are any, marked as used.
-  std::vector<Entry*> find(std::span<const int32_t> tokens, size_t n_blocks);
+  std::vector<Entry*> find(std::span<const int32_t> tokens, size_t n_blocks, bool is_long);
   // The first block of a group that a query behind n_blocks blocks needs.
   size_t first_seen(size_t group, size_t n_blocks) const;
   bool is_parked(size_t group, BlockId block) const;

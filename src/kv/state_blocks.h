@@ -15,6 +15,8 @@ struct TextMarks {
   // Nothing follows for now: the end of a prompt or of an answer. What comes next, if anything,
   // likely goes on there.
   bool ends = false;
+  // Long texts may have other keys and values than short ones with the same tokens.
+  bool is_long = false;
 };
 
 // Whether the state behind `block` is kept, in a text of which n_positions are evaluated.

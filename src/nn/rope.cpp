@@ -24,22 +24,33 @@ double yarn_frequency(const RopeParams& params, double frequency, size_t pair) {
   return frequency / params.factor * (1.0 - mix) + frequency * mix;
 }
 
-}  // namespace
-
-Rope::Rope(const RopeParams& params) : kind_(params.kind), amplitude_(params.attention_factor) {
+std::vector<double> frequencies_of(const RopeParams& params, const float* divisors) {
+  std::vector<double> frequencies;
   for (size_t pair = 0; pair < params.n_rot / 2; ++pair) {
     double frequency = std::pow(params.base, -2.0 * static_cast<double>(pair) / params.n_rot);
-    if (params.divisors != nullptr) frequency /= static_cast<double>(params.divisors[pair]);
+    if (divisors != nullptr) frequency /= static_cast<double>(divisors[pair]);
     if (params.scaling == RopeScaling::kLinear) frequency /= params.factor;
     if (params.scaling == RopeScaling::kYarn) frequency = yarn_frequency(params, frequency, pair);
-    frequencies_.push_back(frequency);
+    frequencies.push_back(frequency);
   }
+  return frequencies;
+}
+
+}  // namespace
+
+Rope::Rope(const RopeParams& params)
+    : kind_(params.kind),
+      frequencies_(frequencies_of(params, params.divisors)),
+      amplitude_(params.attention_factor) {
+  if (params.long_divisors != nullptr)
+    long_frequencies_ = frequencies_of(params, params.long_divisors);
   if (params.scaling != RopeScaling::kYarn || params.factor <= 1.0) return;
   const double log = 0.1 * std::log(params.factor);
   amplitude_ *= (1.0 + log) / (1.0 + params.yarn_log_multiplier * log);
 }
 
-Rope::Rotations Rope::rotations(const Compute& compute, std::span<const uint32_t> positions) const {
+Rope::Rotations Rope::rotations(const Compute& compute, std::span<const uint32_t> positions,
+                                std::span<const uint8_t> in_long_text) const {
   const size_t n_pairs = frequencies_.size();
   auto* cosines = compute.arena.array<float>(positions.size() * n_pairs);
   auto* sines = compute.arena.array<float>(positions.size() * n_pairs);
@@ -47,8 +58,11 @@ Rope::Rotations Rope::rotations(const Compute& compute, std::span<const uint32_t
   constexpr size_t kRowsAtOnce = 16;
   compute.team.for_pieces(positions.size(), kRowsAtOnce, [&](size_t begin, size_t end, int) {
     for (size_t row = begin; row < end; ++row) {
+      const bool is_long =
+          !long_frequencies_.empty() && !in_long_text.empty() && in_long_text[row] != 0;
+      const std::vector<double>& frequencies = is_long ? long_frequencies_ : frequencies_;
       for (size_t pair = 0; pair < n_pairs; ++pair) {
-        const double angle = positions[row] * frequencies_[pair];
+        const double angle = positions[row] * frequencies[pair];
         cosines[row * n_pairs + pair] = static_cast<float>(std::cos(angle) * amplitude_);
         sines[row * n_pairs + pair] = static_cast<float>(std::sin(angle) * amplitude_);
       }

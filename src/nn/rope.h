@@ -26,6 +26,7 @@ struct RopeParams {
   double beta_fast = 32.0;
   double beta_slow = 1.0;
   const float* divisors = nullptr;  // [n_rot / 2], of each frequency (Llama 3, LongRoPE), or null
+  const float* long_divisors = nullptr;  // LongRoPE: the same for long texts
 };
 
 // The angle per position and the amplitude of each pair.
@@ -35,13 +36,14 @@ class Rope {
   explicit Rope(const RopeParams& params);
 
   // cos and sin of each row's angles, times the amplitude. Both [positions.size()][n_rot / 2], in
-  // the arena.
+  // the arena. `in_long_text`: which rows stand in a long text; empty: none.
   struct Rotations {
     const Rope* rope = nullptr;
     const float* cosines = nullptr;
     const float* sines = nullptr;
   };
-  Rotations rotations(const Compute& compute, std::span<const uint32_t> positions) const;
+  Rotations rotations(const Compute& compute, std::span<const uint32_t> positions,
+                      std::span<const uint8_t> in_long_text = {}) const;
 
   kernels::RopeKind kind() const noexcept { return kind_; }
   size_t n_rot() const noexcept { return 2 * frequencies_.size(); }
@@ -51,6 +53,7 @@ class Rope {
  private:
   kernels::RopeKind kind_ = kernels::RopeKind::kAdjacent;
   std::vector<double> frequencies_;
+  std::vector<double> long_frequencies_;  // of rows in long texts; empty: as others
   double amplitude_ = 1.0;
 };
 

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "engine/divergence.h"
+#include "engine/event_text.h"
 #include "engine/tiny_engine.h"
 #include "families/family_files.h"
 #include "gguf/tensor_type.h"
@@ -75,6 +76,7 @@ constexpr MustRun kMustRun[] = {
     {"olmoe", false},
     {"phi2", false},
     {"phi3", false},
+    {"phi3-longrope", false},
     {"qwen2moe", false},
     {"qwen3", false},
     {"qwen35", true},
@@ -85,16 +87,6 @@ constexpr MustRun kMustRun[] = {
     {"smollm3", false},
     {"stablelm", false},
     {"starcoder2", false},
-};
-
-// What is known to be wrong: why, and what to do about it.
-struct KnownFault {
-  const char* name;
-  const char* reason;
-};
-constexpr KnownFault kKnownFaults[] = {
-    {"phi3-longrope",
-     "the factors of the rotation are chosen by the longest context, not by the sequence"},
 };
 
 const MustRun* find_must_run(const std::string& name) {
@@ -188,8 +180,6 @@ class Families : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(Families, LogitsAreThoseOfTransformers) {
-  for (const KnownFault& fault : kKnownFaults)
-    if (family_.name == fault.name) GTEST_SKIP() << "known fault: " << fault.reason;
   for (const kernels::KernelTable* table : engine::usable_tables()) {
     Engine engine(family_.path,
                   {.n_threads = 2, .kv_type = kernels::KvType::kF32, .kernels = table});
@@ -210,8 +200,6 @@ TEST_P(Families, LogitsAreThoseOfTransformers) {
 }
 
 TEST_P(Families, KeysAndValuesInCodesAreClose) {
-  for (const KnownFault& fault : kKnownFaults)
-    if (family_.name == fault.name) GTEST_SKIP() << "known fault: " << fault.reason;
   const size_t n_vocab = family_.logits.n_cols;
   Engine engine(family_.path, {.n_threads = 2});
   const std::vector<float> found = logits_of(engine, family_.tokens);
@@ -351,6 +339,31 @@ TEST_P(Families, PromptsBehindAKnownBeginningGiveTheSameBits) {
     }
     EXPECT_GE(n_shared, n_common / 64 * 64) << n_common << " tokens in common";
   }
+}
+
+// A text that becomes longer than what the model rotates as short ones goes on as if it had been
+// long from its beginning on: its tokens are those of a prompt that is long already.
+TEST_P(Families, TextsThatBecomeLongGoOnAsLongOnes) {
+  const Engine shape(family_.path, {.n_threads = 1});
+  const size_t limit = shape.model().short_text;
+  if (limit == 0) GTEST_SKIP() << "the model rotates texts of all lengths alike";
+  constexpr uint64_t kPlenty = uint64_t{1} << 30;
+  Engine alone(family_.path, {.n_threads = 1});
+  Engine engine(family_.path, {.n_threads = 2, .n_batch = 100, .max_parked = kPlenty});
+  const auto crossing = engine.start(longer_tokens(limit - 3), reporting(8));
+  const auto below = engine.start(longer_tokens(limit - 20), reporting(8));
+  EXPECT_EQ(run_and_compare(engine, alone), 16u);
+  EXPECT_TRUE(below->events().empty());
+  size_t n_again = 0;
+  for (const engine::SequenceEvent& event : crossing->events())
+    n_again += engine::evaluated_again(event);
+  EXPECT_EQ(n_again, limit);
+  // What long texts leave serves long ones only, and the other way round.
+  const auto longer = engine.start(longer_tokens(limit + 90), reporting(2));
+  const auto shorter = engine.start(longer_tokens(limit - 40), reporting(2));
+  EXPECT_EQ(run_and_compare(engine, alone), 4u);
+  EXPECT_EQ(longer->n_shared(), (limit - 3) / 64 * 64);
+  EXPECT_EQ(shorter->n_shared(), (limit - 41) / 64 * 64);
 }
 
 // Weights in codes against the same weights as floats, both written by the gguf package. So what

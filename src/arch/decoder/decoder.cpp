@@ -48,6 +48,12 @@ kv::LayerNeed joint_need(const kv::LayerNeed& a, const kv::LayerNeed& b) {
   return both;
 }
 
+size_t short_text(std::span<const nn::RopeParams> ropes) {
+  const auto found = std::ranges::find_if(
+      ropes, [](const nn::RopeParams& rope) { return rope.long_divisors != nullptr; });
+  return found == ropes.end() ? 0 : static_cast<size_t>(found->original_context);
+}
+
 template <size_t kIndex>
 using Indexed = std::integral_constant<size_t, kIndex>;
 
@@ -66,6 +72,7 @@ Decoder::Decoder(DecoderStyle style, const gguf::File& file, const LoadOptions& 
            .n_embd = style_.n_embd,
            .n_layers = style_.layers.size(),
            .max_context = style_.max_context,
+           .short_text = short_text(style_.ropes),
            .kv = {}};
   layers_.resize(style_.layers.size());
   for (size_t i = 0; i < layers_.size(); ++i) {

@@ -31,9 +31,12 @@ Pass::Pass(const nn::Compute& compute_, kv::Cache* cache_, const ModelInfo& mode
     }
   }
   if (cache != nullptr && cache->layout().states) find_runs();
+  std::vector<uint8_t> in_long_text;
+  if (!batch.is_long.empty())
+    for (const uint32_t sequence : batch.sequences) in_long_text.push_back(batch.is_long[sequence]);
   for (const nn::Rope& rope : ropes) {
-    rotations.push_back(
-        {rope.rotations(compute, batch.positions), rope.rotations(compute, closed_positions)});
+    rotations.push_back({rope.rotations(compute, batch.positions, in_long_text),
+                         rope.rotations(compute, closed_positions, in_long_text)});
   }
 }
 

@@ -42,7 +42,7 @@ AttentionStyle read_attention(const Metadata& meta, size_t n_embd, size_t n_head
 
 }  // namespace
 
-DecoderStyle read_decoder(const Metadata& meta, size_t max_context, const DecoderBasics& basics) {
+DecoderStyle read_decoder(const Metadata& meta, const DecoderBasics& basics) {
   DecoderStyle style;
   style.architecture = meta.architecture();
   style.n_vocab = vocabulary_rows(meta.file());
@@ -86,8 +86,7 @@ DecoderStyle read_decoder(const Metadata& meta, size_t max_context, const Decode
           .n_ff = n_ff[i], .gated = basics.gated, .activation = basics.activation, .xielu = {}};
     }
   }
-  if (k_len != 0)
-    style.ropes.push_back(read_rope(meta, basics.rope, k_len, style.max_context, max_context));
+  if (k_len != 0) style.ropes.push_back(read_rope(meta, basics.rope, k_len, style.max_context));
   return style;
 }
 

@@ -24,9 +24,8 @@ struct DecoderBasics {
 
 // Sizes, epsilon and rope (ropes[0], which all layers use), attention in layers with heads, and a
 // dense feed-forward part in layers with a feed-forward length. Layers that only predict further
-// tokens are left out. `max_context` is what sequences may reach; 0: the model's maximum.
-DecoderStyle read_decoder(const Metadata& meta, size_t max_context,
-                          const DecoderBasics& basics = {});
+// tokens are left out.
+DecoderStyle read_decoder(const Metadata& meta, const DecoderBasics& basics = {});
 
 // The attention of layer i. REQUIRES: it has one.
 AttentionStyle& attention_of(DecoderStyle& style, size_t layer);

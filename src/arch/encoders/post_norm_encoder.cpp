@@ -34,8 +34,8 @@ PostNormEncoder::PostNormEncoder(const gguf::File& file, const LoadOptions& opti
     : h_(read_encoder_hparams(Metadata(file))),
       scale_(1.0f / std::sqrt(static_cast<float>(h_.head_len))) {
   if (style.positions == EncoderPositions::kRotary)
-    rope_ = nn::Rope(read_rope(Metadata(file), kernels::RopeKind::kHalves, h_.head_len,
-                               h_.max_context, options.max_context));
+    rope_ = nn::Rope(
+        read_rope(Metadata(file), kernels::RopeKind::kHalves, h_.head_len, h_.max_context));
   load(WeightLoader(file, options.packed), style);
   info_ = {.architecture = std::string(file.require_string("general.architecture")),
            .n_vocab = h_.n_vocab,

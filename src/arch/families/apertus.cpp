@@ -11,9 +11,9 @@ namespace {
 // Files hold the numbers as they are trained: positive ones through their softplus.
 double softplus(double x) { return std::log1p(std::exp(x)); }
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
+DecoderStyle style(const Metadata& meta) {
   DecoderStyle out = read_decoder(
-      meta, max_context,
+      meta,
       {.rope = kernels::RopeKind::kHalves, .activation = nn::Activation::kXielu, .gated = false});
   set_qk_norms(out, QkNorm::kBeforeRope);
   const size_t n = out.layers.size();

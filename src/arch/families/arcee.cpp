@@ -5,9 +5,8 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  return read_decoder(meta, max_context,
-                      {.activation = nn::Activation::kReluSquared, .gated = false});
+DecoderStyle style(const Metadata& meta) {
+  return read_decoder(meta, {.activation = nn::Activation::kReluSquared, .gated = false});
 }
 
 }  // namespace

@@ -6,10 +6,9 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
+DecoderStyle style(const Metadata& meta) {
   DecoderStyle out = read_decoder(
-      meta, max_context,
-      {.norm = NormKind::kMean, .activation = nn::Activation::kGeluTanh, .gated = false});
+      meta, {.norm = NormKind::kMean, .activation = nn::Activation::kGeluTanh, .gated = false});
   constexpr float kMaxBias = 8.0f;
   out.embedding_norm = true;
   out.ropes.clear();

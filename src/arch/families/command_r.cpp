@@ -6,8 +6,8 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context, {.norm = NormKind::kMean});
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta, {.norm = NormKind::kMean});
   out.logit_scale = static_cast<float>(meta.positive_or("logit_scale", 1.0));
   for (LayerStyle& layer : out.layers) {
     layer.parallel = true;

@@ -10,8 +10,8 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context);
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta);
   if (!meta.has("attention.key_length_mla") || !meta.has("attention.value_length_mla")) {
     meta.refuse("attention.key_length_mla",
                 "is missing; the file is of an old converter, convert the model again");

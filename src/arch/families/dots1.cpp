@@ -6,8 +6,8 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves});
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta, {.rope = kernels::RopeKind::kHalves});
   set_qk_norms(out, QkNorm::kBeforeRope);
   set_experts(out, meta, {.gating = Gating::kSigmoid});
   return out;

@@ -5,9 +5,7 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  return read_decoder(meta, max_context);
-}
+DecoderStyle style(const Metadata& meta) { return read_decoder(meta); }
 
 }  // namespace
 

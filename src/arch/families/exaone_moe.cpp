@@ -6,8 +6,8 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves});
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta, {.rope = kernels::RopeKind::kHalves});
   const std::vector<bool> local = read_window_pattern(meta, out.layers.size(), 4);
   constexpr size_t kWindow = 128;
   set_windows(out, meta, local, kWindow);

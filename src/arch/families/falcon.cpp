@@ -6,12 +6,11 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context,
-                                  {.rope = kernels::RopeKind::kHalves,
-                                   .norm = NormKind::kMean,
-                                   .activation = nn::Activation::kGeluErf,
-                                   .gated = false});
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta, {.rope = kernels::RopeKind::kHalves,
+                                         .norm = NormKind::kMean,
+                                         .activation = nn::Activation::kGeluErf,
+                                         .gated = false});
   for (size_t i = 0; i < out.layers.size(); ++i) {
     LayerNorms& norms = out.layers[i].norms;
     out.layers[i].parallel = true;

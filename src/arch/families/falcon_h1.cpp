@@ -7,8 +7,8 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves});
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta, {.rope = kernels::RopeKind::kHalves});
   const Mamba2Style beside = read_mamba2(meta);
   for (LayerStyle& layer : out.layers) layer.beside = beside;
   return out;

@@ -8,10 +8,9 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out =
-      read_decoder(meta, max_context,
-                   {.rope = kernels::RopeKind::kHalves, .activation = nn::Activation::kGeluTanh});
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(
+      meta, {.rope = kernels::RopeKind::kHalves, .activation = nn::Activation::kGeluTanh});
   out.embedding_scale = std::sqrt(static_cast<float>(out.n_embd));
   return out;
 }

@@ -11,10 +11,9 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out =
-      read_decoder(meta, max_context,
-                   {.rope = kernels::RopeKind::kHalves, .activation = nn::Activation::kGeluTanh});
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(
+      meta, {.rope = kernels::RopeKind::kHalves, .activation = nn::Activation::kGeluTanh});
   out.embedding_scale = std::sqrt(static_cast<float>(out.n_embd));
   out.final_softcap = static_cast<float>(meta.real_or("final_logit_softcapping", 0.0));
   constexpr double kGlobalBase = 1e6;

@@ -19,10 +19,9 @@ std::optional<size_t> source_of(const std::vector<bool>& local, size_t n_own_kv,
   return {};
 }
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out =
-      read_decoder(meta, max_context,
-                   {.rope = kernels::RopeKind::kHalves, .activation = nn::Activation::kGeluTanh});
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(
+      meta, {.rope = kernels::RopeKind::kHalves, .activation = nn::Activation::kGeluTanh});
   const size_t n = out.layers.size();
   out.embedding_scale = std::sqrt(static_cast<float>(out.n_embd));
   out.final_softcap = static_cast<float>(meta.real_or("final_logit_softcapping", 0.0));

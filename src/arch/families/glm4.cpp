@@ -6,8 +6,8 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context);
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta);
   for (LayerStyle& layer : out.layers) {
     layer.norms.post_attn = "post_attention_norm";
     layer.norms.post_ffn = "post_ffw_norm";

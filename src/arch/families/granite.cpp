@@ -6,8 +6,8 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context);
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta);
   set_scales(out, meta);
   drop_unused_rope(out, meta);
   return out;

@@ -7,8 +7,8 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context, {.uneven = true});
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta, {.uneven = true});
   set_scales(out, meta);
   drop_unused_rope(out, meta);
   set_recurrent(out, read_mamba2(meta));

@@ -7,8 +7,8 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context, {.uneven = true});
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta, {.uneven = true});
   for_attention(out, [](size_t, AttentionStyle& a) { a.rope.reset(); });
   set_recurrent(out, read_mamba(meta, MambaNorms::kWeighted));
   if (meta.count("expert_count", kMaxWidth) != 0)

@@ -31,7 +31,7 @@ DecoderStyle style_of(const ArchDef& def, const std::function<void(gguf::Writer&
   writer.add_tensor("token_embd.weight", kF32, std::array<uint64_t, 2>{64, 2}, embedding);
   const std::vector<std::byte> bytes = writer.to_bytes();
   const gguf::File file = gguf::File::parse(bytes, "m.gguf");
-  return def.style(Metadata(file), 0);
+  return def.style(Metadata(file));
 }
 
 size_t n_rotating(DecoderStyle& style) {

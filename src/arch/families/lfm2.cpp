@@ -8,17 +8,16 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out =
-      read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves, .uneven = true});
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta, {.rope = kernels::RopeKind::kHalves, .uneven = true});
   set_qk_norms(out, QkNorm::kBeforeRope);
   set_recurrent(out, read_short_conv(meta));
   out.output_norm = "token_embd_norm";
   return out;
 }
 
-DecoderStyle style_of_mixture(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = style(meta, max_context);
+DecoderStyle style_of_mixture(const Metadata& meta) {
+  DecoderStyle out = style(meta);
   set_experts(out, meta, {.gating = Gating::kSigmoid, .renormalise = true});
   return out;
 }

@@ -7,8 +7,8 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context);
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta);
   if (meta.count("expert_count", kMaxWidth) != 0)
     set_experts(out, meta, {.gating = Gating::kSoftmax, .renormalise = true});
   return out;

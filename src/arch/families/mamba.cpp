@@ -7,8 +7,8 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context, {.uneven = true});
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta, {.uneven = true});
   const bool norms = meta.flag_or("ssm.dt_b_c_rms", false);
   set_recurrent(out, read_mamba(meta, norms ? MambaNorms::kPlain : MambaNorms::kNone));
   return out;

@@ -1,13 +1,13 @@
-// mistral3: Ministral 3 and Mistral Small 3.x. As llama; queries far behind the original context are
-// scaled up.
+// mistral3: Ministral 3 and Mistral Small 3.x. As llama; queries far behind the original context
+// are scaled up.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context);
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta);
   if (meta.count("expert_count", kMaxWidth) != 0)
     set_experts(out, meta, {.gating = Gating::kSoftmax, .renormalise = true});
   const double temperature = meta.real_or("attention.temperature_scale", 0.0);

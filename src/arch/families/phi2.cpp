@@ -6,12 +6,11 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context,
-                                  {.rope = kernels::RopeKind::kHalves,
-                                   .norm = NormKind::kMean,
-                                   .activation = nn::Activation::kGeluTanh,
-                                   .gated = false});
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta, {.rope = kernels::RopeKind::kHalves,
+                                         .norm = NormKind::kMean,
+                                         .activation = nn::Activation::kGeluTanh,
+                                         .gated = false});
   for (LayerStyle& layer : out.layers) {
     layer.parallel = true;
     layer.norms.ffn = "";

@@ -6,8 +6,8 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  return read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves});
+DecoderStyle style(const Metadata& meta) {
+  return read_decoder(meta, {.rope = kernels::RopeKind::kHalves});
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves});
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta, {.rope = kernels::RopeKind::kHalves});
   set_qk_norms(out, QkNorm::kBeforeRope);
   return out;
 }

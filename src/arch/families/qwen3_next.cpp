@@ -8,9 +8,8 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle hybrid(const Metadata& meta, size_t max_context, bool tiled) {
-  DecoderStyle out =
-      read_decoder(meta, max_context, {.rope = kernels::RopeKind::kHalves, .uneven = true});
+DecoderStyle hybrid(const Metadata& meta, bool tiled) {
+  DecoderStyle out = read_decoder(meta, {.rope = kernels::RopeKind::kHalves, .uneven = true});
   set_qk_norms(out, QkNorm::kBeforeRope);
   for_attention(out, [](size_t, AttentionStyle& a) { a.gated = true; });
   DeltaNetStyle delta_net = read_delta_net(meta);
@@ -23,24 +22,18 @@ DecoderStyle hybrid(const Metadata& meta, size_t max_context, bool tiled) {
   return out;
 }
 
-DecoderStyle dense(const Metadata& meta, size_t max_context) {
-  return hybrid(meta, max_context, true);
-}
+DecoderStyle dense(const Metadata& meta) { return hybrid(meta, true); }
 
-DecoderStyle mixture(const Metadata& meta, size_t max_context, bool tiled) {
-  DecoderStyle out = hybrid(meta, max_context, tiled);
+DecoderStyle mixture(const Metadata& meta, bool tiled) {
+  DecoderStyle out = hybrid(meta, tiled);
   set_experts(out, meta, {.gating = Gating::kSoftmax, .renormalise = true, .shared_gate = true});
   return out;
 }
 
 }  // namespace
 
-const ArchDef kQwen3Next = {"qwen3next", [](const Metadata& meta, size_t max_context) {
-                              return mixture(meta, max_context, false);
-                            }};
+const ArchDef kQwen3Next = {"qwen3next", [](const Metadata& meta) { return mixture(meta, false); }};
 const ArchDef kQwen35 = {"qwen35", dense};
-const ArchDef kQwen35Moe = {"qwen35moe", [](const Metadata& meta, size_t max_context) {
-                              return mixture(meta, max_context, true);
-                            }};
+const ArchDef kQwen35Moe = {"qwen35moe", [](const Metadata& meta) { return mixture(meta, true); }};
 
 }  // namespace billow::arch

@@ -5,8 +5,8 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context);
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta);
   for_attention(out, [](size_t i, AttentionStyle& a) {
     if (i % 4 == 3) a.rope.reset();
   });

@@ -6,9 +6,9 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  DecoderStyle out = read_decoder(meta, max_context,
-                                  {.rope = kernels::RopeKind::kHalves, .norm = NormKind::kMean});
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out =
+      read_decoder(meta, {.rope = kernels::RopeKind::kHalves, .norm = NormKind::kMean});
   for (size_t i = 0; i < out.layers.size(); ++i) {
     if (has_tensor(meta, i, "ffn_norm.weight")) continue;
     out.layers[i].parallel = true;

@@ -5,12 +5,11 @@
 namespace billow::arch {
 namespace {
 
-DecoderStyle style(const Metadata& meta, size_t max_context) {
-  return read_decoder(meta, max_context,
-                      {.rope = kernels::RopeKind::kHalves,
-                       .norm = NormKind::kMean,
-                       .activation = nn::Activation::kGeluTanh,
-                       .gated = false});
+DecoderStyle style(const Metadata& meta) {
+  return read_decoder(meta, {.rope = kernels::RopeKind::kHalves,
+                             .norm = NormKind::kMean,
+                             .activation = nn::Activation::kGeluTanh,
+                             .gated = false});
 }
 
 }  // namespace

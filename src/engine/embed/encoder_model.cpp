@@ -70,8 +70,7 @@ EncoderModel::Weights::Weights(gguf::File its_file, const EngineOptions& options
                                          : &kernels::select_table(kernels::Work::kTexts)),
       packed(*kernels, options.pack_weights ? arch::most_packed_bytes(file) : 0,
              [this](std::span<const std::byte> bytes) { file.release(bytes); }),
-      encoder(load_encoder(file, {.max_context = options.max_context,
-                                  .packed = options.pack_weights ? &packed : nullptr})) {
+      encoder(load_encoder(file, {.packed = options.pack_weights ? &packed : nullptr})) {
   const arch::ModelInfo& model = encoder->info();
   info = {.architecture = model.architecture,
           .n_embd = model.n_embd,
