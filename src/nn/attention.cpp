@@ -63,7 +63,8 @@ Gap gap_of(const KvRows& rows, size_t row) {
 size_t first_seen(const KvLayer& layer, const Gap& gap, size_t position) {
   const size_t in_window =
       layer.window != 0 && position + 1 > layer.window ? position + 1 - layer.window : 0;
-  return gap.n() == 0 ? in_window : std::max(in_window, gap.end);
+  const size_t in_chunk = layer.chunk != 0 ? position / layer.chunk * layer.chunk : 0;
+  return std::max({in_window, in_chunk, gap.n() == 0 ? size_t{0} : gap.end});
 }
 
 size_t spans_before(const KvLayer& layer, const Gap& gap) {

@@ -24,6 +24,7 @@ struct KvLayer {
   size_t k_len = 0;  // multiples of 16
   size_t v_len = 0;
   size_t window = 0;  // positions that a query sees, itself included; 0: all
+  size_t chunk = 0;   // a query sees from the last multiple of this on; 0: no
 };
 
 // Positions of a sequence that nobody sees any more: begin up to end, none where these are equal.

@@ -104,6 +104,7 @@ struct Scene {
         const bool before = gap.n() > 0 && p < gap.begin;
         if (gap.n() > 0 && p >= gap.begin && p < gap.end) continue;
         if (layer.window != 0 && (before || p + layer.window <= positions[row])) continue;
+        if (layer.chunk != 0 && !before && p < positions[row] / layer.chunk * layer.chunk) continue;
         const std::vector<float>& queries = before ? q_before : q;
         const size_t at = (p * layer.n_heads + kv_head) * len;
         double product = 0.0;
@@ -192,6 +193,29 @@ TEST_P(AttentionSplit, SeesBothSidesOfAGap) {
       for (size_t i = 0; i < n_cols; ++i)
         ASSERT_NEAR(expected[row * n_cols + i], plain[i], GetParam() == KvType::kQ8_0 ? 0.08 : 2e-3)
             << "gap " << c.gap.begin << ".." << c.gap.end << ", row " << row;
+    }
+  }
+}
+
+// A row sees its own chunk only, also where a tile of rows reaches over two of them, and behind a
+// gap.
+TEST_P(AttentionSplit, SeesTheLastChunk) {
+  for (const Gap& gap : {Gap{}, Gap{37, 500}, Gap{100, 890}}) {
+    Scene scene(GetParam(), 2, 6, 32, 300);
+    scene.layer.chunk = 300;
+    scene.add_sequence(302, 4);
+    scene.add_sequence(920, 30);
+    scene.gaps = {{}, gap};
+    const std::vector<float> expected = scene.attend(1);
+    EXPECT_TRUE(same_bits(scene.attend(3), expected));
+    const size_t n_cols = 6 * 32;
+    EXPECT_TRUE(
+        same_bits(scene.attend(2, 5, 9), std::span(expected).subspan(5 * n_cols, 4 * n_cols)));
+    for (size_t row = 0; row < scene.positions.size(); ++row) {
+      const std::vector<float> plain = scene.plainly(row);
+      for (size_t i = 0; i < n_cols; ++i)
+        ASSERT_NEAR(expected[row * n_cols + i], plain[i], GetParam() == KvType::kQ8_0 ? 0.08 : 2e-3)
+            << "gap " << gap.begin << ".." << gap.end << ", row " << row;
     }
   }
 }

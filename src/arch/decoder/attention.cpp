@@ -92,7 +92,14 @@ Attention::Attention(const AttentionStyle& style, const WeightLoader& load,
                  .n_k = n_k,
                  .n_v = has_kv && !style.values_are_keys ? style.n_kv_heads * style.v_len : 0,
                  .n_attended = style.n_heads * style.v_len});
-  if (style.qk_norm != QkNorm::kNone) {
+  if (style.own_gate)
+    load.matrix(prefix + "attn_gate.weight", gate_, n_embd, style.n_heads * style.v_len);
+  if (style.qk_norm != QkNorm::kNone && style.plain_qk_norm) {
+    q_norm_ = norms.plain_rms();
+    k_norm_ = norms.plain_rms();
+    q_norm_len_ = style.k_len;
+    k_norm_len_ = style.k_len;
+  } else if (style.qk_norm != QkNorm::kNone) {
     // The tensors' shapes show what is normed together: a head by weights that heads share, a head
     // by weights of its own, or all heads as one row.
     const gguf::TensorInfo* info = load.file().find_tensor(prefix + "attn_q_norm.weight");
@@ -144,6 +151,10 @@ Attention::Heads Attention::project(const Pass& pass, tensor::Matrix x) const {
     }
   }
   if (style_.gated) split_gates(compute, q, style_.k_len, heads.q, heads.gate);
+  if (style_.own_gate) {
+    heads.gate = arena.matrix(x.n_rows, gate_.n_rows);
+    nn::linear(compute, x, {{gate_, nullptr, heads.gate}});
+  }
   if (style_.clip > 0.0f)
     for (const tensor::Matrix& part : {heads.q, heads.k, heads.v})
       clamp(compute, part, style_.clip);
@@ -176,7 +187,8 @@ void Attention::forward(const Pass& pass, size_t index, tensor::Matrix x,
     apply_to_heads(v_norm_, compute, heads.v, style_.v_len, 0);
   scale_by_position(pass, heads.q);
   const size_t kv_index = style_.kv_layer.value_or(index);
-  const nn::KvLayer layer = pass.layer(kv_index);
+  nn::KvLayer layer = pass.layer(kv_index);
+  layer.chunk = style_.chunk;
   nn::Queries queries = {.q = heads.q};
   const bool split = pass.has_gaps && layer.window == 0;
   if (!style_.rope) {
@@ -205,7 +217,7 @@ void Attention::forward(const Pass& pass, size_t index, tensor::Matrix x,
                  .sinks = sinks_,
                  .slopes = slopes_.empty() ? nullptr : slopes_.data()},
                 attended);
-  if (style_.gated) nn::sigmoid_multiply(compute, attended, heads.gate);
+  if (heads.gate.data != nullptr) nn::sigmoid_multiply(compute, attended, heads.gate);
   nn::linear(compute, attended, {{weights_.o, weights_.o_bias, out}});
 }
 

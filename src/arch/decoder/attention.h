@@ -59,6 +59,7 @@ class Attention {
 
   AttentionStyle style_;
   AttentionWeights weights_;
+  tensor::Tensor gate_;  // [n_heads * v_len][n_embd], where gates have a matrix of their own
   Norm q_norm_;
   Norm k_norm_;
   Norm v_norm_;

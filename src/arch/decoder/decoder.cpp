@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "nn/for_rows.h"
 #include "nn/linear.h"
 #include "nn/rows.h"
 
@@ -141,24 +142,29 @@ void Decoder::forward(const nn::Compute& compute, kv::Cache* cache, const Batch&
   const tensor::Matrix x = compute.arena.matrix(batch.tokens.size(), style_.n_embd);
   const tensor::Matrix y = compute.arena.matrix(batch.tokens.size(), style_.n_embd);
   const Pass pass(compute, cache, info_, batch, ropes_);
-  embed(compute, batch, x);
+  embed(pass, x);
   const tensor::Matrix own =
       style_.n_embd_per_layer == 0 ? tensor::Matrix{} : own_inputs(compute, batch, x);
   for (size_t i = 0; i < layers_.size(); ++i) run_layer(pass, i, x, y, own);
   output_block(compute, output_, style_, batch, x, out);
 }
 
-void Decoder::embed(const nn::Compute& compute, const Batch& batch, tensor::Matrix x) const {
+void Decoder::embed(const Pass& pass, tensor::Matrix x) const {
+  const nn::Compute& compute = pass.compute;
+  const Batch& batch = pass.batch;
   nn::embed(compute, output_.embedding, batch.tokens.data(), x);
   if (style_.embedding_scale != 1.0f) nn::scale(compute, x, style_.embedding_scale);
   if (positions_) {
     const tensor::ArenaScope scope(compute.arena);
     const tensor::Matrix rows = compute.arena.matrix(x.n_rows, x.n_cols);
-    if (compute.sizing == nullptr) {
-      const quant::TypeRow& type = quant::row(positions_.type);
-      for (size_t i = 0; i < x.n_rows; ++i)
-        type.decode(positions_.row(batch.positions[i]), x.n_cols, rows.row(i));
-    }
+    // What is behind a gap stands where it would without one: there are no rows for more positions
+    // than a sequence holds.
+    const std::span<const uint32_t> positions =
+        pass.has_gaps ? pass.closed_positions : batch.positions;
+    nn::for_rows(compute, x.n_rows, [&](size_t i) {
+      BILLOW_CHECK(positions[i] < positions_.n_rows);
+      quant::row(positions_.type).decode(positions_.row(positions[i]), x.n_cols, rows.row(i));
+    });
     nn::add(compute, x, rows);
   }
   if (embedding_norm_) apply(embedding_norm_, compute, x, x);

@@ -61,7 +61,7 @@ class Decoder final : public Model {
                    const std::string& prefix) const;
   void load_layer(const WeightLoader& load, size_t index, Layer& layer);
   void load_own_inputs(const WeightLoader& load);
-  void embed(const nn::Compute& compute, const Batch& batch, tensor::Matrix x) const;
+  void embed(const Pass& pass, tensor::Matrix x) const;
   // [n_layers][n][n_embd_per_layer]: each token's own inputs.
   tensor::Matrix own_inputs(const nn::Compute& compute, const Batch& batch, tensor::Matrix x) const;
   void run_layer(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix y,

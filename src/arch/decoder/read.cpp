@@ -49,9 +49,10 @@ DecoderStyle read_decoder(const Metadata& meta, const DecoderBasics& basics) {
   style.n_embd = meta.size("embedding_length", kMaxWidth);
   style.max_context = meta.size("context_length", kMaxContext);
   style.norm = basics.norm;
-  style.norm_epsilon =
-      as_float(meta.positive(basics.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
-                                                           : "attention.layer_norm_epsilon"));
+  const char* const epsilon = basics.epsilon != nullptr       ? basics.epsilon
+                              : basics.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
+                                                              : "attention.layer_norm_epsilon";
+  style.norm_epsilon = as_float(meta.positive(epsilon));
   const size_t n_blocks = meta.size("block_count", kMaxLayers);
   const size_t n_predicting = meta.count("nextn_predict_layers", kMaxLayers);
   if (n_predicting >= n_blocks) meta.refuse("nextn_predict_layers", "leaves no layer of the model");
@@ -94,6 +95,11 @@ AttentionStyle& attention_of(DecoderStyle& style, size_t layer) {
   auto* attention = std::get_if<AttentionStyle>(&style.layers[layer].mixer);
   BILLOW_CHECK(attention != nullptr);
   return *attention;
+}
+
+void drop_ropes(DecoderStyle& style) {
+  style.ropes.clear();
+  for_attention(style, [](size_t, AttentionStyle& attention) { attention.rope.reset(); });
 }
 
 bool has_tensor(const Metadata& meta, size_t layer, std::string_view name) {
@@ -196,8 +202,7 @@ void check_layers(const DecoderStyle& style, const std::string& path) {
 }
 
 void drop_unused_rope(DecoderStyle& style, const Metadata& meta) {
-  if (meta.flag_or("rope.scaling.finetuned", true)) return;
-  for_attention(style, [](size_t, AttentionStyle& attention) { attention.rope.reset(); });
+  if (!meta.flag_or("rope.scaling.finetuned", true)) drop_ropes(style);
 }
 
 void set_scales(DecoderStyle& style, const Metadata& meta) {

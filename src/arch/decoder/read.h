@@ -17,7 +17,8 @@ struct DecoderBasics {
   kernels::RopeKind rope = kernels::RopeKind::kAdjacent;
   NormKind norm = NormKind::kRms;
   nn::Activation activation = nn::Activation::kSilu;
-  bool gated = true;  // of the feed-forward part
+  bool gated = true;              // of the feed-forward part
+  const char* epsilon = nullptr;  // its key, where the kind of the norms does not tell
   // Layers may be without heads, or without a dense feed-forward part and experts.
   bool uneven = false;
 };
@@ -36,6 +37,9 @@ void for_attention(DecoderStyle& style, Each each) {
   for (size_t i = 0; i < style.layers.size(); ++i)
     if (auto* attention = std::get_if<AttentionStyle>(&style.layers[i].mixer)) each(i, *attention);
 }
+
+// Nothing rotates.
+void drop_ropes(DecoderStyle& style);
 
 // Whether layer i has the tensor blk.i.NAME.
 bool has_tensor(const Metadata& meta, size_t layer, std::string_view name);

@@ -63,6 +63,17 @@ void leave_groups_out(const ExpertsStyle& style, std::span<float> scores,
     if (!std::isnan(of_groups[expert / n])) scores[expert] = kTaken;
 }
 
+// The share of the best of the scores that are not taken, among those that are close to it.
+float share_among_close(std::span<const float> scores, size_t best) {
+  constexpr float kClose = 0.02f;  // relative to the greater of the two; as all models were trained
+  float sum = 0.0f;
+  for (const float score : scores) {
+    const float apart = (scores[best] - score) / std::max(std::abs(score), scores[best]);
+    if (!std::isnan(score) && !(apart > kClose)) sum += std::exp(score - scores[best]);
+  }
+  return 1.0f / sum;
+}
+
 }  // namespace
 
 size_t routing_work(const ExpertsStyle& style) { return style.n_experts + style.n_groups; }
@@ -80,14 +91,13 @@ void choose_experts(const ExpertsStyle& style, std::span<float> logits, const fl
   leave_groups_out(style, scores, work.last(style.n_groups));
   for (Choice& choice : choices) {
     const size_t best = best_of(scores);
-    scores[best] = kTaken;
     choice = {static_cast<uint32_t>(best), logits[best]};
+    if (style.gating == Gating::kSparseMixer) choice.weight = share_among_close(scores, best);
+    scores[best] = kTaken;
   }
   const std::span<float> weights = work.first(choices.size());
   for (size_t i = 0; i < choices.size(); ++i) weights[i] = choices[i].weight;
   if (style.gating == Gating::kSoftmaxOfChosen) softmax(weights);
-  if (style.weighs_input)
-    for (float& weight : weights) weight = 1.0f / (1.0f + std::exp(-weight));
   if (style.renormalise) {
     constexpr float kLeastSum = 1e-20f;
     float sum = 0.0f;

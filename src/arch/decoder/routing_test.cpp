@@ -47,6 +47,20 @@ TEST(Routing, WeighsByASoftmaxOverAllOrOverTheChosen) {
   EXPECT_NEAR(choices[0].weight, e / (e + 1), 1e-6);
 }
 
+// Two logits are close when they differ by at most 0.02 of the greater. Those that are taken do not
+// count any more.
+TEST(Routing, WeighsAmongTheExpertsCloseToTheBest) {
+  const ExpertsStyle style = {.n_experts = 4, .n_used = 2, .gating = Gating::kSparseMixer};
+  std::vector<Choice> choices = choose(style, {1.0f, 0.99f, 0.5f, -1.0f});
+  EXPECT_EQ(experts_of(choices), (std::vector<uint32_t>{0, 1}));
+  EXPECT_NEAR(choices[0].weight, 1 / (1 + std::exp(-0.01f)), 1e-6);
+  EXPECT_EQ(choices[1].weight, 1.0f);
+  choices = choose(style, {-1.0f, -1.01f, -1.5f, -1.0f});
+  EXPECT_EQ(experts_of(choices), (std::vector<uint32_t>{0, 3}));
+  EXPECT_NEAR(choices[0].weight, 1 / (2 + std::exp(-0.01f)), 1e-6);
+  EXPECT_NEAR(choices[1].weight, 1 / (1 + std::exp(-0.01f)), 1e-6);
+}
+
 // A bias decides who is chosen, and leaves the weight as it is.
 TEST(Routing, AddsABiasToScoresOnly) {
   const ExpertsStyle style = {.n_experts = 3, .n_used = 1, .gating = Gating::kSigmoid};
@@ -71,7 +85,7 @@ TEST(Routing, AlwaysTakesAsManyDifferentExperts) {
   for (int i = 0; i < 2000; ++i) {
     ExpertsStyle style = {.n_experts = 1 + random() % 40};
     style.n_used = 1 + random() % style.n_experts;
-    style.gating = static_cast<Gating>(random() % 3);
+    style.gating = static_cast<Gating>(random() % 4);
     style.renormalise = random() % 2 == 0;
     if (style.n_experts % 4 == 0 && style.n_used <= style.n_experts / 2) {
       style.n_groups = 4;

@@ -30,16 +30,19 @@ struct AttentionStyle {
   size_t k_len = 0;                 // of a head; a multiple of 16
   size_t v_len = 0;                 // likewise
   size_t window = 0;                // positions that a query sees, itself included; 0: all
+  size_t chunk = 0;                 // it sees from the last multiple of this on; 0: no
   std::optional<size_t> rope = {};  // which of DecoderStyle::ropes; none: nothing rotates
   float scale = 1.0f;               // of the dot products
   float softcap = 0.0f;             // of scores; 0: none
   QkNorm qk_norm = QkNorm::kNone;   // by the kind of the model's norms
+  bool plain_qk_norm = false;       // by RMS without weights instead
   bool v_norm = false;              // RMS of value heads, without weights
   bool values_are_keys = false;     // no V matrix: values are keys before norm and rope
-  bool gated = false;  // each query head is followed by a gate for what the head attended to
-  bool sinks = false;  // each head has a score without a value
-  float clip = 0.0f;   // q, k and v are clamped to +-clip; 0: no
-  float alibi = 0.0f;  // the greatest bias of ALiBi; 0: none
+  bool gated = false;     // each query head is followed by a gate for what the head attended to
+  bool own_gate = false;  // the gates have a matrix of their own
+  bool sinks = false;     // each head has a score without a value
+  float clip = 0.0f;      // q, k and v are clamped to +-clip; 0: no
+  float alibi = 0.0f;     // the greatest bias of ALiBi; 0: none
   // Queries are multiplied by 1 + temperature * ln(1 + floor((position + offset) / length)).
   float temperature = 0.0f;
   float temperature_length = 1.0f;
@@ -107,9 +110,12 @@ struct FeedForwardStyle {
 };
 
 enum class Gating : uint8_t {
-  kSoftmax,         // over all experts
-  kSigmoid,         // of each expert
-  kSoftmaxOfChosen  // over the chosen experts' logits
+  kSoftmax,          // over all experts
+  kSigmoid,          // of each expert
+  kSoftmaxOfChosen,  // over the chosen experts' logits
+  // Over the experts whose logits are close to the best that is not chosen yet (Liu et al., arXiv
+  // 2409.12136).
+  kSparseMixer
 };
 
 struct ExpertsStyle {

@@ -11,11 +11,8 @@ DecoderStyle style(const Metadata& meta) {
       meta, {.norm = NormKind::kMean, .activation = nn::Activation::kGeluTanh, .gated = false});
   constexpr float kMaxBias = 8.0f;
   out.embedding_norm = true;
-  out.ropes.clear();
-  for_attention(out, [](size_t, AttentionStyle& a) {
-    a.rope.reset();
-    a.alibi = kMaxBias;
-  });
+  drop_ropes(out);
+  for_attention(out, [](size_t, AttentionStyle& a) { a.alibi = kMaxBias; });
   return out;
 }
 
