@@ -6,9 +6,13 @@
 #include <fstream>
 #include <iterator>
 #include <regex>
+#include <span>
 #include <stdexcept>
 
 #include "base/json.h"
+#include "gguf/file.h"
+#include "gguf/writer.h"
+#include "quant/type.h"
 
 namespace billow::families {
 namespace {
@@ -19,16 +23,50 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
+std::vector<std::string> folders() {
+  return {BILLOW_SOURCE_DIR "/tests/families/data", shared_folder()};
+}
+
+// The path of the model with its BF16 matrices as floats: its own where it has none.
+std::string with_floats(const std::string& path, const std::string& scratch) {
+  constexpr auto kBf16 = static_cast<uint32_t>(quant::Type::kBF16);
+  constexpr auto kF32 = static_cast<uint32_t>(quant::Type::kF32);
+  const gguf::File file = gguf::File::open(path);
+  const auto is_bf16 = [](const gguf::TensorInfo& tensor) { return tensor.type == kBf16; };
+  if (std::ranges::none_of(file.tensors(), is_bf16)) return path;
+  std::filesystem::create_directories(scratch);
+  const std::string out = scratch + "/" + std::filesystem::path(path).filename().string();
+  gguf::Writer writer;
+  for (const gguf::Entry& entry : file.metadata()) writer.set(entry.key, entry.value);
+  std::vector<std::vector<float>> floats;
+  floats.reserve(file.tensors().size());
+  for (const gguf::TensorInfo& tensor : file.tensors()) {
+    const std::span shape(tensor.shape.data(), tensor.n_dims);
+    if (!is_bf16(tensor)) {
+      writer.add_tensor(tensor.name, tensor.type, shape, tensor.data);
+      continue;
+    }
+    std::vector<float>& values = floats.emplace_back(tensor.n_elements());
+    quant::row(quant::Type::kBF16).decode(tensor.data.data(), values.size(), values.data());
+    writer.add_tensor(tensor.name, kF32, shape, std::as_bytes(std::span(values)));
+  }
+  writer.write(out);
+  return out;
+}
+
 }  // namespace
 
-std::string families_folder() { return BILLOW_SOURCE_DIR "/../shared/data/families"; }
+std::string shared_folder() { return BILLOW_SOURCE_DIR "/../shared/data/families"; }
 
 std::vector<std::string> family_names() {
   std::vector<std::string> names;
-  if (!std::filesystem::is_directory(families_folder())) return names;
-  for (const auto& entry : std::filesystem::directory_iterator(families_folder()))
-    if (entry.path().extension() == ".gguf") names.push_back(entry.path().stem().string());
+  for (const std::string& folder : folders()) {
+    if (!std::filesystem::is_directory(folder)) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
+      if (entry.path().extension() == ".gguf") names.push_back(entry.path().stem().string());
+  }
   std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
   return names;
 }
 
@@ -54,15 +92,20 @@ Matrix read_npy(const std::string& path) {
   return matrix;
 }
 
-Family read_family(const std::string& name) {
-  const std::string stem = families_folder() + "/" + name;
+Family read_family(const std::string& name, const std::string& scratch) {
+  std::string stem;
+  for (const std::string& folder : folders())
+    if (stem.empty() && std::filesystem::exists(folder + "/" + name + ".gguf"))
+      stem = folder + "/" + name;
+  if (stem.empty()) throw std::runtime_error(name + ".gguf: is in none of the folders");
   const Json about = Json::parse(read_file(stem + ".json"));
   Family family{.name = name,
-                .path = stem + ".gguf",
+                .path = with_floats(stem + ".gguf", scratch),
                 .architecture = about.at("architecture"),
-                .kl_llama_cpp = about.at("kl_llama_cpp"),
+                .kl_llama_cpp = {},
                 .tokens = about.at("tokens"),
                 .logits = read_npy(stem + ".npy")};
+  if (!about.at("kl_llama_cpp").is_null()) family.kl_llama_cpp = about.at("kl_llama_cpp");
   if (family.tokens.empty() || family.logits.n_rows != family.tokens.size())
     throw std::runtime_error(stem + ".npy: has not one row for each token of the .json file");
   return family;

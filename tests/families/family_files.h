@@ -1,9 +1,11 @@
-// The tiny models of many families in ../shared/data/families: a GGUF file in F32, tokens, and the
-// logits that Hugging Face transformers gives for those tokens. Reads only; any thread.
+// The tiny models of many families in tests/families/data and, where it is there, in
+// ../shared/data/families: a GGUF file, tokens, and the logits that Hugging Face transformers gives
+// for those tokens. Any thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,21 +20,22 @@ struct Matrix {
 
 struct Family {
   std::string name;
-  std::string path;             // of the GGUF file
-  std::string architecture;     // general.architecture
-  double kl_llama_cpp = 0.0;    // mean KL of transformers' logits against llama.cpp's
-  std::vector<int32_t> tokens;  // from position 0
-  Matrix logits;                // of transformers, [tokens.size()][vocabulary]
+  std::string path;                    // of the GGUF file, with matrices in F32
+  std::string architecture;            // general.architecture
+  std::optional<double> kl_llama_cpp;  // mean KL of transformers' logits against llama.cpp's
+  std::vector<int32_t> tokens;         // from position 0
+  Matrix logits;                       // of transformers, [tokens.size()][vocabulary]
 };
 
-// The folder, whether it is there or not.
-std::string families_folder();
+// The folder beside the project, whether it is there or not.
+std::string shared_folder();
 
-// The names of all families, sorted; empty where the folder is not there.
+// The names of all families of both folders, sorted.
 std::vector<std::string> family_names();
 
+// A model whose matrices are in BF16 is written again with the same values in F32, below `scratch`.
 // Throws std::runtime_error that names the file where one is missing or malformed.
-Family read_family(const std::string& name);
+Family read_family(const std::string& name, const std::string& scratch);
 
 // A little-endian array of float32 by rows in a .npy file. Throws std::runtime_error.
 Matrix read_npy(const std::string& path);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes quantised models of the tiny models of many families, for test_families.
 
-    quantise_families.py FAMILIES OUT
+    quantise_families.py FAMILIES... OUT
 
-For each FAMILIES/NAME.gguf, whose weights are F32, and each of the types Q8_0 and Q4_0:
+For each FAMILIES/NAME.gguf, whose weights are F32 or BF16, and each of the types Q8_0 and Q4_0:
 
     OUT/NAME.TYPE.gguf      its matrices quantised by the gguf package
     OUT/NAME.TYPE.F32.gguf  the same matrices, as the gguf package reads them from that file, in F32
@@ -30,6 +30,8 @@ except ImportError:
 
 TYPES = (gguf.GGMLQuantizationType.Q8_0, gguf.GGMLQuantizationType.Q4_0)
 
+FLOATS = (gguf.GGMLQuantizationType.F32, gguf.GGMLQuantizationType.BF16)
+
 # Parts of names of tensors that are no matrices of products, or that no program quantises.
 KEPT = ("_norm.weight", "ffn_gate_inp", "altup", "laurel", "per_layer_model_proj", "ssm_conv1d", "shortconv.conv",
         "position_embd", "token_types", "time_mix_")
@@ -38,7 +40,7 @@ KEPT = ("_norm.weight", "ffn_gate_inp", "altup", "laurel", "per_layer_model_proj
 def is_quantised(tensor, group_len):
     sizes = [int(size) for size in tensor.shape]
     n_dims = max((i + 1 for i, size in enumerate(sizes) if size > 1), default=1)
-    return (tensor.tensor_type == gguf.GGMLQuantizationType.F32 and n_dims >= 2 and tensor.name.endswith(".weight")
+    return (tensor.tensor_type in FLOATS and n_dims >= 2 and tensor.name.endswith(".weight")
             and sizes[0] % group_len == 0 and not any(part in tensor.name for part in KEPT))
 
 
@@ -59,13 +61,15 @@ def quantise(source, kind, out, out_f32):
     partial = [path.with_suffix(".partial") for path in (out, out_f32)]
     quantised, plain = (new_writer(reader, path) for path in partial)
     for tensor in reader.tensors:
+        is_float = tensor.tensor_type in FLOATS
+        values = dequantize(tensor.data, tensor.tensor_type) if is_float else tensor.data
         if is_quantised(tensor, group_len):
-            codes = quantize(tensor.data, kind)
+            codes = quantize(values, kind)
             quantised.add_tensor(tensor.name, codes, raw_dtype=kind)
             plain.add_tensor(tensor.name, dequantize(codes, kind))
         else:
             for writer in (quantised, plain):
-                writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+                writer.add_tensor(tensor.name, values, raw_dtype=None if is_float else tensor.tensor_type)
     for writer, path, final in zip((quantised, plain), partial, (out, out_f32)):
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
@@ -75,10 +79,10 @@ def quantise(source, kind, out, out_f32):
 
 
 def main():
-    families, out = (pathlib.Path(argument) for argument in sys.argv[1:])
-    sources = sorted(families.glob("*.gguf"))
+    *families, out = (pathlib.Path(argument) for argument in sys.argv[1:])
+    sources = sorted(path for folder in families for path in folder.glob("*.gguf"))
     if not sources:
-        print(f"skipped: no models in {families}")
+        print(f"skipped: no models in {', '.join(map(str, families))}")
         sys.exit(SKIPPED)
     out.mkdir(parents=True, exist_ok=True)
     n_made = 0
