@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <functional>
 
 #include "arch/decoder/read.h"
@@ -14,8 +15,9 @@ namespace {
 constexpr uint32_t kLayers = 8;
 
 // The style of a file with the keys that all families have, and what `set` adds. It has no tensor
-// but the embedding.
-DecoderStyle style_of(const ArchDef& def, const std::function<void(gguf::Writer&)>& set) {
+// but the embedding, and a router of the first layer.
+DecoderStyle style_of(const ArchDef& def, const std::function<void(gguf::Writer&)>& set,
+                      bool has_router = false) {
   gguf::Writer writer;
   const std::string prefix = std::string(def.name) + ".";
   writer.set_string("general.architecture", def.name);
@@ -29,6 +31,9 @@ DecoderStyle style_of(const ArchDef& def, const std::function<void(gguf::Writer&
   const std::vector<std::byte> embedding(64 * 2 * sizeof(float));
   constexpr uint32_t kF32 = 0;
   writer.add_tensor("token_embd.weight", kF32, std::array<uint64_t, 2>{64, 2}, embedding);
+  if (has_router) {
+    writer.add_tensor("blk.0.ffn_gate_inp.weight", kF32, std::array<uint64_t, 2>{64, 2}, embedding);
+  }
   const std::vector<std::byte> bytes = writer.to_bytes();
   const gguf::File file = gguf::File::parse(bytes, "m.gguf");
   return def.style(Metadata(file));
@@ -56,6 +61,41 @@ TEST(FamilyKeys, Gemma3WithoutAWindowHasNoLocalLayers) {
       EXPECT_EQ(a.rope, 0u) << i;
     });
   }
+}
+
+TEST(FamilyKeys, Llama4SeesChunksUnlessTheFileSaysOtherwise) {
+  const auto experts = [](gguf::Writer& w, uint32_t n) {
+    w.set_uint("llama4.expert_count", n);
+    w.set_uint("llama4.expert_used_count", 1);
+  };
+  DecoderStyle scout = style_of(kLlama4, [&](gguf::Writer& w) { experts(w, 16); }, true);
+  EXPECT_EQ(attention_of(scout, 0).chunk, 8192u);
+  EXPECT_EQ(attention_of(scout, 0).qk_norm, QkNorm::kAfterRope);
+  EXPECT_EQ(attention_of(scout, 3).chunk, 0u);
+  EXPECT_GT(attention_of(scout, 3).temperature, 0.0f);
+  EXPECT_EQ(n_rotating(scout), kLayers - 2);
+  DecoderStyle maverick = style_of(kLlama4, [&](gguf::Writer& w) { experts(w, 128); }, true);
+  EXPECT_EQ(attention_of(maverick, 0).qk_norm, QkNorm::kNone);
+  DecoderStyle whole = style_of(
+      kLlama4,
+      [&](gguf::Writer& w) {
+        experts(w, 16);
+        w.set_uint("llama4.attention.sliding_window", 0);
+      },
+      true);
+  EXPECT_EQ(attention_of(whole, 0).chunk, 0u);
+  EXPECT_EQ(n_rotating(whole), kLayers);
+}
+
+// The multipliers of old files, which do not hold them.
+TEST(FamilyKeys, MiniCpmHasMultipliersOfItsOwn) {
+  const DecoderStyle old = style_of(kMiniCpm, [](gguf::Writer&) {});
+  EXPECT_EQ(old.embedding_scale, 12.0f);
+  EXPECT_NEAR(old.residual_scale, 1.4 / std::sqrt(double{kLayers}), 1e-6);
+  EXPECT_EQ(old.logit_scale, 4.0f);  // 256 / 64
+  const DecoderStyle told =
+      style_of(kMiniCpm, [](gguf::Writer& w) { w.set_float("minicpm.logit_scale", 8.0f); });
+  EXPECT_EQ(told.logit_scale, 0.125f);
 }
 
 TEST(FamilyKeys, GraniteMaySayThatNothingRotates) {

@@ -1,0 +1,21 @@
+// gpt2: GPT-2 and its kin. Learned positions, layer norm, biases everywhere but of the output, GELU
+// without a gate.
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(
+      meta, {.norm = NormKind::kMean, .activation = nn::Activation::kGeluTanh, .gated = false});
+  out.learned_positions = true;
+  drop_ropes(out);
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kGpt2 = {"gpt2", style};
+
+}  // namespace billow::arch

@@ -1,0 +1,45 @@
+// llama4: Llama 4 Scout and Maverick, as far as they read and write text. Three of four layers
+// rotate and see the last chunk of 8192 positions; in the others queries far behind it are scaled
+// up. One expert by sigmoid, which weighs what the expert reads, and a shared one. Scout norms what
+// has rotated, without weights.
+#include <algorithm>
+
+#include "arch/decoder/read.h"
+#include "arch/registry.h"
+
+namespace billow::arch {
+namespace {
+
+DecoderStyle style(const Metadata& meta) {
+  DecoderStyle out = read_decoder(meta);
+  set_experts(out, meta, {.gating = Gating::kSigmoid, .weighs_input = true});
+  // A window of 0 says that all layers see everything, and rotate.
+  if (meta.has("attention.sliding_window") &&
+      meta.count("attention.sliding_window", kMaxContext) == 0)
+    return out;
+  constexpr size_t kChunk = 8192;
+  constexpr float kTemperature = 0.1f;
+  constexpr size_t kExpertsOfMaverick = 128;
+  const bool normed = meta.size("expert_count", kMaxWidth) != kExpertsOfMaverick;
+  const std::vector<bool> local = read_window_pattern(meta, out.layers.size(), 4);
+  for_attention(out, [&](size_t i, AttentionStyle& a) {
+    if (local[i]) {
+      a.chunk = kChunk;
+      a.window = std::min(kChunk, out.max_context);
+      a.qk_norm = normed ? QkNorm::kAfterRope : QkNorm::kNone;
+      a.plain_qk_norm = true;
+    } else {
+      a.rope.reset();
+      a.temperature = kTemperature;
+      a.temperature_length = static_cast<float>(kChunk);
+      a.temperature_offset = 1.0f;
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+const ArchDef kLlama4 = {"llama4", style};
+
+}  // namespace billow::arch
