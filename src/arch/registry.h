@@ -42,6 +42,7 @@ extern const ArchDef kFalconH1;
 extern const ArchDef kGemma;
 extern const ArchDef kGemma2;
 extern const ArchDef kGemma3;
+extern const ArchDef kGemma3n;
 extern const ArchDef kGemma4;
 extern const ArchDef kGlm4;
 extern const ArchDef kGlm4Moe;

@@ -141,6 +141,13 @@ FAMILIES = {
         model_type="qwen3_vl_moe_text", head_dim=32, num_experts=4, decoder_sparse_step=1, mlp_only_layers=[],
         norm_topk_prob=True, rope_parameters=rope(mrope_section=[6, 5, 5]), **EXPERTS), vision=QWEN3_VISION,
         rename=transposed_experts),
+    # llama.cpp has the number of layers with keys and values of their own fixed at 20.
+    "gemma3n": Family("gemma3n_text", base(
+        hidden_size=32, head_dim=16, sliding_window=16, num_hidden_layers=5, num_kv_shared_layers=2,
+        hidden_size_per_layer_input=32, vocab_size_per_layer_input=WORDS, laurel_rank=32, altup_num_inputs=4,
+        activation_sparsity_pattern=[0.95, 0.5, 0.0, 0.0, 0.0],
+        layer_types=["sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+                     "full_attention"]), compared=False),
     "llama4": Family("llama4_text", base(
         hidden_size=32, head_dim=16, num_hidden_layers=4, intermediate_size=32, intermediate_size_mlp=64, num_local_experts=4,
         num_experts_per_tok=1, interleave_moe_layer_step=2, attention_chunk_size=8192, no_rope_layer_interval=4,

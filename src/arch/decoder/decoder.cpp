@@ -81,6 +81,7 @@ Decoder::Decoder(DecoderStyle style, const gguf::File& file, const LoadOptions& 
     info_.kv.push_back(joint_need(need_of(layers_[i].mixer), need_of(layers_[i].beside)));
   }
   if (style_.n_embd_per_layer != 0) load_own_inputs(load);
+  if (style_.altup) altup_.emplace(*style_.altup, load, layers_.size(), style_.n_embd, norms_);
 }
 
 Decoder::Mixer Decoder::load_mixer(const WeightLoader& load, const MixerStyle& style,
@@ -145,7 +146,16 @@ void Decoder::forward(const nn::Compute& compute, kv::Cache* cache, const Batch&
   embed(pass, x);
   const tensor::Matrix own =
       style_.n_embd_per_layer == 0 ? tensor::Matrix{} : own_inputs(compute, batch, x);
-  for (size_t i = 0; i < layers_.size(); ++i) run_layer(pass, i, x, y, own);
+  if (altup_) {
+    const tensor::Matrix states = altup_->new_states(compute, x.n_rows);
+    const tensor::Matrix predicted = altup_->new_states(compute, x.n_rows);
+    altup_->spread(compute, x, states);
+    for (size_t i = 0; i < layers_.size(); ++i)
+      run_layer_of_states(pass, i, states, predicted, x, y, own);
+    altup_->merge(compute, states, x);
+  } else {
+    for (size_t i = 0; i < layers_.size(); ++i) run_layer(pass, i, x, y, own);
+  }
   output_block(compute, output_, style_, batch, x, out);
 }
 
@@ -234,16 +244,29 @@ void Decoder::feed_forward(const nn::Compute& compute, size_t index, tensor::Mat
   nn::add(compute, out, chosen);
 }
 
-void Decoder::add_own_input(const nn::Compute& compute, const Layer& layer, tensor::Matrix x,
-                            tensor::Matrix own) const {
+void Decoder::own_input(const nn::Compute& compute, size_t index, tensor::Matrix x,
+                        tensor::Matrix own, tensor::Matrix out) const {
   const tensor::ArenaScope scope(compute.arena);
+  const Layer& layer = layers_[index];
   const tensor::Matrix gate = compute.arena.matrix(x.n_rows, style_.n_embd_per_layer);
-  const tensor::Matrix sum = compute.arena.matrix(x.n_rows, x.n_cols);
+  const tensor::Matrix of_layer = {own.data + index * x.n_rows * own.n_cols, x.n_rows, own.n_cols};
   nn::linear(compute, x, {{layer.own_gate, nullptr, gate}});
-  nn::activate_gated(compute, nn::Activation::kGeluTanh, gate, own);
-  nn::linear(compute, gate, {{layer.own_proj, nullptr, sum}});
-  apply(layer.own_norm, compute, sum, sum);
-  nn::add(compute, x, sum);
+  nn::activate_gated(compute, nn::Activation::kGeluTanh, gate, of_layer);
+  nn::linear(compute, gate, {{layer.own_proj, nullptr, out}});
+  apply(layer.own_norm, compute, out, out);
+}
+
+void Decoder::run_layer_of_states(const Pass& pass, size_t index, tensor::Matrix states,
+                                  tensor::Matrix predicted, tensor::Matrix x, tensor::Matrix y,
+                                  tensor::Matrix own) const {
+  const nn::Compute& compute = pass.compute;
+  altup_->predict(compute, index, states, predicted, x);
+  run_layer(pass, index, x, y, own);
+  altup_->correct(compute, index, predicted, x, states);
+  if (!layers_[index].own_gate) return;
+  altup_->scale_first(compute, index, states, y);
+  own_input(compute, index, y, own, y);
+  altup_->add_to_others(compute, y, states);
 }
 
 void Decoder::run_layer(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix y,
@@ -271,6 +294,11 @@ void Decoder::run_layer(const Pass& pass, size_t index, tensor::Matrix x, tensor
   }
   norm_or_copy(layer.attn_norm, x, y);
   if (style.parallel && !layer.ffn_norm) norm_or_copy({}, y, fed);
+  tensor::Matrix laurel;
+  if (altup_) {
+    laurel = compute.arena.matrix(x.n_rows, x.n_cols);
+    altup_->laurel(compute, index, y, laurel);
+  }
   mix(pass, index, y, y);
   if (style.parallel) {
     feed_forward(compute, index, x, fed, fed);
@@ -278,16 +306,19 @@ void Decoder::run_layer(const Pass& pass, size_t index, tensor::Matrix x, tensor
     add(layer.post_ffn_norm, fed);
   } else {
     if (!std::holds_alternative<std::monostate>(layer.mixer)) add(layer.post_attn_norm, y);
+    if (altup_) {
+      nn::add(compute, x, laurel);
+      nn::scale(compute, x, std::sqrt(0.5f));
+    }
     if (has_ffn) {
       norm_or_copy(layer.ffn_norm, x, y);
       feed_forward(compute, index, x, y, y);
       add(layer.post_ffn_norm, y);
     }
   }
-  if (layer.own_gate) {
-    const tensor::Matrix of_layer = {own.data + index * x.n_rows * own.n_cols, x.n_rows,
-                                     own.n_cols};
-    add_own_input(compute, layer, x, of_layer);
+  if (layer.own_gate && !altup_) {
+    own_input(compute, index, x, own, y);
+    nn::add(compute, x, y);
   }
   if (layer.output_scale != nullptr && compute.sizing == nullptr)
     nn::scale(compute, x, *layer.output_scale);

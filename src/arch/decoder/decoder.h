@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "arch/decoder/altup.h"
 #include "arch/decoder/attention.h"
 #include "arch/decoder/delta_net.h"
 #include "arch/decoder/experts.h"
@@ -50,7 +51,7 @@ class Decoder final : public Model {
     Norm post_dense_norm;
     Norm experts_norm;
     Norm post_experts_norm;
-    // Gemma 4, each token's own input to the layer.
+    // Gemma 3n and 4, each token's own input to the layer.
     tensor::Tensor own_gate;  // [n_embd_per_layer][n_embd]
     tensor::Tensor own_proj;  // [n_embd][n_embd_per_layer]
     Norm own_norm;
@@ -70,8 +71,13 @@ class Decoder final : public Model {
   // `state` is the layer's state, x the same normed.
   void feed_forward(const nn::Compute& compute, size_t index, tensor::Matrix state,
                     tensor::Matrix x, tensor::Matrix out) const;
-  void add_own_input(const nn::Compute& compute, const Layer& layer, tensor::Matrix x,
-                     tensor::Matrix own) const;
+  // The same where a token has several states; x and y are to work with.
+  void run_layer_of_states(const Pass& pass, size_t index, tensor::Matrix states,
+                           tensor::Matrix predicted, tensor::Matrix x, tensor::Matrix y,
+                           tensor::Matrix own) const;
+  // What layer `index` makes of the tokens' own inputs to it, for the state x; out may be x.
+  void own_input(const nn::Compute& compute, size_t index, tensor::Matrix x, tensor::Matrix own,
+                 tensor::Matrix out) const;
 
   DecoderStyle style_;
   Norms norms_;
@@ -83,6 +89,7 @@ class Decoder final : public Model {
   tensor::Tensor own_embedding_;   // [n_vocab][n_layers * n_embd_per_layer]
   tensor::Tensor own_model_proj_;  // [n_layers * n_embd_per_layer][n_embd]
   Norm own_proj_norm_;
+  std::optional<AltUp> altup_;
 };
 
 }  // namespace billow::arch

@@ -1,8 +1,30 @@
 #include "arch/decoder/feed_forward.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include "nn/for_rows.h"
 #include "nn/linear.h"
 
 namespace billow::arch {
+namespace {
+
+// x = what exceeds the mean of its row by `cut` deviations, or 0.
+void cut_off(const nn::Compute& compute, float cut, tensor::Matrix x) {
+  nn::for_rows(compute, x.n_rows, [&](size_t row) {
+    const std::span<float> values(x.row(row), x.n_cols);
+    const auto n = static_cast<double>(values.size());
+    const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+    double squares = 0.0;
+    for (const float value : values) squares += (value - mean) * (value - mean);
+    const auto least = static_cast<float>(mean + std::sqrt(squares / n) * cut);
+    for (float& value : values) value = std::max(value - least, 0.0f);
+  });
+}
+
+}  // namespace
 
 void FeedForwardWeights::load(const WeightLoader& load, const std::string& prefix,
                               const std::string& suffix, size_t n_embd, size_t n_ff, bool gated) {
@@ -40,6 +62,7 @@ void feed_forward_block(const nn::Compute& compute, const FeedForwardWeights& we
     inner = compute.arena.matrix(x.n_rows, weights.gate.n_rows);
     nn::linear(compute, x,
                {{weights.gate, weights.gate_bias, inner}, {weights.up, weights.up_bias, up}});
+    if (style.cut) cut_off(compute, *style.cut, inner);
     nn::activate_gated(compute, style.activation, inner, up);
   } else {
     nn::linear(compute, x, {{weights.up, weights.up_bias, up}});

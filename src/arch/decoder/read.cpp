@@ -136,6 +136,13 @@ void set_windows(DecoderStyle& style, const Metadata& meta, const std::vector<bo
   });
 }
 
+void share_kv(DecoderStyle& style, const std::vector<bool>& local, size_t n_own_kv) {
+  for_attention(style, [&](size_t i, AttentionStyle& attention) {
+    for (size_t from = n_own_kv; i >= n_own_kv && from > 0 && !attention.kv_layer; --from)
+      if (local[from - 1] == local[i]) attention.kv_layer = from - 1;
+  });
+}
+
 void set_experts(DecoderStyle& style, const Metadata& meta, ExpertsStyle experts) {
   experts.n_experts = meta.size("expert_count", kMaxExperts);
   experts.n_used = meta.size("expert_used_count", kMaxExperts);

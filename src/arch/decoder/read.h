@@ -59,6 +59,10 @@ std::vector<bool> read_window_pattern(const Metadata& meta, size_t n_layers, siz
 void set_windows(DecoderStyle& style, const Metadata& meta, const std::vector<bool>& local,
                  size_t fallback = 0);
 
+// Layers from n_own_kv on read the KV of the last layer before with a window, or without, as they
+// have.
+void share_kv(DecoderStyle& style, const std::vector<bool>& local, size_t n_own_kv);
+
 // Puts experts in place of the dense part of the layers that have a router. `experts` gives what
 // the keys may leave open: gating, renormalisation, activation.
 void set_experts(DecoderStyle& style, const Metadata& meta, ExpertsStyle experts);

@@ -107,6 +107,8 @@ struct FeedForwardStyle {
   bool gated = true;
   nn::Activation activation = nn::Activation::kSilu;
   nn::Xielu xielu = {};  // where the activation is kXielu
+  // A gate counts as what it exceeds its row's mean by, plus this many deviations (Gemma 3n).
+  std::optional<float> cut = {};
 };
 
 enum class Gating : uint8_t {
@@ -160,6 +162,12 @@ struct LayerStyle {
   bool output_scale = false;  // the layer's result is multiplied by a weight (Gemma 4)
 };
 
+// Gemma 3n: see decoder/altup.h.
+struct AltUpStyle {
+  size_t n_states = 0;  // of a token; at least 2
+  size_t laurel_rank = 0;
+};
+
 struct DecoderStyle {
   std::string architecture;
   size_t n_vocab = 0;
@@ -171,7 +179,8 @@ struct DecoderStyle {
   bool embedding_norm = false;     // token_embd_norm
   bool learned_positions = false;  // a row of position_embd is added
   size_t n_embd_per_layer = 0;     // Gemma 4: values of each token's own input to a layer; 0: none
-  float residual_scale = 1.0f;     // of what a sub-layer adds
+  std::optional<AltUpStyle> altup = {};
+  float residual_scale = 1.0f;  // of what a sub-layer adds
   std::string_view output_norm = "output_norm";
   float logit_scale = 1.0f;
   float final_softcap = 0.0f;  // of logits; 0: none

@@ -12,13 +12,6 @@
 namespace billow::arch {
 namespace {
 
-// The last layer of the same kind that has KV of its own.
-std::optional<size_t> source_of(const std::vector<bool>& local, size_t n_own_kv, bool is_local) {
-  for (size_t i = n_own_kv; i > 0; --i)
-    if (local[i - 1] == is_local) return i - 1;
-  return {};
-}
-
 DecoderStyle style(const Metadata& meta) {
   DecoderStyle out = read_decoder(
       meta, {.rope = kernels::RopeKind::kHalves, .activation = nn::Activation::kGeluTanh});
@@ -48,8 +41,8 @@ DecoderStyle style(const Metadata& meta) {
     a.v_norm = true;
     a.values_are_keys =
         !has_tensor(meta, i, "attn_v.weight") && !has_tensor(meta, i, "attn_qkv.weight");
-    if (i >= n_own_kv) a.kv_layer = source_of(local, n_own_kv, local[i]);
   });
+  share_kv(out, local, n_own_kv);
   set_windows(out, meta, local);
   if (meta.count("expert_count", kMaxWidth) != 0) {
     set_experts(out, meta,

@@ -7,6 +7,7 @@
 
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
+#include "base/error.h"
 #include "gguf/writer.h"
 
 namespace billow::arch {
@@ -85,6 +86,22 @@ TEST(FamilyKeys, Llama4SeesChunksUnlessTheFileSaysOtherwise) {
       true);
   EXPECT_EQ(attention_of(whole, 0).chunk, 0u);
   EXPECT_EQ(n_rotating(whole), kLayers);
+}
+
+TEST(FamilyKeys, OldFilesOfGemma3nCutGatesInTenLayers) {
+  const DecoderStyle old = style_of(kGemma3n, [](gguf::Writer&) {});
+  for (const LayerStyle& layer : old.layers) EXPECT_NEAR(layer.dense->cut.value_or(0), 1.645, 1e-3);
+  const auto cuts = [](float first) {
+    return [=](gguf::Writer& w) {
+      std::vector<float> values(kLayers, -INFINITY);
+      values[0] = first;
+      w.set_floats("gemma3n.activation_sparsity_scale", values);
+    };
+  };
+  const DecoderStyle told = style_of(kGemma3n, cuts(0.5f));
+  EXPECT_EQ(told.layers[0].dense->cut, 0.5f);
+  EXPECT_FALSE(told.layers[1].dense->cut);
+  EXPECT_THROW(style_of(kGemma3n, cuts(NAN)), Error);
 }
 
 // The multipliers of old files, which do not hold them.
