@@ -147,8 +147,9 @@ class Engine {
   bool idle() const noexcept { return running_.empty() && embeds_.empty(); }
 
   // A text whose hidden states are pooled into a vector: steps evaluate it beside the sequences.
-  // Any number may wait; they take memory, and end, in their order. Nothing of it stays. Throws
-  // Error as start() does, and as pooling_of() for a model that gives no vectors.
+  // Any number of texts can wait. Texts are granted memory and finish in arrival order. Their KV is
+  // freed when they finish. Throws Error as start() does, and as pooling_of() for a model that
+  // gives no vectors.
   std::shared_ptr<const Embedding> embed(std::vector<int32_t> tokens);
   // Ends it now; what has finished is ended already.
   void cancel(const Embedding& embedding) { embeds_.cancel(embedding); }

@@ -1,0 +1,160 @@
+// Random sequences of requests on the tiny models of all families: what each writes is what it
+// writes alone, whatever stands beside it, is cancelled, grows, overflows or is shared, and memory
+// stays within what is granted.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+
+#include "base/error.h"
+#include "engine/tiny_engine.h"
+#include "families/family_files.h"
+
+namespace billow::families {
+namespace {
+
+using engine::Engine;
+using engine::EngineOptions;
+using engine::Sequence;
+using engine::SequenceOptions;
+
+constexpr size_t kMostContext = 256;
+
+struct Request {
+  std::vector<int32_t> prompt;
+  SequenceOptions options;
+};
+
+class Script {
+ public:
+  Script(const Family& family, size_t max_context, unsigned seed)
+      : family_(family), top_(std::min(max_context, kMostContext)), random_(seed) {}
+
+  size_t below(size_t n) { return random_() % n; }
+
+  // Begins like others, more often than not.
+  Request request() {
+    Request made;
+    const bool is_long = below(3) != 0;
+    const size_t n_prompt = 1 + (is_long ? top_ / 4 + below(top_ / 4) : below(top_ / 4));
+    const size_t stride = 1 + below(3);
+    const size_t n_common = below(4) == 0 ? 0 : n_prompt - below(n_prompt / 4 + 1);
+    const std::vector<int32_t>& known = family_.tokens;
+    for (size_t i = 0; i < n_prompt; ++i) {
+      const size_t at = i < n_common ? i : i * stride + below(known.size());
+      made.prompt.push_back(known[at % known.size()]);
+    }
+    SequenceOptions& options = made.options;
+    options = engine::greedy(static_cast<int64_t>(1 + below(below(3) == 0 ? 2 * top_ : 20)));
+    if (below(2) == 0) {
+      options.sampling.temperature = 0.8f;
+      options.sampling.seed = static_cast<int64_t>(below(1000));
+    }
+    using context::OverflowPolicy;
+    constexpr OverflowPolicy kPolicies[] = {OverflowPolicy::kStop, OverflowPolicy::kRefill,
+                                            OverflowPolicy::kShift};
+    options.context = {.max_context = top_,
+                       .sizes = {top_ / 4 + 1, top_ / 2, top_},
+                       .policy = kPolicies[below(3)],
+                       .compaction = {.reserve_batches = 1, .batch = 8}};
+    return made;
+  }
+
+ private:
+  const Family& family_;
+  size_t top_;
+  std::mt19937 random_;
+};
+
+// The answer of a request that has the engine for itself.
+std::vector<int32_t> answer_alone(Engine& alone, const Request& request) {
+  const auto sequence = alone.start(request.prompt, request.options);
+  while (!alone.idle()) alone.step();
+  return {sequence->tokens().begin(), sequence->tokens().end()};
+}
+
+void expect_within_grants(const Engine& engine) {
+  const engine::MemoryUse use = engine.memory();
+  EXPECT_LE(use.kv_in_use, use.kv_granted + use.kv_parked);
+  EXPECT_LE(use.scratch, use.scratch_granted);
+}
+
+class FamilySequences : public testing::TestWithParam<std::string> {};
+
+TEST_P(FamilySequences, RequestsWriteWhatTheyWriteAlone) {
+  if (GetParam() == "none") GTEST_SKIP() << "there are no tiny models";
+  const Family family = read_family(GetParam(), BILLOW_FLOAT_FAMILIES);
+#ifdef NDEBUG
+  constexpr unsigned kRounds = 2;
+  constexpr size_t kRequests = 7;
+#else  // with sanitizers each step takes ten times as long
+  constexpr unsigned kRounds = 1;
+  constexpr size_t kRequests = 3;
+#endif
+  for (unsigned round = 0; round < kRounds; ++round) {
+    const auto seed = static_cast<unsigned>(std::hash<std::string>{}(family.name) + round);
+    std::mt19937 random(seed);
+    constexpr size_t kBatches[] = {512, 13, 70};
+    EngineOptions options = {.n_threads = 1 + static_cast<int>(round % 2),
+                             .n_batch = kBatches[random() % 3],
+                             .max_sequences = 3};
+    options.kv_type = round % 2 == 0 ? kernels::KvType::kInt16 : kernels::KvType::kQ8_0;
+    options.max_parked = round % 2 == 0 ? uint64_t{1} << 30 : uint64_t{1} << 18;
+    Engine engine(family.path, options);
+    Engine alone(family.path, {.n_threads = 1, .kv_type = options.kv_type});
+    Script script(family, engine.max_context(), seed);
+    std::map<std::shared_ptr<const Sequence>, Request> running;
+    size_t n_left = kRequests;
+    while (n_left > 0 || !engine.idle()) {
+      if (n_left > 0 && running.size() < options.max_sequences && script.below(3) == 0) {
+        const Request request = script.request();
+        --n_left;
+        try {
+          running[engine.start(request.prompt, request.options)] = request;
+        } catch (const Error& error) {  // the prompt is longer than a compaction can keep
+          EXPECT_EQ(error.code(), ErrorCode::kTooLarge) << error.what();
+        }
+      }
+      (void)engine.step(script.below(4) == 0 ? 1 + script.below(20) : SIZE_MAX);
+      expect_within_grants(engine);
+      if (!running.empty() && script.below(400) == 0) {  // a client goes away
+        const auto cancelled = running.begin();
+        engine.finish(*cancelled->first, engine::FinishReason::kStop);
+        running.erase(cancelled);
+      }
+      std::erase_if(running, [&](const auto& one) {
+        const auto& [sequence, request] = one;
+        if (!sequence->finished()) return false;
+        const std::vector<int32_t> expected = answer_alone(alone, request);
+        EXPECT_TRUE(std::ranges::equal(sequence->tokens(), expected))
+            << "a prompt of " << request.prompt.size() << " tokens, " << sequence->n_shared()
+            << " shared, answer of " << sequence->n_generated() << ", " << sequence->events().size()
+            << " events, seed " << seed;
+        return true;
+      });
+    }
+    const engine::MemoryUse use = engine.memory();
+    EXPECT_EQ(use.kv_granted, 0u);
+    EXPECT_EQ(use.kv_in_use, use.kv_parked);
+  }
+}
+
+std::vector<std::string> names_or_none() {
+  std::vector<std::string> names = family_names();
+  if (names.empty()) names.emplace_back("none");
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FamilySequences, testing::ValuesIn(names_or_none()),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           for (char& c : name)
+                             if (c == '-' || c == '.') c = '_';
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace billow::families
