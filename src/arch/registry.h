@@ -67,6 +67,8 @@ extern const ArchDef kMinimaxM2;
 extern const ArchDef kMistral3;
 extern const ArchDef kMpt;
 extern const ArchDef kNemotron;
+extern const ArchDef kNemotronH;
+extern const ArchDef kNemotronHMoe;
 extern const ArchDef kNomicBert;
 extern const ArchDef kOlmo;
 extern const ArchDef kOlmo2;

@@ -39,12 +39,15 @@ BASE = {"vocab_size": WORDS, "hidden_size": 64, "num_hidden_layers": 2, "num_att
         "pad_token_id": PAD, "bos_token_id": BEGIN, "eos_token_id": END}
 
 
+REMOVED = object()  # in the place of a value: the converter does not see the key
+
+
 @dataclasses.dataclass
 class Family:
     """How one model is made."""
     kind: str  # model_type of transformers
     config: dict
-    patch: dict = dataclasses.field(default_factory=dict)  # of config.json, for the converter
+    patch: dict = dataclasses.field(default_factory=dict)  # of config.json, for the converter; or REMOVED
     rename: object = None  # takes the weights {name: tensor}, gives them as the converter wants them
     vision: dict = None  # of the part that reads pictures, in models that have one
     compared: bool = True  # with llama.cpp
@@ -128,6 +131,17 @@ FAMILIES = {
     "mpt": Family("mpt", {
         "vocab_size": WORDS, "d_model": 64, "n_layers": 2, "n_heads": 4, "max_seq_len": POSITIONS,
         "attn_config": {"clip_qkv": 1.0, "alibi": True, "alibi_bias_max": 8}}, {"architectures": ["MPTForCausalLM"]}),
+    # llama.cpp asks for experts in dense ones, too.
+    "nemotron-h": Family("nemotron_h", base(
+        num_hidden_layers=4, layers_block_type=["mamba", "mlp", "attention", "mlp"], head_dim=16,
+        mamba_num_heads=4, mamba_head_dim=16, ssm_state_size=16, n_groups=2, conv_kernel=4, expand=1,
+        mlp_hidden_act="relu2"), {"hybrid_override_pattern": "M-*-", "num_experts_per_tok": REMOVED}, compared=False),
+    "nemotron-h-moe": Family("nemotron_h", base(
+        moe_latent_size=32, num_hidden_layers=4, layers_block_type=["mamba", "moe", "attention", "moe"], head_dim=16,
+        mamba_num_heads=4, mamba_head_dim=16, ssm_state_size=16, n_groups=2, conv_kernel=4, expand=1,
+        mlp_hidden_act="relu2", n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=32,
+        n_shared_experts=1, moe_shared_expert_intermediate_size=32, n_group=1, topk_group=1,
+        routed_scaling_factor=2.5, norm_topk_prob=True), {"hybrid_override_pattern": "ME*E"}),
     "olmo": Family("olmo", base(clip_qkv=1.0)),
     "afmoe": Family("afmoe", base(
         hidden_size=32, head_dim=16, num_hidden_layers=4, num_experts=4, num_shared_experts=1, num_dense_layers=1, sliding_window=16,
@@ -204,6 +218,7 @@ def convert(folder, patch, out):
     import conversion
     import gguf
     hparams = conversion.ModelBase.load_hparams(folder, False) | patch
+    hparams = {name: value for name, value in hparams.items() if value is not REMOVED}
     kind = conversion.get_model_class(
         conversion.get_model_architecture(hparams, conversion.ModelType.TEXT), mmproj=False)
     kind.no_mtp = True

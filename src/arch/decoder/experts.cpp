@@ -23,9 +23,14 @@ Experts::Experts(const ExpertsStyle& style, const WeightLoader& load, const std:
   load.matrix(prefix + "ffn_gate_inp.weight", router_, n_embd, n);
   load.vector(prefix + "ffn_gate_inp.bias", router_bias_, n, Presence::kOptional);
   load.vector(prefix + "exp_probs_b.bias", selection_bias_, n, Presence::kOptional);
+  width_ = style.n_latent == 0 ? n_embd : style.n_latent;
+  if (style.n_latent != 0) {
+    load.matrix(prefix + "ffn_latent_down.weight", latent_down_, n_embd, width_);
+    load.matrix(prefix + "ffn_latent_up.weight", latent_up_, width_, n_embd);
+  }
   std::vector<tensor::Tensor> joint;  // the rows of each expert's gate, then those of its up
   if (style.gated) {
-    load.plain_matrices(prefix + "ffn_gate_up_exps.weight", joint, n_embd, 2 * style.n_ff, n,
+    load.plain_matrices(prefix + "ffn_gate_up_exps.weight", joint, width_, 2 * style.n_ff, n,
                         Presence::kOptional);
   }
   for (const tensor::Tensor& both : joint) {
@@ -35,13 +40,13 @@ Experts::Experts(const ExpertsStyle& style, const WeightLoader& load, const std:
     load.pack(up_.back());
   }
   if (joint.empty()) {
-    if (style.gated) load.matrices(prefix + "ffn_gate_exps.weight", gate_, n_embd, style.n_ff, n);
-    load.matrices(prefix + "ffn_up_exps.weight", up_, n_embd, style.n_ff, n);
+    if (style.gated) load.matrices(prefix + "ffn_gate_exps.weight", gate_, width_, style.n_ff, n);
+    load.matrices(prefix + "ffn_up_exps.weight", up_, width_, style.n_ff, n);
   }
-  load.matrices(prefix + "ffn_down_exps.weight", down_, style.n_ff, n_embd, n);
+  load.matrices(prefix + "ffn_down_exps.weight", down_, style.n_ff, width_, n);
   load.vector(prefix + "ffn_gate_exps.bias", gate_bias_, n * style.n_ff, Presence::kOptional);
   load.vector(prefix + "ffn_up_exps.bias", up_bias_, n * style.n_ff, Presence::kOptional);
-  load.vector(prefix + "ffn_down_exps.bias", down_bias_, n * n_embd, Presence::kOptional);
+  load.vector(prefix + "ffn_down_exps.bias", down_bias_, n * width_, Presence::kOptional);
   load.vector(prefix + "ffn_down_exps.scale", down_scale_, n, Presence::kOptional);
   if (style.n_ff_shared == 0) return;
   shared_.load(load, prefix, "_shexp", n_embd, style.n_ff_shared, style.gated);
@@ -146,12 +151,17 @@ void Experts::forward(const nn::Compute& compute, tensor::Matrix routed, tensor:
   const tensor::ArenaScope scope(compute.arena);
   const Slots slots = route(compute, routed);
   const size_t n_slots = x.n_rows * style_.n_used;
+  tensor::Matrix read = x;
+  if (latent_down_) {
+    read = compute.arena.matrix(x.n_rows, width_);
+    nn::linear(compute, x, {{latent_down_, nullptr, read}});
+  }
   // First what experts read, then what they give.
-  const tensor::Matrix gathered = compute.arena.matrix(n_slots, x.n_cols);
-  const tensor::Matrix sum = compute.arena.matrix(x.n_rows, x.n_cols);
+  const tensor::Matrix gathered = compute.arena.matrix(n_slots, width_);
+  const tensor::Matrix sum = compute.arena.matrix(x.n_rows, width_);
   nn::for_rows(compute, n_slots, [&](size_t slot) {
-    std::copy_n(x.row(slots.rows[slot]), x.n_cols, gathered.row(slot));
-    if (style_.weighs_input) scale_row(gathered.row(slot), x.n_cols, slots.weights[slot]);
+    std::copy_n(read.row(slots.rows[slot]), width_, gathered.row(slot));
+    if (style_.weighs_input) scale_row(gathered.row(slot), width_, slots.weights[slot]);
   });
   {
     const tensor::ArenaScope of_experts(compute.arena);
@@ -163,14 +173,19 @@ void Experts::forward(const nn::Compute& compute, tensor::Matrix routed, tensor:
       const size_t begin = compute.sizing != nullptr || e == 0 ? 0 : slots.ends[e - 1];
       const size_t end = compute.sizing != nullptr ? n_slots : slots.ends[e];
       if (begin == end) continue;
-      const float* bias = down_bias_ == nullptr ? nullptr : down_bias_ + e * x.n_cols;
+      const float* bias = down_bias_ == nullptr ? nullptr : down_bias_ + e * width_;
       products.push_back({begin, end, down_[e], bias, gathered});
     }
     nn::linear_of_rows(compute, inner, products);
   }
   add_up(compute, slots, gathered, sum);
-  if (style_.n_ff_shared != 0) add_shared(compute, x, sum);
-  if (compute.sizing == nullptr) std::copy_n(sum.data, sum.n_rows * sum.n_cols, out.data);
+  tensor::Matrix whole = sum;
+  if (latent_up_) {
+    whole = compute.arena.matrix(x.n_rows, x.n_cols);
+    nn::linear(compute, sum, {{latent_up_, nullptr, whole}});
+  }
+  if (style_.n_ff_shared != 0) add_shared(compute, x, whole);
+  if (compute.sizing == nullptr) std::copy_n(whole.data, whole.n_rows * whole.n_cols, out.data);
 }
 
 }  // namespace billow::arch

@@ -45,15 +45,18 @@ class Experts {
   void add_shared(const nn::Compute& compute, tensor::Matrix x, tensor::Matrix out) const;
 
   ExpertsStyle style_;
-  tensor::Tensor router_;                  // [n_experts][n_embd]
-  const float* router_bias_ = nullptr;     // [n_experts], of logits
+  size_t width_ = 0;                    // of what experts read and give
+  tensor::Tensor latent_down_;          // [width][n_embd], where experts work in a narrower space
+  tensor::Tensor latent_up_;            // [n_embd][width]
+  tensor::Tensor router_;               // [n_experts][n_embd]
+  const float* router_bias_ = nullptr;  // [n_experts], of logits
   const float* selection_bias_ = nullptr;  // [n_experts], of the scores that experts are chosen by
   std::vector<tensor::Tensor> gate_;       // of each expert, as in FeedForwardWeights
   std::vector<tensor::Tensor> up_;
   std::vector<tensor::Tensor> down_;
   const float* gate_bias_ = nullptr;  // [n_experts][n_ff]
   const float* up_bias_ = nullptr;
-  const float* down_bias_ = nullptr;   // [n_experts][n_embd]
+  const float* down_bias_ = nullptr;   // [n_experts][width]
   const float* down_scale_ = nullptr;  // [n_experts], of the products with `down`
   FeedForwardWeights shared_;
   tensor::Tensor shared_gate_;  // [1][n_embd]

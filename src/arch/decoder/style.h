@@ -122,8 +122,9 @@ enum class Gating : uint8_t {
 
 struct ExpertsStyle {
   size_t n_experts = 0;
-  size_t n_used = 0;  // of each token
-  size_t n_ff = 0;    // of one expert
+  size_t n_used = 0;    // of each token
+  size_t n_ff = 0;      // of one expert
+  size_t n_latent = 0;  // values that experts read and give, between two matrices; 0: n_embd
   bool gated = true;
   nn::Activation activation = nn::Activation::kSilu;
   Gating gating = Gating::kSoftmax;
