@@ -12,18 +12,18 @@ namespace billow::arch {
 
 std::span<const ArchDef> architectures() noexcept {
   static const ArchDef kRows[] = {
-      kAfmoe,     kApertus,    kArcee,         kBert,       kBloom,        kCohere2,
-      kCommandR,  kDeepseek2,  kDots1,         kErnie45,    kErnie45Moe,   kExaone4,
-      kExaoneMoe, kFalcon,     kFalconH1,      kGemma,      kGemma2,       kGemma3,
-      kGemma3n,   kGemma4,     kGlm4,          kGlm4Moe,    kGpt2,         kGptNeoX,
-      kGptOss,    kGranite,    kGraniteHybrid, kGraniteMoe, kHunyuanDense, kHunyuanMoe,
-      kInternLm2, kJamba,      kLfm2,          kLfm2Moe,    kLlama,        kLlama4,
-      kMamba,     kMamba2,     kMiniCpm,       kMinimaxM2,  kMistral3,     kMpt,
-      kNemotron,  kNemotronH,  kNemotronHMoe,  kNomicBert,  kOlmo,         kOlmo2,
-      kOlmoe,     kPhi2,       kPhi3,          kPhiMoe,     kQwen2,        kQwen2Moe,
-      kQwen2Vl,   kQwen3,      kQwen35,        kQwen35Moe,  kQwen3Moe,     kQwen3Next,
-      kQwen3Vl,   kQwen3VlMoe, kSeedOss,       kSmollm3,    kStableLm,     kStarcoder2,
-  };
+      kAfmoe,      kApertus,       kArcee,      kBailingMoe2,  kBert,       kBloom,
+      kChatGlm,    kCohere2,       kCommandR,   kDbrx,         kDeci,       kDeepseek2,
+      kDots1,      kErnie45,       kErnie45Moe, kExaone,       kExaone4,    kExaoneMoe,
+      kFalcon,     kFalconH1,      kGemma,      kGemma2,       kGemma3,     kGemma3n,
+      kGemma4,     kGlm4,          kGlm4Moe,    kGpt2,         kGptNeoX,    kGptOss,
+      kGranite,    kGraniteHybrid, kGraniteMoe, kHunyuanDense, kHunyuanMoe, kInternLm2,
+      kJamba,      kLfm2,          kLfm2Moe,    kLlama,        kLlama4,     kMamba,
+      kMamba2,     kMiniCpm,       kMinimaxM2,  kMistral3,     kMpt,        kNemotron,
+      kNemotronH,  kNemotronHMoe,  kNomicBert,  kOlmo,         kOlmo2,      kOlmoe,
+      kPhi2,       kPhi3,          kPhiMoe,     kQwen2,        kQwen2Moe,   kQwen2Vl,
+      kQwen3,      kQwen35,        kQwen35Moe,  kQwen3Moe,     kQwen3Next,  kQwen3Vl,
+      kQwen3VlMoe, kSeedOss,       kSmollm3,    kStableLm,     kStarcoder,  kStarcoder2};
   return kRows;
 }
 

@@ -27,14 +27,19 @@ std::span<const ArchDef> architectures() noexcept;
 extern const ArchDef kAfmoe;
 extern const ArchDef kApertus;
 extern const ArchDef kArcee;
+extern const ArchDef kBailingMoe2;
 extern const ArchDef kBert;
 extern const ArchDef kBloom;
+extern const ArchDef kChatGlm;
 extern const ArchDef kCohere2;
 extern const ArchDef kCommandR;
+extern const ArchDef kDbrx;
+extern const ArchDef kDeci;
 extern const ArchDef kDeepseek2;
 extern const ArchDef kDots1;
 extern const ArchDef kErnie45;
 extern const ArchDef kErnie45Moe;
+extern const ArchDef kExaone;
 extern const ArchDef kExaone4;
 extern const ArchDef kExaoneMoe;
 extern const ArchDef kFalcon;
@@ -89,6 +94,7 @@ extern const ArchDef kQwen3VlMoe;
 extern const ArchDef kSeedOss;
 extern const ArchDef kSmollm3;
 extern const ArchDef kStableLm;
+extern const ArchDef kStarcoder;
 extern const ArchDef kStarcoder2;
 
 }  // namespace billow::arch

@@ -50,6 +50,7 @@ class Family:
     patch: dict = dataclasses.field(default_factory=dict)  # of config.json, for the converter; or REMOVED
     rename: object = None  # takes the weights {name: tensor}, gives them as the converter wants them
     vision: dict = None  # of the part that reads pictures, in models that have one
+    adjust: object = None  # changes the model before it computes
     compared: bool = True  # with llama.cpp
 
 
@@ -82,6 +83,65 @@ def internlm2_names(weights):
                 name = name.replace(old, new)
             out[name] = weight
     return out
+
+
+def exaone_names(weights):
+    """Llama's weights by EXAONE 3's names."""
+    names = {"model.embed_tokens": "transformer.wte", "model.norm": "transformer.ln_f", "model.layers": "transformer.h",
+             "self_attn.o_proj": "attn.attention.out_proj", "self_attn": "attn.attention",
+             "mlp.gate_proj": "mlp.c_fc_0", "mlp.up_proj": "mlp.c_fc_1", "mlp.down_proj": "mlp.c_proj",
+             "input_layernorm": "ln_1", "post_attention_layernorm": "ln_2"}
+    out = {}
+    for name, weight in weights.items():
+        for old, new in names.items():
+            name = name.replace(old, new)
+        out[name] = weight
+    return out
+
+
+def skip_attention(model):
+    """Layer 1 adds no attention, and the heads of layer 2 share keys and values."""
+    with torch.no_grad():
+        model.model.layers[1].self_attn.o_proj.weight.zero_()
+        for part in ("k_proj", "v_proj"):
+            weight = getattr(model.model.layers[2].self_attn, part).weight
+            weight[weight.shape[0] // 2:] = weight[:weight.shape[0] // 2]
+
+
+def uneven_layers(weights):
+    """Without what skip_attention() made superfluous."""
+    out = {}
+    for name, weight in weights.items():
+        if ".layers.1.self_attn" in name or ".layers.1.input_layernorm" in name:
+            continue
+        if ".layers.2." in name and ("k_proj" in name or "v_proj" in name):
+            weight = weight[:weight.shape[0] // 2].contiguous()
+        out[name] = weight
+    return out
+
+
+def bailing_names(weights):
+    """GLM 4.5's weights by Ling 2's names; Q, K and V are one matrix."""
+    names = {"embed_tokens": "word_embeddings", "self_attn.o_proj": "attention.dense",
+             "self_attn.q_norm": "attention.query_layernorm", "self_attn.k_norm": "attention.key_layernorm",
+             "gate.e_score_correction_bias": "gate.expert_bias"}
+    out = {}
+    for name, weight in weights.items():
+        if "q_proj" in name:
+            parts = [weights[name.replace("q_proj", part)] for part in ("q_proj", "k_proj", "v_proj")]
+            out[name.replace("self_attn.q_proj", "attention.query_key_value")] = torch.cat(parts)
+        elif "k_proj" not in name and "v_proj" not in name:
+            for old, new in names.items():
+                name = name.replace(old, new)
+            out[name] = weight
+    return out
+
+
+def dbrx_experts(weights):
+    """transformers multiplies by the transposed matrices of experts, which works where they are square."""
+    n_embd = BASE["hidden_size"]
+    return {name: weight.view(-1, n_embd, n_embd).transpose(1, 2).reshape(-1, n_embd).contiguous()
+            if ".experts.mlp." in name else weight for name, weight in weights.items()}
 
 
 def transposed_experts(weights):
@@ -144,8 +204,9 @@ FAMILIES = {
         routed_scaling_factor=2.5, norm_topk_prob=True), {"hybrid_override_pattern": "ME*E"}),
     "olmo": Family("olmo", base(clip_qkv=1.0)),
     "afmoe": Family("afmoe", base(
-        hidden_size=32, head_dim=16, num_hidden_layers=4, num_experts=4, num_shared_experts=1, num_dense_layers=1, sliding_window=16,
-        global_attn_every_n_layers=4, mup_enabled=True, route_scale=2.0, **EXPERTS), {"route_norm": True}),
+        hidden_size=32, head_dim=16, num_hidden_layers=4, num_experts=4, num_shared_experts=1, num_dense_layers=1,
+        sliding_window=16, global_attn_every_n_layers=4, mup_enabled=True, route_scale=2.0, **EXPERTS),
+        {"route_norm": True}),
     "qwen2vl": Family("qwen2_vl", base(
         model_type="qwen2_vl_text", rope_parameters=rope(mrope_section=[2, 3, 3])), vision={
             "depth": 1, "embed_dim": 32, "hidden_size": 64, "num_heads": 2, "mlp_ratio": 2}),
@@ -155,6 +216,34 @@ FAMILIES = {
         model_type="qwen3_vl_moe_text", head_dim=32, num_experts=4, decoder_sparse_step=1, mlp_only_layers=[],
         norm_topk_prob=True, rope_parameters=rope(mrope_section=[6, 5, 5]), **EXPERTS), vision=QWEN3_VISION,
         rename=transposed_experts),
+    "starcoder": Family("gpt_bigcode", {
+        "vocab_size": WORDS, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": POSITIONS, "multi_query": True,
+        "bos_token_id": BEGIN, "eos_token_id": END}),
+    "dbrx": Family("dbrx", {
+        "vocab_size": WORDS, "d_model": 64, "n_heads": 4, "n_layers": 2, "max_seq_len": POSITIONS,
+        "attn_config": {"clip_qkv": 1.0, "kv_n_heads": 2, "rope_theta": 10000.0},
+        "ffn_config": {"hidden_size": 64, "ffn_hidden_size": 64, "moe_num_experts": 4, "moe_top_k": 2,
+                       "moe_normalize_expert_weights": 1.0}}, rename=dbrx_experts),
+    "chatglm": Family("glm", base(
+        head_dim=16, attention_bias=True, rms_norm_eps=1e-5, rope_parameters=rope(partial_rotary_factor=0.5)), {
+            "seq_length": POSITIONS, "layernorm_epsilon": 1e-5}),
+    "exaone": Family("llama", base(rope_parameters={
+        "rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 64}), {
+            "architectures": ["ExaoneForCausalLM"], "activation_function": "silu", "layer_norm_epsilon": 1e-6},
+        exaone_names),
+    "deci": Family("llama", base(
+        hidden_size=32, num_attention_heads=2, num_hidden_layers=3, intermediate_size=256), {
+            "architectures": ["DeciLMForCausalLM"], "block_configs": [
+                {"attention": {"n_heads_in_group": heads, "replace_with_linear": False}, "ffn": {"ffn_mult": 1.0}}
+                for heads in (1, None, 2)]}, uneven_layers, adjust=skip_attention),
+    "bailingmoe2": Family("glm4_moe", base(
+        head_dim=16, n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=1, n_group=2, topk_group=1,
+        routed_scaling_factor=1.5, norm_topk_prob=True, use_qk_norm=True, attention_bias=False,
+        partial_rotary_factor=0.5, num_nextn_predict_layers=0, rope_parameters=rope(partial_rotary_factor=0.5),
+        **EXPERTS), {
+            "architectures": ["BailingMoeV2ForCausalLM"], "num_experts": 4, "num_shared_experts": 1,
+            "score_function": "sigmoid"}, bailing_names),
     # llama.cpp has the number of layers with keys and values of their own fixed at 20.
     "gemma3n": Family("gemma3n_text", base(
         hidden_size=32, head_dim=16, sliding_window=16, num_hidden_layers=5, num_kv_shared_layers=2,
@@ -163,9 +252,9 @@ FAMILIES = {
         layer_types=["sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
                      "full_attention"]), compared=False),
     "llama4": Family("llama4_text", base(
-        hidden_size=32, head_dim=16, num_hidden_layers=4, intermediate_size=32, intermediate_size_mlp=64, num_local_experts=4,
-        num_experts_per_tok=1, interleave_moe_layer_step=2, attention_chunk_size=8192, no_rope_layer_interval=4,
-        use_qk_norm=True, attn_temperature_tuning=True, floor_scale=8192, attn_scale=0.1)),
+        hidden_size=32, head_dim=16, num_hidden_layers=4, intermediate_size=32, intermediate_size_mlp=64,
+        num_local_experts=4, num_experts_per_tok=1, interleave_moe_layer_step=2, attention_chunk_size=8192,
+        no_rope_layer_interval=4, use_qk_norm=True, attn_temperature_tuning=True, floor_scale=8192, attn_scale=0.1)),
 }
 
 
@@ -312,6 +401,8 @@ def llama_logits(program, model, tokens, folder):
 def make(name, family, arguments, folder):
     model = new_model(family)
     randomise(model, 1000 * arguments.seed + len(name))
+    if family.adjust:
+        family.adjust(model)
     generator = torch.Generator().manual_seed(arguments.seed)
     tokens = [BEGIN, *torch.randint(3, WORDS - 4, (TOKENS - 1,), generator=generator).tolist()]
     with torch.no_grad():
@@ -328,7 +419,8 @@ def make(name, family, arguments, folder):
              "seed": arguments.seed, "kl_llama_cpp": apart, "tokens": tokens}
     (arguments.out / f"{name}.json").write_text(json.dumps(about) + "\n")
     size = (arguments.out / f"{name}.gguf").stat().st_size
-    print(f"{name}: {architecture}, {size // 1024} KiB, deviation {expected.std():.2f}, of llama.cpp {apart}", flush=True)
+    print(f"{name}: {architecture}, {size // 1024} KiB, deviation {expected.std():.2f}, of llama.cpp {apart}",
+          flush=True)
 
 
 def main():

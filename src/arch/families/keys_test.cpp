@@ -14,11 +14,12 @@ namespace billow::arch {
 namespace {
 
 constexpr uint32_t kLayers = 8;
+constexpr const char* kRouter = "blk.0.ffn_gate_inp.weight";
 
 // The style of a file with the keys that all families have, and what `set` adds. It has no tensor
-// but the embedding, and a router of the first layer.
+// but the embedding, and the one of this name.
 DecoderStyle style_of(const ArchDef& def, const std::function<void(gguf::Writer&)>& set,
-                      bool has_router = false) {
+                      const std::string& tensor = "") {
   gguf::Writer writer;
   const std::string prefix = std::string(def.name) + ".";
   writer.set_string("general.architecture", def.name);
@@ -32,9 +33,7 @@ DecoderStyle style_of(const ArchDef& def, const std::function<void(gguf::Writer&
   const std::vector<std::byte> embedding(64 * 2 * sizeof(float));
   constexpr uint32_t kF32 = 0;
   writer.add_tensor("token_embd.weight", kF32, std::array<uint64_t, 2>{64, 2}, embedding);
-  if (has_router) {
-    writer.add_tensor("blk.0.ffn_gate_inp.weight", kF32, std::array<uint64_t, 2>{64, 2}, embedding);
-  }
+  if (!tensor.empty()) writer.add_tensor(tensor, kF32, std::array<uint64_t, 2>{64, 2}, embedding);
   const std::vector<std::byte> bytes = writer.to_bytes();
   const gguf::File file = gguf::File::parse(bytes, "m.gguf");
   return def.style(Metadata(file));
@@ -69,13 +68,13 @@ TEST(FamilyKeys, Llama4SeesChunksUnlessTheFileSaysOtherwise) {
     w.set_uint("llama4.expert_count", n);
     w.set_uint("llama4.expert_used_count", 1);
   };
-  DecoderStyle scout = style_of(kLlama4, [&](gguf::Writer& w) { experts(w, 16); }, true);
+  DecoderStyle scout = style_of(kLlama4, [&](gguf::Writer& w) { experts(w, 16); }, kRouter);
   EXPECT_EQ(attention_of(scout, 0).chunk, 8192u);
   EXPECT_EQ(attention_of(scout, 0).qk_norm, QkNorm::kAfterRope);
   EXPECT_EQ(attention_of(scout, 3).chunk, 0u);
   EXPECT_GT(attention_of(scout, 3).temperature, 0.0f);
   EXPECT_EQ(n_rotating(scout), kLayers - 2);
-  DecoderStyle maverick = style_of(kLlama4, [&](gguf::Writer& w) { experts(w, 128); }, true);
+  DecoderStyle maverick = style_of(kLlama4, [&](gguf::Writer& w) { experts(w, 128); }, kRouter);
   EXPECT_EQ(attention_of(maverick, 0).qk_norm, QkNorm::kNone);
   DecoderStyle whole = style_of(
       kLlama4,
@@ -83,7 +82,7 @@ TEST(FamilyKeys, Llama4SeesChunksUnlessTheFileSaysOtherwise) {
         experts(w, 16);
         w.set_uint("llama4.attention.sliding_window", 0);
       },
-      true);
+      kRouter);
   EXPECT_EQ(attention_of(whole, 0).chunk, 0u);
   EXPECT_EQ(n_rotating(whole), kLayers);
 }
@@ -104,6 +103,18 @@ TEST(FamilyKeys, OldFilesOfGemma3nCutGatesInTenLayers) {
   EXPECT_THROW(style_of(kGemma3n, cuts(NAN)), Error);
 }
 
+TEST(FamilyKeys, DeciHasLayersWithoutAttentionButNoMatricesInPlaceOfIt) {
+  const auto heads = [](gguf::Writer& w) {
+    const std::vector<int32_t> kv_heads = {2, 2, 0, 2, 2, 2, 2, 2};
+    w.set_ints("deci.attention.head_count_kv", kv_heads);
+  };
+  DecoderStyle style = style_of(kDeci, heads);
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(style.layers[2].mixer));
+  EXPECT_EQ(style.layers[2].norms.attn, "");
+  EXPECT_EQ(n_rotating(style), kLayers - 1);
+  EXPECT_THROW(style_of(kDeci, heads, "blk.2.attn_output.weight"), Error);
+}
+
 // The multipliers of old files, which do not hold them.
 TEST(FamilyKeys, MiniCpmHasMultipliersOfItsOwn) {
   const DecoderStyle old = style_of(kMiniCpm, [](gguf::Writer&) {});
@@ -118,7 +129,7 @@ TEST(FamilyKeys, MiniCpmHasMultipliersOfItsOwn) {
 TEST(FamilyKeys, GraniteMaySayThatNothingRotates) {
   const char* const key = "granite.rope.scaling.finetuned";
   DecoderStyle silent = style_of(kGranite, [](gguf::Writer&) {});
-  DecoderStyle with = style_of(kGranite, [=](gguf::Writer& w) { w.set_bool(key, true); });
+  DecoderStyle with = style_of(kGranite, [=](gguf::Writer& w) { w.set_bool(key, kRouter); });
   DecoderStyle without = style_of(kGranite, [=](gguf::Writer& w) { w.set_bool(key, false); });
   EXPECT_EQ(n_rotating(silent), kLayers);
   EXPECT_EQ(n_rotating(with), kLayers);
