@@ -43,8 +43,10 @@ Weights read_weights(const std::string& path, const std::string& jinja,
   std::future<scheduler::ModelFacts> facts =
       std::async(std::launch::async, [&] { return describe(path, enough.get_token()); });
   try {
-    tokenizer::Tokenizer tokenizer = tokenizer::Tokenizer::load(gguf::File::open_header(path));
-    return {std::move(tokenizer), facts.get(), compiled(jinja)};
+    const gguf::File header = gguf::File::open_header(path);
+    tokenizer::Tokenizer tokenizer = tokenizer::Tokenizer::load(header);
+    const auto rerank = header.get_string("tokenizer.chat_template.rerank");
+    return {std::move(tokenizer), facts.get(), compiled(jinja), std::string(rerank.value_or(""))};
   } catch (...) {
     enough.request_stop();
     throw;

@@ -30,6 +30,7 @@ struct Weights {
   tokenizer::Tokenizer tokenizer;
   scheduler::ModelFacts facts;
   std::optional<prompt::ChatTemplate> jinja;  // absent: none, or one that does not compile
+  std::string rerank_template{};  // with {query} and {document}; empty: the file has none
 };
 
 // A model ready to be asked. Immutable.

@@ -1,7 +1,9 @@
 #include "api/embed_tokens.h"
 
 #include <algorithm>
+#include <ranges>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "http/status.h"
@@ -60,6 +62,20 @@ std::pair<size_t, size_t> shares(size_t first, size_t second, size_t room) {
   return {half, room - half};
 }
 
+constexpr std::string_view kDocument = "{document}";
+
+// `text` at every place of `name` in `source`. What `text` holds is not looked at again.
+std::string with(std::string_view source, std::string_view name, std::string_view text) {
+  std::string out;
+  for (size_t at = 0;;) {
+    const size_t next = source.find(name, at);
+    out += source.substr(at, next - at);
+    if (next == std::string_view::npos) return out;
+    out += text;
+    at = next + name.size();
+  }
+}
+
 }  // namespace
 
 EmbedTokens text_tokens(const Tokenizer& tokenizer, const std::string& text, size_t limit,
@@ -106,6 +122,37 @@ EmbedTokens pair_tokens(const Tokenizer& tokenizer, const Ids& first, const Ids&
   append(kept(second, n_second, truncation));
   if (has_end) tokens.push_back(end);
   return pair;
+}
+
+EmbedTokens rerank_tokens(const Tokenizer& tokenizer, const std::string& rerank_template,
+                          const std::string& query, const std::string& document, size_t limit,
+                          Truncation truncation) {
+  const size_t place = rerank_template.find(kDocument);
+  const bool has_place = place != std::string::npos;
+  const auto encode = [&](const std::string& text) {
+    return tokenizer.encode(text, {.add_special = false, .parse_special = true});
+  };
+  const std::string before = with(rerank_template.substr(0, place), "{query}", query);
+  const std::string behind =
+      has_place ? with(rerank_template.substr(place + kDocument.size()), "{query}", query) : "";
+  Ids tokens = encode(before + (has_place ? document : "") + behind);
+  if (tokens.empty()) throw StatusError(400, kNoTokens);
+  if (tokens.size() <= limit) return {.tokens = std::move(tokens)};
+  if (truncation == Truncation::kNone) refuse_length(tokens.size(), limit);
+  // The document's tokens are those that the template's own, encoded alone, do not begin or end
+  // with: a token at the border may be of both.
+  const Ids first = encode(before);
+  const Ids last = encode(behind);
+  const auto begin = std::ranges::mismatch(tokens, first).in1;
+  const auto own = std::ranges::subrange(begin, tokens.end());
+  const auto reversed =
+      std::ranges::mismatch(own | std::views::reverse, last | std::views::reverse);
+  const auto end = reversed.in1.base();
+  const auto n_over = static_cast<std::ptrdiff_t>(tokens.size() - limit);
+  if (end - begin < n_over) throw StatusError(400, kNothingLeft);
+  const auto cut_at = truncation == Truncation::kLeft ? begin : end - n_over;
+  tokens.erase(cut_at, cut_at + n_over);
+  return {.tokens = std::move(tokens), .is_cut = true};
 }
 
 }  // namespace billow::api

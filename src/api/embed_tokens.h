@@ -34,4 +34,10 @@ EmbedTokens given_tokens(const tokenizer::Tokenizer& tokenizer, const std::vecto
 EmbedTokens pair_tokens(const tokenizer::Tokenizer& tokenizer, const std::vector<int32_t>& first,
                         const std::vector<int32_t>& second, size_t limit, Truncation truncation);
 
+// A query and a document in the template of a model that ranks, at {query} and {document}; what
+// looks like a special token is one. The document alone is cut.
+EmbedTokens rerank_tokens(const tokenizer::Tokenizer& tokenizer, const std::string& rerank_template,
+                          const std::string& query, const std::string& document, size_t limit,
+                          Truncation truncation);
+
 }  // namespace billow::api

@@ -86,5 +86,31 @@ TEST(EmbedTokens, OfAPairTheLongerTextIsCutFirst) {
   EXPECT_THROW(pair_tokens(tokenizer, longer, longer, 3, kRight), http::StatusError);
 }
 
+TEST(EmbedTokens, OfATemplateTheDocumentAloneIsCut) {
+  const auto tokenizer = bracketed();
+  const std::string text = "<bos>q={query},d={document}<eos>";
+  const auto made = [&](const char* query, const char* document, size_t limit, Truncation how) {
+    return rerank_tokens(tokenizer, text, query, document, limit, how);
+  };
+  const EmbedTokens whole = made("a", "bcd", 20, kNone);
+  EXPECT_EQ(shown(tokenizer, whole.tokens), "<bos>q=a,d=bcd<eos>");
+  EXPECT_EQ(whole.tokens,
+            tokenizer.encode("<bos>q=a,d=bcd<eos>", {.add_special = false, .parse_special = true}));
+  EXPECT_EQ(whole.n_first, 0u) << "it has one segment";
+  EXPECT_FALSE(whole.is_cut);
+  const size_t n = whole.tokens.size();
+  EXPECT_EQ(shown(tokenizer, made("a", "bcd", n - 2, kRight).tokens), "<bos>q=a,d=b<eos>");
+  EXPECT_EQ(shown(tokenizer, made("a", "bcd", n - 2, kLeft).tokens), "<bos>q=a,d=d<eos>");
+  EXPECT_TRUE(made("a", "bcd", n - 3, kRight).is_cut);
+  EXPECT_EQ(refusal([&] { made("a", "bcd", n - 4, kRight); }),
+            "400 input after truncation exceeds maximum context length");
+  EXPECT_EQ(refusal([&] { made("a", "bcd", n - 1, kNone); }),
+            "400 the input length exceeds the context length (" + std::to_string(n) + " of " +
+                std::to_string(n - 1) + " tokens)");
+  // What is put in is not looked at again.
+  EXPECT_EQ(shown(tokenizer, made("{document}", "{query}", 90, kNone).tokens),
+            "<bos>q={document},d={query}<eos>");
+}
+
 }  // namespace
 }  // namespace billow::api

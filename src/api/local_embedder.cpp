@@ -66,9 +66,12 @@ struct Prepared {
 
 class Preparation {
  public:
-  Preparation(const tokenizer::Tokenizer& tokenizer, const EmbedRequest& request, size_t limit)
-      : tokenizer_(tokenizer), request_(request), limit_(limit) {
-    if (request.query) query_ = content(*request.query);
+  Preparation(const Weights& weights, const EmbedRequest& request, size_t limit)
+      : tokenizer_(weights.tokenizer),
+        rerank_template_(weights.rerank_template),
+        request_(request),
+        limit_(limit) {
+    if (request.query && rerank_template_.empty()) query_ = content(*request.query);
   }
 
   // Failures become results of `reply` where the request is partial. Throws http::StatusError.
@@ -102,11 +105,16 @@ class Preparation {
       return pair_tokens(tokenizer_, query_, *ids, limit_, request_.truncation);
     }
     const std::string& text = std::get<std::string>(input);
+    if (request_.query && !rerank_template_.empty()) {
+      return rerank_tokens(tokenizer_, rerank_template_, *request_.query, text, limit_,
+                           request_.truncation);
+    }
     if (!request_.query) return text_tokens(tokenizer_, text, limit_, request_.truncation);
     return pair_tokens(tokenizer_, query_, content(text), limit_, request_.truncation);
   }
 
   const tokenizer::Tokenizer& tokenizer_;
+  const std::string& rerank_template_;  // empty: pairs have a separator between them
   const EmbedRequest& request_;
   const size_t limit_;
   std::vector<int32_t> query_;
@@ -240,7 +248,7 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
   EmbedReply reply;
   reply.model = model->name;
   const Clock::time_point checked = Clock::now();
-  Prepared prepared = Preparation(model->weights->tokenizer, request, limit).run(reply);
+  Prepared prepared = Preparation(*model->weights, request, limit).run(reply);
   if (!request.inputs.empty()) metrics_.tokenized(model->name, Clock::now() - checked);
   if (reply.n_cut > 0) {
     log::warn(model->name + ": " + std::to_string(reply.n_cut) + " inputs were cut to " +

@@ -262,5 +262,18 @@ TEST_F(LocalEmbedderTest, OnlyRerankersScorePairsAndNothingElse) {
   EXPECT_EQ(runners.embeddings().at(0).job.inputs.at(0).n_first, 1u);
 }
 
+TEST_F(LocalEmbedderTest, ARerankersTemplateHoldsThePair) {
+  models.facts.pooling = "rank";
+  models.add({.name = "r", .max_context = 16, .rerank = "{query}?{document}!"});
+  const EmbedReply reply =
+      run({.model = "r", .inputs = {"ddd", std::string(90, 'e')}, .query = "q"});
+  const auto inputs = runners.embeddings().at(0).job.inputs;
+  const auto& tokenizer = models.catalog.find("r")->weights->tokenizer;
+  EXPECT_EQ(tokenizer.decode(inputs.at(0).tokens), "q?ddd!");
+  EXPECT_EQ(tokenizer.decode(inputs.at(1).tokens), "q?" + std::string(13, 'e') + "!");
+  EXPECT_EQ(inputs.at(0).n_first, 0u);
+  EXPECT_EQ(reply.n_cut, 1u);
+}
+
 }  // namespace
 }  // namespace billow::api

@@ -27,6 +27,7 @@ struct Sample {
   size_t max_context = 2048;
   std::string architecture = "llama";
   bool add_bos = false;    // to every prompt
+  std::string rerank{};    // the template of the GGUF file for pairs
   std::string detected{};  // a Go template that is found for the Jinja one, and that no user gave
 };
 
@@ -45,6 +46,7 @@ class SampleStore {
     writer.set_uint(prefix + ".context_length", static_cast<uint32_t>(sample.max_context));
     writer.set_uint(prefix + ".embedding_length", 6);
     if (sample.add_bos) writer.set_bool("tokenizer.ggml.add_bos_token", true);
+    if (!sample.rerank.empty()) writer.set_string("tokenizer.chat_template.rerank", sample.rerank);
     if (!sample.jinja.empty()) writer.set_string("tokenizer.chat_template", sample.jinja);
     static const std::vector<std::byte> data(96, std::byte{0x5a});
     writer.add_tensor("token_embd.weight", 0, std::vector<uint64_t>{6, 4}, data);

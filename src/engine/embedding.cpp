@@ -15,6 +15,9 @@ size_t in_blocks(size_t n_positions) {
   return (n_positions + kBlock - 1) / kBlock * kBlock;
 }
 
+// Of a decoder: what ranks is the last token's state, too.
+bool is_of_last(Pooling pooling) { return pooling == Pooling::kLast || pooling == Pooling::kRank; }
+
 }  // namespace
 
 Pooling pooling_of_decoder(const gguf::File& file) {
@@ -27,9 +30,15 @@ Pooling pooling_of_decoder(const gguf::File& file) {
   const Pooling pooling = pooling_of(file);
   if (pooling == Pooling::kMean || pooling == Pooling::kFirst || pooling == Pooling::kLast)
     return pooling;
+  if (pooling == Pooling::kRank) {
+    if (file.find_tensor("cls.output.weight") != nullptr) return pooling;
+    throw Error(ErrorCode::kUnsupported, file.path() + ": key " + prefix +
+                                             ".pooling_type says rank, but tensor "
+                                             "cls.output.weight is missing");
+  }
   throw Error(ErrorCode::kUnsupported, file.path() + ": key " + prefix + ".pooling_type says " +
                                            std::string(pooling_name(pooling)) + "; " + prefix +
-                                           " models pool by mean, cls or last");
+                                           " models pool by mean, cls, last or rank");
 }
 
 size_t sequences_of(const gguf::File& file, size_t n_parallel) {
@@ -117,7 +126,7 @@ void EmbedQueue::take(size_t n, Pooling pooling, StepRows& rows) {
       for (uint32_t row = begin; row < end; ++row) rows.hidden_rows.push_back(row);
     else if (pooling == Pooling::kFirst && is_first)
       rows.hidden_rows.push_back(begin);
-    else if (pooling == Pooling::kLast && embedding->n_pending() == 0)
+    else if (is_of_last(pooling) && embedding->n_pending() == 0)
       rows.hidden_rows.push_back(end - 1);
     parts_.push_back({embedding, rows.hidden_rows.size() - n_before});
     n -= n_own;

@@ -21,9 +21,9 @@
 
 namespace billow::engine {
 
-// How an engine pools the hidden states of the model of `file`. Throws Error (kUnsupported) for
-// pooling that gives not one vector of hidden states, and for a model whose tokens see those behind
-// them.
+// How an engine pools the hidden states of the model of `file`; of one that ranks it gives the last
+// token's state, which a classifier reads. Throws Error (kUnsupported) for pooling that gives not
+// one vector of hidden states, and for a model whose tokens see those behind them.
 Pooling pooling_of_decoder(const gguf::File& file);
 
 // How many sequences an engine on the model of `file` is made for, where n_parallel requests run at

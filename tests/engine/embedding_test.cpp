@@ -202,6 +202,7 @@ TEST(Embedding, RefusesWhatGivesNoVector) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
       EXPECT_NE(std::string(error.what()).find("pooling_type"), std::string::npos);
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
     }
   }
 }

@@ -45,6 +45,7 @@ DecoderModel::DecoderModel(gguf::File file, const EngineOptions& options)
            .max_tokens = engine_.max_context(),
            .pooling = pooling_of_decoder(engine_.file()),
            .kernels = std::string(engine_.kernels().name)};
+  if (info_.pooling == Pooling::kRank) relevance_.emplace(engine_.file(), info_.n_embd);
 }
 
 std::string DecoderModel::refusal(const EmbedText& text) const {
@@ -54,7 +55,11 @@ std::string DecoderModel::refusal(const EmbedText& text) const {
     return "the model pools by " + std::string(pooling_name(info_.pooling)) + " and cannot by " +
            std::string(pooling_name(*text.pooling));
   }
-  if (text.n_first > 0) return "the model takes no pairs";
+  if (text.n_first > 0) {
+    return relevance_ ? "the model ranks by a template, but its file has no "
+                        "tokenizer.chat_template.rerank"
+                      : "the model takes no pairs";
+  }
   return "";
 }
 
@@ -69,8 +74,12 @@ void DecoderModel::embed(std::span<const EmbedText* const> texts, std::span<Embe
   while (engine_.embeds()) engine_.step();
   for (size_t i = 0; i < out.size(); ++i) {
     const Embedding& embedding = running[i];
-    out[i] = embedding.error().empty() ? checked_vector(embedding.vector())
-                                       : EmbedVector{.values = {}, .error = embedding.error()};
+    if (!embedding.error().empty())
+      out[i] = {.values = {}, .error = embedding.error()};
+    else if (relevance_)
+      out[i] = checked_vector({relevance_->score(embedding.vector())});
+    else
+      out[i] = checked_vector(embedding.vector());
   }
 }
 

@@ -1,12 +1,14 @@
-// Vectors of texts from a decoder whose hidden states are pooled. One thread at a time, but for
-// info() and refusal().
+// Vectors of texts from a decoder whose hidden states are pooled, or scores of texts that hold a
+// query and a document. One thread at a time, but for info() and refusal().
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "engine/embed/model.h"
+#include "engine/embed/relevance.h"
 #include "engine/engine.h"
 #include "gguf/file.h"
 #include "tokenizer/tokenizer.h"
@@ -31,6 +33,7 @@ class DecoderModel final : public EmbedModel {
  private:
   Engine engine_;
   EmbedModelInfo info_;
+  std::optional<Relevance> relevance_;  // where it ranks
 };
 
 }  // namespace billow::engine
