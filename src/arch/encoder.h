@@ -1,6 +1,6 @@
-// A loaded encoder: texts in, the hidden states of their tokens out. A token sees all of its text.
-// There is no cache: a text is evaluated whole, beside others, without padding. Immutable after
-// load; forward() may run on one thread at a time for one Compute.
+// A loaded encoder: texts in, the hidden states of their tokens out. A token sees what is behind
+// it, too. There is no cache: a text is evaluated whole, beside others, without padding. Immutable
+// after load; forward() may run on one thread at a time for one Compute.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +29,8 @@ class Encoder {
   // Its `kv` is empty, and max_context the longest text.
   const ModelInfo& info() const noexcept { return info_; }
   size_t n_labels() const noexcept { return n_labels_; }  // scores of the classifier; 0: none
+  bool classifies_mean() const noexcept { return classifies_mean_; }  // else the first token
+  bool projects() const noexcept { return projects_; }  // vectors, once they are pooled
 
   // Evaluates the batch; hidden is [n][n_embd]. A row depends on its text alone, to the bit. Throws
   // Error only when scratch memory cannot be had. REQUIRES: no text is longer than max_context.
@@ -39,15 +41,20 @@ class Encoder {
   virtual void classify(const nn::Compute& compute, tensor::Matrix x,
                         tensor::Matrix scores) const = 0;
 
+  // Makes vectors, [n][n_embd], of pooled ones, in their place. REQUIRES: it projects.
+  virtual void project(const nn::Compute& compute, tensor::Matrix x) const = 0;
+
   // The most bytes that the arena holds after any number of passes: of limits.n_rows tokens in
   // texts of at most n_positions, whose n_hidden_rows hidden states are kept in the arena, and of
-  // which n_logit_rows are classified.
+  // which n_logit_rows are classified or projected, from a matrix in the arena.
   virtual size_t scratch_bytes(const kernels::KernelTable& kernels,
                                const PassLimits& limits) const = 0;
 
  protected:
   ModelInfo info_;
   size_t n_labels_ = 0;
+  bool classifies_mean_ = false;
+  bool projects_ = false;
 };
 
 // Whether `file` says that it is of an architecture that load_encoder() loads.

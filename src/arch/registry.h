@@ -2,23 +2,21 @@
 // one.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string_view>
 
 #include "arch/decoder/style.h"
-#include "arch/encoder.h"
+#include "arch/encoders/style.h"
 #include "arch/metadata.h"
-#include "arch/model.h"
 
 namespace billow::arch {
 
 struct ArchDef {
   std::string_view name;  // general.architecture
-  // One of the two; the other is null.
+  // One of the two; the other is null. Where a family has both, files are of encoders that have
+  // dense layers behind pooling.
   DecoderStyle (*style)(const Metadata& meta);
-  std::unique_ptr<Encoder> (*load_encoder)(const gguf::File& file,
-                                           const LoadOptions& options) = nullptr;
+  EncoderStyle (*encoder)(const Metadata& meta) = nullptr;
 };
 
 std::span<const ArchDef> architectures() noexcept;
@@ -39,6 +37,7 @@ extern const ArchDef kDeepseek2;
 extern const ArchDef kDots1;
 extern const ArchDef kErnie45;
 extern const ArchDef kErnie45Moe;
+extern const ArchDef kEuroBert;
 extern const ArchDef kExaone;
 extern const ArchDef kExaone4;
 extern const ArchDef kExaoneMoe;
@@ -49,6 +48,7 @@ extern const ArchDef kGemma2;
 extern const ArchDef kGemma3;
 extern const ArchDef kGemma3n;
 extern const ArchDef kGemma4;
+extern const ArchDef kGemmaEmbedding;
 extern const ArchDef kGlm4;
 extern const ArchDef kGlm4Moe;
 extern const ArchDef kGpt2;
@@ -61,6 +61,8 @@ extern const ArchDef kHunyuanDense;
 extern const ArchDef kHunyuanMoe;
 extern const ArchDef kInternLm2;
 extern const ArchDef kJamba;
+extern const ArchDef kJinaBertV2;
+extern const ArchDef kJinaBertV3;
 extern const ArchDef kLfm2;
 extern const ArchDef kLfm2Moe;
 extern const ArchDef kLlama;
@@ -70,11 +72,14 @@ extern const ArchDef kMamba2;
 extern const ArchDef kMiniCpm;
 extern const ArchDef kMinimaxM2;
 extern const ArchDef kMistral3;
+extern const ArchDef kModernBert;
 extern const ArchDef kMpt;
 extern const ArchDef kNemotron;
 extern const ArchDef kNemotronH;
 extern const ArchDef kNemotronHMoe;
+extern const ArchDef kNeoBert;
 extern const ArchDef kNomicBert;
+extern const ArchDef kNomicBertMoe;
 extern const ArchDef kOlmo;
 extern const ArchDef kOlmo2;
 extern const ArchDef kOlmoe;

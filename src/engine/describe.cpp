@@ -38,7 +38,7 @@ Description describe_encoder(const gguf::File& file, const DescribeOptions& opti
   Description out = described(file, options, encoder->info(), packed);
   const uint64_t scratch =
       passes_scratch_bytes(*encoder, kernels, resolve_sizes(options.embed, out.max_context),
-                           out.max_context, threads_of(options), packed.n_bytes() != 0);
+                           out.max_context, threads_of(options));
   out.memory = {.weight_bytes = weight_bytes(file, packed),
                 .scratch = {{out.max_context, scratch}}};
   out.pooling = pooling_name(pooling_of_encoder(file));

@@ -55,15 +55,17 @@ void add_rests(const Compute& compute, tensor::Matrix x, std::span<const uint32_
                std::initializer_list<Product> products) {
   const tensor::ArenaScope scope(compute.arena);
   const tensor::Matrix rests = compute.arena.matrix(rows.size(), x.n_cols);
-  compute.team.for_pieces(rows.size(), 4, [&](size_t begin, size_t end, int) {
-    for (size_t i = begin; i < end; ++i) rounding_rest(x.row(rows[i]), x.n_cols, rests.row(i));
-  });
+  if (compute.sizing == nullptr) {
+    compute.team.for_pieces(rows.size(), 4, [&](size_t begin, size_t end, int) {
+      for (size_t i = begin; i < end; ++i) rounding_rest(x.row(rows[i]), x.n_cols, rests.row(i));
+    });
+  }
   for (const Product& product : products) {
     if (!takes_codes(compute, product)) continue;
     const tensor::ArenaScope own(compute.arena);
     const tensor::Matrix sums = compute.arena.matrix(rows.size(), product.out.n_cols);
     linear(compute, rests, {{product.weight, nullptr, sums}});
-    for (size_t i = 0; i < rows.size(); ++i)
+    for (size_t i = 0; i < rows.size() && compute.sizing == nullptr; ++i)
       compute.kernels.add(product.out.row(rows[i]), sums.row(i), sums.n_cols);
   }
 }
@@ -75,7 +77,10 @@ void linear_with_outliers(const Compute& compute, tensor::Matrix x,
   linear(compute, x, products);
   if (std::ranges::none_of(products, [&](const Product& p) { return takes_codes(compute, p); }))
     return;
-  const std::vector<uint32_t> rows = rows_with_outliers(compute, x);
+  // A sizing pass counts what as many take as are computed again at once.
+  const std::vector<uint32_t> rows = compute.sizing != nullptr
+                                         ? std::vector<uint32_t>(std::min(x.n_rows, kOutlierRows))
+                                         : rows_with_outliers(compute, x);
   for (size_t begin = 0; begin < rows.size(); begin += kOutlierRows) {
     const size_t n = std::min(kOutlierRows, rows.size() - begin);
     add_rests(compute, x, std::span(rows).subspan(begin, n), products);

@@ -1,10 +1,77 @@
 #include "nn/text_attention.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 #include "base/check.h"
 
 namespace billow::nn {
+namespace {
+
+// Each head of `few` as often as it has neighbours among n_heads.
+tensor::Matrix for_each_head(const Compute& compute, tensor::Matrix few, size_t n_heads,
+                             size_t head_len) {
+  const size_t n_few = few.n_cols / head_len;
+  if (n_few == n_heads) return few;
+  const tensor::Matrix all = compute.arena.matrix(few.n_rows, n_heads * head_len);
+  if (compute.sizing != nullptr) return all;
+  constexpr size_t kRowsAtOnce = 16;
+  compute.team.for_pieces(few.n_rows, kRowsAtOnce, [&](size_t begin, size_t end, int) {
+    for (size_t row = begin; row < end; ++row)
+      for (size_t head = 0; head < n_heads; ++head)
+        std::copy_n(few.row(row) + head * n_few / n_heads * head_len, head_len,
+                    all.row(row) + head * head_len);
+  });
+  return all;
+}
+
+// Values that are summed side by side, in an order of their own.
+constexpr size_t kLanes = 8;
+using Lanes = std::array<float, kLanes>;
+
+float dot(const float* a, const float* b, size_t n) {
+  Lanes sums{};
+  for (size_t i = 0; i < n; i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
+  const float first = (sums[0] + sums[4]) + (sums[1] + sums[5]);
+  return first + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+}
+
+void add_scaled(float* out, const float* x, float factor, size_t n) {
+  for (size_t i = 0; i < n; i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) out[i + lane] += factor * x[i + lane];
+}
+
+// Query by query, where not all scores count alike, which no kernel knows. `scores`: for each token
+// that a query sees.
+void attend_apart(const TextHeads& heads, const TextUnit& unit, float* scores, tensor::Matrix out) {
+  const size_t n = unit.end - unit.begin;
+  const size_t at = unit.head * heads.head_len;
+  const float slope = heads.slopes != nullptr ? heads.slopes[unit.head] : 0.0f;
+  for (size_t query = unit.query_begin; query < unit.query_end; ++query) {
+    const size_t first = heads.reach == 0 || query < heads.reach ? 0 : query - heads.reach;
+    const size_t last = heads.reach == 0 ? n : std::min(n, query + heads.reach + 1);
+    const float* q = heads.q.row(unit.begin + query) + at;
+    for (size_t i = first; i < last; ++i) {
+      const auto distance = static_cast<float>(i < query ? query - i : i - query);
+      scores[i - first] =
+          heads.scale * dot(q, heads.k.row(unit.begin + i) + at, heads.head_len) - slope * distance;
+    }
+    const float largest = *std::max_element(scores, scores + (last - first));
+    float sum = 0.0f;
+    float* to = out.row(unit.begin + query) + at;
+    std::fill_n(to, heads.head_len, 0.0f);
+    for (size_t i = first; i < last; ++i) {
+      const float weight = std::exp(scores[i - first] - largest);
+      sum += weight;
+      add_scaled(to, heads.v.row(unit.begin + i) + at, weight, heads.head_len);
+    }
+    for (size_t i = 0; i < heads.head_len; ++i) to[i] /= sum;
+  }
+}
+
+}  // namespace
 
 std::vector<TextUnit> text_units(std::span<const uint32_t> ends, size_t n_heads) {
   // Long texts are cut, so that one text alone keeps many threads busy. Each cut brings the keys
@@ -23,24 +90,33 @@ std::vector<TextUnit> text_units(std::span<const uint32_t> ends, size_t n_heads)
   return units;
 }
 
-size_t text_attention_bytes(size_t longest_text, size_t head_len) {
-  return kernels::text_attention_scratch_floats(longest_text, head_len) * sizeof(float);
-}
-
-void text_attention(const Compute& compute, std::span<const TextUnit> units, const TextHeads& heads,
+void text_attention(const Compute& compute, std::span<const TextUnit> units, const TextHeads& given,
                     tensor::Matrix out) {
-  BILLOW_CHECK(heads.head_len % 8 == 0 && heads.q.n_cols == out.n_cols &&
-               heads.k.n_cols == out.n_cols && heads.v.n_cols == out.n_cols);
-  size_t longest = 0;
+  BILLOW_CHECK(given.head_len % 8 == 0 && given.q.n_cols == out.n_cols &&
+               given.k.n_cols == given.v.n_cols && given.k.n_cols != 0 &&
+               given.q.n_cols % given.k.n_cols == 0);
+  size_t longest = compute.sizing != nullptr ? compute.sizing->n_positions : 0;
   for (const TextUnit& unit : units) longest = std::max<size_t>(longest, unit.end - unit.begin);
   const tensor::ArenaScope scope(compute.arena);
+  TextHeads heads = given;
+  const size_t n_heads = heads.q.n_cols / heads.head_len;
+  heads.k = for_each_head(compute, heads.k, n_heads, heads.head_len);
+  heads.v = for_each_head(compute, heads.v, n_heads, heads.head_len);
   const size_t n_own = kernels::text_attention_scratch_floats(longest, heads.head_len);
-  float* scratch = compute.arena.array<float>(static_cast<size_t>(compute.team.size()) * n_own);
+  float* scratch = compute.arena.array<float>(compute.n_threads() * n_own);
+  if (compute.sizing != nullptr) return;
   compute.team.for_pieces(units.size(), 1, [&](size_t first, size_t last, int member) {
+    float* own = scratch + static_cast<size_t>(member) * n_own;
     for (size_t i = first; i < last; ++i) {
       const TextUnit& unit = units[i];
+      const size_t n = unit.end - unit.begin;
+      const bool sees_all = heads.reach == 0 || n <= heads.reach + 1;
+      if (!sees_all || heads.slopes != nullptr) {
+        attend_apart(heads, unit, own, out);
+        continue;
+      }
       const size_t at = unit.head * heads.head_len;
-      compute.kernels.text_attention({.n_tokens = unit.end - unit.begin,
+      compute.kernels.text_attention({.n_tokens = n,
                                       .head_len = heads.head_len,
                                       .queries = heads.q.row(unit.begin) + at,
                                       .keys = heads.k.row(unit.begin) + at,
@@ -50,7 +126,7 @@ void text_attention(const Compute& compute, std::span<const TextUnit> units, con
                                       .query_begin = unit.query_begin,
                                       .query_end = unit.query_end,
                                       .scale = heads.scale,
-                                      .scratch = scratch + static_cast<size_t>(member) * n_own});
+                                      .scratch = own});
     }
   });
 }

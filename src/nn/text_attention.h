@@ -1,5 +1,5 @@
 // Attention within texts that stand packed in one matrix: every token of a text sees all of its
-// text and nothing else. What encoders compute.
+// text, or what is near, and nothing else. What encoders compute.
 #pragma once
 
 #include <cstddef>
@@ -24,19 +24,21 @@ struct TextUnit {
 // All units of texts whose rows end at `ends`, the first of them beginning at row 0; none is empty.
 std::vector<TextUnit> text_units(std::span<const uint32_t> ends, size_t n_heads);
 
-// out row = softmax(scale * q K^T) V for each head of head_len values. All matrices are [n][n_heads
-// * head_len]; a row's result depends on its text alone. REQUIRES: head_len is a multiple of 8.
+// out row = softmax(scale * q K^T) V for each head of head_len values. q and out are [n][n_heads *
+// head_len]; k and v may have fewer heads, each for as many neighbours of q. A row's result depends
+// on its text alone. REQUIRES: head_len is a multiple of 8.
 struct TextHeads {
   size_t head_len = 0;
   float scale = 1.0f;
   tensor::Matrix q;
   tensor::Matrix k;
   tensor::Matrix v;
+  // A token sees those at most so far away, before and behind it; 0: all of its text.
+  size_t reach = 0;
+  // ALiBi to both sides: slope times the distance is taken off a score. [n_heads], or null.
+  const float* slopes = nullptr;
 };
 void text_attention(const Compute& compute, std::span<const TextUnit> units, const TextHeads& heads,
                     tensor::Matrix out);
-
-// What each thread takes of the arena for it, in bytes.
-size_t text_attention_bytes(size_t longest_text, size_t head_len);
 
 }  // namespace billow::nn

@@ -13,9 +13,14 @@ namespace {
 constexpr size_t kHeads = 3;
 constexpr size_t kLen = 24;
 
+struct Sight {
+  size_t reach = 0;
+  std::vector<float> slopes = {};
+};
+
 // Of texts of these lengths, all rows random.
-std::vector<float> attended(std::span<const size_t> lengths, std::vector<float> qkv,
-                            int n_threads) {
+std::vector<float> attended(std::span<const size_t> lengths, std::vector<float> qkv, int n_threads,
+                            const Sight& sight = {}) {
   std::vector<uint32_t> ends;
   size_t n = 0;
   for (const size_t length : lengths) ends.push_back(static_cast<uint32_t>(n += length));
@@ -25,18 +30,25 @@ std::vector<float> attended(std::span<const size_t> lengths, std::vector<float> 
   const size_t width = kHeads * kLen;
   const auto part = [&](size_t i) { return tensor::Matrix{qkv.data() + i * n * width, n, width}; };
   std::vector<float> out(n * width);
-  text_attention(compute, text_units(ends, kHeads),
-                 {.head_len = kLen, .scale = 0.2f, .q = part(0), .k = part(1), .v = part(2)},
-                 {out.data(), n, width});
-  EXPECT_LE(arena.n_bytes(), (static_cast<size_t>(n_threads) *
-                                  text_attention_bytes(*std::ranges::max_element(lengths), kLen) +
-                              tensor::Arena::kPage - 1) /
-                                 tensor::Arena::kPage * tensor::Arena::kPage);
+  const TextHeads heads = {.head_len = kLen,
+                           .scale = 0.2f,
+                           .q = part(0),
+                           .k = part(1),
+                           .v = part(2),
+                           .reach = sight.reach,
+                           .slopes = sight.slopes.empty() ? nullptr : sight.slopes.data()};
+  text_attention(compute, text_units(ends, kHeads), heads, {out.data(), n, width});
+  tensor::Arena counted{tensor::Arena::Counting{}};
+  const Sizing sizing = {.n_positions = *std::ranges::max_element(lengths),
+                         .n_threads = static_cast<size_t>(n_threads)};
+  text_attention({compute.kernels, team, counted, &sizing}, {}, heads, {out.data(), n, width});
+  EXPECT_EQ(arena.n_bytes(), counted.n_bytes());
   return out;
 }
 
 // What a text would be given alone.
-std::vector<float> alone(const std::vector<float>& qkv, size_t n, size_t begin, size_t length) {
+std::vector<float> alone(const std::vector<float>& qkv, size_t n, size_t begin, size_t length,
+                         const Sight& sight) {
   const size_t width = kHeads * kLen;
   std::vector<float> own;
   for (size_t i = 0; i < 3; ++i) {
@@ -44,7 +56,7 @@ std::vector<float> alone(const std::vector<float>& qkv, size_t n, size_t begin, 
     own.insert(own.end(), first, first + static_cast<std::ptrdiff_t>(length * width));
   }
   const size_t lengths[] = {length};
-  return attended(lengths, own, 1);
+  return attended(lengths, own, 1, sight);
 }
 
 TEST(TextAttention, EQ_1_EQ_3_ATextsBitsAreItsOwnInAnyCompanyOnAnyThreads) {
@@ -52,17 +64,96 @@ TEST(TextAttention, EQ_1_EQ_3_ATextsBitsAreItsOwnInAnyCompanyOnAnyThreads) {
   size_t n = 0;
   for (const size_t length : lengths) n += length;
   const std::vector<float> qkv = gaussian(3 * n * kHeads * kLen, 1);
-  const std::vector<float> together = attended(lengths, qkv, 1);
-  EXPECT_EQ(attended(lengths, qkv, 2), together);
-  EXPECT_EQ(attended(lengths, qkv, 5), together);
-  size_t begin = 0;
-  for (const size_t length : lengths) {
-    const std::vector<float> own = alone(qkv, n, begin, length);
-    EXPECT_TRUE(std::equal(own.begin(), own.end(),
-                           together.begin() + static_cast<std::ptrdiff_t>(begin * kHeads * kLen)))
-        << length;
-    begin += length;
+  for (const Sight& sight : {Sight{}, Sight{.reach = 20}, Sight{.slopes = {0.5f, 0.25f, 0.1f}}}) {
+    const std::vector<float> together = attended(lengths, qkv, 1, sight);
+    EXPECT_EQ(attended(lengths, qkv, 2, sight), together);
+    EXPECT_EQ(attended(lengths, qkv, 5, sight), together);
+    size_t begin = 0;
+    for (const size_t length : lengths) {
+      const std::vector<float> own = alone(qkv, n, begin, length, sight);
+      EXPECT_TRUE(std::equal(own.begin(), own.end(),
+                             together.begin() + static_cast<std::ptrdiff_t>(begin * kHeads * kLen)))
+          << length;
+      begin += length;
+    }
   }
+}
+
+// The formula in double, of one text.
+std::vector<double> formula(const std::vector<float>& qkv, size_t n, const Sight& sight) {
+  constexpr size_t kWidth = kHeads * kLen;
+  const auto value = [&](size_t part, size_t row, size_t at) {
+    return static_cast<double>(qkv[(part * n + row) * kWidth + at]);
+  };
+  std::vector<double> out(n * kWidth);
+  for (size_t head = 0; head < kHeads; ++head) {
+    for (size_t query = 0; query < n; ++query) {
+      double sum = 0.0;
+      for (size_t key = 0; key < n; ++key) {
+        const size_t distance = key < query ? query - key : key - query;
+        if (sight.reach != 0 && distance > sight.reach) continue;
+        double score = 0.0;
+        for (size_t i = head * kLen; i < (head + 1) * kLen; ++i)
+          score += 0.2 * value(0, query, i) * value(1, key, i);
+        if (!sight.slopes.empty())
+          score -= static_cast<double>(sight.slopes[head]) * static_cast<double>(distance);
+        sum += std::exp(score);
+        for (size_t i = head * kLen; i < (head + 1) * kLen; ++i)
+          out[query * kWidth + i] += std::exp(score) * value(2, key, i);
+      }
+      for (size_t i = head * kLen; i < (head + 1) * kLen; ++i) out[query * kWidth + i] /= sum;
+    }
+  }
+  return out;
+}
+
+TEST(TextAttention, IsThatOfTheFormula) {
+  // 5 tokens see each other through a window of 4 to either side, 6 do not.
+  for (const size_t n : {size_t{1}, size_t{5}, size_t{6}, size_t{77}}) {
+    const std::vector<float> qkv = gaussian(3 * n * kHeads * kLen, 7);
+    const size_t lengths[] = {n};
+    for (const Sight& sight :
+         {Sight{}, Sight{.reach = 4}, Sight{.slopes = {0.5f, 0.25f, 0.1f}},
+          Sight{.reach = 4, .slopes = {0.5f, 0.25f, 0.1f}}, Sight{.slopes = {0.0f, 0.0f, 0.0f}}}) {
+      const std::vector<float> found = attended(lengths, qkv, 2, sight);
+      const std::vector<double> expected = formula(qkv, n, sight);
+      for (size_t i = 0; i < found.size(); ++i)
+        ASSERT_NEAR(static_cast<double>(found[i]), expected[i], 1e-5) << n << " " << sight.reach;
+    }
+  }
+}
+
+// Of four query heads two have the first head of keys and values, two the other.
+TEST(TextAttention, NeighbouringHeadsShareKeysAndValues) {
+  constexpr size_t kTokens = 30;
+  constexpr size_t kQueryHeads = 4;
+  std::vector<float> q = gaussian(kTokens * kQueryHeads * kLen, 1);
+  std::vector<float> k = gaussian(kTokens * 2 * kLen, 2);
+  std::vector<float> v = gaussian(kTokens * 2 * kLen, 3);
+  const auto widened = [](const std::vector<float>& few) {
+    std::vector<float> all;
+    for (size_t row = 0; row < kTokens; ++row)
+      for (const size_t head : {0u, 0u, 1u, 1u})
+        for (size_t i = 0; i < kLen; ++i) all.push_back(few[(row * 2 + head) * kLen + i]);
+    return all;
+  };
+  std::vector<float> all_k = widened(k);
+  std::vector<float> all_v = widened(v);
+  const auto run = [&](std::vector<float>& keys, std::vector<float>& values) {
+    cpu::ThreadTeam team(2);
+    tensor::Arena arena;
+    const uint32_t ends[] = {kTokens};
+    std::vector<float> out(q.size());
+    const size_t width = keys.size() / kTokens;
+    text_attention({kernels::select_table(), team, arena}, text_units(ends, kQueryHeads),
+                   {.head_len = kLen,
+                    .q = {q.data(), kTokens, kQueryHeads * kLen},
+                    .k = {keys.data(), kTokens, width},
+                    .v = {values.data(), kTokens, width}},
+                   {out.data(), kTokens, kQueryHeads * kLen});
+    return out;
+  };
+  EXPECT_EQ(run(k, v), run(all_k, all_v));
 }
 
 TEST(TextAttention, UnitsCoverEachQueryOfEachHeadOnce) {

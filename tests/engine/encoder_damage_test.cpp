@@ -54,7 +54,7 @@ TEST(EncoderDamage, HyperparametersThatMakeNoSenseAreNamed) {
   }
   EXPECT_TRUE(names(refusal({.drop_key = "bert.attention.layer_norm_epsilon"}), "epsilon"));
   EXPECT_TRUE(names(with("bert.attention.head_count", 3), "key_length"));
-  EXPECT_TRUE(names(with("bert.attention.head_count_kv", 2), "head_count_kv"));
+  EXPECT_TRUE(names(with("bert.attention.head_count_kv", 3), "head_count_kv"));
   EXPECT_TRUE(names(with("bert.attention.value_length", 64), "value_length"));
   EXPECT_TRUE(names(with("bert.pooling_type", 9), "pooling_type"));
   EXPECT_TRUE(names(with("bert.pooling_type", 4), "cls.output.weight"));

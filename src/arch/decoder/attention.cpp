@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "arch/alibi.h"
 #include "base/error.h"
 #include "nn/for_rows.h"
 #include "nn/linear.h"
@@ -10,21 +11,6 @@
 
 namespace billow::arch {
 namespace {
-
-// Press et al., arXiv 2108.12409: a geometric sequence over the next lower power of two of heads,
-// and every second member of one twice as long for the rest.
-std::vector<float> alibi_slopes(size_t n_heads, float max_bias) {
-  size_t power = 1;
-  while (2 * power <= n_heads) power *= 2;
-  std::vector<float> slopes;
-  for (size_t h = 0; h < n_heads; ++h) {
-    const double exponent =
-        h < power ? static_cast<double>(h + 1) : static_cast<double>(2 * (h - power) + 1) / 2.0;
-    slopes.push_back(static_cast<float>(
-        std::exp2(-static_cast<double>(max_bias) * exponent / static_cast<double>(power))));
-  }
-  return slopes;
-}
 
 void clamp(const nn::Compute& compute, tensor::Matrix x, float limit) {
   nn::for_rows(compute, x.n_rows, [&](size_t row) {

@@ -1,7 +1,9 @@
-// The classifier of rerankers: scores = output(tanh(dense x)), or one of the two alone.
+// The classifier of rerankers: scores = output(norm(activation(dense x))), or one of the two
+// products alone; a norm only where the file has one.
 #pragma once
 
-#include "arch/encoders/hparams.h"
+#include "arch/decoder/norm.h"
+#include "arch/encoders/style.h"
 #include "arch/weights.h"
 #include "nn/compute.h"
 
@@ -13,8 +15,12 @@ struct ClassifierWeights {
   const float* dense_bias = nullptr;
   const float* output_bias = nullptr;
 
-  // Of a file that need not have one.
-  void load(const WeightLoader& load, const EncoderHparams& h);
+  ClassifierStyle style;
+  Norm norm;
+
+  // Of a file that need not have one. `norms` must outlive it.
+  void load(const WeightLoader& load, const Norms& norms, const ClassifierStyle& its_style,
+            size_t n_embd);
   size_t n_labels() const noexcept { return output ? output.n_rows : dense.n_rows; }
 };
 

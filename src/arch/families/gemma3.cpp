@@ -1,10 +1,12 @@
 // gemma3: Gemma 3 text models. Norms before and after each sub-layer and on query and key heads,
 // GEGLU, the embedding scaled by sqrt(n_embd). Most layers see a window and rotate with a base of
 // their own; every sixth sees everything. The largest model (27B, 62 layers) scales scores by the
-// width per head.
+// width per head. A file of EmbeddingGemma that Ollama made is of this architecture, too, with the
+// dense layers behind its pooling.
 #include <cmath>
 
 #include "arch/decoder/read.h"
+#include "arch/families/gemma_embedding.h"
 #include "arch/registry.h"
 #include "arch/rope.h"
 
@@ -44,6 +46,6 @@ DecoderStyle style(const Metadata& meta) {
 
 }  // namespace
 
-const ArchDef kGemma3 = {"gemma3", style};
+const ArchDef kGemma3 = {"gemma3", style, gemma_embedding_style};
 
 }  // namespace billow::arch

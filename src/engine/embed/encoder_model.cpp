@@ -29,23 +29,21 @@ Pooling pooling_of_encoder(const gguf::File& file) {
 }
 
 uint64_t encoder_scratch_bytes(const arch::Encoder& encoder, const kernels::KernelTable& kernels,
-                               size_t n_tokens, size_t n_threads, bool packed) {
+                               size_t n_tokens, size_t n_threads) {
   return encoder.scratch_bytes(kernels,
                                {.n_rows = n_tokens,
                                 .n_logit_rows = n_tokens,
                                 .n_hidden_rows = n_tokens,
                                 .n_positions = std::min(n_tokens, encoder.info().max_context),
-                                .n_threads = n_threads,
-                                .packed = packed});
+                                .n_threads = n_threads});
 }
 
 uint64_t passes_scratch_bytes(const arch::Encoder& encoder, const kernels::KernelTable& kernels,
-                              const EmbedSizes& sizes, size_t max_tokens, size_t n_threads,
-                              bool packed) {
+                              const EmbedSizes& sizes, size_t max_tokens, size_t n_threads) {
   const size_t n_tokens = std::max(sizes.n_batch, text_limit(sizes, max_tokens));
   uint64_t sum = 0;
   for (const size_t share : threads_of_passes(sizes, n_threads))
-    sum += encoder_scratch_bytes(encoder, kernels, n_tokens, share, packed);
+    sum += encoder_scratch_bytes(encoder, kernels, n_tokens, share);
   return sum;
 }
 
@@ -56,7 +54,8 @@ struct EncoderModel::Pass {
   std::vector<uint32_t> ends;     // [texts]
   std::vector<uint32_t> n_first;  // [texts]
   size_t n_longest = 0;
-  size_t n_ranked = 0;  // texts that the classifier scores
+  size_t n_ranked = 0;     // texts that the classifier scores
+  size_t n_projected = 0;  // texts whose vectors are projected
   tensor::Matrix hidden;
 
   size_t begin(size_t text) const { return text == 0 ? 0 : ends[text - 1]; }
@@ -115,14 +114,13 @@ std::vector<std::unique_ptr<EmbedModel>> EncoderModel::load(gguf::File file,
 }
 
 // For the largest pass so far, which the arena keeps, or this one.
-void EncoderModel::grant_scratch(size_t n_tokens, size_t n_longest, size_t n_ranked) {
+void EncoderModel::grant_scratch(size_t n_tokens, size_t n_longest, size_t n_headed) {
   const uint64_t wanted = weights_->encoder->scratch_bytes(
       *weights_->kernels, {.n_rows = n_tokens,
-                           .n_logit_rows = n_ranked,
+                           .n_logit_rows = n_headed,
                            .n_hidden_rows = n_tokens,
                            .n_positions = n_longest,
-                           .n_threads = static_cast<size_t>(team_.size()),
-                           .packed = weights_->packed.n_bytes() != 0});
+                           .n_threads = static_cast<size_t>(team_.size())});
   if (wanted <= scratch_granted_) return;
   if (!weights_->ledger.grant(context::MemoryClass::kScratch, wanted - scratch_granted_)) {
     const context::Ledger::Account account = weights_->ledger.account();
@@ -176,14 +174,18 @@ void EncoderModel::embed(std::span<const EmbedText* const> texts, std::span<Embe
     pass.n_first.push_back(static_cast<uint32_t>(text->n_first));
     pass.n_longest = std::max(pass.n_longest, text->tokens.size());
     if (pooling_for(*text) == Pooling::kRank) ++pass.n_ranked;
+    if (is_projected(*text)) ++pass.n_projected;
   }
-  grant_scratch(pass.tokens.size(), pass.n_longest, pass.n_ranked);
+  grant_scratch(pass.tokens.size(), pass.n_longest, std::max(pass.n_ranked, pass.n_projected));
   const tensor::ArenaScope scope(arena_);
   pass.hidden = arena_.matrix(pass.tokens.size(), info().n_embd);
   weights_->encoder->forward({*weights_->kernels, team_, arena_},
                              {.tokens = pass.tokens, .ends = pass.ends, .n_first = pass.n_first},
                              pass.hidden);
   pool(pass, out);
+  if (pass.n_projected != 0) project(pass, out);
+  for (size_t i = 0; i < out.size(); ++i)
+    if (pooling_for(*texts[i]) != Pooling::kRank) out[i] = checked_vector(std::move(out[i].values));
   if (pass.n_ranked != 0) rank(pass, out);
 }
 
@@ -201,22 +203,35 @@ void EncoderModel::pool(const Pass& pass, std::span<EmbedVector> out) {
       if (pooling == Pooling::kRank) continue;
       pool_rows(pooling, pass.hidden.row(pass.begin(i)), pass.n(i), info().n_embd,
                 out[i].values.data());
-      out[i] = checked_vector(std::move(out[i].values));
     }
   });
 }
 
-// The classifier's scores of the first tokens.
+// In the order of the texts, those that are not projected left out.
+void EncoderModel::project(const Pass& pass, std::span<EmbedVector> out) {
+  const tensor::ArenaScope scope(arena_);
+  const tensor::Matrix vectors = arena_.matrix(pass.n_projected, info().n_embd);
+  size_t row = 0;
+  for (size_t i = 0; i < out.size(); ++i)
+    if (is_projected(*pass.texts[i])) std::ranges::copy(out[i].values, vectors.row(row++));
+  weights_->encoder->project({*weights_->kernels, team_, arena_}, vectors);
+  row = 0;
+  for (size_t i = 0; i < out.size(); ++i)
+    if (is_projected(*pass.texts[i]))
+      std::copy_n(vectors.row(row++), info().n_embd, out[i].values.data());
+}
+
+// The classifier's scores of what it reads: the first tokens, or means.
 void EncoderModel::rank(const Pass& pass, std::span<EmbedVector> out) {
-  const tensor::Matrix first = arena_.matrix(pass.n_ranked, info().n_embd);
+  const tensor::Matrix read = arena_.matrix(pass.n_ranked, info().n_embd);
   const tensor::Matrix scores = arena_.matrix(pass.n_ranked, weights_->encoder->n_labels());
   const auto ranked = [&](size_t i) { return pooling_for(*pass.texts[i]) == Pooling::kRank; };
   size_t row = 0;
   for (size_t i = 0; i < out.size(); ++i)
     if (ranked(i))
-      pool_rows(Pooling::kFirst, pass.hidden.row(pass.begin(i)), pass.n(i), info().n_embd,
-                first.row(row++));
-  weights_->encoder->classify({*weights_->kernels, team_, arena_}, first, scores);
+      pool_rows(weights_->encoder->classifies_mean() ? Pooling::kMean : Pooling::kFirst,
+                pass.hidden.row(pass.begin(i)), pass.n(i), info().n_embd, read.row(row++));
+  weights_->encoder->classify({*weights_->kernels, team_, arena_}, read, scores);
   row = 0;
   for (size_t i = 0; i < out.size(); ++i) {
     if (!ranked(i)) continue;

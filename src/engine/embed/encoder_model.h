@@ -28,11 +28,10 @@ Pooling pooling_of_encoder(const gguf::File& file);
 
 // The most scratch memory of a pass of at most n_tokens, in bytes.
 uint64_t encoder_scratch_bytes(const arch::Encoder& encoder, const kernels::KernelTable& kernels,
-                               size_t n_tokens, size_t n_threads, bool packed = true);
+                               size_t n_tokens, size_t n_threads);
 // The same of all passes at once together, of texts of at most max_tokens.
 uint64_t passes_scratch_bytes(const arch::Encoder& encoder, const kernels::KernelTable& kernels,
-                              const EmbedSizes& sizes, size_t max_tokens, size_t n_threads,
-                              bool packed = true);
+                              const EmbedSizes& sizes, size_t max_tokens, size_t n_threads);
 
 class EncoderModel final : public EmbedModel {
  public:
@@ -75,9 +74,15 @@ class EncoderModel final : public EmbedModel {
   };
   EncoderModel(std::shared_ptr<Weights> weights, int n_threads, bool is_first)
       : weights_(std::move(weights)), team_(n_threads), is_first_(is_first) {}
-  void grant_scratch(size_t n_tokens, size_t n_longest, size_t n_ranked);
+  void grant_scratch(size_t n_tokens, size_t n_longest, size_t n_headed);
   Pooling pooling_for(const EmbedText& text) const { return text.pooling.value_or(info().pooling); }
+  // What is pooled into one vector.
+  bool is_projected(const EmbedText& text) const {
+    const Pooling pooling = pooling_for(text);
+    return weights_->encoder->projects() && pooling != Pooling::kNone && pooling != Pooling::kRank;
+  }
   void pool(const Pass& pass, std::span<EmbedVector> out);
+  void project(const Pass& pass, std::span<EmbedVector> out);
   void rank(const Pass& pass, std::span<EmbedVector> out);
 
   const std::shared_ptr<Weights> weights_;

@@ -1,0 +1,11 @@
+// EmbeddingGemma, of which files are of either of two architectures.
+#pragma once
+
+#include "arch/encoders/style.h"
+#include "arch/metadata.h"
+
+namespace billow::arch {
+
+EncoderStyle gemma_embedding_style(const Metadata& meta, size_t max_context);
+
+}  // namespace billow::arch

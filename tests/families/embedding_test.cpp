@@ -1,0 +1,225 @@
+// The tiny embedding models and rerankers of tests/families/embedding: their vectors against those
+// of the models' own library, the same bits in any company, and scratch memory within its bound.
+// make_embedding_fixtures.py made them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "engine/describe.h"
+#include "engine/embed/load.h"
+#include "engine/tiny_embedder.h"
+#include "gguf/writer.h"
+
+namespace billow::families {
+namespace {
+
+using engine::EmbedModel;
+using engine::EmbedText;
+using engine::EmbedVector;
+using engine::EngineOptions;
+using engine::Vector;
+
+constexpr const char* kFamilies[] = {"eurobert",      "gemma-embedding", "jina-bert-v2",
+                                     "jina-bert-v3",  "modern-bert",     "modern-bert-reranker",
+                                     "neo-bert",      "nomic-bert-moe",  "qwen3-embedding",
+                                     "qwen3-reranker"};
+
+// The length of the difference by that of the vector, with weights as floats. What is left is the
+// order of sums, of scores the more as they are differences; and where the keys and values of
+// decoders are codes, their rounding.
+constexpr double kMostError = 3e-6;
+constexpr double kMostErrorOfScores = 2e-5;
+constexpr double kMostErrorOfCodes = 3e-3;
+// Weights in BF16 are multiplied with activations in BF16 where the processor does that.
+constexpr double kLeastCosine = 0.9999;
+constexpr double kMostScoreError = 0.05;
+
+std::string path_of(const std::string& name, const char* suffix) {
+  return BILLOW_SOURCE_DIR "/tests/families/embedding/" + name + suffix;
+}
+
+double cosine(const Vector& a, const Vector& b) {
+  double product = 0.0;
+  double a_square = 0.0;
+  double b_square = 0.0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const auto x = static_cast<double>(a[i]);
+    const auto y = static_cast<double>(b[i]);
+    product += x * y;
+    a_square += x * x;
+    b_square += y * y;
+  }
+  return product / std::sqrt(a_square * b_square);
+}
+
+class EmbeddingFamilies : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    std::ifstream in(path_of(GetParam(), ".json"));
+    const Json json = Json::parse(in);
+    judge_ = json["judge"];
+    llama_cpp_ = json["llama_cpp_is_apart"].dump();
+    for (const Json& text : json["texts"]) {
+      texts_.push_back({.tokens = text["tokens"]});
+      expected_.push_back(text["vector"]);
+    }
+    ASSERT_GT(texts_.size(), 4u);
+  }
+
+  // Of the file, or of the same with its matrices as floats.
+  std::unique_ptr<EmbedModel> load(const EngineOptions& options, bool as_floats = false) {
+    gguf::File file = gguf::File::open(path_of(GetParam(), ".gguf"));
+    if (!as_floats) return engine::load_embed_model(std::move(file), options);
+    gguf::Writer writer;
+    for (const gguf::Entry& entry : file.metadata()) writer.set(entry.key, entry.value);
+    std::vector<Vector> matrices;
+    matrices.reserve(file.tensors().size());
+    for (const gguf::TensorInfo& tensor : file.tensors()) {
+      Vector& values = matrices.emplace_back(tensor.n_elements());
+      quant::find_type(tensor.type)->decode(tensor.data.data(), values.size(), values.data());
+      writer.add_tensor(tensor.name, 0, std::span(tensor.shape).first(tensor.n_dims),
+                        std::as_bytes(std::span(values)));
+    }
+    bytes_ = writer.to_bytes();
+    return engine::load_embed_model(gguf::File::parse(bytes_, GetParam()), options);
+  }
+
+  // Of each text alone.
+  std::vector<Vector> alone(EmbedModel& model) const {
+    std::vector<Vector> vectors;
+    for (const EmbedText& text : texts_) vectors.push_back(engine::vector_of(model, text));
+    return vectors;
+  }
+
+  // The fixture's texts, and beginnings of the longest.
+  std::vector<EmbedText> many_texts() const {
+    std::vector<EmbedText> texts = texts_;
+    const std::vector<int32_t>& longest = texts_.back().tokens;
+    for (size_t n = 1; n <= longest.size(); n += 3)
+      texts.push_back({.tokens = {longest.begin(), longest.begin() + static_cast<long>(n)}});
+    return texts;
+  }
+
+  std::vector<EmbedText> texts_;
+  std::vector<Vector> expected_;
+  std::string judge_;
+  std::string llama_cpp_;
+  std::vector<std::byte> bytes_;
+};
+
+TEST_P(EmbeddingFamilies, VectorsAreThoseOfTheModelsOwnLibrary) {
+  double worst_of_first = 0.0;
+  for (const kernels::KernelTable* table : engine::usable_tables()) {
+    const auto model =
+        load({.n_threads = 2, .kv_type = kernels::KvType::kF32, .kernels = table}, true);
+    const std::vector<Vector> found = alone(*model);
+    for (size_t i = 0; i < found.size(); ++i) {
+      const double error = engine::error_of(expected_[i], found[i]);
+      EXPECT_LT(error, found[i].size() == 1 ? kMostErrorOfScores : kMostError)
+          << table->name << ", " << texts_[i].tokens.size() << " tokens";
+      if (table == engine::usable_tables().front())
+        worst_of_first = std::max(worst_of_first, error);
+    }
+  }
+  std::printf("%s: difference to %s %.1e, of llama.cpp %s\n", GetParam(), judge_.c_str(),
+              worst_of_first, llama_cpp_.c_str());
+}
+
+TEST_P(EmbeddingFamilies, VectorsOfTheFileAsItIsAreClose) {
+  for (const kernels::KernelTable* table : engine::usable_tables()) {
+    const auto model = load({.n_threads = 2, .kernels = table});
+    const std::vector<Vector> found = alone(*model);
+    for (size_t i = 0; i < found.size(); ++i) {
+      ASSERT_EQ(found[i].size(), expected_[i].size());
+      if (found[i].size() == 1)
+        EXPECT_NEAR(found[i][0], expected_[i][0], kMostScoreError) << table->name;
+      else
+        EXPECT_GT(cosine(found[i], expected_[i]), kLeastCosine) << table->name;
+    }
+    const auto floats = load({.n_threads = 2, .kernels = table}, true);
+    const std::vector<Vector> nearer = alone(*floats);
+    for (size_t i = 0; i < nearer.size(); ++i)
+      EXPECT_LT(engine::error_of(expected_[i], nearer[i]), kMostErrorOfCodes) << table->name;
+  }
+}
+
+TEST_P(EmbeddingFamilies, EQ_1_EQ_3_TheSameBitsAloneAndPackedOnAnyThreads) {
+  const std::vector<EmbedText> texts = many_texts();
+  for (const kernels::KernelTable* table : engine::usable_tables()) {
+    const auto single = load({.n_threads = 1, .kernels = table});
+    std::vector<Vector> own;
+    for (const EmbedText& text : texts) own.push_back(engine::vector_of(*single, text));
+    for (const int n_threads : {1, 2}) {
+      const auto model = load({.n_threads = n_threads, .kernels = table});
+      const std::vector<EmbedVector> packed = engine::embedded(*model, texts);
+      for (size_t i = 0; i < texts.size(); ++i)
+        EXPECT_EQ(packed[i].values, own[i]) << table->name << ", " << n_threads << " threads";
+    }
+  }
+}
+
+TEST_P(EmbeddingFamilies, P_13_NoPassTakesMoreScratchThanTheBound) {
+  const gguf::File file = gguf::File::open(path_of(GetParam(), ".gguf"));
+  for (const int n_threads : {1, 3}) {
+    for (const bool pack : {true, false}) {
+      const auto model = load({.n_threads = n_threads, .pack_weights = pack});
+      engine::embedded(*model, many_texts());
+      const engine::MemoryUse use = model->memory();
+      EXPECT_GT(use.scratch, 0u);
+      EXPECT_LE(use.scratch, use.scratch_granted) << n_threads << " threads, packed: " << pack;
+      if (!pack) continue;
+      const engine::Description description = engine::describe(file, {.n_threads = n_threads});
+      EXPECT_LE(use.scratch_granted, description.memory.scratch_bytes(description.max_context));
+    }
+  }
+}
+
+TEST_P(EmbeddingFamilies, TextsThatAreTooLongAreRefused) {
+  const auto model = load({.n_threads = 1});
+  const size_t most = model->info().max_tokens;
+  EXPECT_EQ(model->refusal({.tokens = std::vector<int32_t>(most, 9)}), "");
+  EXPECT_NE(model->refusal({.tokens = std::vector<int32_t>(most + 1, 9)}), "");
+}
+
+// EmbeddingGemma as Ollama's converter names its parts.
+TEST(EmbeddingGemma, IsTheSameInTheFormOfOllama) {
+  const std::string path = path_of("gemma-embedding", ".gguf");
+  const gguf::File file = gguf::File::open(path);
+  gguf::Writer writer;
+  const auto renamed = [](std::string name, const std::string& from, const std::string& to) {
+    return name.starts_with(from) ? to + name.substr(from.size()) : name;
+  };
+  for (const gguf::Entry& entry : file.metadata())
+    writer.set(renamed(std::string(entry.key), "gemma-embedding.", "gemma3."), entry.value);
+  writer.set_string("general.architecture", "gemma3");
+  for (const gguf::TensorInfo& tensor : file.tensors()) {
+    const std::string first = renamed(std::string(tensor.name), "dense_2", "dense.0");
+    writer.add_tensor(renamed(first, "dense_3", "dense.1"), tensor.type,
+                      std::span(tensor.shape).first(tensor.n_dims), tensor.data);
+  }
+  const std::vector<std::byte> bytes = writer.to_bytes();
+  const auto ours = engine::load_embed_model(path, {.n_threads = 1});
+  const auto theirs =
+      engine::load_embed_model(gguf::File::parse(bytes, "gemma3"), {.n_threads = 1});
+  const EmbedText text = {.tokens = {1, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120, 2}};
+  EXPECT_EQ(engine::vector_of(*theirs, text), engine::vector_of(*ours, text));
+  EXPECT_EQ(theirs->info().architecture, "gemma3");
+}
+
+std::string test_name(const testing::TestParamInfo<const char*>& test) {
+  std::string name = test.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EmbeddingFamilies, testing::ValuesIn(kFamilies), test_name);
+
+}  // namespace
+}  // namespace billow::families
