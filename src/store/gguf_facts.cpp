@@ -61,7 +61,9 @@ GgufFacts facts_of(const gguf::File& file) {
   const std::string prefix = facts.architecture + ".";
   facts.context_length = count_of(file, prefix + "context_length");
   facts.embedding_length = count_of(file, prefix + "embedding_length");
-  facts.has_pooling = file.find(prefix + "pooling_type") != nullptr;
+  // Files of rerankers that llama.cpp's converter makes of encoders do not say how they pool.
+  facts.has_pooling = file.find(prefix + "pooling_type") != nullptr ||
+                      !flag_of(file, prefix + "attention.causal", true);
   if (facts.is_projector()) {
     // Projectors of old say nothing of what they encode: images.
     facts.has_audio = flag_of(file, "clip.has_audio_encoder", false);

@@ -17,7 +17,7 @@ struct GgufFacts {
   uint64_t n_parameters = 0;  // elements of all tensors
   uint64_t context_length = 0;
   uint64_t embedding_length = 0;
-  bool has_pooling = false;  // an embedding model
+  bool has_pooling = false;  // an embedding model, or a reranker
   bool has_vision = false;
   bool has_audio = false;
 

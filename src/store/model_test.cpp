@@ -40,6 +40,15 @@ TEST(GgufFacts, AreReadFromMetadata) {
   EXPECT_FALSE(facts.has_audio);
 }
 
+TEST(GgufFacts, AnEncoderThatDoesNotSayHowItPoolsIsOneForVectors) {
+  for (const bool is_causal : {false, true}) {
+    gguf::Writer writer = sample_gguf("bert");
+    writer.set_bool("bert.attention.causal", is_causal);
+    const auto bytes = writer.to_bytes();
+    EXPECT_EQ(facts_of(gguf::File::parse(bytes, "m")).has_pooling, !is_causal);
+  }
+}
+
 TEST(GgufFacts, WhatIsOfAWrongTypeIsUnknown) {
   gguf::Writer writer;
   writer.set_uint("general.architecture", 3);

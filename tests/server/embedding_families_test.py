@@ -1,0 +1,140 @@
+"""Embedding models and rerankers of many families through the server, in the tiny form of tests/families/embedding.
+
+embedding_families_test.py --billow PROGRAM [unittest arguments]
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads spin where others work
+
+import numpy
+from server import Server
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--billow", required=True)
+options, rest = parser.parse_known_args()
+
+MODELS = pathlib.Path(__file__).parents[1] / "families/embedding"
+EMBEDDERS = ("eurobert", "gemma-embedding", "jina-bert-v2", "jina-bert-v3", "modern-bert", "neo-bert", "nomic-bert-moe", "qwen3-embedding")
+RERANKERS = ("modern-bert-reranker", "qwen3-reranker")
+LEAST_COSINE = 0.9999
+WORDS = "the river carries boats to an old harbour where lamps are lit naïve 東京 1984 don't".split()
+
+
+def texts(n, seed):
+    """From none to some twenty words: all fit into the models' 128 tokens."""
+    chance = random.Random(seed)
+    return [" ".join(chance.choice(WORDS) for _ in range(chance.choice((0, 1, 2, 5, 12)))) for _ in range(n)]
+
+
+def recorded(name):
+    return json.loads((MODELS / f"{name}.json").read_text())["texts"]
+
+
+class EmbeddingFamilies(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.server = Server(cls.folder.name, program=str(pathlib.Path(options.billow).resolve()))
+        cls.addClassCleanup(cls.server.process.wait)
+        cls.addClassCleanup(cls.server.process.kill)
+        for name in EMBEDDERS + RERANKERS:
+            cls.server.add_model(name, MODELS / f"{name}.gguf")
+
+    def embed(self, model, inputs, **fields):
+        return numpy.array(self.server.json("POST", "/api/embed", {"model": model, "input": inputs, **fields})["embeddings"])
+
+    def refused(self, path, body):
+        status, _, text = self.server.request("POST", path, body)
+        error = json.loads(text)["error"]
+        return status, error["message"] if isinstance(error, dict) else error
+
+    def ranked(self, model, query, documents, **fields):
+        """The score of each document, in their order."""
+        body = {"model": model, "query": query, "texts": documents, **fields}
+        return [entry["score"] for entry in sorted(self.server.json("POST", "/rerank", body), key=lambda entry: entry["index"])]
+
+    def test_vectors_are_those_of_the_models_own_library(self):
+        for name in EMBEDDERS:
+            expected = numpy.array([text["vector"] for text in recorded(name)])
+            expected /= numpy.linalg.norm(expected, axis=1, keepdims=True)
+            ids = [text["tokens"] for text in recorded(name)]
+            answer = self.server.json("POST", "/v1/embeddings", {"model": name, "input": ids})
+            vectors = numpy.array([entry["embedding"] for entry in answer["data"]])
+            self.assertEqual(answer["usage"]["prompt_tokens"], sum(map(len, ids)))
+            self.assertGreater((vectors * expected).sum(1).min(), LEAST_COSINE, name)
+            numpy.testing.assert_allclose(numpy.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+    def test_EQ_1_EQ_2_a_vector_does_not_depend_on_its_neighbours(self):
+        asked = texts(12, 1)
+        for name in EMBEDDERS:
+            packed = self.embed(name, asked)
+            alone = numpy.array([self.embed(name, [text])[0] for text in asked])
+            self.assertEqual(numpy.abs(packed - alone).max(), 0, name)
+
+    def test_special_tokens_are_those_of_each_family(self):
+        """Qwen 3 ends a text with EOS, which is what it pools; encoders put one token before and one behind."""
+        for name, n_special in (("qwen3-embedding", 1), ("gemma-embedding", 2), ("modern-bert", 2)):
+            answer = self.server.json("POST", "/api/embed", {"model": name, "input": "abc"})
+            self.assertEqual(answer["prompt_eval_count"], 3 + n_special, name)
+        tokens = self.server.json("POST", "/tokenize", {"model": "qwen3-embedding", "content": "a", "add_special": True})["tokens"]
+        self.assertEqual((len(tokens), tokens[-1]), (2, 2))
+        by_text, by_tokens = (self.server.json("POST", "/v1/embeddings", {"model": "qwen3-embedding", "input": asked})["data"][0]["embedding"]
+                              for asked in ("a", [tokens]))
+        self.assertEqual(by_text, by_tokens)
+
+    def test_inputs_that_are_too_long_are_cut_or_refused(self):
+        for name in EMBEDDERS:
+            status, headers, text = self.server.request("POST", "/api/embed", {"model": name, "input": "x" * 1000})
+            self.assertEqual((status, headers["X-Billow-Truncated"], json.loads(text)["prompt_eval_count"]), (200, "1", 128), name)
+            status, error = self.refused("/api/embed", {"model": name, "input": "x" * 1000, "truncate": False})
+            self.assertEqual(status, 400)
+            self.assertIn("of 128 tokens", error)
+
+    def test_a_reranker_of_qwen3_scores_what_its_template_makes(self):
+        documents = [text or "none" for text in texts(10, 2)]
+        scores = self.ranked("qwen3-reranker", "lamps", documents)
+        self.assertGreater(numpy.std(scores), 1e-3)
+        self.assertTrue(all(0 <= score <= 1 for score in scores))
+        self.assertEqual([self.ranked("qwen3-reranker", "lamps", [document])[0] for document in documents], scores)
+        raw = numpy.array(self.ranked("qwen3-reranker", "lamps", documents, raw_scores=True))
+        numpy.testing.assert_allclose(1 / (1 + numpy.exp(-raw)), scores, rtol=1e-5)
+        best = self.server.json("POST", "/v1/rerank", {"model": "qwen3-reranker", "query": "lamps", "documents": documents, "top_n": 3})
+        self.assertEqual([entry["index"] for entry in best["results"]], sorted(range(10), key=lambda i: -scores[i])[:3])
+
+    def test_rerankers_make_no_vectors_and_no_text(self):
+        for name in RERANKERS:
+            for path in ("/api/embed", "/v1/embeddings"):
+                self.assertEqual(self.refused(path, {"model": name, "input": "a"}),
+                                 (400, f"model '{name}:latest' is a reranker: it scores pairs of texts (/rerank)"))
+            self.assertEqual(self.refused("/api/generate", {"model": name, "prompt": "a"}), (400, f'"{name}" does not support generate'))
+            self.assertEqual(self.server.json("POST", "/api/show", {"model": name})["capabilities"], ["embedding"])
+        for name in EMBEDDERS:
+            self.assertEqual(self.refused("/rerank", {"model": name, "query": "q", "texts": ["a"]}),
+                             (400, f"model '{name}:latest' is no reranker: its file has no pooling of type rank"))
+            self.assertEqual(self.server.json("POST", "/api/show", {"model": name})["capabilities"], ["embedding"])
+
+    def test_inspect_says_that_they_run(self):
+        for name in EMBEDDERS + RERANKERS:
+            done = subprocess.run([self.server.program, "inspect", MODELS / f"{name}.gguf"], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn("does not run", done.stdout, name)
+
+    def test_the_command_embeds(self):
+        done = subprocess.run([self.server.program, "embed", "--model", "gemma-embedding", "a text", "another"], env=self.server.environment,
+                              capture_output=True, text=True, check=True)
+        vectors = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(len(vectors), 2, done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
