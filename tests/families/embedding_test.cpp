@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "engine/changed_file.h"
 #include "engine/describe.h"
 #include "engine/embed/load.h"
 #include "engine/tiny_embedder.h"
@@ -178,6 +179,51 @@ TEST_P(EmbeddingFamilies, P_13_NoPassTakesMoreScratchThanTheBound) {
       const engine::Description description = engine::describe(file, {.n_threads = n_threads});
       EXPECT_LE(use.scratch_granted, description.memory.scratch_bytes(description.max_context));
     }
+  }
+}
+
+// Makes a model of any kind, as engine::refusal_of() wants it.
+struct Loaded {
+  Loaded(gguf::File file, const EngineOptions& options)
+      : model(engine::load_embed_model(std::move(file), options)) {}
+  std::unique_ptr<EmbedModel> model;
+};
+
+// What a file need not have: these are left out in other models of the family, or say something
+// else by not being there.
+bool is_optional(const std::string& family, const std::string& tensor) {
+  const auto is_any_of = [&](std::initializer_list<const char*> ends) {
+    return std::ranges::any_of(ends, [&](const char* end) { return tensor.ends_with(end); });
+  };
+  if (is_any_of({"token_types.weight", "cls.bias", "cls.norm.weight", "cls.output.bias"}))
+    return true;
+  if (family == "jina-bert-v2") {
+    return is_any_of({"attn_norm_2.weight", "attn_norm_2.bias", "attn_q_norm.bias",
+                      "attn_k_norm.bias"}) ||
+           tensor == "blk.0.attn_q_norm.weight" || tensor == "blk.0.attn_k_norm.weight";
+  }
+  if (family == "nomic-bert-moe") return tensor == "blk.0.ffn_up.bias";
+  if (family == "modern-bert-reranker") return tensor.starts_with("cls");
+  if (family == "qwen3-reranker" || family == "qwen3-embedding") return tensor == "output.weight";
+  return false;
+}
+
+TEST_P(EmbeddingFamilies, EveryMissingTensorIsNamed) {
+  std::ifstream in(path_of(GetParam(), ".gguf"), std::ios::binary);
+  const std::string read((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const auto bytes = std::as_bytes(std::span(read));
+  const gguf::File file = gguf::File::open(path_of(GetParam(), ".gguf"));
+  EXPECT_EQ(engine::refusal_of<Loaded>(bytes, {}), "");
+  for (const gguf::TensorInfo& tensor : file.tensors()) {
+    const std::string name(tensor.name);
+    const std::string message = engine::refusal_of<Loaded>(bytes, {.drop_tensor = name});
+    if (is_optional(GetParam(), name)) continue;
+    // A joint matrix that is missing is looked for in parts.
+    const bool named =
+        engine::names(message, name) ||
+        (name.ends_with("attn_qkv.weight") && engine::names(message, "attn_q.weight")) ||
+        (name.ends_with("ffn_up.weight") && engine::names(message, "ffn_gate.weight"));
+    EXPECT_TRUE(named) << name << ": " << message;
   }
 }
 

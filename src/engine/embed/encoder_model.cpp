@@ -115,12 +115,16 @@ std::vector<std::unique_ptr<EmbedModel>> EncoderModel::load(gguf::File file,
 
 // For the largest pass so far, which the arena keeps, or this one.
 void EncoderModel::grant_scratch(size_t n_tokens, size_t n_longest, size_t n_headed) {
-  const uint64_t wanted = weights_->encoder->scratch_bytes(
-      *weights_->kernels, {.n_rows = n_tokens,
-                           .n_logit_rows = n_headed,
-                           .n_hidden_rows = n_tokens,
-                           .n_positions = n_longest,
-                           .n_threads = static_cast<size_t>(team_.size())});
+  // A pass that is no larger than one before in anything takes no more, which need not be counted.
+  if (n_tokens <= granted_pass_.n_rows && n_longest <= granted_pass_.n_positions &&
+      n_headed <= granted_pass_.n_logit_rows)
+    return;
+  const arch::PassLimits pass = {.n_rows = n_tokens,
+                                 .n_logit_rows = n_headed,
+                                 .n_hidden_rows = n_tokens,
+                                 .n_positions = n_longest,
+                                 .n_threads = static_cast<size_t>(team_.size())};
+  const uint64_t wanted = weights_->encoder->scratch_bytes(*weights_->kernels, pass);
   if (wanted <= scratch_granted_) return;
   if (!weights_->ledger.grant(context::MemoryClass::kScratch, wanted - scratch_granted_)) {
     const context::Ledger::Account account = weights_->ledger.account();
@@ -131,6 +135,7 @@ void EncoderModel::grant_scratch(size_t n_tokens, size_t n_longest, size_t n_hea
                     "; allow more, or smaller passes");
   }
   scratch_granted_ = wanted;
+  granted_pass_ = pass;
 }
 
 MemoryUse EncoderModel::memory() const {

@@ -90,6 +90,7 @@ class EncoderModel final : public EmbedModel {
   tensor::Arena arena_;
   bool is_first_;  // its memory() has the weights and the budget, too
   uint64_t scratch_granted_ = 0;
+  arch::PassLimits granted_pass_;  // that it was counted for
 };
 
 }  // namespace billow::engine
