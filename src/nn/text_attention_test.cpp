@@ -109,7 +109,7 @@ std::vector<double> formula(const std::vector<float>& qkv, size_t n, const Sight
 
 TEST(TextAttention, IsThatOfTheFormula) {
   // 5 tokens see each other through a window of 4 to either side, 6 do not.
-  for (const size_t n : {size_t{1}, size_t{5}, size_t{6}, size_t{77}}) {
+  for (const size_t n : {size_t{1}, size_t{5}, size_t{6}, size_t{300}}) {
     const std::vector<float> qkv = gaussian(3 * n * kHeads * kLen, 7);
     const size_t lengths[] = {n};
     for (const Sight& sight :

@@ -8,9 +8,12 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "engine/changed_file.h"
 #include "engine/describe.h"
@@ -40,7 +43,7 @@ constexpr double kMostErrorOfScores = 2e-5;
 constexpr double kMostErrorOfCodes = 3e-3;
 // Weights in BF16 are multiplied with activations in BF16 where the processor does that.
 constexpr double kLeastCosine = 0.9999;
-constexpr double kMostScoreError = 0.05;
+constexpr double kMostScoreError = 0.1;
 
 std::string path_of(const std::string& name, const char* suffix) {
   return BILLOW_SOURCE_DIR "/tests/families/embedding/" + name + suffix;
@@ -224,6 +227,33 @@ TEST_P(EmbeddingFamilies, EveryMissingTensorIsNamed) {
         (name.ends_with("attn_qkv.weight") && engine::names(message, "attn_q.weight")) ||
         (name.ends_with("ffn_up.weight") && engine::names(message, "ffn_gate.weight"));
     EXPECT_TRUE(named) << name << ": " << message;
+  }
+}
+
+// Whatever byte of the header is another, loading gives a model or one line, and a model gives
+// vectors or errors.
+TEST_P(EmbeddingFamilies, NoDamagedByteOfTheHeaderDoesHarm) {
+  std::ifstream in(path_of(GetParam(), ".gguf"), std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const gguf::File file = gguf::File::open(path_of(GetParam(), ".gguf"));
+  size_t n_data = 0;
+  for (const gguf::TensorInfo& tensor : file.tensors()) n_data += tensor.data.size();
+  // The vocabulary's texts, which are most of it, are read by another test.
+  const size_t n_header = std::min<size_t>(whole.size() - n_data, 2000);
+  std::mt19937 random(7);
+  for (int round = 0; round < 150; ++round) {
+    std::string read = whole;
+    for (unsigned i = 0; i <= random() % 3; ++i)
+      read[random() % n_header] = static_cast<char>(random());
+    try {
+      const auto model = engine::load_embed_model(
+          gguf::File::parse(std::as_bytes(std::span(read)), "changed.gguf"),
+          {.n_threads = 1, .memory_budget = uint64_t{256} << 20});
+      const EmbedText& text = texts_[2];
+      if (model->refusal(text).empty()) engine::embedded(*model, {&text, 1});
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    }
   }
 }
 
