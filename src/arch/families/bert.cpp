@@ -7,7 +7,7 @@
 namespace billow::arch {
 namespace {
 
-EncoderStyle style(const Metadata& meta, size_t) {
+EncoderStyle style(const Metadata& meta) {
   EncoderStyle out = read_encoder(meta);
   out.learned_positions = true;
   out.biases = true;

@@ -6,6 +6,6 @@
 
 namespace billow::arch {
 
-EncoderStyle gemma_embedding_style(const Metadata& meta, size_t max_context);
+EncoderStyle gemma_embedding_style(const Metadata& meta);
 
 }  // namespace billow::arch

@@ -7,7 +7,7 @@
 namespace billow::arch {
 namespace {
 
-EncoderStyle style(const Metadata& meta, size_t) {
+EncoderStyle style(const Metadata& meta) {
   EncoderStyle out = read_encoder(meta);
   const gguf::File& file = meta.file();
   const gguf::TensorInfo* up = file.find_tensor("blk.0.ffn_up.weight");
