@@ -72,6 +72,7 @@ extern const ArchDef kMamba2;
 extern const ArchDef kMiniCpm;
 extern const ArchDef kMinimaxM2;
 extern const ArchDef kMistral3;
+extern const ArchDef kMistral4;
 extern const ArchDef kModernBert;
 extern const ArchDef kMpt;
 extern const ArchDef kNemotron;

@@ -86,6 +86,7 @@ constexpr MustRun kMustRun[] = {
     {"minimax-m2", false},
     {"ministral3", false},
     {"mistral", false},
+    {"mistral4", false},
     {"mixtral", false},
     {"mpt", false},
     {"nemotron", false},

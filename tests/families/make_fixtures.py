@@ -51,6 +51,8 @@ class Family:
     rename: object = None  # takes the weights {name: tensor}, gives them as the converter wants them
     vision: dict = None  # of the part that reads pictures, in models that have one
     adjust: object = None  # changes the model before it computes
+    model: str = ""  # the class of transformers, where it has no entry for the model_type
+    keys: object = None  # adds metadata that the converter leaves out, given its writer
     compared: bool = True  # with llama.cpp
 
 
@@ -150,6 +152,11 @@ def transposed_experts(weights):
             for name, weight in weights.items()}
 
 
+def mistral_temperature(writer):
+    writer.add_attn_temperature_scale(0.1)
+    writer.add_attn_temperature_length(8)
+
+
 MINICPM = {"scale_emb": 12.0, "scale_depth": 1.4, "dim_model_base": 32}
 QWEN3_VISION = {"depth": 1, "hidden_size": 32, "num_heads": 2, "intermediate_size": 32, "out_hidden_size": 64,
                 "num_position_embeddings": 64, "deepstack_visual_indexes": [0]}
@@ -244,6 +251,15 @@ FAMILIES = {
         **EXPERTS), {
             "architectures": ["BailingMoeV2ForCausalLM"], "num_experts": 4, "num_shared_experts": 1,
             "score_function": "sigmoid"}, bailing_names),
+    # With mscale_all_dim 1, transformers leaves scores as they are; with 0, llama.cpp scales them.
+    "mistral4": Family("mistral4", base(
+        hidden_size=32, num_key_value_heads=4, n_routed_experts=4, n_shared_experts=1, first_k_dense_replace=0,
+        q_lora_rank=32, kv_lora_rank=32, qk_nope_head_dim=32, qk_rope_head_dim=16, v_head_dim=32, norm_topk_prob=True,
+        rope_parameters={
+            "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 8,
+            "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 0.0, "mscale_all_dim": 0.0, "llama_4_scaling_beta": 0.1,
+            "partial_rotary_factor": 1 / 3}, **EXPERTS), {"architectures": ["Mistral3ForConditionalGeneration"]},
+        model="Mistral4ForCausalLM", keys=mistral_temperature, compared=False),
     # llama.cpp has the number of layers with keys and values of their own fixed at 20.
     "gemma3n": Family("gemma3n_text", base(
         hidden_size=32, head_dim=16, sliding_window=16, num_hidden_layers=5, num_kv_shared_layers=2,
@@ -302,11 +318,11 @@ def set_vocab(converter):
     writer.add_pad_token_id(PAD)
 
 
-def convert(folder, patch, out):
+def convert(folder, family, out):
     """Runs llama.cpp's converter with a vocabulary of ours, and with changes of config.json."""
     import conversion
     import gguf
-    hparams = conversion.ModelBase.load_hparams(folder, False) | patch
+    hparams = conversion.ModelBase.load_hparams(folder, False) | family.patch
     hparams = {name: value for name, value in hparams.items() if value is not REMOVED}
     kind = conversion.get_model_class(
         conversion.get_model_architecture(hparams, conversion.ModelType.TEXT), mmproj=False)
@@ -318,7 +334,10 @@ def convert(folder, patch, out):
         if "set_vocab" in vars(one):
             one.set_vocab = set_vocab
     with torch.inference_mode():
-        kind(folder, gguf.LlamaFileType.ALL_F32, out, use_temp_file=False, eager=True, hparams=hparams).write()
+        converter = kind(folder, gguf.LlamaFileType.ALL_F32, out, use_temp_file=False, eager=True, hparams=hparams)
+        if family.keys:
+            family.keys(getattr(converter, "impl", converter).gguf_writer)
+        converter.write()
 
 
 def is_matrix(tensor):
@@ -386,6 +405,8 @@ def new_model(family):
             vision_end_token_id=WORDS - 4)
         return transformers.AutoModelForImageTextToText.from_config(config, **options).eval()
     config = transformers.AutoConfig.for_model(family.kind, **family.config)
+    if family.model:
+        return getattr(transformers, family.model)._from_config(config, **options).eval()
     return transformers.AutoModelForCausalLM.from_config(config, **options).eval()
 
 
@@ -409,7 +430,7 @@ def make(name, family, arguments, folder):
         expected = model(torch.tensor([tokens]), use_cache=False).logits[0].float().numpy()
     save(model, family, folder)
     floats = folder / "floats.gguf"
-    convert(folder, family.patch, floats)
+    convert(folder, family, floats)
     apart = None
     if arguments.llama_logits and family.compared:
         apart = divergence(expected, llama_logits(arguments.llama_logits, floats, tokens, folder)[:, :WORDS])
@@ -439,8 +460,10 @@ def main():
     arguments.out.mkdir(parents=True, exist_ok=True)
     failed = []
     for name in arguments.only.split(",") if arguments.only else FAMILIES:
-        folder = pathlib.Path(tempfile.mkdtemp())
+        above = pathlib.Path(tempfile.mkdtemp())
+        folder = above / name  # the converter writes its name into the file
         try:
+            folder.mkdir()
             make(name, FAMILIES[name], arguments, folder)
         except Exception as error:  # pylint: disable=broad-except
             failed.append(name)
@@ -448,7 +471,7 @@ def main():
             if arguments.trace:
                 traceback.print_exc()
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(above, ignore_errors=True)
     sys.exit(f"failed: {', '.join(failed)}" if failed else 0)
 
 

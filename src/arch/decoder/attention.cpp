@@ -152,17 +152,6 @@ void Attention::norm_heads(const nn::Compute& compute, const Heads& heads) const
   if (heads.k.data != nullptr) apply_to_heads(k_norm_, compute, heads.k, k_norm_len_, norm_stride_);
 }
 
-void Attention::scale_by_position(const Pass& pass, tensor::Matrix q) const {
-  if (style_.temperature == 0.0f || pass.compute.sizing != nullptr) return;
-  for (size_t row = 0; row < q.n_rows; ++row) {
-    const float position =
-        static_cast<float>(pass.batch.positions[row]) + style_.temperature_offset;
-    const float n_lengths = std::floor(position / style_.temperature_length);
-    const float factor = 1.0f + style_.temperature * std::log(1.0f + n_lengths);
-    std::for_each_n(q.row(row), q.n_cols, [factor](float& value) { value *= factor; });
-  }
-}
-
 void Attention::forward(const Pass& pass, size_t index, tensor::Matrix x,
                         tensor::Matrix out) const {
   const nn::Compute& compute = pass.compute;
@@ -171,7 +160,7 @@ void Attention::forward(const Pass& pass, size_t index, tensor::Matrix x,
   if (style_.qk_norm == QkNorm::kBeforeRope) norm_heads(compute, heads);
   if (style_.v_norm && heads.v.data != nullptr)
     apply_to_heads(v_norm_, compute, heads.v, style_.v_len, 0);
-  scale_by_position(pass, heads.q);
+  scale_by_position(pass, style_.temperature, heads.q);
   const size_t kv_index = style_.kv_layer.value_or(index);
   nn::KvLayer layer = pass.layer(kv_index);
   layer.chunk = style_.chunk;

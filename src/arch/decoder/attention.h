@@ -55,7 +55,6 @@ class Attention {
   };
   Heads project(const Pass& pass, tensor::Matrix x) const;
   void norm_heads(const nn::Compute& compute, const Heads& heads) const;
-  void scale_by_position(const Pass& pass, tensor::Matrix q) const;
 
   AttentionStyle style_;
   AttentionWeights weights_;

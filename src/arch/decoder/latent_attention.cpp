@@ -87,6 +87,7 @@ void LatentAttention::forward(const Pass& pass, size_t index, tensor::Matrix x,
     const tensor::ArenaScope of_queries(arena);
     const tensor::Matrix q = arena.matrix(n, n_heads * style_.k_len);
     queries(compute, x, q);
+    scale_by_position(pass, style_.temperature, q);
     const tensor::Matrix plain = arena.matrix(n_heads * n, n_plain);
     const tensor::Matrix state = arena.matrix(n_heads * n, style_.kv_rank);
     std::vector<nn::RowsProduct> products;

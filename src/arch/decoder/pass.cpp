@@ -1,8 +1,10 @@
 #include "arch/decoder/pass.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
+#include "nn/for_rows.h"
 
 namespace billow::arch {
 
@@ -101,6 +103,16 @@ void Pass::find_runs() {
     runs[i].stops = std::span(stops_).subspan(first, n_stops[i]);
     first += n_stops[i];
   }
+}
+
+void scale_by_position(const Pass& pass, const Temperature& temperature, tensor::Matrix q) {
+  if (temperature.growth == 0.0f) return;
+  nn::for_rows(pass.compute, q.n_rows, [&](size_t row) {
+    const float position = static_cast<float>(pass.batch.positions[row]) + temperature.offset;
+    const float n_lengths = std::floor(position / temperature.length);
+    const float factor = 1.0f + temperature.growth * std::log(1.0f + n_lengths);
+    std::for_each_n(q.row(row), q.n_cols, [factor](float& value) { value *= factor; });
+  });
 }
 
 }  // namespace billow::arch

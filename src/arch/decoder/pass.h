@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "arch/decoder/style.h"
 #include "arch/model.h"
 #include "nn/attention.h"
 #include "nn/rope.h"
@@ -42,5 +43,8 @@ struct Pass {
 
   std::vector<nn::StateRun::Stop> stops_;  // of all runs
 };
+
+// Multiplies the queries of each row as `temperature` says.
+void scale_by_position(const Pass& pass, const Temperature& temperature, tensor::Matrix q);
 
 }  // namespace billow::arch

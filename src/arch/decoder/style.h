@@ -24,6 +24,13 @@ enum class NormKind : uint8_t {
 
 enum class QkNorm : uint8_t { kNone, kBeforeRope, kAfterRope };
 
+// Queries are multiplied by 1 + growth * ln(1 + floor((position + offset) / length)).
+struct Temperature {
+  float growth = 0.0f;  // 0: they are not
+  float length = 1.0f;
+  float offset = 0.0f;
+};
+
 struct AttentionStyle {
   size_t n_heads = 0;
   size_t n_kv_heads = 0;
@@ -43,10 +50,7 @@ struct AttentionStyle {
   bool sinks = false;     // each head has a score without a value
   float clip = 0.0f;      // q, k and v are clamped to +-clip; 0: no
   float alibi = 0.0f;     // the greatest bias of ALiBi; 0: none
-  // Queries are multiplied by 1 + temperature * ln(1 + floor((position + offset) / length)).
-  float temperature = 0.0f;
-  float temperature_length = 1.0f;
-  float temperature_offset = 0.0f;
+  Temperature temperature = {};
   std::optional<size_t> kv_layer =
       {};  // reads the KV of this earlier layer and has none of its own
 };
@@ -61,6 +65,7 @@ struct LatentAttentionStyle {
   size_t v_len = 0;
   std::optional<size_t> rope = {};
   float scale = 1.0f;
+  Temperature temperature = {};
 };
 
 // LFM2's short convolution.

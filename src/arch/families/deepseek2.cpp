@@ -1,9 +1,6 @@
-// deepseek2: DeepSeek V2, V3 and R1, Kimi K2, GLM 4.7 Flash. Latent attention with one cached row
-// for all heads; experts behind the first dense layers, in V3 by sigmoid and from the best groups,
-// with shared ones beside them.
-#include <algorithm>
-#include <cmath>
-
+// deepseek2: DeepSeek V2, V3 and R1, Kimi K2, Mistral Large 3, GLM 4.7 Flash. Latent attention with
+// one cached row for all heads; experts behind the first dense layers, in V3 by sigmoid and from
+// the best groups, with shared ones beside them.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 
@@ -11,34 +8,7 @@ namespace billow::arch {
 namespace {
 
 DecoderStyle style(const Metadata& meta) {
-  DecoderStyle out = read_decoder(meta);
-  if (!meta.has("attention.key_length_mla") || !meta.has("attention.value_length_mla")) {
-    meta.refuse("attention.key_length_mla",
-                "is missing; the file is of an old converter, convert the model again");
-  }
-  const LatentAttentionStyle sizes = {.n_heads = meta.size("attention.head_count", kMaxWidth),
-                                      .q_rank = meta.count("attention.q_lora_rank", kMaxWidth),
-                                      .kv_rank = meta.size("attention.kv_lora_rank", kMaxWidth),
-                                      .n_rot = meta.size("rope.dimension_count", kMaxWidth),
-                                      .k_len = meta.size("attention.key_length_mla", kMaxWidth),
-                                      .v_len = meta.size("attention.value_length_mla", kMaxWidth),
-                                      .rope = 0};
-  if (sizes.n_heads * std::max(sizes.k_len, sizes.v_len) > kMaxWidth)
-    meta.refuse("attention.head_count", "makes heads of more than 2^24 values together");
-  if (sizes.n_rot >= sizes.k_len || sizes.n_rot % 16 != 0 || sizes.kv_rank % 16 != 0)
-    meta.refuse("attention.key_length_mla", "makes heads that are not supported");
-  nn::RopeParams& rope = out.ropes.at(0);
-  // The converter writes a tenth of the multiplier. With a multiplier the amplitude of rotations
-  // stays 1, and scores grow instead.
-  const double multiplier = 10.0 * rope.yarn_log_multiplier;
-  double growth = rope.attention_factor;
-  if (rope.scaling == nn::RopeScaling::kYarn && rope.factor > 1.0) {
-    growth *= 1.0 + 0.1 * multiplier * std::log(rope.factor);
-    rope.yarn_log_multiplier = multiplier != 0.0 ? 1.0 : 0.0;
-  }
-  LatentAttentionStyle latent = sizes;
-  latent.scale = static_cast<float>(growth * growth / std::sqrt(static_cast<double>(latent.k_len)));
-  for (LayerStyle& layer : out.layers) layer.mixer = latent;
+  DecoderStyle out = read_latent_decoder(meta);
   constexpr size_t kLayersOfGlmFlash = 47;
   constexpr size_t kWordsOfGlmFlash = 154880;
   const bool is_glm = out.layers.size() == kLayersOfGlmFlash && out.n_vocab == kWordsOfGlmFlash;

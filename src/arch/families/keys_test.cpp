@@ -72,7 +72,7 @@ TEST(FamilyKeys, Llama4SeesChunksUnlessTheFileSaysOtherwise) {
   EXPECT_EQ(attention_of(scout, 0).chunk, 8192u);
   EXPECT_EQ(attention_of(scout, 0).qk_norm, QkNorm::kAfterRope);
   EXPECT_EQ(attention_of(scout, 3).chunk, 0u);
-  EXPECT_GT(attention_of(scout, 3).temperature, 0.0f);
+  EXPECT_GT(attention_of(scout, 3).temperature.growth, 0.0f);
   EXPECT_EQ(n_rotating(scout), kLayers - 2);
   DecoderStyle maverick = style_of(kLlama4, [&](gguf::Writer& w) { experts(w, 128); }, kRouter);
   EXPECT_EQ(attention_of(maverick, 0).qk_norm, QkNorm::kNone);

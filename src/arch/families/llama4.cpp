@@ -18,7 +18,7 @@ DecoderStyle style(const Metadata& meta) {
       meta.count("attention.sliding_window", kMaxContext) == 0)
     return out;
   constexpr size_t kChunk = 8192;
-  constexpr float kTemperature = 0.1f;
+  constexpr float kGrowth = 0.1f;
   constexpr size_t kExpertsOfMaverick = 128;
   const bool normed = meta.size("expert_count", kMaxWidth) != kExpertsOfMaverick;
   const std::vector<bool> local = read_window_pattern(meta, out.layers.size(), 4);
@@ -30,9 +30,7 @@ DecoderStyle style(const Metadata& meta) {
       a.plain_qk_norm = true;
     } else {
       a.rope.reset();
-      a.temperature = kTemperature;
-      a.temperature_length = static_cast<float>(kChunk);
-      a.temperature_offset = 1.0f;
+      a.temperature = {.growth = kGrowth, .length = static_cast<float>(kChunk), .offset = 1.0f};
     }
   });
   return out;

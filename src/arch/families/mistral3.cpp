@@ -12,8 +12,8 @@ DecoderStyle style(const Metadata& meta) {
     set_experts(out, meta, {.gating = Gating::kSoftmax, .renormalise = true});
   const double temperature = meta.real_or("attention.temperature_scale", 0.0);
   for_attention(out, [&](size_t, AttentionStyle& a) {
-    a.temperature = static_cast<float>(temperature);
-    a.temperature_length = static_cast<float>(out.ropes[0].original_context);
+    a.temperature = {.growth = static_cast<float>(temperature),
+                     .length = static_cast<float>(out.ropes[0].original_context)};
   });
   return out;
 }
