@@ -34,6 +34,7 @@ struct StatePart {
 // Columns of a matrix that a row's inputs stand in.
 struct Columns {
   Columns() = default;
+  // A whole matrix is all of its columns. NOLINTNEXTLINE(google-explicit-constructor)
   Columns(tensor::Matrix whole, size_t begin = 0)
       : data(whole.data + begin), stride(whole.n_cols) {}
   const float* row(size_t i) const noexcept { return data + i * stride; }

@@ -135,6 +135,19 @@ constexpr double kMostDivergenceOfCodes = 1e-5;
 // 8-bit activations decide some of them otherwise, and such a position changes altogether.
 constexpr double kMostLossOfCodes = 1e-2;
 constexpr double kMostLossOfCodesWithExperts = 1e-1;
+// Delta nets take what their state holds from each new value, so that random ones amplify noise;
+// llama.cpp loses 4e-2 to 1.7e-1 on the same files.
+constexpr double kMostLossOfCodesInDeltaNets = 3e-1;
+
+double most_loss_of_codes(const gguf::File& file) {
+  const auto any = [&](auto is_it) { return std::ranges::any_of(file.tensors(), is_it); };
+  if (any([](const gguf::TensorInfo& tensor) {
+        return tensor.name.ends_with("ssm_beta.weight") || tensor.name.ends_with("ssm_ba.weight");
+      }))
+    return kMostLossOfCodesInDeltaNets;
+  const bool has_experts = any([](const gguf::TensorInfo& tensor) { return tensor.shape[2] > 1; });
+  return has_experts ? kMostLossOfCodesWithExperts : kMostLossOfCodes;
+}
 
 struct Difference {
   double mean_divergence = 0.0;  // KL(softmax(expected) || softmax(found)), over positions
@@ -401,15 +414,12 @@ TEST_P(Families, QuantisedWeightsAreCloseToTheSameWeightsAsFloats) {
     };
     ASSERT_TRUE(std::ranges::any_of(file.tensors(), is_of_type))
         << stem << ".gguf has no matrix of its type";
-    const bool has_experts = std::ranges::any_of(
-        file.tensors(), [](const gguf::TensorInfo& tensor) { return tensor.shape[2] > 1; });
     for (const kernels::KernelTable* table : engine::usable_tables()) {
       Engine floats(stem + ".F32.gguf", {.n_threads = 2, .kernels = table});
       Engine codes(stem + ".gguf", {.n_threads = 2, .kernels = table});
       const Difference apart = difference(logits_of(floats, family_.tokens),
                                           logits_of(codes, family_.tokens), floats.model().n_vocab);
-      EXPECT_LE(apart.mean_divergence, has_experts ? kMostLossOfCodesWithExperts : kMostLossOfCodes)
-          << type << " " << table->name;
+      EXPECT_LE(apart.mean_divergence, most_loss_of_codes(file)) << type << " " << table->name;
       if (table != engine::usable_tables().front()) continue;
       std::printf("figure family=%s %s_mean_kl=%.1e\n", family_.name.c_str(), type.c_str(),
                   apart.mean_divergence);

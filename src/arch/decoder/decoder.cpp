@@ -27,13 +27,13 @@ size_t widest_norm(const DecoderStyle& style) {
 }
 
 template <class Mixer>
-constexpr bool is_none = std::is_same_v<std::decay_t<Mixer>, std::monostate>;
+constexpr bool kIsNone = std::is_same_v<std::decay_t<Mixer>, std::monostate>;
 
 template <class Mixer>
 kv::LayerNeed need_of(const Mixer& mixer) {
   return std::visit(
       [](const auto& one) {
-        if constexpr (is_none<decltype(one)>)
+        if constexpr (kIsNone<decltype(one)>)
           return kv::LayerNeed{};
         else
           return one.kv_need();
@@ -209,7 +209,7 @@ void Decoder::mix(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matr
   const auto run = [&](const Mixer& mixer, tensor::Matrix to) {
     std::visit(
         [&](const auto& one) {
-          if constexpr (!is_none<decltype(one)>) one.forward(pass, index, x, to);
+          if constexpr (!kIsNone<decltype(one)>) one.forward(pass, index, x, to);
         },
         mixer);
   };
