@@ -57,7 +57,8 @@ class Encoder {
   bool projects_ = false;
 };
 
-// Whether `file` says that it is of an architecture that load_encoder() loads.
+// Whether `file` says that it is of an architecture that load_encoder() loads, and, where language
+// models are of it, too, that it is none.
 bool is_encoder(const gguf::File& file);
 
 // As load_model(), for encoders.

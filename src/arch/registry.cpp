@@ -15,20 +15,20 @@ namespace billow::arch {
 
 std::span<const ArchDef> architectures() noexcept {
   static const ArchDef kRows[] = {
-      kAfmoe,      kApertus,      kArcee,          kBailingMoe2,   kBert,         kBloom,
-      kChatGlm,    kCohere2,      kCommandR,       kDbrx,          kDeci,         kDeepseek2,
-      kDots1,      kErnie45,      kErnie45Moe,     kEuroBert,      kExaone,       kExaone4,
-      kExaoneMoe,  kFalcon,       kFalconH1,       kGemma,         kGemma2,       kGemma3,
-      kGemma3n,    kGemma4,       kGemmaEmbedding, kGlm4,          kGlm4Moe,      kGpt2,
-      kGptNeoX,    kGptOss,       kGranite,        kGraniteHybrid, kGraniteMoe,   kHunyuanDense,
-      kHunyuanMoe, kInternLm2,    kJamba,          kJinaBertV2,    kJinaBertV3,   kLfm2,
-      kLfm2Moe,    kLlama,        kLlama4,         kMamba,         kMamba2,       kMiniCpm,
-      kMinimaxM2,  kMistral3,     kMistral4,       kModernBert,    kMpt,          kNemotron,
-      kNemotronH,  kNemotronHMoe, kNeoBert,        kNomicBert,     kNomicBertMoe, kOlmo,
-      kOlmo2,      kOlmoe,        kPhi2,           kPhi3,          kPhiMoe,       kQwen2,
-      kQwen2Moe,   kQwen2Vl,      kQwen3,          kQwen35,        kQwen35Moe,    kQwen3Moe,
-      kQwen3Next,  kQwen3Vl,      kQwen3VlMoe,     kSeedOss,       kSmollm3,      kStableLm,
-      kStarcoder,  kStarcoder2};
+      kAfmoe,      kApertus,   kArcee,          kBailingMoe2,   kBert,       kBloom,
+      kChatGlm,    kCohere2,   kCommandR,       kDbrx,          kDeci,       kDeepseek2,
+      kDots1,      kErnie45,   kErnie45Moe,     kEuroBert,      kExaone,     kExaone4,
+      kExaoneMoe,  kFalcon,    kFalconH1,       kGemma,         kGemma2,     kGemma3,
+      kGemma3n,    kGemma4,    kGemmaEmbedding, kGlm4,          kGlm4Moe,    kGpt2,
+      kGptNeoX,    kGptOss,    kGranite,        kGraniteHybrid, kGraniteMoe, kHunyuanDense,
+      kHunyuanMoe, kInternLm2, kJamba,          kJinaBertV2,    kJinaBertV3, kLfm2,
+      kLfm2Moe,    kLlama,     kLlama4,         kLlamaEmbed,    kMamba,      kMamba2,
+      kMiniCpm,    kMinimaxM2, kMistral3,       kMistral4,      kModernBert, kMpt,
+      kNemotron,   kNemotronH, kNemotronHMoe,   kNeoBert,       kNomicBert,  kNomicBertMoe,
+      kOlmo,       kOlmo2,     kOlmoe,          kPhi2,          kPhi3,       kPhiMoe,
+      kQwen2,      kQwen2Moe,  kQwen2Vl,        kQwen3,         kQwen35,     kQwen35Moe,
+      kQwen3Moe,   kQwen3Next, kQwen3Vl,        kQwen3VlMoe,    kSeedOss,    kSmollm3,
+      kStableLm,   kStarcoder, kStarcoder2};
   return kRows;
 }
 
@@ -73,17 +73,26 @@ std::unique_ptr<Model> load_model(const gguf::File& file, const LoadOptions& opt
                                            "' makes vectors of texts and writes none");
 }
 
+namespace {
+
+bool is_bidirectional(const gguf::File& file) {
+  const gguf::Value* causal = file.find(Metadata(file).key("attention.causal"));
+  return causal != nullptr && gguf::as_bool(*causal) == false;
+}
+
+}  // namespace
+
 bool is_encoder(const gguf::File& file) {
   const auto name = file.get_string("general.architecture");
   return std::ranges::any_of(architectures(), [&](const ArchDef& def) {
     return def.name == name && def.encoder != nullptr &&
-           (def.style == nullptr || Projection::is_in(file));
+           (def.style == nullptr || Projection::is_in(file) || is_bidirectional(file));
   });
 }
 
 std::unique_ptr<Encoder> load_encoder(const gguf::File& file, const LoadOptions& options) {
   const ArchDef& def = find(file);
-  if (def.encoder != nullptr) {
+  if (is_encoder(file)) {
     return std::make_unique<TextEncoder>(def.encoder(Metadata(file)), file, options);
   }
   throw Error(ErrorCode::kUnsupported,

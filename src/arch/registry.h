@@ -13,8 +13,8 @@ namespace billow::arch {
 
 struct ArchDef {
   std::string_view name;  // general.architecture
-  // One of the two; the other is null. Where a family has both, files are of encoders that have
-  // dense layers behind pooling.
+  // One of the two; the other is null. Where a family has both, files are of encoders that say that
+  // attention is not causal, or that have dense layers behind pooling.
   DecoderStyle (*style)(const Metadata& meta);
   EncoderStyle (*encoder)(const Metadata& meta) = nullptr;
 };
@@ -67,6 +67,7 @@ extern const ArchDef kLfm2;
 extern const ArchDef kLfm2Moe;
 extern const ArchDef kLlama;
 extern const ArchDef kLlama4;
+extern const ArchDef kLlamaEmbed;
 extern const ArchDef kMamba;
 extern const ArchDef kMamba2;
 extern const ArchDef kMiniCpm;

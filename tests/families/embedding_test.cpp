@@ -30,9 +30,18 @@ using engine::EmbedVector;
 using engine::EngineOptions;
 using engine::Vector;
 
-constexpr const char* kFamilies[] = {"eurobert",      "gemma-embedding", "jina-bert-v2",
-                                     "jina-bert-v3",  "modern-bert",     "modern-bert-reranker",
-                                     "neo-bert",      "nomic-bert-moe",  "qwen3-embedding",
+constexpr const char* kFamilies[] = {"eurobert",
+                                     "llama-bidirectional",
+                                     "qwen2-bidirectional",
+                                     "qwen3-bidirectional",
+                                     "gemma-embedding",
+                                     "jina-bert-v2",
+                                     "jina-bert-v3",
+                                     "modern-bert",
+                                     "modern-bert-reranker",
+                                     "neo-bert",
+                                     "nomic-bert-moe",
+                                     "qwen3-embedding",
                                      "qwen3-reranker"};
 
 // The length of the difference by that of the vector, with weights as floats. What is left is the
@@ -205,6 +214,8 @@ bool is_optional(const std::string& family, const std::string& tensor) {
                       "attn_k_norm.bias"}) ||
            tensor == "blk.0.attn_q_norm.weight" || tensor == "blk.0.attn_k_norm.weight";
   }
+  if (family == "qwen2-bidirectional")
+    return is_any_of({"attn_q.bias", "attn_k.bias", "attn_v.bias"});
   if (family == "nomic-bert-moe") return tensor == "blk.0.ffn_up.bias";
   if (family == "modern-bert-reranker") return tensor.starts_with("cls");
   if (family == "qwen3-reranker" || family == "qwen3-embedding") return tensor == "output.weight";

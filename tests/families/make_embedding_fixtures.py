@@ -53,7 +53,7 @@ int main(int argc, char** argv) {  // MODEL OUT ID...
   cp.embeddings = true;
   cp.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   cp.type_k = cp.type_v = GGML_TYPE_F32;
-  if (getenv("RANK") != nullptr) cp.pooling_type = LLAMA_POOLING_TYPE_RANK;
+  if (getenv("POOLING") != nullptr) cp.pooling_type = (enum llama_pooling_type)atoi(getenv("POOLING"));
   llama_context* c = llama_init_from_model(m, cp);
   if (c == nullptr) return 1;
   const int n = argc - 3;
@@ -170,6 +170,7 @@ class Made:
         self.files = more.get("files", {})
         self.dense = more.get("dense", False)
         self.ranks = more.get("ranks", False)
+        self.unsaid_pooling = "4" if self.ranks else more.get("unsaid_pooling")  # what the converter does not write
         self.special = more.get("special", (True, True))  # BOS, EOS
         self.pre = more.get("pre", "default")
         self.name = more.get("name", "model")
@@ -256,6 +257,29 @@ def eurobert(seed):
     return Made({**config, "architectures": ["EuroBertModel"], "model_type": "eurobert", "rms_norm_eps": model.config.rms_norm_eps,
                  "classifier_pooling": "mean"},
                 state_of(model), pooled(hidden_of(model), "mean"), pooling="mean")
+
+
+def bidirectional(kind, architecture, seed, pooling="lasttoken", **more):
+    """A language model whose attention is not causal."""
+    config = {**COMMON, "num_key_value_heads": 2, "head_dim": 16, "is_causal": False, "rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}
+    model = built(kind, seed, **config)
+    tokens = torch.randint(len(SPECIAL), VOCABULARY, (9,)).tolist()
+    hidden = hidden_of(model)
+    assert (hidden(tokens)[0] - hidden(tokens[:1])[0]).abs().max() > 1e-3, "the first token should see the others"
+    return Made({**config, "architectures": [architecture], "model_type": kind, "rms_norm_eps": model.config.rms_norm_eps},
+                state_of(model), pooled(hidden, pooling), pooling=pooling, special=(False, True), **more)
+
+
+def llama_bidirectional(seed):
+    return bidirectional("llama", "LlamaBidirectionalModel", seed, "mean", unsaid_pooling="1")
+
+
+def qwen2_bidirectional(seed):
+    return bidirectional("qwen2", "Qwen2Model", seed, pre="qwen2")
+
+
+def qwen3_bidirectional(seed):
+    return bidirectional("qwen3", "Qwen3Model", seed, pre="qwen2")
 
 
 def jina_bert_v3(seed):
@@ -416,7 +440,8 @@ def neo_bert(seed):
                 {"model." + name: value for name, value in w.tensors.items()}, pooled(hidden, "cls"), OWN_JUDGE, pooling="cls")
 
 
-FAMILIES = {"qwen3-embedding": qwen3_embedding, "qwen3-reranker": qwen3_reranker, "gemma-embedding": gemma_embedding,
+FAMILIES = {"llama-bidirectional": llama_bidirectional, "qwen2-bidirectional": qwen2_bidirectional,
+            "qwen3-bidirectional": qwen3_bidirectional, "qwen3-embedding": qwen3_embedding, "qwen3-reranker": qwen3_reranker, "gemma-embedding": gemma_embedding,
             "modern-bert": modern_bert, "modern-bert-reranker": modern_bert_reranker, "eurobert": eurobert,
             "jina-bert-v3": jina_bert_v3, "jina-bert-v2": jina_bert_v2, "nomic-bert-moe": nomic_bert_moe, "neo-bert": neo_bert}
 
@@ -501,7 +526,7 @@ def agreement(made, program, model, texts):
     worst = []
     for text in texts:
         with tempfile.NamedTemporaryFile() as out:
-            environment = {**os.environ, **({"RANK": "1"} if made.ranks else {})}
+            environment = {**os.environ, **({"POOLING": made.unsaid_pooling} if made.unsaid_pooling else {})}
             done = subprocess.run([program, model, out.name, *map(str, text["tokens"])], env=environment, capture_output=True, check=False)
             if done.returncode != 0:
                 return "it fails"

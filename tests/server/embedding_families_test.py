@@ -23,7 +23,7 @@ parser.add_argument("--billow", required=True)
 options, rest = parser.parse_known_args()
 
 MODELS = pathlib.Path(__file__).parents[1] / "families/embedding"
-EMBEDDERS = ("eurobert", "gemma-embedding", "jina-bert-v2", "jina-bert-v3", "modern-bert", "neo-bert", "nomic-bert-moe", "qwen3-embedding")
+EMBEDDERS = ("eurobert", "gemma-embedding", "jina-bert-v2", "jina-bert-v3", "llama-bidirectional", "modern-bert", "neo-bert", "nomic-bert-moe", "qwen3-embedding")
 RERANKERS = ("modern-bert-reranker", "qwen3-reranker")
 LEAST_COSINE = 0.9999
 WORDS = "the river carries boats to an old harbour where lamps are lit naïve 東京 1984 don't".split()

@@ -1,7 +1,8 @@
 // llama: Llama 1 to 3, Mistral 7B, Mixtral, TinyLlama, SmolLM and their kin. RMS norm, rotary
 // attention with grouped KV heads, SwiGLU. Converters permute Q and K so that neighbouring values
-// rotate together.
+// rotate together. llama-embed: the same, where a token sees those behind it, too.
 #include "arch/decoder/read.h"
+#include "arch/families/bidirectional.h"
 #include "arch/registry.h"
 
 namespace billow::arch {
@@ -14,8 +15,13 @@ DecoderStyle style(const Metadata& meta) {
   return out;
 }
 
+EncoderStyle encoder(const Metadata& meta) {
+  return bidirectional_style(meta, kernels::RopeKind::kAdjacent);
+}
+
 }  // namespace
 
-const ArchDef kLlama = {"llama", style};
+const ArchDef kLlama = {"llama", style, encoder};
+const ArchDef kLlamaEmbed = {"llama-embed", nullptr, encoder};
 
 }  // namespace billow::arch

@@ -1,5 +1,6 @@
 // qwen3: Qwen 3 without experts. As qwen2 without biases, but query and key heads are normed.
 #include "arch/decoder/read.h"
+#include "arch/families/bidirectional.h"
 #include "arch/registry.h"
 
 namespace billow::arch {
@@ -11,8 +12,14 @@ DecoderStyle style(const Metadata& meta) {
   return out;
 }
 
+EncoderStyle encoder(const Metadata& meta) {
+  EncoderStyle out = bidirectional_style(meta, kernels::RopeKind::kHalves);
+  out.qk_norm = true;
+  return out;
+}
+
 }  // namespace
 
-const ArchDef kQwen3 = {"qwen3", style};
+const ArchDef kQwen3 = {"qwen3", style, encoder};
 
 }  // namespace billow::arch
