@@ -39,6 +39,24 @@ struct LinearStateArgs {
   bool decay_by_key = false;
 };
 
+// The same matrix where what a row takes out of it, and what it puts in for that, are keys of their
+// own (RWKV 7, Peng et al., arXiv 2503.14456). With each row
+//   u := removed' S;  S := decay S + key value' - written u';  out := query' S.
+struct ReplacingStateArgs {
+  float* state = nullptr;  // [n_keys][16]
+  size_t n_keys = 0;       // a multiple of 4
+  size_t n_rows = 0;
+  // Of row i at i * stride, each [n_keys].
+  const float* keys = nullptr;
+  const float* queries = nullptr;
+  const float* decays = nullptr;
+  const float* removed = nullptr;
+  const float* written = nullptr;
+  const float* values = nullptr;  // [16]
+  size_t stride = 0;
+  float* out = nullptr;  // [16], of row i at i * stride
+};
+
 // The selective scan of Mamba (Gu and Dao, arXiv 2312.00752) for 16 channels. With each row, for
 // each channel c and state n,
 //   S[n][c] := exp(step[c] rate[c][n]) S[n][c] + step[c] x[c] in[n];
@@ -81,6 +99,7 @@ struct ConvArgs {
 
 struct StateKernels {
   void (*linear_state)(const LinearStateArgs&) noexcept;
+  void (*replacing_state)(const ReplacingStateArgs&) noexcept;
   void (*scan)(const ScanArgs&) noexcept;
   void (*conv)(const ConvArgs&) noexcept;
   // x[i] = ln(1 + e^x[i])

@@ -105,6 +105,68 @@ TEST_P(States, LinearStatesFollowTheirFormula) {
   }
 }
 
+TEST_P(States, ReplacingStatesFollowTheirFormula) {
+  constexpr size_t kRows = 7;
+  for (const size_t n : {size_t{16}, size_t{20}, size_t{64}}) {
+    // Rows stand n + 16 apart, so that what is behind a row of keys is not taken for a part of it.
+    const size_t stride = n + kStatePanel;
+    const auto rows_of = [&](unsigned seed, float factor) {
+      std::vector<float> rows = gaussian(kRows * stride, seed);
+      for (float& value : rows) value *= factor;
+      return rows;
+    };
+    const float of_key = 1.0f / std::sqrt(static_cast<float>(n));
+    const std::vector<float> keys = rows_of(1, of_key);
+    const std::vector<float> queries = rows_of(2, 1.0f);
+    const std::vector<float> values = rows_of(3, 1.0f);
+    const std::vector<float> removed = rows_of(4, of_key);
+    const std::vector<float> written = rows_of(5, of_key);
+    const std::vector<float> decays = between(0.5f, 1.0f, kRows * stride, 6);
+    const std::vector<float> start = gaussian(n * kStatePanel, 7);
+    std::vector<float> state = start;
+    std::vector<float> out(kRows * stride);
+    const auto run = [&](size_t first, size_t n_rows) {
+      const size_t at = first * stride;
+      states().replacing_state({.state = state.data(),
+                                .n_keys = n,
+                                .n_rows = n_rows,
+                                .keys = keys.data() + at,
+                                .queries = queries.data() + at,
+                                .decays = decays.data() + at,
+                                .removed = removed.data() + at,
+                                .written = written.data() + at,
+                                .values = values.data() + at,
+                                .stride = stride,
+                                .out = out.data() + at});
+    };
+    run(0, kRows);
+    std::vector<double> expected(start.begin(), start.end());
+    for (size_t row = 0; row < kRows; ++row) {
+      const auto at = [&](const std::vector<float>& rows, size_t i) {
+        return static_cast<double>(rows[row * stride + i]);
+      };
+      for (size_t v = 0; v < kStatePanel; ++v) {
+        double held = 0.0;
+        for (size_t k = 0; k < n; ++k) held += at(removed, k) * expected[k * kStatePanel + v];
+        double read = 0.0;
+        for (size_t k = 0; k < n; ++k) {
+          double& s = expected[k * kStatePanel + v];
+          s = at(decays, k) * s + at(keys, k) * at(values, v) - at(written, k) * held;
+          read += at(queries, k) * s;
+        }
+        EXPECT_NEAR(out[row * stride + v], read, 1e-4) << n << " keys, row " << row;
+      }
+    }
+    for (size_t i = 0; i < state.size(); ++i) EXPECT_NEAR(state[i], expected[i], 1e-5);
+    const std::vector<float> whole = out;
+    const std::vector<float> end = state;
+    state = start;
+    run(0, 3);
+    for (size_t row = 3; row < kRows; ++row) run(row, 1);
+    EXPECT_TRUE(same_bits(out, whole) && same_bits(state, end)) << n << " keys";
+  }
+}
+
 TEST_P(States, ScansFollowTheirFormula) {
   constexpr size_t kRows = 5;
   for (const size_t n : {size_t{1}, size_t{16}, size_t{23}}) {

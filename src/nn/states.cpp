@@ -124,6 +124,36 @@ void linear_state(const Compute& compute, const StatePart& part, const LinearSta
   });
 }
 
+void replacing_state(const Compute& compute, const StatePart& part, const ReplacingState& shape,
+                     const ReplacingStateRows& rows) {
+  if (compute.sizing != nullptr) return;
+  const size_t n_panels = shape.n_keys / kStatePanel;
+  const size_t n_tasks = shape.n_heads * n_panels;
+  const size_t n_floats = shape.n_keys * kStatePanel;
+  compute.team.for_shares(part.runs.size() * n_tasks, [&](size_t first, size_t last, int) {
+    for (size_t task = first; task < last; ++task) {
+      const StateRun& run = part.runs[task / n_tasks];
+      const size_t panel = task % n_tasks;
+      const size_t key_at = panel / n_panels * shape.n_keys;
+      const size_t value_at = panel * kStatePanel;
+      const size_t offset = part.offset + panel * n_floats * sizeof(float);
+      bring_through(run, offset, n_floats, [&](float* state, size_t row, size_t n_rows) {
+        compute.kernels.states->replacing_state({.state = state,
+                                                 .n_keys = shape.n_keys,
+                                                 .n_rows = n_rows,
+                                                 .keys = rows.keys.row(row) + key_at,
+                                                 .queries = rows.queries.row(row) + key_at,
+                                                 .decays = rows.decays.row(row) + key_at,
+                                                 .removed = rows.removed.row(row) + key_at,
+                                                 .written = rows.written.row(row) + key_at,
+                                                 .values = rows.values.row(row) + value_at,
+                                                 .stride = rows.keys.n_cols,
+                                                 .out = rows.out.row(row) + value_at});
+      });
+    }
+  });
+}
+
 void scan(const Compute& compute, const StatePart& part, const Scan& shape, const ScanRows& rows) {
   if (compute.sizing != nullptr) return;
   const size_t n_panels = shape.n_channels / kStatePanel;

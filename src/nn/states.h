@@ -82,6 +82,24 @@ struct LinearStateRows {
 void linear_state(const Compute& compute, const StatePart& part, const LinearState& shape,
                   const LinearStateRows& rows);
 
+// kernels::ReplacingStateArgs. Head h has the keys, and as many values, from h * n_keys on.
+struct ReplacingState {
+  size_t n_heads = 0;
+  size_t n_keys = 0;  // of a head; a multiple of 16
+  size_t state_floats() const noexcept { return n_heads * n_keys * n_keys; }
+};
+struct ReplacingStateRows {  // each [n_heads * n_keys]
+  tensor::Matrix keys;
+  tensor::Matrix queries;
+  tensor::Matrix values;
+  tensor::Matrix decays;
+  tensor::Matrix removed;
+  tensor::Matrix written;
+  tensor::Matrix out;
+};
+void replacing_state(const Compute& compute, const StatePart& part, const ReplacingState& shape,
+                     const ReplacingStateRows& rows);
+
 // kernels::ScanArgs, for all channels.
 struct Scan {
   size_t n_channels = 0;  // a multiple of 16

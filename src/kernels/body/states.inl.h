@@ -65,6 +65,47 @@ void linear_state(const LinearStateArgs& args) noexcept {
                       : linear_state_rows<false, false>(args);
 }
 
+void replacing_state(const ReplacingStateArgs& args) noexcept {
+  for (size_t row = 0; row < args.n_rows; ++row) {
+    const size_t at = row * args.stride;
+    PanelSums held;
+    for (size_t n = 0; n < args.n_keys; n += kChains) {
+      for (size_t c = 0; c < kChains; ++c) {
+        const F removed = Isa::set1(args.removed[at + n + c]);
+        const float* const state = args.state + (n + c) * kStatePanel;
+        for (size_t v = 0; v < kPanelParts; ++v)
+          held.chains[c][v] =
+              Isa::fma(removed, Isa::load(state + v * Isa::kLanes), held.chains[c][v]);
+      }
+    }
+    F values[kPanelParts];
+    F removed_values[kPanelParts];
+    for (size_t v = 0; v < kPanelParts; ++v) {
+      values[v] = Isa::load(args.values + at + v * Isa::kLanes);
+      removed_values[v] = Isa::zero() - held.total(v);
+    }
+    PanelSums read;
+    for (size_t n = 0; n < args.n_keys; n += kChains) {
+      for (size_t c = 0; c < kChains; ++c) {
+        const F decay = Isa::set1(args.decays[at + n + c]);
+        const F key = Isa::set1(args.keys[at + n + c]);
+        const F written = Isa::set1(args.written[at + n + c]);
+        const F query = Isa::set1(args.queries[at + n + c]);
+        float* const state = args.state + (n + c) * kStatePanel;
+        for (size_t v = 0; v < kPanelParts; ++v) {
+          const F kept =
+              Isa::fma(written, removed_values[v], decay * Isa::load(state + v * Isa::kLanes));
+          const F now = Isa::fma(key, values[v], kept);
+          Isa::store(state + v * Isa::kLanes, now);
+          read.chains[c][v] = Isa::fma(query, now, read.chains[c][v]);
+        }
+      }
+    }
+    for (size_t v = 0; v < kPanelParts; ++v)
+      Isa::store(args.out + at + v * Isa::kLanes, read.total(v));
+  }
+}
+
 void scan(const ScanArgs& args) noexcept {
   float rates[kMaxScanStates * kStatePanel];  // by state, as vectors of channels
   for (size_t c = 0; c < kStatePanel; ++c)
@@ -135,5 +176,9 @@ void softplus(float* x, size_t n) noexcept {
 }
 
 constexpr StateKernels make_state_kernels() noexcept {
-  return {.linear_state = linear_state, .scan = scan, .conv = conv, .softplus = softplus};
+  return {.linear_state = linear_state,
+          .replacing_state = replacing_state,
+          .scan = scan,
+          .conv = conv,
+          .softplus = softplus};
 }
