@@ -63,6 +63,7 @@ extern const ArchDef kInternLm2;
 extern const ArchDef kJamba;
 extern const ArchDef kJinaBertV2;
 extern const ArchDef kJinaBertV3;
+extern const ArchDef kKimiLinear;
 extern const ArchDef kLfm2;
 extern const ArchDef kLfm2Moe;
 extern const ArchDef kLlama;

@@ -76,6 +76,7 @@ constexpr MustRun kMustRun[] = {
     {"hunyuan-moe", false},
     {"internlm2", false},
     {"jamba", true},
+    {"kimi-linear", true},
     {"lfm2", true},
     {"lfm2moe", true},
     {"llama-rope-scaled", false},

@@ -13,6 +13,7 @@
 #include "arch/decoder/delta_net.h"
 #include "arch/decoder/experts.h"
 #include "arch/decoder/feed_forward.h"
+#include "arch/decoder/kimi_delta.h"
 #include "arch/decoder/latent_attention.h"
 #include "arch/decoder/mamba.h"
 #include "arch/decoder/mamba2.h"
@@ -34,8 +35,8 @@ class Decoder final : public Model {
 
  private:
   // In the order of MixerStyle.
-  using Mixer =
-      std::variant<std::monostate, Attention, LatentAttention, ShortConv, Mamba, Mamba2, DeltaNet>;
+  using Mixer = std::variant<std::monostate, Attention, LatentAttention, ShortConv, Mamba, Mamba2,
+                             DeltaNet, KimiDelta>;
   struct Layer {
     Norm attn_norm;
     Mixer mixer;

@@ -75,6 +75,9 @@ void check_layers(const DecoderStyle& style, const std::string& path);
 // Multipliers of Granite and its kin: of embedding, residuals, attention and logits.
 void set_scales(DecoderStyle& style, const Metadata& meta);
 
+// Latent attention that does not rotate.
+LatentAttentionStyle read_latent_attention(const Metadata& meta);
+
 // As read_decoder(), with latent attention in all layers. Queries far behind the original context
 // are scaled up where the file says so.
 DecoderStyle read_latent_decoder(const Metadata& meta);

@@ -80,6 +80,16 @@ DeltaNetStyle read_delta_net(const Metadata& meta) {
   return style;
 }
 
+KimiDeltaStyle read_kimi_delta(const Metadata& meta) {
+  const KimiDeltaStyle style = {.n_heads = meta.size("attention.head_count", kMaxWidth),
+                                .head_len = meta.size("kda.head_dim", kMaxWidth),
+                                .taps = read_taps(meta, "ssm.conv_kernel")};
+  check_multiple(meta, "kda.head_dim", "heads", style.head_len, kStatePanel);
+  if (style.n_heads * style.head_len > kMaxWidth)
+    meta.refuse("kda.head_dim", "makes heads of more than 2^24 values together");
+  return style;
+}
+
 std::vector<bool> read_recurrent_layers(const Metadata& meta, size_t n_layers) {
   std::vector<bool> layers = meta.flags("attention.recurrent_layers", n_layers);
   if (!layers.empty()) return layers;

@@ -13,6 +13,7 @@ ShortConvStyle read_short_conv(const Metadata& meta);
 MambaStyle read_mamba(const Metadata& meta, MambaNorms norms);
 Mamba2Style read_mamba2(const Metadata& meta);
 DeltaNetStyle read_delta_net(const Metadata& meta);
+KimiDeltaStyle read_kimi_delta(const Metadata& meta);
 
 // Layers that have a gated delta net instead of attention, as attention.recurrent_layers says, or
 // full_attention_interval: every so many layers one has attention.

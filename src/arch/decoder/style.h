@@ -107,6 +107,13 @@ struct DeltaNetStyle {
   bool tiled = false;  // head h has key head h % n_key_heads, else h / (n_heads / n_key_heads)
 };
 
+// Kimi delta attention.
+struct KimiDeltaStyle {
+  size_t n_heads = 0;
+  size_t head_len = 0;  // of queries, keys and values; a multiple of 16
+  size_t taps = 0;
+};
+
 struct FeedForwardStyle {
   size_t n_ff = 0;
   bool gated = true;
@@ -153,8 +160,9 @@ struct LayerNorms {
   std::string_view post_ffn = "";
 };
 
-using MixerStyle = std::variant<std::monostate, AttentionStyle, LatentAttentionStyle,
-                                ShortConvStyle, MambaStyle, Mamba2Style, DeltaNetStyle>;
+using MixerStyle =
+    std::variant<std::monostate, AttentionStyle, LatentAttentionStyle, ShortConvStyle, MambaStyle,
+                 Mamba2Style, DeltaNetStyle, KimiDeltaStyle>;
 
 struct LayerStyle {
   MixerStyle mixer = {};

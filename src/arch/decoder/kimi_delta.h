@@ -1,0 +1,58 @@
+// Kimi delta attention (Kimi Linear, arXiv 2510.26692): the gated delta rule with a decay for each
+// key of a head in place of one for the whole head.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "arch/decoder/norm.h"
+#include "arch/decoder/pass.h"
+#include "arch/decoder/style.h"
+#include "arch/weights.h"
+
+namespace billow::arch {
+
+class KimiDelta {
+ public:
+  // Throws Error as WeightLoader does.
+  KimiDelta(const KimiDeltaStyle& style, const WeightLoader& load, const std::string& prefix,
+            size_t n_embd, const Norms& norms);
+
+  kv::LayerNeed kv_need() const noexcept;
+  // As Attention::forward().
+  void forward(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix out) const;
+
+ private:
+  // Queries, keys or values of all heads, behind a convolution of their own.
+  struct Input {
+    tensor::Tensor proj;  // [n_inner][n_embd]
+    nn::Conv conv;
+  };
+  // The product of two matrices with the width of a head between them.
+  struct LowRank {
+    tensor::Tensor down;  // [head_len][n_embd]
+    tensor::Tensor up;    // [n_inner][head_len]
+  };
+
+  size_t n_inner() const noexcept { return style_.n_heads * style_.head_len; }
+  size_t conv_floats() const noexcept { return nn::conv_state_floats(style_.taps, n_inner()); }
+  void multiply(const nn::Compute& compute, const LowRank& weights, const float* bias,
+                tensor::Matrix x, tensor::Matrix out) const;
+
+  KimiDeltaStyle style_;
+  nn::LinearState state_;
+  std::array<Input, 3> inputs_;  // of queries, keys and values
+  LowRank decay_;
+  LowRank gate_;
+  tensor::Tensor beta_;               // [n_heads][n_embd]
+  const float* step_bias_ = nullptr;  // [n_inner]
+  const float* rates_ = nullptr;      // [n_heads]
+  std::vector<float> query_weights_;  // that make an RMS norm one by length, scaled
+  std::vector<float> key_weights_;
+  float length_epsilon_ = 0.0f;
+  Norm norm_;           // of a head
+  tensor::Tensor out_;  // [n_embd][n_inner]
+};
+
+}  // namespace billow::arch
