@@ -15,20 +15,20 @@ namespace billow::arch {
 
 std::span<const ArchDef> architectures() noexcept {
   static const ArchDef kRows[] = {
-      kAfmoe,        kApertus,   kArcee,          kBailingMoe2,   kBert,       kBloom,
-      kChatGlm,      kCohere2,   kCommandR,       kDbrx,          kDeci,       kDeepseek2,
-      kDots1,        kErnie45,   kErnie45Moe,     kEuroBert,      kExaone,     kExaone4,
-      kExaoneMoe,    kFalcon,    kFalconH1,       kGemma,         kGemma2,     kGemma3,
-      kGemma3n,      kGemma4,    kGemmaEmbedding, kGlm4,          kGlm4Moe,    kGpt2,
-      kGptNeoX,      kGptOss,    kGranite,        kGraniteHybrid, kGraniteMoe, kHunyuanDense,
-      kHunyuanMoe,   kInternLm2, kJamba,          kJinaBertV2,    kJinaBertV3, kKimiLinear,
-      kLfm2,         kLfm2Moe,   kLlama,          kLlama4,        kLlamaEmbed, kMamba,
-      kMamba2,       kMiniCpm,   kMinimaxM2,      kMistral3,      kMistral4,   kModernBert,
-      kMpt,          kNemotron,  kNemotronH,      kNemotronHMoe,  kNeoBert,    kNomicBert,
-      kNomicBertMoe, kOlmo,      kOlmo2,          kOlmoe,         kPhi2,       kPhi3,
-      kPhiMoe,       kQwen2,     kQwen2Moe,       kQwen2Vl,       kQwen3,      kQwen35,
-      kQwen35Moe,    kQwen3Moe,  kQwen3Next,      kQwen3Vl,       kQwen3VlMoe, kSeedOss,
-      kSmollm3,      kStableLm,  kStarcoder,      kStarcoder2};
+      kAfmoe,        kApertus,      kArcee,     kBailingMoe2,    kARwkv7,        kBert,
+      kBloom,        kChatGlm,      kCohere2,   kCommandR,       kDbrx,          kDeci,
+      kDeepseek2,    kDots1,        kErnie45,   kErnie45Moe,     kEuroBert,      kExaone,
+      kExaone4,      kExaoneMoe,    kFalcon,    kFalconH1,       kGemma,         kGemma2,
+      kGemma3,       kGemma3n,      kGemma4,    kGemmaEmbedding, kGlm4,          kGlm4Moe,
+      kGpt2,         kGptNeoX,      kGptOss,    kGranite,        kGraniteHybrid, kGraniteMoe,
+      kHunyuanDense, kHunyuanMoe,   kInternLm2, kJamba,          kJinaBertV2,    kJinaBertV3,
+      kKimiLinear,   kLfm2,         kLfm2Moe,   kLlama,          kLlama4,        kLlamaEmbed,
+      kMamba,        kMamba2,       kMiniCpm,   kMinimaxM2,      kMistral3,      kMistral4,
+      kModernBert,   kMpt,          kNemotron,  kNemotronH,      kNemotronHMoe,  kNeoBert,
+      kNomicBert,    kNomicBertMoe, kOlmo,      kOlmo2,          kOlmoe,         kPhi2,
+      kPhi3,         kPhiMoe,       kQwen2,     kQwen2Moe,       kQwen2Vl,       kQwen3,
+      kQwen35,       kQwen35Moe,    kQwen3Moe,  kQwen3Next,      kQwen3Vl,       kQwen3VlMoe,
+      kRwkv7,        kSeedOss,      kSmollm3,   kStableLm,       kStarcoder,     kStarcoder2};
   return kRows;
 }
 

@@ -34,7 +34,7 @@ FLOATS = (gguf.GGMLQuantizationType.F32, gguf.GGMLQuantizationType.BF16)
 
 # Parts of names of tensors that are no matrices of products, or that no program quantises.
 KEPT = ("_norm.weight", "ffn_gate_inp", "altup", "laurel", "per_layer_model_proj", "ssm_conv1d", "shortconv.conv",
-        "position_embd", "token_types", "time_mix_")
+        "position_embd", "token_types", "time_mix_lerp")
 
 
 def is_quantised(tensor, group_len):

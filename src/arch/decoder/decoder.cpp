@@ -78,7 +78,9 @@ Decoder::Decoder(DecoderStyle style, const gguf::File& file, const LoadOptions& 
   layers_.resize(style_.layers.size());
   for (size_t i = 0; i < layers_.size(); ++i) {
     load_layer(load, i, layers_[i]);
-    info_.kv.push_back(joint_need(need_of(layers_[i].mixer), need_of(layers_[i].beside)));
+    kv::LayerNeed need = joint_need(need_of(layers_[i].mixer), need_of(layers_[i].beside));
+    if (layers_[i].channel_mix) need.state_floats += layers_[i].channel_mix->state_floats();
+    info_.kv.push_back(need);
   }
   if (style_.n_embd_per_layer != 0) load_own_inputs(load);
   if (style_.altup) altup_.emplace(*style_.altup, load, layers_.size(), style_.n_embd, norms_);
@@ -109,9 +111,13 @@ void Decoder::load_layer(const WeightLoader& load, size_t index, Layer& layer) {
   layer.mixer = load_mixer(load, style.mixer, prefix);
   layer.beside = load_mixer(load, style.beside, prefix);
   layer.post_attn_norm = norm(style.norms.post_attn);
-  if (style.dense || style.experts) layer.ffn_norm = norm(style.norms.ffn);
+  if (style.dense || style.experts || style.channel_mix) layer.ffn_norm = norm(style.norms.ffn);
   if (style.dense)
     layer.dense.load(load, prefix, "", n_embd, style.dense->n_ff, style.dense->gated);
+  if (style.channel_mix) {
+    const size_t first_float = need_of(layer.mixer).state_floats;
+    layer.channel_mix.emplace(*style.channel_mix, load, prefix, n_embd, first_float);
+  }
   if (style.experts) {
     layer.experts.emplace(*style.experts, load, prefix, n_embd);
     if (style.experts->beside_dense) {
@@ -142,7 +148,9 @@ void Decoder::forward(const nn::Compute& compute, kv::Cache* cache, const Batch&
   const tensor::ArenaScope scope(compute.arena);
   const tensor::Matrix x = compute.arena.matrix(batch.tokens.size(), style_.n_embd);
   const tensor::Matrix y = compute.arena.matrix(batch.tokens.size(), style_.n_embd);
-  const Pass pass(compute, cache, info_, batch, ropes_);
+  Pass pass(compute, cache, info_, batch, ropes_);
+  if (style_.first_values)
+    pass.first_values = compute.arena.matrix(batch.tokens.size(), style_.n_embd);
   embed(pass, x);
   const tensor::Matrix own =
       style_.n_embd_per_layer == 0 ? tensor::Matrix{} : own_inputs(compute, batch, x);
@@ -223,10 +231,12 @@ void Decoder::mix(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matr
   nn::add(compute, out, beside);
 }
 
-void Decoder::feed_forward(const nn::Compute& compute, size_t index, tensor::Matrix state,
-                           tensor::Matrix x, tensor::Matrix out) const {
+void Decoder::feed_forward(const Pass& pass, size_t index, tensor::Matrix state, tensor::Matrix x,
+                           tensor::Matrix out) const {
+  const nn::Compute& compute = pass.compute;
   const LayerStyle& style = style_.layers[index];
   const Layer& layer = layers_[index];
+  if (layer.channel_mix) return layer.channel_mix->forward(pass, index, x, out);
   if (!layer.experts) return feed_forward_block(compute, layer.dense, *style.dense, x, out);
   if (!style.experts->beside_dense) return layer.experts->forward(compute, x, x, out);
   const tensor::ArenaScope scope(compute.arena);
@@ -274,7 +284,7 @@ void Decoder::run_layer(const Pass& pass, size_t index, tensor::Matrix x, tensor
   const nn::Compute& compute = pass.compute;
   const LayerStyle& style = style_.layers[index];
   const Layer& layer = layers_[index];
-  const bool has_ffn = layer.experts || style.dense;
+  const bool has_ffn = layer.experts || style.dense || layer.channel_mix;
   const tensor::ArenaScope scope(compute.arena);
   const auto norm_or_copy = [&](const Norm& norm, tensor::Matrix from, tensor::Matrix to) {
     if (norm)
@@ -301,7 +311,7 @@ void Decoder::run_layer(const Pass& pass, size_t index, tensor::Matrix x, tensor
   }
   mix(pass, index, y, y);
   if (style.parallel) {
-    feed_forward(compute, index, x, fed, fed);
+    feed_forward(pass, index, x, fed, fed);
     add(layer.post_attn_norm, y);
     add(layer.post_ffn_norm, fed);
   } else {
@@ -312,7 +322,7 @@ void Decoder::run_layer(const Pass& pass, size_t index, tensor::Matrix x, tensor
     }
     if (has_ffn) {
       norm_or_copy(layer.ffn_norm, x, y);
-      feed_forward(compute, index, x, y, y);
+      feed_forward(pass, index, x, y, y);
       add(layer.post_ffn_norm, y);
     }
   }

@@ -21,6 +21,7 @@
 #include "arch/decoder/output.h"
 #include "arch/decoder/short_conv.h"
 #include "arch/decoder/style.h"
+#include "arch/decoder/time_mix.h"
 #include "arch/model.h"
 
 namespace billow::arch {
@@ -36,7 +37,7 @@ class Decoder final : public Model {
  private:
   // In the order of MixerStyle.
   using Mixer = std::variant<std::monostate, Attention, LatentAttention, ShortConv, Mamba, Mamba2,
-                             DeltaNet, KimiDelta>;
+                             DeltaNet, KimiDelta, TimeMix>;
   struct Layer {
     Norm attn_norm;
     Mixer mixer;
@@ -45,6 +46,7 @@ class Decoder final : public Model {
     Norm ffn_norm;
     FeedForwardWeights dense;
     std::optional<Experts> experts;
+    std::optional<ChannelMix> channel_mix;
     Norm post_ffn_norm;
     const float* output_scale = nullptr;  // [1]
     // Gemma 4, experts beside the dense part.
@@ -70,8 +72,8 @@ class Decoder final : public Model {
                  tensor::Matrix own) const;
   void mix(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix out) const;
   // `state` is the layer's state, x the same normed.
-  void feed_forward(const nn::Compute& compute, size_t index, tensor::Matrix state,
-                    tensor::Matrix x, tensor::Matrix out) const;
+  void feed_forward(const Pass& pass, size_t index, tensor::Matrix state, tensor::Matrix x,
+                    tensor::Matrix out) const;
   // The same where a token has several states; x and y are to work with.
   void run_layer_of_states(const Pass& pass, size_t index, tensor::Matrix states,
                            tensor::Matrix predicted, tensor::Matrix x, tensor::Matrix y,

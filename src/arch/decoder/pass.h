@@ -30,6 +30,8 @@ struct Pass {
   std::vector<Rotations> rotations;        // of each rope
   std::vector<nn::StateRun> runs;          // of the sequences; empty where no layer has states
 
+  tensor::Matrix first_values;  // [n][n_embd], where layers share them
+
   // The rotations are in the arena of `compute`.
   Pass(const nn::Compute& compute, kv::Cache* cache, const ModelInfo& model, const Batch& batch,
        std::span<const nn::Rope> ropes);

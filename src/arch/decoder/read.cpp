@@ -195,7 +195,7 @@ void check_layers(const DecoderStyle& style, const std::string& path) {
   for (size_t i = 0; i < style.layers.size(); ++i) {
     const LayerStyle& layer = style.layers[i];
     const bool has_mixer = !std::holds_alternative<std::monostate>(layer.mixer);
-    const bool has_feed_forward = layer.dense || layer.experts;
+    const bool has_feed_forward = layer.dense || layer.experts || layer.channel_mix;
     const auto refuse = [&](const char* what) {
       throw Error(ErrorCode::kInvalidInput, path + ": layer " + std::to_string(i) + " " + what);
     };

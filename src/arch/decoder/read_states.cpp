@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "arch/decoder/read.h"
 #include "kernels/state_kernels.h"
 
 namespace billow::arch {
@@ -87,6 +88,21 @@ KimiDeltaStyle read_kimi_delta(const Metadata& meta) {
   check_multiple(meta, "kda.head_dim", "heads", style.head_len, kStatePanel);
   if (style.n_heads * style.head_len > kMaxWidth)
     meta.refuse("kda.head_dim", "makes heads of more than 2^24 values together");
+  return style;
+}
+
+TimeMixStyle read_time_mix(const Metadata& meta, size_t n_embd) {
+  TimeMixStyle style = {
+      .head_len = meta.size("wkv.head_size", kMaxWidth),
+      .decay_rank = meta.size("attention.decay_lora_rank", kMaxWidth),
+      .rate_rank = meta.size("attention.iclr_lora_rank", kMaxWidth),
+      .value_rank = meta.size("attention.value_residual_mix_lora_rank", kMaxWidth)};
+  check_multiple(meta, "wkv.head_size", "heads", style.head_len, kStatePanel);
+  if (n_embd % style.head_len != 0)
+    meta.refuse("wkv.head_size", "does not divide embedding_length");
+  if (has_tensor(meta, 0, "time_mix_g1.weight"))
+    style.gate_rank = meta.size("attention.gate_lora_rank", kMaxWidth);
+  style.head_norm = has_tensor(meta, 0, "time_mix_ln.weight");
   return style;
 }
 

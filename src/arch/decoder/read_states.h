@@ -14,6 +14,8 @@ MambaStyle read_mamba(const Metadata& meta, MambaNorms norms);
 Mamba2Style read_mamba2(const Metadata& meta);
 DeltaNetStyle read_delta_net(const Metadata& meta);
 KimiDeltaStyle read_kimi_delta(const Metadata& meta);
+// Gates and the norm of heads are there where the first layer has their tensors.
+TimeMixStyle read_time_mix(const Metadata& meta, size_t n_embd);
 
 // Layers that have a gated delta net instead of attention, as attention.recurrent_layers says, or
 // full_attention_interval: every so many layers one has attention.

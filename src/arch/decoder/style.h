@@ -114,6 +114,22 @@ struct KimiDeltaStyle {
   size_t taps = 0;
 };
 
+// RWKV 7: what it has in place of attention.
+struct TimeMixStyle {
+  size_t head_len = 0;  // a multiple of 16
+  size_t decay_rank = 0;
+  size_t rate_rank = 0;
+  size_t value_rank = 0;
+  size_t gate_rank = 0;    // 0: no gates
+  bool head_norm = false;  // of what heads read
+  bool first = false;      // the first layer, whose values others mix into theirs
+};
+
+// RWKV 7: what it has in place of a feed-forward part.
+struct ChannelMixStyle {
+  size_t n_ff = 0;
+};
+
 struct FeedForwardStyle {
   size_t n_ff = 0;
   bool gated = true;
@@ -162,13 +178,14 @@ struct LayerNorms {
 
 using MixerStyle =
     std::variant<std::monostate, AttentionStyle, LatentAttentionStyle, ShortConvStyle, MambaStyle,
-                 Mamba2Style, DeltaNetStyle, KimiDeltaStyle>;
+                 Mamba2Style, DeltaNetStyle, KimiDeltaStyle, TimeMixStyle>;
 
 struct LayerStyle {
   MixerStyle mixer = {};
   MixerStyle beside = {};  // reads what the mixer reads, and is added to its result (Falcon H1)
   std::optional<FeedForwardStyle> dense = {};
   std::optional<ExpertsStyle> experts = {};  // in place of the dense part, unless beside_dense
+  std::optional<ChannelMixStyle> channel_mix = {};  // likewise
   LayerNorms norms = {};
   // Mixer and feed-forward part read the same state, and both are added to it. Without an ffn norm
   // the feed-forward part reads what the mixer reads.
@@ -191,6 +208,7 @@ struct DecoderStyle {
   float norm_epsilon = 0.0f;
   float embedding_scale = 1.0f;
   bool embedding_norm = false;     // token_embd_norm
+  bool first_values = false;       // layers mix the values of the first layer into theirs (RWKV 7)
   bool learned_positions = false;  // a row of position_embd is added
   size_t n_embd_per_layer = 0;     // Gemma 4: values of each token's own input to a layer; 0: none
   std::optional<AltUpStyle> altup = {};
