@@ -115,6 +115,28 @@ TEST(FamilyKeys, DeciHasLayersWithoutAttentionButNoMatricesInPlaceOfIt) {
   EXPECT_THROW(style_of(kDeci, heads, "blk.2.attn_output.weight"), Error);
 }
 
+TEST(FamilyKeys, HeadsOfRwkvFitTheirWidth) {
+  const auto heads = [](uint32_t head_len) {
+    return [=](gguf::Writer& w) {
+      w.set_float("rwkv7.attention.layer_norm_epsilon", 1e-5f);
+      w.set_uint("rwkv7.wkv.head_size", head_len);
+      for (const char* name : {"decay", "iclr", "value_residual_mix"})
+        w.set_uint("rwkv7.attention." + std::string(name) + "_lora_rank", 8);
+    };
+  };
+  const DecoderStyle style = style_of(kRwkv7, heads(32));
+  for (const LayerStyle& layer : style.layers) {
+    const auto& time_mix = std::get<TimeMixStyle>(layer.mixer);
+    EXPECT_EQ(time_mix.head_len, 32u);
+    EXPECT_EQ(time_mix.gate_rank, 0u);  // the file has no tensors of gates
+    EXPECT_EQ(time_mix.first, &layer == &style.layers.front());
+    EXPECT_FALSE(layer.dense);
+    EXPECT_EQ(layer.channel_mix->n_ff, 96u);
+  }
+  EXPECT_THROW(style_of(kRwkv7, heads(48)), Error);  // does not divide the width of 64
+  EXPECT_THROW(style_of(kRwkv7, heads(8)), Error);   // no multiple of 16
+}
+
 // The multipliers of old files, which do not hold them.
 TEST(FamilyKeys, MiniCpmHasMultipliersOfItsOwn) {
   const DecoderStyle old = style_of(kMiniCpm, [](gguf::Writer&) {});
