@@ -41,6 +41,7 @@ std::unique_ptr<Encoder> make_bpe_encoder(const EncoderInput& input);
 std::unique_ptr<Encoder> make_spm_encoder(const EncoderInput& input);
 std::unique_ptr<Encoder> make_word_piece_encoder(const EncoderInput& input);
 std::unique_ptr<Encoder> make_unigram_encoder(const EncoderInput& input);
+std::unique_ptr<Encoder> make_longest_match_encoder(const EncoderInput& input);
 
 // The one that `input.settings.kind` names.
 std::unique_ptr<Encoder> make_encoder(const EncoderInput& input);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tokenizer/byte_alphabet.h"
+#include "tokenizer/escaped_bytes.h"
 #include "tokenizer/escaped_space.h"
 
 namespace billow::tokenizer {
@@ -40,6 +41,7 @@ void append_piece(const Settings& settings, const Vocabulary& vocabulary, TokenI
     case TokenType::kUnused:
       return;
   }
+  if (settings.kind == Kind::kLongestMatch) return append_unescaped_bytes(text, out);
   const bool spelled = settings.kind == Kind::kBpe && !settings.has_flag(kRawText);
   spelled ? append_unspelled(text, out) : append_unescaped(text, out);
 }

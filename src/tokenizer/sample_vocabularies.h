@@ -127,6 +127,38 @@ inline gguf::Writer sample_unigram() {
   return writer;
 }
 
+// <s>, the bytes as 1 to 256, then pieces; all spelled as RWKV's files spell them.
+inline gguf::Writer sample_rwkv() {
+  std::vector<SampleToken> tokens = {{"<s>", TokenType::kControl}};
+  const char* const digits = "0123456789abcdef";
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    const auto c = static_cast<char>(byte);
+    std::string text(1, c);
+    if (c == '\n')
+      text = "\\n";
+    else if (c == '\t')
+      text = "\\t";
+    else if (c == '\r')
+      text = "\\r";
+    else if (c == '\\')
+      text = "\\\\";
+    else if (c == '\'')
+      text = "\\'";
+    else if (byte < 32 || byte > 126)
+      text = {'\\', 'x', digits[byte / 16], digits[byte % 16]};
+    tokens.push_back({text});
+  }
+  for (const char* text :
+       {"he", "hell", "hello", " hello", "\\n\\n", "\\xc3\\xa9", "lo wo", "\\\\x"})
+    tokens.push_back({text});
+  gguf::Writer writer;
+  writer.set_string("tokenizer.ggml.model", "rwkv");
+  set_tokens(writer, tokens);
+  writer.set_uint("tokenizer.ggml.bos_token_id", 0);
+  writer.set_uint("tokenizer.ggml.eos_token_id", 0);
+  return writer;
+}
+
 // <pad> <eos> <bos>, the bytes as 3 to 258, then characters and what merges make.
 inline gguf::Writer sample_gemma4() {
   std::vector<SampleToken> tokens = {{"<pad>", TokenType::kControl},

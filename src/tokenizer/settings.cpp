@@ -73,6 +73,19 @@ constexpr KindDefaults kKinds[] = {
      .add_sep = false,
      .add_space_prefix = false,
      .clean_spaces = false},
+    {.name = "rwkv",
+     .kind = Kind::kLongestMatch,
+     .bos = kNoToken,
+     .eos = kNoToken,
+     .unknown = kNoToken,
+     .separator = kNoToken,
+     .padding = kNoToken,
+     .mask = kNoToken,
+     .add_bos = false,
+     .add_eos = false,
+     .add_sep = false,
+     .add_space_prefix = false,
+     .clean_spaces = false},
 };
 
 const KindDefaults& kind_of(const gguf::File& file) {
@@ -84,7 +97,7 @@ const KindDefaults& kind_of(const gguf::File& file) {
   }
   throw vocabulary_error(file,
                          "tokenizer.ggml.model '" + std::string(*name) +
-                             "' is not supported (known: llama, gpt2, gemma4, bert, t5)",
+                             "' is not supported (known: llama, gpt2, gemma4, bert, t5, rwkv)",
                          ErrorCode::kUnsupported);
 }
 

@@ -17,7 +17,7 @@ namespace billow::tokenizer {
 // The key of WordPiece's longest word. Files of other converters lack it: their models have 100.
 inline constexpr const char* kMaxWordCharacters = "tokenizer.ggml.max_input_chars_per_word";
 
-enum class Kind { kBpe, kSpm, kWordPiece, kUnigram };
+enum class Kind { kBpe, kSpm, kWordPiece, kUnigram, kLongestMatch };
 
 struct KindDefaults {
   std::string_view name;  // value of tokenizer.ggml.model

@@ -64,7 +64,8 @@ struct Tokenizer::State {
 
 std::unique_ptr<Encoder> make_encoder(const EncoderInput& input) {
   constexpr std::array kMakers = {make_bpe_encoder, make_spm_encoder, make_word_piece_encoder,
-                                  make_unigram_encoder};  // in the order of Kind
+                                  make_unigram_encoder,
+                                  make_longest_match_encoder};  // in the order of Kind
   return kMakers[static_cast<size_t>(input.settings.kind)](input);
 }
 

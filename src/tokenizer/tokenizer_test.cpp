@@ -93,6 +93,18 @@ TEST(Tokenizer, WordPieceKeepsCaseAndAccentsWhenTold) {
   EXPECT_EQ(encode(load_sample(writer), "café", kPlain), Texts{"▁cafe"});
 }
 
+TEST(Tokenizer, RwkvTakesTheLongestTokenFromLeftToRight) {
+  const Tokenizer tokenizer = load_sample(sample_rwkv());
+  EXPECT_EQ(encode(tokenizer, "hello hello"), (Texts{"hello", " hello"}));
+  EXPECT_EQ(encode(tokenizer, "hellhe"), (Texts{"hell", "he"}));
+  EXPECT_EQ(encode(tokenizer, "lo wo\n\n\né\xFF"),
+            (Texts{"lo wo", "\\n\\n", "\\n", "\\xc3\\xa9", "\\xff"}));
+  EXPECT_EQ(encode(tokenizer, "\\x'<s>"), (Texts{"\\\\x", "\\'", "<", "s", ">"}));
+  for (const std::string text : {"\\n is no newline\n", "a\tb\r\\\\", "é\xE9 \x00z"})
+    EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
+  EXPECT_TRUE(tokenizer.is_end_of_generation(0));
+}
+
 TEST(Tokenizer, Gemma4MergesRawTextAndKeepsNewlinesWhole) {
   const Tokenizer tokenizer = load_sample(sample_gemma4());
   EXPECT_EQ(encode(tokenizer, "ab ab"), (Texts{"<bos>", "ab", "▁ab"}));
@@ -180,6 +192,7 @@ TEST(Tokenizer, RandomBytesSurviveWhereTheKindIsLossless) {
     }
     gguf::Writer spm = sample_spm();
     all.push_back(load_sample(spm));
+    all.push_back(load_sample(sample_rwkv()));
     return all;
   }();
   std::mt19937 random(7);
@@ -205,9 +218,9 @@ TEST(Tokenizer, RandomBytesSurviveWhereTheKindIsLossless) {
 }
 
 TEST(Tokenizer, AMegabyteOfOneCharacterTakesNoTime) {
-  const std::vector<gguf::Writer> writers = {sample_bpe(),     sample_bpe("superbpe"),
-                                             sample_spm(),     sample_word_piece(),
-                                             sample_unigram(), sample_gemma4()};
+  const std::vector<gguf::Writer> writers = {
+      sample_bpe(),     sample_bpe("superbpe"), sample_spm(), sample_word_piece(),
+      sample_unigram(), sample_gemma4(),        sample_rwkv()};
   for (const gguf::Writer& writer : writers) {
     const Tokenizer tokenizer = load_sample(writer);
     for (const char* unit : {"a", " ", "\n", "1", "é", "<", "<tool>", "ab"}) {
@@ -263,10 +276,10 @@ TEST(Tokenizer, BadFilesAreErrorsThatNameWhatIsWrong) {
   };
   const BadFile cases[] = {
       {"tokenizer.ggml.model is missing", [] { return gguf::Writer(); }},
-      {"'rwkv' is not supported",
+      {"'plamo2' is not supported",
        [&] {
          return changed(sample_bpe(),
-                        [](auto& w) { w.set_string("tokenizer.ggml.model", "rwkv"); });
+                        [](auto& w) { w.set_string("tokenizer.ggml.model", "plamo2"); });
        },
        ErrorCode::kUnsupported},
       {"tokenizer.ggml.pre 'martian' is not supported", [] { return sample_bpe("martian"); },

@@ -1,5 +1,5 @@
-// A trie over bytes: which of a set of texts begin at a place. Special tokens, WordPiece and
-// Unigram match with it. Build it on one thread, then any thread may read.
+// A trie over bytes: which of a set of texts begin at a place. Special tokens, WordPiece,
+// Unigram and RWKV match with it. Build it on one thread, then any thread may read.
 #pragma once
 
 #include <array>
