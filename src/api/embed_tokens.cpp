@@ -139,8 +139,8 @@ EmbedTokens rerank_tokens(const Tokenizer& tokenizer, const std::string& rerank_
   if (tokens.empty()) throw StatusError(400, kNoTokens);
   if (tokens.size() <= limit) return {.tokens = std::move(tokens)};
   if (truncation == Truncation::kNone) refuse_length(tokens.size(), limit);
-  // The document's tokens are those that the template's own, encoded alone, do not begin or end
-  // with: a token at the border may be of both.
+  // Tokens that match the template's start or end belong to the template. All others belong to the
+  // document: a token at the border may hold parts of both.
   const Ids first = encode(before);
   const Ids last = encode(behind);
   const auto begin = std::ranges::mismatch(tokens, first).in1;

@@ -102,6 +102,8 @@ class Preparation {
     if (const auto* fault = std::get_if<UnusableInput>(&input)) throw StatusError(400, fault->why);
     if (const auto* ids = std::get_if<std::vector<int32_t>>(&input)) {
       if (!request_.query) return given_tokens(tokenizer_, *ids, limit_, request_.truncation);
+      if (!rerank_template_.empty())
+        throw StatusError(400, "this model ranks texts, not tokens; give the documents as texts");
       return pair_tokens(tokenizer_, query_, *ids, limit_, request_.truncation);
     }
     const std::string& text = std::get<std::string>(input);

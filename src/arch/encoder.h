@@ -57,8 +57,9 @@ class Encoder {
   bool projects_ = false;
 };
 
-// Whether `file` says that it is of an architecture that load_encoder() loads, and, where language
-// models are of it, too, that it is none.
+// Whether load_encoder() loads this file. Some architectures have language models, too: their files
+// are encoders only where they say that attention is not causal, or have dense layers behind
+// pooling.
 bool is_encoder(const gguf::File& file);
 
 // As load_model(), for encoders.

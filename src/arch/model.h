@@ -45,6 +45,8 @@ struct ModelInfo {
   // Tokens up to which a text is short: a longer one is rotated otherwise from its beginning on
   // (LongRoPE). 0: all texts are rotated alike.
   size_t short_text = 0;
+  // Whether texts of up to n tokens are all rotated alike.
+  bool rotates_alike(size_t n) const noexcept { return short_text == 0 || n <= short_text; }
   std::vector<kv::LayerNeed> kv;  // one for each layer
 };
 

@@ -61,10 +61,10 @@ context::Size size_of(const PlanOptions& options, size_t n_prompt, size_t model_
 }
 
 context::Course course_of(const PlanOptions& options, size_t n_prompt, size_t max_context,
-                          bool has_states) {
+                          bool can_shift) {
   return {
       .ladder = ladder_of(options.sizes, max_context),
-      .policy = context::possible_policy(wanted_policy(options), has_states),
+      .policy = context::possible_policy(wanted_policy(options), can_shift),
       .compaction = {checked("--overflow-reserve-batches", options.reserve_batches, 0, kMostTokens),
                      checked("--overflow-batch", options.overflow_batch, 1, kMostTokens)},
       .n_anchor = n_prompt};
@@ -75,8 +75,9 @@ context::Course course_of(const PlanOptions& options, size_t n_prompt, size_t ma
 Forecast forecast(const PlanOptions& options, const engine::Description& model) {
   const size_t n_prompt = checked("--prompt-tokens", options.n_prompt, 1, kMostTokens);
   const context::Size size = size_of(options, n_prompt, model.max_context);
-  const bool has_states = context::has_states(model.memory.kv_groups);
-  Forecast run{.size = size, .course = course_of(options, n_prompt, size.max_context, has_states)};
+  const bool can_shift =
+      !context::has_states(model.memory.kv_groups) && model.model.rotates_alike(size.max_context);
+  Forecast run{.size = size, .course = course_of(options, n_prompt, size.max_context, can_shift)};
   context::check_anchor(run.course, options.num_predict);
   run.plan = plan_of(run.course, n_prompt, options.num_predict);
   const auto first =

@@ -12,10 +12,10 @@ enum class OverflowPolicy : uint8_t {
   kStop,    // the answer ends
 };
 
-// What a model can do: a recurrent state holds what is to be dropped, so that a model with states
-// refills where others shift.
-constexpr OverflowPolicy possible_policy(OverflowPolicy wanted, bool has_states) {
-  return wanted == OverflowPolicy::kShift && has_states ? OverflowPolicy::kRefill : wanted;
+// Some models refill where others shift: a recurrent state holds what is to be dropped, and a text
+// that becomes a long one (LongRoPE) is evaluated again as a whole.
+constexpr OverflowPolicy possible_policy(OverflowPolicy wanted, bool can_shift) {
+  return wanted == OverflowPolicy::kShift && !can_shift ? OverflowPolicy::kRefill : wanted;
 }
 
 struct CompactionOptions {

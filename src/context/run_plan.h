@@ -1,6 +1,6 @@
 // What happens to a sequence's context while it writes: the decision before each token, and the
 // whole course of a run foretold. The engine asks the same decision, so a run's events are the
-// plan's.
+// plan's. One thing is not planned: a text that becomes a long one (LongRoPE) is evaluated again.
 #pragma once
 
 #include <cstddef>

@@ -32,8 +32,7 @@ size_t sequences_of(const gguf::File& file, size_t n_parallel);
 
 class Embedding {
  public:
-  // REQUIRES: there are tokens.
-  // `is_long`: longer than arch::ModelInfo::short_text.
+  // `is_long`: the text is longer than arch::ModelInfo::short_text. REQUIRES: there are tokens.
   Embedding(kv::Cache& cache, std::vector<int32_t> tokens, bool is_long);
 
   std::span<const int32_t> tokens() const noexcept { return tokens_; }

@@ -32,12 +32,13 @@ size_t context_cap(const ContextOptions& wanted, size_t max_context) {
 // The course of a sequence's context. Throws Error when the sizes make no sense, or the prompt
 // could not be kept by a compaction that the answer asked for may need.
 context::Course course_of(size_t n_prompt, const SequenceOptions& options, size_t max_context,
-                          bool has_states) {
+                          const KvMemory& kv, const arch::ModelInfo& model) {
   const ContextOptions& wanted = options.context;
   const size_t top = context_cap(wanted, max_context);
+  const bool can_shift = !kv.has_states() && model.rotates_alike(top);
   context::Course course = {
       wanted.sizes.empty() ? context::Ladder(top) : context::Ladder(wanted.sizes, top),
-      context::possible_policy(wanted.policy, has_states), wanted.compaction, n_prompt};
+      context::possible_policy(wanted.policy, can_shift), wanted.compaction, n_prompt};
   context::check_anchor(course, options.max_new_tokens);
   return course;
 }
@@ -164,7 +165,7 @@ void Engine::check_tokens(std::span<const int32_t> tokens) const {
 std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
                                               const SequenceOptions& options) {
   check_tokens(prompt);
-  context::Course course = course_of(prompt.size(), options, max_context_, kv_.has_states());
+  context::Course course = course_of(prompt.size(), options, max_context_, kv_, model());
   const size_t rung = course.ladder.first(prompt.size());
   if (running_.size() == max_sequences_) {
     throw Error(ErrorCode::kTooLarge,
@@ -240,7 +241,7 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
   sequence.waiting_ = false;
   // Where memory is short, nothing is parked, nor what may be wrong.
   if (reason == FinishReason::kStop || reason == FinishReason::kLength)
-    kv_.publish(sequence.context_, sequence.tokens_);
+    kv_.publish(sequence.context_, sequence.tokens_, true);
   kv_.release(sequence.context_);
   std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
     return candidate.get() == &sequence;
@@ -337,9 +338,7 @@ bool Engine::make_room(Sequence& sequence) {
   return true;
 }
 
-bool Engine::is_long_text(size_t n_tokens) const {
-  return model().short_text != 0 && n_tokens > model().short_text;
-}
+bool Engine::is_long_text(size_t n_tokens) const { return !model().rotates_alike(n_tokens); }
 
 // A text that becomes a long one is evaluated again from its beginning on: a compaction that drops
 // nothing.
@@ -506,8 +505,9 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
   const uint64_t scratch = arch::most_scratch_bytes(*model_, *kernels_, limits);
   if (!grant_scratch(std::max(scratch, scratch_granted_)))
     throw Error(ErrorCode::kOutOfMemory, "no scratch memory for a text; " + budget_left());
+  const bool can_shift = !kv_.has_states() && model().rotates_alike(top);
   const context::Course course = {
-      context::Ladder(top), context::possible_policy(options.context.policy, kv_.has_states()),
+      context::Ladder(top), context::possible_policy(options.context.policy, can_shift),
       options.context.compaction, std::min(options.n_anchor, context::longest_anchor(top))};
   if (running_.size() == max_sequences_)
     throw Error(ErrorCode::kOutOfMemory, "all KV memory is in use by running sequences");

@@ -70,8 +70,8 @@ void KvMemory::unshare(SequenceContext& context) {
   settle_parked();
 }
 
-void KvMemory::publish(const SequenceContext& context, std::span<const int32_t> tokens) {
-  if (max_parked_ != 0 && context.n_dropped() == 0) context.publish(prefixes_, tokens);
+void KvMemory::publish(const SequenceContext& context, std::span<const int32_t> tokens, bool ends) {
+  if (max_parked_ != 0 && context.n_dropped() == 0) context.publish(prefixes_, tokens, ends);
 }
 
 void KvMemory::forget_parked() {
@@ -80,8 +80,7 @@ void KvMemory::forget_parked() {
 }
 
 void KvMemory::forget_unseen(SequenceContext& context) {
-  context.forget_unseen();
-  if (cache_.forgets()) settle_parked();
+  if (context.forget_unseen()) settle_parked();
 }
 
 void KvMemory::take(SequenceContext& context, size_t n, bool ends) {

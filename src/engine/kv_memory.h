@@ -51,7 +51,8 @@ class KvMemory {
   void unshare(SequenceContext& context);
   // Makes what a sequence holds known. Does nothing once some of its tokens were dropped: positions
   // are not those of the tokens any more.
-  void publish(const SequenceContext& context, std::span<const int32_t> tokens);
+  // `ends`: the sequence goes no further.
+  void publish(const SequenceContext& context, std::span<const int32_t> tokens, bool ends = false);
 
   // kv::PrefixIndex::latest
   std::vector<std::vector<int32_t>> latest_prefixes(size_t n_most) const {

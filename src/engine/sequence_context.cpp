@@ -51,8 +51,11 @@ size_t SequenceContext::share(kv::PrefixIndex& index, std::span<const int32_t> t
   return n_held_;
 }
 
-void SequenceContext::publish(kv::PrefixIndex& index, std::span<const int32_t> tokens) const {
-  index.add(tokens.first(n_held_), blocks_, marks_);
+void SequenceContext::publish(kv::PrefixIndex& index, std::span<const int32_t> tokens,
+                              bool ends) const {
+  kv::TextMarks marks = marks_;
+  marks.ends = marks.ends || ends;
+  index.add(tokens.first(n_held_), blocks_, marks);
 }
 
 void SequenceContext::unshare() {

@@ -54,8 +54,8 @@ class SequenceContext {
   void set_long() noexcept { marks_.is_long = true; }
   // Drops what a compaction drops. A refill leaves nothing evaluated.
   void compact(const context::Compaction& compaction);
-  // Gives back what no window sees from the next token on.
-  void forget_unseen() { blocks_.forget_before_window(slot_of(n_held_)); }
+  // Gives back what no window sees from the next token on; whether there was any.
+  bool forget_unseen() { return blocks_.forget_before_window(slot_of(n_held_)); }
   // How many of n tokens the next pass may evaluate: up to where a state is to be kept.
   size_t rows_of_pass(size_t n) const noexcept;
   // Takes blocks for the next n tokens, which are then to be evaluated; `ends`: nothing follows
@@ -68,7 +68,8 @@ class SequenceContext {
   void unshare();  // gives that back
   // Makes what is held known: the first n_held() of `tokens`. REQUIRES: nothing was dropped, and
   // what was taken is evaluated.
-  void publish(kv::PrefixIndex& index, std::span<const int32_t> tokens) const;
+  // `ends`: nothing follows.
+  void publish(kv::PrefixIndex& index, std::span<const int32_t> tokens, bool ends) const;
   // Gives all blocks back, and returns how many bytes were granted. What was held is still told.
   uint64_t release();
 

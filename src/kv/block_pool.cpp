@@ -7,6 +7,7 @@
 #include "base/byte_size.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "base/saturating.h"
 
 namespace billow::kv {
 namespace {
@@ -19,7 +20,7 @@ constexpr size_t kHugePage = AddressSpace::kHugePage;
 
 BlockPool::BlockPool(size_t block_bytes, size_t max_blocks)
     : block_bytes_(block_bytes),
-      space_(block_bytes * max_blocks, "KV memory"),
+      space_(saturating_multiply(block_bytes, max_blocks), "KV memory"),
       held_((space_.size() + kHeldBytes - 1) / kHeldBytes),
       owners_(max_blocks),
       backed_(max_blocks),

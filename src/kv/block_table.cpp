@@ -72,16 +72,20 @@ void BlockTable::prepare_next() {
   }
 }
 
-// Blocks [begin, end) of a group, as far as there are any.
-void BlockTable::forget(size_t group, size_t begin, size_t end) {
+// Gives back blocks [begin, end) of a group, as far as there are any; whether there were.
+bool BlockTable::forget(size_t group, size_t begin, size_t end) {
   std::vector<BlockId>& blocks = groups_[group].blocks;
+  bool any = false;
   for (size_t i = begin; i < std::min(end, blocks.size()); ++i) {
     if (blocks[i] == kNoBlock) continue;
     cache_->pool(group).give_back(std::exchange(blocks[i], kNoBlock));
+    any = true;
   }
+  return any;
 }
 
-void BlockTable::forget_before_window(size_t next) {
+bool BlockTable::forget_before_window(size_t next) {
+  bool any = false;
   for (size_t g = 0; g < groups_.size(); ++g) {
     const Group& group = cache_->layout().groups[g];
     size_t n_unseen = 0;
@@ -89,9 +93,10 @@ void BlockTable::forget_before_window(size_t next) {
       n_unseen = std::max<size_t>(next / kBlockPositions, 1) - 1;
     else if (group.window != 0 && next + 1 > group.window)
       n_unseen = (next + 1 - group.window) / kBlockPositions;
-    forget(g, groups_[g].n_forgotten, n_unseen);
+    any = forget(g, groups_[g].n_forgotten, n_unseen) || any;
     groups_[g].n_forgotten = std::max(groups_[g].n_forgotten, n_unseen);
   }
+  return any;
 }
 
 void BlockTable::open_gap(size_t begin, size_t end) {

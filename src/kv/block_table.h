@@ -35,7 +35,8 @@ class BlockTable {
   void prepare_next();
   // Gives back blocks that no query at position `next` or later sees any more: those before a
   // group's window. Of states, the one behind next - 1 stays, and the last behind a whole block.
-  void forget_before_window(size_t next);
+  // Returns whether there were any.
+  bool forget_before_window(size_t next);
   // Positions begin up to end are seen no more: gives back the blocks that lie within them and, of
   // groups with a window, all before. A later gap takes the place of this one.
   // REQUIRES: the same begin as the gap that there is, if any, and an end not before its.
@@ -57,7 +58,7 @@ class BlockTable {
     std::vector<BlockId> blocks;
     size_t n_forgotten = 0;  // at the beginning, because of the window
   };
-  void forget(size_t group, size_t begin, size_t end);
+  bool forget(size_t group, size_t begin, size_t end);
   Cache* cache_;
   std::vector<GroupBlocks> groups_;
   size_t n_positions_ = 0;

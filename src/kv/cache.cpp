@@ -12,12 +12,6 @@ Cache::Cache(const std::vector<LayerNeed>& needs, size_t max_positions, KvType t
   }
 }
 
-bool Cache::forgets() const noexcept {
-  return std::ranges::any_of(layout_.groups, [](const Group& group) {
-    return group.window != 0 || group.state_stride != 0;
-  });
-}
-
 size_t Cache::bytes_in_use() const noexcept {
   size_t sum = 0;
   for (const auto& pool : pools_) sum += pool->n_in_use() * pool->block_bytes();

@@ -18,8 +18,6 @@ class Cache {
   Cache(const std::vector<LayerNeed>& needs, size_t max_positions, KvType type = KvType::kInt16);
 
   const Layout& layout() const noexcept { return layout_; }
-  // Whether sequences give blocks back while they go on: a group has a window or states.
-  bool forgets() const noexcept;
   BlockPool& pool(size_t group) noexcept { return *pools_[group]; }
   const BlockPool& pool(size_t group) const noexcept { return *pools_[group]; }
 

@@ -18,7 +18,7 @@ namespace billow::kv {
 using kernels::kBlockPositions;
 using kernels::KvType;
 
-// What one layer keeps for each position.
+// What one layer keeps: keys and values of each position, and a recurrent state.
 struct LayerNeed {
   uint32_t n_heads = 0;
   uint32_t k_len = 0;  // values of a key; of a value below

@@ -53,7 +53,14 @@ void PrefixIndex::add(std::span<const int32_t> tokens, const BlockTable& table,
     const size_t stride = cache_.layout().groups[group].state_stride;
     return stride == 0 || keeps_state(block, tokens.size(), stride, marks);
   };
-  const size_t n_blocks = tokens.size() / kBlockPositions;
+  // An entry that keeps nothing, and has none behind it that does, would stay for ever.
+  size_t n_blocks = tokens.size() / kBlockPositions;
+  const auto keeps = [&](size_t block) {
+    for (size_t g = 0; g < n_groups; ++g)
+      if (table.blocks(g)[block] != kNoBlock && is_kept(g, block)) return true;
+    return false;
+  };
+  while (n_blocks > 0 && !keeps(n_blocks - 1)) --n_blocks;
   std::vector<Entry*> chain = find(tokens, n_blocks, marks.is_long);
   while (chain.size() < n_blocks) {
     Entry* parent = chain.empty() ? nullptr : chain.back();

@@ -1,5 +1,5 @@
-// Which blocks of a group of states are there: pure planning. A state cannot be cut back, so a
-// prompt that begins like an earlier text can only go on behind a position whose state was kept.
+// Which blocks of a group of states are there: pure planning. A state cannot be truncated. A prompt
+// that shares a prefix with an earlier text resumes only where a state was kept.
 #pragma once
 
 #include <cstddef>

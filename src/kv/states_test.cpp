@@ -131,6 +131,28 @@ TEST_F(StateTables, ATextIsFoundAgainWhereItsStateWasKept) {
   EXPECT_EQ(shared.n_known_blocks, 7u);
 }
 
+// A model with states alone: an entry that holds no state would never be found old enough to go.
+TEST(StateIndex, WhatKeepsNothingIsNotKnown) {
+  Cache cache({{.state_floats = 16}}, 64 * 64, KvType::kF32);
+  PrefixIndex index(cache);
+  std::vector<int32_t> tokens(300);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  BlockTable table(cache);
+  ASSERT_TRUE(table.grow(300) && table.grow_states(0, 300, {}));
+  index.add(tokens, table);
+  EXPECT_EQ(index.n_entries(), 0u);
+  index.add(std::span(tokens).first(256), table, {.ends = true});
+  EXPECT_EQ(index.n_entries(), 0u);  // the state behind 256 was not kept
+  table.clear();
+  ASSERT_TRUE(table.grow(300) && table.grow_states(0, 300, {.ends = true}));
+  index.add(tokens, table, {.ends = true});
+  EXPECT_EQ(index.n_entries(), 4u);
+  table.clear();
+  while (index.drop_oldest()) {
+  }
+  EXPECT_EQ(index.n_entries(), 0u);
+}
+
 TEST_F(StateTables, TheSecondTextWithABeginningLeavesAStateBehindIt) {
   std::vector<int32_t> first(700);
   std::iota(first.begin(), first.end(), 0);

@@ -402,6 +402,23 @@ TEST_P(LongRopeFamilies, TextsThatBecomeLongGoOnAsLongOnes) {
   EXPECT_EQ(shorter->n_shared(), (limit - 41) / 64 * 64);
 }
 
+// A shift leaves a gap, which an evaluation from the beginning on would read over.
+TEST_P(LongRopeFamilies, ContextsThatBecomeLongRefillWhereOthersShift) {
+  const size_t limit = Engine(family_.path, {.n_threads = 1}).model().short_text;
+  for (const size_t top : {limit, limit + 64}) {
+    Engine engine(family_.path, {.n_threads = 1});
+    engine::SequenceOptions options = engine::greedy(static_cast<int64_t>(top));
+    options.context = {.max_context = top, .policy = context::OverflowPolicy::kShift};
+    const auto sequence = engine.start(longer_tokens(100), options);
+    while (!engine.idle()) engine.step();
+    EXPECT_EQ(sequence->n_generated(), top);
+    const engine::SequenceEvent& last = sequence->events().back();
+    EXPECT_EQ(last.event.step, context::Step::kCompact);
+    EXPECT_EQ(last.refills, top > limit);
+    expect_scratch_within_bound(engine);
+  }
+}
+
 // Weights in codes against the same weights as floats, both written by the gguf package. So what
 // the quantisation itself costs does not count, only what Billow makes of the codes.
 TEST_P(Families, QuantisedWeightsAreCloseToTheSameWeightsAsFloats) {

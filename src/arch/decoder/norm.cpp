@@ -1,5 +1,6 @@
 #include "arch/decoder/norm.h"
 
+#include "base/error.h"
 #include "nn/for_rows.h"
 
 namespace billow::arch {
@@ -15,7 +16,13 @@ Norm Norms::load(const WeightLoader& load, const std::string& name, size_t n,
   load.vector(has_suffix ? name + ".weight" : name, norm.weight, n, presence);
   if (kind_ == NormKind::kRms) return norm;
   load.vector(name + ".bias", norm.bias, n, Presence::kOptional);
-  if (norm.bias == nullptr) norm.bias = zeros_.data();
+  if (norm.bias != nullptr || norm.weight == nullptr) return norm;
+  if (n > zeros_.size()) {
+    throw Error(ErrorCode::kInvalidInput, load.file().path() + ": norm " + name + " has " +
+                                              std::to_string(n) + " values and no bias; at most " +
+                                              std::to_string(zeros_.size()) + " are supported");
+  }
+  norm.bias = zeros_.data();
   return norm;
 }
 

@@ -26,6 +26,13 @@ void check_multiple(const Metadata& meta, const char* name, const char* what, si
                         std::to_string(of) + " are supported");
 }
 
+// The largest real state of a layer has 2^22 values.
+void check_state(const Metadata& meta, const char* name, size_t n_states, size_t n_channels) {
+  constexpr size_t kMost = size_t{1} << 28;
+  if (n_states > kMost / n_channels)
+    meta.refuse(name, "makes a state of more than 2^28 values a layer");
+}
+
 }  // namespace
 
 ShortConvStyle read_short_conv(const Metadata& meta) {
@@ -43,6 +50,7 @@ MambaStyle read_mamba(const Metadata& meta, MambaNorms norms) {
     meta.refuse("ssm.state_size", "is " + std::to_string(style.n_states) + "; at most " +
                                       std::to_string(kernels::kMaxScanStates) + " are supported");
   }
+  check_state(meta, "ssm.state_size", style.n_states, style.n_channels);
   return style;
 }
 
@@ -60,6 +68,7 @@ Mamba2Style read_mamba2(const Metadata& meta) {
   check_multiple(meta, "ssm.state_size", "states", style.n_states, 4);
   if (style.n_groups * style.n_states > kMaxWidth)
     meta.refuse("ssm.group_count", "makes more than 2^24 values together");
+  check_state(meta, "ssm.state_size", style.n_states, style.n_channels);
   return style;
 }
 
@@ -78,6 +87,7 @@ DeltaNetStyle read_delta_net(const Metadata& meta) {
   check_multiple(meta, "ssm.state_size", "keys", style.key_len, 4);
   if (style.n_key_heads * style.key_len > kMaxWidth)
     meta.refuse("ssm.group_count", "makes keys of more than 2^24 values together");
+  check_state(meta, "ssm.state_size", style.key_len, n_values);
   return style;
 }
 
@@ -88,6 +98,7 @@ KimiDeltaStyle read_kimi_delta(const Metadata& meta) {
   check_multiple(meta, "kda.head_dim", "heads", style.head_len, kStatePanel);
   if (style.n_heads * style.head_len > kMaxWidth)
     meta.refuse("kda.head_dim", "makes heads of more than 2^24 values together");
+  check_state(meta, "kda.head_dim", style.head_len, style.n_heads * style.head_len);
   return style;
 }
 
@@ -100,6 +111,7 @@ TimeMixStyle read_time_mix(const Metadata& meta, size_t n_embd) {
   check_multiple(meta, "wkv.head_size", "heads", style.head_len, kStatePanel);
   if (n_embd % style.head_len != 0)
     meta.refuse("wkv.head_size", "does not divide embedding_length");
+  check_state(meta, "wkv.head_size", style.head_len, n_embd);
   if (has_tensor(meta, 0, "time_mix_g1.weight"))
     style.gate_rank = meta.size("attention.gate_lora_rank", kMaxWidth);
   style.head_norm = has_tensor(meta, 0, "time_mix_ln.weight");

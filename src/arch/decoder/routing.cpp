@@ -20,8 +20,8 @@ void softmax(std::span<float> values) {
   for (float& value : values) value /= sum;
 }
 
-// Of a score that is taken. Scores that are no numbers are the least instead, so that they are
-// chosen at last and once.
+// Marks a score that is taken. A NaN score counts as -infinity, so it is chosen last, and only
+// once.
 constexpr float kTaken = std::numeric_limits<float>::quiet_NaN();
 
 // The index of the greatest score that is not taken; the first of equal ones.

@@ -51,6 +51,7 @@ namespace {
 void add_to(MemoryUse& sum, const MemoryUse& use) {
   sum.file = std::max(sum.file, use.file);
   sum.kv_block = use.kv_block;
+  sum.kv_state = use.kv_state;
   for (const auto field :
        {&MemoryUse::packed, &MemoryUse::weights, &MemoryUse::kv_reserved, &MemoryUse::kv_granted,
         &MemoryUse::kv_parked, &MemoryUse::kv_in_use, &MemoryUse::kv_backed, &MemoryUse::kv_most,

@@ -27,6 +27,11 @@ size_t row_of_yes(const gguf::File& file) {
 }  // namespace
 
 Relevance::Relevance(const gguf::File& file, size_t n_embd) : weights_(n_embd) {
+  for (const char* const unused : {"cls.weight", "cls.norm.weight"}) {
+    if (file.find_tensor(unused) == nullptr) continue;
+    throw Error(ErrorCode::kUnsupported,
+                file.path() + ": tensor " + unused + " is not supported in a decoder that ranks");
+  }
   const std::string name = std::string(kTensor) + ".weight";
   const gguf::TensorInfo* info = file.find_tensor(name);
   const size_t n_labels = info == nullptr ? 1 : info->shape[1];
