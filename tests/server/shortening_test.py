@@ -89,7 +89,7 @@ class Shortening(unittest.TestCase):
         slow = "{{ range .Messages }}{{ .Role }}: {{ .Content }}{{ range $.Messages }}{{ end }}\n{{ end }}"
         self.server.json("POST", "/api/create", {"model": "slow", "from": "m", "template": slow, "stream": False})
         self.server.json("POST", "/api/show", {"model": "slow"})
-        body = json.dumps({"model": "slow", "messages": [{"role": "user", "content": f"number {i}"} for i in range(1000)]})
+        body = json.dumps({"model": "slow", "messages": [{"role": "user", "content": f"number {i}"} for i in range(3000)]})
         n_whole = 0
         for attempt in range(20):
             identifier = f"left-{attempt}"
