@@ -21,7 +21,7 @@ struct ArchDef {
 
 std::span<const ArchDef> architectures() noexcept;
 
-// Defined in families/, in files of these names.
+// Defined in families/, in files of these names; what is one style is in one file.
 extern const ArchDef kAfmoe;
 extern const ArchDef kApertus;
 extern const ArchDef kArcee;

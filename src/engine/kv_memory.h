@@ -64,7 +64,7 @@ class KvMemory {
 
   // Gives back what no window of a sequence sees any more.
   void forget_unseen(SequenceContext& context);
-  // Blocks for the next n tokens, behind which nothing follows for now where it `ends`.
+  // Blocks for the next n tokens. `ends`: they are the last of a prompt or of an answer.
   // REQUIRES: fewer sequences than n_sequences beside this one.
   void take(SequenceContext& context, size_t n, bool ends);
   void compact(SequenceContext& context, const context::Compaction& compaction);

@@ -58,9 +58,9 @@ class SequenceContext {
   bool forget_unseen() { return blocks_.forget_before_window(slot_of(n_held_)); }
   // How many of n tokens the next pass may evaluate: up to where a state is to be kept.
   size_t rows_of_pass(size_t n) const noexcept;
-  // Takes blocks for the next n tokens, which are then to be evaluated; `ends`: nothing follows
-  // them for now. False when there are none; nothing has changed then but that some blocks may be
-  // there already.
+  // Takes blocks for the next n tokens, which are then to be evaluated. `ends`: they are the last
+  // of a prompt or of an answer. False when there are none; nothing has changed then but that some
+  // blocks may be there already.
   [[nodiscard]] bool take(size_t n, bool ends);
   // Before anything is evaluated: holds what is known of all but the last of `tokens`, and returns
   // how many that are.

@@ -14,7 +14,7 @@ inline constexpr size_t kMaxConvTaps = 8;
 // Values that a channel's state of a selective scan has.
 inline constexpr size_t kMaxScanStates = 256;
 
-// A matrix S of keys and values, of which a panel of 16 values is taken. With each row
+// A matrix S of keys and values. A call takes a panel of 16 values. With each row
 //   S := decay S;  u := gain (value - [corrects] key' S);  S := S + key u';  out := query' S.
 // With `corrects` this is the gated delta rule (Yang, Kautz and Hatamizadeh, arXiv 2412.06464),
 // without it the state space duality of Mamba 2 (Dao and Gu, arXiv 2405.21060).

@@ -12,14 +12,13 @@ struct TextMarks {
   // Blocks that it has in common with an earlier text beyond the last state that was kept: a pass
   // ends behind them, and the state there is kept for the next text that begins so. 0: none.
   size_t junction = 0;
-  // Nothing follows for now: the end of a prompt or of an answer. What comes next, if anything,
-  // likely goes on there.
+  // The text ends here: a prompt or an answer does. The next text likely continues there.
   bool ends = false;
   // Long texts may have other keys and values than short ones with the same tokens.
   bool is_long = false;
 };
 
-// Whether the state behind `block` is kept, in a text of which n_positions are evaluated.
+// Whether the state behind `block` is kept. The text has n_positions evaluated.
 bool keeps_state(size_t block, size_t n_positions, size_t stride, const TextMarks& marks);
 
 // The blocks that a pass over positions [begin, end) writes states to, rising: the one of position

@@ -1,6 +1,7 @@
 // Activations of feed-forward parts, with or without a gate.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "nn/compute.h"
@@ -25,6 +26,8 @@ struct Xielu {
   float beta = 0.0f;
   float eps = 0.0f;
 };
+
+inline float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
 // x = activation(x)
 void activate(const Compute& compute, Activation activation, const Xielu& xielu, tensor::Matrix x);

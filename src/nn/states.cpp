@@ -34,6 +34,23 @@ void bring_through(const StateRun& run, size_t offset, size_t n, Advance advance
   }
 }
 
+// Calls advance(panel, state, row, n_rows) for the panels of all runs on all threads, for the rows
+// of each run in order. A panel's state has n_floats floats, panel after panel.
+template <class Advance>
+void for_panels(const Compute& compute, const StatePart& part, size_t n_panels, size_t n_floats,
+                Advance advance) {
+  if (compute.sizing != nullptr) return;
+  compute.team.for_shares(part.runs.size() * n_panels, [&](size_t first, size_t last, int) {
+    for (size_t task = first; task < last; ++task) {
+      const size_t panel = task % n_panels;
+      const size_t offset = part.offset + panel * n_floats * sizeof(float);
+      bring_through(
+          part.runs[task / n_panels], offset, n_floats,
+          [&](float* state, size_t row, size_t n_rows) { advance(panel, state, row, n_rows); });
+    }
+  });
+}
+
 // The inputs of the last rows before a stop, from those of this run and, where it is shorter, those
 // before it. Later stops come first: an earlier one may lie where the run starts from.
 void store_inputs(const StateRun& run, size_t offset, const Conv& conv, tensor::Matrix x,
@@ -89,19 +106,14 @@ void conv(const Compute& compute, const StatePart& part, const Conv& conv, tenso
 
 void linear_state(const Compute& compute, const StatePart& part, const LinearState& shape,
                   const LinearStateRows& rows) {
-  if (compute.sizing != nullptr) return;
   const size_t n_panels = shape.n_values / kStatePanel;
-  const size_t n_tasks = shape.n_heads * n_panels;
-  const size_t n_floats = shape.n_keys * kStatePanel;
-  compute.team.for_shares(part.runs.size() * n_tasks, [&](size_t first, size_t last, int) {
-    for (size_t task = first; task < last; ++task) {
-      const StateRun& run = part.runs[task / n_tasks];
-      const size_t panel = task % n_tasks;
-      const size_t head = panel / n_panels;
-      const size_t key_at = shape.key_head(head) * shape.n_keys;
-      const size_t decay_at = head * (shape.decay_by_key ? shape.n_keys : 1);
-      const size_t offset = part.offset + panel * n_floats * sizeof(float);
-      bring_through(run, offset, n_floats, [&](float* state, size_t row, size_t n_rows) {
+  const size_t n_all = shape.n_heads * n_panels;
+  for_panels(
+      compute, part, n_all, shape.n_keys * kStatePanel,
+      [&](size_t panel, float* state, size_t row, size_t n_rows) {
+        const size_t head = panel / n_panels;
+        const size_t key_at = shape.key_head(head) * shape.n_keys;
+        const size_t decay_at = head * (shape.decay_by_key ? shape.n_keys : 1);
         compute.kernels.states->linear_state({.state = state,
                                               .n_keys = shape.n_keys,
                                               .n_rows = n_rows,
@@ -120,69 +132,51 @@ void linear_state(const Compute& compute, const StatePart& part, const LinearSta
                                               .corrects = shape.corrects,
                                               .decay_by_key = shape.decay_by_key});
       });
-    }
-  });
 }
 
 void replacing_state(const Compute& compute, const StatePart& part, const ReplacingState& shape,
                      const ReplacingStateRows& rows) {
-  if (compute.sizing != nullptr) return;
   const size_t n_panels = shape.n_keys / kStatePanel;
-  const size_t n_tasks = shape.n_heads * n_panels;
-  const size_t n_floats = shape.n_keys * kStatePanel;
-  compute.team.for_shares(part.runs.size() * n_tasks, [&](size_t first, size_t last, int) {
-    for (size_t task = first; task < last; ++task) {
-      const StateRun& run = part.runs[task / n_tasks];
-      const size_t panel = task % n_tasks;
-      const size_t key_at = panel / n_panels * shape.n_keys;
-      const size_t value_at = panel * kStatePanel;
-      const size_t offset = part.offset + panel * n_floats * sizeof(float);
-      bring_through(run, offset, n_floats, [&](float* state, size_t row, size_t n_rows) {
-        compute.kernels.states->replacing_state({.state = state,
-                                                 .n_keys = shape.n_keys,
-                                                 .n_rows = n_rows,
-                                                 .keys = rows.keys.row(row) + key_at,
-                                                 .queries = rows.queries.row(row) + key_at,
-                                                 .decays = rows.decays.row(row) + key_at,
-                                                 .removed = rows.removed.row(row) + key_at,
-                                                 .written = rows.written.row(row) + key_at,
-                                                 .values = rows.values.row(row) + value_at,
-                                                 .stride = rows.keys.n_cols,
-                                                 .out = rows.out.row(row) + value_at});
-      });
-    }
-  });
+  const size_t n_all = shape.n_heads * n_panels;
+  for_panels(compute, part, n_all, shape.n_keys * kStatePanel,
+             [&](size_t panel, float* state, size_t row, size_t n_rows) {
+               const size_t key_at = panel / n_panels * shape.n_keys;
+               const size_t value_at = panel * kStatePanel;
+               compute.kernels.states->replacing_state({.state = state,
+                                                        .n_keys = shape.n_keys,
+                                                        .n_rows = n_rows,
+                                                        .keys = rows.keys.row(row) + key_at,
+                                                        .queries = rows.queries.row(row) + key_at,
+                                                        .decays = rows.decays.row(row) + key_at,
+                                                        .removed = rows.removed.row(row) + key_at,
+                                                        .written = rows.written.row(row) + key_at,
+                                                        .values = rows.values.row(row) + value_at,
+                                                        .stride = rows.keys.n_cols,
+                                                        .out = rows.out.row(row) + value_at});
+             });
 }
 
 void scan(const Compute& compute, const StatePart& part, const Scan& shape, const ScanRows& rows) {
-  if (compute.sizing != nullptr) return;
   const size_t n_panels = shape.n_channels / kStatePanel;
-  const size_t n_floats = shape.n_states * kStatePanel;
-  compute.team.for_shares(part.runs.size() * n_panels, [&](size_t first, size_t last, int) {
-    for (size_t task = first; task < last; ++task) {
-      const StateRun& run = part.runs[task / n_panels];
-      const size_t panel = task % n_panels;
-      const size_t channel = panel * kStatePanel;
-      const size_t offset = part.offset + panel * n_floats * sizeof(float);
-      bring_through(run, offset, n_floats, [&](float* state, size_t row, size_t n_rows) {
-        compute.kernels.states->scan({.state = state,
-                                      .n_states = shape.n_states,
-                                      .n_rows = n_rows,
-                                      .rates = shape.rates + channel * shape.n_states,
-                                      .skips = shape.skips + channel,
-                                      .steps = rows.steps.row(row) + channel,
-                                      .step_stride = rows.steps.stride,
-                                      .x = rows.x.row(row) + channel,
-                                      .x_stride = rows.x.stride,
-                                      .in = rows.in.row(row),
-                                      .in_stride = rows.in.stride,
-                                      .out_weights = rows.out_weights.row(row),
-                                      .out_weight_stride = rows.out_weights.stride,
-                                      .out = rows.out.row(row) + channel,
-                                      .out_stride = rows.out.n_cols});
-      });
-    }
-  });
+  for_panels(compute, part, n_panels, shape.n_states * kStatePanel,
+             [&](size_t panel, float* state, size_t row, size_t n_rows) {
+               const size_t channel = panel * kStatePanel;
+               compute.kernels.states->scan({.state = state,
+                                             .n_states = shape.n_states,
+                                             .n_rows = n_rows,
+                                             .rates = shape.rates + channel * shape.n_states,
+                                             .skips = shape.skips + channel,
+                                             .steps = rows.steps.row(row) + channel,
+                                             .step_stride = rows.steps.stride,
+                                             .x = rows.x.row(row) + channel,
+                                             .x_stride = rows.x.stride,
+                                             .in = rows.in.row(row),
+                                             .in_stride = rows.in.stride,
+                                             .out_weights = rows.out_weights.row(row),
+                                             .out_weight_stride = rows.out_weights.stride,
+                                             .out = rows.out.row(row) + channel,
+                                             .out_stride = rows.out.n_cols});
+             });
 }
 
 void softplus(const Compute& compute, tensor::Matrix x) {

@@ -1,6 +1,6 @@
-// What sets Gemma 3n apart: AltUp (Baykal et al., arXiv 2301.13310), by which a token has several
-// states, of which a layer computes one and corrects the others, and LAuReL (Menghani et al., arXiv
-// 2411.07501), a path of low rank beside the attention. States of n rows are a matrix of
+// What sets Gemma 3n apart. With AltUp (Baykal et al., arXiv 2301.13310) a token has several
+// states: a layer computes one of them and corrects the others. LAuReL (Menghani et al., arXiv
+// 2411.07501) is a path of low rank beside the attention. States of n rows are a matrix of
 // [n_states * n][n_embd], state after state; state 0 is the one that layers compute.
 #pragma once
 

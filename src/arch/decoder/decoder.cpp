@@ -41,7 +41,7 @@ kv::LayerNeed need_of(const Mixer& mixer) {
       mixer);
 }
 
-// Of two mixers side by side, of which one at most has keys and values, and one at most a state.
+// What two mixers side by side keep. At most one has keys and values, and at most one has a state.
 kv::LayerNeed joint_need(const kv::LayerNeed& a, const kv::LayerNeed& b) {
   BILLOW_CHECK((a.n_heads == 0 || b.n_heads == 0) && (a.state_floats == 0 || b.state_floats == 0));
   kv::LayerNeed both = a.n_heads != 0 ? a : b;

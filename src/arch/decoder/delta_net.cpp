@@ -2,17 +2,12 @@
 
 #include <cmath>
 
+#include "nn/activation.h"
 #include "nn/for_rows.h"
 #include "nn/linear.h"
 #include "nn/rows.h"
 
 namespace billow::arch {
-namespace {
-
-float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
-
-}  // namespace
-
 DeltaNet::DeltaNet(const DeltaNetStyle& style, const WeightLoader& load, const std::string& prefix,
                    size_t n_embd, const Norms& norms)
     : style_(style) {
@@ -30,11 +25,8 @@ DeltaNet::DeltaNet(const DeltaNetStyle& style, const WeightLoader& load, const s
   load.vector(prefix + "ssm_a", rates_, style.n_heads);
   norm_ = norms.load(load, prefix + "ssm_norm", style.value_len);
   load.matrix(prefix + "ssm_out.weight", out_, n_values(), n_embd);
-  // x / sqrt(sum of squares + eps) is the RMS norm with weights 1 / sqrt(n) and eps / n.
-  const auto n = static_cast<float>(style.key_len);
-  key_weights_.assign(style.key_len, 1.0f / std::sqrt(n));
-  query_weights_.assign(style.key_len, 1.0f / n);  // and scores by 1 / sqrt(n)
-  length_epsilon_ = norm_.eps / n;
+  query_norm_ = {style.key_len, norm_.eps, 1.0f / std::sqrt(static_cast<float>(style.key_len))};
+  key_norm_ = {style.key_len, norm_.eps};
   state_ = {.n_heads = style.n_heads,
             .n_keys = style.key_len,
             .n_values = style.value_len,
@@ -68,7 +60,7 @@ void DeltaNet::gates(const nn::Compute& compute, tensor::Matrix x, tensor::Matri
   nn::for_rows(compute, x.n_rows, [&](size_t i) {
     for (size_t h = 0; h < style_.n_heads; ++h) {
       decay.row(i)[h] += step_bias_[h];
-      gain.row(i)[h] = sigmoid(gain.row(i)[h]);
+      gain.row(i)[h] = nn::sigmoid(gain.row(i)[h]);
     }
   });
   nn::softplus(compute, decay);
@@ -95,8 +87,7 @@ void DeltaNet::forward(const Pass& pass, size_t index, tensor::Matrix x, tensor:
     const size_t len = style_.key_len;
     for (size_t h = 0; h < 2 * style_.n_key_heads; ++h) {
       float* const head = qkv.row(i) + h * len;
-      const auto& weights = h < style_.n_key_heads ? query_weights_ : key_weights_;
-      compute.kernels.rms_norm(head, weights.data(), len, length_epsilon_, head);
+      (h < style_.n_key_heads ? query_norm_ : key_norm_).apply(compute.kernels, head);
     }
   });
   const size_t first_float = nn::conv_state_floats(style_.taps, n_convolved());

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "arch/decoder/norm.h"
 #include "arch/decoder/pass.h"
@@ -39,9 +38,8 @@ class DeltaNet {
   tensor::Tensor joint_;  // [2 * n_heads][n_embd]: for each key head its betas, then its alphas
   const float* step_bias_ = nullptr;  // [n_heads]
   const float* rates_ = nullptr;      // [n_heads]
-  std::vector<float> query_weights_;  // that make an RMS norm one by length, scaled
-  std::vector<float> key_weights_;
-  float length_epsilon_ = 0.0f;
+  UnitNorm query_norm_;  // of a head, to the length 1 / sqrt(its values), which scales scores
+  UnitNorm key_norm_;
   Norm norm_;           // of a head
   tensor::Tensor out_;  // [n_embd][n_values]
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nn/activation.h"
 #include "nn/for_rows.h"
 #include "nn/linear.h"
 #include "nn/rows.h"
@@ -141,7 +142,7 @@ void Experts::add_shared(const nn::Compute& compute, tensor::Matrix x, tensor::M
       shared);
   if (shared_gate_ && compute.sizing == nullptr) {
     for (size_t row = 0; row < x.n_rows; ++row)
-      scale_row(shared.row(row), x.n_cols, 1.0f / (1.0f + std::exp(-*gate.row(row))));
+      scale_row(shared.row(row), x.n_cols, nn::sigmoid(*gate.row(row)));
   }
   nn::add(compute, out, shared);
 }

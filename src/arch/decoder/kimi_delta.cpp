@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "nn/activation.h"
 #include "nn/for_rows.h"
 #include "nn/linear.h"
 #include "nn/rows.h"
@@ -30,11 +31,8 @@ KimiDelta::KimiDelta(const KimiDeltaStyle& style, const WeightLoader& load,
   load.vector(prefix + "ssm_a", rates_, style.n_heads);
   norm_ = norms.load(load, prefix + "ssm_norm", style.head_len);
   load.matrix(prefix + "attn_output.weight", out_, n_inner(), n_embd);
-  // x / sqrt(sum of squares + eps) is the RMS norm with weights 1 / sqrt(n) and eps / n.
-  const auto n = static_cast<float>(style.head_len);
-  key_weights_.assign(style.head_len, 1.0f / std::sqrt(n));
-  query_weights_.assign(style.head_len, 1.0f / n);  // and scores by 1 / sqrt(n)
-  length_epsilon_ = norm_.eps / n;
+  query_norm_ = {style.head_len, norm_.eps, 1.0f / std::sqrt(static_cast<float>(style.head_len))};
+  key_norm_ = {style.head_len, norm_.eps};
   state_ = {.n_heads = style.n_heads,
             .n_keys = style.head_len,
             .n_values = style.head_len,
@@ -85,11 +83,9 @@ void KimiDelta::forward(const Pass& pass, size_t index, tensor::Matrix x,
   nn::for_rows(compute, x.n_rows, [&](size_t i) {
     const size_t len = style_.head_len;
     for (size_t h = 0; h < style_.n_heads; ++h) {
-      float* const query = convolved[0].row(i) + h * len;
-      float* const key = convolved[1].row(i) + h * len;
-      compute.kernels.rms_norm(query, query_weights_.data(), len, length_epsilon_, query);
-      compute.kernels.rms_norm(key, key_weights_.data(), len, length_epsilon_, key);
-      gain.row(i)[h] = 1.0f / (1.0f + std::exp(-gain.row(i)[h]));
+      query_norm_.apply(compute.kernels, convolved[0].row(i) + h * len);
+      key_norm_.apply(compute.kernels, convolved[1].row(i) + h * len);
+      gain.row(i)[h] = nn::sigmoid(gain.row(i)[h]);
       for (size_t k = h * len; k < (h + 1) * len; ++k)
         decay.row(i)[k] = std::exp(rates_[h] * decay.row(i)[k]);
     }

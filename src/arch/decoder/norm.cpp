@@ -1,5 +1,7 @@
 #include "arch/decoder/norm.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "nn/for_rows.h"
 
@@ -25,6 +27,9 @@ Norm Norms::load(const WeightLoader& load, const std::string& name, size_t n,
   norm.bias = zeros_.data();
   return norm;
 }
+
+UnitNorm::UnitNorm(size_t n, float eps, float length)
+    : weights_(n, length / std::sqrt(static_cast<float>(n))), eps_(eps / static_cast<float>(n)) {}
 
 void apply_to_row(const Norm& norm, const kernels::KernelTable& kernels, const float* x, size_t n,
                   float* out) {

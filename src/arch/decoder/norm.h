@@ -39,6 +39,21 @@ class Norms {
   std::vector<float> zeros_;
 };
 
+// Brings n values to a length: x := x * length / sqrt(sum of squares + eps).
+class UnitNorm {
+ public:
+  UnitNorm() = default;
+  UnitNorm(size_t n, float eps, float length = 1.0f);
+  // REQUIRES: x has n values.
+  void apply(const kernels::KernelTable& kernels, float* x) const {
+    kernels.rms_norm(x, weights_.data(), weights_.size(), eps_, x);
+  }
+
+ private:
+  std::vector<float> weights_;  // of an RMS norm that computes the same
+  float eps_ = 0.0f;
+};
+
 // out row = norm(x row). `out` may be x.
 void apply(const Norm& norm, const nn::Compute& compute, tensor::Matrix x, tensor::Matrix out);
 // The same for one row of n values, on the calling thread.

@@ -17,8 +17,8 @@ KimiDeltaStyle read_kimi_delta(const Metadata& meta);
 // Gates and the norm of heads are there where the first layer has their tensors.
 TimeMixStyle read_time_mix(const Metadata& meta, size_t n_embd);
 
-// Layers that have a gated delta net instead of attention, as attention.recurrent_layers says, or
-// full_attention_interval: every so many layers one has attention.
+// Which layers have a gated delta net instead of attention. The key attention.recurrent_layers says
+// so. Where it is missing, each full_attention_interval-th layer has attention.
 std::vector<bool> read_recurrent_layers(const Metadata& meta, size_t n_layers);
 
 // Gives the layers without attention the mixer.

@@ -17,8 +17,6 @@ enum Mix : size_t { kQuery, kDecay, kKey, kValue, kRate, kGate, kMixes };
 constexpr float kHeadEpsilon = 64e-5f;
 constexpr float kLengthEpsilon = 1e-24f;  // of a sum of squares
 
-float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
-
 // out = x + lerp (before - x)
 void mix(const nn::Compute& compute, const float* lerp, tensor::Matrix x, tensor::Matrix before,
          tensor::Matrix out) {
@@ -77,8 +75,7 @@ TimeMix::TimeMix(const TimeMixStyle& style, const WeightLoader& load, const std:
     load.vector(mix + "ln.bias", head_norm_.bias, n_embd);
   }
   load.matrix(mix + "output.weight", out_, n_embd, n_embd);
-  const auto n = static_cast<float>(style.head_len);
-  length_weights_.assign(style.head_len, 1.0f / std::sqrt(n));
+  removed_norm_ = {style.head_len, kLengthEpsilon};
   state_ = {.n_heads = n_embd / style.head_len, .n_keys = style.head_len};
 }
 
@@ -117,19 +114,19 @@ void TimeMix::project(const Pass& pass, tensor::Matrix x, tensor::Matrix before,
       const float* const first = pass.first_values.row(i);
       float* const value = out.values.row(i);
       for (size_t c = 0; c < n_embd_; ++c)
-        value[c] += (first[c] - value[c]) * sigmoid(share.row(i)[c]);
+        value[c] += (first[c] - value[c]) * nn::sigmoid(share.row(i)[c]);
     });
   }
   mix_for(kDecay);
   low_rank(decay_, [](float value) { return std::tanh(value); }, out.decays);
   const float most = -std::exp(-0.5f);
-  each_value(compute, out.decays, [&](float value) { return std::exp(most * sigmoid(value)); });
+  each_value(compute, out.decays, [&](float value) { return std::exp(most * nn::sigmoid(value)); });
   mix_for(kRate);
   low_rank(rate_, as_it_is, out.rates);
-  each_value(compute, out.rates, sigmoid);
+  each_value(compute, out.rates, nn::sigmoid);
   if (style_.gate_rank == 0) return;
   mix_for(kGate);
-  low_rank(gate_, sigmoid, out.gates);
+  low_rank(gate_, nn::sigmoid, out.gates);
 }
 
 void TimeMix::replace_keys(const nn::Compute& compute, const Projected& rows,
@@ -141,8 +138,7 @@ void TimeMix::replace_keys(const nn::Compute& compute, const Projected& rows,
     float* const gone = removed.row(i);
     for (size_t c = 0; c < n_embd_; ++c) gone[c] = key[c] * removed_scale_[c];
     for (size_t h = 0; h < n_embd_; h += len) {
-      compute.kernels.rms_norm(gone + h, length_weights_.data(), len,
-                               kLengthEpsilon / static_cast<float>(len), gone + h);
+      removed_norm_.apply(compute.kernels, gone + h);
     }
     for (size_t c = 0; c < n_embd_; ++c) {
       written.row(i)[c] = gone[c] * rate[c];

@@ -73,7 +73,7 @@ class TimeMix {
   const float* removed_scale_ = nullptr;  // [n_embd], as the next two
   const float* rate_scale_ = nullptr;
   const float* bonus_ = nullptr;
-  std::vector<float> length_weights_;  // that make an RMS norm one by length
+  UnitNorm removed_norm_;  // of a head
   Norm head_norm_;
   tensor::Tensor out_;  // [n_embd][n_embd]
 };

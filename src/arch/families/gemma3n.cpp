@@ -1,7 +1,7 @@
 // gemma3n: Gemma 3n E2B and E4B, as far as they read and write text. As gemma3, with normed values,
 // no scaling of scores, layers that read the KV of an earlier one, an input of its own for each
-// layer, four states of each token (AltUp), a path of low rank beside the attention (LAuReL), and
-// gates of which only the greatest values count in the first layers.
+// layer, four states of each token (AltUp) and a path of low rank beside the attention (LAuReL). In
+// the first layers only the greatest values of the gates count.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// EmbeddingGemma, of which files are of either of two architectures.
+// EmbeddingGemma. Its files name one of two architectures.
 #pragma once
 
 #include "arch/encoders/style.h"

@@ -17,5 +17,7 @@ DecoderStyle style(const Metadata& meta) {
 }  // namespace
 
 const ArchDef kGpt2 = {"gpt2", style};
+// StarCoder 1 and SantaCoder: all query heads share one head of keys and values.
+const ArchDef kStarcoder = {"starcoder", style};
 
 }  // namespace billow::arch

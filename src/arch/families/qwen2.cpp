@@ -19,4 +19,7 @@ EncoderStyle encoder(const Metadata& meta) {
 
 const ArchDef kQwen2 = {"qwen2", style, encoder};
 
+// Text of a model that sees: what rotates by three positions in a picture rotates by one in a text.
+const ArchDef kQwen2Vl = {"qwen2vl", style};
+
 }  // namespace billow::arch

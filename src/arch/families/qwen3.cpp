@@ -22,4 +22,7 @@ EncoderStyle encoder(const Metadata& meta) {
 
 const ArchDef kQwen3 = {"qwen3", style, encoder};
 
+// Text of a model that sees: what rotates by three positions in a picture rotates by one in a text.
+const ArchDef kQwen3Vl = {"qwen3vl", style};
+
 }  // namespace billow::arch

@@ -17,4 +17,7 @@ DecoderStyle style(const Metadata& meta) {
 
 const ArchDef kQwen3Moe = {"qwen3moe", style};
 
+// Text of a model that sees: what rotates by three positions in a picture rotates by one in a text.
+const ArchDef kQwen3VlMoe = {"qwen3vlmoe", style};
+
 }  // namespace billow::arch
