@@ -6,6 +6,8 @@ set(BILLOW_MODULE_TABLE
   "gguf: base"
   "tokenizer: base gguf"
   "prompt: base"
+  "output: base prompt"
+  "constraint: base"
   "quant: base"
   "convert: base gguf tokenizer quant"
   "kernels: base cpu quant"
@@ -16,24 +18,25 @@ set(BILLOW_MODULE_TABLE
   "metrics: base"
   "http: base"
   "store: base gguf"
-  "scheduler: base cpu context http"
-  "api: base gguf tokenizer prompt context metrics http store scheduler convert"
-  "server: base cpu gguf tokenizer prompt context metrics http store scheduler api"
+  "scheduler: base cpu context http constraint"
+  "api: base gguf tokenizer prompt output constraint context metrics http store scheduler convert"
+  "server: base cpu gguf tokenizer prompt output constraint context metrics http store scheduler api"
   "arch: base gguf quant tensor kernels nn kv"
-  "engine: base cpu gguf tokenizer kernels tensor nn kv context arch"
-  "runner: base gguf tokenizer kernels tensor kv context http arch engine"
-  "cli: base cpu gguf tokenizer prompt quant kernels tensor nn kv context metrics http store scheduler api server arch engine runner"
+  "engine: base cpu gguf tokenizer constraint kernels tensor nn kv context arch"
+  "runner: base gguf tokenizer constraint kernels tensor kv context http arch engine"
+  "cli: base cpu gguf tokenizer prompt output constraint quant kernels tensor nn kv context metrics http store scheduler api server arch engine runner"
 )
 
 # The same for our headers outside src/, made by the build or of the bridge: "header: the modules that may include it".
 set(BILLOW_OUTSIDE_TABLE
-  "billow_bridge.h: prompt"
+  "billow_bridge.h: prompt constraint"
+  "billow_bridge_text.h: prompt constraint"
   "billow_commit.h: cli"
 )
 
 # In builds with sanitizers these are optimised, as their speed decides how long tests take; the others compile in a third
 # of the time without.
-set(BILLOW_COMPUTING_MODULES base gguf tokenizer quant convert tensor nn kv arch engine)
+set(BILLOW_COMPUTING_MODULES base gguf tokenizer quant convert output tensor nn kv arch engine)
 
 # billow_module(NAME SOURCES file... [TESTS file...] [LIBS target...])
 #   A static library billow_NAME (headers under src/, found as "NAME/header.h"), linked with what its row names and LIBS,

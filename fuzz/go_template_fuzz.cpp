@@ -12,8 +12,8 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "prompt/capabilities.h"
+#include "prompt/go_markers.h"
 #include "prompt/go_messages.h"
-#include "prompt/tool_calls.h"
 
 namespace {
 

@@ -7,14 +7,15 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, ErrorKind};
 
-use crate::session::{Failure, Limits, Status};
+use crate::message::one_line;
+use crate::session::{Failure, Limits, Status, Subject};
 use crate::{
     clock, filters, input, keep, mutable_list, python_methods, python_repr, python_tests, session,
     source, to_json,
 };
 
 const NAME: &str = "chat";
-const MAX_MESSAGE_BYTES: usize = 500;
+const LIMITS: Subject = Subject::Template;
 
 pub struct ChatTemplate {
     environment: Environment<'static>,
@@ -154,7 +155,7 @@ fn describe(error: &Error, n_instructions: u64) -> Failure {
     } else {
         if error
             .detail()
-            .is_some_and(|d| [session::OUT_OF_MEMORY, session::OUT_OF_TIME].contains(&d))
+            .is_some_and(|d| [LIMITS.out_of_memory(), LIMITS.out_of_time()].contains(&d))
         {
             status = Status::TooLarge;
         }
@@ -170,22 +171,4 @@ fn describe(error: &Error, n_instructions: u64) -> Failure {
         cause = inner.source();
     }
     Failure::new(status, one_line(&message))
-}
-
-fn one_line(message: &str) -> String {
-    let is_break = |c: char| c.is_control() || c == '\u{2028}' || c == '\u{2029}';
-    let mut line: String = message
-        .chars()
-        .map(|c| if is_break(c) { ' ' } else { c })
-        .collect();
-    if line.len() > MAX_MESSAGE_BYTES {
-        line.truncate(
-            (0..=MAX_MESSAGE_BYTES)
-                .rev()
-                .find(|at| line.is_char_boundary(*at))
-                .unwrap_or(0),
-        );
-        line += " ...";
-    }
-    line
 }

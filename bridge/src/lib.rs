@@ -1,13 +1,20 @@
 //! The C boundary. Each exported function turns pointers into slices, runs the work in a session
-//! (session.rs), and turns the outcome into a status and a text. Nothing else in this crate is
-//! unsafe but the allocator of the sessions, the way out of them and the clock.
+//! (session.rs), and turns the outcome into a status and a text. Templates are here, grammars in
+//! grammar_boundary.rs. Nothing else in this crate is unsafe but the allocator of the sessions, the way
+//! out of them and the clock.
 
 mod chat_template;
 mod clock;
 mod escape;
 mod filters;
+mod gbnf;
+mod grammar;
+mod grammar_boundary;
 mod input;
+mod json_schema;
 mod keep;
+mod matcher;
+mod message;
 mod mutable_list;
 mod python_args;
 mod python_methods;
@@ -17,14 +24,14 @@ mod session;
 mod slice;
 mod source;
 mod to_json;
+mod vocabulary;
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use chat_template::ChatTemplate;
-use session::{Failure, Limits};
+use session::{guarded, Failure, Limits, Subject};
 
 const OK: i32 = 0;
 
@@ -82,18 +89,14 @@ unsafe fn bytes_of<'a>(data: *const u8, n_bytes: usize) -> &'a [u8] {
     }
 }
 
-unsafe fn limits_of(limits: *const BillowLimits) -> Limits {
+unsafe fn limits_of(subject: Subject, limits: *const BillowLimits) -> Limits {
     let limits = &*limits;
     Limits {
+        subject,
         n_instructions: limits.n_instructions,
         memory_bytes: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
         time: Duration::from_millis(limits.time_ms),
     }
-}
-
-/// No panic may reach C++: one that comes this far is a bug of ours, reported as such.
-fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Failure::of_panic(&*panic)))
 }
 
 /// # Safety
@@ -109,9 +112,11 @@ pub unsafe extern "C" fn billow_template_compile(
     chat_template::prepare();
     *result = std::ptr::null_mut();
     (*message).set(String::new());
-    let outcome = guarded(|| {
+    let outcome = guarded(Subject::Template, || {
         let source = bytes_of(source, n_source_bytes).to_vec();
-        session::run(limits_of(limits), move |_| ChatTemplate::compile(&source))
+        session::run(limits_of(Subject::Template, limits), move |_| {
+            ChatTemplate::compile(&source)
+        })
     });
     match outcome {
         Ok(template) => {
@@ -141,9 +146,9 @@ pub unsafe extern "C" fn billow_template_render(
     text: *mut BillowText,
 ) -> i32 {
     (*text).set(String::new());
-    let outcome = guarded(|| {
+    let outcome = guarded(Subject::Template, || {
         let input = bytes_of(input, n_input_bytes).to_vec();
-        (*handle).render(input, limits_of(limits))
+        (*handle).render(input, limits_of(Subject::Template, limits))
     });
     let (status, written) = match outcome {
         Ok(rendering) => (OK, rendering),

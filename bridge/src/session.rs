@@ -7,12 +7,13 @@
 //! that the work held is dropped; once the thread has ended, its caller frees all blocks that the work
 //! had allocated. This is safe as long as nobody else can reach them: what the engine initialises
 //! once for all is initialised before the first session (`chat_template::prepare`).
-//! A thread that misses its deadline is left to run into `overrun` or the end of its fuel.
+//! A template that misses its deadline is left to run into `overrun` or the end of its fuel; a grammar,
+//! whose compiler asks nobody, leaves at its next allocation.
 //!
 //! What the jump (longjmp) skips, and why nothing is left in a state that others could meet:
 //! - Destructors of the frames between. On Linux longjmp unwinds nothing, so these frames are gone as
 //!   they are. All that they own is memory of the session, which is freed as memory.
-//! - Shares (`Arc`) of the template's texts. They stay counted, so those texts are never freed: the
+//! - Shares (`Arc`) of the template's texts, and of a vocabulary, which then is never freed. They stay counted, so those texts are never freed: the
 //!   template of such a rendering is kept (`KEPT` in lib.rs). Where the thread leaves after its
 //!   deadline and the template is freed before that, the texts stay without an owner.
 //! - Locks. Those of the engine belong to values of the session. Of std's own, only that of the panic
@@ -45,9 +46,45 @@ const STACK_BYTES: usize = 512 << 20;
 const MAX_LATE: usize = 8;
 
 pub struct Limits {
+    pub subject: Subject,
     pub n_instructions: u64,
     pub memory_bytes: usize,
     pub time: Duration,
+}
+
+/// What the work is about, as messages name it, and how it ends after its deadline: some work asks
+/// `overrun` by itself; other work knows nothing of it and leaves when it next allocates.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Subject {
+    Template,
+    Grammar,
+}
+
+impl Subject {
+    const fn name(self) -> &'static str {
+        match self {
+            Subject::Template => "template",
+            Subject::Grammar => "grammar",
+        }
+    }
+
+    const fn leaves_when_late(self) -> bool {
+        matches!(self, Subject::Grammar)
+    }
+
+    pub const fn out_of_time(self) -> &'static str {
+        match self {
+            Subject::Template => "the template takes too long",
+            Subject::Grammar => "the grammar takes too long",
+        }
+    }
+
+    pub const fn out_of_memory(self) -> &'static str {
+        match self {
+            Subject::Template => "the template needs too much memory",
+            Subject::Grammar => "the grammar needs too much memory",
+        }
+    }
 }
 
 /// As in billow_bridge.h; success has no Failure.
@@ -56,6 +93,7 @@ pub enum Status {
     Invalid = 1,
     TooLarge = 2,
     Failed = 3,
+    Unsupported = 4,
 }
 
 #[derive(Debug)]
@@ -75,7 +113,7 @@ impl Failure {
         }
     }
 
-    pub fn of_panic(panic: &(dyn Any + Send)) -> Failure {
+    pub fn of_panic(subject: Subject, panic: &(dyn Any + Send)) -> Failure {
         let text = panic
             .downcast_ref::<String>()
             .map(String::as_str)
@@ -83,7 +121,7 @@ impl Failure {
             .unwrap_or("panic");
         Failure::new(
             Status::Invalid,
-            format!("the template engine failed: {text}").replace('\n', " "),
+            format!("the {} engine failed: {text}", subject.name()).replace('\n', " "),
         )
     }
 }
@@ -103,6 +141,7 @@ struct Meter {
 }
 
 struct Session {
+    subject: Subject,
     phase: Mutex<Phase>,
     changed: Condvar,
     late: AtomicBool,
@@ -168,13 +207,16 @@ thread_local! {
     // Both without a destructor and constant, so that the allocator may read them at any time of a
     // thread's life. CURRENT: the session whose work runs now.
     static CURRENT: Cell<*const Session> = const { Cell::new(std::ptr::null()) };
+    // Whether the thread is in `guarded`.
+    static QUIET: Cell<bool> = const { Cell::new(false) };
     // The session that this thread was started for, up to the thread's end.
     static OWN: Cell<*const Session> = const { Cell::new(std::ptr::null()) };
 }
 
 impl Session {
-    fn new(budget_bytes: usize) -> Session {
+    fn new(subject: Subject, budget_bytes: usize) -> Session {
         Session {
+            subject,
             phase: Mutex::new(Phase::Running),
             changed: Condvar::new(),
             late: AtomicBool::new(false),
@@ -201,7 +243,9 @@ impl Session {
         CURRENT.set(self);
         let has_returned = self.exit.run(&mut || {
             let result = catch_unwind(AssertUnwindSafe(|| work(limits)));
-            outcome = Some(result.unwrap_or_else(|panic| Err(Failure::of_panic(&*panic))));
+            outcome = Some(
+                result.unwrap_or_else(|panic| Err(Failure::of_panic(limits.subject, &*panic))),
+            );
         });
         CURRENT.set(std::ptr::null());
         let mut phase = self.phase();
@@ -218,7 +262,7 @@ impl Session {
             }
             _ => Err(Failure {
                 has_left: true,
-                ..Failure::new(Status::TooLarge, OUT_OF_MEMORY)
+                ..Failure::new(Status::TooLarge, limits.subject.out_of_memory())
             }),
         }
     }
@@ -228,6 +272,10 @@ impl Session {
     /// The session's thread has ended.
     unsafe fn reclaim(&self) {
         (*self.meter.get()).free_all();
+    }
+
+    fn must_leave(&self) -> bool {
+        self.subject.leaves_when_late() && self.late.load(Ordering::Relaxed)
     }
 
     /// Waits until the work has ended or its time is over; says which.
@@ -259,37 +307,34 @@ where
     if N_LATE.load(Ordering::Relaxed) >= MAX_LATE {
         return Err(Failure::new(
             Status::Failed,
-            "too many templates are still running past their time",
+            "too many templates and grammars are still running past their time",
         ));
     }
-    let time = limits.time;
-    let session = Arc::new(Session::new(limits.memory_bytes));
+    let (time, subject) = (limits.time, limits.subject);
+    let session = Arc::new(Session::new(subject, limits.memory_bytes));
     let shared = Arc::clone(&session);
     let failed = |e| Failure::new(Status::Failed, format!("cannot start a thread: {e}"));
     let work = Arc::new(move || shared.work(&limits, &work));
-    let thread = spawn_counted("template", &work, time).map_err(failed)?;
+    let thread = spawn_counted(subject.name(), &work, time).map_err(failed)?;
     let end = move |session: Arc<Session>| {
         let result = join_counted(thread);
         // SAFETY: the thread has ended.
         unsafe { session.reclaim() };
-        result.unwrap_or_else(|panic| Err(Failure::of_panic(&*panic)))
+        result.unwrap_or_else(|panic| Err(Failure::of_panic(subject, &*panic)))
     };
     if session.wait(time) != Phase::Late {
         return end(session);
     }
     // Somebody else waits for the rest.
     std::thread::Builder::new()
-        .name("late template".into())
+        .name(format!("late {}", subject.name()))
         .spawn(move || {
             let _ = end(session);
             N_LATE.fetch_sub(1, Ordering::Relaxed);
         })
         .map_err(failed)?;
-    Err(Failure::new(Status::TooLarge, OUT_OF_TIME))
+    Err(Failure::new(Status::TooLarge, subject.out_of_time()))
 }
-
-pub const OUT_OF_TIME: &str = "the template takes too long";
-pub const OUT_OF_MEMORY: &str = "the template needs too much memory";
 
 /// Why the work of this thread should stop, if it should. Called wherever the engine calls back.
 pub fn overrun() -> Option<&'static str> {
@@ -301,22 +346,36 @@ pub fn overrun() -> Option<&'static str> {
     unsafe {
         let meter = (*session).meter.get();
         if (*session).late.load(Ordering::Relaxed) {
-            Some(OUT_OF_TIME)
+            Some((*session).subject.out_of_time())
         } else if (*meter).used_bytes > (*meter).budget_bytes / 2 {
-            Some(OUT_OF_MEMORY)
+            Some((*session).subject.out_of_memory())
         } else {
             None
         }
     }
 }
 
-/// Panics come back as errors, so the default report on standard error is left out.
+/// Calls `work` on this thread, without limits; a panic comes back as an error.
+pub fn guarded<T>(
+    subject: Subject,
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    silence_panics();
+    let before = QUIET.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    QUIET.set(before);
+    result.unwrap_or_else(|panic| Err(Failure::of_panic(subject, &*panic)))
+}
+
+/// Panics come back as errors, so the default report on standard error is left out. The hook of
+/// llguidance, which takes a backtrace of each, lies below ours and is not asked.
 fn silence_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
+        let _ = llguidance::panic_utils::catch_unwind(|| Ok(()));
         let others = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if CURRENT.get().is_null() {
+            if CURRENT.get().is_null() && !QUIET.get() {
                 others(info);
             }
         }));
@@ -408,7 +467,7 @@ impl Meter {
 unsafe fn metered(layout: Layout, system: impl FnOnce(Layout) -> *mut u8) -> *mut u8 {
     let session = CURRENT.get();
     let meter = (!session.is_null()).then(|| (*session).meter.get());
-    if meter.is_some_and(|meter| !(*meter).may_add(layout.size())) {
+    if meter.is_some_and(|meter| !(*meter).may_add(layout.size()) || (*session).must_leave()) {
         (*session).exit.leave();
     }
     let base = Header::around(layout).map_or(std::ptr::null_mut(), |(whole, _)| system(whole));

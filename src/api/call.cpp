@@ -1,6 +1,10 @@
 #include "api/call.h"
 
+#include <string>
 #include <utility>
+
+#include "base/json.h"
+#include "base/log.h"
 
 namespace billow::api {
 namespace {
@@ -31,6 +35,14 @@ void tell_sizing(Call& call, const Sizing& sizing) {
   if (sizing.n_prompt == sizing.n_prompt_full) return;
   call.add_header("X-Billow-Shortened",
                   std::to_string(sizing.n_prompt_full) + "->" + std::to_string(sizing.n_prompt));
+}
+
+void tell_unknown_fields(Call& call, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  call.trace().mark("unknown fields", {{"names", names}});
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  log::debug(call.trace().route() + ": unknown fields: " + list);
 }
 
 }  // namespace billow::api

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/generation.h"
+#include "api/answer.h"
 #include "http/exchange.h"
 #include "metrics/trace.h"
 
@@ -73,6 +73,9 @@ class Call {
 
 // Has the answer's head tell what context the request was given and why, and what its prompt lost.
 void tell_sizing(Call& call, const Sizing& sizing);
+
+// Notes in the trace and in a debug line that the request has fields that nobody here knows.
+void tell_unknown_fields(Call& call, const std::vector<std::string>& names);
 
 // How long the head of a stream waits for the first token, so that another host may still be tried.
 inline constexpr std::chrono::seconds kHeadPatience{10};

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <future>
 #include <utility>
+#include <variant>
 
 #include "api/model_traits.h"
+#include "api/request_options.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -61,6 +63,51 @@ bool same(const std::optional<store::FileStatus>& a, const std::optional<store::
 // So long a model that is kept waits for its manifest's state; then it is served as it is.
 constexpr std::chrono::milliseconds kStatePatience{5'000};
 constexpr size_t kMaxFailures = 1024;
+
+// A renderer stands for the template that the model's makers publish, which is in its file. It goes
+// before any other template. Throws http::StatusError (500) for names that are not known, and where
+// the file has no template.
+void apply_renderer(ServedModel& model, const store::Config& config) {
+  if (!config.parser.empty() && !output::is_parser(config.parser))
+    throw StatusError(500, "unknown parser \"" + config.parser + "\"");
+  if (config.renderer.empty()) return;
+  if (!output::is_renderer(config.renderer))
+    throw StatusError(500, "unknown renderer \"" + config.renderer + "\"");
+  if (!model.weights->jinja) {
+    if (model.go) return;
+    throw StatusError(500,
+                      "renderer \"" + config.renderer +
+                          "\" needs the chat template of the model's file, which has none; give "
+                          "the model a TEMPLATE");
+  }
+  model.template_source = store::PromptTraits::Source::kFile;
+  model.go.reset();
+}
+
+// How the model writes thinking and calls of tools.
+output::Format format_of(const ServedModel& model, const store::Model& stored,
+                         const std::string& jinja) {
+  const tokenizer::Tokenizer& tokenizer = model.weights->tokenizer;
+  const bool is_jinja = model.template_source == store::PromptTraits::Source::kFile;
+  const auto is_control = [&tokenizer](std::string_view text) {
+    const tokenizer::TokenId id = tokenizer.find(text);
+    if (!tokenizer.has(id)) return false;
+    const tokenizer::TokenType type = tokenizer.type(id);
+    return type == tokenizer::TokenType::kControl || type == tokenizer::TokenType::kUserDefined;
+  };
+  output::Format format =
+      output::recognise({.parser = stored.config.parser,
+                         .jinja = is_jinja ? std::string_view(jinja) : std::string_view(),
+                         .go = model.go ? &*model.go : nullptr,
+                         .architecture = model.weights->facts.architecture,
+                         .is_control = is_control});
+  // Small models often forget the marker of a call. A whole answer that calls declared tools is
+  // calls without it, too.
+  const auto* calls =
+      format.calls.size() == 1 ? std::get_if<output::JsonCalls>(&format.calls.front()) : nullptr;
+  if (calls != nullptr && !calls->open.empty()) format.calls.emplace_back(output::JsonCalls{});
+  return format;
+}
 
 }  // namespace
 
@@ -187,10 +234,13 @@ Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::
   const store::PromptTraits traits = traits_of(*stored, options_.go_templates);
   model->template_source = traits.source;
   if (traits.source == store::PromptTraits::Source::kModel) model->go.emplace(traits.text);
+  apply_renderer(*model, stored->config);
   if (store::lacks_template(*stored, traits))
     log::warn(model->name + ": " + std::string(store::kNoTemplateWarning));
   model->capabilities = store::capabilities(*stored, traits);
   model->label = store::loaded_label(*stored);
+  model->options = options_of_text(stored->params_json);
+  model->format = format_of(*model, *stored, jinja);
   model->stored = std::move(*stored);
   return model;
 }

@@ -15,7 +15,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "api/generation.h"
 #include "api/lookups.h"
+#include "output/format.h"
 #include "prompt/capabilities.h"
 #include "prompt/chat_template.h"
 #include "prompt/go_template.h"
@@ -44,6 +46,8 @@ struct ServedModel {
   store::PromptTraits::Source template_source = store::PromptTraits::Source::kNone;
   std::optional<prompt::GoTemplate> go;  // where it is that of the model
   std::vector<std::string> capabilities;
+  Options options;        // that its Modelfile sets
+  output::Format format;  // of what it writes
 
   bool can(std::string_view capability) const;
   size_t max_context() const { return weights->facts.max_context; }

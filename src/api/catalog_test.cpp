@@ -274,5 +274,30 @@ TEST(Catalog, APipeInPlaceOfAnyFileIsAnErrorThatNamesIt) {
   }
 }
 
+TEST(Catalog, ARendererIsTheTemplateOfTheFileAndOthersAreRefused) {
+  SampleStore models;
+  const auto refusal = [&](const Sample& sample) -> std::string {
+    models.add(sample);
+    try {
+      models.catalog.find(sample.name);
+      return "none";
+    } catch (const http::StatusError& error) {
+      return std::to_string(error.status()) + " " + error.what();
+    }
+  };
+  EXPECT_EQ(refusal({.name = "a", .go = kLines, .renderer = "nosuch"}),
+            "500 unknown renderer \"nosuch\"");
+  EXPECT_EQ(refusal({.name = "b", .go = kLines, .parser = "nosuch"}),
+            "500 unknown parser \"nosuch\"");
+  EXPECT_EQ(refusal({.name = "c", .go = kLines, .jinja = "{{ messages }}", .renderer = "qwen3.5"}),
+            "none");
+  EXPECT_EQ(models.catalog.find("c")->template_source, store::PromptTraits::Source::kFile);
+  EXPECT_FALSE(models.catalog.find("c")->go.has_value());
+  EXPECT_EQ(refusal({.name = "d", .go = kLines, .renderer = "qwen3.5"}), "none");
+  EXPECT_TRUE(models.catalog.find("d")->go.has_value());
+  EXPECT_TRUE(
+      refusal({.name = "e", .renderer = "qwen3.5"}).starts_with("500 renderer \"qwen3.5\" needs"));
+}
+
 }  // namespace
 }  // namespace billow::api

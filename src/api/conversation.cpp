@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/tool_fields.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -13,13 +14,6 @@ namespace billow::api {
 namespace {
 
 using http::StatusError;
-
-Json array_of(const std::string& text, const char* what) {
-  if (text.empty()) return nullptr;
-  Json json = Json::parse(text, nullptr, false);
-  if (!json.is_array()) throw StatusError(400, std::string(what) + " must be an array");
-  return json;
-}
 
 std::string text_of(const tokenizer::Tokenizer& tokenizer, int32_t token) {
   return tokenizer.has(token) ? utf8::sanitized(tokenizer.text(token)) : std::string();
@@ -39,28 +33,29 @@ void drop_old_thinking(std::vector<Message>& messages) {
                    [](const Message& message) { return message.role == "user"; });
   for (auto at = messages.begin(); at != last_question.base(); ++at) {
     if (at->role != "assistant") continue;
-    const size_t open = at->content.find(kOpen);
-    const size_t close = at->content.find(kClose);
-    if (open == std::string::npos || close == std::string::npos || close < open) continue;
-    at->content = at->content.substr(0, open) +
-                  std::string(trimmed(at->content.substr(close + kClose.size())));
+    for (Part& part : at->parts) {
+      auto* text = std::get_if<TextPart>(&part);
+      if (text == nullptr) continue;
+      const size_t open = text->text.find(kOpen);
+      const size_t close = text->text.find(kClose);
+      if (open == std::string::npos || close == std::string::npos || close < open) continue;
+      text->text = text->text.substr(0, open) +
+                   std::string(trimmed(text->text.substr(close + kClose.size())));
+    }
   }
 }
 
 // As Jinja templates know a message.
 Json jinja_message(const Message& message) {
-  Json json = {{"role", message.role}, {"content", utf8::sanitized(message.content)}};
-  if (!message.thinking.empty()) json["reasoning_content"] = utf8::sanitized(message.thinking);
+  Json json = {{"role", message.role}, {"content", utf8::sanitized(message.text())}};
+  const std::string thinking = message.thinking();
+  if (!thinking.empty()) json["reasoning_content"] = utf8::sanitized(thinking);
   if (!message.tool_name.empty()) json["name"] = message.tool_name;
   if (!message.tool_call_id.empty()) json["tool_call_id"] = message.tool_call_id;
-  const Json calls = array_of(message.tool_calls_json, "tool_calls");
-  for (const Json& call : calls.is_array() ? calls : Json::array()) {
-    const Json function = call.value("function", Json::object());
+  for (const ToolCall* call : message.tool_calls()) {
     Json one = {{"type", "function"},
-                {"function",
-                 {{"name", function.value("name", Json(""))},
-                  {"arguments", function.value("arguments", Json::object())}}}};
-    if (call.contains("id")) one["id"] = call["id"];
+                {"function", {{"name", call->name}, {"arguments", call->arguments}}}};
+    if (!call->id.empty()) one["id"] = call->id;
     json["tool_calls"].push_back(std::move(one));
   }
   return json;
@@ -73,8 +68,7 @@ std::string render_jinja(const ServedModel& model, const Conversation& conversat
   for (const size_t i : kept) messages.push_back(jinja_message(conversation.messages[i]));
   // An answer that has begun already is continued.
   const Message* last = kept.empty() ? nullptr : &conversation.messages[kept.back()];
-  const bool goes_on =
-      last != nullptr && last->role == "assistant" && last->tool_calls_json.empty();
+  const bool goes_on = last != nullptr && last->role == "assistant" && last->tool_calls().empty();
   Json input = {{"messages", std::move(messages)},
                 {"add_generation_prompt", !goes_on},
                 {"enable_thinking", conversation.think.enabled.value_or(false)},
@@ -84,7 +78,7 @@ std::string render_jinja(const ServedModel& model, const Conversation& conversat
   if (!conversation.think.level.empty()) input["reasoning_effort"] = conversation.think.level;
   std::string text = model.weights->jinja->render(input);
   if (goes_on) {
-    const std::string begun(trimmed(utf8::sanitized(last->content)));
+    const std::string begun(trimmed(utf8::sanitized(last->text())));
     const size_t at = begun.empty() ? std::string::npos : text.rfind(begun);
     if (at != std::string::npos) text.resize(at + begun.size());
   }
@@ -98,12 +92,12 @@ std::string render_go(const Conversation& conversation, std::span<const size_t> 
   calls.reserve(kept.size());  // messages point to them
   for (const size_t i : kept) {
     const Message& message = conversation.messages[i];
-    const Json& own = calls.emplace_back(array_of(message.tool_calls_json, "tool_calls"));
+    const Json& own = calls.emplace_back(tool_calls_json(message.tool_calls()));
     input.messages.push_back({.role = message.role,
-                              .content = message.content,
-                              .thinking = message.thinking,
-                              .n_images = message.images.size(),
-                              .tool_calls = own.is_array() ? &own : nullptr,
+                              .content = message.text(),
+                              .thinking = message.thinking(),
+                              .n_images = message.n_images(),
+                              .tool_calls = own.empty() ? nullptr : &own,
                               .tool_name = message.tool_name,
                               .tool_call_id = message.tool_call_id});
   }
@@ -122,26 +116,28 @@ std::vector<Message> messages_of(const ServedModel& model, const GenerationReque
   // What the request says first stands before what the model brings along.
   auto rest = request.messages.begin();
   if (has_system && is_prompt && !request.system->empty())
-    messages.push_back({.role = "system", .content = *request.system});
+    messages.push_back(text_message("system", *request.system));
   if (has_system && !is_prompt) messages.push_back(*rest++);
   if (!has_system && !model.stored.system.empty())
-    messages.push_back({.role = "system", .content = model.stored.system});
+    messages.push_back(text_message("system", model.stored.system));
   if (!is_prompt || request.context.empty())
     for (const store::Message& message : model.stored.messages)
-      messages.push_back({.role = message.role, .content = message.content});
-  if (is_prompt)
-    messages.push_back({.role = "user", .content = request.prompt, .images = request.images});
-  else
+      messages.push_back(text_message(message.role, message.content));
+  if (is_prompt) {
+    Message& question = messages.emplace_back(text_message("user", request.prompt));
+    for (const std::string& image : request.images) question.parts.push_back(ImagePart{image});
+  } else {
     messages.insert(messages.end(), rest, request.messages.end());
+  }
   return messages;
 }
 
 }  // namespace
 
 Conversation conversation_of(const ServedModel& model, const GenerationRequest& request) {
-  Conversation conversation{messages_of(model, request), array_of(request.tools_json, "tools"),
-                            request.think};
-  if (conversation.tools.is_array() && conversation.tools.empty()) conversation.tools = nullptr;
+  Conversation conversation{messages_of(model, request), nullptr, request.think};
+  if (request.tool_choice.use != ToolUse::kNone)
+    conversation.tools = declarations_of(request.tools);
   if (!model.can("thinking"))
     conversation.think = {};
   else if (!conversation.think.enabled)

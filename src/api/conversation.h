@@ -16,12 +16,12 @@ namespace billow::api {
 
 struct Conversation {
   std::vector<Message> messages;
-  Json tools;   // an array, or null
+  Json tools;   // declarations: an array, or null
   Think think;  // as it holds for the model: unset where it cannot think
 };
 
 // The model's system text and messages, then the request's. Where it can think and nothing was
-// asked, it does. Throws http::StatusError (400) for tools that are no array.
+// asked, it does. Without tools where none may be called.
 Conversation conversation_of(const ServedModel& model, const GenerationRequest& request);
 
 // The template that the request brings, if any. Throws http::StatusError (500) for a bad one.
@@ -33,8 +33,7 @@ const prompt::GoTemplate* go_template_of(const ServedModel& model);
 
 // The text of those messages whose indices are in `kept`, which is ascending. `go` null: the
 // model's Jinja template. Throws Error: kTooLarge beyond what a template may take or render,
-// kInvalidInput where the template refuses the messages; http::StatusError (400) for tool calls
-// that are no array.
+// kInvalidInput where the template refuses the messages.
 std::string render_conversation(const ServedModel& model, const Conversation& conversation,
                                 std::span<const size_t> kept, const prompt::GoTemplate* go);
 

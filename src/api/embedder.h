@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/generation.h"
 #include "metrics/trace.h"
 
 namespace billow::api {
@@ -43,8 +44,8 @@ struct EmbedRequest {
   bool partial = false;              // an input that fails is told of in its place
   bool is_bulk = false;              // waits until nothing else does
   std::string client{};              // whose it is: several take turns
-  std::string options_json = "{}";
-  std::string keep_alive_json{};
+  Options options{};
+  std::optional<scheduler::Duration> keep_alive{};
 };
 
 // Of one input.

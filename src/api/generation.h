@@ -1,33 +1,88 @@
-// A request to write, whatever API it came by, and what comes of it: plain data, and the sink that
-// each API's codec is. The generator between them is in generator.h.
+// A request to write, whatever API it came by: plain data. What comes of it is in answer.h; the
+// generator between the two is in generator.h.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
-#include "base/json_fwd.h"
+#include "base/json.h"
+#include "constraint/grammar.h"
+#include "scheduler/sampling.h"
+#include "scheduler/time.h"
 
 namespace billow::api {
 
+// What a message consists of.
+struct TextPart {
+  std::string text;
+};
+struct ThinkingPart {
+  std::string text;
+};
+struct ImagePart {
+  std::string bytes;  // base64 decoded
+};
+struct ToolCall {
+  std::string id{};  // empty: none was given
+  std::string name;
+  Json arguments = Json::object();  // an object
+};
+using Part = std::variant<TextPart, ThinkingPart, ImagePart, ToolCall>;
+
 struct Message {
-  std::string role;  // lower case
-  std::string content{};
-  std::string thinking{};
-  std::vector<std::string> images{};  // bytes, base64 decoded
-  std::string tool_calls_json{};      // an array as in Ollama's API, or empty
+  std::string role;           // lower case
+  std::vector<Part> parts{};  // in the order in which they were written
+  // Of a result: the tool that gave it, and the call.
   std::string tool_name{};
   std::string tool_call_id{};
+
+  // All text, with an empty line between parts, and all thinking, put together.
+  std::string text() const;
+  std::string thinking() const;
+  size_t n_images() const noexcept;
+  std::vector<const ToolCall*> tool_calls() const;
 };
+Message text_message(std::string role, std::string text);
+// The last message where it has this role, else a new one behind it.
+Message& turn_of(std::vector<Message>& messages, const std::string& role);
 
 // What was asked of a model that can think.
 struct Think {
-  std::optional<bool> enabled;  // unset: the model's way
-  std::string level{};          // "low", "medium", "high", "max"; empty: none
+  std::optional<bool> enabled{};  // unset: the model's way
+  std::string level{};            // "low", "medium", "high", "max"; empty: none
+};
+
+// A tool that the model may call.
+struct Tool {
+  std::string name;
+  Json declaration;     // {"type","function":{"name",...},...}, as templates are given it
+  bool strict = false;  // its arguments are held to its schema
+
+  // The schema of its arguments; null: any object.
+  const Json* parameters() const;
+};
+
+enum class ToolUse : uint8_t {
+  kAuto,      // the model decides
+  kNone,      // no calls: what looks like one is text
+  kRequired,  // at least one call
+};
+struct ToolChoice {
+  ToolUse use = ToolUse::kAuto;
+  std::string name{};    // of the only tool that may be called; empty: any
+  bool parallel = true;  // more than one call is allowed
+};
+
+// A request's options, or those of a model. What is unset is as the model, then the server has it.
+struct Options {
+  scheduler::Sampling sampling{};
+  std::optional<std::vector<std::string>> stop{};
+  std::optional<int64_t> num_predict{};  // negative: no limit
+  std::optional<size_t> num_ctx{};
 };
 
 enum class GenerationKind : uint8_t {
@@ -40,93 +95,31 @@ struct GenerationRequest {
   std::string model;  // as the client wrote it
   // kPrompt
   std::string prompt{};
+  std::vector<int32_t> prompt_tokens{};  // in place of `prompt`, taken as they are
   std::string suffix{};
   std::optional<std::string> system{};
   std::optional<std::string> template_text{};
   std::vector<int32_t> context{};  // tokens of an earlier answer
-  bool raw = false;
+  bool raw = false;                // no template
+  bool echo = false;               // the answer begins with the prompt
   std::vector<std::string> images{};
   // kChat
   std::vector<Message> messages{};
-  std::string tools_json{};  // an array, or empty
+  std::vector<Tool> tools{};
+  ToolChoice tool_choice{};
   // both
-  std::string options_json = "{}";  // an object, checked by store::check_options
-  std::string format_json{};        // "\"json\"", a schema, or empty
-  std::string keep_alive_json{};    // a string or a number, or empty
+  Options options{};
+  std::optional<constraint::Grammar> grammar{};  // what the answer is held to
+  std::optional<scheduler::Duration> keep_alive{};
   Think think{};
   bool truncate = true;
   std::optional<bool> shift{};
+  bool ignore_eos = false;  // only num_predict and stop strings end the answer
   bool logprobs = false;
   int top_logprobs = 0;
   bool render_only = false;  // _debug_render_only
   bool live_events = false;  // the client wants transitions and compactions
-};
-
-struct ToolCall {
-  std::string id;  // "call_" and 8 letters or digits
-  size_t index = 0;
-  std::string name;
-  std::string arguments_json;  // an object
-};
-
-struct Logprob {
-  std::string token;
-  double logprob = 0.0;
-  std::string bytes;
-  std::vector<Logprob> top{};
-};
-
-// Something new of the answer; any of it may be empty, not all.
-struct Delta {
-  std::string content{};
-  std::string thinking{};
-  std::vector<ToolCall> tool_calls{};
-  std::vector<Logprob> logprobs{};
-  std::vector<std::string> events{};  // a JSON object each: {"type","text",...}; where asked for
-};
-
-// Known before the answer begins.
-struct Sizing {
-  size_t n_prompt = 0;       // tokens, after what was cut
-  size_t n_prompt_full = 0;  // before
-  size_t n_answer = 0;       // reserved for the answer
-  size_t context = 0;        // N
-  size_t max_context = 0;    // of the model, or the server's cap
-  std::string reason;        // one line: "31 + 8161 left, of 8192"
-};
-
-struct Ending {
-  std::string done_reason{};       // "stop", "length", "load", "unload"
-  std::vector<int32_t> context{};  // tokens of prompt and answer; empty where raw
-  size_t n_prompt = 0;
-  size_t n_cached = 0;
-  size_t n_generated = 0;  // tokens of the answer, and the one that ended it where one did
-  std::chrono::nanoseconds total{};
-  std::chrono::nanoseconds load{};
-  std::chrono::nanoseconds prompted{};
-  std::chrono::nanoseconds written{};
-};
-
-// What an API's codec does with an answer. Called on the request's thread: rendered() or any
-// number of delta() and one end(), or nothing where the generator throws. What they return or
-// throw: false says that the client is gone.
-class Sink {
- public:
-  virtual ~Sink() = default;
-  // First of all: the model, as it is shown. Then, where there is something to answer, its size.
-  virtual void found(const std::string& /*model*/) {}
-  virtual void sized(const Sizing&) {}
-  virtual bool delta(const Delta& delta) = 0;
-  // Nothing is sent before the end, so that the answer may begin again where its runner has died;
-  // restart() says that it does: what was given so far is void.
-  virtual bool holds_back() const { return false; }
-  virtual void restart() {}
-  virtual bool end(const Ending& ending) = 0;
-  // In place of an answer, where only the prompt was asked for.
-  virtual bool rendered(const std::string& prompt, size_t n_images) = 0;
-  // Nothing to send has come for a while: the prompt is long, the model is loaded, or there is no
-  // place for the request yet. A sign of life may be sent.
-  virtual void still_working() {}
+  bool whole_calls = false;  // the client wants no call of a tool before it is complete
 };
 
 }  // namespace billow::api

@@ -5,6 +5,7 @@
 
 #include <stop_token>
 
+#include "api/answer.h"
 #include "api/generation.h"
 #include "metrics/trace.h"
 

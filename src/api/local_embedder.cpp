@@ -241,7 +241,7 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
                                 metrics::Trace& trace) {
   const auto model = found(catalog_, request.model, stop);
   const scheduler::ModelFacts& facts = model->weights->facts;
-  const RequestOptions options = merged_options(model->stored.params_json, request.options_json);
+  const Options options = overlaid(model->options, request.options);
   check(*model, request);
   size_t limit = model->max_context();
   if (policy_.max_context > 0) limit = std::min(limit, policy_.max_context);
@@ -279,7 +279,7 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
                           .weights = model->stored.weights,
                           .is_embedding = facts.is_embedding,
                           .cost = scheduler::cost_of(facts, only_loads ? 0 : context),
-                          .keep_alive = keep_alive_of(request.keep_alive_json),
+                          .keep_alive = request.keep_alive,
                           .label = model->label,
                           .digest = only_loads ? 0 : digest_of(prepared, request)},
                          stop, trace_stages(trace));

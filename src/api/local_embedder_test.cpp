@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "api/request_options.h"
 #include "api/sample_served.h"
 #include "base/json.h"
 #include "http/status.h"
@@ -79,7 +80,7 @@ TEST_F(LocalEmbedderTest, SV_3_LongInputsAreCutOrRefused) {
 TEST_F(LocalEmbedderTest, NC27_NumCtxCutsInputsOnlyWhereItIsACap) {
   const EmbedPolicy cap{.num_ctx = NumCtxPolicy::kCap};
   const auto asking = [](const char* options) {
-    return EmbedRequest{.model = "m", .inputs = {"abcdef"}, .options_json = options};
+    return EmbedRequest{.model = "m", .inputs = {"abcdef"}, .options = options_of_text(options)};
   };
   for (const char* options : {R"({"num_ctx":3})", R"({"num_ctx":0})", R"({"num_ctx":-1})"}) {
     EXPECT_EQ(run(asking(options)).n_prompt, 6u) << options;

@@ -3,18 +3,21 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <span>
 #include <utility>
 
-#include "api/answer_scanner.h"
+#include "api/answer_shape.h"
 #include "api/prompt_builder.h"
 #include "api/request_options.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "context/compaction.h"
 #include "context/ladder.h"
 #include "context/sizing.h"
 #include "http/status.h"
+#include "output/parser.h"
 
 namespace billow::api {
 namespace {
@@ -36,7 +39,7 @@ scheduler::Job job_of(const ServedModel& model, const GenerationRequest& request
           .weights = model.stored.weights,
           .is_embedding = model.weights->facts.is_embedding,
           .cost = cost,
-          .keep_alive = keep_alive_of(request.keep_alive_json),
+          .keep_alive = request.keep_alive,
           .label = model.label};
 }
 
@@ -81,25 +84,78 @@ Logprob logprob_of(const scheduler::TokenLogprob& from) {
 }
 
 bool is_empty(const Delta& delta) {
-  return delta.content.empty() && delta.thinking.empty() && delta.tool_calls.empty() &&
-         delta.logprobs.empty() && delta.events.empty();
+  return delta.events.empty() && delta.logprobs.empty() && delta.notices.empty();
+}
+
+// A prompt that goes as it is has an answer that does.
+const output::Format& format_of(const ServedModel& model, const GenerationRequest& request) {
+  static const output::Format plain;
+  const bool is_plain =
+      request.kind == GenerationKind::kPrompt && (request.raw || !request.prompt_tokens.empty());
+  return is_plain ? plain : model.format;
+}
+
+bool wants_prompt_logprobs(const GenerationRequest& request) {
+  return request.echo && request.logprobs;
+}
+
+// The prompt as it is put before its answer.
+std::string prompt_text(const ServedModel& model, const GenerationRequest& request,
+                        const BuiltPrompt& prompt) {
+  if (request.prompt_tokens.empty()) return request.prompt;
+  return utf8::sanitized(model.weights->tokenizer.decode(prompt.tokens, {.render_special = true}));
+}
+
+// What an answer is taken apart by.
+struct AnswerForm {
+  output::Format format;
+  output::Start start;
+  std::vector<output::Tool> tools;
+  output::Options options;
+};
+
+AnswerForm form_of(const ServedModel& model, const GenerationRequest& request,
+                   output::Format format, output::Start start) {
+  AnswerForm form{
+      .format = std::move(format), .start = std::move(start), .tools = {}, .options = {}};
+  for (const Tool& tool : request.tools) {
+    const Json* parameters = tool.parameters();
+    form.tools.push_back({tool.name, parameters == nullptr ? "" : parameters->dump()});
+  }
+  form.options = {.whole_calls = request.whole_calls,
+                  .parse_calls = request.tool_choice.use != ToolUse::kNone,
+                  .thinks = request.think.enabled.value_or(model.can("thinking"))};
+  return form;
 }
 
 // Takes what a runner writes on its way to the sink.
 class Writer {
  public:
-  Writer(const GenerationRequest& request, AnswerShape shape, Sink& sink, metrics::Trace& trace)
-      : request_(request), shape_(std::move(shape)), scanner_(shape_), sink_(sink), trace_(trace) {}
+  Writer(const GenerationRequest& request, AnswerForm form, Sink& sink, metrics::Trace& trace)
+      : request_(request),
+        form_(std::move(form)),
+        parser_(new_parser()),
+        sink_(sink),
+        trace_(trace) {}
 
   // The runner has died, and another begins from the beginning.
   void restart() {
-    scanner_ = AnswerScanner(shape_);
+    parser_ = new_parser();
     first_.reset();
-    sink_.restart();
+    sink_.restart(0);
+    if (!prompt_.empty()) echo(std::move(prompt_));
+  }
+
+  // Puts the prompt before the answer. Where log probabilities are wanted, it comes with those of
+  // its tokens. False: nobody wants any more.
+  bool echo(std::string prompt) {
+    prompt_ = std::move(prompt);
+    return wants_prompt_logprobs(request_) || send_prompt({});
   }
 
   // False: nobody wants any more.
   bool take(const scheduler::CompletionPiece& piece) {
+    if (!piece.prompt_logprobs.empty() && !send_prompt(piece.prompt_logprobs)) return false;
     const Clock::time_point now = Clock::now();
     for (const scheduler::Prefill& chunk : piece.prefill)
       trace_.span("prefill", now - chunk.time, now, {{"tokens", chunk.n_done}});
@@ -109,10 +165,16 @@ class Writer {
       trace_.mark("first token");
     }
     Delta delta;
-    if (!piece.text.empty()) delta = scanner_.add(piece.text);
+    if (!piece.text.empty()) {
+      std::vector<output::Mark> marks;
+      for (const scheduler::TextMark& mark : piece.marks)
+        marks.push_back({mark.offset, mark.length});
+      parser_.add(piece.text, marks, delta.events);
+      give_ids(delta);
+    }
     for (const scheduler::TokenLogprob& entry : piece.logprobs)
       delta.logprobs.push_back(logprob_of(entry));
-    if (request_.live_events) delta.events = piece.events;
+    if (request_.live_events) delta.notices = piece.events;
     if (is_empty(delta)) {
       sink_.still_working();
       return true;
@@ -120,14 +182,34 @@ class Writer {
     return sink_.delta(delta);
   }
 
-  bool finish() {
-    const Delta rest = scanner_.finish();
+  bool finish(const std::string& reason) {
+    Delta rest;
+    parser_.finish(reason == "stop" ? output::FinishReason::kStop : output::FinishReason::kLength,
+                   rest.events);
+    give_ids(rest);
     return is_empty(rest) || sink_.delta(rest);
   }
 
   std::optional<Clock::time_point> first() const { return first_; }
 
  private:
+  bool send_prompt(const std::vector<scheduler::TokenLogprob>& logprobs) {
+    Delta delta{.is_prompt = true};
+    if (!prompt_.empty()) delta.events.push_back({EventKind::kText, 0, prompt_});
+    for (const scheduler::TokenLogprob& entry : logprobs)
+      delta.logprobs.push_back(logprob_of(entry));
+    return is_empty(delta) || sink_.delta(delta);
+  }
+
+  output::Parser new_parser() const {
+    return output::Parser(form_.format, form_.start, form_.tools, form_.options);
+  }
+
+  static void give_ids(Delta& delta) {
+    for (Event& event : delta.events)
+      if (event.kind == EventKind::kCallBegin && event.id.empty()) event.id = new_call_id();
+  }
+
   void mark_event(const std::string& text) {
     const Json event = Json::parse(text, nullptr, false);
     if (!event.is_object()) return;
@@ -137,8 +219,9 @@ class Writer {
   }
 
   const GenerationRequest& request_;
-  const AnswerShape shape_;
-  AnswerScanner scanner_;
+  const AnswerForm form_;
+  output::Parser parser_;
+  std::string prompt_;  // that is put before the answer
   Sink& sink_;
   metrics::Trace& trace_;
   std::optional<Clock::time_point> first_;
@@ -164,6 +247,7 @@ struct LocalGenerator::Plan {
   BuiltPrompt prompt;
   Sizing sizing;
   scheduler::Completion completion;
+  output::Format format;  // of the answer
 };
 
 LocalGenerator::LocalGenerator(Catalog& catalog, scheduler::Scheduler& scheduler,
@@ -182,7 +266,6 @@ void LocalGenerator::run(const GenerationRequest& request, Sink& sink, std::stop
   sink.found(model->name);
   if (asks_nothing(request)) return load_or_end(*model, request, sink, stop, trace);
   check_capabilities(*model, request);
-  check_format(request.format_json);
   Plan made = plan(*model, request, stop, trace);
   sink.sized(made.sizing);
   if (request.render_only) {
@@ -194,13 +277,11 @@ void LocalGenerator::run(const GenerationRequest& request, Sink& sink, std::stop
 
 void LocalGenerator::load_or_end(const ServedModel& model, const GenerationRequest& request,
                                  Sink& sink, std::stop_token stop, metrics::Trace& trace) {
-  const std::optional<scheduler::Duration> keep = keep_alive_of(request.keep_alive_json);
   Ending ending;
-  if (keep && *keep == scheduler::Duration::zero()) {
+  if (request.keep_alive == scheduler::Duration::zero()) {
     scheduler_.stop(model.key);
     ending.done_reason = "unload";
   } else {
-    merged_options(model.stored.params_json, request.options_json);  // throws where they are wrong
     const auto lease =
         scheduler_.acquire(job_of(model, request, scheduler::cost_of(model.weights->facts, 0)),
                            stop, trace_stages(trace));
@@ -212,14 +293,14 @@ void LocalGenerator::load_or_end(const ServedModel& model, const GenerationReque
 LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
                                           const GenerationRequest& request,
                                           const std::stop_token& stop, metrics::Trace& trace) {
-  const RequestOptions options = merged_options(model.stored.params_json, request.options_json);
+  const Options options = overlaid(model.options, request.options);
+  const int64_t num_predict = options.num_predict.value_or(context::kUnlimited);
   const size_t most = policy_.max_context == 0 ? model.max_context()
                                                : std::min(policy_.max_context, model.max_context());
-  context::SizeRequest size_request{.n_prompt = 0,
-                                    .num_predict = options.num_predict < context::kFillContext
-                                                       ? context::kUnlimited
-                                                       : options.num_predict,
-                                    .max_context = most};
+  context::SizeRequest size_request{
+      .n_prompt = 0,
+      .num_predict = num_predict < context::kFillContext ? context::kUnlimited : num_predict,
+      .max_context = most};
   if (policy_.num_ctx == NumCtxPolicy::kCap) size_request.num_ctx_cap = options.num_ctx.value_or(0);
   const size_t limit = context::right_size(size_request).max_context;
 
@@ -229,7 +310,8 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
   };
   Plan plan{.prompt = build_prompt(model, request, {limit, size_request.num_predict}, check),
             .sizing = {},
-            .completion = {}};
+            .completion = {},
+            .format = {}};
   metrics_.tokenized(model.name, Clock::now() - begin);
   trace.span("rendered", begin, Clock::now(),
              {{"bytes", plan.prompt.text.size()}, {"times", plan.prompt.n_renderings}});
@@ -256,18 +338,26 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
   trace.mark("sized", {{"context", size.context}, {"reason", plan.sizing.reason}});
   log::info(model.name + ": context " + std::to_string(size.context) + ": " + plan.sizing.reason);
 
+  AnswerShape shape = shape_of(request, format_of(model, request), plan.prompt.start);
+  const std::span<const std::string> markers = output::control_markers(shape.format);
   plan.completion = {.prompt = plan.prompt.tokens,
-                     .options_json = options.sampling_json,
-                     .stop = options.stop,
+                     .sampling = options.sampling,
+                     .stop = options.stop.value_or(std::vector<std::string>()),
                      .num_predict = size_request.num_predict,
+                     .ignore_eos = request.ignore_eos,
                      .logprobs = request.logprobs || request.top_logprobs > 0,
                      .top_logprobs = request.top_logprobs,
+                     .prompt_logprobs = wants_prompt_logprobs(request),
                      .max_context = size.context,
                      .sizes = policy_.sizes,
                      .overflow_policy = ends_when_full ? "stop" : policy_.overflow_policy,
                      .reserve_batches = policy_.reserve_batches,
                      .overflow_batch = policy_.overflow_batch,
-                     .max_repeats = kMaxRepeats};
+                     .max_repeats = kMaxRepeats,
+                     .constraint = std::move(shape.constraint),
+                     .ends_repetition = size_request.num_predict < 0,
+                     .markers = {markers.begin(), markers.end()}};
+  plan.format = std::move(shape.format);
   if (plan.completion.num_predict == context::kUnlimited && !ends_when_full)
     plan.completion.num_predict = static_cast<int64_t>(kMostContexts * size.max_context);
   return plan;
@@ -277,7 +367,9 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
                             Sink& sink, std::stop_token stop, metrics::Trace& trace) {
   latest_contexts_.set(model.key, plan.sizing.context);
   const scheduler::ModelCost cost = cost_of(model, plan.sizing, plan.completion);
-  Writer writer(request, std::move(plan.prompt.shape), sink, trace);
+  Writer writer(request,
+                form_of(model, request, std::move(plan.format), std::move(plan.prompt.start)), sink,
+                trace);
   const auto on_stage = [&writer, &sink, told = trace_stages(trace)](scheduler::JobStage stage) {
     told(stage);
     if (stage == scheduler::JobStage::kRetrying) writer.restart();
@@ -290,7 +382,8 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
   metrics_.queued(model.name, trace.route(), assigned - trace.began());
 
   plan.completion.may_begin_again = sink.holds_back();
-  bool wanted = true;
+  bool wanted = !request.echo || writer.echo(prompt_text(model, request, plan.prompt));
+  if (!wanted) throw scheduler::Cancelled();
   const scheduler::CompletionEnd end = lease->complete(
       plan.completion,
       [&](const scheduler::CompletionPiece& piece) { return wanted = writer.take(piece); });
@@ -303,7 +396,7 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
   metrics_.first_token(model.name, trace.route(), first - trace.began());
   metrics_.tokens(model.name, end.n_prompt, end.n_cached, end.n_generated);
   trace.span("decode", first, now, {{"tokens", end.n_generated}});
-  writer.finish();
+  writer.finish(end.done_reason);
 
   Ending ending{.done_reason = end.done_reason,
                 .context = {},
@@ -314,6 +407,8 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
                 .load = assigned - trace.began(),
                 .prompted = end.prompted,
                 .written = end.written};
+  // Else it is one of the model's own.
+  if (request.options.stop) ending.stop_string = end.stop_string;
   if (!request.raw) ending.context = context_of(model, std::move(plan.prompt.tokens), end.tokens);
   sink.end(ending);
 }

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "api/request_options.h"
 #include "api/sample_served.h"
 #include "base/json.h"
 #include "http/status.h"
@@ -17,11 +18,7 @@ class Kept : public Sink {
  public:
   void sized(const Sizing& sizing) override { size = sizing; }
   bool delta(const Delta& delta) override {
-    content += delta.content;
-    thinking += delta.thinking;
-    calls.insert(calls.end(), delta.tool_calls.begin(), delta.tool_calls.end());
-    n_logprobs += delta.logprobs.size();
-    events.insert(events.end(), delta.events.begin(), delta.events.end());
+    parts.add(delta);
     return ++n_deltas < most_deltas;
   }
   bool end(const Ending& ending) override {
@@ -35,11 +32,10 @@ class Kept : public Sink {
   void still_working() override { ++n_signs; }
   Sizing size;
   size_t n_signs = 0;  // of life that might be sent
-  std::string content, thinking, text;
-  std::vector<ToolCall> calls;
-  std::vector<std::string> events;
+  const WholeAnswer& whole() const { return parts.whole(); }
+  AnswerParts parts;
+  std::string text;
   std::vector<Ending> ends;
-  size_t n_logprobs = 0;
   size_t n_deltas = 0;
   size_t most_deltas = 1000;
 };
@@ -55,7 +51,7 @@ class LocalGeneratorTest : public testing::Test {
   GenerationRequest prompt(const std::string& text, const std::string& options = "{}") {
     GenerationRequest request{.kind = GenerationKind::kPrompt, .model = "m"};
     request.prompt = text;
-    request.options_json = options;
+    request.options = options_of_text(options);
     return request;
   }
   Kept run(const GenerationRequest& request) { return run_with(GenerationPolicy{}, request); }
@@ -91,7 +87,7 @@ class LocalGeneratorTest : public testing::Test {
 
 TEST_F(LocalGeneratorTest, GivesWhatTheRunnerWrites) {
   const Kept sink = run(prompt("hi"));
-  EXPECT_EQ(sink.content, "Hello there");
+  EXPECT_EQ(sink.whole().text, "Hello there");
   ASSERT_EQ(sink.ends.size(), 1u);
   const Ending& end = sink.ends[0];
   EXPECT_EQ(end.done_reason, "stop");
@@ -100,6 +96,12 @@ TEST_F(LocalGeneratorTest, GivesWhatTheRunnerWrites) {
   EXPECT_EQ(end.context.size(), end.n_prompt + 2) << "the prompt and the answer";
   EXPECT_GE(end.total, end.load);
   EXPECT_GT(end.load.count(), 0);
+}
+
+TEST_F(LocalGeneratorTest, TellsWhichStopStringOfTheRequestEndedIt) {
+  change([](scheduler::FakeScript& script) { script.end.stop_string = "END"; });
+  EXPECT_EQ(run(prompt("hi", R"({"stop":["END"]})")).ends[0].stop_string, "END");
+  EXPECT_EQ(run(prompt("hi")).ends[0].stop_string, "") << "it is one of the model's";
 }
 
 TEST_F(LocalGeneratorTest, ClientsMayBeToldThatARequestWaitsForALoad) {
@@ -147,7 +149,7 @@ TEST_F(LocalGeneratorTest, AConversationIsNotRenderedForAClientThatHasLeft) {
   LocalGenerator generator(models.catalog, scheduler, metrics, contexts, {});
   metrics::Trace trace("id", "/api/chat", "node");
   GenerationRequest request{.kind = GenerationKind::kChat, .model = "m"};
-  for (int i = 0; i < 500; ++i) request.messages.push_back({.role = "user", .content = "hello"});
+  for (int i = 0; i < 500; ++i) request.messages.push_back(text_message("user", "hello"));
   // The model is known before, because a client that left waits for no file.
   ASSERT_NE(models.catalog.find("m"), nullptr);
   std::stop_source gone;
@@ -184,7 +186,7 @@ TEST_F(LocalGeneratorTest, OptionsReachTheRunner) {
   request.logprobs = true;
   request.top_logprobs = 3;
   run_with({.sizes = {512, 1024}, .overflow_policy = "shift", .reserve_batches = 3}, request);
-  EXPECT_EQ(Json::parse(asked().options_json), Json::parse(R"({"temperature":0})"));
+  EXPECT_EQ(asked().sampling, (scheduler::Sampling{.temperature = 0.0}));
   EXPECT_EQ(asked().stop, std::vector<std::string>{"x"});
   EXPECT_EQ(asked().num_predict, 5);
   EXPECT_TRUE(asked().logprobs);
@@ -221,7 +223,7 @@ TEST_F(LocalGeneratorTest, EmptyRequestsLoadAndEndModels) {
   EXPECT_TRUE(runners.completions().empty());
   GenerationRequest chat{.kind = GenerationKind::kChat, .model = "m"};
   EXPECT_EQ(run(chat).ends.at(0).done_reason, "load");
-  chat.keep_alive_json = "0";
+  chat.keep_alive = scheduler::Duration::zero();
   EXPECT_EQ(run(chat).ends.at(0).done_reason, "unload");
   EXPECT_EQ(run(chat).ends.at(0).done_reason, "unload") << "what is not loaded is no error";
 }
@@ -235,7 +237,7 @@ TEST_F(LocalGeneratorTest, RendersWithoutARunner) {
 
 TEST_F(LocalGeneratorTest, TakesThinkingAndToolCallsApart) {
   models.add({.jinja = "{% for m in messages %}{{ m.content }}{% endfor %}{{ tools }}"
-                       "<tool_call></tool_call><think></think>{# 'tool' #}"});
+                       "{# <tool_call></tool_call><think></think> 'tool' #}"});
   change([](scheduler::FakeScript& script) {
     script.pieces = {"<th",
                      "ink>h",
@@ -245,13 +247,15 @@ TEST_F(LocalGeneratorTest, TakesThinkingAndToolCallsApart) {
                      "\"arguments\":{\"a\":1}}</tool_call>"};
   });
   GenerationRequest request{.kind = GenerationKind::kChat, .model = "m"};
-  request.messages = {{.role = "user", .content = "q"}};
-  request.tools_json = R"([{"type":"function","function":{"name":"add"}}])";
+  request.messages = {text_message("user", "q")};
+  request.tools = {
+      {.name = "add", .declaration = {{"type", "function"}, {"function", {{"name", "add"}}}}}};
   const Kept sink = run(request);
-  EXPECT_EQ(sink.thinking, "hm");
-  EXPECT_EQ(sink.content, "So ");
-  ASSERT_EQ(sink.calls.size(), 1u);
-  EXPECT_EQ(sink.calls[0].arguments_json, R"({"a":1})");
+  EXPECT_EQ(sink.whole().thinking, "hm");
+  EXPECT_EQ(sink.whole().text, "So");
+  ASSERT_EQ(sink.whole().calls.size(), 1u);
+  EXPECT_EQ(sink.whole().calls[0].arguments, R"({"a":1})");
+  EXPECT_TRUE(sink.whole().calls[0].id.starts_with("call_"));
 }
 
 TEST_F(LocalGeneratorTest, ErrorsOfTheRequestAreNamed) {
@@ -262,14 +266,10 @@ TEST_F(LocalGeneratorTest, ErrorsOfTheRequestAreNamed) {
   EXPECT_EQ(refusal(request), "404 model '' not found");
   request.model = "a b";
   EXPECT_EQ(refusal(request), "400 invalid model name");
-  EXPECT_EQ(refusal(prompt("hi", R"({"num_ctx":"a"})")),
-            "500 option \"num_ctx\" must be of type integer");
   request = prompt("hi");
-  request.format_json = "\"json\"";
-  EXPECT_TRUE(refusal(request).starts_with("501 "));
-  request = prompt("hi");
-  request.keep_alive_json = "\"soon\"";
-  EXPECT_EQ(refusal(request), "400 time: invalid duration \"soon\"");
+  request.grammar = {.kind = constraint::GrammarKind::kJsonSchema, .text = R"({"type":"x"})"};
+  EXPECT_TRUE(refusal(request).starts_with("400 ")) << refusal(request);
+  EXPECT_TRUE(runners.launches().empty()) << "nothing is loaded for it";
 }
 
 TEST_F(LocalGeneratorTest, ErrorsOfTheRunnerAreToldWithTheirStatus) {
@@ -288,7 +288,7 @@ TEST_F(LocalGeneratorTest, AClientThatLeavesEndsTheAnswer) {
   Kept sink;
   sink.most_deltas = 1;
   EXPECT_THROW(generator.run(prompt("hi"), sink, {}, trace), scheduler::Cancelled);
-  EXPECT_EQ(sink.content, "Hello");
+  EXPECT_EQ(sink.whole().text, "Hello");
   EXPECT_TRUE(sink.ends.empty());
 }
 
@@ -300,8 +300,8 @@ TEST_F(LocalGeneratorTest, AnAnswerThatNobodyHasSeenBeginsAgainWhereItsRunnerDie
   class Whole : public Kept {
    public:
     bool holds_back() const override { return true; }
-    void restart() override {
-      content.clear();
+    void restart(size_t) override {
+      parts.clear();
       ++n_restarts;
     }
     int n_restarts = 0;
@@ -309,14 +309,14 @@ TEST_F(LocalGeneratorTest, AnAnswerThatNobodyHasSeenBeginsAgainWhereItsRunnerDie
   LocalGenerator generator(models.catalog, scheduler, metrics, contexts, {});
   metrics::Trace trace("id", "/api/generate", "node");
   generator.run(prompt("hi"), sink, {}, trace);
-  EXPECT_EQ(sink.content, "Hello there");
+  EXPECT_EQ(sink.whole().text, "Hello there");
   EXPECT_EQ(sink.n_restarts, 1);
   ASSERT_EQ(sink.ends.size(), 1u);
 
   change([](scheduler::FakeScript& script) { script.n_deaths = 1; });
   Kept streamed;
   EXPECT_THROW(generator.run(prompt("hi"), streamed, {}, trace), http::StatusError);
-  EXPECT_EQ(streamed.content, "Hello");
+  EXPECT_EQ(streamed.whole().text, "Hello");
 }
 
 TEST_F(LocalGeneratorTest, AModelThatRepeatsItselfIsStopped) {
@@ -324,7 +324,7 @@ TEST_F(LocalGeneratorTest, AModelThatRepeatsItselfIsStopped) {
   EXPECT_EQ(asked().max_repeats, 30u);
   // Only the runner sees tokens: pieces that are alike may be anything.
   change([](scheduler::FakeScript& script) { script.pieces.assign(100, " la"); });
-  EXPECT_EQ(run(prompt("hi")).content.size(), 300u);
+  EXPECT_EQ(run(prompt("hi")).whole().text.size(), 300u);
 }
 
 TEST_F(LocalGeneratorTest, EventsAreGivenOnlyToThoseWhoAsk) {
@@ -335,9 +335,9 @@ TEST_F(LocalGeneratorTest, EventsAreGivenOnlyToThoseWhoAsk) {
         {.text = "b"}};
   });
   GenerationRequest request = prompt("hi");
-  EXPECT_TRUE(run(request).events.empty());
+  EXPECT_TRUE(run(request).whole().notices.empty());
   request.live_events = true;
-  EXPECT_EQ(run(request).events.size(), 1u);
+  EXPECT_EQ(run(request).whole().notices.size(), 1u);
 }
 
 TEST_F(LocalGeneratorTest, TheTraceTellsTheWholeWay) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/conversation.h"
+#include "api/tool_fields.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -70,30 +71,27 @@ std::vector<int32_t> tokens_of(const ServedModel& model, const std::string& text
   return tokens;
 }
 
-void check_tokens(const ServedModel& model, const std::vector<int32_t>& tokens) {
+void check_tokens(const ServedModel& model, const std::vector<int32_t>& tokens, const char* field) {
   for (const int32_t token : tokens)
     if (!model.weights->tokenizer.has(token))
-      throw StatusError(
-          400, "context has the id " + std::to_string(token) + ", which is no token of the model");
+      throw StatusError(400, std::string(field) + " has the id " + std::to_string(token) +
+                                 ", which is no token of the model");
 }
 
-// The text in which thinking is to be looked for, and calls of tools.
-AnswerShape shape_of(const ServedModel& model, const Conversation& conversation,
-                     const prompt::GoTemplate* go, const std::string& text) {
-  AnswerShape shape;
-  const bool thinks = conversation.think.enabled.value_or(false);
-  if (thinks && go) shape.thinking = prompt::infer_thinking_tags(*go);
-  if (thinks && !go && model.template_source == store::PromptTraits::Source::kFile)
-    shape.thinking = prompt::ThinkingTags{"<think>", "</think>"};
-  if (shape.thinking) shape.begins_in_thinking = ends_in_thinking(text, *shape.thinking);
-  if (conversation.tools.is_array()) {
-    for (const Json& tool : conversation.tools)
-      if (tool.is_object() && tool.contains("function") && tool["function"].is_object())
-        shape.tools.push_back(tool["function"].value("name", std::string()));
-    shape.tool_tag = go ? prompt::infer_tool_tag(*go)
-                        : tool_tag_of_jinja(model.stored.weights_facts->chat_template);
+// Where in its format the answer begins.
+output::Start start_of(const ServedModel& model, const Conversation& conversation,
+                       const std::string& text) {
+  output::StartHints hints{.thinks = conversation.think.enabled.value_or(false)};
+  const Message* last = conversation.messages.empty() ? nullptr : &conversation.messages.back();
+  std::string begun;
+  std::string thought;
+  if (last != nullptr && last->role == "assistant" && last->tool_calls().empty()) {
+    begun = last->text();
+    thought = last->thinking();
+    hints.text = begun;
+    hints.thinking = thought;
   }
-  return shape;
+  return output::start_of(model.format, text, hints);
 }
 
 // What a template writes around a message, about.
@@ -144,9 +142,10 @@ class Renderer {
   // was thought on the way to an answer: templates forget it once there is another question.
   size_t estimate(const Message& message, bool is_before_question) const {
     if (check_) check_();
-    size_t n_tokens = kTokensAround + count_text(message.content);
-    if (!is_before_question) n_tokens += count_text(message.thinking);
-    return n_tokens + count_text(message.tool_calls_json);
+    size_t n_tokens = kTokensAround + count_text(message.text());
+    if (!is_before_question) n_tokens += count_text(message.thinking());
+    const Json calls = tool_calls_json(message.tool_calls());
+    return calls.empty() ? n_tokens : n_tokens + count_text(calls.dump());
   }
   size_t estimate_tools() const {
     return conversation_.tools.is_array() ? count_text(conversation_.tools.dump()) : 0;
@@ -246,6 +245,17 @@ BuiltPrompt of_text(const ServedModel& model, std::string text, const PromptLimi
   return built;
 }
 
+// Token ids are the prompt, as they are.
+BuiltPrompt of_tokens(const ServedModel& model, const GenerationRequest& request,
+                      const PromptLimits& limits) {
+  check_tokens(model, request.prompt_tokens, "prompt");
+  BuiltPrompt built;
+  built.tokens = request.prompt_tokens;
+  built.n_full = built.tokens.size();
+  if (!fits(built.n_full, limits)) refuse_length(built.n_full, limits);
+  return built;
+}
+
 }  // namespace
 
 std::vector<int32_t> context_of(const ServedModel& model, std::vector<int32_t> prompt,
@@ -258,7 +268,8 @@ std::vector<int32_t> context_of(const ServedModel& model, std::vector<int32_t> p
 bool asks_nothing(const GenerationRequest& request) {
   return request.kind == GenerationKind::kChat
              ? request.messages.empty()
-             : request.prompt.empty() && request.suffix.empty() && !request.raw;
+             : request.prompt.empty() && request.prompt_tokens.empty() && request.suffix.empty() &&
+                   !request.raw;
 }
 
 void check_capabilities(const ServedModel& model, const GenerationRequest& request) {
@@ -278,19 +289,20 @@ void check_capabilities(const ServedModel& model, const GenerationRequest& reque
   };
   const bool has_images =
       !request.images.empty() ||
-      std::ranges::any_of(request.messages, [](const Message& m) { return !m.images.empty(); });
-  want(!request.tools_json.empty() && request.tools_json != "[]", "tools");
+      std::ranges::any_of(request.messages, [](const Message& m) { return m.n_images() > 0; });
+  want(!request.tools.empty() && request.tool_choice.use != ToolUse::kNone, "tools");
   want(!request.suffix.empty(), "insert");
   want(has_images, "vision");
   if (!lacking.empty()) throw StatusError(400, lacking);
   if (has_images)
-    throw StatusError(501, "images are not supported yet: " + model.name + " runs on text alone");
+    throw StatusError(400, "images are not supported yet: " + model.name + " runs on text alone");
 }
 
 BuiltPrompt build_prompt(const ServedModel& model, const GenerationRequest& request,
                          const PromptLimits& limits, const PromptCheck& check) {
   const bool is_prompt = request.kind == GenerationKind::kPrompt;
-  check_tokens(model, request.context);
+  check_tokens(model, request.context, "context");
+  if (is_prompt && !request.prompt_tokens.empty()) return of_tokens(model, request, limits);
   if (is_prompt && request.raw) return of_text(model, request.prompt, limits);
   std::optional<prompt::GoTemplate> own = own_template(request);
   const Conversation conversation = conversation_of(model, request);
@@ -298,7 +310,7 @@ BuiltPrompt build_prompt(const ServedModel& model, const GenerationRequest& requ
   const bool fills = is_prompt && !request.suffix.empty();
   BuiltPrompt built = fills ? of_text(model, render_fill(request, go), limits, request.context)
                             : build_conversation(model, request, conversation, go, limits, check);
-  built.shape = shape_of(model, conversation, go, built.text);
+  built.start = start_of(model, conversation, built.text);
   return built;
 }
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "api/answer_scanner.h"
 #include "api/catalog.h"
 #include "api/generation.h"
+#include "output/format.h"
 
 namespace billow::api {
 
@@ -24,9 +24,9 @@ struct BuiltPrompt {
   std::string text;
   std::vector<int32_t> tokens;
   size_t n_full = 0;  // tokens before messages were left out; about, where no template renders them
-  size_t n_left_out = 0;    // messages
-  size_t n_renderings = 0;  // how often the template was rendered
-  AnswerShape shape;        // of the answer to it
+  size_t n_left_out = 0;                           // messages
+  size_t n_renderings = 0;                         // how often the template was rendered
+  output::Start start{output::StartState::kText};  // of the answer to it
 };
 
 // Whether there is anything to answer: else the model is only to be loaded or ended.

@@ -21,6 +21,10 @@ std::string refusal(const std::function<void()>& call) {
   }
 }
 
+Tool tool(const std::string& name) {
+  return {.name = name, .declaration = {{"type", "function"}, {"function", {{"name", name}}}}};
+}
+
 class PromptBuilder : public testing::Test {
  protected:
   std::string text(const Sample& sample, const GenerationRequest& request) {
@@ -57,11 +61,10 @@ TEST_F(PromptBuilder, PutsTheTemplateAroundAPrompt) {
 TEST_F(PromptBuilder, ModelsBringMessagesAlong) {
   const Sample sample{.go = kLines, .system = "s", .messages = {{"user", "a"}, {"assistant", "b"}}};
   EXPECT_EQ(text(sample, prompt("hi")), "system: s\nuser: a\nassistant: b\nuser: hi\nassistant:");
-  EXPECT_EQ(text(sample, chat({{.role = "user", .content = "c"}})),
+  EXPECT_EQ(text(sample, chat({text_message("user", "c")})),
             "system: s\nuser: a\nassistant: b\nuser: c\nassistant:");
-  EXPECT_EQ(
-      text(sample, chat({{.role = "system", .content = "own"}, {.role = "user", .content = "c"}})),
-      "system: own\nuser: a\nassistant: b\nuser: c\nassistant:");
+  EXPECT_EQ(text(sample, chat({text_message("system", "own"), text_message("user", "c")})),
+            "system: own\nuser: a\nassistant: b\nuser: c\nassistant:");
 }
 
 TEST_F(PromptBuilder, RequestsMayBringTheirTemplate) {
@@ -107,10 +110,9 @@ TEST_F(PromptBuilder, AContextHasNoBosAndAPromptHasOne) {
 
 TEST_F(PromptBuilder, WithoutATemplateAPromptAndAChatAreAsTheyAre) {
   EXPECT_EQ(text({}, prompt("hi")), "hi");
-  EXPECT_EQ(text({}, chat({{.role = "user", .content = "hi"}})), "hi");
-  EXPECT_EQ(text({}, chat({{.role = "user", .content = "1, 2,"},
-                           {.role = "assistant", .content = " 3,"},
-                           {.role = "user", .content = " 4,"}})),
+  EXPECT_EQ(text({}, chat({text_message("user", "hi")})), "hi");
+  EXPECT_EQ(text({}, chat({text_message("user", "1, 2,"), text_message("assistant", " 3,"),
+                           text_message("user", " 4,")})),
             "1, 2, 3, 4,");
 }
 
@@ -122,26 +124,23 @@ TEST_F(PromptBuilder, JinjaTemplatesGetToolsThinkingAndPrefills) {
           "m.tool_calls[0].function.arguments.a }}{% endif %}<|im_end|>{% endfor %}{% if "
           "add_generation_prompt %}assistant={% if enable_thinking %}<think>{% else "
           "%}</think>{% endif %}{% endif %}{# 'tool' #}"};
-  GenerationRequest request = chat({{.role = "user", .content = "q"}});
-  request.tools_json = R"([{"type":"function","function":{"name":"add"}}])";
+  GenerationRequest request = chat({text_message("user", "q")});
+  request.tools = {tool("add")};
   BuiltPrompt built = build(sample, request);
   EXPECT_EQ(built.text, "Tadd;user=q<|im_end|>assistant=<think>");
-  EXPECT_TRUE(built.shape.begins_in_thinking);
-  EXPECT_EQ(built.shape.tools, std::vector<std::string>{"add"});
+  EXPECT_EQ(built.start.state, output::StartState::kThinking);
   request.think.enabled = false;
-  request.tools_json = "[]";
+  request.tools.clear();
   EXPECT_EQ(text(sample, request), "user=q<|im_end|>assistant=</think>");
-  EXPECT_FALSE(build(sample, request).shape.thinking.has_value());
-  EXPECT_EQ(text(sample, chat({{.role = "user", .content = "q"},
-                               {.role = "assistant", .content = "It is"}})),
+  EXPECT_EQ(build(sample, request).start.state, output::StartState::kText);
+  EXPECT_EQ(text(sample, chat({text_message("user", "q"), text_message("assistant", "It is")})),
             "user=q<|im_end|>assistant=It is")
       << "an answer that is begun is gone on with";
-  EXPECT_EQ(text(sample,
-                 chat({{.role = "assistant",
-                        .content = "",
-                        .tool_calls_json = R"([{"function":{"name":"add","arguments":{"a":7}}}])"},
-                       {.role = "tool", .content = "8", .tool_name = "add"}})),
-            "assistant=!7<|im_end|>tool=8<|im_end|>assistant=<think>");
+  EXPECT_EQ(
+      text(sample,
+           chat({{.role = "assistant", .parts = {ToolCall{.name = "add", .arguments = {{"a", 7}}}}},
+                 {.role = "tool", .parts = {TextPart{"8"}}, .tool_name = "add"}})),
+      "assistant=!7<|im_end|>tool=8<|im_end|>assistant=<think>");
 }
 
 TEST_F(PromptBuilder, FillsGapsWhereTheTemplateCan) {
@@ -152,12 +151,12 @@ TEST_F(PromptBuilder, FillsGapsWhereTheTemplateCan) {
 }
 
 std::vector<Message> long_chat(size_t n) {
-  std::vector<Message> messages = {{.role = "system", .content = "stay"}};
+  std::vector<Message> messages = {text_message("system", "stay")};
   for (size_t i = 0; i < n; ++i) {
-    messages.push_back({.role = "user", .content = "question " + std::to_string(i)});
-    messages.push_back({.role = "assistant", .content = "answer " + std::to_string(i)});
+    messages.push_back(text_message("user", "question " + std::to_string(i)));
+    messages.push_back(text_message("assistant", "answer " + std::to_string(i)));
   }
-  messages.push_back({.role = "user", .content = "the last one"});
+  messages.push_back(text_message("user", "the last one"));
   return messages;
 }
 
@@ -201,14 +200,12 @@ TEST_F(PromptBuilder, AConversationThatGrowsKeepsItsBeginningForSeveralTurns) {
 }
 
 TEST_F(PromptBuilder, CallsOfToolsAreLeftOutWithTheirResultsAndTheQuestionStays) {
-  const std::string call = R"([{"function":{"name":"f","arguments":{}}}])";
-  std::vector<Message> messages = {{.role = "developer", .content = "stay"},
-                                   {.role = "user", .content = "older question"},
-                                   {.role = "assistant", .content = "older answer"},
-                                   {.role = "user", .content = "the question"}};
+  std::vector<Message> messages = {
+      text_message("developer", "stay"), text_message("user", "older question"),
+      text_message("assistant", "older answer"), text_message("user", "the question")};
   for (int i = 0; i < 40; ++i) {
-    messages.push_back({.role = "assistant", .content = "", .tool_calls_json = call});
-    messages.push_back({.role = "tool", .content = "result " + std::to_string(i)});
+    messages.push_back({.role = "assistant", .parts = {ToolCall{.name = "f"}}});
+    messages.push_back(text_message("tool", "result " + std::to_string(i)));
   }
   const BuiltPrompt built = build({.go = kLines}, chat(messages), {512, 100});
   EXPECT_TRUE(built.text.starts_with("developer: stay\nuser: the question\nassistant: \ntool: "))
@@ -237,11 +234,11 @@ TEST_F(PromptBuilder, AMessageThatTheTemplateHasNoMemoryForHarmsNoOtherRequest) 
       .jinja = "{% for m in messages %}{{ ('%' ~ m.content ~ 'd') | format(1) }}{% endfor %}"};
   for (int i = 0; i < 3; ++i) {
     const std::string why =
-        refusal([&] { build(sample, chat({{.role = "user", .content = "999999999"}})); });
+        refusal([&] { build(sample, chat({text_message("user", "999999999")})); });
     EXPECT_EQ(why,
               "400 the model's template refuses the conversation: chat template: the template "
               "needs too much memory");
-    EXPECT_EQ(text(sample, chat({{.role = "user", .content = "3"}})), "  1");
+    EXPECT_EQ(text(sample, chat({text_message("user", "3")})), "  1");
   }
 }
 
@@ -272,8 +269,8 @@ TEST_F(PromptBuilder, APromptThatIsTooLongIsRefusedWithBothNumbersOnEveryRoute) 
   GenerationRequest raw = prompt(text);
   raw.raw = true;
   for (const GenerationRequest& request :
-       {prompt(text), raw, chat({{.role = "user", .content = text}}),
-        chat({{.role = "system", .content = text}, {.role = "user", .content = "q"}})}) {
+       {prompt(text), raw, chat({text_message("user", text)}),
+        chat({text_message("system", text), text_message("user", "q")})}) {
     const std::string why = refusal([&] { build({.go = kLines}, request, {512, -1}); });
     EXPECT_TRUE(why.starts_with(said)) << why;
     EXPECT_NE(why.find("the context 512;"), std::string::npos) << why;
@@ -312,16 +309,16 @@ TEST_F(PromptBuilder, WhatTheModelCannotDoIsNamed) {
   request.suffix.clear();
   request.images = {"png"};
   EXPECT_EQ(why(request), "400 registry.ollama.ai/library/m:latest does not support vision");
-  GenerationRequest tools = chat({{.role = "user", .content = "q"}});
-  tools.tools_json = R"([{"type":"function","function":{"name":"f"}}])";
+  GenerationRequest tools = chat({text_message("user", "q")});
+  tools.tools = {tool("f")};
   EXPECT_EQ(why(tools), "400 registry.ollama.ai/library/m:latest does not support tools");
 }
 
 TEST_F(PromptBuilder, EarlierThinkingOfQwenIsDropped) {
   const Sample sample{.go = kLines, .architecture = "qwen3"};
-  EXPECT_EQ(text(sample, chat({{.role = "user", .content = "a"},
-                               {.role = "assistant", .content = "<think>hm</think>\n\nb"},
-                               {.role = "user", .content = "c"}})),
+  EXPECT_EQ(text(sample, chat({text_message("user", "a"),
+                               text_message("assistant", "<think>hm</think>\n\nb"),
+                               text_message("user", "c")})),
             "user: a\nassistant: b\nuser: c\nassistant:");
 }
 

@@ -19,21 +19,20 @@ enum class NumCtxPolicy : uint8_t {
   kCap,     // the most that the context may have
 };
 
-struct RequestOptions {
-  std::string sampling_json = "{}";  // what the runner's sampler takes, by Ollama's names
-  std::vector<std::string> stop{};
-  int64_t num_predict = -1;
-  std::optional<size_t> num_ctx{};
-};
+// The members of an object of options that this server honours. Throws http::StatusError (500, as
+// Ollama has it) for an option of a wrong type: option "num_ctx" must be of type integer.
+Options options_of(const Json& object);
+// The same of JSON text; what is no object has no options.
+Options options_of_text(const std::string& json);
 
-// The model's parameters, and over them, key by key, those of the request. Throws http::StatusError
-// (500, as Ollama has it) for an option of a wrong type: option "num_ctx" must be of type integer.
-RequestOptions merged_options(const std::string& model_json, const std::string& request_json);
+// The model's options, and over them, one by one, those of the request.
+Options overlaid(const Options& model, const Options& request);
 
-// "5m", -1, 0.5 ... as JSON; nothing where the text is empty. Throws http::StatusError (400).
-std::optional<scheduler::Duration> keep_alive_of(const std::string& json);
+// "5m", -1, 0.5 ...; nothing for null and where there is no value. Throws http::StatusError (400).
+std::optional<scheduler::Duration> keep_alive_of(const Json* value);
 
-// Throws http::StatusError: 500 for what is no format, 501 for one that is not supported yet.
-void check_format(const std::string& json);
+// Ollama's "format": "json" or a schema; nothing for null, "" and where there is no value. Throws
+// http::StatusError (500, as Ollama has it) for what is neither.
+std::optional<constraint::Grammar> format_of(const Json* value);
 
 }  // namespace billow::api

@@ -26,8 +26,10 @@ struct Sample {
   std::vector<store::Message> messages{};
   size_t max_context = 2048;
   std::string architecture = "llama";
-  bool add_bos = false;    // to every prompt
-  std::string rerank{};    // the template of the GGUF file for pairs
+  bool add_bos = false;  // to every prompt
+  std::string rerank{};  // the template of the GGUF file for pairs
+  std::string renderer{};
+  std::string parser{};
   std::string detected{};  // a Go template that is found for the Jinja one, and that no user gave
 };
 
@@ -64,6 +66,8 @@ class SampleStore {
     request.files = {{"m.gguf", digest.text()}};
     request.template_text = sample.go;
     request.system = sample.system;
+    request.renderer = sample.renderer;
+    request.parser = sample.parser;
     request.parameters_json = sample.params_json;
     if (!sample.messages.empty()) request.messages = sample.messages;
     facts.max_context = sample.max_context;

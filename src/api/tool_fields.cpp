@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/json.h"
-#include "store/json_text.h"
 
 namespace billow::api {
 namespace {
@@ -33,47 +32,76 @@ void check_parameters(const Fields& parameters) {
   for (const auto& [name, member] : parameters.members("properties")) check_property(member);
 }
 
-// What the client wrote, with the fields that others count on.
-Json checked_tool(const Fields& tool) {
-  Json made = tool.all();
-  made["type"] = tool.text("type");
-  const std::optional<Fields> function = tool.fields("function");
-  Json own = function ? function->all() : Json::object();
-  own["name"] = function ? function->text("name") : "";
-  if (function) {
-    function->text("description");
-    if (const auto parameters = function->fields("parameters")) check_parameters(*parameters);
-    for (const char* name : {"description", "parameters"})
-      if (!function->has(name)) own.erase(name);
-  }
-  made["function"] = std::move(own);
+// The function of a tool as the client wrote it, with the fields that others count on.
+Json checked_function(const Fields& function) {
+  Json made = function.all();
+  made["name"] = function.text("name");
+  function.text("description");
+  if (const auto parameters = function.fields("parameters")) check_parameters(*parameters);
+  for (const char* name : {"description", "parameters"})
+    if (!function.has(name)) made.erase(name);
   return made;
+}
+
+Tool tool_of(Json declaration, Json function) {
+  const auto strict = function.find("strict");
+  Tool tool{.name = function["name"].get<std::string>(),
+            .declaration = std::move(declaration),
+            .strict = strict != function.end() && *strict == true};
+  tool.declaration["function"] = std::move(function);
+  return tool;
 }
 
 }  // namespace
 
-std::string tools_json(const Fields& request) {
-  Json tools = Json::array();
-  for (const Fields& tool : request.objects("tools")) tools.push_back(checked_tool(tool));
-  return tools.empty() ? "" : store::compact(tools);
+std::vector<Tool> tools_of(const Fields& request) {
+  std::vector<Tool> tools;
+  for (const Fields& given : request.objects("tools")) {
+    Json declaration = given.all();
+    declaration["type"] = given.text("type");
+    const std::optional<Fields> function = given.fields("function");
+    tools.push_back(tool_of(std::move(declaration),
+                            function ? checked_function(*function) : Json{{"name", ""}}));
+  }
+  return tools;
 }
 
-std::string tool_calls_json(const Fields& message) {
-  Json calls = Json::array();
-  for (const Fields& call : message.objects("tool_calls")) {
-    const std::string id = call.text("id");
-    const std::optional<Fields> given = call.fields("function");
-    Json made = Json::object();
-    if (!id.empty()) made["id"] = id;
-    Json& function = made["function"];
-    const std::optional<int64_t> index = given ? given->integer("index") : std::nullopt;
-    function["index"] = index.value_or(static_cast<int64_t>(calls.size()));
-    function["name"] = given ? given->text("name") : "";
-    const Json* arguments = given ? given->object("arguments") : nullptr;
-    function["arguments"] = arguments ? *arguments : Json::object();
-    calls.push_back(std::move(made));
+std::vector<Tool> functions_of(const Fields& request) {
+  std::vector<Tool> tools;
+  for (const Fields& function : request.objects("functions"))
+    tools.push_back(tool_of({{"type", "function"}}, checked_function(function)));
+  return tools;
+}
+
+std::vector<ToolCall> tool_calls_of(const Fields& message) {
+  std::vector<ToolCall> calls;
+  for (const Fields& given : message.objects("tool_calls")) {
+    const std::optional<Fields> function = given.fields("function");
+    ToolCall& call = calls.emplace_back(ToolCall{.id = given.text("id"), .name = ""});
+    if (!function) continue;
+    function->integer("index");  // throws where it is none; the place in the list counts
+    call.name = function->text("name");
+    if (const Json* arguments = function->object("arguments")) call.arguments = *arguments;
   }
-  return calls.empty() ? "" : store::compact(calls);
+  return calls;
+}
+
+Json declarations_of(const std::vector<Tool>& tools) {
+  Json list;
+  for (const Tool& tool : tools) list.push_back(tool.declaration);
+  return list;
+}
+
+Json tool_calls_json(const std::vector<const ToolCall*>& calls) {
+  Json list = Json::array();
+  for (const ToolCall* call : calls) {
+    Json made = Json::object();
+    if (!call->id.empty()) made["id"] = call->id;
+    made["function"] = {
+        {"index", list.size()}, {"name", call->name}, {"arguments", call->arguments}};
+    list.push_back(std::move(made));
+  }
+  return list;
 }
 
 }  // namespace billow::api

@@ -1,5 +1,6 @@
 #include "cli/answer.h"
 
+#include <memory>
 #include <utility>
 
 #include "cli/interrupt.h"
@@ -19,7 +20,7 @@ class AnswerWriter {
         settings_(settings),
         console_(console),
         trace_(trace),
-        generation_(engine, std::move(prompt), settings.sequence, settings.stop),
+        generation_(engine, std::move(prompt), options_of(engine, settings), settings.stop),
         sequence_(generation_.sequence()) {
     answer_.rungs.push_back({.rung = sequence_.rung()});
   }
@@ -39,6 +40,15 @@ class AnswerWriter {
   }
 
  private:
+  static engine::SequenceOptions options_of(const engine::Engine& engine,
+                                            const AnswerSettings& settings) {
+    engine::SequenceOptions options = settings.sequence;
+    if (settings.constraint)
+      options.guide =
+          std::make_shared<constraint::Guide>(engine.vocabulary(), *settings.constraint);
+    return options;
+  }
+
   void note_step(bool chose_token) {
     now_ = Clock::now();
     if (!first_ && (chose_token || generation_.finished())) first_ = now_;
@@ -46,13 +56,15 @@ class AnswerWriter {
       answer_.rungs.push_back({.rung = sequence_.rung()});
     if (sequence_.decode_time() == decode_time_) return;  // not a step of writing
     RungUse& use = answer_.rungs.back();
-    ++use.n_decoded;
+    use.n_decoded += sequence_.n_decoded() - n_decoded_;
+    n_decoded_ = sequence_.n_decoded();
     use.decode_time += sequence_.decode_time() - decode_time_;
     decode_time_ = sequence_.decode_time();
   }
 
   void take(const engine::Engine::Token& token) {
     show_events();
+    if (generation_.has_ended()) return;
     if (token.is_end) {
       is_end_of_text_ = true;
     } else {
@@ -94,8 +106,11 @@ class AnswerWriter {
 
   const char* stop_reason() const {
     if (cut_short_) return cut_short_;
-    if (sequence_.finish_reason() == engine::FinishReason::kStop)
+    if (sequence_.finish_reason() == engine::FinishReason::kStop) {
+      const bool is_complete = sequence_.guide() != nullptr && sequence_.guide()->done();
+      if (is_complete && !generation_.has_ended()) return "grammar-complete";
       return is_end_of_text_ ? "end-of-text" : "stop-string";
+    }
     if (sequence_.finish_reason() == engine::FinishReason::kNoMemory) return "out-of-memory";
     if (sequence_.finish_reason() == engine::FinishReason::kFailed) return "failed";
     const int64_t most = settings_.sequence.max_new_tokens;
@@ -108,13 +123,12 @@ class AnswerWriter {
     const Clock::time_point first = first_.value_or(end);
     answer_.n_prompt = sequence_.n_prompt();
     answer_.n_prefilled = first_ ? answer_.n_prompt : sequence_.n_evaluated();
-    answer_.tokens.assign(
-        sequence_.tokens().begin() + static_cast<std::ptrdiff_t>(answer_.n_prompt),
-        sequence_.tokens().end());
+    answer_.tokens.assign(generation_.tokens().begin(), generation_.tokens().end());
     answer_.seed = sequence_.seed();
     answer_.done_reason = engine::finish_reason_name(sequence_.finish_reason());
     answer_.stop_reason = stop_reason();
     answer_.error = sequence_.error();
+    if (sequence_.guide() != nullptr) answer_.guide = sequence_.guide()->stats();
     answer_.prompt_time = first - start_;
     answer_.answer_time = end - first;
     answer_.events.assign(sequence_.events().begin(), sequence_.events().end());
@@ -132,6 +146,7 @@ class AnswerWriter {
   Clock::time_point now_ = start_;
   std::optional<Clock::time_point> first_;  // when the first token was there
   std::chrono::nanoseconds decode_time_{};  // of the sequence, at the last step
+  size_t n_decoded_ = 0;                    // the same
   size_t n_shown_ = 0;                      // events
   bool is_end_of_text_ = false;
   const char* cut_short_ = nullptr;  // why, if it was

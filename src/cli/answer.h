@@ -11,6 +11,8 @@
 
 #include "cli/console.h"
 #include "cli/trace.h"
+#include "constraint/grammar.h"
+#include "constraint/guide.h"
 #include "engine/engine.h"
 
 namespace billow::cli {
@@ -20,6 +22,7 @@ struct AnswerSettings {
   std::vector<std::string> stop;
   std::optional<std::chrono::duration<double>> max_time;  // of prompt and answer together
   bool live_events = false;
+  std::optional<constraint::Constraint> constraint = {};  // what the answer is held to
 };
 
 // The tokens of an answer that were chosen on one rung.
@@ -38,12 +41,13 @@ struct Answer {
   size_t n_prefilled = 0;  // of the prompt: all of it, unless the answer was cut short before
   int64_t seed = 0;
   const char* done_reason = "";  // "stop" or "length"
-  const char* stop_reason = "";  // max-tokens, max-time, end-of-text, stop-string, context-full,
-                                 // out-of-memory or interrupted
+  const char* stop_reason = "";  // max-tokens, max-time, end-of-text, stop-string,
+                                 // grammar-complete, context-full, out-of-memory or interrupted
   std::string error;             // what was missing, where it ended out of memory
   int signal = 0;                // that interrupted it
-  std::chrono::nanoseconds prompt_time{};  // to the first token
-  std::chrono::nanoseconds answer_time{};  // from the first token on
+  std::chrono::nanoseconds prompt_time{};       // to the first token
+  std::chrono::nanoseconds answer_time{};       // from the first token on
+  std::optional<constraint::GuideStats> guide;  // of what held it
   std::vector<engine::SequenceEvent> events;
   std::vector<RungUse> rungs;  // in the order of time; never empty
 };

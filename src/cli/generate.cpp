@@ -56,6 +56,12 @@ Json report(const engine::Engine& engine, const GenerateOptions& options, const 
               {"eval_duration", answer.answer_time.count()},
               {"memory", memory_json(engine.memory())}};
   if (options.tokens) out["tokens"] = answer.tokens;
+  if (answer.guide) {
+    out["constraint"] = {{"masks", answer.guide->n_masks},
+                         {"mask_duration", answer.guide->mask_time.count()},
+                         {"longest_mask_duration", answer.guide->most_mask_time.count()},
+                         {"forced_count", answer.guide->n_forced}};
+  }
   if (options.sampling.n_logprobs >= 0) {
     out["logprobs"] = Json::array();
     for (const engine::Sampled& sampled : answer.sampled)

@@ -51,6 +51,7 @@ void GenerateOptions::declare(CLI::App& command) {
   model.declare_without_context(command);
   declare_prompt(command);
   declare_answer(command);
+  constraint.declare(command);
   declare_context(command);
   sampling.sampling.seed = 123;  // so that a run can be repeated
   command
@@ -168,6 +169,7 @@ GenerateSettings GenerateOptions::settings(const gguf::File& file) const {
   GenerateSettings out;
   out.answer.max_time = time_limit();
   out.answer.stop = stop;
+  out.answer.constraint = constraint.constraint();
   out.answer.live_events = given("--live-events") ? live_events : !quiet && !json;
   out.engine = model.engine();
   out.engine.max_context = context_for(file);

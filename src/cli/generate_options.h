@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/answer.h"
+#include "cli/constraint_options.h"
 #include "cli/engine_options.h"
 #include "cli/sampling_options.h"
 #include "gguf/file.h"
@@ -22,6 +23,7 @@ struct GenerateSettings {
 struct GenerateOptions {
   ModelOptions model;
   SamplingFlags sampling;
+  ConstraintFlags constraint;
   std::optional<std::string> prompt;
   std::string system;
   std::vector<std::string> stop;

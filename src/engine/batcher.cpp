@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace billow::engine {
+namespace {
+
+constexpr size_t kMostWritten = 16;  // tokens
+
+}  // namespace
 
 std::vector<Share> plan_batch(std::span<const size_t> n_pending, size_t n_batch, size_t first) {
   std::vector<Share> shares;
@@ -11,7 +16,7 @@ std::vector<Share> plan_batch(std::span<const size_t> n_pending, size_t n_batch,
   for (const bool writing : {true, false}) {
     for (size_t i = 0; i < n && room > 0; ++i) {
       const size_t sequence = (first + i) % n;
-      if (n_pending[sequence] == 0 || (n_pending[sequence] == 1) != writing) continue;
+      if (n_pending[sequence] == 0 || (n_pending[sequence] <= kMostWritten) != writing) continue;
       shares.push_back({sequence, std::min(room, n_pending[sequence])});
       room -= shares.back().n_rows;
     }

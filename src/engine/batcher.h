@@ -13,9 +13,9 @@ struct Share {
   size_t n_rows = 0;    // of its waiting tokens, from the first on
 };
 
-// Packs at most n_batch rows. Sequences with one waiting token (they are writing) go first, so that
-// a long prompt does not stall them; prompts fill the rest in turn, the first from `first` on, so
-// that none waits for ever.
+// Packs at most n_batch rows. Sequences with few waiting tokens (they are writing: one token, or
+// what a grammar left no choice about) go first, so that a long prompt does not stall them; prompts
+// fill the rest in turn, the first from `first` on, so that none waits for ever.
 std::vector<Share> plan_batch(std::span<const size_t> n_pending, size_t n_batch, size_t first);
 
 }  // namespace billow::engine

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/saturating.h"
 #include "cpu/cores.h"
+#include "engine/constraint_vocabulary.h"
 #include "engine/load_model.h"
 #include "engine/memory_need.h"
 #include "engine/step_rows.h"
@@ -53,6 +54,7 @@ struct Release {
 }  // namespace
 
 const char* finish_reason_name(FinishReason reason) noexcept {
+  if (reason == FinishReason::kRepetition) return "repetition";
   return reason == FinishReason::kStop ? "stop" : "length";
 }
 
@@ -92,6 +94,12 @@ Engine::~Engine() {
     const std::shared_ptr<Sequence> sequence = running_.back();
     end(*sequence, FinishReason::kStop);
   }
+}
+
+std::shared_ptr<const constraint::Vocabulary> Engine::vocabulary() const {
+  const std::scoped_lock lock(vocabulary_mutex_);
+  if (!vocabulary_) vocabulary_ = constraint_vocabulary(*tokenizer_);
+  return vocabulary_;
 }
 
 uint64_t Engine::set_memory_budget(uint64_t bytes, uint64_t ceiling) {
@@ -240,7 +248,8 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
   sequence.waiting_ = false;
   // Where memory is short, nothing is parked, nor what may be wrong.
-  if (reason == FinishReason::kStop || reason == FinishReason::kLength)
+  if (reason == FinishReason::kStop || reason == FinishReason::kLength ||
+      reason == FinishReason::kRepetition)
     kv_.publish(sequence.context_, sequence.tokens_, true);
   kv_.release(sequence.context_);
   std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
@@ -295,7 +304,7 @@ void Engine::ask_again() {
 bool Engine::admit(Sequence& sequence) {
   SequenceContext& context = sequence.context_;
   if (is_long_text(sequence.n_pending())) context.set_long();
-  sequence.n_shared_ = kv_.share(context, sequence.tokens_);
+  if (!sequence.options_.scores_prompt) sequence.n_shared_ = kv_.share(context, sequence.tokens_);
   if (grant_rung(sequence, context.rung())) return true;
   kv_.unshare(context);
   return false;
@@ -375,6 +384,15 @@ void Engine::end_for_memory() {
   end(*sequence, FinishReason::kNoMemory);
 }
 
+// How many rows of a sequence a pass may take. Where all their logits are wanted, they share those
+// that there is scratch for, and each other sequence wants one.
+size_t Engine::max_rows_of(const Sequence& sequence) const {
+  if (!sequence.wants_scores()) return SIZE_MAX;
+  const auto n_scoring =
+      static_cast<size_t>(std::ranges::count_if(running_, &Sequence::wants_scores));
+  return 1 + (max_sequences_ - running_.size()) / n_scoring;
+}
+
 // How many rows each sequence waits to have evaluated, with the memory for them. The texts that
 // become vectors are as one sequence behind the others.
 std::vector<size_t> Engine::pending_rows() {
@@ -382,7 +400,8 @@ std::vector<size_t> Engine::pending_rows() {
   for (const auto& sequence : running_) {
     sequence->waiting_ = !sequence->held_ && !make_room(*sequence);
     const bool runs = !sequence->held_ && !sequence->waiting_;
-    n_pending.push_back(runs ? sequence->context_.rows_of_pass(sequence->n_pending()) : 0);
+    const size_t n = std::min(sequence->n_pending(), max_rows_of(*sequence));
+    n_pending.push_back(runs ? sequence->context_.rows_of_pass(n) : 0);
   }
   if (!embeds_.empty()) {
     n_pending.push_back(embeds_.admit(n_batch_, [this](SequenceContext& context, size_t n) {
@@ -408,9 +427,11 @@ std::vector<std::shared_ptr<Sequence>> Engine::take_rows(std::span<const Share> 
     const std::shared_ptr<Sequence>& sequence = running_[share.sequence];
     kv_.take(sequence->context_, share.n_rows, share.n_rows == sequence->n_pending());
     rows.add(sequence->context_, share.n_rows, sequence->tokens_);
-    if (sequence->n_pending() > 0) continue;
-    complete.push_back(sequence);
-    rows.logit_rows.push_back(static_cast<uint32_t>(rows.tokens.size() - 1));
+    const size_t n_scored = sequence->wants_scores() ? share.n_rows : 1;
+    if (sequence->n_pending() == 0) complete.push_back(sequence);
+    if (sequence->n_pending() > 0 && !sequence->wants_scores()) continue;
+    for (size_t row = rows.tokens.size() - n_scored; row < rows.tokens.size(); ++row)
+      rows.logit_rows.push_back(static_cast<uint32_t>(row));
   }
   return complete;
 }
@@ -432,7 +453,10 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
   const tensor::ArenaScope scope(arena_);
   const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
   const tensor::Matrix hidden = arena_.matrix(rows.hidden_rows.size(), model().n_embd);
-  model_->forward(compute(), &kv_.cache(), rows.view(), {logits, hidden});
+  {
+    const MaskWorker::Task masks = prepare_masks(complete);
+    model_->forward(compute(), &kv_.cache(), rows.view(), {logits, hidden});
+  }
   for (const Share& share : shares) {
     if (share.sequence == running_.size()) {
       embeds_.pool(*pooling_, hidden);
@@ -443,9 +467,54 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
     if (sequence.n_generated() == 0)  // for others with the same prompt
       kv_.publish(sequence.context_, sequence.tokens_);
   }
-  for (size_t i = 0; i < complete.size(); ++i)
-    sample(complete[i], {logits.row(i), logits.n_cols}, out);
+  sample_all(complete, shares, logits, out);
   return out;
+}
+
+// The rows of logits are those of the sequences in the order of their shares.
+void Engine::sample_all(const std::vector<std::shared_ptr<Sequence>>& complete,
+                        std::span<const Share> shares, tensor::Matrix logits,
+                        std::vector<Token>& out) {
+  std::vector<std::shared_ptr<Sequence>> sequences;  // as some end meanwhile
+  for (const Share& share : shares)
+    sequences.push_back(share.sequence < running_.size() ? running_[share.sequence] : nullptr);
+  size_t row = 0;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    if (sequences[i] == nullptr) continue;
+    Sequence& sequence = *sequences[i];
+    const bool is_complete = std::ranges::find(complete, sequences[i]) != complete.end();
+    if (sequence.wants_scores()) {
+      const size_t n_rows = shares[i].n_rows;
+      if (!score_prompt(sequence, {logits.row(row), n_rows, logits.n_cols})) {
+        row += n_rows;
+        continue;
+      }
+      row += n_rows - 1;
+    } else if (!is_complete) {
+      continue;
+    }
+    if (is_complete) sample(sequences[i], {logits.row(row), logits.n_cols}, out);
+    ++row;
+  }
+}
+
+// False where the logits are no numbers: the sequence has ended then.
+bool Engine::score_prompt(Sequence& sequence, tensor::Matrix logits) {
+  std::vector<Sampled>& scores = sequence.prompt_scores_;
+  if (scores.empty())
+    scores.push_back(
+        {.token = sequence.tokens_.front(), .logprob = -std::numeric_limits<float>::infinity()});
+  try {
+    for (size_t i = 0; i < logits.n_rows && scores.size() < sequence.n_prompt(); ++i) {
+      scores.push_back(
+          sequence.sampler_.score({logits.row(i), static_cast<size_t>(tokenizer_->n_tokens())},
+                                  sequence.tokens_[scores.size()]));
+    }
+  } catch (const Error& error) {
+    fail(sequence, error.what());
+    return false;
+  }
+  return true;
 }
 
 void Engine::note_time(Sequence& sequence, size_t n_rows, Clock::time_point start) {
@@ -454,35 +523,10 @@ void Engine::note_time(Sequence& sequence, size_t n_rows, Clock::time_point star
     if (sequence.n_pending() > 0) return;
     sequence.events_.back().time = now - *sequence.refill_start_;
     sequence.refill_start_.reset();
-  } else if (n_rows == 1 && sequence.n_generated() > 0) {
-    ++sequence.n_decoded_;
+  } else if (sequence.n_generated() > 0) {
+    sequence.n_decoded_ += n_rows;
     sequence.decode_time_ += now - start;
   }
-}
-
-void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,
-                    std::vector<Token>& out) {
-  const SequenceOptions& options = sequence->options_;
-  if (options.max_new_tokens == 0) return end(*sequence, FinishReason::kLength);
-  Sampled sampled;
-  try {
-    // Rows of the embedding beyond the vocabulary are padding.
-    sampled = sequence->sampler_.sample(logits.first(static_cast<size_t>(tokenizer_->n_tokens())));
-  } catch (const Error& error) {
-    sequence->error_ = error.what();
-    end(*sequence, FinishReason::kFailed);
-    return kv_.forget_parked();  // what it shared may be as wrong
-  }
-  const int32_t token = sampled.token;
-  const bool is_end = !options.ignore_eos && tokenizer_->is_end_of_generation(token);
-  out.push_back({sequence, std::move(sampled), is_end});
-  if (is_end) return end(*sequence, FinishReason::kStop);
-  sequence->sampler_.accept(token);
-  sequence->tokens_.push_back(token);
-  const bool enough = options.max_new_tokens > 0 &&
-                      sequence->n_generated() >= static_cast<size_t>(options.max_new_tokens);
-  const bool full = sequence->context_.next(1).step == context::Step::kStop;
-  if (enough || full) end(*sequence, FinishReason::kLength);
 }
 
 void Engine::evaluate(std::span<const int32_t> tokens, size_t first,

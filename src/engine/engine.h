@@ -8,18 +8,21 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "arch/model.h"
+#include "constraint/vocabulary.h"
 #include "context/ledger.h"
 #include "context/memory_need.h"
 #include "cpu/thread_team.h"
 #include "engine/batcher.h"
 #include "engine/embedding.h"
 #include "engine/kv_memory.h"
+#include "engine/mask_worker.h"
 #include "engine/sequence.h"
 #include "gguf/file.h"
 #include "kernels/kernel_table.h"
@@ -91,6 +94,9 @@ class Engine {
 
   const gguf::File& file() const noexcept { return file_; }
   const tokenizer::Tokenizer& tokenizer() const noexcept { return *tokenizer_; }
+  // Its tokens as grammars see them, made when it is first asked for. Any thread. Throws Error
+  // (kUnsupported) where no token ends an answer.
+  std::shared_ptr<const constraint::Vocabulary> vocabulary() const;
   const arch::ModelInfo& model() const noexcept { return model_->info(); }
   const arch::Model& loaded() const noexcept { return *model_; }
   const kernels::KernelTable& kernels() const noexcept { return *kernels_; }
@@ -131,7 +137,7 @@ class Engine {
   // memory.
   void hold(const Sequence& sequence, bool held);
 
-  // What a sequence got in a step.
+  // What a sequence got in a step; several where its grammar leaves no choice.
   struct Token {
     std::shared_ptr<const Sequence> sequence;
     Sampled sampled;
@@ -142,7 +148,8 @@ class Engine {
   // Where the budget has no room for a sequence's next rung, and cannot be raised, the sequence is
   // compacted on its own if its policy allows it, or waits for memory of others. When all wait, and
   // none is held or asks for memory, the last of those that hold memory ends with kNoMemory. A
-  // sequence whose logits are no numbers ends with kFailed.
+  // sequence whose logits are no numbers, or whose grammar has become too complex, ends with
+  // kFailed.
   std::vector<Token> step(size_t max_rows = SIZE_MAX);
   bool idle() const noexcept { return running_.empty() && embeds_.empty(); }
 
@@ -170,8 +177,18 @@ class Engine {
   using Clock = std::chrono::steady_clock;
   nn::Compute compute() { return {*kernels_, team_, arena_}; }
   void check_tokens(std::span<const int32_t> tokens) const;
+  [[nodiscard]] MaskWorker::Task prepare_masks(
+      const std::vector<std::shared_ptr<Sequence>>& sequences);
+  size_t max_rows_of(const Sequence& sequence) const;
+  void sample_all(const std::vector<std::shared_ptr<Sequence>>& complete,
+                  std::span<const Share> shares, tensor::Matrix logits, std::vector<Token>& out);
+  [[nodiscard]] bool score_prompt(Sequence& sequence, tensor::Matrix logits);
   void sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,
               std::vector<Token>& out);
+  bool write(Sequence& sequence, int32_t token);
+  void follow_grammar(const std::shared_ptr<Sequence>& sequence, int32_t token,
+                      std::vector<Token>& out);
+  void fail(Sequence& sequence, const std::string& error);
   uint64_t step_scratch_bytes(size_t n_positions) const;
   [[nodiscard]] bool grant_scratch(uint64_t n_bytes);
   [[nodiscard]] bool grant_step_scratch(size_t n_positions);
@@ -197,6 +214,8 @@ class Engine {
   context::Ledger ledger_;
   gguf::File file_;
   std::optional<tokenizer::Tokenizer> tokenizer_;  // always there once the engine is made
+  mutable std::mutex vocabulary_mutex_;
+  mutable std::shared_ptr<const constraint::Vocabulary> vocabulary_;
   size_t max_context_;
   const kernels::KernelTable* kernels_;
   cpu::ThreadTeam team_;
@@ -215,6 +234,7 @@ class Engine {
   size_t n_embedded_ = 0;
   size_t n_steps_ = 0;
   std::vector<std::shared_ptr<Sequence>> running_;
+  MaskWorker masks_;
 };
 
 }  // namespace billow::engine

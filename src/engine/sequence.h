@@ -5,25 +5,29 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "constraint/guide.h"
 #include "engine/sampling/sampler.h"
 #include "engine/sequence_context.h"
 
 namespace billow::engine {
 
 enum class FinishReason : uint8_t {
-  kStop,      // the model ended its answer, or a stop string was found
-  kLength,    // as many tokens as were asked for, or the context is full
-  kNoMemory,  // there was none for going on
-  kFailed,    // its logits were no numbers
+  kStop,        // the model ended its answer, or a stop string was found
+  kLength,      // as many tokens as were asked for, or the context is full
+  kRepetition,  // it went round in a circle
+  kNoMemory,    // there was none for going on
+  kFailed,      // its logits were no numbers, or its grammar became too complex
 };
 
-// "stop" or "length", as the APIs say it; what ends for a fault is cut short as by length.
+// "stop", "length" or "repetition", as the APIs say it; what ends for a fault is cut short as by
+// length.
 const char* finish_reason_name(FinishReason reason) noexcept;
 
 // How a sequence's context may grow, and what happens when it is full.
@@ -47,7 +51,14 @@ struct SequenceOptions {
   // 0: evaluate the prompt only; negative: until the model stops or the context ends it.
   int64_t max_new_tokens = -1;
   bool ignore_eos = false;  // go on past the model's end tokens
+  // Keeps the log probabilities of the prompt's tokens, of the kind that `sampling` says. All of
+  // the prompt is evaluated then, a few rows at a time.
+  bool scores_prompt = false;
   ContextOptions context = {};
+  // Holds the answer to a grammar (made with Engine::vocabulary()), for this sequence alone; null:
+  // nothing does. The answer ends where the grammar can only end. Tokens that it leaves no choice
+  // about are evaluated together, unless log probabilities are wanted of them.
+  std::shared_ptr<constraint::Guide> guide = {};
 };
 
 class Sequence {
@@ -72,6 +83,8 @@ class Sequence {
   size_t n_shared() const noexcept { return n_shared_; }    // of the prompt: known before it began
   size_t rung() const noexcept { return context_.rung(); }  // positions that it may write to now
   std::span<const SequenceEvent> events() const noexcept { return events_; }
+  // Tokens of the answer that were evaluated, but for refills, and the time that it took.
+  size_t n_decoded() const noexcept { return n_decoded_; }
   std::chrono::nanoseconds decode_time() const noexcept { return decode_time_; }
   bool finished() const noexcept { return finish_reason_.has_value(); }
   FinishReason finish_reason() const { return finish_reason_.value(); }
@@ -80,19 +93,29 @@ class Sequence {
   // What was wrong where it ended with kNoMemory or kFailed; else empty.
   const std::string& error() const noexcept { return error_; }
   int64_t seed() const noexcept { return sampler_.seed(); }
+  // With scores_prompt: of the prompt's tokens, as far as it is evaluated. The first token has
+  // -infinity, as nothing comes before it.
+  std::span<const Sampled> prompt_scores() const noexcept { return prompt_scores_; }
+  const constraint::Guide* guide() const noexcept { return options_.guide.get(); }
 
  private:
   friend class Engine;
+
+  // Its prompt is still to be scored.
+  bool wants_scores() const noexcept {
+    return options_.scores_prompt && prompt_scores_.size() < n_prompt_;
+  }
 
   std::vector<int32_t> tokens_;
   size_t n_prompt_;
   SequenceContext context_;
   std::vector<SequenceEvent> events_;
   std::optional<std::chrono::steady_clock::time_point> refill_start_;  // while one goes on
-  size_t n_decoded_ = 0;  // tokens written one by one, and the time of their steps
+  size_t n_decoded_ = 0;
   std::chrono::nanoseconds decode_time_{};
   SequenceOptions options_;
   Sampler sampler_;
+  std::vector<Sampled> prompt_scores_;
   size_t n_shared_ = 0;
   bool waiting_ = false;
   size_t refused_rung_ = 0;  // for which there was no memory; 0: it has what it wants

@@ -1,7 +1,7 @@
 #include "prompt/capabilities.h"
 
 #include "prompt/go/syntax.h"
-#include "prompt/thinking.h"
+#include "prompt/go_markers.h"
 
 namespace billow::prompt {
 namespace {

@@ -7,39 +7,19 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "billow_bridge.h"
+#include "billow_bridge_text.h"
 
 namespace billow::prompt {
 namespace {
-
-// A text of the bridge, freed with it.
-struct BridgeText {
-  billow_text raw{nullptr, 0};
-  BridgeText() = default;
-  BridgeText(const BridgeText&) = delete;
-  BridgeText& operator=(const BridgeText&) = delete;
-  ~BridgeText() { billow_text_free(&raw); }
-  std::string_view view() const noexcept { return {raw.data, raw.n_bytes}; }
-};
 
 billow_limits bridge_limits(const TemplateLimits& limits) {
   return {limits.n_instructions, limits.memory_bytes, limits.time_ms};
 }
 
-ErrorCode error_code(billow_status status) {
-  switch (status) {
-    case BILLOW_TOO_LARGE:
-      return ErrorCode::kTooLarge;
-    case BILLOW_FAILED:
-      return ErrorCode::kOutOfMemory;
-    default:
-      return ErrorCode::kInvalidInput;
-  }
-}
-
 void check(billow_status status, std::string_view message) {
   if (status == BILLOW_OK) return;
   const bool has_line = message.starts_with("line ");
-  throw Error(error_code(status),
+  throw Error(bridge_error_code(status),
               (has_line ? "chat template " : "chat template: ") + std::string(message));
 }
 

@@ -103,8 +103,11 @@ void Answer::cancel() {
 void Answer::add(Piece piece) {
   n_unread_ += piece.text.size() + piece.sampled.size() * sizeof(engine::Sampled) +
                piece.prefill.size() * sizeof(Prefill);
+  for (const engine::TextMark& mark : piece.marks)
+    unread_.marks.push_back({unread_.text.size() + mark.offset, mark.length});
   unread_.text += piece.text;
   std::ranges::move(piece.sampled, std::back_inserter(unread_.sampled));
+  std::ranges::move(piece.prompt, std::back_inserter(unread_.prompt));
   std::ranges::move(piece.events, std::back_inserter(unread_.events));
   std::ranges::move(piece.prefill, std::back_inserter(unread_.prefill));
   unread_.asking = unread_.asking || piece.asking;
@@ -119,7 +122,9 @@ struct EngineLoop::Run {
         logprobs(request.options.sampling.logprobs),
         most_new(request.options.max_new_tokens),
         generation(engine, std::move(request.prompt), request.options, std::move(request.stop),
-                   request.max_repeats) {}
+                   request.max_repeats, request.markers) {
+    if (request.ends_repetition) generation.end_repetition();
+  }
 
   Piece new_events() {
     Piece piece;
@@ -137,6 +142,14 @@ struct EngineLoop::Run {
     return n_prefilled - before;
   }
 
+  // Once the prompt is evaluated: the scores of its tokens.
+  std::vector<engine::Sampled> new_scores() {
+    const std::span<const engine::Sampled> scores = generation.sequence().prompt_scores();
+    if (gave_scores || scores.size() < generation.sequence().n_prompt()) return {};
+    gave_scores = true;
+    return {scores.begin(), scores.end()};
+  }
+
   void add_to(Backlog& backlog) const {
     const engine::Sequence& sequence = generation.sequence();
     backlog.n_prompt += sequence.n_prompt() - std::min(n_prefilled, sequence.n_prompt());
@@ -145,11 +158,12 @@ struct EngineLoop::Run {
 
   AnswerEnd end(Clock::time_point now) const {
     const engine::Sequence& sequence = generation.sequence();
-    const std::span<const int32_t> written = sequence.tokens().subspan(sequence.n_prompt());
+    const std::span<const int32_t> written = generation.tokens();
     const Clock::time_point first = first_token.value_or(now);
     return {.reason = sequence.finish_reason(),
             .cancelled = answer->cancelled_,
             .error = sequence.error(),
+            .stop_string = std::string(generation.stop_string()),
             .n_prompt = sequence.n_prompt(),
             .n_shared = sequence.n_shared(),
             .seed = sequence.seed(),
@@ -157,7 +171,9 @@ struct EngineLoop::Run {
             .n_sampled = written.size() + (has_end_token ? 1 : 0),
             .queued = begun - answer->submitted_,
             .prompted = first - begun,
-            .written = now - first};
+            .written = now - first,
+            .guide =
+                sequence.guide() != nullptr ? sequence.guide()->stats() : constraint::GuideStats()};
   }
 
   std::shared_ptr<Answer> answer;
@@ -167,6 +183,7 @@ struct EngineLoop::Run {
   Clock::time_point begun = Clock::now();
   std::optional<Clock::time_point> first_token;
   bool has_end_token = false;
+  bool gave_scores = false;
   size_t n_events = 0;     // given
   size_t n_prefilled = 0;  // tokens of the prompt that are evaluated
   bool asks = false;       // for memory, and its reader knows
@@ -185,6 +202,15 @@ EngineLoop::~EngineLoop() {
     board_->ring();
   }
   thread_.join();
+}
+
+std::shared_ptr<constraint::Guide> EngineLoop::guide_for(
+    const constraint::Constraint& constraint) const {
+  constraint::check_start(constraint);
+  auto guide = std::make_shared<constraint::Guide>(engine_->vocabulary(), constraint);
+  guide->prepare();
+  (void)guide->allowed();  // throws where not even the first token can be found
+  return guide;
 }
 
 std::shared_ptr<Answer> EngineLoop::submit(AnswerRequest request) {
@@ -457,6 +483,7 @@ size_t EngineLoop::deliver_prefill(std::chrono::nanoseconds time) {
     sum += n;
     Piece piece;
     piece.prefill.push_back({run->n_prefilled, time});
+    piece.prompt = run->new_scores();
     run->answer->add(std::move(piece));
   }
   return sum;
@@ -476,6 +503,7 @@ void EngineLoop::deliver(const std::vector<engine::Engine::Token>& tokens) {
     run.has_end_token = token.is_end;
     Piece piece = run.new_events();
     piece.text = run.generation.accept(token);
+    piece.marks.assign(run.generation.marks().begin(), run.generation.marks().end());
     if (run.logprobs && !token.is_end) piece.sampled.push_back(token.sampled);
     if (piece.text.empty() && piece.sampled.empty() && piece.events.empty()) continue;
     const std::scoped_lock lock(board_->mutex);

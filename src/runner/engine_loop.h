@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "constraint/grammar.h"
+#include "constraint/guide.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
 #include "runner/memory_budget.h"
@@ -27,7 +29,10 @@ struct AnswerRequest {
   std::vector<int32_t> prompt;
   engine::SequenceOptions options;
   std::vector<std::string> stop;
-  size_t max_repeats = 0;  // as Generation's
+  size_t max_repeats = 0;                              // as Generation's
+  std::vector<std::string> markers{};                  // as Generation's
+  bool ends_repetition = false;                        // as Generation's
+  std::optional<constraint::Constraint> constraint{};  // for EngineLoop::guide_for()
 };
 
 // A part of a prompt that one pass evaluated.
@@ -39,7 +44,9 @@ struct Prefill {
 // What became of an answer since it was asked about last.
 struct Piece {
   std::string text;                           // whole characters; may be empty
+  std::vector<engine::TextMark> marks;        // in the text
   std::vector<engine::Sampled> sampled;       // a token each, where log probabilities are wanted
+  std::vector<engine::Sampled> prompt;        // all tokens of the prompt, where they are wanted
   std::vector<engine::SequenceEvent> events;  // transitions and compactions
   std::vector<Prefill> prefill;               // while the prompt is read
   bool asking = false;  // it stands still until it knows whether there is memory for it
@@ -48,7 +55,8 @@ struct Piece {
 struct AnswerEnd {
   engine::FinishReason reason = engine::FinishReason::kStop;
   bool cancelled = false;
-  std::string error;  // what was wrong where it ended with kNoMemory or kFailed
+  std::string error;        // what was wrong where it ended with kNoMemory or kFailed
+  std::string stop_string;  // that has ended it; empty: none
   size_t n_prompt = 0;
   size_t n_shared = 0;  // tokens of the prompt that were known
   int64_t seed = 0;
@@ -57,6 +65,7 @@ struct AnswerEnd {
   std::chrono::nanoseconds queued{};    // until the engine took it
   std::chrono::nanoseconds prompted{};  // from then until its first token
   std::chrono::nanoseconds written{};   // from then to its end
+  constraint::GuideStats guide;         // of its constraint, if it had one
 };
 
 // Of texts, in their order: rows of `size` floats, as pooled, not normalised.
@@ -139,6 +148,10 @@ class EngineLoop {
   size_t max_context() const noexcept { return engine_->max_context(); }
   const context::MemoryNeed& need() const noexcept { return engine_->need(); }
 
+  // What holds an answer to the constraint: for the options of one request. Takes up to a second
+  // for the first one, while others are written. Any thread. Throws Error that says what cannot be
+  // held.
+  std::shared_ptr<constraint::Guide> guide_for(const constraint::Constraint& constraint) const;
   // Any thread. An error of the request comes from the answer's next().
   std::shared_ptr<Answer> submit(AnswerRequest request);
   // The vectors of texts, which are evaluated beside the answers and in the order that they come;

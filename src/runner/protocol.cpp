@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -137,15 +138,43 @@ engine::ContextOptions context_options(const Json& head) {
   return options;
 }
 
-std::vector<std::string> stop_strings(const Json& head) {
-  const Json stop = head.value("stop", Json::array());
+std::vector<std::string> texts_of(const Json& head, const char* field) {
+  const Json list = head.value(field, Json::array());
   std::vector<std::string> strings;
-  if (!stop.is_array()) refuse("stop", "an array of strings");
-  for (const Json& text : stop) {
-    if (!text.is_string()) refuse("stop", "an array of strings");
+  if (!list.is_array()) refuse(field, "an array of strings");
+  for (const Json& text : list) {
+    if (!text.is_string()) refuse(field, "an array of strings");
     strings.push_back(text.get<std::string>());
   }
   return strings;
+}
+
+std::string string_of(const Json& head, const char* field) {
+  const auto found = head.find(field);
+  if (found == head.end()) return "";
+  if (!found->is_string()) refuse(field, "a string");
+  return found->get<std::string>();
+}
+
+std::optional<constraint::Constraint> constraint_of(const Json& head) {
+  const auto found = head.find("constraint");
+  if (found == head.end()) return std::nullopt;
+  if (!found->is_object()) refuse("constraint", "an object");
+  constexpr std::string_view kFields[] = {"kind",       "text",          "starts_behind",
+                                          "opens_with", "starts_within", "may_not_start"};
+  for (const auto& [name, value] : found->items())
+    if (std::ranges::find(kFields, name) == std::end(kFields))
+      throw Error(ErrorCode::kInvalidInput, "field \"constraint\" has no field \"" + name + "\"");
+  const auto kind = constraint::find_grammar_kind(string_of(*found, "kind"));
+  if (!kind) refuse("kind", "\"json_object\", \"json_schema\", \"regex\", \"lark\" or \"gbnf\"");
+  constraint::Constraint constraint = {
+      .grammar = {*kind, string_of(*found, "text")},
+      .starts_behind = string_of(*found, "starts_behind"),
+      .opens_with = string_of(*found, "opens_with"),
+      .starts_within = static_cast<size_t>(integer(*found, "starts_within", 0, 0, kMostTokens)),
+      .may_not_start = boolean(*found, "may_not_start")};
+  constraint::check_start(constraint);
+  return constraint;
 }
 
 // `field` has said that there are n.
@@ -165,6 +194,16 @@ Json logprob_json(int32_t token, float logprob, const tokenizer::Tokenizer& toke
   Json list = Json::array();
   for (const char byte : bytes) list.push_back(static_cast<unsigned char>(byte));
   return {{"token", utf8::sanitized(bytes)}, {"logprob", logprob}, {"bytes", std::move(list)}};
+}
+
+void add_logprobs(Json& out, const char* name, const std::vector<engine::Sampled>& tokens,
+                  const tokenizer::Tokenizer& tokenizer) {
+  for (const engine::Sampled& sampled : tokens) {
+    Json entry = logprob_json(sampled.token, sampled.logprob, tokenizer);
+    for (const engine::TokenLogprob& other : sampled.top)
+      entry["top_logprobs"].push_back(logprob_json(other.token, other.logprob, tokenizer));
+    out[name].push_back(std::move(entry));
+  }
 }
 
 // Bytes that are no UTF-8 never come this far; if they do, they become U+FFFD.
@@ -198,21 +237,23 @@ AnswerRequest parse_completion(std::string_view body) {
   request.options.max_new_tokens =
       integer(head, "num_predict", -1, -2, std::numeric_limits<int64_t>::max());
   request.options.ignore_eos = boolean(head, "ignore_eos");
+  request.options.scores_prompt = boolean(head, "prompt_logprobs");
   request.options.context = context_options(head);
-  request.stop = stop_strings(head);
+  request.stop = texts_of(head, "stop");
+  request.markers = texts_of(head, "markers");
+  request.ends_repetition = boolean(head, "ends_repetition");
   request.max_repeats = static_cast<size_t>(integer(head, "max_repeats", 0, 0, kMostTokens));
+  request.constraint = constraint_of(head);
   return request;
 }
 
 std::string piece_line(const Piece& piece, const tokenizer::Tokenizer& tokenizer) {
   Json out = Json::object();
   if (!piece.text.empty()) out["text"] = piece.text;
-  for (const engine::Sampled& sampled : piece.sampled) {
-    Json entry = logprob_json(sampled.token, sampled.logprob, tokenizer);
-    for (const engine::TokenLogprob& other : sampled.top)
-      entry["top_logprobs"].push_back(logprob_json(other.token, other.logprob, tokenizer));
-    out["logprobs"].push_back(std::move(entry));
-  }
+  for (const engine::TextMark& mark : piece.marks)
+    out["marks"].push_back({mark.offset, mark.length});
+  add_logprobs(out, "logprobs", piece.sampled, tokenizer);
+  add_logprobs(out, "prompt_logprobs", piece.prompt, tokenizer);
   for (const engine::SequenceEvent& event : piece.events) {
     Json entry = engine::event_json(event);
     entry["text"] = engine::event_line(event);
@@ -235,6 +276,11 @@ std::string end_line(const AnswerEnd& end) {
               {"eval_count", end.n_sampled},
               {"eval_duration", end.written.count()},
               {"tokens", end.tokens}};
+  if (end.guide.n_masks > 0) {
+    out["mask_duration"] = end.guide.mask_time.count();
+    out["forced_count"] = end.guide.n_forced;
+  }
+  if (!end.stop_string.empty()) out["stop_string"] = end.stop_string;
   if (!end.error.empty()) out["error"] = end.error;
   return line(out);
 }
@@ -250,13 +296,6 @@ std::vector<size_t> counts_of(const Json& head, const char* field) {
   if (!list.is_array() || !std::ranges::all_of(list, is_count))
     refuse(field, "an array of numbers of tokens");
   return list.get<std::vector<size_t>>();
-}
-
-std::string string_of(const Json& head, const char* field) {
-  const auto found = head.find(field);
-  if (found == head.end()) return "";
-  if (!found->is_string()) refuse(field, "a string");
-  return found->get<std::string>();
 }
 
 void append_values(std::string& out, const std::vector<float>& values) {

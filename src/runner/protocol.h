@@ -15,21 +15,27 @@ namespace billow::runner {
 // The body of a completion: one line
 //   {"n_prompt":3,"options":{"temperature":0.8,...},"stop":["..."],"num_predict":-1,
 //    "ignore_eos":false,"logprobs":false,"top_logprobs":0,"max_context":4096,"sizes":[512,1024],
-//    "overflow_policy":"refill","reserve_batches":9,"overflow_batch":64,"max_repeats":0}
+//    "overflow_policy":"refill","reserve_batches":9,"overflow_batch":64,"max_repeats":0,
+//    "markers":["<tool_call>"],"ends_repetition":false,
+//    "prompt_logprobs":false,
+//    "constraint":{"kind":"json_schema","text":"...","starts_behind":"...","opens_with":"...",
+//                  "starts_within":0,"may_not_start":false}}
 // and behind its '\n' n_prompt token ids, 32 bits each, little-endian. All fields but n_prompt may
-// be absent; `options` has the names of SamplingOptions. Throws Error (kInvalidInput) naming what
-// is wrong.
+// be absent, and of a constraint all but "kind"; `options` has the names of SamplingOptions. Throws
+// Error (kInvalidInput) naming what is wrong.
 AnswerRequest parse_completion(std::string_view body);
 
-// "{"text":"...","logprobs":[...],"events":[...],"prefill":[...]}\n"; what is empty is left out. An
-// entry of logprobs is {"token","logprob","bytes","top_logprobs"}; one of events has its line as
-// "text"; one of prefill is {"n","duration"}: tokens of the prompt that are evaluated so far, known
-// ones included, and the nanoseconds of the pass. "asking":true where the answer stands still until
-// another budget comes.
+// "{"text":"...","marks":[...],"logprobs":[...],"events":[...],"prefill":[...]}\n"; what is empty
+// is left out. An entry of marks is [offset, length] of a marker in the text, in bytes; one of
+// logprobs, and of prompt_logprobs, is {"token","logprob","bytes","top_logprobs"}; one of events
+// has its line as "text"; one of prefill is {"n","duration"}: tokens of the prompt that are
+// evaluated so far, known ones included, and the nanoseconds of the pass. "asking":true where the
+// answer stands still until another budget comes.
 std::string piece_line(const Piece& piece, const tokenizer::Tokenizer& tokenizer);
 
 // "{"done":true,"done_reason":"stop",...}\n": counts, durations in nanoseconds, the ids of the
-// answer; "error" where something was wrong.
+// answer; "stop_string" where one has ended it; "mask_duration" and "forced_count" where it had a
+// constraint; "error" where something was wrong.
 std::string end_line(const AnswerEnd& end);
 
 // The body of a request for vectors: one line

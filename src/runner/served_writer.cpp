@@ -54,6 +54,7 @@ void ServedWriter::add_state(Json& health) const {
 
 void ServedWriter::complete(http::Exchange& exchange) {
   AnswerRequest request = parse_completion(exchange.request().body);
+  if (request.constraint) request.options.guide = loop_.guide_for(*request.constraint);
   const std::shared_ptr<Answer> answer = loop_.submit(std::move(request));
   exchange.on_client_gone([answer] { answer->cancel(); });
   std::optional<Piece> piece = answer->next();  // throws before anything is sent

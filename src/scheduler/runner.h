@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -17,8 +18,10 @@
 #include <vector>
 
 #include "base/figure.h"
+#include "constraint/grammar.h"
 #include "http/status.h"
 #include "scheduler/messages.h"
+#include "scheduler/sampling.h"
 
 namespace billow::scheduler {
 
@@ -39,18 +42,22 @@ struct Launch {
 // A request to write. The wire form is the line of JSON and the token ids of runner/protocol.h.
 struct Completion {
   std::vector<int32_t> prompt;
-  std::string options_json = "{}";  // an object: sampling options by Ollama's names
+  Sampling sampling{};
   std::vector<std::string> stop{};
   int64_t num_predict = -1;
   bool ignore_eos = false;
   bool logprobs = false;
   int top_logprobs = 0;
-  size_t max_context = 0;       // N, the context that the request was given
-  std::vector<size_t> sizes{};  // rungs; empty: the runner's
+  bool prompt_logprobs = false;  // of the prompt's tokens, too
+  size_t max_context = 0;        // N, the context that the request was given
+  std::vector<size_t> sizes{};   // rungs; empty: the runner's
   std::string overflow_policy = "refill";
   size_t reserve_batches = 9;
   size_t overflow_batch = 64;
   size_t max_repeats = 0;  // how often the text of a token may come again in a row; 0: any number
+  std::optional<constraint::Constraint> constraint{};  // what the answer is held to
+  bool ends_repetition = false;        // it ends where it goes round in a circle: "repetition"
+  std::vector<std::string> markers{};  // control tokens that are part of the text, by their texts
   // Nobody has seen what was passed on before the end: it may begin again on another runner.
   bool may_begin_again = false;
 };
@@ -68,16 +75,27 @@ struct Prefill {
   std::chrono::nanoseconds time{};
 };
 
+// A stretch of a piece's text that is one control token.
+struct TextMark {
+  size_t offset = 0;  // bytes
+  size_t length = 0;
+  bool operator==(const TextMark&) const = default;
+};
+
 struct CompletionPiece {
   std::string text{};                    // whole characters
+  std::vector<TextMark> marks{};         // in the text: rising, side by side
   std::vector<TokenLogprob> logprobs{};  // an entry for each token
-  std::vector<std::string> events{};     // transitions and compactions: a JSON object each
+  // Of all tokens of the prompt, in one piece, where they are wanted; the first has -infinity.
+  std::vector<TokenLogprob> prompt_logprobs{};
+  std::vector<std::string> events{};  // transitions and compactions: a JSON object each
   std::vector<Prefill> prefill{};
   bool is_asking = false;  // it stands still for want of memory
 };
 
 struct CompletionEnd {
-  std::string done_reason{};  // "stop" or "length"; empty where OnPiece ended it
+  std::string done_reason{};  // "stop", "length" or "repetition"; empty where OnPiece ended it
+  std::string stop_string{};  // the stop string that has ended it; empty: none
   std::string error{};        // what cut it short; empty where nothing did
   int64_t seed = 0;
   size_t n_prompt = 0;
@@ -87,6 +105,8 @@ struct CompletionEnd {
   std::chrono::nanoseconds queued{};    // until the engine took it
   std::chrono::nanoseconds prompted{};  // from then until its first token
   std::chrono::nanoseconds written{};   // from then to its end
+  std::chrono::nanoseconds masked{};    // in which the tokens that the constraint allows were found
+  size_t n_forced = 0;                  // tokens that the constraint left no choice about
 };
 
 struct EmbedInput {

@@ -119,15 +119,37 @@ TokenLogprob logprob_of(const Json& entry) {
   return logprob;
 }
 
+std::vector<TokenLogprob> logprobs_of(const Json& line, const char* name) {
+  std::vector<TokenLogprob> logprobs;
+  for (const Json& entry : list_field(line, name)) {
+    TokenLogprob& logprob = logprobs.emplace_back(logprob_of(entry));
+    for (const Json& other : list_field(entry, "top_logprobs"))
+      logprob.top.push_back(logprob_of(other));
+  }
+  return logprobs;
+}
+
+// Rising, side by side, and within the text.
+std::vector<TextMark> marks_of(const Json& line, size_t n_bytes) {
+  std::vector<TextMark> marks;
+  size_t begin = 0;
+  for (const Json& entry : list_field(line, "marks")) {
+    if (!entry.is_array() || entry.size() != 2) wrong_kind("marks", "list of pairs");
+    const auto offset = static_cast<size_t>(count_of(entry[0], "marks", n_bytes));
+    const auto length = static_cast<size_t>(count_of(entry[1], "marks", n_bytes - offset));
+    if (offset < begin) malformed("field \"marks\" is not in order");
+    marks.push_back({offset, length});
+    begin = offset + length;
+  }
+  return marks;
+}
+
 CompletionPiece piece_of(const Json& line) {
   CompletionPiece piece;
   piece.text = text_field(line, "text");
-  for (const Json& entry : list_field(line, "logprobs")) {
-    TokenLogprob logprob = logprob_of(entry);
-    for (const Json& other : list_field(entry, "top_logprobs"))
-      logprob.top.push_back(logprob_of(other));
-    piece.logprobs.push_back(std::move(logprob));
-  }
+  piece.marks = marks_of(line, piece.text.size());
+  piece.logprobs = logprobs_of(line, "logprobs");
+  piece.prompt_logprobs = logprobs_of(line, "prompt_logprobs");
   for (const Json& event : list_field(line, "events")) {
     if (!event.is_object()) wrong_kind("events", "list of objects");
     piece.events.push_back(json_text(event));
@@ -143,6 +165,7 @@ CompletionPiece piece_of(const Json& line) {
 CompletionEnd end_of(const Json& line) {
   CompletionEnd end;
   end.done_reason = text_field(line, "done_reason");
+  end.stop_string = text_field(line, "stop_string");
   end.error = text_field(line, "error");
   end.seed = seed_field(line);
   end.n_prompt = count_field(line, "prompt_eval_count");
@@ -152,6 +175,8 @@ CompletionEnd end_of(const Json& line) {
   end.queued = duration_field(line, "queue_duration");
   end.prompted = duration_field(line, "prompt_eval_duration");
   end.written = duration_field(line, "eval_duration");
+  end.masked = duration_field(line, "mask_duration");
+  end.n_forced = count_field(line, "forced_count");
   return end;
 }
 
@@ -174,23 +199,37 @@ std::string json_text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+namespace {
+
+Json constraint_json(const constraint::Constraint& constraint) {
+  return {{"kind", constraint::grammar_kind_name(constraint.grammar.kind)},
+          {"text", constraint.grammar.text},
+          {"starts_behind", constraint.starts_behind},
+          {"opens_with", constraint.opens_with},
+          {"starts_within", constraint.starts_within},
+          {"may_not_start", constraint.may_not_start}};
+}
+
+}  // namespace
+
 std::string completion_body(const Completion& request) {
-  const Json options = Json::parse(request.options_json, nullptr, false);
-  if (!options.is_object())
-    throw Error(ErrorCode::kInvalidInput, "the options of a completion must be a JSON object");
-  const Json head = {{"n_prompt", request.prompt.size()},
-                     {"options", options},
-                     {"stop", request.stop},
-                     {"num_predict", request.num_predict},
-                     {"ignore_eos", request.ignore_eos},
-                     {"logprobs", request.logprobs},
-                     {"top_logprobs", request.top_logprobs},
-                     {"max_context", request.max_context},
-                     {"sizes", request.sizes},
-                     {"overflow_policy", request.overflow_policy},
-                     {"reserve_batches", request.reserve_batches},
-                     {"overflow_batch", request.overflow_batch},
-                     {"max_repeats", request.max_repeats}};
+  Json head = {{"n_prompt", request.prompt.size()},
+               {"options", to_json(request.sampling)},
+               {"stop", request.stop},
+               {"num_predict", request.num_predict},
+               {"ignore_eos", request.ignore_eos},
+               {"logprobs", request.logprobs},
+               {"top_logprobs", request.top_logprobs},
+               {"prompt_logprobs", request.prompt_logprobs},
+               {"max_context", request.max_context},
+               {"sizes", request.sizes},
+               {"overflow_policy", request.overflow_policy},
+               {"reserve_batches", request.reserve_batches},
+               {"overflow_batch", request.overflow_batch},
+               {"max_repeats", request.max_repeats},
+               {"ends_repetition", request.ends_repetition},
+               {"markers", request.markers}};
+  if (request.constraint) head["constraint"] = constraint_json(*request.constraint);
   std::string body = json_text(head) + "\n";
   append_tokens(body, request.prompt);
   return body;

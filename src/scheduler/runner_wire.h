@@ -13,8 +13,7 @@
 
 namespace billow::scheduler {
 
-// A line of JSON and the prompt's token ids. Throws Error (kInvalidInput) where options_json is no
-// object.
+// A line of JSON and the prompt's token ids.
 std::string completion_body(const Completion& request);
 
 // A line of a completion's answer: calls one of both. Throws what the line says is wrong.

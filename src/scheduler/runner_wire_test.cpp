@@ -25,11 +25,12 @@ int status_of_failure(const Call& call) {
 TEST(RunnerWire, WritesACompletionAsOneLineAndTokenIds) {
   Completion request;
   request.prompt = {1, 70000, 3};
-  request.options_json = "{\n \"temperature\": 0.5,\n \"seed\": 7 }";
+  request.sampling = {.temperature = 0.5, .seed = 7};
   request.stop = {"a\nb", "\xff"};
   request.max_context = 4096;
   request.sizes = {512, 4096};
   request.logprobs = true;
+  request.markers = {"<tool_call>"};
   const std::string body = completion_body(request);
   const size_t end = body.find('\n');
   const Json head = Json::parse(body.substr(0, end));
@@ -40,6 +41,7 @@ TEST(RunnerWire, WritesACompletionAsOneLineAndTokenIds) {
   EXPECT_EQ(head["sizes"], Json({512, 4096}));
   EXPECT_EQ(head["overflow_policy"], "refill");
   EXPECT_TRUE(head["logprobs"].get<bool>());
+  EXPECT_EQ(head["markers"], Json({"<tool_call>"}));
   ASSERT_EQ(body.size() - end - 1, 12u);
   std::vector<int32_t> tokens(3);
   std::memcpy(tokens.data(), body.data() + end + 1, 12);
@@ -47,9 +49,32 @@ TEST(RunnerWire, WritesACompletionAsOneLineAndTokenIds) {
   EXPECT_EQ(completion_body({}).back(), '\n');
 }
 
-TEST(RunnerWire, RefusesOptionsThatAreNoObject) {
-  for (const char* options : {"", "[]", "3", "{"})
-    EXPECT_THROW(completion_body({.prompt = {}, .options_json = options}), Error) << options;
+TEST(RunnerWire, MarksLieInTheirTextInOrder) {
+  const CompletionLine line = parse_completion_line(R"({"text":"a<x><y>","marks":[[1,3],[4,3]]})");
+  EXPECT_EQ(line.piece.marks, (std::vector<TextMark>{{1, 3}, {4, 3}}));
+  for (const char* marks : {"[[1,7]]", "[[8,0]]", "[[4,3],[1,3]]", "[[1,3],[3,1]]", "[[1]]", "[1]",
+                            "[[-1,1]]", "[[1,18446744073709551615]]"}) {
+    const std::string text = R"({"text":"a<x><y>","marks":)" + std::string(marks) + "}";
+    EXPECT_EQ(status_of_failure([&] { parse_completion_line(text); }), 500) << marks;
+  }
+}
+
+TEST(RunnerWire, SendsAConstraint) {
+  Completion request;
+  const auto head_of = [&] {
+    const std::string body = completion_body(request);
+    return Json::parse(body.substr(0, body.find('\n')));
+  };
+  EXPECT_FALSE(head_of().contains("constraint"));
+  request.constraint = {.grammar = {constraint::GrammarKind::kGbnf, "root ::= \"a\"\n"},
+                        .starts_behind = "</think>",
+                        .opens_with = "<think>",
+                        .starts_within = 7,
+                        .may_not_start = true};
+  const Json sent = head_of()["constraint"];
+  EXPECT_EQ(sent, Json::parse(R"({"kind":"gbnf","text":"root ::= \"a\"\n",
+                                  "starts_behind":"</think>","opens_with":"<think>",
+                                  "starts_within":7,"may_not_start":true})"));
 }
 
 TEST(RunnerWire, ReadsAPieceWithAllThatMayBeInIt) {
@@ -75,15 +100,19 @@ TEST(RunnerWire, ReadsTheEnd) {
   const CompletionLine line = parse_completion_line(
       R"({"done":true,"done_reason":"length","seed":-4,"prompt_eval_count":9,)"
       R"("prompt_cached_count":5,"queue_duration":1,"prompt_eval_duration":2,"eval_count":2,)"
-      R"("eval_duration":3,"tokens":[4,5],"error":"no memory"})");
+      R"("eval_duration":3,"tokens":[4,5],"mask_duration":8,"forced_count":2,)"
+      R"("stop_string":"END","error":"no memory"})");
   ASSERT_TRUE(line.is_end);
   EXPECT_EQ(line.end.done_reason, "length");
+  EXPECT_EQ(line.end.stop_string, "END");
   EXPECT_EQ(line.end.error, "no memory");
   EXPECT_EQ(line.end.seed, -4);
   EXPECT_EQ(line.end.n_prompt, 9u);
   EXPECT_EQ(line.end.n_cached, 5u);
   EXPECT_EQ(line.end.n_generated, 2u);
   EXPECT_EQ(line.end.tokens, (std::vector<int32_t>{4, 5}));
+  EXPECT_EQ(line.end.masked.count(), 8);
+  EXPECT_EQ(line.end.n_forced, 2u);
   EXPECT_EQ(line.end.queued.count() + line.end.prompted.count() + line.end.written.count(), 6);
 }
 

@@ -7,6 +7,8 @@
 #include <stop_token>
 #include <utility>
 
+#include "api/anthropic/errors.h"
+#include "api/llama/errors.h"
 #include "api/ollama/errors.h"
 #include "api/openai/errors.h"
 #include "api/tei/errors.h"
@@ -140,7 +142,8 @@ class Caller {
 
  private:
   static void respond(api::Call& call, const Failure& failure) {
-    call.respond(shape_error(failure.status, call.request().path, failure.text));
+    const std::string& path = call.request().path;
+    call.respond(shape_error(failure.status, path, failure.text, call.trace().id()));
   }
 
   void finish(const api::Call& call, const std::string& id, metrics::Trace& trace,
@@ -167,11 +170,17 @@ class Caller {
 
 }  // namespace
 
-http::Response shape_error(int status, std::string_view path, std::string_view text) {
-  const api::ShapeError shape = path.starts_with("/v1/")   ? api::openai::error_response
-                                : api::tei::is_route(path) ? api::tei::error_response
-                                                           : api::ollama::shape_error;
-  http::Response response = shape(status, text);
+http::Response shape_error(int status, std::string_view path, std::string_view text,
+                           std::string_view id) {
+  const bool is_openai =
+      path.starts_with("/v1/") || path == "/chat/completions" || path == "/models";
+  const api::ShapeError shape = is_openai                    ? api::openai::error_response
+                                : api::tei::is_route(path)   ? api::tei::error_response
+                                : api::llama::is_route(path) ? api::llama::error_response
+                                                             : api::ollama::shape_error;
+  http::Response response = api::anthropic::is_route(path)
+                                ? api::anthropic::error_response(status, text, id)
+                                : shape(status, text);
   if (status == 503) response.headers.set("Retry-After", kRetrySeconds);
   return response;
 }

@@ -22,8 +22,10 @@ struct CallContext {
   bool read_only = false;
 };
 
-// The answer to a failed request, in the form of the API that its path belongs to.
-http::Response shape_error(int status, std::string_view path, std::string_view text);
+// The answer to a failed request, in the form of the API that its path belongs to. `id`: of the
+// request, where it is known.
+http::Response shape_error(int status, std::string_view path, std::string_view text,
+                           std::string_view id = {});
 
 // For http::ServerOptions::on_unhandled: logs and counts an answer that no route gave. Returns the
 // header fields that all answers have.

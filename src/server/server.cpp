@@ -11,7 +11,9 @@
 #include <thread>
 #include <utility>
 
+#include "api/anthropic/routes.h"
 #include "api/catalog.h"
+#include "api/llama/routes.h"
 #include "api/local_embedder.h"
 #include "api/local_generator.h"
 #include "api/lookups.h"
@@ -44,17 +46,17 @@ class WarmUp : public api::Sink {
 void preload(api::Generator& generator, api::Embedder& embedder, const std::string& model,
              bool is_embedding, std::stop_token stop) {
   metrics::Trace trace(metrics::new_request_id(), "preload", "");
-  constexpr const char* kForever = "-1";
   if (is_embedding) {
-    embedder.embed({.model = model, .inputs = {"warm"}, .keep_alive_json = kForever}, stop, trace);
+    embedder.embed({.model = model, .inputs = {"warm"}, .keep_alive = scheduler::kForever}, stop,
+                   trace);
     return;
   }
   WarmUp sink;
   api::GenerationRequest request{.kind = api::GenerationKind::kPrompt, .model = model};
   request.prompt = "warm";
   request.raw = true;
-  request.options_json = R"({"num_predict":1})";
-  request.keep_alive_json = kForever;
+  request.options.num_predict = 1;
+  request.keep_alive = scheduler::kForever;
   generator.run(request, sink, stop, trace);
 }
 
@@ -210,7 +212,9 @@ class Server::Parts {
     http.header_timeout = options_.header_timeout;
     http.body_timeout = options_.body_timeout;
     http.max_bodies_bytes = options_.max_bodies_bytes;
-    http.shape_error = shape_error;
+    http.shape_error = [](int status, std::string_view path, std::string_view text) {
+      return shape_error(status, path, text);
+    };
     http.on_unhandled = [this](const http::UnhandledAnswer& answer) {
       return record_unhandled(context_, answer);
     };
@@ -232,7 +236,16 @@ class Server::Parts {
                           return scheduler_.prefixes(key, root, n_most);
                         }}));
     append(routes, api::openai::routes(generator_, embedder_, store_));
-    append(routes, api::tei::routes(embedder_, catalog_));
+    append(routes, api::anthropic::routes(generator_));
+    append(routes, api::tei::routes(embedder_, catalog_, generator_));
+    append(routes, api::llama::routes({.generator = generator_,
+                                       .catalog = catalog_,
+                                       .store = store_,
+                                       .state = [this] { return scheduler_.state(); },
+                                       .version = options_.own_version,
+                                       .n_parallel = options_.models_loaded.n_parallel,
+                                       .max_context = options_.generation.max_context}));
+    append(routes, api::llama::aliases(routes));
     return routes;
   }
 

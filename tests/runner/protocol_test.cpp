@@ -36,7 +36,9 @@ TEST(Protocol, ReadsACompletionWithAllItHas) {
       R"({"n_prompt":3,"options":{"temperature":0.5,"top_k":7,"seed":9,"repeat_last_n":-1,)"
       R"("logit_bias":[[5,1.5],[6,null]]},"stop":["a","b"],"num_predict":12,"ignore_eos":true,)"
       R"("logprobs":true,"top_logprobs":2,"max_context":1024,"sizes":[64,128],)"
-      R"("overflow_policy":"shift","reserve_batches":3,"overflow_batch":16,"max_repeats":30})",
+      R"("overflow_policy":"shift","reserve_batches":3,"overflow_batch":16,"max_repeats":30,)"
+      R"("constraint":{"kind":"regex","text":"a+","starts_behind":"</t>","opens_with":"<t>",)"
+      R"("starts_within":5,"may_not_start":true}})",
       {1, 70000, 3}));
   EXPECT_EQ(request.prompt, (std::vector<int32_t>{1, 70000, 3}));
   EXPECT_EQ(request.options.sampling.temperature, 0.5f);
@@ -56,6 +58,12 @@ TEST(Protocol, ReadsACompletionWithAllItHas) {
   EXPECT_EQ(request.options.context.compaction.batch, 16u);
   EXPECT_EQ(request.stop, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(request.max_repeats, 30u);
+  EXPECT_EQ(request.constraint,
+            (constraint::Constraint{.grammar = {constraint::GrammarKind::kRegex, "a+"},
+                                    .starts_behind = "</t>",
+                                    .opens_with = "<t>",
+                                    .starts_within = 5,
+                                    .may_not_start = true}));
 }
 
 TEST(Protocol, WhatIsAbsentIsAsTheEngineHasIt) {
@@ -66,6 +74,7 @@ TEST(Protocol, WhatIsAbsentIsAsTheEngineHasIt) {
   EXPECT_EQ(request.options.context.policy, usual.context.policy);
   EXPECT_EQ(request.options.context.compaction.batch, usual.context.compaction.batch);
   EXPECT_TRUE(request.prompt.empty());
+  EXPECT_FALSE(request.constraint);
 }
 
 TEST(Protocol, NamesWhatIsWrong) {
@@ -94,6 +103,13 @@ TEST(Protocol, NamesWhatIsWrong) {
                         {R"({"overflow_policy":"burn"})", "overflow_policy"},
                         {R"({"overflow_batch":0})", "overflow_batch"},
                         {R"({"max_repeats":-1})", "max_repeats"},
+                        {R"({"constraint":"json"})", "constraint"},
+                        {R"({"constraint":{}})", "kind"},
+                        {R"({"constraint":{"kind":"yaml"}})", "kind"},
+                        {R"({"constraint":{"kind":"regex","text":1}})", "text"},
+                        {R"({"constraint":{"kind":"regex","lazy":true}})", "lazy"},
+                        {R"({"constraint":{"kind":"regex","opens_with":"x"}})", "starts_behind"},
+                        {R"({"constraint":{"kind":"regex","starts_within":-1}})", "starts_within"},
                         {"[]", "JSON object"},
                         {"{", "JSON object"}}) {
     const std::string message = refusal(body_of(c.head));
@@ -203,7 +219,9 @@ TEST(Protocol, AnswersAreLinesOfJson) {
   EXPECT_EQ(last["done"], true);
   EXPECT_EQ(last["done_reason"], "length");
   EXPECT_EQ(last["eval_count"], 4u) << "the end token counts";
-  EXPECT_FALSE(last.contains("error"));
+  EXPECT_FALSE(last.contains("error") || last.contains("stop_string"));
+  end.stop_string = "END";
+  EXPECT_EQ(Json::parse(end_line(end))["stop_string"], "END");
   end.error = "no memory";
   EXPECT_EQ(Json::parse(end_line(end))["error"], "no memory");
   EXPECT_EQ(error_line("x\xff"), "{\"error\":\"x\xef\xbf\xbd\"}\n");

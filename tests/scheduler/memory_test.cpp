@@ -85,7 +85,7 @@ Answer write(Lease& lease, int64_t n) {
   Completion request;
   request.prompt = {1, 2, 3};
   request.ignore_eos = true;
-  request.options_json = R"({"temperature":0})";
+  request.sampling.temperature = 0.0;
   request.num_predict = n;
   request.sizes = {64, 512, 2048};
   request.reserve_batches = 2;

@@ -94,7 +94,7 @@ Completion endless() {
 
 Completion of_tokens(int64_t n) {
   Completion request = endless();
-  request.options_json = R"({"temperature":0})";
+  request.sampling.temperature = 0.0;
   request.num_predict = n;
   return request;
 }

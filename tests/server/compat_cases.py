@@ -172,7 +172,7 @@ REFUSED_BY_MODEL = [
      "registry.ollama.ai/library/m:latest does not support vision"),
     ("1.3 vision is missing", POST, "/api/chat", {"model": "m", "messages": [{"role": "user", "content": "x", "images": ["YQ=="]}]}, 400,
      "registry.ollama.ai/library/m:latest does not support vision"),
-    ("2.2 images are not there yet", POST, "/api/generate", {"model": "seeing", "prompt": "x", "images": ["YQ=="]}, 501,
+    ("2.2 images are not there yet", POST, "/api/generate", {"model": "seeing", "prompt": "x", "images": ["YQ=="]}, 400,
      "images are not supported yet: seeing:latest runs on text alone"),
     ("1.3 several are missing", POST, "/api/chat",
      {"model": "m", "messages": [{"role": "user", "content": "x", "images": ["YQ=="]}], "tools": [TOOL]}, 400,
@@ -180,9 +180,9 @@ REFUSED_BY_MODEL = [
     *(("1.3 bad format", POST, path, {"model": "m", "prompt": "x", "messages": USER, "format": form}, 500,
        f'invalid format: {json.dumps(form)}; expected "json" or a valid JSON Schema object')
       for path in ("/api/generate", "/api/chat") for form in ("xml", 5, True)),
-    *(("2.1 format is not there yet", POST, path, {"model": "m", "prompt": "x", "messages": USER, "format": form}, 501,
-       "format is not supported yet: answers cannot be held to JSON or a schema; leave it out and ask for JSON in the prompt")
-      for path in ("/api/generate", "/api/chat") for form in ("json", {"type": "object"})),
+    *(("2.1 a schema that cannot be held", POST, path, {"model": "m", "prompt": "x", "messages": USER, "format": {"not": {}}}, 400,
+       'grammar (json_schema): JSON Schema keyword "not" at # is not supported')
+      for path in ("/api/generate", "/api/chat")),
     ("2.2 a template that is none", POST, "/api/generate", {"model": "m", "prompt": "x", "template": "{{ if }}"}, 500,
      "template: :1: missing value for if"),
     ("1.3 the first failing check answers: decode before name", POST, "/api/generate", {"model": "none", "prompt": 5}, 400,
@@ -241,4 +241,4 @@ ROUTES = {
     "/api/me": "POST", "/api/signout": "POST", "/api/user/keys/a": "DELETE", "/api/experimental/web_search": "POST",
     "/api/experimental/web_fetch": "POST", "/api/experimental/model-recommendations": "GET", "/v1/chat/completions": "POST",
     "/v1/completions": "POST", "/v1/embeddings": "POST", "/v1/models": "GET", "/v1/models/m": "GET"}
-ABSENT = ("/v1/messages/count_tokens", "/v1/images/generations", "/v1/moderations", "/api/nothing", "/nothing", "/api", "/API/tags")
+ABSENT = ("/v1/messages/batches", "/v1/images/generations", "/v1/moderations", "/api/nothing", "/nothing", "/api", "/API/tags")

@@ -18,10 +18,8 @@ using http::StatusError;
 
 void decode_shared(const Fields& fields, EmbedRequest& request) {
   request.model = fields.text("model");
-  if (const Json* options = fields.object("options")) request.options_json = options->dump();
-  if (const Json* keep_alive = fields.value("keep_alive"))
-    request.keep_alive_json = keep_alive->dump();
-  keep_alive_of(request.keep_alive_json);  // throws where it is wrong, before a model is looked for
+  if (const Json* options = fields.object("options")) request.options = options_of(*options);
+  request.keep_alive = keep_alive_of(fields.value("keep_alive"));
 }
 
 EmbedReply run(Call& call, Embedder& embedder, EmbedRequest& request) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/ollama/errors.h"
+#include "api/ollama/field_tables.h"
 #include "api/request_options.h"
 #include "api/tool_fields.h"
 #include "base/base64.h"
@@ -45,16 +46,14 @@ Think think_of(const Fields& fields) {
                              "\" (must be \"high\", \"medium\", \"low\", \"max\", true, or false)");
 }
 
-std::string text_of(const Json* value) { return value == nullptr ? std::string() : value->dump(); }
-
 // What both routes have.
 void decode_shared(const Fields& fields, GenerationRequest& request) {
   request.model = fields.text("model");
   const Json* options = fields.object("options");
-  if (options != nullptr) request.options_json = options->dump();
-  request.format_json = text_of(fields.value("format"));
-  request.keep_alive_json = text_of(fields.value("keep_alive"));
-  keep_alive_of(request.keep_alive_json);  // throws where it is wrong, before a model is looked for
+  if (options != nullptr) request.options = options_of(*options);
+  request.grammar = format_of(fields.value("format"));
+  request.keep_alive = keep_alive_of(fields.value("keep_alive"));
+  request.whole_calls = true;
   request.think = think_of(fields);
   request.truncate = fields.flag("truncate").value_or(true);
   request.shift = fields.flag("shift");
@@ -67,13 +66,18 @@ void decode_shared(const Fields& fields, GenerationRequest& request) {
 }
 
 Message message_of(const Fields& fields) {
-  return {.role = lower_case(fields.text("role")),
-          .content = fields.text("content"),
-          .thinking = fields.text("thinking"),
-          .images = images_of(fields),
-          .tool_calls_json = tool_calls_json(fields),
-          .tool_name = fields.text("tool_name"),
-          .tool_call_id = fields.text("tool_call_id")};
+  Message message{.role = lower_case(fields.text("role")),
+                  .tool_name = fields.text("tool_name"),
+                  .tool_call_id = fields.text("tool_call_id")};
+  const auto add_text = [&]<class P>(P part) {
+    if (!part.text.empty()) message.parts.emplace_back(std::move(part));
+  };
+  add_text(ThinkingPart{fields.text("thinking")});
+  for (std::string& image : images_of(fields))
+    message.parts.emplace_back(ImagePart{std::move(image)});
+  add_text(TextPart{fields.text("content")});
+  for (ToolCall& call : tool_calls_of(fields)) message.parts.emplace_back(std::move(call));
+  return message;
 }
 
 Json logprob_json(const Logprob& entry, bool with_top) {
@@ -85,52 +89,45 @@ Json logprob_json(const Logprob& entry, bool with_top) {
   return json;
 }
 
-Json calls_json(const std::vector<ToolCall>& calls) {
+Json calls_json(const std::vector<WrittenCall>& calls, size_t first) {
   Json json = Json::array();
-  for (const ToolCall& call : calls) {
+  for (const WrittenCall& call : calls) {
     json.push_back({{"id", call.id},
                     {"function",
-                     {{"index", call.index},
+                     {{"index", first++},
                       {"name", call.name},
-                      {"arguments", Json::parse(call.arguments_json, nullptr, false)}}}});
+                      {"arguments", Json::parse(call.arguments, nullptr, false)}}}});
   }
   return json;
 }
 
+// What is new, or all of it; `first_call` is the index of its first call.
 Json head_json(GenerationKind kind, const std::string& model, const std::string& created_at,
-               const Delta& delta) {
+               const WholeAnswer& part, size_t first_call) {
   Json json = {{"model", model}, {"created_at", created_at}};
   if (kind == GenerationKind::kPrompt) {
-    json["response"] = delta.content;
-    if (!delta.thinking.empty()) json["thinking"] = delta.thinking;
+    json["response"] = part.text;
+    if (!part.thinking.empty()) json["thinking"] = part.thinking;
     return json;
   }
-  Json message = {{"role", "assistant"}, {"content", delta.content}};
-  if (!delta.thinking.empty()) message["thinking"] = delta.thinking;
-  if (!delta.tool_calls.empty()) message["tool_calls"] = calls_json(delta.tool_calls);
+  Json message = {{"role", "assistant"}, {"content", part.text}};
+  if (!part.thinking.empty()) message["thinking"] = part.thinking;
+  if (!part.calls.empty()) message["tool_calls"] = calls_json(part.calls, first_call);
   json["message"] = std::move(message);
   return json;
 }
 
-void add_logprobs(Json& json, const Delta& delta) {
-  for (const Logprob& entry : delta.logprobs) json["logprobs"].push_back(logprob_json(entry, true));
+void add_logprobs(Json& json, const WholeAnswer& part) {
+  for (const Logprob& entry : part.logprobs) json["logprobs"].push_back(logprob_json(entry, true));
 }
 
-void add_events(Json& json, const Delta& delta) {
-  for (const std::string& event : delta.events)
-    json["events"].push_back(Json::parse(event, nullptr, false));
+void add_notices(Json& json, const WholeAnswer& part) {
+  for (const std::string& notice : part.notices)
+    json["events"].push_back(Json::parse(notice, nullptr, false));
 }
 
 void add_count(Json& json, const char* name, int64_t count) {
   if (count != 0) json[name] = count;
-}
-
-void append(Delta& all, const Delta& delta) {
-  all.content += delta.content;
-  all.thinking += delta.thinking;
-  all.tool_calls.insert(all.tool_calls.end(), delta.tool_calls.begin(), delta.tool_calls.end());
-  all.logprobs.insert(all.logprobs.end(), delta.logprobs.begin(), delta.logprobs.end());
-  all.events.insert(all.events.end(), delta.events.begin(), delta.events.end());
 }
 
 class NativeSink : public Sink {
@@ -145,25 +142,27 @@ class NativeSink : public Sink {
   void sized(const Sizing& sizing) override { tell_sizing(call_, sizing); }
 
   bool delta(const Delta& delta) override {
-    if (!stream_) {
-      append(all_, delta);
-      return !call_.stop().stop_requested();
-    }
-    return write(delta_json(kind_, model_, utc_now_text(), delta));
+    all_.add(delta);
+    if (!stream_) return !call_.stop().stop_requested();
+    // A call that is not complete yet stays behind.
+    const WholeAnswer part = all_.take();
+    if (part.empty()) return true;
+    n_calls_ += part.calls.size();
+    return write(delta_json(kind_, model_, utc_now_text(), part, n_calls_ - part.calls.size()));
   }
 
   bool holds_back() const override { return !stream_; }
-  void restart() override { all_ = {}; }
+  void restart(size_t) override { all_.clear(); }
 
   bool end(const Ending& ending) override {
     const bool is_answer = ending.done_reason != "load" && ending.done_reason != "unload";
-    const Json json = end_json(kind_, model_, utc_now_text(), all_, ending);
+    const Json json = end_json(kind_, model_, utc_now_text(), all_.whole(), ending);
     if (!stream_ || (!is_answer && !begun_)) return respond_json(call_, json);
     return write(json);
   }
 
   bool rendered(const std::string& prompt, size_t n_images) override {
-    Json json = head_json(kind_, model_, utc_now_text(), {});
+    Json json = head_json(kind_, model_, utc_now_text(), {}, 0);
     json["done"] = false;
     json["_debug_info"] = {{"rendered_template", prompt}};
     add_count(json["_debug_info"], "image_count", static_cast<int64_t>(n_images));
@@ -192,17 +191,25 @@ class NativeSink : public Sink {
   const bool stream_;
   const std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   bool begun_ = false;
-  Delta all_;
+  AnswerParts all_;     // that was not sent yet
+  size_t n_calls_ = 0;  // that were
 };
 
 struct Asked {
   GenerationRequest request;
   bool stream = true;
+  std::vector<std::string> unknown_fields{};
 };
 
-Asked asked_of(const Fields& fields, GenerationRequest (*decode)(const Fields&)) {
+Asked asked_of(const Fields& fields, const FieldTable& table,
+               GenerationRequest (*decode)(const Fields&)) {
+  std::vector<std::string> unknown = check_fields(fields.all(), table.rules);
+  if (const Json* options = fields.object("options")) {
+    for (const std::string& name : check_fields(*options, kOptionFields.rules))
+      unknown.push_back("options." + name);
+  }
   const bool stream = fields.flag("stream").value_or(true);
-  return {decode(fields), stream};
+  return {decode(fields), stream, std::move(unknown)};
 }
 
 void handle(Call& call, Generator& generator, const GenerationRequest& request, bool stream) {
@@ -243,23 +250,23 @@ GenerationRequest decode_chat(const Fields& fields) {
   decode_shared(fields, request);
   for (const Fields& message : fields.objects("messages"))
     request.messages.push_back(message_of(message));
-  request.tools_json = tools_json(fields);
+  request.tools = tools_of(fields);
   if (request.model.empty()) throw StatusError(400, "model is required");
   return request;
 }
 
 Json delta_json(GenerationKind kind, const std::string& model, const std::string& created_at,
-                const Delta& delta) {
-  Json json = head_json(kind, model, created_at, delta);
+                const WholeAnswer& part, size_t first_call) {
+  Json json = head_json(kind, model, created_at, part, first_call);
   json["done"] = false;
-  add_logprobs(json, delta);
-  add_events(json, delta);
+  add_logprobs(json, part);
+  add_notices(json, part);
   return json;
 }
 
 Json end_json(GenerationKind kind, const std::string& model, const std::string& created_at,
-              const Delta& all, const Ending& ending) {
-  Json json = head_json(kind, model, created_at, all);
+              const WholeAnswer& all, const Ending& ending) {
+  Json json = head_json(kind, model, created_at, all, 0);
   json["done"] = true;
   json["done_reason"] = ending.done_reason;
   if (kind == GenerationKind::kPrompt && !ending.context.empty()) json["context"] = ending.context;
@@ -270,29 +277,30 @@ Json end_json(GenerationKind kind, const std::string& model, const std::string& 
   add_count(json, "prompt_eval_duration", ending.prompted.count());
   add_count(json, "eval_count", static_cast<int64_t>(ending.n_generated));
   add_count(json, "eval_duration", ending.written.count());
-  if (kind == GenerationKind::kPrompt && !all.tool_calls.empty())
-    json["tool_calls"] = calls_json(all.tool_calls);
+  if (kind == GenerationKind::kPrompt && !all.calls.empty())
+    json["tool_calls"] = calls_json(all.calls, 0);
   add_logprobs(json, all);
-  add_events(json, all);
+  add_notices(json, all);
   return json;
 }
 
 std::vector<Route> generation_routes(Generator& generator) {
   std::vector<Route> routes;
-  const auto add = [&](const char* pattern, const char* type,
+  const auto add = [&](const char* pattern, const char* type, const FieldTable& table,
                        GenerationRequest (*decode)(const Fields&)) {
     Route& route = routes.emplace_back();
     route.methods = {http::Method::kPost};
     route.pattern = pattern;
     route.is_traced = true;
-    route.handler = [&generator, type, decode](Call& call) {
+    route.handler = [&generator, type, &table, decode](Call& call) {
       // A statement of its own: the text and the JSON are gone before the answer begins.
-      const Asked asked = asked_of(Fields::parse(call.take_body().text, type), decode);
+      const Asked asked = asked_of(Fields::parse(call.take_body().text, type), table, decode);
+      tell_unknown_fields(call, asked.unknown_fields);
       handle(call, generator, asked.request, asked.stream);
     };
   };
-  add("/api/generate", "GenerateRequest", decode_generate);
-  add("/api/chat", "ChatRequest", decode_chat);
+  add("/api/generate", "GenerateRequest", kGenerateFields, decode_generate);
+  add("/api/chat", "ChatRequest", kChatFields, decode_chat);
   return routes;
 }
 

@@ -16,11 +16,12 @@ namespace billow::api::ollama {
 GenerationRequest decode_generate(const Fields& fields);
 GenerationRequest decode_chat(const Fields& fields);
 
-// What comes of a request, as JSON in the form of either route. `created_at` as in utc_now_text().
+// What comes of a request, as JSON in the form of either route. `created_at` as in utc_now_text();
+// first_call: the index of the part's first call in the answer.
 Json delta_json(GenerationKind kind, const std::string& model, const std::string& created_at,
-                const Delta& delta);
+                const WholeAnswer& part, size_t first_call = 0);
 Json end_json(GenerationKind kind, const std::string& model, const std::string& created_at,
-              const Delta& all, const Ending& ending);
+              const WholeAnswer& all, const Ending& ending);
 
 // POST /api/generate and /api/chat. The generator outlives the routes.
 std::vector<Route> generation_routes(Generator& generator);

@@ -173,9 +173,21 @@ TEST_F(Generation, ErrorsHaveTheStatusAndTextThatClientsKnow) {
       {"/api/embeddings", R"({"prompt":"x"})", R"(400 {"error":"model is required"})"},
   };
   for (const Case& one : kCases) EXPECT_EQ(told_of(one.path, one.body), one.told) << one.body;
-  for (const char* body : {R"({"model":"m","prompt":"x","format":"json"})",
-                           R"({"model":"m","prompt":"x","format":{"type":"object"}})"})
-    EXPECT_EQ(server.post("/api/generate", body).status, 501);
+}
+
+TEST_F(Generation, AnAnswerIsHeldToItsFormat) {
+  using constraint::GrammarKind;
+  for (const auto& [format, kind] : {std::pair{R"("json")", GrammarKind::kJsonObject},
+                                     std::pair{R"({"type":"object"})", GrammarKind::kJsonSchema}}) {
+    const std::string body =
+        R"({"model":"m","prompt":"x","stream":false,"format":)" + std::string(format) + "}";
+    EXPECT_EQ(server.post("/api/generate", body).status, 200);
+    const auto asked = runners.completions().back().completion.constraint;
+    ASSERT_TRUE(asked.has_value());
+    EXPECT_EQ(asked->grammar.kind, kind);
+  }
+  server.post("/api/generate", R"({"model":"m","prompt":"x","format":null})");
+  EXPECT_FALSE(runners.completions().back().completion.constraint.has_value());
 }
 
 TEST_F(Generation, AnErrorBeforeTheFirstTokenHasAStatusAndLaterOnesAreALine) {
@@ -224,7 +236,7 @@ TEST_F(Generation, LogprobsComeWithTheirTokens) {
 
 TEST_F(Generation, ThinkingAndCallsOfToolsAreApartFromContent) {
   models.add({.jinja = "{% for m in messages %}{{ m.content }}{% endfor %}{{ tools }}"
-                       "<tool_call></tool_call><think></think>{# 'tool' #}"});
+                       "{# <tool_call></tool_call><think></think> 'tool' #}"});
   change([](scheduler::FakeScript& script) {
     script.pieces = {"<think>hm</think>", "Two: ",
                      R"(<tool_call>{"name":"add","arguments":{"b":1,"a":"<"}}</tool_call>)",
@@ -253,12 +265,12 @@ TEST_F(Generation, ThinkingAndCallsOfToolsAreApartFromContent) {
   constexpr const char* kSecond = R"({"function":{"index":1,"name":"add","arguments":{}}})";
   ASSERT_EQ(messages.size(), 4u);
   EXPECT_EQ(messages[0].dump(), R"({"role":"assistant","content":"","thinking":"hm"})");
-  EXPECT_EQ(messages[1].dump(), R"({"role":"assistant","content":"Two: "})");
+  EXPECT_EQ(messages[1].dump(), R"({"role":"assistant","content":"Two:"})");
   EXPECT_EQ(without_id(messages[2]["tool_calls"].at(0)), kFirst);
   EXPECT_EQ(without_id(messages[3]["tool_calls"].at(0)), kSecond);
 
   const Json whole = Json::parse(server.post("/api/chat", body + R"(,"stream":false})").body);
-  EXPECT_EQ(whole["message"]["content"], "Two: ");
+  EXPECT_EQ(whole["message"]["content"], "Two:");
   EXPECT_EQ(whole["message"]["thinking"], "hm");
   ASSERT_EQ(whole["message"]["tool_calls"].size(), 2u);
   EXPECT_EQ(without_id(whole["message"]["tool_calls"][1]), kSecond);
@@ -293,15 +305,16 @@ TEST(Decode, ReadsEveryFieldOfAChat) {
           "tools":[{"type":"function","function":{"name":"f"}}],"keep_alive":"5m","think":"high",
           "truncate":false,"shift":true,"options":{"top_k":1},"format":"json","live_events":true})",
       "ChatRequest"));
-  EXPECT_EQ(request.messages.at(0).thinking, "t");
-  EXPECT_NE(request.messages.at(0).tool_calls_json.find(R"("arguments":{"b":1,"a":2})"),
-            std::string::npos);
+  EXPECT_EQ(request.messages.at(0).thinking(), "t");
+  ASSERT_EQ(request.messages.at(0).tool_calls().size(), 1u);
+  EXPECT_EQ(request.messages.at(0).tool_calls()[0]->arguments.dump(), R"({"b":1,"a":2})");
   EXPECT_EQ(request.messages.at(1).tool_name, "f");
-  EXPECT_EQ(request.keep_alive_json, "\"5m\"");
+  EXPECT_EQ(request.keep_alive, std::chrono::minutes(5));
   EXPECT_EQ(request.think.level, "high");
   EXPECT_FALSE(request.truncate);
   EXPECT_EQ(request.shift, true);
-  EXPECT_EQ(request.options_json, R"({"top_k":1})");
+  EXPECT_EQ(request.options.sampling, (scheduler::Sampling{.top_k = 1}));
+  EXPECT_EQ(request.grammar->kind, constraint::GrammarKind::kJsonObject);
   EXPECT_TRUE(request.live_events);
 }
 

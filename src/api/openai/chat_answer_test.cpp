@@ -3,6 +3,7 @@
 
 #include "api/openai/chat_codec.h"
 #include "api/openai/test_call.h"
+#include "base/json.h"
 
 namespace billow::api::openai {
 namespace {
@@ -16,11 +17,8 @@ constexpr const char* kUsage =
     R"("usage":{"prompt_tokens":11,"completion_tokens":2,"total_tokens":13,)"
     R"("prompt_tokens_details":{"cached_tokens":4}})";
 
-Delta content(const char* text) { return {.content = text}; }
-Delta thinking(const char* text) { return {.content = "", .thinking = text}; }
-ToolCall tool_call(size_t index, const char* name) {
-  return {"call_" + std::to_string(index), index, name, R"({"a":1})"};
-}
+Delta content(const char* text) { return text_delta(text); }
+Delta thinking(const char* text) { return thinking_delta(text); }
 std::string call_json(size_t index, const char* name) {
   return R"({"id":"call_)" + std::to_string(index) + R"(","index":)" + std::to_string(index) +
          R"(,"type":"function","function":{"name":")" + name + R"(","arguments":"{\"a\":1}"}})";
@@ -41,11 +39,14 @@ std::string finish_chunk(const std::string& reason) {
 constexpr const char* kDoneLine = "data: [DONE]\n\n";
 
 struct Answered {
-  explicit Answered(bool stream, bool include_usage = false)
-      : answer(chat_answer(
-            test.call, kHead,
-            TextRequest{.generation = {}, .stream = stream, .include_usage = include_usage},
-            clock.now())) {}
+  explicit Answered(bool stream, bool include_usage = false, size_t n = 1,
+                    bool legacy_calls = false)
+      : answer(chat_answer(test.call, kHead,
+                           TextRequest{.n = n,
+                                       .stream = stream,
+                                       .include_usage = include_usage,
+                                       .legacy_calls = legacy_calls},
+                           clock.now())) {}
 
   std::string body() const { return test.exchange.body(); }
 
@@ -71,10 +72,10 @@ TEST(ChatObject, HasWhatWasWritten) {
 
 TEST(ChatObject, HasReasoningCallsAndLogprobs) {
   Answered it(false);
-  Delta delta{.content = "", .thinking = "hm", .tool_calls = {tool_call(0, "f")}};
+  Delta delta = joined(thinking("hm"), call_delta(0, "f"));
   delta.logprobs.push_back({"a", -0.5, "a", {{"a", -0.5, "a"}, {"\xc3", -2.0, "\xc3"}}});
   it.answer->delta(delta);
-  it.answer->delta({.content = "", .thinking = "!", .tool_calls = {tool_call(1, "g")}});
+  it.answer->delta(joined(thinking("!"), call_delta(1, "g")));
   it.answer->end(kEnding);
   EXPECT_NE(it.body().find(R"("choices":[{"index":0,"message":{"role":"assistant","content":"",)"
                            R"("reasoning":"hm!","tool_calls":[)" +
@@ -98,7 +99,7 @@ TEST(ChatObject, FinishReasons) {
         << it.body();
   }
   Answered cut(false);
-  cut.answer->delta({.content = "", .thinking = "", .tool_calls = {tool_call(0, "f")}});
+  cut.answer->delta(call_delta(0, "f"));
   cut.answer->end({.done_reason = "length", .context = {}});
   EXPECT_NE(cut.body().find(R"("finish_reason":"length")"), std::string::npos);
 }
@@ -151,7 +152,7 @@ TEST(ChatStream, AnEmptyAnswerHasOneChunk) {
 TEST(ChatStream, ReasoningComesBeforeTheAnswer) {
   Answered it(true);
   it.answer->delta(thinking("Let"));
-  Delta both{.content = "Four", .thinking = " me"};
+  Delta both = joined(thinking(" me"), content("Four"));
   both.logprobs.push_back({"F", -1.0, "F"});
   it.answer->delta(both);
   it.answer->delta(content("."));
@@ -165,26 +166,96 @@ TEST(ChatStream, ReasoningComesBeforeTheAnswer) {
                 finish_chunk("stop") + kDoneLine);
 }
 
-TEST(ChatStream, ASplitFirstChunkHasItsRoleOnce) {
+// What a stream has of a call: its name, then its arguments as they come.
+std::string begin_part(size_t index, const char* name) {
+  const std::string number = std::to_string(index);
+  return R"("tool_calls":[{"index":)" + number + R"(,"id":"call_)" + number +
+         R"(","type":"function","function":{"name":")" + name + R"(","arguments":""}}])";
+}
+std::string arguments_chunk(size_t index, const char* text) {
+  return delta_chunk(R"({"tool_calls":[{"index":)" + std::to_string(index) +
+                     R"(,"function":{"arguments":")" + text + "\"}}]}");
+}
+
+TEST(ChatStream, AFirstChunkOfSeveralHasItsRoleOnce) {
   Answered it(true);
-  it.answer->delta({.content = "", .thinking = "hm", .tool_calls = {tool_call(0, "f")}});
+  it.answer->delta(joined(thinking("hm"), call_delta(0, "f")));
+  it.answer->end(kEnding);
+  EXPECT_EQ(it.body(), delta_chunk(R"({"role":"assistant","content":"","reasoning":"hm"})") +
+                           delta_chunk("{" + begin_part(0, "f") + "}") +
+                           arguments_chunk(0, R"({\"a\":1})") + finish_chunk("tool_calls") +
+                           kDoneLine);
+}
+
+TEST(ChatStream, ArgumentsComeAsTheyAreWrittenAndCallsNameTheReason) {
+  Answered it(true);
+  it.answer->delta({.events = {{EventKind::kCallBegin, 0, "f", "call_0"}}});
+  it.answer->delta({.events = {{EventKind::kCallArguments, 0, R"({"a")"}}});
+  it.answer->delta({.events = {{EventKind::kCallArguments, 0, ":1}"}, {EventKind::kCallEnd, 0}}});
+  it.answer->delta(call_delta(1, "g"));
   it.answer->end(kEnding);
   EXPECT_EQ(it.body(),
-            delta_chunk(R"({"role":"assistant","reasoning":"hm"})") +
-                delta_chunk(R"({"content":"","tool_calls":[)" + call_json(0, "f") + "]}") +
+            delta_chunk(R"({"role":"assistant","content":"",)" + begin_part(0, "f") + "}") +
+                arguments_chunk(0, R"({\"a\")") + arguments_chunk(0, ":1}") +
+                delta_chunk("{" + begin_part(1, "g") + "}") + arguments_chunk(1, R"({\"a\":1})") +
                 finish_chunk("tool_calls") + kDoneLine);
 }
 
-TEST(ChatStream, CallsAreWholeAndNameTheReason) {
+TEST(ChatStream, ACallThatWasCutOffIsNoReason) {
   Answered it(true);
-  it.answer->delta({.content = "", .thinking = "", .tool_calls = {tool_call(0, "f")}});
-  it.answer->delta({.content = "", .thinking = "", .tool_calls = {tool_call(1, "g")}});
-  it.answer->end(kEnding);
-  EXPECT_EQ(
-      it.body(),
-      delta_chunk(R"({"role":"assistant","content":"","tool_calls":[)" + call_json(0, "f") + "]}") +
-          delta_chunk(R"({"content":"","tool_calls":[)" + call_json(1, "g") + "]}") +
-          finish_chunk("tool_calls") + kDoneLine);
+  it.answer->delta({.events = {{EventKind::kCallBegin, 0, "f", "call_0"}}});
+  it.answer->end({.done_reason = "length"});
+  EXPECT_TRUE(it.body().ends_with(finish_chunk("length") + kDoneLine)) << it.body();
+}
+
+TEST(ChatStream, ChoicesHaveTheirIndexAndOneUsage) {
+  Answered it(true, true, 2);
+  Delta second = content("b");
+  second.choice = 1;
+  it.answer->delta(content("a"));
+  it.answer->delta(second);
+  it.answer->end({.choice = 1, .done_reason = "length", .n_prompt = 5, .n_generated = 3});
+  EXPECT_FALSE(it.test.exchange.is_finished);
+  it.answer->end({.choice = 0, .done_reason = "stop", .n_prompt = 5, .n_generated = 4});
+  EXPECT_TRUE(it.test.exchange.is_finished);
+  for (const char* part : {R"([{"index":0,"delta":{"role":"assistant","content":"a"})",
+                           R"([{"index":1,"delta":{"role":"assistant","content":"b"})",
+                           R"([{"index":1,"delta":{},"finish_reason":"length"}])",
+                           R"("usage":{"prompt_tokens":5,"completion_tokens":7,"total_tokens":12)"})
+    EXPECT_NE(it.body().find(part), std::string::npos) << part;
+}
+
+TEST(ChatObject, HasAllChoices) {
+  Answered it(false, false, 2);
+  Delta second = content("b");
+  second.choice = 1;
+  it.answer->delta(second);
+  it.answer->delta(content("a"));
+  it.answer->end({.choice = 0, .done_reason = "stop"});
+  EXPECT_FALSE(it.test.exchange.is_finished);
+  it.answer->end({.choice = 1, .done_reason = "length"});
+  const Json choices = Json::parse(it.body())["choices"];
+  ASSERT_EQ(choices.size(), 2u);
+  EXPECT_EQ(choices[0]["message"]["content"], "a");
+  EXPECT_EQ(choices[1]["message"]["content"], "b");
+  EXPECT_EQ(choices[1]["finish_reason"], "length");
+}
+
+TEST(ChatAnswer, ACallOfAFunctionHasItsOlderForm) {
+  Answered whole(false, false, 1, true);
+  whole.answer->delta(call_delta(0, "f"));
+  whole.answer->end({.done_reason = "stop"});
+  const Json choice = Json::parse(whole.body())["choices"][0];
+  EXPECT_EQ(choice["message"]["function_call"],
+            Json::parse(R"({"name":"f","arguments":"{\"a\":1}"})"));
+  EXPECT_EQ(choice["finish_reason"], "function_call");
+  Answered stream(true, false, 1, true);
+  stream.answer->delta(joined(call_delta(0, "f"), call_delta(1, "g")));
+  stream.answer->end({.done_reason = "stop"});
+  EXPECT_EQ(stream.body(), delta_chunk(R"({"role":"assistant","content":"","function_call":)"
+                                       R"({"name":"f","arguments":""}})") +
+                               delta_chunk(R"({"function_call":{"arguments":"{\"a\":1}"}})") +
+                               finish_chunk("function_call") + kDoneLine);
 }
 
 TEST(ChatStream, LogprobsOfTextHeldBackAreNotLost) {
@@ -200,12 +271,12 @@ TEST(ChatStream, LogprobsOfTextHeldBackAreNotLost) {
 TEST(ChatStream, EventsAreComments) {
   Answered it(true);
   Delta delta = content("a");
-  delta.events = {R"({"event":"transition","text":"[transition] ctx512 -> ctx1024"})",
-                  R"({"event":"compaction","text":"[compact]\nctx4096"})", R"({"event":"other"})",
-                  "no JSON"};
+  delta.notices = {R"({"event":"transition","text":"[transition] ctx512 -> ctx1024"})",
+                   R"({"event":"compaction","text":"[compact]\nctx4096"})", R"({"event":"other"})",
+                   "no JSON"};
   it.answer->delta(delta);
   Delta events;
-  events.events = {R"({"text":"[transition] x"})"};
+  events.notices = {R"({"text":"[transition] x"})"};
   it.answer->delta(events);
   EXPECT_EQ(it.body(), ": [transition] ctx512 -> ctx1024\n\n: [compact] ctx4096\n\n" +
                            delta_chunk(R"({"role":"assistant","content":"a"})") +

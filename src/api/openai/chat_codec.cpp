@@ -6,22 +6,24 @@
 
 #include "api/openai/chat_messages.h"
 #include "api/openai/errors.h"
+#include "api/tool_choice.h"
 #include "api/tool_fields.h"
 #include "base/json.h"
 
 namespace billow::api::openai {
 namespace {
 
-Json tool_calls_json(const std::vector<ToolCall>& calls) {
+Json function_json(const std::string& name, const std::string& arguments) {
+  return {{"name", name}, {"arguments", arguments}};
+}
+
+Json tool_calls_json(const std::vector<WrittenCall>& calls) {
   Json list = Json::array();
-  for (const ToolCall& call : calls) {
-    Json entry;
-    entry["id"] = call.id;
-    entry["index"] = call.index;
-    entry["type"] = "function";
-    entry["function"]["name"] = call.name;
-    entry["function"]["arguments"] = call.arguments_json;
-    list.push_back(std::move(entry));
+  for (const WrittenCall& call : calls) {
+    list.push_back({{"id", call.id},
+                    {"index", list.size()},
+                    {"type", "function"},
+                    {"function", function_json(call.name, call.arguments)}});
   }
   return list;
 }
@@ -51,146 +53,217 @@ Json logprobs_json(const std::vector<Logprob>& logprobs) {
   return object;
 }
 
+// The reason of an answer that has called tools.
+const char* reason_of_calls(bool legacy) { return legacy ? "function_call" : "tool_calls"; }
+
 class ChatObject : public TextAnswer {
  public:
-  using TextAnswer::TextAnswer;
+  ChatObject(Call& call, AnswerHead head, const TextRequest& request)
+      : TextAnswer(call, std::move(head)),
+        legacy_calls_(request.legacy_calls),
+        choices_(request.n),
+        usage_(request.n) {}
 
   bool delta(const Delta& delta) override {
-    content_ += delta.content;
-    thinking_ += delta.thinking;
-    calls_.insert(calls_.end(), delta.tool_calls.begin(), delta.tool_calls.end());
-    logprobs_.insert(logprobs_.end(), delta.logprobs.begin(), delta.logprobs.end());
+    choices_[delta.choice].parts.add(delta);
     return !call_.stop().stop_requested();
   }
 
   bool holds_back() const override { return true; }
-  void restart() override {
-    content_.clear();
-    thinking_.clear();
-    calls_.clear();
-    logprobs_.clear();
+  void restart(size_t choice) override { choices_[choice].parts.clear(); }
+
+  bool end(const Ending& ending) override {
+    choices_[ending.choice].reason = ending.done_reason;
+    usage_.add(ending);
+    return ++n_ended_ < choices_.size() || respond(answer());
   }
 
-  bool end(const Ending& ending) override { return respond(answer(ending)); }
-
   bool rendered(const std::string& prompt, size_t n_images) override {
-    Json object = answer({});
+    Json object = answer();
     object["_debug_info"]["rendered_template"] = prompt;
     if (n_images > 0) object["_debug_info"]["image_count"] = n_images;
     return respond(object);
   }
 
  private:
-  Json answer(const Ending& ending) const {
+  struct Choice {
+    AnswerParts parts;
+    std::string reason{};
+  };
+
+  Json choice_json(size_t index) const {
+    const WholeAnswer& whole = choices_[index].parts.whole();
     Json choice;
-    choice["index"] = 0;
+    choice["index"] = index;
     Json& message = choice["message"];
     message["role"] = "assistant";
-    message["content"] = content_;
-    if (!thinking_.empty()) message["reasoning"] = thinking_;
-    if (!calls_.empty()) message["tool_calls"] = tool_calls_json(calls_);
-    const bool was_for_tools = !calls_.empty() && ending.done_reason == "stop";
-    choice["finish_reason"] = finish_reason(was_for_tools ? "tool_calls" : ending.done_reason);
-    if (!logprobs_.empty()) choice["logprobs"] = logprobs_json(logprobs_);
+    message["content"] = whole.text;
+    if (!whole.thinking.empty()) message["reasoning"] = whole.thinking;
+    if (!whole.calls.empty() && legacy_calls_)
+      message["function_call"] = function_json(whole.calls[0].name, whole.calls[0].arguments);
+    else if (!whole.calls.empty())
+      message["tool_calls"] = tool_calls_json(whole.calls);
+    const std::string& reason = choices_[index].reason;
+    const bool was_for_tools = !whole.calls.empty() && reason == "stop";
+    choice["finish_reason"] =
+        finish_reason(was_for_tools ? reason_of_calls(legacy_calls_) : reason);
+    if (!whole.logprobs.empty()) choice["logprobs"] = logprobs_json(whole.logprobs);
+    return choice;
+  }
+
+  Json answer() const {
     Json object = answer_object(head_, "chat.completion");
-    object["choices"] = Json::array({std::move(choice)});
-    object["usage"] = usage_json(ending);
+    for (size_t i = 0; i < choices_.size(); ++i) object["choices"].push_back(choice_json(i));
+    object["usage"] = usage_.to_json();
     return object;
   }
 
-  std::string content_;
-  std::string thinking_;
-  std::vector<ToolCall> calls_;
-  std::vector<Logprob> logprobs_;
+  const bool legacy_calls_;
+  std::vector<Choice> choices_;
+  Usage usage_;
+  size_t n_ended_ = 0;
 };
 
 class ChatStream : public TextAnswer {
  public:
-  ChatStream(Call& call, AnswerHead head, bool include_usage, SteadyNow now)
+  ChatStream(Call& call, AnswerHead head, const TextRequest& request, SteadyNow now)
       : TextAnswer(call, std::move(head)),
         stream_(call, std::move(now)),
-        include_usage_(include_usage),
-        chunk_head_(chunk_head(head_, "chat.completion.chunk")) {}
+        include_usage_(request.include_usage),
+        legacy_calls_(request.legacy_calls),
+        chunk_head_(chunk_head(head_, "chat.completion.chunk")),
+        choices_(request.n),
+        usage_(request.n) {}
 
   void still_working() override { stream_.still_working(); }
   bool fail(int status, std::string_view text) override { return stream_.fail(status, text); }
 
   bool delta(const Delta& delta) override {
-    std::string events = comments(delta.events);
-    const bool has_answer = !delta.content.empty() || !delta.tool_calls.empty();
-    if (!delta.thinking.empty() && has_answer) {
-      Json thought = first_part();
-      thought["reasoning"] = delta.thinking;
-      add_chunk(events, std::move(thought), nullptr, delta.logprobs);
-      add_chunk(events, answer_part(delta), nullptr, {});
-    } else if (!delta.thinking.empty() || has_answer || !delta.logprobs.empty()) {
-      Json part = answer_part(delta);
-      if (!delta.thinking.empty()) part["reasoning"] = delta.thinking;
-      add_chunk(events, std::move(part), nullptr, delta.logprobs);
+    std::string text = comments(delta.notices);
+    Choice& choice = choices_[delta.choice];
+    bool has_logprobs = !delta.logprobs.empty();
+    // Neighbours of one kind are one chunk; the log probabilities go with the first.
+    for (size_t i = 0; i < delta.events.size();) {
+      const Event& first = delta.events[i];
+      std::string joined = first.text;
+      for (++i; i < delta.events.size() && continues(first, delta.events[i]); ++i)
+        joined += delta.events[i].text;
+      Json part = part_of(choice, first, joined);
+      if (part.is_null()) continue;
+      add_chunk(text, delta.choice, std::move(part), nullptr,
+                std::exchange(has_logprobs, false) ? &delta.logprobs : nullptr);
     }
-    return stream_.write(events);
+    if (has_logprobs)
+      add_chunk(text, delta.choice, first_part(choice, {{"content", ""}}), nullptr,
+                &delta.logprobs);
+    return stream_.write(text);
   }
 
   bool end(const Ending& ending) override {
-    std::string events;
-    if (!role_sent_) add_chunk(events, answer_part({}), nullptr, {});
+    Choice& choice = choices_[ending.choice];
+    std::string text;
+    if (!choice.role_sent)
+      add_chunk(text, ending.choice, first_part(choice, {{"content", ""}}), nullptr, nullptr);
     std::string reason = ending.done_reason.empty() ? "stop" : ending.done_reason;
-    if (has_calls_) reason = "tool_calls";
-    add_chunk(events, Json::object(), reason, {});
-    if (include_usage_) {
-      events += chunk_head_ + "[],\"usage\":" + to_text(usage_json(ending)) + "}\n\n";
-    }
-    return stream_.finish(events.append(kDone));
+    if (choice.n_calls > 0 && reason == "stop") reason = reason_of_calls(legacy_calls_);
+    add_chunk(text, ending.choice, Json::object(), finish_reason(reason), nullptr);
+    usage_.add(ending);
+    if (++n_ended_ < choices_.size()) return stream_.write(text);
+    if (include_usage_) text += chunk_head_ + "[],\"usage\":" + to_text(usage_.to_json()) + "}\n\n";
+    return stream_.finish(text.append(kDone));
   }
 
   // What is only rendered is not streamed: decode_common.
   bool rendered(const std::string&, size_t) override { return false; }
 
  private:
-  // With the role, in the first chunk of the answer.
-  Json first_part() {
-    Json part = Json::object();
-    if (!std::exchange(role_sent_, true)) part["role"] = "assistant";
-    return part;
+  struct Choice {
+    bool role_sent = false;
+    size_t n_calls = 0;  // that are complete
+  };
+
+  static bool continues(const Event& first, const Event& next) {
+    const bool is_text = first.kind == EventKind::kThinking || first.kind == EventKind::kText ||
+                         first.kind == EventKind::kCallArguments;
+    return is_text && next.kind == first.kind && next.call == first.call;
   }
 
-  Json answer_part(const Delta& delta) {
-    Json part = first_part();
-    part["content"] = delta.content;
-    if (!delta.tool_calls.empty()) part["tool_calls"] = tool_calls_json(delta.tool_calls);
-    has_calls_ = has_calls_ || !delta.tool_calls.empty();
-    return part;
+  // With the role, in the first chunk of a choice.
+  static Json first_part(Choice& choice, Json part) {
+    if (std::exchange(choice.role_sent, true)) return part;
+    Json made = {{"role", "assistant"}};
+    if (!part.contains("content")) made["content"] = "";
+    made.update(part);
+    return made;
   }
 
-  void add_chunk(std::string& events, Json part, const Json& reason,
-                 const std::vector<Logprob>& logprobs) const {
+  // What a chunk says of an event; null: nothing.
+  Json part_of(Choice& choice, const Event& event, const std::string& text) const {
+    const auto function = [&](Json entry, Json made) -> Json {
+      if (legacy_calls_) {
+        if (event.call > 0) return nullptr;  // there is a place for one only
+        return {{"function_call", std::move(made)}};
+      }
+      entry["function"] = std::move(made);
+      return {{"tool_calls", Json::array({std::move(entry)})}};
+    };
+    Json part;
+    switch (event.kind) {
+      case EventKind::kThinking:
+        part = {{"reasoning", text}};
+        break;
+      case EventKind::kText:
+        part = {{"content", text}};
+        break;
+      case EventKind::kCallBegin:
+        part = function({{"index", event.call}, {"id", event.id}, {"type", "function"}},
+                        function_json(text, ""));
+        break;
+      case EventKind::kCallArguments:
+        part = function({{"index", event.call}}, {{"arguments", text}});
+        break;
+      case EventKind::kCallEnd:
+        ++choice.n_calls;
+        return nullptr;
+    }
+    return part.is_null() ? part : first_part(choice, std::move(part));
+  }
+
+  void add_chunk(std::string& text, size_t index, Json part, const Json& reason,
+                 const std::vector<Logprob>* logprobs) const {
     Json choice;
-    choice["index"] = 0;
+    choice["index"] = index;
     choice["delta"] = std::move(part);
     choice["finish_reason"] = reason;
-    if (!logprobs.empty()) choice["logprobs"] = logprobs_json(logprobs);
-    events += chunk_head_ + "[" + to_text(choice) + "]}\n\n";
+    if (logprobs != nullptr) choice["logprobs"] = logprobs_json(*logprobs);
+    text += chunk_head_ + "[" + to_text(choice) + "]}\n\n";
   }
 
   EventStream stream_;
   const bool include_usage_;
+  const bool legacy_calls_;
   const std::string chunk_head_;
-  bool role_sent_ = false;
-  bool has_calls_ = false;
+  std::vector<Choice> choices_;
+  Usage usage_;
+  size_t n_ended_ = 0;
 };
 
 }  // namespace
 
 TextRequest decode_chat(std::string_view body) {
   const Fields fields = parse_body(body, "ChatCompletionRequest");
-  TextRequest request = decode_common(fields);
-  GenerationRequest& generation = request.generation;
+  TextRequest request = decode_common(fields, TextRoute::kChat);
+  GenerationRequest& generation = request.generations.front();
   generation.kind = GenerationKind::kChat;
+  request.best_of = request.n;
   generation.messages = decode_messages(fields);
-  generation.options_json = sampling_options(fields, TextRoute::kChat);
-  generation.format_json = format_json(fields);
   generation.think = think_of(fields);
-  generation.tools_json = tools_json(fields);
+  generation.tools = tools_of(fields);
+  if (generation.tools.empty()) {
+    generation.tools = functions_of(fields);
+    request.legacy_calls = !generation.tools.empty();
+  }
+  generation.tool_choice = tool_choice_of(fields, generation.tools);
   generation.logprobs = fields.flag("logprobs").value_or(false);
   generation.top_logprobs = top_logprobs(fields, "top_logprobs");
   if (generation.model.empty()) refuse("model is required");
@@ -199,8 +272,8 @@ TextRequest decode_chat(std::string_view body) {
 
 std::unique_ptr<TextAnswer> chat_answer(Call& call, AnswerHead head, const TextRequest& request,
                                         SteadyNow now) {
-  if (!request.stream) return std::make_unique<ChatObject>(call, std::move(head));
-  return std::make_unique<ChatStream>(call, std::move(head), request.include_usage, std::move(now));
+  if (!request.stream) return std::make_unique<ChatObject>(call, std::move(head), request);
+  return std::make_unique<ChatStream>(call, std::move(head), request, std::move(now));
 }
 
 }  // namespace billow::api::openai

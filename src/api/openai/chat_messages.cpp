@@ -1,6 +1,5 @@
 #include "api/openai/chat_messages.h"
 
-#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -12,7 +11,6 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "http/status.h"
-#include "store/json_text.h"
 
 namespace billow::api::openai {
 namespace {
@@ -25,6 +23,71 @@ const std::string& text_of(const Json& object, const char* key, const char* refu
 }
 
 constexpr const char* kBadPart = "invalid message format";
+
+std::string image_of(const Json& part) {
+  const auto image = part.find("image_url");
+  if (image == part.end()) refuse(kBadPart);
+  if (image->is_string()) return image_of_url(image->get_ref<const std::string&>());
+  if (!image->is_object()) refuse(kBadPart);
+  return image_of_url(text_of(*image, "url", kBadPart));
+}
+
+// Ollama makes a message of each part, and its Go templates see neighbours of one role as one
+// message again, with an empty line between the texts. Here parts are parts of one message:
+// templates of other kinds may refuse two messages of one role, and two results of one call.
+Part part_of(const Json& part) {
+  if (!part.is_object()) refuse(kBadPart);
+  const std::string& type = text_of(part, "type", kBadPart);
+  if (type == "text") return TextPart{text_of(part, "text", kBadPart)};
+  if (type == "refusal") return TextPart{text_of(part, "refusal", kBadPart)};
+  if (type == "image_url") return ImagePart{image_of(part)};
+  if (type == "input_audio")
+    refuse("input_audio is not supported: no model here hears; send the text that was said");
+  refuse(kBadPart);
+}
+
+// Names of the tools that were called so far, by the ids of the calls.
+using CalledTools = std::map<std::string, std::string>;
+
+ToolCall tool_call_of(const Fields& function, std::string id) {
+  return {.id = std::move(id),
+          .name = function.text("name"),
+          .arguments = arguments_of(function.text("arguments"))};
+}
+
+void add_tool_calls(Message& message, const Fields& given, CalledTools& called) {
+  for (const Fields& call : given.objects("tool_calls")) {
+    const auto function = call.fields("function");
+    const std::string id = call.text("id");
+    if (!function) refuse("invalid tool call arguments");
+    ToolCall made = tool_call_of(*function, id);
+    if (!id.empty()) called[id] = made.name;
+    message.parts.emplace_back(std::move(made));
+  }
+  if (const auto function = given.fields("function_call"))
+    message.parts.emplace_back(tool_call_of(*function, ""));
+}
+
+void add_content(Message& message, const Fields& given) {
+  const Json* content = given.value("content");
+  if (content != nullptr && content->is_string()) {
+    message.parts.emplace_back(TextPart{content->get<std::string>()});
+  } else if (content != nullptr && content->is_array()) {
+    for (const Json& part : *content) message.parts.push_back(part_of(part));
+  } else if (!given.has("tool_calls") && !given.has("function_call")) {
+    refuse("invalid message content type: " + std::string(go_type(content)));
+  }
+}
+
+std::string thinking_of(const Fields& given) {
+  for (const char* name : {"reasoning", "reasoning_content"}) {
+    std::string text = given.text(name);
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
+}  // namespace
 
 std::string image_of_url(std::string_view url) {
   if (url.starts_with("http://") || url.starts_with("https://")) {
@@ -39,51 +102,6 @@ std::string image_of_url(std::string_view url) {
   refuse("invalid image input");
 }
 
-std::string image_of(const Json& part) {
-  const auto image = part.find("image_url");
-  if (image == part.end()) refuse(kBadPart);
-  if (image->is_string()) return image_of_url(image->get_ref<const std::string&>());
-  if (!image->is_object()) refuse(kBadPart);
-  return image_of_url(text_of(*image, "url", kBadPart));
-}
-
-std::string audio_of(const Json& part) {
-  const auto audio = part.find("input_audio");
-  if (audio == part.end() || !audio->is_object()) refuse("invalid input_audio format");
-  const std::string& data = text_of(*audio, "data", "invalid input_audio format: missing data");
-  size_t fault = 0;
-  auto bytes = base64_decoded(data, &fault);
-  if (!bytes) {
-    refuse("invalid input_audio base64 data: illegal base64 data at input byte " +
-           std::to_string(fault));
-  }
-  return *std::move(bytes);
-}
-
-// Ollama makes a message of each part, and its Go templates see neighbours of one role as one
-// message again, with an empty line between the texts. Here parts are one message in that form from
-// the beginning: templates of other kinds may refuse two messages of one role, and two results of
-// one call.
-void add_part(Message& message, const Json& part) {
-  if (!part.is_object()) refuse(kBadPart);
-  const std::string& type = text_of(part, "type", kBadPart);
-  if (type == "text") {
-    const std::string& text = text_of(part, "text", kBadPart);
-    if (!message.content.empty() && !text.empty()) message.content += "\n\n";
-    message.content += text;
-  } else if (type == "image_url") {
-    message.images.push_back(image_of(part));
-  } else if (type == "input_audio") {
-    message.images.push_back(audio_of(part));
-  } else {
-    refuse(kBadPart);
-  }
-}
-
-// Names of the tools that were called so far, by the ids of the calls.
-using CalledTools = std::map<std::string, std::string>;
-
-// The arguments that a text holds, null as none.
 Json arguments_of(const std::string& text) {
   constexpr const char* kRefusal = "invalid tool call arguments";
   Json values;
@@ -98,51 +116,23 @@ Json arguments_of(const std::string& text) {
   return std::move(values[0]);
 }
 
-std::string native_tool_calls(const Fields& message, CalledTools& called) {
-  Json calls = Json::array();
-  for (const Fields& call : message.objects("tool_calls")) {
-    const std::string id = call.text("id");
-    const auto given = call.fields("function");
-    const std::string name = given ? given->text("name") : "";
-    Json native;
-    if (!id.empty()) native["id"] = id;
-    Json& function = native["function"];
-    function["index"] = calls.size();
-    function["name"] = name;
-    function["arguments"] = arguments_of(given ? given->text("arguments") : "");
-    calls.push_back(std::move(native));
-    if (!id.empty()) called[id] = name;
-  }
-  return calls.empty() ? "" : store::compact(calls);
-}
-
-void add_content(Message& message, const Fields& given) {
-  const Json* content = given.value("content");
-  if (content != nullptr && content->is_string()) {
-    message.content = content->get<std::string>();
-  } else if (content != nullptr && content->is_array()) {
-    for (const Json& part : *content) add_part(message, part);
-  } else if (!given.has("tool_calls")) {
-    refuse("invalid message content type: " + std::string(go_type(content)));
-  }
-}
-
-}  // namespace
-
 std::vector<Message> decode_messages(const Fields& fields) {
   std::vector<Message> messages;
   CalledTools called;
   for (const Fields& given : fields.objects("messages")) {
     Message& message = messages.emplace_back(Message{.role = lower_case(given.text("role"))});
     message.tool_call_id = given.text("tool_call_id");
+    // Results of a "function_call" have this role, and the name alone.
+    if (message.role == "function") message.role = "tool";
     if (message.role == "tool") {
       message.tool_name = given.text("name");
       const auto call = called.find(message.tool_call_id);
       if (message.tool_name.empty() && call != called.end()) message.tool_name = call->second;
     }
+    std::string thinking = thinking_of(given);
+    if (!thinking.empty()) message.parts.emplace_back(ThinkingPart{std::move(thinking)});
     add_content(message, given);
-    message.thinking = given.text("reasoning");
-    message.tool_calls_json = native_tool_calls(given, called);
+    add_tool_calls(message, given, called);
   }
   if (messages.empty()) refuse("[] is too short - 'messages'");
   return messages;

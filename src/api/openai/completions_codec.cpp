@@ -1,10 +1,15 @@
 #include "api/openai/completions_codec.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api/choices.h"
+#include "api/openai/errors.h"
 #include "base/json.h"
 #include "base/utf8.h"
 
@@ -29,7 +34,8 @@ class LogprobLists {
       token_logprobs_.push_back(logprob.logprob);
       Json top = Json::object();
       for (const Logprob& other : logprob.top) top.emplace(other.token, other.logprob);
-      top_logprobs_.push_back(std::move(top));
+      const bool has_none = std::isinf(logprob.logprob);  // the first of a prompt
+      top_logprobs_.push_back(has_none ? Json(nullptr) : std::move(top));
       text_offset_.push_back(offset_);
       offset_ += n_characters(logprob.token);
     }
@@ -55,10 +61,11 @@ class LogprobLists {
   Json text_offset_ = Json::array();
 };
 
-Json choice_json(const std::string& text, std::string_view reason, const LogprobLists& logprobs) {
+Json choice_json(size_t index, const std::string& text, std::string_view reason,
+                 const LogprobLists& logprobs) {
   Json choice;
   choice["text"] = text;
-  choice["index"] = 0;
+  choice["index"] = index;
   choice["finish_reason"] = finish_reason(reason);
   if (!logprobs.empty()) choice["logprobs"] = logprobs.to_json();
   return choice;
@@ -66,113 +73,223 @@ Json choice_json(const std::string& text, std::string_view reason, const Logprob
 
 class CompletionObject : public TextAnswer {
  public:
-  using TextAnswer::TextAnswer;
+  CompletionObject(Call& call, AnswerHead head, const TextRequest& request)
+      : TextAnswer(call, std::move(head)),
+        n_(request.n),
+        n_each_(request.best_of),
+        with_logprobs_(request.shows_logprobs),
+        choices_(request.generations.size() * request.best_of),
+        usage_(request.best_of) {}
 
   bool delta(const Delta& delta) override {
-    text_ += delta.content;
-    logprobs_.add(delta.logprobs);
+    Choice& choice = choices_[delta.choice];
+    for (const Event& event : delta.events)
+      if (event.kind == EventKind::kText) choice.text += event.text;
+    choice.logprobs.add(delta.logprobs);
+    if (!delta.is_prompt) {
+      for (const Logprob& one : delta.logprobs) choice.sum_logprobs += one.logprob;
+      choice.n_tokens += delta.logprobs.size();
+    }
     return !call_.stop().stop_requested();
   }
 
   bool holds_back() const override { return true; }
-  void restart() override {
-    text_.clear();
-    logprobs_ = LogprobLists();
+  void restart(size_t choice) override { choices_[choice] = {}; }
+
+  bool end(const Ending& ending) override {
+    choices_[ending.choice].reason = ending.done_reason;
+    usage_.add(ending);
+    return ++n_ended_ < choices_.size() || respond(answer());
   }
 
-  bool end(const Ending& ending) override { return respond(answer(ending)); }
-
   bool rendered(const std::string& prompt, size_t n_images) override {
-    Json object = answer({});
+    Json object = answer();
     object["_debug_info"]["rendered_template"] = prompt;
     if (n_images > 0) object["_debug_info"]["image_count"] = n_images;
     return respond(object);
   }
 
  private:
-  Json answer(const Ending& ending) const {
+  struct Choice {
+    std::string text{};
+    LogprobLists logprobs{};
+    std::string reason{};
+    double sum_logprobs = 0.0;
+    size_t n_tokens = 0;
+
+    double mean_logprob() const {
+      return n_tokens == 0 ? 0.0 : sum_logprobs / static_cast<double>(n_tokens);
+    }
+  };
+
+  // The n best answers to one prompt, the best first; all of them in their order where none is left
+  // out.
+  std::vector<const Choice*> best_of(size_t prompt) const {
+    std::vector<const Choice*> found;
+    for (size_t j = 0; j < n_each_; ++j) found.push_back(&choices_[prompt * n_each_ + j]);
+    if (n_ == n_each_) return found;
+    std::ranges::sort(found, [](const Choice* a, const Choice* b) {
+      return a->mean_logprob() != b->mean_logprob() ? a->mean_logprob() > b->mean_logprob() : a < b;
+    });
+    found.resize(n_);
+    return found;
+  }
+
+  Json answer() const {
     Json object = answer_object(head_, "text_completion");
-    object["choices"] = Json::array({choice_json(text_, ending.done_reason, logprobs_)});
-    object["usage"] = usage_json(ending);
+    Json& list = object["choices"] = Json::array();
+    for (size_t i = 0; i < choices_.size() / n_each_; ++i) {
+      for (const Choice* one : best_of(i)) {
+        list.push_back(choice_json(list.size(), one->text, one->reason,
+                                   with_logprobs_ ? one->logprobs : LogprobLists()));
+      }
+    }
+    object["usage"] = usage_.to_json();
     return object;
   }
 
-  std::string text_;
-  LogprobLists logprobs_;
+  const size_t n_;
+  const size_t n_each_;
+  const bool with_logprobs_;
+  std::vector<Choice> choices_;
+  Usage usage_;
+  size_t n_ended_ = 0;
 };
 
 class CompletionStream : public TextAnswer {
  public:
-  CompletionStream(Call& call, AnswerHead head, bool include_usage, SteadyNow now)
+  CompletionStream(Call& call, AnswerHead head, const TextRequest& request, SteadyNow now)
       : TextAnswer(call, std::move(head)),
         stream_(call, std::move(now)),
-        include_usage_(include_usage),
-        chunk_head_(chunk_head(head_, "text_completion")) {}
+        include_usage_(request.include_usage),
+        chunk_head_(chunk_head(head_, "text_completion")),
+        offsets_(request.generations.size() * request.n),
+        usage_(request.n) {}
 
   void still_working() override { stream_.still_working(); }
   bool fail(int status, std::string_view text) override { return stream_.fail(status, text); }
 
   bool delta(const Delta& delta) override {
-    std::string events = comments(delta.events);
+    std::string text = comments(delta.notices);
     // What was thought has no place in this form, but shows that something is written.
-    if (!delta.content.empty() || !delta.thinking.empty() || !delta.logprobs.empty()) {
-      LogprobLists logprobs(offset_);
+    std::string written;
+    for (const Event& event : delta.events)
+      if (event.kind == EventKind::kText) written += event.text;
+    if (!delta.events.empty() || !delta.logprobs.empty()) {
+      LogprobLists logprobs(offsets_[delta.choice]);
       logprobs.add(delta.logprobs);
-      offset_ = logprobs.offset();
-      add_chunk(events, delta.content, "", logprobs);
+      offsets_[delta.choice] = logprobs.offset();
+      add_chunk(text, delta.choice, written, "", logprobs);
     }
-    return stream_.write(events);
+    return stream_.write(text);
   }
 
   bool end(const Ending& ending) override {
-    std::string events;
-    add_chunk(events, "", ending.done_reason, LogprobLists());
-    if (include_usage_) {
-      events += chunk_head_ + "[],\"usage\":" + to_text(usage_json(ending)) + "}\n\n";
-    }
-    return stream_.finish(events.append(kDone));
+    std::string text;
+    add_chunk(text, ending.choice, "", ending.done_reason, LogprobLists());
+    usage_.add(ending);
+    if (++n_ended_ < offsets_.size()) return stream_.write(text);
+    if (include_usage_) text += chunk_head_ + "[],\"usage\":" + to_text(usage_.to_json()) + "}\n\n";
+    return stream_.finish(text.append(kDone));
   }
 
   // What is only rendered is not streamed: decode_common.
   bool rendered(const std::string&, size_t) override { return false; }
 
  private:
-  void add_chunk(std::string& events, const std::string& text, std::string_view reason,
-                 const LogprobLists& logprobs) const {
-    events += chunk_head_ + "[" + to_text(choice_json(text, reason, logprobs)) + "]";
+  void add_chunk(std::string& text, size_t index, const std::string& written,
+                 std::string_view reason, const LogprobLists& logprobs) const {
+    text += chunk_head_ + "[" + to_text(choice_json(index, written, reason, logprobs)) + "]";
     // Where usage is asked for, every chunk has one.
     if (include_usage_) {
-      events += R"(,"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0})";
+      text += R"(,"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0})";
     }
-    events += "}\n\n";
+    text += "}\n\n";
   }
 
   EventStream stream_;
   const bool include_usage_;
   const std::string chunk_head_;
-  size_t offset_ = 0;  // characters of the tokens so far
+  std::vector<size_t> offsets_;  // of each choice: characters of the tokens so far
+  Usage usage_;
+  size_t n_ended_ = 0;
 };
+
+constexpr const char* kPromptForm =
+    "field \"prompt\" must be a string, a list of strings, a list of token ids or a list of lists "
+    "of "
+    "token ids";
+
+std::vector<int32_t> token_ids(const Json& list) {
+  std::vector<int32_t> tokens;
+  tokens.reserve(list.size());
+  for (const Json& id : list) {
+    if (!id.is_number_integer()) refuse(kPromptForm);
+    const int64_t value = scheduler::whole_number(id);
+    if (value < 0 || value > INT32_MAX)
+      refuse("field \"prompt\" has the id " + id.dump() + ", which is no token");
+    tokens.push_back(static_cast<int32_t>(value));
+  }
+  return tokens;
+}
+
+// One generation for each prompt.
+std::vector<GenerationRequest> generations_of(const Fields& fields, const GenerationRequest& base) {
+  std::vector<GenerationRequest> made;
+  const auto add = [&](const Json& prompt) {
+    GenerationRequest& one = made.emplace_back(base);
+    if (prompt.is_string())
+      one.prompt = prompt.get<std::string>();
+    else if (prompt.is_array() && !prompt.empty())
+      one.prompt_tokens = token_ids(prompt);
+    else
+      refuse(kPromptForm);
+  };
+  const Json* prompt = fields.value("prompt");
+  if (prompt == nullptr) {
+    made.push_back(base);
+  } else if (prompt->is_array() && !prompt->empty() && !prompt->front().is_number()) {
+    for (const Json& one : *prompt) add(one);
+  } else {
+    add(*prompt);
+  }
+  return made;
+}
 
 }  // namespace
 
 TextRequest decode_completion(std::string_view body) {
   const Fields fields = parse_body(body, "CompletionRequest");
-  TextRequest request = decode_common(fields);
-  GenerationRequest& generation = request.generation;
-  generation.kind = GenerationKind::kPrompt;
-  generation.prompt = fields.text("prompt");
-  generation.suffix = fields.text("suffix");
-  generation.options_json = sampling_options(fields, TextRoute::kCompletions);
-  generation.top_logprobs = top_logprobs(fields, "logprobs");
-  generation.logprobs = generation.top_logprobs > 0;
+  TextRequest request = decode_common(fields, TextRoute::kCompletions);
+  GenerationRequest& base = request.generations.front();
+  base.kind = GenerationKind::kPrompt;
+  base.suffix = fields.text("suffix");
+  // The prompt goes as it is, unless the template around it is asked for; a gap needs one.
+  base.raw = fields.flag("raw").value_or(base.suffix.empty());
+  base.echo = fields.flag("echo").value_or(false);
+  base.logprobs = fields.has("logprobs");
+  base.top_logprobs = top_logprobs(fields, "logprobs");
+  request.shows_logprobs = base.logprobs;
+  request.best_of = fields.has("best_of") ? choices_of(fields, "best_of") : request.n;
+  if (request.best_of < request.n) refuse("field \"best_of\" must be at least \"n\"");
+  if (request.best_of > request.n) {
+    if (request.stream) refuse("field \"best_of\" cannot be streamed where it is more than \"n\"");
+    base.logprobs = true;
+  }
+  if (base.echo && !base.suffix.empty()) refuse("field \"echo\" cannot go with \"suffix\"");
+  const GenerationRequest shared = std::move(base);
+  request.generations = generations_of(fields, shared);
+  if (request.generations.size() * request.best_of > kMaxChoices) {
+    refuse("a request has at most " + std::to_string(kMaxChoices) + " choices, this one " +
+           std::to_string(request.generations.size() * request.best_of));
+  }
   return request;
 }
 
 std::unique_ptr<TextAnswer> completion_answer(Call& call, AnswerHead head,
                                               const TextRequest& request, SteadyNow now) {
-  if (!request.stream) return std::make_unique<CompletionObject>(call, std::move(head));
-  return std::make_unique<CompletionStream>(call, std::move(head), request.include_usage,
-                                            std::move(now));
+  if (!request.stream) return std::make_unique<CompletionObject>(call, std::move(head), request);
+  return std::make_unique<CompletionStream>(call, std::move(head), request, std::move(now));
 }
 
 }  // namespace billow::api::openai

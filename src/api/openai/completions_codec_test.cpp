@@ -26,17 +26,20 @@ std::string chunk(const std::string& choice, const std::string& more = "") {
   return "data: " + answer_head() + "[{" + choice + "}]" + more + "}\n\n";
 }
 
-Json options(const std::string& fields) {
-  return Json::parse(
-      decode_completion(R"({"model":"m","prompt":"p",)" + fields + "}").generation.options_json);
+GenerationRequest decoded(const std::string& fields) {
+  return decode_completion(R"({"model":"m","prompt":"p",)" + fields + "}").generations.at(0);
 }
+Options options(const std::string& fields) { return decoded(fields).options; }
+scheduler::Sampling sampling(const std::string& fields) { return options(fields).sampling; }
 
 std::string answered(bool stream, bool include_usage,
                      const std::function<void(TextAnswer& answer)>& write) {
   TestCall test;
-  const auto answer = completion_answer(
-      test.call, kHead,
-      TextRequest{.generation = {}, .stream = stream, .include_usage = include_usage});
+  const auto answer = completion_answer(test.call, kHead,
+                                        TextRequest{.generations = {GenerationRequest{}},
+                                                    .stream = stream,
+                                                    .include_usage = include_usage,
+                                                    .shows_logprobs = true});
   write(*answer);
   EXPECT_TRUE(test.exchange.is_finished);
   EXPECT_EQ(test.exchange.status, 200);
@@ -44,11 +47,11 @@ std::string answered(bool stream, bool include_usage,
   return test.exchange.body();
 }
 
-TEST(CompletionRequest, IsAPromptWithTheTemplate) {
+TEST(CompletionRequest, IsAPromptAndFillsAGapWithTheTemplate) {
   const TextRequest request =
       decode_completion(R"({"model":"m","prompt":"p","suffix":"s","stream":true,)"
                         R"("stream_options":{"include_usage":true},"keep_alive":5})");
-  const GenerationRequest& generation = request.generation;
+  const GenerationRequest& generation = request.generations.at(0);
   EXPECT_TRUE(request.stream);
   EXPECT_TRUE(request.include_usage);
   EXPECT_EQ(generation.kind, GenerationKind::kPrompt);
@@ -57,33 +60,82 @@ TEST(CompletionRequest, IsAPromptWithTheTemplate) {
   EXPECT_EQ(generation.suffix, "s");
   EXPECT_FALSE(generation.raw);
   EXPECT_FALSE(generation.logprobs);
-  EXPECT_EQ(generation.keep_alive_json, "5");
-  EXPECT_EQ(Json::parse(generation.options_json), Json::parse(R"({"temperature":1,"top_p":1})"));
+  EXPECT_EQ(generation.keep_alive, std::chrono::seconds(5));
+  EXPECT_EQ(generation.options.sampling, (scheduler::Sampling{.temperature = 1.0, .top_p = 1.0}));
+}
+
+TEST(CompletionRequest, APromptGoesAsItIsUnlessTheTemplateIsAskedFor) {
+  EXPECT_TRUE(decoded(R"("n":1)").raw);
+  EXPECT_FALSE(decoded(R"("raw":false)").raw);
+  EXPECT_FALSE(decoded(R"("suffix":"s")").raw);
+}
+
+TEST(CompletionRequest, PromptsAreTextsOrTokensOrListsOfThem) {
+  const auto prompts = [](const std::string& prompt) {
+    return decode_completion(R"({"prompt":)" + prompt + "}").generations;
+  };
+  EXPECT_EQ(prompts(R"(["a","b"])").size(), 2u);
+  EXPECT_EQ(prompts(R"(["a","b"])").at(1).prompt, "b");
+  EXPECT_EQ(prompts("[1,2,3]").size(), 1u);
+  EXPECT_EQ(prompts("[1,2,3]").at(0).prompt_tokens, (std::vector<int32_t>{1, 2, 3}));
+  EXPECT_EQ(prompts("[[1,2],[3]]").at(1).prompt_tokens, (std::vector<int32_t>{3}));
+  for (const char* wrong :
+       {"5", "{}", "[]", "[[]]", "[1,\"a\"]", "[\"a\",1]", "[1.5]", "[[\"a\"]]"}) {
+    EXPECT_TRUE(refusal(decode_completion, R"({"prompt":)" + std::string(wrong) + "}")
+                    .starts_with("field \"prompt\" must be a string"))
+        << wrong;
+  }
+  EXPECT_EQ(refusal(decode_completion, R"({"prompt":[-1]})"),
+            "field \"prompt\" has the id -1, which is no token");
+}
+
+TEST(CompletionRequest, ChoicesAreBounded) {
+  const TextRequest request = decode_completion(R"({"prompt":["a","b"],"n":2,"best_of":3})");
+  EXPECT_EQ(request.n, 2u);
+  EXPECT_EQ(request.best_of, 3u);
+  EXPECT_TRUE(request.generations.at(1).logprobs) << "the best are found by them";
+  EXPECT_FALSE(request.shows_logprobs);
+  const std::pair<const char*, const char*> kRefusals[] = {
+      {R"({"n":0})", "field \"n\" must be an integer from 1 to 128"},
+      {R"({"n":129})", "field \"n\" must be an integer from 1 to 128"},
+      {R"({"n":3,"best_of":2})", "field \"best_of\" must be at least \"n\""},
+      {R"({"best_of":2,"stream":true})",
+       "field \"best_of\" cannot be streamed where it is more than \"n\""},
+      {R"({"prompt":["a","b"],"n":65})", "a request has at most 128 choices, this one 130"},
+      {R"({"suffix":"s","echo":true})", "field \"echo\" cannot go with \"suffix\""},
+  };
+  for (const auto& [body, text] : kRefusals) EXPECT_EQ(refusal(decode_completion, body), text);
 }
 
 TEST(CompletionRequest, MayBeEmpty) {
-  EXPECT_EQ(decode_completion("{}").generation.prompt, "");
-  EXPECT_EQ(decode_completion("{}").generation.model, "");
+  EXPECT_EQ(decode_completion("{}").generations.at(0).prompt, "");
+  EXPECT_EQ(decode_completion("{}").generations.at(0).model, "");
 }
 
 TEST(CompletionRequest, FieldsBecomeOptions) {
-  EXPECT_EQ(options(R"("top_p":0)").at("top_p"), 1.0);
-  EXPECT_EQ(options(R"("top_p":0,"options":{"top_p":0.5})").at("top_p"), 1.0);
-  EXPECT_EQ(options(R"("top_p":0.25)").at("top_p"), 0.25);
-  EXPECT_EQ(options(R"("temperature":0)").at("temperature"), 0.0);
-  EXPECT_EQ(options(R"("max_tokens":5)").at("num_predict"), 5);
-  EXPECT_EQ(options(R"("seed":1,"frequency_penalty":1,"presence_penalty":2)").size(), 5u);
-  EXPECT_EQ(options(R"("stop":"a")").at("stop"), Json::parse(R"(["a"])"));
-  EXPECT_EQ(options(R"("stop":["a","b"])").at("stop"), Json::parse(R"(["a","b"])"));
-  EXPECT_EQ(options(R"("num_ctx":9)").at("num_ctx"), 9);
-  EXPECT_EQ(options(R"("echo":true,"best_of":2,"n":3)").size(), 2u);
+  EXPECT_EQ(sampling(R"("top_p":0)").top_p, 1.0);
+  EXPECT_EQ(sampling(R"("top_p":0,"options":{"top_p":0.5})").top_p, 1.0);
+  EXPECT_EQ(sampling(R"("top_p":0.25)").top_p, 0.25);
+  EXPECT_EQ(sampling(R"("temperature":0)").temperature, 0.0);
+  EXPECT_EQ(options(R"("max_tokens":5)").num_predict, 5);
+  EXPECT_EQ(sampling(R"("seed":1,"frequency_penalty":1,"presence_penalty":2)"),
+            (scheduler::Sampling{.temperature = 1.0,
+                                 .top_p = 1.0,
+                                 .presence_penalty = 2.0,
+                                 .frequency_penalty = 1.0,
+                                 .seed = 1}));
+  EXPECT_EQ(options(R"("stop":"a")").stop, std::vector<std::string>{"a"});
+  EXPECT_EQ(options(R"("stop":["a","b"])").stop, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(options(R"("num_ctx":9)").num_ctx, 9u);
 }
 
 TEST(CompletionRequest, LogprobsAreHowManyOthers) {
   const auto request = [](const char* n) {
-    return decode_completion(R"({"prompt":"p","logprobs":)" + std::string(n) + "}").generation;
+    return decode_completion(R"({"prompt":"p","logprobs":)" + std::string(n) + "}")
+        .generations.at(0);
   };
-  EXPECT_FALSE(request("0").logprobs);
+  EXPECT_TRUE(request("0").logprobs) << "of the chosen token alone";
+  EXPECT_FALSE(request("null").logprobs);
   EXPECT_TRUE(request("3").logprobs);
   EXPECT_EQ(request("3").top_logprobs, 3);
 }
@@ -91,8 +143,6 @@ TEST(CompletionRequest, LogprobsAreHowManyOthers) {
 TEST(CompletionRequest, RefusalsSayWhatClientsKnow) {
   const std::pair<const char*, const char*> kRefusals[] = {
       {"", "EOF"},
-      {R"({"prompt":["p"]})",
-       "json: cannot unmarshal array into Go struct field CompletionRequest.prompt of type string"},
       {R"({"logprobs":21})", "top_logprobs must be between 0 and 20"},
       {R"({"stop":["a",1]})", "invalid type for 'stop' field: float64"},
       {R"({"stop":[null]})", "invalid type for 'stop' field: <nil>"},
@@ -105,8 +155,8 @@ TEST(CompletionObject, IsExactlyThis) {
   EXPECT_EQ(
       answered(false, false,
                [](TextAnswer& answer) {
-                 answer.delta({.content = "Hel", .thinking = "hm"});
-                 answer.delta({.content = "lo"});
+                 answer.delta(joined(thinking_delta("hm"), text_delta("Hel")));
+                 answer.delta(text_delta("lo"));
                  answer.end(kEnding);
                }),
       answer_head() + R"([{"text":"Hello","index":0,"finish_reason":"length"}],)" + kUsage + "}\n");
@@ -120,9 +170,9 @@ TEST(CompletionObject, OfNoPromptIsALoad) {
 }
 
 TEST(CompletionObject, LogprobsHaveOpenAisForm) {
-  Delta first{.content = "\xc3\xa9"};
+  Delta first = text_delta("\xc3\xa9");
   first.logprobs.push_back({"\xc3\xa9", -0.5, "\xc3\xa9", {{"e", -1.0, "e"}, {"e", -2.0, "e"}}});
-  Delta second{.content = "st"};
+  Delta second = text_delta("st");
   second.logprobs.push_back({"s", -0.25, "s", {}});
   second.logprobs.push_back({"t", -0.125, "t", {}});
   const std::string expected =
@@ -144,9 +194,9 @@ TEST(CompletionObject, LogprobsHaveOpenAisForm) {
 
 TEST(CompletionStream, IsExactlyThis) {
   const auto write = [](TextAnswer& answer) {
-    answer.delta({.content = "Hel"});
-    answer.delta({.content = "", .thinking = "hm"});
-    answer.delta({.content = "lo"});
+    answer.delta(text_delta("Hel"));
+    answer.delta(thinking_delta("hm"));
+    answer.delta(text_delta("lo"));
     answer.end(kEnding);
   };
   for (const bool include_usage : {false, true}) {
@@ -165,14 +215,37 @@ TEST(CompletionStream, IsExactlyThis) {
 TEST(CompletionStream, EventsAreCommentsAndErrorsEndIt) {
   const std::string body = answered(true, false, [](TextAnswer& answer) {
     EXPECT_FALSE(answer.fail(500, "early"));
-    Delta delta{.content = "a"};
-    delta.events = {R"({"text":"[transition] x"})"};
+    Delta delta = text_delta("a");
+    delta.notices = {R"({"text":"[transition] x"})"};
     answer.delta(delta);
     EXPECT_TRUE(answer.fail(404, "late"));
   });
   EXPECT_EQ(body, ": [transition] x\n\n" + chunk(R"("text":"a","index":0,"finish_reason":null)") +
                       R"(data: {"error":{"message":"late","type":"not_found_error",)"
                       "\"param\":null,\"code\":null}}\n\n");
+}
+
+// The answers to two prompts with two choices each, of which the better one is kept.
+TEST(CompletionObject, KeepsTheBestOfEachPrompt) {
+  TestCall test;
+  const TextRequest request = decode_completion(R"({"prompt":["a","b"],"n":1,"best_of":2})");
+  const auto answer = completion_answer(test.call, kHead, request);
+  for (size_t i = 0; i < 4; ++i) {
+    Delta delta = text_delta("text " + std::to_string(i));
+    delta.choice = i;
+    delta.logprobs.push_back({"t", i == 1 || i == 2 ? -0.5 : -1.0, "t", {}});
+    EXPECT_TRUE(answer->delta(delta));
+  }
+  for (size_t i = 0; i < 4; ++i)
+    answer->end({.choice = i, .done_reason = "stop", .n_prompt = 5, .n_generated = 1});
+  const Json body = Json::parse(test.exchange.body());
+  ASSERT_EQ(body["choices"].size(), 2u);
+  EXPECT_EQ(body["choices"][0]["text"], "text 1");
+  EXPECT_EQ(body["choices"][1]["text"], "text 2");
+  EXPECT_EQ(body["choices"][1]["index"], 1);
+  EXPECT_FALSE(body["choices"][0].contains("logprobs"));
+  EXPECT_EQ(body["usage"]["prompt_tokens"], 10) << "each prompt counts once";
+  EXPECT_EQ(body["usage"]["completion_tokens"], 4);
 }
 
 }  // namespace

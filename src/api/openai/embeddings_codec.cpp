@@ -5,6 +5,7 @@
 #include "api/embed_fields.h"
 #include "api/openai/errors.h"
 #include "api/openai/request_values.h"
+#include "api/request_options.h"
 #include "api/vector_text.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -33,8 +34,8 @@ EmbeddingsRequest decode_embeddings(std::string_view body) {
   const Json* input = fields.value("input");
   if (input == nullptr || (input->is_array() && input->empty())) refuse("invalid input");
   embed.inputs = embed_inputs(*input, InputKinds::kTextsAndTokens, embed.partial);
-  embed.options_json = extra_options(fields);
-  embed.keep_alive_json = keep_alive_json(fields);
+  embed.options = extra_options(fields);
+  embed.keep_alive = keep_alive_of(fields.value("keep_alive"));
   return request;
 }
 

@@ -26,17 +26,16 @@ TEST(EmbeddingsRequest, InputsAreTexts) {
     EXPECT_TRUE(request.dimensions_must_fit);
     EXPECT_TRUE(request.normalise);
     EXPECT_EQ(request.dimensions, 0u);
-    EXPECT_EQ(request.options_json, "{}");
-    EXPECT_EQ(request.keep_alive_json, "");
+    EXPECT_EQ(request.options.num_ctx, std::nullopt);
+    EXPECT_EQ(request.keep_alive, std::nullopt);
   }
 }
 
 TEST(EmbeddingsRequest, FieldsAreRead) {
   EXPECT_EQ(embed(R"("input":"a","dimensions":64)").dimensions, 64u);
   EXPECT_EQ(embed(R"("input":"a","dimensions":-64)").dimensions, 0u);
-  EXPECT_EQ(embed(R"("input":"a","keep_alive":"1m")").keep_alive_json, "\"1m\"");
-  EXPECT_EQ(embed(R"("input":"a","options":{"x":1},"num_ctx":3)").options_json,
-            R"({"x":1,"num_ctx":3})");
+  EXPECT_EQ(embed(R"("input":"a","keep_alive":"1m")").keep_alive, std::chrono::minutes(1));
+  EXPECT_EQ(embed(R"("input":"a","options":{"x":1},"num_ctx":3)").options.num_ctx, 3u);
   const std::pair<const char*, bool> kFormats[] = {{"null", false},       {R"("")", false},
                                                    {R"("float")", false}, {R"("FLOAT")", false},
                                                    {R"("base64")", true}, {R"("Base64")", true}};

@@ -2,16 +2,27 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <optional>
 #include <utility>
 
+#include "api/choices.h"
+#include "api/grammar_fields.h"
 #include "api/openai/errors.h"
+#include "api/openai/field_tables.h"
+#include "api/request_options.h"
 #include "base/go_text.h"
 #include "base/json.h"
-#include "base/text.h"
-#include "store/json_text.h"
 
 namespace billow::api::openai {
 namespace {
+
+std::optional<int64_t> whole_number_of(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
 
 Json extensions(const Fields& fields) {
   Json options = Json::object();
@@ -23,6 +34,58 @@ Json extensions(const Fields& fields) {
   // Of whatever type: the check of all options has the words for a wrong one.
   if (const Json* num_ctx = fields.value("num_ctx")) options["num_ctx"] = *num_ctx;
   return options;
+}
+
+struct FieldOption {
+  const char* field;
+  const char* option;
+};
+// Beside OpenAI's fields those of vLLM and llama-server.
+constexpr FieldOption kIntegers[] = {
+    {"seed", "seed"},
+    {"top_k", "top_k"},
+    {"mirostat", "mirostat"},
+    {"repeat_last_n", "repeat_last_n"},
+};
+constexpr FieldOption kNumbers[] = {
+    {"temperature", "temperature"},
+    {"top_p", "top_p"},
+    {"frequency_penalty", "frequency_penalty"},
+    {"presence_penalty", "presence_penalty"},
+    {"min_p", "min_p"},
+    {"typical_p", "typical_p"},
+    {"repetition_penalty", "repeat_penalty"},
+    {"repeat_penalty", "repeat_penalty"},
+    {"mirostat_tau", "mirostat_tau"},
+    {"mirostat_eta", "mirostat_eta"},
+};
+
+// {"TOKEN":BIAS}, and as llama-server has it [[TOKEN,BIAS]], where a bias of false bans the token.
+std::vector<scheduler::LogitBias> logit_bias_of(const Fields& fields) {
+  constexpr const char* kForm =
+      "field \"logit_bias\" must be an object of token ids and numbers, or an array of [id, "
+      "number]";
+  const Json* given = fields.value("logit_bias");
+  std::vector<scheduler::LogitBias> biases;
+  if (given == nullptr) return biases;
+  const auto add = [&](std::optional<int64_t> token, const Json& bias) {
+    const bool is_ban = bias.is_boolean() && !bias.get<bool>();
+    if (!token || *token < 0 || *token > INT32_MAX || !(bias.is_number() || is_ban)) refuse(kForm);
+    auto& made = biases.emplace_back();
+    made.token = static_cast<int32_t>(*token);
+    if (!is_ban) made.bias = bias.get<float>();
+  };
+  if (given->is_object()) {
+    for (const auto& [name, bias] : given->items()) add(whole_number_of(name), bias);
+  } else if (given->is_array()) {
+    for (const Json& pair : *given) {
+      if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_integer()) refuse(kForm);
+      add(scheduler::whole_number(pair[0]), pair[1]);
+    }
+  } else {
+    refuse(kForm);
+  }
+  return biases;
 }
 
 // A text or an array of them; what is neither says nothing.
@@ -44,6 +107,24 @@ void put_stop(Json& options, const Json* stop, TextRoute route) {
   options["stop"] = std::move(stops);
 }
 
+// What the request sets, over these options.
+Options options_over(Json options, const Fields& fields, TextRoute route) {
+  options.update(extensions(fields));
+  auto n_max = fields.integer("max_tokens");
+  const auto n_max_by_new_name = fields.integer("max_completion_tokens");
+  if (!n_max) n_max = n_max_by_new_name;
+  if (n_max) options["num_predict"] = *n_max;
+  for (const auto& [field, option] : kIntegers)
+    if (const auto value = fields.integer(field)) options[option] = *value;
+  for (const auto& [field, option] : kNumbers)
+    if (const auto value = fields.number(field)) options[option] = *value;
+  if (route == TextRoute::kCompletions && fields.number("top_p") == 0.0) options["top_p"] = 1.0;
+  put_stop(options, fields.value("stop"), route);
+  Options made = options_of(options);
+  made.sampling.logit_bias = logit_bias_of(fields);
+  return made;
+}
+
 struct Effort {
   std::string_view name;
   bool thinks;
@@ -62,59 +143,46 @@ Fields parse_body(std::string_view body, std::string_view type) {
   return Fields::parse(body, type);
 }
 
-TextRequest decode_common(const Fields& fields) {
+TextRequest decode_common(const Fields& fields, TextRoute route) {
   TextRequest request;
-  request.generation.model = fields.text("model");
-  request.generation.keep_alive_json = keep_alive_json(fields);
-  request.generation.render_only = fields.flag("_debug_render_only").value_or(false);
-  request.stream = fields.flag("stream").value_or(false) && !request.generation.render_only;
+  const FieldTable& table = route == TextRoute::kChat ? kChatFields : kCompletionFields;
+  request.unknown_fields = check_fields(fields.all(), table.rules);
+  GenerationRequest& generation = request.generations.emplace_back();
+  generation.model = fields.text("model");
+  generation.options = sampling_options(fields, route);
+  generation.grammar = grammar_of(fields);
+  generation.keep_alive = keep_alive_of(fields.value("keep_alive"));
+  generation.ignore_eos = fields.flag("ignore_eos").value_or(false);
+  generation.render_only = fields.flag("_debug_render_only").value_or(false);
+  request.n = choices_of(fields, "n");
+  request.stream = fields.flag("stream").value_or(false) && !generation.render_only;
   if (const auto stream_options = fields.fields("stream_options")) {
     request.include_usage = stream_options->flag("include_usage").value_or(false);
   }
   return request;
 }
 
-std::string sampling_options(const Fields& fields, TextRoute route) {
+size_t choices_of(const Fields& fields, std::string_view name) {
+  const int64_t n = fields.integer(name).value_or(1);
+  if (n < 1 || n > static_cast<int64_t>(kMaxChoices)) {
+    refuse("field \"" + std::string(name) + "\" must be an integer from 1 to " +
+           std::to_string(kMaxChoices));
+  }
+  return static_cast<size_t>(n);
+}
+
+Options sampling_options(const Fields& fields, TextRoute route) {
   Json options;
   options["temperature"] = 1.0;
   options["top_p"] = 1.0;
-  options.update(extensions(fields));
-  auto n_most = fields.integer("max_tokens");
-  const auto n_most_by_new_name = fields.integer("max_completion_tokens");
-  if (!n_most) n_most = n_most_by_new_name;
-  if (n_most) options["num_predict"] = *n_most;
-  if (const auto seed = fields.integer("seed")) options["seed"] = *seed;
-  for (const char* name : {"temperature", "top_p", "frequency_penalty", "presence_penalty"}) {
-    const auto value = fields.number(name);
-    if (value) options[name] = *value;
-  }
-  if (route == TextRoute::kCompletions && fields.number("top_p") == 0.0) options["top_p"] = 1.0;
-  put_stop(options, fields.value("stop"), route);
-  return store::compact(options);
+  return options_over(std::move(options), fields, route);
 }
 
-std::string extra_options(const Fields& fields) { return store::compact(extensions(fields)); }
-
-std::string keep_alive_json(const Fields& fields) {
-  const Json* value = fields.value("keep_alive");
-  if (value == nullptr) return "";
-  if (!value->is_string() && !value->is_number()) {
-    refuse("Unsupported type: '" + std::string(go_type(value)) + "'");
-  }
-  return store::compact(*value);
+Options given_options(const Fields& fields) {
+  return options_over(Json::object(), fields, TextRoute::kCompletions);
 }
 
-std::string format_json(const Fields& fields) {
-  const auto format = fields.fields("response_format");
-  if (!format) return "";
-  const std::string text = format->text("type");
-  const std::string type = lower_case(trimmed(text));
-  if (type == "json_object") return "\"json\"";
-  if (type != "json_schema") return "";
-  const auto schema = format->fields("json_schema");
-  const Json* value = schema ? schema->value("schema") : nullptr;
-  return value != nullptr ? store::compact(*value) : "";
-}
+Options extra_options(const Fields& fields) { return options_of(extensions(fields)); }
 
 int top_logprobs(const Fields& fields, std::string_view name) {
   const int64_t n = fields.integer(name).value_or(0);
@@ -124,8 +192,15 @@ int top_logprobs(const Fields& fields, std::string_view name) {
 
 Think think_of(const Fields& fields) {
   std::string effort;
-  if (const auto reasoning = fields.fields("reasoning")) effort = reasoning->text("effort");
+  const auto arguments = fields.fields("chat_template_kwargs");
+  if (arguments) effort = arguments->text("reasoning_effort");
+  const auto reasoning = fields.fields("reasoning");
+  if (reasoning && reasoning->has("effort")) effort = reasoning->text("effort");
   if (effort.empty()) effort = fields.text("reasoning_effort");
+  if (effort.empty() && arguments) {
+    for (const char* name : {"enable_thinking", "thinking"})
+      if (const auto enabled = arguments->flag(name)) return {.enabled = enabled};
+  }
   if (effort.empty()) return {};
   const auto* found = std::ranges::find(kEfforts, effort, &Effort::name);
   if (found == kEfforts.end()) {

@@ -3,8 +3,11 @@
 // All throw http::StatusError (400).
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/fields.h"
 #include "api/generation.h"
@@ -13,33 +16,38 @@ namespace billow::api::openai {
 
 // A request to write, decoded.
 struct TextRequest {
-  GenerationRequest generation{};
+  std::vector<GenerationRequest> generations{};  // one for each prompt
+  size_t n = 1;                                  // choices for each prompt
+  size_t best_of = 1;                            // at least n: so many are written, the best n kept
   bool stream = false;
   bool include_usage = false;  // of a stream, in a chunk of its own
+  bool shows_logprobs = false;
+  bool legacy_calls = false;  // "function_call" in place of "tool_calls"
+  std::vector<std::string> unknown_fields{};
 };
+
+enum class TextRoute : uint8_t { kChat, kCompletions };
 
 // Fields::parse, but an empty body is "EOF".
 Fields parse_body(std::string_view body, std::string_view type);
 
-// What both routes that write have: model, stream, stream_options, keep_alive and
-// _debug_render_only, which is never streamed.
-TextRequest decode_common(const Fields& fields);
-
-// How the two differ.
-enum class TextRoute { kChat, kCompletions };
+// What both routes that write have, with one generation: model, options, grammar, n, stream,
+// stream_options, keep_alive and _debug_render_only, which is never streamed.
+TextRequest decode_common(const Fields& fields, TextRoute route);
 
 // The options: temperature and top_p are 1.0 unless given, whatever the model has. Beside OpenAI's
-// fields, which win, there may be an object "options" as in Ollama's API, and "num_ctx".
-std::string sampling_options(const Fields& fields, TextRoute route);
+// fields, which win, there may be those of vLLM and llama-server (top_k, min_p, mirostat ...), an
+// object "options" as in Ollama's API, and "num_ctx".
+Options sampling_options(const Fields& fields, TextRoute route);
+
+// The same, but nothing that the request does not say.
+Options given_options(const Fields& fields);
 
 // The object "options" and "num_ctx" alone.
-std::string extra_options(const Fields& fields);
+Options extra_options(const Fields& fields);
 
-// "keep_alive" as Ollama's API has it, an extension here; empty if absent.
-std::string keep_alive_json(const Fields& fields);
-
-// Of response_format: "\"json\"", a schema, or empty.
-std::string format_json(const Fields& fields);
+// "n", "best_of": from 1 to kMaxChoices; 1 if absent.
+size_t choices_of(const Fields& fields, std::string_view name);
 
 // From 0 to 20; 0 if absent.
 int top_logprobs(const Fields& fields, std::string_view name);

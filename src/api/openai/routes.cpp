@@ -1,23 +1,26 @@
 #include "api/openai/routes.h"
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
 #include <string_view>
 
+#include "api/anthropic/models.h"
+#include "api/choices.h"
 #include "api/embed_fields.h"
 #include "api/fields.h"
 #include "api/openai/chat_codec.h"
 #include "api/openai/completions_codec.h"
 #include "api/openai/embeddings_codec.h"
+#include "api/openai/responses_routes.h"
 #include "api/stored_models.h"
-#include "base/error.h"
 #include "base/json.h"
 #include "http/status.h"
-#include "scheduler/runner.h"
 #include "store/name.h"
 
 namespace billow::api::openai {
@@ -35,21 +38,15 @@ AnswerHead new_head(std::string_view prefix, const std::string& model) {
 
 void generate(Call& call, Generator& generator, TextRequest request, std::string_view id_prefix,
               MakeAnswer make_answer) {
-  GenerationRequest& generation = request.generation;
-  generation.live_events = request.stream && call.request().headers.get("X-Billow-Events") == "1";
-  const std::unique_ptr<TextAnswer> answer =
-      make_answer(call, new_head(id_prefix, generation.model), request, metrics::Clock::now);
-  try {
-    generator.run(generation, *answer, call.stop(), call.trace());
-  } catch (const scheduler::Cancelled&) {
-    throw;
-  } catch (const http::StatusError& error) {
-    if (!answer->fail(error.status(), error.what())) throw;
-  } catch (const Error& error) {
-    if (!answer->fail(http::status_of(error.code()), error.what())) throw;
-  } catch (const std::exception& error) {
-    if (!answer->fail(500, error.what())) throw;
-  }
+  tell_unknown_fields(call, request.unknown_fields);
+  for (GenerationRequest& generation : request.generations)
+    generation.live_events = request.stream && call.request().headers.get("X-Billow-Events") == "1";
+  const std::unique_ptr<TextAnswer> answer = make_answer(
+      call, new_head(id_prefix, request.generations.front().model), request, metrics::Clock::now);
+  run_for(*answer, [&] {
+    run_choices(generator, request.generations, request.best_of, *answer, call.stop(),
+                call.trace());
+  });
 }
 
 void embed(Call& call, Embedder& embedder) {
@@ -78,6 +75,7 @@ void respond(Call& call, const Json& object) {
 }
 
 void list_models(Call& call, StoredModels& models) {
+  if (anthropic::is_client(call.request())) return anthropic::list_models(call, models);
   Json object;
   object["object"] = "list";
   object["data"] = Json::array();
@@ -97,6 +95,7 @@ void show_model(Call& call, StoredModels& models) {
   if (!model) {
     throw http::StatusError(404, "model '" + store::display_name(*name) + "' not found");
   }
+  if (anthropic::is_client(call.request())) return anthropic::show_model(call, *model, id);
   respond(call, model_json(*model, id));
 }
 
@@ -105,7 +104,7 @@ void show_model(Call& call, StoredModels& models) {
 std::vector<Route> routes(Generator& generator, Embedder& embedder, const store::Store& store) {
   using enum http::Method;
   const auto models = std::make_shared<StoredModels>(store);
-  return {
+  std::vector<Route> routes = {
       {.methods = {kPost},
        .pattern = "/v1/chat/completions",
        .handler =
@@ -133,6 +132,9 @@ std::vector<Route> routes(Generator& generator, Embedder& embedder, const store:
        .pattern = "/v1/models/:model",
        .handler = [models](Call& call) { show_model(call, *models); }},
   };
+  std::ranges::move(response_routes(generator, std::make_shared<ResponseStore>()),
+                    std::back_inserter(routes));
+  return routes;
 }
 
 }  // namespace billow::api::openai

@@ -1,4 +1,5 @@
-// OpenAI's routes: /v1/chat/completions, /v1/completions, /v1/embeddings and /v1/models.
+// OpenAI's routes: /v1/chat/completions, /v1/completions, /v1/responses, /v1/embeddings and
+// /v1/models.
 #pragma once
 
 #include <vector>

@@ -57,7 +57,7 @@ struct Fixture {
 
 void say_hello(Sink& sink) {
   sink.found("m:latest");
-  sink.delta({.content = "Hello"});
+  sink.delta(text_delta("Hello"));
   sink.end({.done_reason = "stop", .context = {}, .n_prompt = 3, .n_generated = 1});
 }
 
@@ -68,7 +68,7 @@ TEST(Routes, ChatsAndCompletes) {
   EXPECT_EQ(chat.at("choices").at(0).at("message").at("content"), "Hello");
   EXPECT_TRUE(chat.at("id").get<std::string>().starts_with("chatcmpl-"));
   EXPECT_GT(chat.at("created").get<int64_t>(), 1'700'000'000);
-  EXPECT_EQ(fixture.generator.request.messages.at(0).content, "Hi");
+  EXPECT_EQ(fixture.generator.request.messages.at(0).text(), "Hi");
 
   const Json text = Json::parse(fixture.answer("/v1/completions", R"({"model":"m","prompt":"p"})"));
   EXPECT_EQ(text.at("choices").at(0).at("text"), "Hello");
@@ -112,7 +112,7 @@ TEST(Routes, FailuresWithinAStreamAreItsLastEvent) {
       {[] { throw std::runtime_error("x"); }, 500, "api_error"}};
   for (const auto& [fail, status, type] : kRows) {
     fixture.generator.script = [&fail](Sink& sink) {
-      sink.delta({.content = "Hel"});
+      sink.delta(text_delta("Hel"));
       fail();
     };
     TestCall test{std::string(kHelloStream)};
@@ -133,7 +133,7 @@ TEST(Routes, FailuresWithinAStreamAreItsLastEvent) {
 TEST(Routes, ClientsThatHaveGoneAreToldNothing) {
   Fixture fixture;
   fixture.generator.script = [](Sink& sink) {
-    sink.delta({.content = "Hel"});
+    sink.delta(text_delta("Hel"));
     throw scheduler::Cancelled();
   };
   TestCall test{std::string(kHelloStream)};

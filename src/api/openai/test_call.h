@@ -90,6 +90,25 @@ struct TestCall {
   Call call{exchange, trace, stop.get_token()};
 };
 
+inline Delta text_delta(std::string text) {
+  return {.events = {{EventKind::kText, 0, std::move(text)}}};
+}
+inline Delta thinking_delta(std::string text) {
+  return {.events = {{EventKind::kThinking, 0, std::move(text)}}};
+}
+// A whole call with the id "call_INDEX".
+inline Delta call_delta(size_t index, const char* name) {
+  return {.events = {{EventKind::kCallBegin, index, name, "call_" + std::to_string(index)},
+                     {EventKind::kCallArguments, index, R"({"a")"},
+                     {EventKind::kCallArguments, index, ":1}"},
+                     {EventKind::kCallEnd, index}}};
+}
+// The one behind the other.
+inline Delta joined(Delta first, const Delta& second) {
+  first.events.insert(first.events.end(), second.events.begin(), second.events.end());
+  return first;
+}
+
 // A clock that stands still until it is moved.
 struct TestClock {
   SteadyNow now() {

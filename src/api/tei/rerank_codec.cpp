@@ -9,6 +9,7 @@
 #include "api/embed_fields.h"
 #include "api/fields.h"
 #include "api/json_text.h"
+#include "api/request_options.h"
 #include "base/json.h"
 #include "http/status.h"
 
@@ -91,8 +92,7 @@ RerankRequest decode_rerank(std::string_view body) {
   request.returns_text =
       fields.flag(request.has_texts ? "return_text" : "return_documents").value_or(false);
   request.top_n = top_n_of(fields);
-  if (const Json* keep_alive = fields.value("keep_alive"))
-    embed.keep_alive_json = keep_alive->dump();
+  embed.keep_alive = keep_alive_of(fields.value("keep_alive"));
   return request;
 }
 

@@ -1,8 +1,12 @@
 #include "api/tei/routes.h"
 
+#include <memory>
 #include <utility>
 
 #include "api/embed_fields.h"
+#include "api/openai/chat_codec.h"
+#include "api/rendered_prompt.h"
+#include "api/request_options.h"
 #include "api/tei/rerank_codec.h"
 #include "api/tei/tokens_codec.h"
 #include "api/vector_text.h"
@@ -55,15 +59,44 @@ void rerank(Call& call, Embedder& embedder) {
   respond(call, rerank_json(request, reply));
 }
 
-using TokensJson = std::string (*)(const tokenizer::Tokenizer& tokenizer, const Fields& fields);
-
-void answer_tokens(Call& call, Catalog& catalog, TokensJson make_json) {
-  const Fields fields = Fields::parse(call.take_body().text, "TokenizeRequest");
+// The model that the fields or the query name.
+std::shared_ptr<const ServedModel> found(Call& call, Catalog& catalog, const Fields& fields) {
   const std::string name = model_of(call, fields.text("model"));
-  const auto model = catalog.find(name, call.stop());
+  auto model = catalog.find(name, call.stop());
   if (!model) throw StatusError(404, "model '" + name + "' not found");
   call.set_model(model->name);
-  respond(call, make_json(model->weights->tokenizer, fields));
+  return model;
+}
+
+// vLLM's form with messages: the tokens of what the template makes of them.
+std::string chat_tokens(Call& call, Generator& generator, const ServedModel& model,
+                        const Fields& fields) {
+  Json body = fields.all();
+  body["model"] = model.name;
+  for (const char* field : {"add_special_tokens", "return_token_strs"}) body.erase(field);
+  openai::TextRequest request = openai::decode_chat(body.dump());
+  tell_unknown_fields(call, request.unknown_fields);
+  request.generations.front().render_only = true;
+  RenderedPrompt prompt(call);
+  generator.run(request.generations.front(), prompt, call.stop(), call.trace());
+  return prompt_tokens_json(model.weights->tokenizer, fields, prompt.text(), false,
+                            model.max_context());
+}
+
+void tokenize(Call& call, Catalog& catalog, Generator& generator) {
+  const Fields fields = Fields::parse(call.take_body().text, "TokenizeRequest");
+  const auto model = found(call, catalog, fields);
+  const tokenizer::Tokenizer& tokenizer = model->weights->tokenizer;
+  if (fields.has("messages")) return respond(call, chat_tokens(call, generator, *model, fields));
+  if (fields.has("prompt"))
+    return respond(call, prompt_tokens_json(tokenizer, fields, fields.text("prompt"), true,
+                                            model->max_context()));
+  respond(call, tokenize_json(tokenizer, fields));
+}
+
+void detokenize(Call& call, Catalog& catalog) {
+  const Fields fields = Fields::parse(call.take_body().text, "TokenizeRequest");
+  respond(call, detokenize_json(found(call, catalog, fields)->weights->tokenizer, fields));
 }
 
 }  // namespace
@@ -81,12 +114,11 @@ EmbedRequest decode_embed(const Fields& fields) {
   if (inputs == nullptr || (inputs->is_array() && inputs->empty()))
     throw StatusError(400, "inputs must not be empty");
   request.inputs = embed_inputs(*inputs, InputKinds::kTextsAndTokens, request.partial);
-  if (const Json* keep_alive = fields.value("keep_alive"))
-    request.keep_alive_json = keep_alive->dump();
+  request.keep_alive = keep_alive_of(fields.value("keep_alive"));
   return request;
 }
 
-std::vector<Route> routes(Embedder& embedder, Catalog& catalog) {
+std::vector<Route> routes(Embedder& embedder, Catalog& catalog, Generator& generator) {
   std::vector<Route> routes;
   const auto add = [&](const char* pattern, CallHandler handler, bool is_traced) {
     Route& route = routes.emplace_back();
@@ -98,10 +130,11 @@ std::vector<Route> routes(Embedder& embedder, Catalog& catalog) {
   add("/embed", [&embedder](Call& call) { embed(call, embedder); }, true);
   for (const char* pattern : {"/rerank", "/v1/rerank"})
     add(pattern, [&embedder](Call& call) { rerank(call, embedder); }, true);
-  add("/tokenize", [&catalog](Call& call) { answer_tokens(call, catalog, tokenize_json); }, false);
-  for (const char* pattern : {"/detokenize", "/decode"}) {
-    add(pattern, [&catalog](Call& call) { answer_tokens(call, catalog, detokenize_json); }, false);
-  }
+  add(
+      "/tokenize", [&catalog, &generator](Call& call) { tokenize(call, catalog, generator); },
+      false);
+  for (const char* pattern : {"/detokenize", "/decode"})
+    add(pattern, [&catalog](Call& call) { detokenize(call, catalog); }, false);
   return routes;
 }
 

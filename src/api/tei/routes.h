@@ -10,6 +10,7 @@
 #include "api/catalog.h"
 #include "api/embedder.h"
 #include "api/fields.h"
+#include "api/generator.h"
 
 namespace billow::api::tei {
 
@@ -18,6 +19,6 @@ namespace billow::api::tei {
 EmbedRequest decode_embed(const Fields& fields);
 
 // The arguments outlive the routes. Handlers may run on any number of threads.
-std::vector<Route> routes(Embedder& embedder, Catalog& catalog);
+std::vector<Route> routes(Embedder& embedder, Catalog& catalog, Generator& generator);
 
 }  // namespace billow::api::tei

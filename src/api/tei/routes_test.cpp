@@ -24,7 +24,7 @@ struct Fixture {
     request.query = std::move(query);
     request.peer = "127.0.0.1:5";
     openai::TestCall test{std::move(request)};
-    for (const Route& route : routes(embedder, models.catalog)) {
+    for (const Route& route : routes(embedder, models.catalog, generator)) {
       if (route.pattern != path) continue;
       try {
         route.handler(test.call);
@@ -46,6 +46,7 @@ struct Fixture {
 
   SampleStore models;
   openai::ScriptedEmbedder embedder;
+  openai::ScriptedGenerator generator;
   http::Headers head;
 };
 
@@ -176,7 +177,7 @@ TEST(TokenRoutes, TextComesBack) {
   Fixture fixture;
   fixture.models.add({});
   EXPECT_EQ(fixture.answer("/detokenize", R"({"model":"m","tokens":[259,97]})"),
-            R"(200 {"content":"helloa"})");
+            R"(200 {"content":"helloa","prompt":"helloa"})");
   EXPECT_EQ(fixture.answer("/decode", R"({"model":"m","ids":[[268,259],[97]]})"),
             R"(200 ["hello","a"])");
   EXPECT_EQ(
@@ -194,6 +195,26 @@ TEST(TeiErrors, HaveItsForm) {
   EXPECT_EQ(error_response(500, "x").body, R"({"error":"x","error_type":"Backend"})");
   EXPECT_TRUE(is_route("/rerank"));
   EXPECT_FALSE(is_route("/v1/rerank"));
+}
+
+TEST(TokenRoutes, TokenizesAsVllmDoes) {
+  Fixture fixture;
+  fixture.models.add({.go = kLines, .max_context = 2048, .add_bos = true});
+  const std::string bos =
+      std::to_string(fixture.models.catalog.find("m")->weights->tokenizer.bos());
+  EXPECT_EQ(
+      fixture.answer("/tokenize", R"({"model":"m","prompt":"helloa"})"),
+      R"(200 {"count":3,"max_model_len":2048,"tokens":[)" + bos + R"(,259,97],"token_strs":null})");
+  EXPECT_EQ(
+      fixture.answer("/tokenize", R"({"model":"m","prompt":"helloa","add_special_tokens":false,)"
+                                  R"("return_token_strs":true})"),
+      R"(200 {"count":2,"max_model_len":2048,"tokens":[259,97],"token_strs":["hello","a"]})");
+  fixture.generator.script = [](Sink& sink) { sink.rendered("helloa", 0); };
+  EXPECT_EQ(
+      fixture.answer("/tokenize", R"({"model":"m","messages":[{"role":"user","content":"hi"}]})"),
+      R"(200 {"count":2,"max_model_len":2048,"tokens":[259,97],"token_strs":null})");
+  EXPECT_TRUE(fixture.generator.request.render_only);
+  EXPECT_EQ(fixture.generator.request.messages.at(0).text(), "hi");
 }
 
 }  // namespace

@@ -98,11 +98,28 @@ std::string tokenize_json(const Tokenizer& tokenizer, const Fields& fields) {
   return text;
 }
 
+std::string prompt_tokens_json(const Tokenizer& tokenizer, const Fields& fields,
+                               const std::string& text, bool adds_special, size_t max_context) {
+  const bool add_special = fields.flag("add_special_tokens").value_or(adds_special);
+  const Ids ids = tokenizer.encode(text, {.add_special = add_special, .parse_special = true});
+  std::string made = "{\"count\":" + std::to_string(ids.size()) +
+                     ",\"max_model_len\":" + std::to_string(max_context) + ",\"tokens\":";
+  append_list(made, ids, [&](int32_t id) { made += std::to_string(id); });
+  made += ",\"token_strs\":";
+  if (fields.flag("return_token_strs").value_or(false))
+    append_list(made, ids, [&](int32_t id) { append_string(made, tokenizer.piece(id, true)); });
+  else
+    made += "null";
+  return made + '}';
+}
+
 std::string detokenize_json(const Tokenizer& tokenizer, const Fields& fields) {
   std::string text;
   if (fields.has("tokens")) {
     const Ids ids = checked(tokenizer, fields.integers("tokens"));
-    append_string(text += "{\"content\":", tokenizer.decode(ids, {.render_special = true}));
+    const std::string content = tokenizer.decode(ids, {.render_special = true});
+    append_string(text += "{\"content\":", content);
+    append_string(text += ",\"prompt\":", content);
     return text + '}';
   }
   const Json* given = fields.value("ids");

@@ -1,6 +1,7 @@
 #include "engine/sampling/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -44,6 +45,30 @@ float threshold_of(double value) noexcept {
       std::min(value, static_cast<double>(std::numeric_limits<float>::max())));
 }
 
+// The only token of a set; -1 where there are more or none.
+int32_t only_token(std::span<const uint32_t> allowed) noexcept {
+  int32_t token = -1;
+  for (size_t i = 0; i < allowed.size(); ++i) {
+    if (allowed[i] == 0) continue;
+    if (token >= 0 || !std::has_single_bit(allowed[i])) return -1;
+    token = static_cast<int32_t>(32 * i) + std::countr_zero(allowed[i]);
+  }
+  return token;
+}
+
+// Leaves the logits of these tokens alone, and makes all others -infinity.
+void keep_allowed(std::span<float> logits, std::span<const uint32_t> allowed) noexcept {
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  for (size_t i = 0; i < allowed.size(); ++i) {
+    const uint32_t word = allowed[i];
+    if (word == ~uint32_t{0}) continue;
+    const std::span<float> part =
+        logits.subspan(32 * i, std::min<size_t>(32, logits.size() - 32 * i));
+    for (size_t bit = 0; bit < part.size(); ++bit)
+      if ((word >> bit & 1) == 0) part[bit] = kNever;
+  }
+}
+
 }  // namespace
 
 Sampler::Sampler(const SamplingOptions& options, int32_t n_vocab, std::span<const int32_t> prompt)
@@ -55,33 +80,57 @@ Sampler::Sampler(const SamplingOptions& options, int32_t n_vocab, std::span<cons
   for (const int32_t token : prompt) penalties_.accept(token);
 }
 
-Sampled Sampler::sample(std::span<const float> logits) {
+Sampled Sampler::sample(std::span<const float> logits, std::span<const uint32_t> allowed) {
   BILLOW_CHECK(logits.size() == n_vocab_);
-  const std::span<const float> values = adjusted(logits);
-  scan_.read(values);
-  if (!scan_.has_finite()) fail(logits);
+  BILLOW_CHECK(allowed.empty() || allowed.size() == (n_vocab_ + 31) / 32);
   Sampled sampled;
-  sampled.token = choose();
-  if (options_.logprobs) report_logprobs(logits, sampled);
+  sampled.token = only_token(allowed);
+  const bool has_choice = sampled.token < 0;
+  if (has_choice) {
+    scan_.read(adjusted(logits, allowed));
+    if (!scan_.has_finite()) fail(logits);
+    sampled.token = choose();
+  }
+  if (options_.logprobs) {
+    if (!has_choice || !adjusted_.empty()) scan_.read(logits);
+    if (!scan_.has_finite()) fail(logits);
+    report_logprobs(logits, sampled);
+  }
+  return sampled;
+}
+
+Sampled Sampler::score(std::span<const float> logits, int32_t token) {
+  scan_.read(logits);
+  if (!scan_.has_finite()) fail(logits);
+  Sampled sampled{.token = token};
+  report_logprobs(logits, sampled);
   return sampled;
 }
 
 void Sampler::fail(std::span<const float> logits) {
   scan_.read(logits);
-  throw Error(ErrorCode::kInvalidInput,
-              scan_.has_finite()
-                  ? "logit_bias and the penalties leave no token to choose from: allow at least one"
-                  : "the model produced no finite logits: its file may be damaged, check or fetch "
-                    "it again");
+  throw Error(
+      ErrorCode::kInvalidInput,
+      scan_.has_finite()
+          ? "logit_bias, the penalties and the grammar leave no token to choose from: allow "
+            "at least one"
+          : "the model produced no finite logits: its file may be damaged, check or fetch "
+            "it again");
 }
 
-std::span<const float> Sampler::adjusted(std::span<const float> logits) {
-  if (options_.logit_bias.empty() && !penalties_.active()) return logits;
+std::span<const float> Sampler::adjusted(std::span<const float> logits,
+                                         std::span<const uint32_t> allowed) {
+  const bool changes = !options_.logit_bias.empty() || penalties_.active() || !allowed.empty();
+  if (!changes) {
+    adjusted_.clear();
+    return logits;
+  }
   adjusted_.assign(logits.begin(), logits.end());
   for (const LogitBias& entry : options_.logit_bias) {
     adjusted_[static_cast<size_t>(entry.token)] += entry.bias;
   }
   penalties_.apply(adjusted_);
+  keep_allowed(adjusted_, allowed);
   return adjusted_;
 }
 
@@ -150,7 +199,6 @@ int32_t Sampler::choose_mirostat() {
 }
 
 void Sampler::report_logprobs(std::span<const float> logits, Sampled& sampled) {
-  if (!adjusted_.empty()) scan_.read(logits);
   // Within the precision of a float; the minimum only keeps rounding from going above 0.
   const double log_total = static_cast<double>(scan_.max()) + std::log(scan_.sum_exp(1.0f));
   const auto logprob_of = [=](float logit) {

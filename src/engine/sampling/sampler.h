@@ -30,7 +30,7 @@ struct Sampled {
   int32_t token = 0;
   float logprob = 0.0f;  // 0 unless options.logprobs
   // The options.top_logprobs best, best first; fewer if fewer are possible.
-  std::vector<TokenLogprob> top;
+  std::vector<TokenLogprob> top = {};
 };
 
 class Sampler {
@@ -39,10 +39,12 @@ class Sampler {
   // their ranges or a logit_bias token outside the vocabulary. REQUIRES: n_vocab > 0.
   Sampler(const SamplingOptions& options, int32_t n_vocab, std::span<const int32_t> prompt = {});
 
-  // Chooses from `logits` (n_vocab of them, only read). Does not accept the token: the caller does,
-  // or accepts another. Throws Error(kInvalidInput) when no logit is finite, or bias and penalties
-  // leave none.
-  Sampled sample(std::span<const float> logits);
+  // Chooses from `logits` (n_vocab of them, only read) one of the `allowed` tokens: 32 a word, the
+  // lowest bit first; empty: all. Where they are a single one, nothing is drawn: neither the random
+  // numbers nor mirostat go on. Does not accept the token: the caller does, or accepts another.
+  // Throws Error(kInvalidInput) when no logit is finite, or bias, penalties and `allowed` leave
+  // none.
+  Sampled sample(std::span<const float> logits, std::span<const uint32_t> allowed = {});
 
   // Appends a token of the output to the window of the penalties.
   void accept(int32_t token) { penalties_.accept(token); }
@@ -51,8 +53,13 @@ class Sampler {
   // readers keep whole).
   int64_t seed() const noexcept { return options_.seed; }
 
+  // The log probability of a token, and the best ones, as the model has them: nothing is chosen,
+  // and no option but top_logprobs counts. Throws Error as sample() does for logits that are no
+  // numbers.
+  Sampled score(std::span<const float> logits, int32_t token);
+
  private:
-  std::span<const float> adjusted(std::span<const float> logits);
+  std::span<const float> adjusted(std::span<const float> logits, std::span<const uint32_t> allowed);
   int32_t choose();
   int32_t choose_filtered();
   int32_t choose_mirostat();

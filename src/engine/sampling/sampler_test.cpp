@@ -387,7 +387,8 @@ TEST(Sampler, SaysWhenThereIsNothingToChoose) {
     EXPECT_EQ(
         complaint({.temperature = temperature, .logit_bias = {{0, -kInfinity}, {1, -kInfinity}}},
                   {1, 2}),
-        "logit_bias and the penalties leave no token to choose from: allow at least one");
+        "logit_bias, the penalties and the grammar leave no token to choose from: allow at least "
+        "one");
   }
 }
 
@@ -432,6 +433,72 @@ TEST(Sampler, SurvivesEveryCombinationOfExtremes) {
       ASSERT_EQ(error.code(), ErrorCode::kInvalidInput);
     }
   }
+}
+
+std::vector<uint32_t> mask_of(const std::vector<int32_t>& tokens, size_t n_vocab) {
+  std::vector<uint32_t> mask((n_vocab + 31) / 32);
+  for (const int32_t token : tokens)
+    mask[static_cast<size_t>(token) / 32] |= uint32_t{1} << (static_cast<uint32_t>(token) % 32);
+  return mask;
+}
+
+TEST(Sampler, OnlyAllowedTokensAreChosenAsIfTheOthersWereBanned) {
+  const size_t n_vocab = 1000;  // no whole number of words
+  const std::vector<float> logits = random_logits(n_vocab, 3, 4.0);
+  const std::vector<int32_t> allowed = {0, 31, 32, 63, 64, 500, 501, 999};
+  const std::vector<uint32_t> mask = mask_of(allowed, n_vocab);
+  for (const int32_t mirostat : {0, 1, 2}) {
+    SamplingOptions options{.top_k = 5, .repeat_penalty = 1.2f, .mirostat = mirostat, .seed = 4};
+    Sampler masked(options, static_cast<int32_t>(n_vocab));
+    for (int32_t token = 0; token < static_cast<int32_t>(n_vocab); ++token)
+      if (std::ranges::find(allowed, token) == allowed.end())
+        options.logit_bias.push_back({token, -kInfinity});
+    Sampler banned(options, static_cast<int32_t>(n_vocab));
+    for (int i = 0; i < 200; ++i) {
+      const int32_t token = masked.sample(logits, mask).token;
+      ASSERT_EQ(token, banned.sample(logits).token);
+      masked.accept(token);
+      banned.accept(token);
+    }
+  }
+}
+
+TEST(Sampler, ATokenWithoutAlternativeMovesNothing) {
+  const std::vector<float> logits = random_logits(300, 5, 3.0);
+  for (const int32_t mirostat : {0, 2}) {
+    const SamplingOptions options{.mirostat = mirostat, .seed = 9, .logprobs = true};
+    Sampler plain(options, 300);
+    Sampler interrupted(options, 300);
+    for (int i = 0; i < 50; ++i) {
+      const Sampled only = interrupted.sample(logits, mask_of({77}, 300));
+      EXPECT_EQ(only.token, 77);
+      EXPECT_LT(only.logprob, 0.0f);
+      const Sampled one = plain.sample(logits);
+      const Sampled other = interrupted.sample(logits);
+      ASSERT_EQ(one.token, other.token);
+      ASSERT_EQ(one.logprob, other.logprob);
+    }
+  }
+}
+
+TEST(Sampler, LogProbabilitiesAreOfAllTokens) {
+  const std::vector<float> logits = random_logits(300, 6, 3.0);
+  const SamplingOptions options{.seed = 2, .logprobs = true, .top_logprobs = 3};
+  Sampler sampler(options, 300);
+  const Sampled free = sampler.sample(logits);
+  const Sampled held = sampler.sample(logits, mask_of({1, 2, 3}, 300));
+  ASSERT_EQ(free.top.size(), 3u);
+  ASSERT_EQ(held.top.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(free.top[i].token, held.top[i].token);
+}
+
+TEST(Sampler, AGrammarThatAllowsOnlyWhatIsBannedSaysSo) {
+  SamplingOptions options{.seed = 1};
+  for (const int32_t token : {3, 4}) options.logit_bias.push_back({token, -kInfinity});
+  Sampler sampler(options, 100);
+  const std::vector<float> logits(100, 0.0f);
+  EXPECT_THROW(sampler.sample(logits, mask_of({3, 4}, 100)), Error);
+  EXPECT_EQ(sampler.sample(logits, mask_of({3, 4, 5}, 100)).token, 5);
 }
 
 }  // namespace

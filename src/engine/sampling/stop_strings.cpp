@@ -59,6 +59,13 @@ std::string StopStrings::feed(std::string_view piece) {
   return free;
 }
 
+std::string_view StopStrings::found() const noexcept {
+  const auto found = std::ranges::find(patterns_, which_, [](const Pattern& pattern) {
+    return std::optional<size_t>(pattern.index);
+  });
+  return found == patterns_.end() ? std::string_view() : found->text;
+}
+
 std::string StopStrings::flush() {
   for (Pattern& pattern : patterns_) pattern.n_matched = 0;
   return std::exchange(held_, {});

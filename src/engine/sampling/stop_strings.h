@@ -30,6 +30,8 @@ class StopStrings {
   bool stopped() const noexcept { return which_.has_value(); }
   // The index in the list of the stop string that was found.
   std::optional<size_t> which() const noexcept { return which_; }
+  // Its text; empty where none was found.
+  std::string_view found() const noexcept;
 
  private:
   // One stop string as a Knuth-Morris-Pratt automaton (1977, SIAM Journal on Computing 6(2)):

@@ -58,6 +58,7 @@ void check_all_cuts(const std::string& text, const std::vector<std::string>& lis
       begin = end;
       ASSERT_EQ(passed, expected[end].text) << text << " cut " << cuts << " after " << end;
       ASSERT_EQ(stops.which(), expected[end].which);
+      ASSERT_EQ(stops.found(), expected[end].which ? list[*expected[end].which] : "");
       ASSERT_EQ(stops.stopped(), expected[end].which.has_value());
     }
     passed += stops.flush();

@@ -1,0 +1,171 @@
+#include "api/answer_shape.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "http/status.h"
+
+namespace billow::api {
+namespace {
+
+using constraint::Constraint;
+using constraint::Grammar;
+using constraint::GrammarKind;
+
+bool is_harmony(const output::Format& format) {
+  return std::ranges::any_of(format.calls, [](const output::CallForm& form) {
+    return std::holds_alternative<output::HarmonyCalls>(form);
+  });
+}
+
+// Has the grammar begin where the text of the answer does.
+void put_behind_thinking(Constraint& made, const output::Format& format,
+                         const output::Start& start) {
+  if (is_harmony(format)) {
+    made.starts_behind = "<|channel|>final<|message|>";
+    return;
+  }
+  const output::Thinking& thinking = format.thinking;
+  if (start.state == output::StartState::kText || thinking.close.empty()) return;
+  made.starts_behind = thinking.close.front();
+  if (start.state == output::StartState::kMayThink && !thinking.begins_open &&
+      !thinking.open.empty())
+    made.opens_with = thinking.open.front();
+}
+
+// A schema at another place of a document: references to its root follow it there.
+Json moved_to(Json schema, const std::string& place) {
+  if (schema.is_array()) {
+    for (Json& one : schema) one = moved_to(std::move(one), place);
+    return schema;
+  }
+  if (!schema.is_object()) return schema;
+  for (auto& [key, value] : schema.items()) {
+    if (key == "$ref" && value.is_string() && value.get_ref<const std::string&>().starts_with('#'))
+      value = "#" + place + value.get<std::string>().substr(1);
+    else if (key != "const" && key != "enum" && key != "default" && key != "examples")
+      value = moved_to(std::move(value), place);
+  }
+  return schema;
+}
+
+// A call of one of the tools, as a schema that stands at `place`.
+Json call_schema(const std::vector<Tool>& tools, const std::string& only,
+                 const std::string& place) {
+  Json forms = Json::array();
+  for (const Tool& tool : tools) {
+    if (!only.empty() && tool.name != only) continue;
+    const std::string here =
+        place + "/anyOf/" + std::to_string(forms.size()) + "/properties/arguments";
+    const Json* parameters = tool.parameters();
+    Json arguments = parameters != nullptr && !parameters->empty() ? moved_to(*parameters, here)
+                                                                   : Json{{"type", "object"}};
+    if (!arguments.contains("type")) arguments["type"] = "object";
+    forms.push_back({{"type", "object"},
+                     {"properties", {{"name", {{"const", tool.name}}}, {"arguments", arguments}}},
+                     {"required", {"name", "arguments"}},
+                     {"additionalProperties", false}});
+  }
+  return {{"anyOf", std::move(forms)}};
+}
+
+Json calls_schema(const GenerationRequest& request, const std::string& place) {
+  const ToolChoice& choice = request.tool_choice;
+  Json schema = {{"type", "array"},
+                 {"minItems", 1},
+                 {"items", call_schema(request.tools, choice.name, place + "/items")}};
+  if (!choice.parallel || !choice.name.empty()) schema["maxItems"] = 1;
+  return schema;
+}
+
+Grammar grammar_of_schema(const Json& schema) {
+  return {.kind = GrammarKind::kJsonSchema, .text = schema.dump()};
+}
+
+// The answer is JSON: calls where it is an array of them, else text.
+void read_calls_as_json(AnswerShape& shape) { shape.format.calls = {output::JsonCalls{}}; }
+
+// What the requested JSON is, as a schema; nothing for grammars of other kinds.
+std::optional<Json> json_schema_of(const Grammar& grammar) {
+  if (grammar.kind == GrammarKind::kJsonObject) return Json{{"type", "object"}};
+  if (grammar.kind != GrammarKind::kJsonSchema) return std::nullopt;
+  Json schema = Json::parse(grammar.text, nullptr, false);
+  return schema.is_object() ? std::optional(std::move(schema)) : std::nullopt;
+}
+
+// Where the model's calls are JSON behind a marker: that marker; else "".
+std::string json_marker(const output::Format& format) {
+  if (format.calls.empty()) return "";
+  const auto* calls = std::get_if<output::JsonCalls>(&format.calls.front());
+  return calls != nullptr && !calls->keyed && !calls->open.empty() ? calls->open.front() : "";
+}
+
+// A model that writes messages with recipients: the head of the message names the function, and its
+// body is held to the schema. Free text before it is bounded.
+Constraint required_message(const GenerationRequest& request) {
+  constexpr size_t kMaxFreeTokens = 4096;
+  const std::string& name = request.tool_choice.name;
+  if (name.empty() && request.tools.size() > 1) {
+    throw http::StatusError(400,
+                            "tool_choice \"required\" is not supported with several tools by "
+                            "this model; name one of them");
+  }
+  const Tool& tool =
+      name.empty() ? request.tools.front() : *std::ranges::find(request.tools, name, &Tool::name);
+  const Json* parameters = tool.parameters();
+  return {
+      .grammar = grammar_of_schema(parameters != nullptr ? *parameters : Json{{"type", "object"}}),
+      .starts_behind =
+          "<|channel|>commentary to=functions." + tool.name + " <|constrain|>json<|message|>",
+      .starts_within = kMaxFreeTokens};
+}
+
+AnswerShape unchecked_shape(const GenerationRequest& request, const output::Format& format,
+                            const output::Start& start) {
+  AnswerShape shape{.format = format};
+  const bool may_call = !request.tools.empty() && request.tool_choice.use != ToolUse::kNone;
+  if (may_call && request.tool_choice.use == ToolUse::kRequired && is_harmony(format)) {
+    shape.constraint = required_message(request);
+  } else if (may_call && request.tool_choice.use == ToolUse::kRequired) {
+    shape.constraint = Constraint{.grammar = grammar_of_schema(calls_schema(request, ""))};
+    put_behind_thinking(*shape.constraint, format, start);
+    read_calls_as_json(shape);
+  } else if (request.grammar) {
+    shape.constraint = Constraint{.grammar = *request.grammar};
+    put_behind_thinking(*shape.constraint, format, start);
+    const std::optional<Json> schema = json_schema_of(*request.grammar);
+    if (may_call && schema) {
+      shape.constraint->grammar = grammar_of_schema(
+          {{"anyOf", {moved_to(*schema, "/anyOf/0"), calls_schema(request, "/anyOf/1")}}});
+      read_calls_as_json(shape);
+    }
+  } else if (may_call && std::ranges::any_of(request.tools, &Tool::strict)) {
+    const std::string marker = json_marker(format);
+    if (marker.empty()) return shape;
+    shape.constraint = Constraint{.grammar = grammar_of_schema(call_schema(request.tools, "", "")),
+                                  .starts_behind = marker,
+                                  .may_not_start = true};
+  }
+  return shape;
+}
+
+}  // namespace
+
+AnswerShape shape_of(const GenerationRequest& request, const output::Format& format,
+                     const output::Start& start) {
+  AnswerShape shape = unchecked_shape(request, format, start);
+  if (!shape.constraint) return shape;
+  try {
+    constraint::check(*shape.constraint);
+  } catch (const Error& error) {
+    throw http::StatusError(400, error.what());
+  }
+  return shape;
+}
+
+}  // namespace billow::api

@@ -1,0 +1,121 @@
+#include "api/answer_shape.h"
+
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "http/status.h"
+
+namespace billow::api {
+namespace {
+
+using constraint::GrammarKind;
+using output::StartState;
+
+Tool tool(const char* name, const char* parameters, bool strict = false) {
+  return {.name = name,
+          .declaration = {{"type", "function"},
+                          {"function", {{"name", name}, {"parameters", Json::parse(parameters)}}}},
+          .strict = strict};
+}
+
+output::Format thinking_format() {
+  output::Format format;
+  format.thinking = {.open = {"<think>"}, .close = {"</think>"}};
+  format.calls = {output::JsonCalls{.open = {"<tool_call>"}, .close = {"</tool_call>"}}};
+  return format;
+}
+
+GenerationRequest request_with(std::optional<constraint::Grammar> grammar) {
+  GenerationRequest request{.kind = GenerationKind::kChat, .model = "m"};
+  request.grammar = std::move(grammar);
+  return request;
+}
+
+Json schema_of(const AnswerShape& shape) { return Json::parse(shape.constraint->grammar.text); }
+
+TEST(AnswerShape, IsFreeWhereNothingIsAskedFor) {
+  const AnswerShape shape = shape_of(request_with({}), thinking_format(), {StartState::kText});
+  EXPECT_FALSE(shape.constraint.has_value());
+  EXPECT_EQ(std::get<output::JsonCalls>(shape.format.calls.at(0)).open.size(), 1u);
+}
+
+TEST(AnswerShape, AGrammarBeginsBehindTheThinking) {
+  const GenerationRequest request = request_with(constraint::Grammar{});
+  const auto of = [&](StartState state) {
+    return *shape_of(request, thinking_format(), {state}).constraint;
+  };
+  EXPECT_EQ(of(StartState::kText).starts_behind, "");
+  EXPECT_EQ(of(StartState::kThinking).starts_behind, "</think>");
+  EXPECT_EQ(of(StartState::kThinking).opens_with, "");
+  EXPECT_EQ(of(StartState::kMayThink).starts_behind, "</think>");
+  EXPECT_EQ(of(StartState::kMayThink).opens_with, "<think>");
+  output::Format harmony;
+  harmony.calls = {output::HarmonyCalls{}};
+  EXPECT_EQ(shape_of(request, harmony, {StartState::kMayThink}).constraint->starts_behind,
+            "<|channel|>final<|message|>");
+}
+
+TEST(AnswerShape, RequiredCallsAreAJsonArray) {
+  GenerationRequest request = request_with({});
+  request.tools = {tool("f", R"({"properties":{"a":{"$ref":"#/$defs/x"}},"$defs":{"x":{}}})"),
+                   tool("g", "{}")};
+  request.tool_choice.use = ToolUse::kRequired;
+  const AnswerShape shape = shape_of(request, thinking_format(), {StartState::kText});
+  const Json schema = schema_of(shape);
+  EXPECT_EQ(schema["minItems"], 1);
+  EXPECT_FALSE(schema.contains("maxItems"));
+  const Json& forms = schema["items"]["anyOf"];
+  ASSERT_EQ(forms.size(), 2u);
+  EXPECT_EQ(forms[0]["properties"]["name"]["const"], "f");
+  EXPECT_EQ(forms[0]["properties"]["arguments"]["properties"]["a"]["$ref"],
+            "#/items/anyOf/0/properties/arguments/$defs/x");
+  EXPECT_EQ(forms[1]["properties"]["arguments"], Json::parse(R"({"type":"object"})"));
+  EXPECT_TRUE(std::get<output::JsonCalls>(shape.format.calls.at(0)).open.empty());
+  request.tool_choice.name = "g";
+  const Json named = schema_of(shape_of(request, thinking_format(), {StartState::kText}));
+  EXPECT_EQ(named["items"]["anyOf"].size(), 1u);
+  EXPECT_EQ(named["maxItems"], 1);
+}
+
+TEST(AnswerShape, AGrammarBesideToolsAllowsBoth) {
+  GenerationRequest request = request_with(constraint::Grammar{
+      GrammarKind::kJsonSchema, R"({"$ref":"#/$defs/x","$defs":{"x":{"const":"#/y"}}})"});
+  request.tools = {tool("f", "{}")};
+  const Json schema = schema_of(shape_of(request, thinking_format(), {StartState::kText}));
+  EXPECT_EQ(schema["anyOf"][0]["$ref"], "#/anyOf/0/$defs/x");
+  EXPECT_EQ(schema["anyOf"][0]["$defs"]["x"]["const"], "#/y") << "a value is no reference";
+  EXPECT_EQ(schema["anyOf"][1]["type"], "array");
+  request.tool_choice.use = ToolUse::kNone;
+  EXPECT_FALSE(
+      schema_of(shape_of(request, thinking_format(), {StartState::kText})).contains("anyOf"));
+  request.tool_choice.use = ToolUse::kAuto;
+  request.grammar = {GrammarKind::kRegex, "a+"};
+  EXPECT_EQ(shape_of(request, thinking_format(), {StartState::kText}).constraint->grammar.kind,
+            GrammarKind::kRegex);
+}
+
+TEST(AnswerShape, StrictCallsAreHeldBehindTheirMarker) {
+  GenerationRequest request = request_with({});
+  request.tools = {tool("f", R"({"type":"object"})", true)};
+  const AnswerShape shape = shape_of(request, thinking_format(), {StartState::kText});
+  EXPECT_EQ(shape.constraint->starts_behind, "<tool_call>");
+  EXPECT_TRUE(shape.constraint->may_not_start);
+  EXPECT_EQ(schema_of(shape)["anyOf"][0]["properties"]["name"]["const"], "f");
+  output::Format bare;
+  bare.calls = {output::JsonCalls{}};
+  EXPECT_FALSE(shape_of(request, bare, {StartState::kText}).constraint.has_value());
+}
+
+TEST(AnswerShape, WhatCannotBeHeldIsNamed) {
+  try {
+    shape_of(request_with(constraint::Grammar{GrammarKind::kJsonSchema, R"({"type":"x"})"}),
+             thinking_format(), {StartState::kText});
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const http::StatusError& error) {
+    EXPECT_EQ(error.status(), 400);
+    EXPECT_NE(std::string(error.what()).find("type"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace billow::api

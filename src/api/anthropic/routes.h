@@ -1,0 +1,14 @@
+// Anthropic's routes: /v1/messages and /v1/messages/count_tokens.
+#pragma once
+
+#include <vector>
+
+#include "api/call.h"
+#include "api/generator.h"
+
+namespace billow::api::anthropic {
+
+// The generator outlives the routes. Handlers may run on any number of threads.
+std::vector<Route> routes(Generator& generator);
+
+}  // namespace billow::api::anthropic

@@ -1,0 +1,245 @@
+#include "api/choices.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace billow::api {
+namespace {
+
+// Threads of choices hand calls to the thread of the request, one at a time.
+class Desk {
+ public:
+  // Has `call` made on the request's thread, and returns what it returns; false where the request
+  // has ended meanwhile.
+  bool ask(const std::function<bool()>& call) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return call_ == nullptr || is_closed_; });
+    if (is_closed_) return false;
+    call_ = &call;
+    is_answered_ = false;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return is_answered_ || (is_closed_ && !is_running_); });
+    const bool result = is_answered_ && result_;
+    call_ = nullptr;
+    changed_.notify_all();
+    return result;
+  }
+
+  // Makes calls until `is_over`, which wake() has looked at again. What a call throws is thrown.
+  void serve(const std::function<bool()>& is_over) {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return is_asked() || is_over(); });
+      if (!is_asked()) return;
+      const std::function<bool()>& call = *call_;
+      is_running_ = true;
+      lock.unlock();
+      bool result = false;
+      std::exception_ptr error;
+      try {
+        result = call();
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      is_running_ = false;
+      result_ = result;
+      is_answered_ = true;
+      changed_.notify_all();
+      if (error) std::rethrow_exception(error);
+    }
+  }
+
+  void wake() {
+    const std::scoped_lock lock(mutex_);
+    changed_.notify_all();
+  }
+  // All calls, also those that wait, return false.
+  void close() {
+    const std::scoped_lock lock(mutex_);
+    is_closed_ = true;
+    changed_.notify_all();
+  }
+
+  std::mutex& mutex() { return mutex_; }
+
+ private:
+  bool is_asked() const { return call_ != nullptr && !is_answered_ && !is_closed_; }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const std::function<bool()>* call_ = nullptr;
+  bool is_running_ = false;
+  bool is_answered_ = false;
+  bool result_ = false;
+  bool is_closed_ = false;
+};
+
+// The sink of one choice: hands all on to the sink of the request, with the choice's index.
+class ChoiceSink : public Sink {
+ public:
+  ChoiceSink(Desk& desk, Sink& sink, size_t choice, std::function<void()> on_begin)
+      : desk_(desk), sink_(sink), choice_(choice), on_begin_(std::move(on_begin)) {}
+
+  void found(const std::string& model) override {
+    if (choice_ == 0) tell([&] { sink_.found(model); });
+  }
+  void sized(const Sizing& sizing) override {
+    if (choice_ == 0) tell([&] { sink_.sized(sizing); });
+  }
+  bool delta(const Delta& delta) override {
+    Delta own = delta;
+    own.choice = choice_;
+    const bool is_wanted = desk_.ask([&] { return sink_.delta(own); });
+    on_begin_();
+    return is_wanted;
+  }
+  bool holds_back() const override { return sink_.holds_back(); }
+  void restart(size_t) override {
+    tell([&] { sink_.restart(choice_); });
+  }
+  bool end(const Ending& ending) override {
+    Ending own = ending;
+    own.choice = choice_;
+    return desk_.ask([&] { return sink_.end(own); });
+  }
+  bool rendered(const std::string& prompt, size_t n_images) override {
+    return desk_.ask([&] { return choice_ != 0 || sink_.rendered(prompt, n_images); });
+  }
+  void still_working() override {
+    tell([&] { sink_.still_working(); });
+  }
+
+ private:
+  void tell(const std::function<void()>& call) {
+    desk_.ask([&] {
+      call();
+      return true;
+    });
+  }
+
+  Desk& desk_;
+  Sink& sink_;
+  const size_t choice_;
+  const std::function<void()> on_begin_;
+};
+
+// Which choices may begin, and how they have ended. All under the desk's mutex.
+class Progress {
+ public:
+  Progress(size_t n_prompts, size_t n_each) : n_each_(n_each), has_begun_(n_prompts, false) {}
+
+  bool may_begin(size_t choice) const {
+    return choice % n_each_ == 0 || has_begun_[choice / n_each_] || error_;
+  }
+  bool has_begun(size_t choice) const { return has_begun_[choice / n_each_]; }
+  void begin(size_t choice) { has_begun_[choice / n_each_] = true; }
+  void fail(std::exception_ptr error) {
+    if (!error_) error_ = std::move(error);
+  }
+  const std::exception_ptr& error() const { return error_; }
+
+ private:
+  const size_t n_each_;
+  std::vector<bool> has_begun_;
+  std::exception_ptr error_;
+};
+
+GenerationRequest choice_request(const GenerationRequest& prompt, size_t j) {
+  GenerationRequest request = prompt;
+  std::optional<int64_t>& seed = request.options.sampling.seed;
+  if (seed && *seed >= 0 && *seed <= INT64_MAX - static_cast<int64_t>(j))
+    *seed += static_cast<int64_t>(j);
+  return request;
+}
+
+}  // namespace
+
+void run_choices(Generator& generator, std::span<const GenerationRequest> prompts, size_t n_each,
+                 Sink& sink, std::stop_token stop, metrics::Trace& trace) {
+  const size_t n = prompts.size() * n_each;
+  if (n == 1) return generator.run(prompts.front(), sink, stop, trace);
+
+  Desk desk;
+  std::stop_source ending;
+  const std::stop_callback on_stop(stop, [&] { ending.request_stop(); });
+  Progress progress(prompts.size(), n_each);
+  std::condition_variable changed;  // with the desk's mutex: a choice may begin
+  size_t next = 0;
+  size_t n_threads = std::min(n, kChoicesAtOnce);
+
+  const auto begun = [&](size_t choice) {
+    const std::scoped_lock lock(desk.mutex());
+    progress.begin(choice);
+    changed.notify_all();
+  };
+  const auto run_one = [&](size_t choice) {
+    ChoiceSink own(desk, sink, choice, [&] {
+      bool is_known = false;
+      {
+        const std::scoped_lock lock(desk.mutex());
+        is_known = progress.has_begun(choice);
+      }
+      if (!is_known) begun(choice);
+    });
+    std::exception_ptr error;
+    try {
+      generator.run(choice_request(prompts[choice / n_each], choice % n_each), own,
+                    ending.get_token(), trace);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    if (error) {
+      {
+        const std::scoped_lock lock(desk.mutex());
+        progress.fail(std::move(error));
+      }
+      ending.request_stop();
+      desk.close();
+    }
+    begun(choice);
+  };
+  const auto work = [&] {
+    while (true) {
+      size_t choice = 0;
+      {
+        std::unique_lock lock(desk.mutex());
+        if (next == n || progress.error()) break;
+        choice = next++;
+        changed.wait(lock, [&] { return progress.may_begin(choice); });
+        if (progress.error()) break;
+      }
+      run_one(choice);
+    }
+    const std::scoped_lock lock(desk.mutex());
+    --n_threads;
+  };
+
+  std::vector<std::jthread> threads;
+  std::exception_ptr error;
+  for (size_t i = 0; i < std::min(n, kChoicesAtOnce); ++i) {
+    threads.emplace_back([&] {
+      work();
+      desk.wake();
+    });
+  }
+  try {
+    desk.serve([&] { return n_threads == 0; });
+  } catch (...) {  // of the sink
+    error = std::current_exception();
+    ending.request_stop();
+    desk.close();
+  }
+  threads.clear();
+  if (!error) error = progress.error();
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace billow::api

@@ -1,0 +1,136 @@
+#include "api/llama/field_tables.h"
+
+namespace billow::api::llama {
+namespace {
+
+using enum Treatment;
+
+constexpr const char* kCaching = "prompts that begin alike are always cached";
+constexpr const char* kNoSampler = "this server has no such sampler";
+constexpr const char* kWithoutRange = "it belongs to a sampler that this server does not have";
+constexpr const char* kModel = "or ?model=NAME; not needed where the store has one model";
+
+constexpr FieldRule kCompletion[] = {
+    {"prompt", kHonoured, "a text, token ids, both mixed in a list, or a list of such prompts"},
+    {"n_cmpl", kHonoured, "choices for each prompt"},
+    {"n_predict", kHonoured, "max_tokens wins"},
+    {"max_tokens"},
+    {"stream"},
+    {"stop"},
+    {"temperature"},
+    {"top_k"},
+    {"top_p"},
+    {"min_p"},
+    {"typical_p"},
+    {"repeat_penalty"},
+    {"repeat_last_n"},
+    {"presence_penalty"},
+    {"frequency_penalty"},
+    {"mirostat"},
+    {"mirostat_tau"},
+    {"mirostat_eta"},
+    {"seed"},
+    {"logit_bias", kHonoured, "by token ids"},
+    {"ignore_eos"},
+    {"grammar", kHonoured, "GBNF where it has ::=, else Lark"},
+    {"json_schema"},
+    {"n_probs", kHonoured, "up to 20; entries have no id"},
+    {"response_fields"},
+    {"cache_prompt", kIgnored, kCaching},
+    {"n_cache_reuse", kIgnored, kCaching},
+    {"id_slot", kIgnored, "requests have no slots of their own"},
+    {"n_keep", kIgnored, "the whole prompt stays where the context is full"},
+    {"n_discard", kIgnored, "the server knows how much must go where the context is full"},
+    {"samplers", kIgnored, "samplers run in one order"},
+    {"dynatemp_exponent", kIgnored, kWithoutRange},
+    {"dynatemp_range", kRefused, kNoSampler, "0 0.0"},
+    {"xtc_threshold", kIgnored, kWithoutRange},
+    {"xtc_probability", kRefused, kNoSampler, "0 0.0"},
+    {"top_n_sigma", kRefused, kNoSampler, "-1 -1.0 0 0.0"},
+    {"dry_multiplier", kRefused, kNoSampler, "0 0.0"},
+    {"dry_base", kIgnored, kWithoutRange},
+    {"dry_allowed_length", kIgnored, kWithoutRange},
+    {"dry_penalty_last_n", kIgnored, kWithoutRange},
+    {"dry_sequence_breakers", kIgnored, kWithoutRange},
+    {"min_keep", kRefused, kNoSampler, "0"},
+    {"n_indent", kRefused, "hold the answer to a grammar", "0"},
+    {"t_max_predict_ms", kRefused, "limit the tokens, or end the connection", "0 -1"},
+    {"return_tokens", kRefused, "ask /tokenize", "false"},
+    {"return_progress", kRefused, "a stream has signs of life", "false"},
+    {"timings_per_token", kRefused, "the last chunk has timings", "false"},
+    {"post_sampling_probs", kRefused, "n_probs shows the model's own", "false"},
+    {"preserved_tokens", kRefused, "control tokens are never shown", "[]"},
+    {"lora", kRefused, "make a model with this ADAPTER", "[]"},
+    {"model", kHonoured, kModel},
+    // Of Ollama and this server.
+    {"options", kHonoured, "as in /api/generate; the fields above win"},
+    {"num_ctx"},
+    {"keep_alive"},
+};
+
+constexpr FieldRule kInfill[] = {
+    {"input_prefix"},
+    {"input_suffix"},
+    {"input_extra", kHonoured, "[{\"filename\",\"text\"}]"},
+    {"prompt", kHonoured, "a text: what the answer begins with"},
+    {"n_predict", kHonoured, "max_tokens wins"},
+    {"max_tokens"},
+    {"stream"},
+    {"stop"},
+    {"temperature"},
+    {"top_k"},
+    {"top_p"},
+    {"min_p"},
+    {"typical_p"},
+    {"repeat_penalty"},
+    {"repeat_last_n"},
+    {"presence_penalty"},
+    {"frequency_penalty"},
+    {"mirostat"},
+    {"mirostat_tau"},
+    {"mirostat_eta"},
+    {"seed"},
+    {"logit_bias", kHonoured, "by token ids"},
+    {"ignore_eos"},
+    {"grammar", kHonoured, "GBNF where it has ::=, else Lark"},
+    {"json_schema"},
+    {"n_probs", kHonoured, "up to 20; entries have no id"},
+    {"response_fields"},
+    {"cache_prompt", kIgnored, kCaching},
+    {"n_cache_reuse", kIgnored, kCaching},
+    {"id_slot", kIgnored, "requests have no slots of their own"},
+    {"n_keep", kIgnored, "the whole prompt stays where the context is full"},
+    {"n_discard", kIgnored, "the server knows how much must go where the context is full"},
+    {"samplers", kIgnored, "samplers run in one order"},
+    {"dynatemp_exponent", kIgnored, kWithoutRange},
+    {"dynatemp_range", kRefused, kNoSampler, "0 0.0"},
+    {"xtc_threshold", kIgnored, kWithoutRange},
+    {"xtc_probability", kRefused, kNoSampler, "0 0.0"},
+    {"top_n_sigma", kRefused, kNoSampler, "-1 -1.0 0 0.0"},
+    {"dry_multiplier", kRefused, kNoSampler, "0 0.0"},
+    {"dry_base", kIgnored, kWithoutRange},
+    {"dry_allowed_length", kIgnored, kWithoutRange},
+    {"dry_penalty_last_n", kIgnored, kWithoutRange},
+    {"dry_sequence_breakers", kIgnored, kWithoutRange},
+    {"min_keep", kRefused, kNoSampler, "0"},
+    {"n_indent", kRefused, "hold the answer to a grammar", "0"},
+    {"t_max_predict_ms", kRefused, "limit the tokens, or end the connection", "0 -1"},
+    {"return_tokens", kRefused, "ask /tokenize", "false"},
+    {"return_progress", kRefused, "a stream has signs of life", "false"},
+    {"timings_per_token", kRefused, "the last chunk has timings", "false"},
+    {"post_sampling_probs", kRefused, "n_probs shows the model's own", "false"},
+    {"preserved_tokens", kRefused, "control tokens are never shown", "[]"},
+    {"lora", kRefused, "make a model with this ADAPTER", "[]"},
+    {"model", kHonoured, kModel},
+    // Of Ollama and this server.
+    {"options", kHonoured, "as in /api/generate; the fields above win"},
+    {"num_ctx"},
+    {"keep_alive"},
+};
+
+}  // namespace
+
+const FieldTable kCompletionFields{"POST /completion", kCompletion};
+const FieldTable kInfillFields{"POST /infill", kInfill};
+
+}  // namespace billow::api::llama

@@ -1,0 +1,153 @@
+#include "api/llama/routes.h"
+
+#include <gtest/gtest.h>
+
+#include "api/openai/test_call.h"
+#include "api/sample_served.h"
+#include "base/json.h"
+#include "http/status.h"
+
+namespace billow::api::llama {
+namespace {
+
+struct Fixture {
+  // "200 BODY", or the refusal.
+  std::string answer(http::Method method, const std::string& path, const std::string& body,
+                     http::Parameters query = {}) {
+    http::Request request = openai::request_with(body);
+    request.query = std::move(query);
+    openai::TestCall test{std::move(request)};
+    for (const Route& route : routes({.generator = generator,
+                                      .catalog = models.catalog,
+                                      .store = models.store,
+                                      .state = [this] { return state; },
+                                      .version = "1.2.3",
+                                      .n_parallel = 4,
+                                      .max_context = 1024})) {
+      if (route.pattern != path || route.methods.front() != method) continue;
+      try {
+        route.handler(test.call);
+        return std::to_string(test.exchange.status) + " " + test.exchange.body();
+      } catch (const http::StatusError& error) {
+        return std::to_string(error.status()) + " " + error.what();
+      }
+    }
+    return "no route";
+  }
+  std::string post(const std::string& path, const std::string& body, http::Parameters query = {}) {
+    return answer(http::Method::kPost, path, body, std::move(query));
+  }
+  std::string get(const std::string& path, http::Parameters query = {}) {
+    return answer(http::Method::kGet, path, "", std::move(query));
+  }
+  Json got(const std::string& path) { return Json::parse(get(path).substr(4)); }
+  void say(const char* text) {
+    generator.script = [text](Sink& sink) {
+      sink.delta(openai::text_delta(text));
+      sink.end({.done_reason = "stop", .n_prompt = 3, .n_generated = 1});
+    };
+  }
+
+  SampleStore models;
+  openai::ScriptedGenerator generator;
+  scheduler::SchedulerState state{};
+};
+
+TEST(LlamaRoutes, CompletesAPromptOfTheOneModel) {
+  Fixture fixture;
+  fixture.models.add({.name = "m", .go = kLines});
+  fixture.say("Hello");
+  for (const char* path : {"/completion", "/completions"}) {
+    const std::string told = fixture.post(path, R"({"prompt":[97,"hello"]})");
+    ASSERT_TRUE(told.starts_with("200 ")) << told;
+    const Json answer = Json::parse(told.substr(4));
+    EXPECT_EQ(answer["content"], "Hello");
+    EXPECT_EQ(answer["prompt"], "ahello");
+    EXPECT_EQ(answer["model"], "m:latest");
+    EXPECT_EQ(fixture.generator.request.prompt_tokens, (std::vector<int32_t>{97, 259}));
+  }
+}
+
+TEST(LlamaRoutes, TheModelIsNamedWhereThereAreSeveral) {
+  Fixture fixture;
+  EXPECT_EQ(fixture.post("/completion", R"({"prompt":"a"})"),
+            "400 model is required: a field \"model\", or ?model=NAME behind the path");
+  fixture.models.add({.name = "m", .go = kLines});
+  fixture.models.add({.name = "n", .go = kLines});
+  fixture.say("Hello");
+  EXPECT_TRUE(
+      fixture.post("/completion", R"({"prompt":"a"})").starts_with("400 model is required"));
+  EXPECT_TRUE(fixture.post("/completion", R"({"prompt":"a","model":"n"})").starts_with("200 "));
+  EXPECT_TRUE(
+      fixture.post("/completion", R"({"prompt":"a"})", {{"model", "n"}}).starts_with("200 "));
+  EXPECT_EQ(fixture.post("/completion", R"({"prompt":"a","model":"no"})"),
+            "404 model 'no' not found");
+  EXPECT_EQ(fixture.post("/completion", R"({"prompt":[5000],"model":"m"})"),
+            "400 field \"prompt\" has the id 5000, which is no token of the model");
+  EXPECT_EQ(fixture.post("/infill", R"({"input_prefix":"a","model":"m"})"),
+            "400 the model cannot fill gaps: its vocabulary has no token for the prefix");
+}
+
+TEST(LlamaRoutes, SeveralPromptsHaveSeveralAnswers) {
+  Fixture fixture;
+  fixture.models.add({.name = "m", .go = kLines});
+  fixture.say("Hello");
+  const Json list = Json::parse(fixture.post("/completion", R"({"prompt":["a","b"]})").substr(4));
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[1]["index"], 1);
+  EXPECT_EQ(list[1]["prompt"], "b");
+}
+
+TEST(LlamaRoutes, ATemplateIsApplied) {
+  Fixture fixture;
+  fixture.models.add({.name = "m", .go = kLines});
+  fixture.generator.script = [](Sink& sink) { sink.rendered("user: hi", 0); };
+  EXPECT_EQ(fixture.post("/apply-template", R"({"messages":[{"role":"user","content":"hi"}]})"),
+            "200 {\"prompt\":\"user: hi\"}\n");
+  EXPECT_TRUE(fixture.generator.request.render_only);
+  EXPECT_EQ(fixture.generator.request.model, "m:latest");
+}
+
+TEST(LlamaRoutes, PropertiesAndTokenizer) {
+  Fixture fixture;
+  fixture.models.add({.name = "m", .go = kLines, .params_json = R"({"temperature":0.5})"});
+  const Json props = fixture.got("/props");
+  EXPECT_EQ(props["default_generation_settings"]["n_ctx"], 1024);
+  EXPECT_EQ(props["default_generation_settings"]["params"]["temperature"], 0.5);
+  EXPECT_EQ(props["total_slots"], 4);
+  EXPECT_EQ(props["model_alias"], "m:latest");
+  EXPECT_EQ(props["chat_template"], kLines);
+  EXPECT_EQ(props["bos_token"], "<bos>");
+  const Json info = fixture.got("/tokenizer_info");
+  EXPECT_EQ(info["tokenizer_class"], "gpt2");
+  EXPECT_EQ(info["eos_token"], "<eos>");
+  EXPECT_EQ(info["vocab_size"], fixture.models.catalog.find("m")->weights->tokenizer.n_tokens());
+  EXPECT_EQ(fixture.get("/version"), "200 {\"version\":\"1.2.3\"}\n");
+}
+
+TEST(LlamaRoutes, ASlotForEachRequestAndAFreeOne) {
+  Fixture fixture;
+  EXPECT_EQ(fixture.get("/slots"), "200 []\n");
+  scheduler::LoadedModel loaded;
+  loaded.model.name = "m";
+  loaded.health.n_running = 1;
+  loaded.health.max_context = 512;
+  fixture.state.models.push_back(loaded);
+  EXPECT_EQ(fixture.get("/slots"),
+            "200 [{\"id\":0,\"model\":\"m\",\"n_ctx\":512,\"is_processing\":true},"
+            "{\"id\":1,\"model\":\"m\",\"n_ctx\":512,\"is_processing\":false}]\n");
+}
+
+TEST(LlamaRoutes, SomeRoutesHaveNoVersion) {
+  const std::vector<Route> made = aliases(
+      {{.methods = {http::Method::kPost}, .pattern = "/v1/chat/completions", .is_traced = true},
+       {.methods = {http::Method::kGet}, .pattern = "/v1/models"},
+       {.methods = {http::Method::kGet}, .pattern = "/v1/other"}});
+  ASSERT_EQ(made.size(), 2u);
+  EXPECT_EQ(made[0].pattern, "/chat/completions");
+  EXPECT_TRUE(made[0].is_traced);
+  EXPECT_EQ(made[1].pattern, "/models");
+}
+
+}  // namespace
+}  // namespace billow::api::llama

@@ -1,0 +1,35 @@
+// A sink for requests whose prompt alone is wanted: render_only. One thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "api/answer.h"
+#include "api/call.h"
+
+namespace billow::api {
+
+class RenderedPrompt : public Sink {
+ public:
+  // The call outlives the sink, and learns which model it is about.
+  explicit RenderedPrompt(Call& call) : call_(call) {}
+
+  void found(const std::string& model) override { call_.set_model(model); }
+  void sized(const Sizing& sizing) override { n_tokens_ = sizing.n_prompt_full; }
+  bool delta(const Delta&) override { return false; }
+  bool end(const Ending&) override { return false; }
+  bool rendered(const std::string& prompt, size_t) override {
+    text_ = prompt;
+    return true;
+  }
+
+  const std::string& text() const noexcept { return text_; }
+  size_t n_tokens() const noexcept { return n_tokens_; }  // before any was left out
+
+ private:
+  Call& call_;
+  std::string text_;
+  size_t n_tokens_ = 0;
+};
+
+}  // namespace billow::api

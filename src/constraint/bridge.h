@@ -1,0 +1,36 @@
+// What the files of this module share of the way to the bridge.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "billow_bridge.h"
+#include "billow_bridge_text.h"
+#include "constraint/grammar.h"
+
+namespace billow::constraint {
+
+// What a compilation may use. The largest schemas in use take some tens of milliseconds and MiB.
+inline constexpr billow_limits kCompileLimits = {
+    .n_instructions = 0, .memory_bytes = uint64_t{512} << 20, .time_ms = 10'000};
+
+// Throws what a call says is wrong, with these words before it.
+inline void require_ok(billow_status status, const std::string& what, const BridgeText& message) {
+  if (status != BILLOW_OK)
+    throw Error(bridge_error_code(status), what + std::string(message.view()));
+}
+
+// "grammar (gbnf): "
+inline std::string prefix_of(GrammarKind kind) {
+  return "grammar (" + std::string(grammar_kind_name(kind)) + "): ";
+}
+
+// Views the grammar.
+inline billow_grammar bridge_grammar(const Grammar& grammar) {
+  return {.kind = static_cast<billow_grammar_kind>(grammar.kind),
+          .text = grammar.text.data(),
+          .n_bytes = grammar.text.size()};
+}
+
+}  // namespace billow::constraint

@@ -1,0 +1,158 @@
+#include "constraint/guide.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace billow::constraint {
+namespace {
+
+// Tokens of blanks that a model may write between the end of the free text and the grammar.
+constexpr size_t kMostBlank = 4;
+
+const std::string& checked_start(const Constraint& constraint) {
+  check_start(constraint);
+  return constraint.starts_behind;
+}
+
+void set(std::span<uint32_t> mask, int32_t token, bool value) {
+  uint32_t& word = mask[static_cast<size_t>(token) / 32];
+  const uint32_t bit = uint32_t{1} << (static_cast<uint32_t>(token) % 32);
+  word = value ? word | bit : word & ~bit;
+}
+
+}  // namespace
+
+Guide::Guide(std::shared_ptr<const Vocabulary> vocabulary, const Constraint& constraint)
+    : vocabulary_(std::move(vocabulary)),
+      starts_behind_(checked_start(constraint)),
+      starts_within_(constraint.starts_within),
+      may_not_start_(constraint.may_not_start),
+      matcher_(vocabulary_, constraint.grammar),
+      phase_(starts_behind_.empty() ? Phase::kGrammar : Phase::kFree),
+      mask_(vocabulary_->n_words()) {
+  if (starts_within_ != 0) marker_ = vocabulary_->encode_special(starts_behind_);
+  if (constraint.opens_with.empty()) return;
+  const std::vector<int32_t> opener = vocabulary_->encode_special(constraint.opens_with);
+  if (opener.empty())
+    throw Error(ErrorCode::kInvalidInput, "constraint: opens_with has no token of this model");
+  opener_ = opener.front();
+  phase_ = Phase::kOpening;
+}
+
+void Guide::prepare() noexcept {
+  if (ready_ || done()) return;
+  try {
+    const auto start = std::chrono::steady_clock::now();
+    compute_mask();
+    const auto time = std::chrono::steady_clock::now() - start;
+    stats_.mask_time += time;
+    stats_.most_mask_time = std::max<std::chrono::nanoseconds>(stats_.most_mask_time, time);
+    ++stats_.n_masks;
+  } catch (const std::exception& error) {
+    error_ = error.what();
+  }
+  ready_ = true;
+}
+
+std::span<const uint32_t> Guide::allowed() const {
+  BILLOW_CHECK(ready_);
+  if (!error_.empty()) throw Error(ErrorCode::kTooLarge, error_);
+  return all_allowed_ ? std::span<const uint32_t>() : mask_;
+}
+
+void Guide::compute_mask() {
+  all_allowed_ = phase_ == Phase::kFree && may_not_start_;
+  switch (phase_) {
+    case Phase::kFree:
+      std::ranges::fill(mask_, ~uint32_t{0});
+      for (const int32_t end : vocabulary_->ends()) set(mask_, end, false);
+      return;
+    case Phase::kMarker:
+      std::ranges::fill(mask_, 0);
+      return set(mask_, marker_[n_marker_], true);
+    case Phase::kOpening:
+      matcher_.compute_mask(mask_);
+      return set(mask_, opener_, true);
+    case Phase::kBlank:
+      matcher_.compute_mask(mask_);
+      for (const int32_t blank : vocabulary_->blanks()) set(mask_, blank, true);
+      return;
+    case Phase::kGrammar:
+    case Phase::kDone:
+      matcher_.compute_mask(mask_);
+  }
+}
+
+std::vector<int32_t> Guide::accept(int32_t token, std::string_view text, size_t most_forced) {
+  BILLOW_CHECK(!done());
+  ready_ = false;
+  switch (phase_) {
+    case Phase::kOpening:
+      if (token == opener_) {
+        phase_ = Phase::kFree;
+        note_free(text);
+      } else {
+        consume(token);
+      }
+      break;
+    case Phase::kFree:
+      note_free(text);
+      break;
+    case Phase::kMarker:
+      if (++n_marker_ == marker_.size()) phase_ = Phase::kBlank;
+      break;
+    case Phase::kBlank:
+      if (std::ranges::binary_search(vocabulary_->blanks(), token) &&
+          matcher_.n_allowed({&token, 1}) == 0) {
+        if (++n_blank_ == kMostBlank) phase_ = Phase::kGrammar;
+        break;
+      }
+      consume(token);
+      break;
+    case Phase::kGrammar:
+    case Phase::kDone:
+      consume(token);
+  }
+  std::vector<int32_t> forced = take_forced(most_forced);
+  stats_.n_forced += forced.size();
+  return forced;
+}
+
+void Guide::note_free(std::string_view text) {
+  tail_ += text;
+  if (tail_.find(starts_behind_) != std::string::npos) {
+    phase_ = Phase::kBlank;
+    return;
+  }
+  const size_t keep = starts_behind_.size() - 1;
+  if (tail_.size() > keep) tail_.erase(0, tail_.size() - keep);
+  if (++n_free_ == starts_within_) phase_ = marker_.empty() ? Phase::kBlank : Phase::kMarker;
+}
+
+void Guide::consume(int32_t token) {
+  matcher_.consume({&token, 1});
+  phase_ = matcher_.stopped() ? Phase::kDone : Phase::kGrammar;
+}
+
+std::vector<int32_t> Guide::take_forced(size_t most) {
+  std::vector<int32_t> forced;
+  if (phase_ == Phase::kMarker) {
+    const auto begin = marker_.begin() + static_cast<std::ptrdiff_t>(n_marker_);
+    const size_t n = std::min(most, marker_.size() - n_marker_);
+    forced.assign(begin, begin + static_cast<std::ptrdiff_t>(n));
+    n_marker_ += n;
+    if (n_marker_ == marker_.size()) phase_ = Phase::kBlank;
+  } else if (phase_ == Phase::kGrammar && most > 0) {
+    forced = matcher_.forced();
+    if (forced.size() > most) forced.resize(most);
+    if (forced.empty()) return forced;
+    matcher_.consume(forced);
+    if (matcher_.stopped()) phase_ = Phase::kDone;
+  }
+  return forced;
+}
+
+}  // namespace billow::constraint

@@ -1,0 +1,191 @@
+#include "constraint/guide.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "constraint/sample_vocabulary.h"
+
+namespace billow::constraint {
+namespace {
+
+const SampleTokens& sample() {
+  static const SampleTokens tokens;
+  return tokens;
+}
+
+std::shared_ptr<const Vocabulary> vocabulary() {
+  static const std::shared_ptr<const Vocabulary> made = sample().vocabulary();
+  return made;
+}
+
+Constraint digits_behind(std::string marker) {
+  return {.grammar = {GrammarKind::kRegex, "[0-9]{3}x"}, .starts_behind = std::move(marker)};
+}
+
+// A guide and the text that it was led through.
+class Walk {
+ public:
+  explicit Walk(const Constraint& constraint, size_t most_forced = 0)
+      : guide_(vocabulary(), constraint), most_forced_(most_forced) {}
+
+  bool allows(int32_t token) {
+    guide_.prepare();
+    const std::span<const uint32_t> mask = guide_.allowed();
+    const auto i = static_cast<size_t>(token);
+    return mask.empty() || (mask[i / 32] >> (i % 32) & 1) != 0;
+  }
+  bool allows(std::string_view text) { return allows(sample().encode(text).front()); }
+
+  // Each token of the text, which must be allowed.
+  Walk& write(std::string_view text) {
+    for (const int32_t token : sample().encode(text)) {
+      EXPECT_TRUE(allows(token)) << sample().text(token) << " behind " << text_;
+      text_ += sample().text(token);
+      for (const int32_t forced : guide_.accept(token, sample().text(token), most_forced_))
+        text_ += sample().text(forced);
+    }
+    return *this;
+  }
+
+  Guide& guide() { return guide_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  Guide guide_;
+  size_t most_forced_;
+  std::string text_;
+};
+
+TEST(Guide, HoldsAnAnswerFromItsBeginning) {
+  Walk walk({.grammar = {GrammarKind::kRegex, "[0-9]{3}x"}});
+  EXPECT_TRUE(walk.guide().begun());
+  EXPECT_FALSE(walk.allows("a"));
+  EXPECT_FALSE(walk.allows(sample().end));
+  walk.write("345");
+  EXPECT_FALSE(walk.guide().done());
+  EXPECT_FALSE(walk.allows("3"));
+  walk.write("x");
+  EXPECT_TRUE(walk.guide().done());
+}
+
+TEST(Guide, BeginsBehindTheMarker) {
+  Walk walk(digits_behind("</think>"));
+  EXPECT_FALSE(walk.guide().begun());
+  walk.write("abc </thi");
+  EXPECT_FALSE(walk.allows(sample().end));  // an answer is still owed
+  walk.write("</think>");
+  EXPECT_TRUE(walk.guide().begun());
+  EXPECT_FALSE(walk.allows("a"));
+  EXPECT_TRUE(walk.allows("1"));
+  walk.write("123x");
+  EXPECT_TRUE(walk.guide().done());
+}
+
+TEST(Guide, FindsAMarkerThatTokensCut) {
+  Walk walk(digits_behind("say abcb now"));
+  walk.write("say ab");
+  walk.write("say abc");
+  walk.write("b no");
+  EXPECT_FALSE(walk.guide().begun());
+  walk.write("w");
+  EXPECT_TRUE(walk.guide().begun());
+}
+
+TEST(Guide, BlanksBehindTheMarkerAreFree) {
+  Walk walk(digits_behind("</think>"));
+  walk.write("</think>\n\n");
+  EXPECT_TRUE(walk.allows("\n"));
+  EXPECT_TRUE(walk.allows("1"));
+  EXPECT_FALSE(walk.allows("a"));
+  walk.write("\n").write("\n").write("\n");
+  EXPECT_FALSE(walk.allows("\n"));  // not without end
+  walk.write("123x");
+  EXPECT_TRUE(walk.guide().done());
+}
+
+TEST(Guide, BlanksThatTheGrammarKnowsBelongToIt) {
+  Walk walk({.grammar = {GrammarKind::kRegex, "\\n\\n1"}, .starts_behind = "</think>"});
+  walk.write("</think>").write("\n\n");
+  EXPECT_FALSE(walk.allows("\n"));
+  walk.write("1");
+  EXPECT_TRUE(walk.guide().done());
+}
+
+TEST(Guide, AnAnswerThatDoesNotOpenIsHeldAtOnce) {
+  Constraint constraint = digits_behind("</think>");
+  constraint.opens_with = "<think>";
+  Walk thinking(constraint);
+  EXPECT_TRUE(thinking.allows("<think>"));
+  EXPECT_TRUE(thinking.allows("1"));
+  EXPECT_FALSE(thinking.allows("a"));
+  thinking.write("<think>abc</think>345x");
+  EXPECT_TRUE(thinking.guide().done());
+  Walk terse(constraint);
+  terse.write("345");
+  EXPECT_FALSE(terse.allows("<think>"));
+  terse.write("x");
+  EXPECT_TRUE(terse.guide().done());
+}
+
+TEST(Guide, WritesTheMarkerForAModelThatThinksTooLong) {
+  Constraint constraint = digits_behind("so </think>");
+  constraint.starts_within = 3;
+  Walk at_once(constraint, 100);
+  at_once.write("a").write("b");
+  EXPECT_FALSE(at_once.guide().begun());
+  at_once.write("c");
+  EXPECT_EQ(at_once.text(), "abcso </think>");
+  EXPECT_TRUE(at_once.allows("1"));
+  EXPECT_EQ(at_once.guide().stats().n_forced, sample().encode("so </think>").size());
+  // And token by token, where nothing may be forced.
+  Walk one_by_one(constraint);
+  one_by_one.write("a").write("b").write("c");
+  EXPECT_FALSE(one_by_one.allows("1"));
+  one_by_one.write("so </think>123x");
+  EXPECT_TRUE(one_by_one.guide().done());
+}
+
+TEST(Guide, AnAnswerThatMayGoWithoutMayEnd) {
+  Constraint constraint = digits_behind("<think>");
+  constraint.may_not_start = true;
+  Walk walk(constraint);
+  walk.write("abc");
+  EXPECT_TRUE(walk.allows(sample().end));
+  EXPECT_TRUE(walk.allows(sample().control));  // nothing is known of free text
+  walk.write("<think>");
+  EXPECT_FALSE(walk.allows(sample().end));
+  EXPECT_FALSE(walk.allows(sample().control));
+}
+
+TEST(Guide, GivesTheTokensThatMustFollow) {
+  Walk walk({.grammar = {GrammarKind::kJsonSchema,
+                         R"({"type":"object","properties":{"name":{"const":"hello"},
+                             "age":{"type":"boolean"}},"required":["name","age"]})"}},
+            100);
+  walk.write("{\"");
+  EXPECT_TRUE(walk.text().starts_with("{\"name")) << walk.text();
+  EXPECT_GT(walk.guide().stats().n_forced, 0u);
+  EXPECT_GT(walk.guide().stats().n_masks, 0u);
+}
+
+TEST(Guide, NeverForcesMoreThanItMay) {
+  const Constraint constraint = {.grammar = {GrammarKind::kRegex, "x[0-9]hello worldy"}};
+  for (const size_t most : {size_t{0}, size_t{1}, size_t{3}}) {
+    Walk walk(constraint, most);
+    walk.write("x");
+    EXPECT_LE(walk.guide().stats().n_forced, most);
+  }
+}
+
+TEST(Guide, AFailureWaitsForTheOneWhoAsks) {
+  Guide guide(vocabulary(), {.grammar = {GrammarKind::kLark, "start: A\nA: /ab/ & /ac/"}});
+  guide.prepare();
+  EXPECT_THROW((void)guide.allowed(), Error);
+}
+
+}  // namespace
+}  // namespace billow::constraint

@@ -1,0 +1,84 @@
+#include "constraint/vocabulary.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "constraint/bridge.h"
+
+namespace billow::constraint {
+namespace {
+
+using Encode = std::function<std::vector<int32_t>(std::string_view)>;
+
+// The bridge's call for Encode.
+size_t encode_for_bridge(const void* context, const char* text, size_t n_bytes, uint32_t* tokens,
+                         size_t capacity) noexcept {
+  const std::vector<int32_t> ids = (*static_cast<const Encode*>(context))({text, n_bytes});
+  for (size_t i = 0; i < std::min(ids.size(), capacity); ++i)
+    tokens[i] = static_cast<uint32_t>(ids[i]);
+  return ids.size();
+}
+
+void check_ends(std::span<const int32_t> ends, size_t n_tokens) {
+  if (ends.empty())
+    throw Error(ErrorCode::kInvalidInput, "the vocabulary has no token that ends an answer");
+  for (const int32_t end : ends)
+    if (end < 0 || static_cast<size_t>(end) >= n_tokens)
+      throw Error(ErrorCode::kInvalidInput,
+                  "end token " + std::to_string(end) + " is not in the vocabulary");
+}
+
+std::vector<int32_t> blanks_of(std::span<const std::string_view> texts) {
+  std::vector<int32_t> blanks;
+  for (size_t i = 0; i < texts.size(); ++i)
+    if (!texts[i].empty() && texts[i].find_first_not_of(" \t\r\n") == std::string_view::npos)
+      blanks.push_back(static_cast<int32_t>(i));
+  return blanks;
+}
+
+struct Free {
+  std::shared_ptr<const Encode> encode;  // that the handle calls
+  void operator()(const billow_vocabulary* handle) const noexcept {
+    billow_vocabulary_free(const_cast<billow_vocabulary*>(handle));
+  }
+};
+
+std::shared_ptr<const billow_vocabulary> create(const TokenTexts& tokens,
+                                                std::shared_ptr<const Encode> encode) {
+  std::string bytes;
+  std::vector<uint32_t> lengths;
+  for (const std::string_view text : tokens.texts) {
+    bytes += text;
+    lengths.push_back(static_cast<uint32_t>(text.size()));
+  }
+  const std::vector<uint32_t> ends(tokens.ends.begin(), tokens.ends.end());
+  const billow_tokens raw = {.n_tokens = lengths.size(),
+                             .bytes = bytes.data(),
+                             .n_bytes = lengths.data(),
+                             .ends = ends.data(),
+                             .n_ends = ends.size(),
+                             .encode = *encode ? &encode_for_bridge : nullptr,
+                             .context = encode.get()};
+  billow_vocabulary* handle = nullptr;
+  BridgeText message;
+  const billow_status status = billow_vocabulary_create(&raw, &handle, &message.raw);
+  require_ok(status, "vocabulary: ", message);
+  return {handle, Free{std::move(encode)}};
+}
+
+}  // namespace
+
+Vocabulary::Vocabulary(TokenTexts tokens)
+    : n_tokens_(tokens.texts.size()),
+      ends_(tokens.ends),
+      blanks_(blanks_of(tokens.texts)),
+      encode_special_(std::move(tokens.encode_special)) {
+  check_ends(ends_, n_tokens_);
+  handle_ = create(tokens, std::make_shared<const Encode>(std::move(tokens.encode)));
+}
+
+std::vector<int32_t> Vocabulary::encode_special(std::string_view text) const {
+  return encode_special_ ? encode_special_(text) : std::vector<int32_t>();
+}
+
+}  // namespace billow::constraint

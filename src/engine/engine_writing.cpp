@@ -1,0 +1,87 @@
+// The part of the engine that chooses tokens of answers.
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/saturating.h"
+#include "engine/engine.h"
+
+namespace billow::engine {
+
+// Finds out, while the model is evaluated, which tokens the grammars of these allow next.
+MaskWorker::Task Engine::prepare_masks(const std::vector<std::shared_ptr<Sequence>>& sequences) {
+  std::vector<constraint::Guide*> guides;
+  for (const std::shared_ptr<Sequence>& sequence : sequences)
+    if (constraint::Guide* guide = sequence->options_.guide.get()) guides.push_back(guide);
+  return masks_.prepare(std::move(guides));
+}
+
+void Engine::fail(Sequence& sequence, const std::string& error) {
+  sequence.error_ = error;
+  end(sequence, FinishReason::kFailed);
+}
+
+void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,
+                    std::vector<Token>& out) {
+  const SequenceOptions& options = sequence->options_;
+  if (options.max_new_tokens == 0) return end(*sequence, FinishReason::kLength);
+  std::span<const uint32_t> allowed;
+  try {
+    if (options.guide) allowed = options.guide->allowed();
+  } catch (const Error& error) {
+    return fail(*sequence, error.what());
+  }
+  Sampled sampled;
+  try {
+    // Rows of the embedding beyond the vocabulary are padding.
+    sampled = sequence->sampler_.sample(logits.first(static_cast<size_t>(tokenizer_->n_tokens())),
+                                        allowed);
+  } catch (const Error& error) {
+    fail(*sequence, error.what());
+    return kv_.forget_parked();  // what it shared may be as wrong
+  }
+  const int32_t token = sampled.token;
+  const bool ends = tokenizer_->is_end_of_generation(token);
+  const bool is_held = options.guide && options.guide->begun();
+  const bool is_end = ends && (!options.ignore_eos || is_held);
+  out.push_back({sequence, std::move(sampled), is_end});
+  if (is_end) return end(*sequence, FinishReason::kStop);
+  if (write(*sequence, token) && options.guide) follow_grammar(sequence, token, out);
+}
+
+// Appends a token to the answer. False where that ends it.
+bool Engine::write(Sequence& sequence, int32_t token) {
+  sequence.sampler_.accept(token);
+  sequence.tokens_.push_back(token);
+  const int64_t most = sequence.options_.max_new_tokens;
+  const bool enough = most > 0 && sequence.n_generated() >= static_cast<size_t>(most);
+  const bool full = sequence.context_.next(sequence.n_pending()).step == context::Step::kStop;
+  if (enough || full) end(sequence, FinishReason::kLength);
+  return !enough && !full;
+}
+
+// The grammar goes on by the token, and by those that must follow as far as the memory at hand has
+// room for them: beyond, they are chosen one by one.
+void Engine::follow_grammar(const std::shared_ptr<Sequence>& sequence, int32_t token,
+                            std::vector<Token>& out) {
+  constraint::Guide& guide = *sequence->options_.guide;
+  const size_t n_used = sequence->n_evaluated() + sequence->n_pending();
+  const size_t room = saturating_subtract(sequence->rung(), n_used);
+  std::vector<int32_t> forced;
+  try {
+    forced = guide.accept(token, tokenizer_->piece(token, true),
+                          sequence->options_.sampling.logprobs ? 0 : room);
+  } catch (const Error& error) {
+    return fail(*sequence, error.what());
+  }
+  for (const int32_t next : forced) {
+    out.push_back({sequence, Sampled{.token = next}, false});
+    if (!write(*sequence, next)) return;
+  }
+  if (guide.done()) end(*sequence, FinishReason::kStop);
+}
+
+}  // namespace billow::engine
