@@ -109,6 +109,8 @@ struct GenerationRequest {
   ToolChoice tool_choice{};
   // both
   Options options{};
+  // Why the options cannot be read, where they cannot: what the model lacks is said before that.
+  std::string wrong_options{};
   std::optional<constraint::Grammar> grammar{};  // what the answer is held to
   std::optional<scheduler::Duration> keep_alive{};
   Think think{};

@@ -170,7 +170,7 @@ class Writer {
       for (const scheduler::TextMark& mark : piece.marks)
         marks.push_back({mark.offset, mark.length});
       parser_.add(piece.text, marks, delta.events);
-      give_ids(delta);
+      finish_events(delta);
     }
     for (const scheduler::TokenLogprob& entry : piece.logprobs)
       delta.logprobs.push_back(logprob_of(entry));
@@ -186,7 +186,7 @@ class Writer {
     Delta rest;
     parser_.finish(reason == "stop" ? output::FinishReason::kStop : output::FinishReason::kLength,
                    rest.events);
-    give_ids(rest);
+    finish_events(rest);
     return is_empty(rest) || sink_.delta(rest);
   }
 
@@ -205,7 +205,14 @@ class Writer {
     return output::Parser(form_.format, form_.start, form_.tools, form_.options);
   }
 
-  static void give_ids(Delta& delta) {
+  // Calls have ids; where one call is allowed, others are left out.
+  void finish_events(Delta& delta) const {
+    if (!request_.tool_choice.parallel) {
+      std::erase_if(delta.events, [](const Event& event) {
+        const bool is_text = event.kind == EventKind::kText || event.kind == EventKind::kThinking;
+        return !is_text && event.call > 0;
+      });
+    }
     for (Event& event : delta.events)
       if (event.kind == EventKind::kCallBegin && event.id.empty()) event.id = new_call_id();
   }
@@ -264,8 +271,10 @@ void LocalGenerator::run(const GenerationRequest& request, Sink& sink, std::stop
   const std::shared_ptr<const ServedModel> model = found(catalog_, request, stop);
   trace.mark("found", {{"model", model->name}});
   sink.found(model->name);
-  if (asks_nothing(request)) return load_or_end(*model, request, sink, stop, trace);
-  check_capabilities(*model, request);
+  const bool is_load = asks_nothing(request);
+  if (!is_load) check_capabilities(*model, request);
+  if (!request.wrong_options.empty()) throw StatusError(500, request.wrong_options);
+  if (is_load) return load_or_end(*model, request, sink, stop, trace);
   Plan made = plan(*model, request, stop, trace);
   sink.sized(made.sizing);
   if (request.render_only) {

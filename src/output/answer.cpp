@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "output/values.h"
@@ -147,6 +148,7 @@ void Attempt::accept() {
 }
 
 void Attempt::refuse() {
+  BILLOW_CHECK(!has_spoken_);
   Output& output = answer_.output;
   output.events_.resize(n_events_ - output.n_delivered_, {EventKind::kText, 0, {}, {}});
   output.n_calls_ = n_calls_;

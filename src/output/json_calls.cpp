@@ -96,14 +96,15 @@ class JsonReader final : public CallReader {
       if (unit == u';' || unit == u',') ++n;
       while (is_blank(co_await tape_.look(n))) ++n;
       if (co_await tape_.look(n) != u'{') break;
-      const size_t before = tape_.position();
+      Attempt next(answer_, Attempt::Kind::kLoose);
       tape_.take(n);
       const Found one = co_await read_one();
-      if (one == Found::kBroken) all = one;
-      if (one != Found::kCalls) {
-        if (one == Found::kNothing) tape_.seek(before);
+      if (one == Found::kNothing) {
+        next.refuse();
         break;
       }
+      next.accept();
+      all = one;
     }
     co_return all;
   }

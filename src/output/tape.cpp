@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/text.h"
 
 namespace billow::output {
@@ -30,6 +31,11 @@ void Tape::forget() {
   const size_t first = std::min(held, kept_);
   units_.erase(0, first - begin_);
   begin_ = first;
+}
+
+void Tape::seek(size_t position) {
+  BILLOW_CHECK(position >= begin_);
+  at_ = position;
 }
 
 void Tape::hold() {

@@ -49,7 +49,7 @@ class Tape {
   size_t furthest() const { return furthest_; }  // that anyone has looked
   void take(size_t n = 1) { at_ += n; }
   // REQUIRES: held, or ahead.
-  void seek(size_t position) { at_ = position; }
+  void seek(size_t position);
   // Whether the answer was cut off, and a reader has come to its end since the last hold.
   bool has_met_cut() const { return has_met_cut_; }
   bool is_cut() const { return is_cut_; }

@@ -84,7 +84,7 @@ constexpr FieldRule kOptions[] = {
     {"logits_all", kIgnored, "ask for logprobs"},
     {"vocab_only", kIgnored, kMachine},
     {"penalize_newline", kIgnored, kGone},
-    {"tfs_z", kRefused, "use min_p or typical_p", "1 1.0"},
+    {"tfs_z", kIgnored, kGone},
 };
 
 }  // namespace

@@ -46,11 +46,19 @@ Think think_of(const Fields& fields) {
                              "\" (must be \"high\", \"medium\", \"low\", \"max\", true, or false)");
 }
 
+void read_options(const Json& options, GenerationRequest& request) {
+  try {
+    request.options = options_of(options);
+  } catch (const StatusError& error) {
+    request.wrong_options = error.what();
+  }
+}
+
 // What both routes have.
 void decode_shared(const Fields& fields, GenerationRequest& request) {
   request.model = fields.text("model");
   const Json* options = fields.object("options");
-  if (options != nullptr) request.options = options_of(*options);
+  if (options != nullptr) read_options(*options, request);
   request.grammar = format_of(fields.value("format"));
   request.keep_alive = keep_alive_of(fields.value("keep_alive"));
   request.whole_calls = true;
