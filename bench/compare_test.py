@@ -10,11 +10,12 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from comparison import cases, machine, model_files, programs, report, turns  # noqa: E402
+from comparison import cases, machine, model_files, programs, report, synthetic, turns  # noqa: E402
 
 
 class StandIn:
@@ -67,6 +68,8 @@ class Output(unittest.TestCase):
     def test_llama_bench(self):
         rows = [{"n_prompt": 512, "n_gen": 0, "n_depth": 4096, "avg_ts": 107.5}, {"n_prompt": 0, "n_gen": 64, "avg_ts": 41.0}]
         self.assertEqual(programs.parse_llama_bench(json.dumps(rows)), {"prefill": 107.5, "decode": 41.0})
+        behind_prompt = [{"n_prompt": 128, "n_gen": 32, "avg_ts": 12.5}]  # of ik_llama.cpp
+        self.assertEqual(programs.parse_llama_bench(json.dumps(behind_prompt)), {"decode": 12.5})
 
     def test_batched_bench_among_other_lines(self):
         text = b'\nload_backend: x\n{"pp": 256, "tg": 64, "pl": 8, "speed_pp": 300.0, "speed_tg": 161.0}\n\n'
@@ -124,6 +127,21 @@ class Peers(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "no llama-bench"):
                 programs.llama_of(folder + "/root", 1)
 
+    def test_ik_llama_runs_with_and_without_repacking(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(ValueError, "no llama-bench"):
+                programs.ik_llamas_of(folder)
+            script(folder, "llama-bench", f'echo "$*" >>{folder}/calls; echo "[{{\\"n_gen\\": 4, \\"avg_ts\\": 1}}]"')
+            peers = programs.ik_llamas_of(folder)
+            case = cases.Case("smollm2-q4_1", "decode", n_generate=4, depth=128)
+            for peer in peers:
+                self.assertEqual(peer.run(case, pathlib.Path("m"), 2, 10), {"decode": 1})
+            plain, repacked = pathlib.Path(folder, "calls").read_text().splitlines()
+            self.assertIn("-gp 128,4", plain)
+            self.assertEqual(repacked, plain + " -rtr 1 -fa 1")
+            with self.assertRaisesRegex(programs.Skipped, "behind another"):
+                peers[0].run(cases.Case("smollm2-q4_1", "prefill", n_prompt=4, depth=128), pathlib.Path("m"), 2, 10)
+
     def test_a_root_sees_the_file_that_is_there_now(self):
         with tempfile.TemporaryDirectory() as folder:
             peer, model = programs.LlamaCpp("llama.cpp", "/usr/bin", folder + "/root"), pathlib.Path(folder, "m.gguf")
@@ -158,6 +176,26 @@ class Models(unittest.TestCase):
             self.assertEqual(pathlib.Path(folder, "calls").read_text(), "x\n")
             self.assertEqual([path.name for path in derived.iterdir()], [cases.MODELS["smollm2-q8_0"].file])
             self.assertIn("llama-quantize", model_files.ModelFiles(real, derived, []).missing("smollm2-f16"))
+
+
+    def test_synthetic_ones_have_the_bytes_that_their_tensors_need(self):
+        shape = synthetic.Shape("llama", 2, 2, 320, 256, {"feed_forward_length": 14336}, synthetic.llama_layer, "Q4_K_M")
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(synthetic.SHAPES, {"tiny": shape}):
+            one, two = pathlib.Path(folder, "one"), pathlib.Path(folder, "sub/two")
+            synthetic.make("tiny", one), synthetic.make("tiny", two)
+            raw = one.read_bytes()
+            self.assertEqual(raw, two.read_bytes())
+            self.assertEqual(raw[:4], b"GGUF")
+            sizes = [synthetic.size_of(kind, dims) for kind, dims in synthetic.tensors(shape).values()]
+            padded = sum(-(-size // synthetic.ALIGNMENT) * synthetic.ALIGNMENT for size in sizes)
+            self.assertTrue(padded < len(raw) < padded + 32768)  # words and names of tensors
+            for name, (kind, dims) in synthetic.tensors(shape).items():
+                self.assertEqual(dims[0] % synthetic.TYPES[kind].block_len, 0, name)
+
+    def test_all_shapes_fit_their_types(self):
+        for name, shape in synthetic.SHAPES.items():
+            for tensor, (kind, dims) in synthetic.tensors(shape).items():
+                self.assertEqual(dims[0] % synthetic.TYPES[kind].block_len, 0, f"{name}: {tensor}")
 
 
 class Figures(unittest.TestCase):

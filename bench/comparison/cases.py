@@ -3,6 +3,8 @@
 import dataclasses
 import fnmatch
 
+from comparison import synthetic
+
 # Twenty tokens or so, whatever the vocabulary.
 FIRST_TOKEN_PROMPT = "The committee met on Tuesday to discuss the budget for the coming year, and agreed that the"
 
@@ -12,6 +14,7 @@ class Model:
     file: str
     base: str = ""  # derived models: the one that they are made from, and the format that llama-quantize is to make
     quantize_to: str = ""
+    synthetic: bool = False  # random weights in the shape of a real model (synthetic.py)
 
 
 MODELS = {
@@ -24,7 +27,7 @@ MODELS = {
     "qwen-q8_0": Model("qwen2.5-coder-0.5b-q8_0.gguf", "qwen-q4_k_m", "Q8_0"),
     "qwen-f16": Model("qwen2.5-coder-0.5b-f16.gguf", "qwen-q4_k_m", "F16"),
     "gemma3-q4_k_m": Model("gemma3-270m-q4_k_m.gguf"),
-}
+} | {name: Model(f"{name}.gguf", synthetic=True) for name in synthetic.SHAPES}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +73,9 @@ def _cases():
         if row.base:
             yield Case(model, "prefill", n_prompt=512)
             yield Case(model, "decode", n_generate=64, depth=128)
+        if row.synthetic:
+            yield Case(model, "prefill", n_prompt=512)
+            yield Case(model, "decode", n_generate=32, depth=128)
     for model in ("smollm2-q4_1", "qwen-q4_k_m"):
         yield Case(model, "prefill", n_prompt=512, scaling=True)
         yield Case(model, "decode", n_generate=64, depth=128, scaling=True)

@@ -1,26 +1,28 @@
-"""Where the models' files are; those derived from others are made once, by llama-quantize."""
+"""Where the models' files are. Those derived from others are made once, by llama-quantize, and synthetic ones by
+themselves."""
 
 import os
 import pathlib
 import shutil
 import subprocess
 
+from comparison import synthetic
 from comparison.cases import MODELS
 
 
 class ModelFiles:
-    def __init__(self, folder, derived, quantizers):
+    def __init__(self, folder, derived, quantizers, synthetic_folder=synthetic.FOLDER):
         """`folder` holds the real models, `derived` gets those made from them; one of `quantizers` (LlamaCpp) makes them."""
-        self.folder, self.derived = pathlib.Path(folder), pathlib.Path(derived)
+        self.folder, self.derived, self.synthetic = map(pathlib.Path, (folder, derived, synthetic_folder))
         self.quantizer = next((peer for peer in quantizers if peer.tool("llama-quantize")), None)
 
     def path(self, name):
         model = MODELS[name]
-        return (self.derived if model.base else self.folder) / model.file
+        return (self.synthetic if model.synthetic else self.derived if model.base else self.folder) / model.file
 
     def missing(self, name):
         """Why the model is not there and cannot be made; None when it is or can."""
-        if self.path(name).exists():
+        if self.path(name).exists() or MODELS[name].synthetic:
             return None
         base = MODELS[name].base
         if not base:
@@ -39,6 +41,8 @@ class ModelFiles:
         return path
 
     def _make(self, name, path):
+        if MODELS[name].synthetic:
+            return synthetic.make(name, path)
         tools, part = self.quantizer, path.with_name(path.name + ".part")
         source = tools.visible(self.path(MODELS[name].base))
         inside, outside = tools.scratch(part)

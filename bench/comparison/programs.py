@@ -171,9 +171,35 @@ class LlamaCpp:
         return {"first-token": first_byte_ms(command, timeout)}
 
 
+class IkLlama(LlamaCpp):
+    """ik_llama.cpp's tools, which have no depth but for answers and no llama-completion, with options of its own."""
+
+    def __init__(self, name, folder, options):
+        super().__init__(name, folder)
+        self.options = options
+
+    def _bench(self, case, model, threads, timeout):
+        if case.kind == "prefill" and case.depth:
+            raise Skipped("its llama-bench reads no prompt behind another")
+        work = ["-p", str(case.n_prompt), "-n", str(case.n_generate)]
+        if case.depth:
+            work = ["-p", "0", "-n", "0", "-gp", f"{case.depth},{case.n_generate}"]
+        kv = ["-ctk", "q8_0", "-ctv", "q8_0"] if case.kv == "q8_0" else []
+        command = self.needed("llama-bench") + ["-m", model, "-t", threads, "-r", "1", "-o", "json"]
+        return parse_llama_bench(output(command + work + kv + self.options, timeout))
+
+
+def ik_llamas_of(place):
+    """Both ways to run the ik_llama.cpp in a folder: none is the faster in all cases. Raises ValueError."""
+    if not LlamaCpp("ik", place).tool("llama-bench"):
+        raise ValueError(f"{place}: no llama-bench there")
+    folder = os.path.abspath(place)
+    return [IkLlama("ik", folder, []), IkLlama("ik-repacked", folder, ["-rtr", "1", "-fa", "1"])]
+
+
 def parse_llama_bench(text):
     """Rates of llama-bench's JSON: prompts and answers are rows of their own."""
-    return {"prefill" if row["n_prompt"] else "decode": row["avg_ts"] for row in json.loads(text)}
+    return {"decode" if row["n_gen"] else "prefill": row["avg_ts"] for row in json.loads(text)}
 
 
 def parse_batched_bench(text):

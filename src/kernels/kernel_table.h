@@ -16,6 +16,8 @@
 
 namespace billow::kernels {
 
+inline constexpr size_t kMostGroupRows = 16;  // in any InputForm
+
 inline constexpr size_t kRowPadding = 64;
 inline constexpr size_t padded(size_t k) {
   return (k + kRowPadding - 1) / kRowPadding * kRowPadding;
@@ -49,9 +51,8 @@ struct InputForm {
   size_t few_rows;
   size_t group_rows;
   size_t block_row_bytes;
-  // One group of n_rows rows of k floats, `stride` floats apart.
-  void (*write_group)(const float* x, size_t stride, size_t n_rows, size_t k,
-                      std::byte* out) noexcept;
+  // One group of n_rows rows of k floats, which may lie anywhere.
+  void (*write_group)(const float* const* rows, size_t n_rows, size_t k, std::byte* out) noexcept;
 
   RowGroups groups(size_t n_rows) const {
     return {n_rows, n_rows <= few_rows ? 1 : (n_rows + group_rows - 1) / group_rows};

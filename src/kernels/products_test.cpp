@@ -61,8 +61,9 @@ struct Inputs {
     const RowGroups groups = form.groups(n);
     for (size_t g = 0; g < groups.n; ++g) {
       const size_t first = groups.begin(g);
-      form.write_group(row(begin + first), k, groups.begin(g + 1) - first, k,
-                       bytes.data() + form.bytes(first, k));
+      std::vector<const float*> rows;
+      for (size_t i = first; i < groups.begin(g + 1); ++i) rows.push_back(row(begin + i));
+      form.write_group(rows.data(), rows.size(), k, bytes.data() + form.bytes(first, k));
     }
     return bytes;
   }

@@ -142,7 +142,9 @@ TEST_P(Rows, RotatesBothKindsOfPairs) {
 struct Quantized {
   Quantized(const InputForm& form, const std::vector<float>& x, size_t n_rows, size_t k) {
     bytes.resize(form.bytes(n_rows, k));
-    form.write_group(x.data(), k, n_rows, k, bytes.data());
+    std::vector<const float*> rows(n_rows);
+    for (size_t i = 0; i < n_rows; ++i) rows[i] = x.data() + i * k;
+    form.write_group(rows.data(), n_rows, k, bytes.data());
   }
   template <class T>
   T at(size_t offset) const {

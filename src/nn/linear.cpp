@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -15,8 +16,12 @@ namespace {
 using kernels::InputForm;
 
 // How far ahead weights are asked for. Measured: Intel's cores read a stream twice as fast when
-// asked 4 KiB ahead, AMD's a tenth slower than by their own prefetching (docs/performance.md).
-size_t prefetch_bytes() { return cpu::features().intel ? 4096 : 0; }
+// asked 4 KiB ahead, AMD's a tenth slower than by their own prefetching, unless several rows make
+// the stream too slow for it (docs/performance.md).
+size_t prefetch_bytes(size_t n_rows) {
+  constexpr size_t kRowsOfSlowStream = 3;
+  return cpu::features().intel || n_rows >= kRowsOfSlowStream ? 4096 : 0;
+}
 
 size_t n_units(const tensor::Tensor& weight) { return (weight.n_rows + kUnitRows - 1) / kUnitRows; }
 
@@ -29,17 +34,20 @@ size_t cuts_of(size_t n_rows, size_t n_units, size_t n_threads) {
   return std::max<size_t>(1, std::min(wanted, n_rows / kRowsOfRun));
 }
 
-// x in each form that the weights of its products want, made once. Rows that go through different
-// weights stand in groups of their own.
+// Rows of x in each form that the weights of their products want, made once. Rows that go through
+// different weights stand in groups of their own.
 class Inputs {
  public:
-  Inputs(const Compute& compute, tensor::Matrix x) : compute_(compute), x_(x) {}
+  // Input i is row rows[i] of x, or row i where `rows` is empty.
+  Inputs(const Compute& compute, tensor::Matrix x, std::span<const uint32_t> rows)
+      : compute_(compute), x_(x), rows_(rows) {}
+  size_t size() const { return rows_.empty() ? x_.n_rows : rows_.size(); }
 
-  // Rows [begin, end) in `form`, which are made by make().
+  // Inputs [begin, end) in `form`, which are made by make().
   void add(const InputForm* form, size_t begin, size_t end) {
     if (find(form) == nullptr) {
       BILLOW_CHECK(n_ < made_.size());
-      made_[n_++] = {form, compute_.arena.bytes(form->bytes(x_.n_rows, x_.n_cols))};
+      made_[n_++] = {form, compute_.arena.bytes(form->bytes(size(), x_.n_cols))};
     }
     const std::span<const Run> recent = std::span(runs_).last(std::min(runs_.size(), made_.size()));
     const auto is_same = [&](const Run& run) { return run.form == form && run.begin == begin; };
@@ -54,13 +62,17 @@ class Inputs {
         const auto run = std::ranges::upper_bound(runs_, group, {}, &Run::last_group);
         const kernels::RowGroups groups = run->form->groups(run->end - run->begin);
         const size_t g = group - run->first_group;
-        const size_t row = run->begin + groups.begin(g);
-        run->form->write_group(x_.row(row), x_.n_cols, groups.begin(g + 1) - groups.begin(g),
-                               x_.n_cols, find(run->form) + run->form->bytes(row, x_.n_cols));
+        const size_t input = run->begin + groups.begin(g);
+        const size_t n = groups.begin(g + 1) - groups.begin(g);
+        std::array<const float*, kernels::kMostGroupRows> rows;
+        for (size_t i = 0; i < n; ++i)
+          rows[i] = x_.row(rows_.empty() ? input + i : rows_[input + i]);
+        run->form->write_group(rows.data(), n, x_.n_cols,
+                               find(run->form) + run->form->bytes(input, x_.n_cols));
       }
     });
   }
-  // Of row 0; null where there is none.
+  // Of input 0; null where there is none.
   std::byte* find(const InputForm* form) const {
     for (size_t i = 0; i < n_; ++i) {
       if (made_[i].form == form) return made_[i].bytes;
@@ -82,6 +94,7 @@ class Inputs {
   };
   const Compute& compute_;
   tensor::Matrix x_;
+  std::span<const uint32_t> rows_;
   std::array<Made, 4> made_;
   size_t n_ = 0;
   std::vector<Run> runs_;
@@ -111,7 +124,7 @@ void run_part(const Compute& compute, const Product& product, const std::byte* i
                             .out = product.out.data,
                             .out_stride = product.out.n_cols,
                             .bias = product.bias,
-                            .prefetch_bytes = prefetch_bytes()};
+                            .prefetch_bytes = prefetch_bytes(product.out.n_rows)};
   if (weight.packed != nullptr) type.gemm(args);
   for (size_t row = part.begin; row < part.end && weight.packed == nullptr; row += kUnitRows) {
     const size_t n = std::min(kUnitRows, part.end - row);
@@ -125,98 +138,104 @@ void run_part(const Compute& compute, const Product& product, const std::byte* i
   }
 }
 
-// Items [begin, end) of one product: its units in order, each cut into n_cuts runs of row groups.
-void run_items(const Compute& compute, const Product& product, const Inputs& inputs, size_t begin,
-               size_t end, size_t n_cuts, const PackingScratch& scratch) {
+// A product as work that is shared out: its units in order, each cut into n_cuts runs of row
+// groups, are its items.
+struct Task {
+  Product product;
+  const std::byte* input = nullptr;  // the product's first, in the form that it wants
+  size_t n_cuts = 1;
+  size_t end = 0;  // of its items among those of all tasks
+};
+
+// Items [begin, end) of one task.
+void run_items(const Compute& compute, const Task& task, size_t begin, size_t end,
+               const PackingScratch& scratch) {
+  const Product& product = task.product;
   const InputForm* form = compute.kernels.of(product.weight.type).input;
   const size_t n_groups = form->groups(product.out.n_rows).n;
   while (begin < end) {
-    const size_t unit = begin / n_cuts;
-    const size_t cut = begin % n_cuts;
+    const size_t unit = begin / task.n_cuts;
+    const size_t cut = begin % task.n_cuts;
     // Whole units go together; of the first and last there may be a part.
-    const size_t n_whole = cut == 0 ? (end - begin) / n_cuts : 0;
-    const size_t last_cut = n_whole > 0 ? n_cuts : std::min(n_cuts, cut + end - begin);
+    const size_t n_whole = cut == 0 ? (end - begin) / task.n_cuts : 0;
+    const size_t last_cut = n_whole > 0 ? task.n_cuts : std::min(task.n_cuts, cut + end - begin);
     const size_t n_units = std::max<size_t>(1, n_whole);
-    run_part(compute, product, inputs.find(form),
+    run_part(compute, product, task.input,
              {unit * kUnitRows, std::min((unit + n_units) * kUnitRows, product.weight.n_rows),
-              n_groups * cut / n_cuts, n_groups * last_cut / n_cuts},
+              n_groups * cut / task.n_cuts, n_groups * last_cut / task.n_cuts},
              scratch);
-    begin += n_whole > 0 ? n_whole * n_cuts : last_cut - cut;
+    begin += n_whole > 0 ? n_whole * task.n_cuts : last_cut - cut;
   }
+}
+
+// All tasks, in long runs: a thread reads a stretch of weights in one go.
+void run_tasks(const Compute& compute, std::span<const Task> tasks,
+               std::span<const PackingScratch> scratch) {
+  if (tasks.empty()) return;
+  compute.team.for_shares(tasks.back().end, [&](size_t begin, size_t end, int member) {
+    auto task = std::ranges::upper_bound(tasks, begin, {}, &Task::end);
+    for (; begin < end; ++task) {
+      const size_t first = task == tasks.begin() ? 0 : std::prev(task)->end;
+      const size_t last = std::min(end, task->end);
+      run_items(compute, *task, begin - first, last - first, scratch[static_cast<size_t>(member)]);
+      begin = last;
+    }
+  });
+}
+
+// n_cuts: of each product's units.
+void multiply(const Compute& compute, tensor::Matrix x, std::span<const uint32_t> rows,
+              std::span<const RowsProduct> products, size_t n_cuts) {
+  const tensor::ArenaScope scope(compute.arena);
+  Inputs inputs(compute, x, rows);
+  size_t largest_strip = 0;  // of those that are packed on the way
+  for (const RowsProduct& product : products) {
+    BILLOW_CHECK(product.weight.n_cols == x.n_cols && product.begin <= product.end &&
+                 product.end <= inputs.size() && product.out.n_cols == product.weight.n_rows);
+    inputs.add(compute.kernels.of(product.weight.type).input, product.begin, product.end);
+    if (product.weight.packed == nullptr)
+      largest_strip = std::max(largest_strip, strip_bytes(product.weight));
+  }
+  inputs.make();
+  const std::vector<PackingScratch> scratch =
+      make_packing_scratch(compute, largest_strip, x.n_cols);
+  if (compute.sizing != nullptr) return;
+  std::vector<Task> tasks;
+  tasks.reserve(products.size());
+  size_t end = 0;
+  for (const RowsProduct& product : products) {
+    if (product.begin == product.end) continue;
+    end += n_units(product.weight) * n_cuts;
+    const InputForm* form = compute.kernels.of(product.weight.type).input;
+    const tensor::Matrix out = {product.out.row(product.begin), product.end - product.begin,
+                                product.out.n_cols};
+    tasks.push_back({.product = {product.weight, product.bias, out},
+                     .input = inputs.find(form) + form->bytes(product.begin, x.n_cols),
+                     .n_cuts = n_cuts,
+                     .end = end});
+  }
+  run_tasks(compute, tasks, scratch);
 }
 
 }  // namespace
 
 void linear(const Compute& compute, tensor::Matrix x, std::initializer_list<Product> products) {
   if (x.n_rows == 0) return;
-  const tensor::ArenaScope scope(compute.arena);
-  Inputs inputs(compute, x);
+  std::vector<RowsProduct> of_all_rows;
+  of_all_rows.reserve(products.size());
   size_t n = 0;
-  size_t largest_strip = 0;  // of those that are packed on the way
   for (const Product& product : products) {
-    BILLOW_CHECK(product.weight.n_cols == x.n_cols && product.out.n_rows == x.n_rows &&
-                 product.out.n_cols == product.weight.n_rows);
-    inputs.add(compute.kernels.of(product.weight.type).input, 0, x.n_rows);
-    if (product.weight.packed == nullptr)
-      largest_strip = std::max(largest_strip, strip_bytes(product.weight));
+    BILLOW_CHECK(product.out.n_rows == x.n_rows);
+    of_all_rows.push_back({0, x.n_rows, product.weight, product.bias, product.out});
     n += n_units(product.weight);
   }
-  inputs.make();
-  const std::vector<PackingScratch> scratch =
-      make_packing_scratch(compute, largest_strip, x.n_cols);
-  if (compute.sizing != nullptr) return;
-  const size_t n_cuts = cuts_of(x.n_rows, n, compute.n_threads());
-  compute.team.for_shares(n * n_cuts, [&](size_t begin, size_t end, int member) {
-    size_t first = 0;  // of the present product's items
-    for (const Product& product : products) {
-      const size_t last = first + n_units(product.weight) * n_cuts;
-      if (begin < last && end > first) {
-        run_items(compute, product, inputs, std::max(begin, first) - first,
-                  std::min(end, last) - first, n_cuts, scratch[static_cast<size_t>(member)]);
-      }
-      first = last;
-    }
-  });
+  multiply(compute, x, {}, of_all_rows, cuts_of(x.n_rows, n, compute.n_threads()));
 }
 
-void linear_of_rows(const Compute& compute, tensor::Matrix x,
+void linear_of_rows(const Compute& compute, tensor::Matrix x, std::span<const uint32_t> rows,
                     std::span<const RowsProduct> products) {
   if (x.n_rows == 0) return;
-  const tensor::ArenaScope scope(compute.arena);
-  Inputs inputs(compute, x);
-  size_t largest_strip = 0;
-  std::vector<size_t> ends;  // of each product's units
-  ends.reserve(products.size());
-  size_t n = 0;
-  for (const RowsProduct& product : products) {
-    BILLOW_CHECK(product.weight.n_cols == x.n_cols && product.begin <= product.end &&
-                 product.end <= x.n_rows && product.out.n_cols == product.weight.n_rows);
-    inputs.add(compute.kernels.of(product.weight.type).input, product.begin, product.end);
-    if (product.weight.packed == nullptr)
-      largest_strip = std::max(largest_strip, strip_bytes(product.weight));
-    if (product.begin < product.end) n += n_units(product.weight);
-    ends.push_back(n);
-  }
-  inputs.make();
-  const std::vector<PackingScratch> scratch =
-      make_packing_scratch(compute, largest_strip, x.n_cols);
-  if (compute.sizing != nullptr) return;
-  compute.team.for_pieces(n, 1, [&](size_t begin, size_t end, int member) {
-    for (size_t item = begin; item < end; ++item) {
-      const auto i = static_cast<size_t>(std::ranges::upper_bound(ends, item) - ends.begin());
-      const RowsProduct& product = products[i];
-      const size_t unit = item - (i == 0 ? 0 : ends[i - 1]);
-      const InputForm* form = compute.kernels.of(product.weight.type).input;
-      const size_t n_rows = product.end - product.begin;
-      const Product of_rows = {product.weight,
-                               product.bias,
-                               {product.out.row(product.begin), n_rows, product.out.n_cols}};
-      run_part(compute, of_rows, inputs.find(form) + form->bytes(product.begin, x.n_cols),
-               {unit * kUnitRows, std::min((unit + 1) * kUnitRows, product.weight.n_rows), 0,
-                form->groups(n_rows).n},
-               scratch[static_cast<size_t>(member)]);
-    }
-  });
+  multiply(compute, x, rows, products, 1);
 }
 
 }  // namespace billow::nn

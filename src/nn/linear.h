@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 
@@ -21,19 +22,20 @@ struct Product {
 // once, whatever the number of products. REQUIRES: shapes fit; `out` does not overlap `x`.
 void linear(const Compute& compute, tensor::Matrix x, std::initializer_list<Product> products);
 
-// One product of some rows: rows [begin, end) of the input give rows [begin, end) of `out`.
+// One product of some inputs: [begin, end) of them give rows [begin, end) of `out`.
 struct RowsProduct {
   size_t begin = 0;
   size_t end = 0;
   tensor::Tensor weight;
   const float* bias = nullptr;  // [n_out], or null
-  tensor::Matrix out;           // [x.n_rows][n_out]
+  tensor::Matrix out;           // [inputs][n_out]
 };
 
-// Computes products whose weights differ by rows: experts, or heads with matrices of their own.
-// Runs that begin at the same row are equal; products of the same run stand side by side. A sizing
-// pass may give every product all rows. REQUIRES: as linear().
-void linear_of_rows(const Compute& compute, tensor::Matrix x,
+// Computes products whose weights differ by inputs: experts, or heads with matrices of their own.
+// Input i is row rows[i] of x, or row i where `rows` is empty. Runs that begin at the same input
+// are equal; products of the same run stand side by side. A sizing pass may give every product all
+// inputs. REQUIRES: as linear(), and rows below x.n_rows.
+void linear_of_rows(const Compute& compute, tensor::Matrix x, std::span<const uint32_t> rows,
                     std::span<const RowsProduct> products);
 
 }  // namespace billow::nn

@@ -84,7 +84,8 @@ void refine_greatest(const Compute& compute, tensor::Matrix x, const tensor::Ten
   compute.team.for_pieces(x.n_rows, 1, [&](size_t begin, size_t end, int) {
     for (size_t m = begin; m < end; ++m) {
       rounding_rest(x.row(m), x.n_cols, rests.row(m));
-      type.input->write_group(rests.row(m), x.n_cols, 1, x.n_cols, inputs + m * input_bytes);
+      const float* const rest = rests.row(m);
+      type.input->write_group(&rest, 1, x.n_cols, inputs + m * input_bytes);
     }
   });
   const size_t n_runs = (out.n_cols + kRunOfProducts - 1) / kRunOfProducts;

@@ -87,16 +87,18 @@ Experts::Slots Experts::route(const nn::Compute& compute, tensor::Matrix routed)
   return slots;
 }
 
-// inner = activation(gate x) * (up x), or activation(up x), for each slot's expert.
+// inner = activation(gate x) * (up x), or activation(up x), for each slot's expert. Slot s reads
+// row rows[s] of x, or row s where `rows` is empty.
 void Experts::multiply(const nn::Compute& compute, const Slots& slots, tensor::Matrix x,
-                       tensor::Matrix inner, tensor::Matrix up) const {
+                       std::span<const uint32_t> rows, tensor::Matrix inner,
+                       tensor::Matrix up) const {
   std::vector<nn::RowsProduct> products;
   for (size_t e = 0; e < style_.n_experts; ++e) {
     size_t begin = e == 0 ? 0 : slots.ends[e - 1];
     size_t end = slots.ends[e];
     if (compute.sizing != nullptr) {
       begin = 0;
-      end = x.n_rows;
+      end = up.n_rows;
     }
     if (begin == end) continue;
     const auto bias = [&](const float* biases) {
@@ -105,7 +107,7 @@ void Experts::multiply(const nn::Compute& compute, const Slots& slots, tensor::M
     if (style_.gated) products.push_back({begin, end, gate_[e], bias(gate_bias_), inner});
     products.push_back({begin, end, up_[e], bias(up_bias_), up});
   }
-  nn::linear_of_rows(compute, x, products);
+  nn::linear_of_rows(compute, x, rows, products);
   if (style_.gated)
     nn::activate_gated(compute, style_.activation, inner, up);
   else
@@ -157,29 +159,33 @@ void Experts::forward(const nn::Compute& compute, tensor::Matrix routed, tensor:
     read = compute.arena.matrix(x.n_rows, width_);
     nn::linear(compute, x, {{latent_down_, nullptr, read}});
   }
-  // First what experts read, then what they give.
-  const tensor::Matrix gathered = compute.arena.matrix(n_slots, width_);
+  const tensor::Matrix results = compute.arena.matrix(n_slots, width_);
   const tensor::Matrix sum = compute.arena.matrix(x.n_rows, width_);
-  nn::for_rows(compute, n_slots, [&](size_t slot) {
-    std::copy_n(read.row(slots.rows[slot]), width_, gathered.row(slot));
-    if (style_.weighs_input) scale_row(gathered.row(slot), width_, slots.weights[slot]);
-  });
+  std::span<const uint32_t> rows = slots.rows;
+  if (style_.weighs_input) {  // then each slot has a row of its own, where its result will be
+    nn::for_rows(compute, n_slots, [&](size_t slot) {
+      std::copy_n(read.row(slots.rows[slot]), width_, results.row(slot));
+      scale_row(results.row(slot), width_, slots.weights[slot]);
+    });
+    read = results;
+    rows = {};
+  }
   {
     const tensor::ArenaScope of_experts(compute.arena);
     const tensor::Matrix up = compute.arena.matrix(n_slots, style_.n_ff);
     const tensor::Matrix inner = style_.gated ? compute.arena.matrix(n_slots, style_.n_ff) : up;
-    multiply(compute, slots, gathered, inner, up);
+    multiply(compute, slots, read, rows, inner, up);
     std::vector<nn::RowsProduct> products;
     for (size_t e = 0; e < style_.n_experts; ++e) {
       const size_t begin = compute.sizing != nullptr || e == 0 ? 0 : slots.ends[e - 1];
       const size_t end = compute.sizing != nullptr ? n_slots : slots.ends[e];
       if (begin == end) continue;
       const float* bias = down_bias_ == nullptr ? nullptr : down_bias_ + e * width_;
-      products.push_back({begin, end, down_[e], bias, gathered});
+      products.push_back({begin, end, down_[e], bias, results});
     }
-    nn::linear_of_rows(compute, inner, products);
+    nn::linear_of_rows(compute, inner, {}, products);
   }
-  add_up(compute, slots, gathered, sum);
+  add_up(compute, slots, results, sum);
   tensor::Matrix whole = sum;
   if (latent_up_) {
     whole = compute.arena.matrix(x.n_rows, x.n_cols);

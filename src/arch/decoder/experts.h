@@ -2,6 +2,7 @@
 // the token's result is the weighted sum of theirs.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,7 @@ class Experts {
   };
   Slots route(const nn::Compute& compute, tensor::Matrix routed) const;
   void multiply(const nn::Compute& compute, const Slots& slots, tensor::Matrix x,
-                tensor::Matrix inner, tensor::Matrix up) const;
+                std::span<const uint32_t> rows, tensor::Matrix inner, tensor::Matrix up) const;
   void add_up(const nn::Compute& compute, const Slots& slots, tensor::Matrix results,
               tensor::Matrix out) const;
   void add_shared(const nn::Compute& compute, tensor::Matrix x, tensor::Matrix out) const;

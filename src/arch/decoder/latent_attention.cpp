@@ -94,7 +94,7 @@ void LatentAttention::forward(const Pass& pass, size_t index, tensor::Matrix x,
     copy_pieces(compute, n, n_heads, n_plain, {q, 0, style_.k_len}, {plain, 0, 0, true});
     for (size_t h = 0; h < n_heads; ++h)
       products.push_back({h * n, (h + 1) * n, k_b_[h], nullptr, state});
-    nn::linear_of_rows(compute, plain, products);
+    nn::linear_of_rows(compute, plain, {}, products);
     const auto put = [&](const Pass::Rotations* rotations, bool closed, tensor::Matrix to) {
       const tensor::ArenaScope of_part(arena);
       const tensor::Matrix rotated = arena.matrix(n, n_heads * style_.n_rot);
@@ -134,7 +134,7 @@ void LatentAttention::forward(const Pass& pass, size_t index, tensor::Matrix x,
               {state, 0, 0, true});
   for (size_t h = 0; h < n_heads; ++h)
     products.push_back({h * n, (h + 1) * n, v_b_[h], nullptr, values});
-  nn::linear_of_rows(compute, state, products);
+  nn::linear_of_rows(compute, state, {}, products);
   const tensor::Matrix joined = arena.matrix(n, n_heads * style_.v_len);
   copy_pieces(compute, n, n_heads, style_.v_len, {values, 0, 0, true}, {joined, 0, style_.v_len});
   nn::linear(compute, joined, {{o_, nullptr, out}});

@@ -2,13 +2,12 @@
 
 // For each 32 of k: bf16 [row][32].
 constexpr size_t kBf16RowBytes = kActivationGroup * 2;
-inline void write_bf16(const float* x, size_t stride, size_t n_rows, size_t k,
-                       std::byte* out) noexcept {
+inline void write_bf16(const float* const* rows, size_t n_rows, size_t k, std::byte* out) noexcept {
   auto* to = reinterpret_cast<uint16_t*>(out);
   for (size_t i = 0; i < padded(k); i += kActivationGroup) {
     const size_t n = i + kActivationGroup <= k ? kActivationGroup : i < k ? k - i : 0;
     for (size_t row = 0; row < n_rows; ++row, to += kActivationGroup) {
-      const float* from = x + row * stride + i;
+      const float* from = rows[row] + i;
       float last[kActivationGroup];
       if (n < kActivationGroup) {
         for (size_t j = 0; j < kActivationGroup; ++j) last[j] = j < n ? from[j] : 0.0f;

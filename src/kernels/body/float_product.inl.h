@@ -94,6 +94,7 @@ template <class Format>
 struct FloatProduct {
   static constexpr quant::Packing kPacking = Format::kPacking;
   static constexpr size_t kGroupRows = Isa::kFloatGroupRows;
+  static constexpr size_t kMostPasses = 0;
   static constexpr size_t kSlabBlocks = 8;
   static constexpr size_t kBlockRowBytes = kActivationGroup * sizeof(float);
   template <size_t V>
@@ -133,12 +134,12 @@ struct FloatProduct {
   static F factor(const GemmArgs&, size_t) noexcept { return Isa::set1(1.0f); }
 };
 
-inline void write_floats(const float* x, size_t stride, size_t n_rows, size_t k,
+inline void write_floats(const float* const* rows, size_t n_rows, size_t k,
                          std::byte* out) noexcept {
   auto* to = reinterpret_cast<float*>(out);
   for (size_t i = 0; i < padded(k); i += kActivationGroup) {
     for (size_t row = 0; row < n_rows; ++row, to += kActivationGroup) {
-      const float* from = x + row * stride + i;
+      const float* from = rows[row] + i;
       for (size_t j = 0; j < kActivationGroup; ++j) to[j] = i + j < k ? from[j] : 0.0f;
     }
   }

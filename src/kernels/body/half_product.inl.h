@@ -28,12 +28,12 @@ inline HalfScale half_scale(const float* x, size_t n) noexcept {
           __builtin_bit_cast(float, (256 - exponent) << 23)};
 }
 
-inline void write_halves(const float* x, size_t stride, size_t n_rows, size_t k,
+inline void write_halves(const float* const* rows, size_t n_rows, size_t k,
                          std::byte* out) noexcept {
   for (size_t begin = 0; begin < padded(k); begin += kHalfStretch) {
     const size_t n = padded(k) - begin < kHalfStretch ? padded(k) - begin : kHalfStretch;
     for (size_t row = 0; row < n_rows; ++row) {
-      const float* values = x + row * stride + begin;
+      const float* values = rows[row] + begin;
       float last[kHalfStretch];
       if (begin + n > k) {
         for (size_t i = 0; i < n; ++i) last[i] = begin + i < k ? values[i] : 0.0f;
@@ -70,6 +70,7 @@ struct HalfRows {
 struct HalfProduct {
   static constexpr quant::Packing kPacking = quant::F16::kPacking;
   static constexpr size_t kGroupRows = Isa::kFloatGroupRows;
+  static constexpr size_t kMostPasses = 0;
   static constexpr size_t kSlabBlocks = 4;  // whole stretches
   static constexpr size_t kBlockRowBytes = kHalfRowBytes;
   template <size_t V>

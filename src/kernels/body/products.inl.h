@@ -1,18 +1,24 @@
 // Products with packed weights (quant/packing.h). A vector's lanes are outputs. Few rows take their
-// weights straight from the strips, one pass over them for all rows; for many, the weights are
-// decoded into a panel, a slab of k at a time, that all rows then use. A Product (integer_product,
-// float_product) says how weights are read and multiplied.
+// weights straight from the strips, in one pass over them for each group of rows; for many, the
+// weights are decoded into a panel, a slab of k at a time, that all rows then use. A Product
+// (integer_product, float_product) says how weights are read and multiplied.
 constexpr size_t kFewRows = 8;
 
-// V vectors of outputs of all rows.
+// A group of rows, and their inputs.
+struct GroupPlace {
+  size_t row;
+  const std::byte* input;
+};
+
+// V vectors of outputs of the M rows of a group.
 template <class Product, size_t V, size_t M>
-inline void few_tile(const GemmArgs& args, size_t vector) noexcept {
+inline void few_tile(const GemmArgs& args, const GroupPlace& group, size_t vector) noexcept {
   using Strips = typename Product::template Strips<V>;
   F acc[V][M];
   for (size_t v = 0; v < V; ++v)
     for (size_t j = 0; j < M; ++j) acc[v][j] = Isa::zero();
   Product::template add<Strips, V, M>(Strips(args, vector, 0),
-                                      typename Product::template Rows<M>{args.input},
+                                      typename Product::template Rows<M>{group.input},
                                       padded(args.k) / quant::kPackedBlock, acc);
   for (size_t v = 0; v < V; ++v) {
     const size_t lanes = lanes_of(args, vector + v);
@@ -20,19 +26,48 @@ inline void few_tile(const GemmArgs& args, size_t vector) noexcept {
     const F factor = Product::factor(args, vector + v);
     const F bias = bias_of(args, vector + v, lanes);
     for (size_t j = 0; j < M; ++j) {
-      store_lanes(args.out + j * args.out_stride + (vector + v) * Isa::kLanes,
+      store_lanes(args.out + (group.row + j) * args.out_stride + (vector + v) * Isa::kLanes,
                   acc[v][j] * factor + bias, lanes);
     }
   }
 }
 
+// Vectors [vector, end) of outputs of the M rows of a group.
 template <class Product, size_t M>
-void multiply_few(const GemmArgs& args) noexcept {
+void multiply_few(const GemmArgs& args, const GroupPlace& group, size_t vector,
+                  size_t end) noexcept {
   constexpr size_t kVectors = M <= Isa::kFewVectors[0] ? 4 : M <= Isa::kFewVectors[1] ? 2 : 1;
+  for (; vector + kVectors <= end; vector += kVectors)
+    few_tile<Product, kVectors, M>(args, group, vector);
+  for (; vector < end; ++vector) few_tile<Product, 1, M>(args, group, vector);
+}
+
+using MultiplyFew = void (*)(const GemmArgs&, const GroupPlace&, size_t, size_t) noexcept;
+template <class Product, size_t... M>
+constexpr MultiplyFew multiply_few_of(size_t n_rows, std::index_sequence<M...>) noexcept {
+  constexpr MultiplyFew kFew[] = {multiply_few<Product, M + 1>...};
+  return kFew[n_rows - 1];
+}
+
+// All groups pass over a strip while it is in the caches; the first of them asks for it.
+template <class Product>
+void multiply_by_passes(const GemmArgs& args, const RowGroups& groups) noexcept {
+  const size_t row_bytes = padded(args.k) / kActivationGroup * Product::kBlockRowBytes;
+  const size_t last = end_vector(args);
   size_t vector = args.n_begin / Isa::kLanes;
-  const size_t end = end_vector(args);
-  for (; vector + kVectors <= end; vector += kVectors) few_tile<Product, kVectors, M>(args, vector);
-  for (; vector < end; ++vector) few_tile<Product, 1, M>(args, vector);
+  GemmArgs cached = args;
+  cached.prefetch_bytes = 0;
+  while (vector < last) {
+    const size_t end = groups.n == 1 ? last : vector + kHalves;
+    for (size_t g = args.group_begin; g < args.group_end; ++g) {
+      const size_t row = groups.begin(g);
+      const MultiplyFew multiply =
+          multiply_few_of<Product>(groups.begin(g + 1) - row, std::make_index_sequence<kFewRows>());
+      multiply(g == args.group_begin ? args : cached, {row, args.input + row * row_bytes}, vector,
+               end);
+    }
+    vector = end;
+  }
 }
 
 // Where a panel stands in a product.
@@ -81,14 +116,13 @@ constexpr PanelTile panel_tile_of(size_t n_rows, std::index_sequence<M...>) noex
 }
 
 template <class Product, size_t V>
-void multiply_many(const GemmArgs& args, size_t vector) noexcept {
+void multiply_many(const GemmArgs& args, const RowGroups& groups, size_t vector) noexcept {
   using Panel = typename Product::template Panel<V>;
   using Strips = typename Product::template Strips<V>;
   alignas(64) uint8_t panel[Product::kSlabBlocks * Panel::kBlockBytes];
   alignas(64) float factors[V * Isa::kLanes];
   for (size_t v = 0; v < V; ++v)
     Isa::store(factors + v * Isa::kLanes, Product::factor(args, vector + v));
-  const RowGroups groups = {args.m, (args.m + Product::kGroupRows - 1) / Product::kGroupRows};
   const size_t n_blocks = padded(args.k) / quant::kPackedBlock;
   constexpr size_t kRowBytes = kInputsOfBlock * Product::kBlockRowBytes;  // for a block of 64
   for (size_t block = 0; block < n_blocks; block += Product::kSlabBlocks) {
@@ -107,20 +141,14 @@ void multiply_many(const GemmArgs& args, size_t vector) noexcept {
   }
 }
 
-template <class Product, size_t... M>
-inline void multiply_few_rows(const GemmArgs& args, std::index_sequence<M...>) noexcept {
-  using Multiply = void (*)(const GemmArgs&) noexcept;
-  constexpr Multiply kFew[] = {multiply_few<Product, M + 1>...};
-  kFew[args.m - 1](args);
-}
-
 template <class Product>
 void gemm(const GemmArgs& args) noexcept {
-  if (args.m <= kFewRows)
-    return multiply_few_rows<Product>(args, std::make_index_sequence<kFewRows>());
+  if (args.m <= kFewRows) return multiply_by_passes<Product>(args, {args.m, 1});
+  const RowGroups groups = {args.m, (args.m + Product::kGroupRows - 1) / Product::kGroupRows};
+  if (groups.n <= Product::kMostPasses) return multiply_by_passes<Product>(args, groups);
   size_t vector = args.n_begin / Isa::kLanes;
   const size_t end = end_vector(args);
   for (; vector + Isa::kPanelVectors <= end; vector += Isa::kPanelVectors)
-    multiply_many<Product, Isa::kPanelVectors>(args, vector);
-  for (; vector < end; ++vector) multiply_many<Product, 1>(args, vector);
+    multiply_many<Product, Isa::kPanelVectors>(args, groups, vector);
+  for (; vector < end; ++vector) multiply_many<Product, 1>(args, groups, vector);
 }

@@ -18,13 +18,12 @@ inline float quantize_block(const float* x, int8_t* codes) noexcept {
   return usable ? largest * (1.0f / 127.0f) : 0.0f;
 }
 
-void quantize_group(const float* x, size_t stride, size_t n_rows, size_t k,
-                    std::byte* out) noexcept {
+void quantize_group(const float* const* rows, size_t n_rows, size_t k, std::byte* out) noexcept {
   for (size_t i = 0; i < padded(k); i += kActivationGroup, out += n_rows * kActivationRowBytes) {
     auto* codes = reinterpret_cast<int8_t*>(out);
     auto* scales = reinterpret_cast<float*>(out + n_rows * kActivationGroup);
     for (size_t row = 0; row < n_rows; ++row) {
-      const float* values = x + row * stride + i;
+      const float* values = rows[row] + i;
       // Rows often come from the other cores, and few processors follow so many at once.
       __builtin_prefetch(values + 4 * kActivationGroup);
       __builtin_prefetch(values + 4 * kActivationGroup + 16);

@@ -203,6 +203,7 @@ struct Avx2 {
   }
   static constexpr size_t kFewVectors[2] = {0, 2};
   static constexpr size_t kGroupRows = 4;
+  static constexpr size_t kMostPasses = 0;
   static constexpr size_t kFloatGroupRows = 5;
   static constexpr size_t kPanelVectors = 2;
   template <size_t H>

@@ -171,6 +171,7 @@ struct Isa {
   static constexpr bool kPairs = false;
   static constexpr size_t kFewVectors[2] = {0, 0};
   static constexpr size_t kGroupRows = 7;
+  static constexpr size_t kMostPasses = 9;
   static constexpr size_t kFloatGroupRows = 12;
   static constexpr size_t kPanelVectors = 2;
   template <size_t H>

@@ -18,7 +18,9 @@
 //   kPairs                dot products are first summed in 16 bits: pairs, add_pairs, add_widened
 //   kFewVectors           vectors of weights that run side by side: 4 up to so many rows, 2 up to
 //                         so many, then 1
-//   kGroupRows, kPanelVectors  rows and vectors of a tile of many rows; kFloatGroupRows: of floats
+//   kMostPasses           groups of rows that pass over strips one after another rather than take a
+//   panel kGroupRows, kPanelVectors  rows and vectors of a tile of many rows; kFloatGroupRows: of
+//   floats
 struct Isa {
   using F = float;
   static constexpr size_t kLanes = 1;
@@ -143,6 +145,7 @@ struct Isa {
   static constexpr bool kPairs = false;
   static constexpr size_t kFewVectors[2] = {0, 0};
   static constexpr size_t kGroupRows = 4;
+  static constexpr size_t kMostPasses = 0;
   static constexpr size_t kFloatGroupRows = 4;
   static constexpr size_t kPanelVectors = 4;
   // Attention: rows of a tile, 2 * kLanes codes of 8 bits as ones of 16, BF16 scales, the first n
