@@ -4,11 +4,13 @@
 server_overhead.py [--billow PROGRAM] [--json]
 
 Per request: from its arrival at a client to its end, less what the runner says that it computed; medians of 200 requests for one
-token, over one connection. Per token: processor time of the server's process while answers of 1,000 tokens are streamed. Cold:
-the first token of a model that is not loaded, its file in the page cache; medians of 9.
+token, over one connection. Per token: processor time of the server's threads, and of the runner's threads that make no pass, while
+answers of at least 3,000 tokens are written, streamed and not. Cold: the first token of a model that is not loaded, its file in
+the page cache; medians of 9.
 """
 
 import argparse
+import contextlib
 import http.client
 import json
 import os
@@ -23,9 +25,43 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests" / "server"
 from server import WEIGHTS, Server  # noqa: E402
 
 
-def processor_seconds(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def child_of(pid):
+    for entry in pathlib.Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and (entry / "stat").read_text().rpartition(")")[2].split()[1] == str(pid):
+                return int(entry.name)
+    raise RuntimeError("the server has no runner")
+
+
+def thread_seconds(pid):
+    """Processor time of each thread of a process, by its id."""
+    seconds = {}
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            seconds[task.name] = int((task / "schedstat").read_text().split()[0]) / 1e9
+    return seconds
+
+
+def spent(before, after):
+    """What each thread has spent, the most first."""
+    return sorted((after[task] - before.get(task, 0.0) for task in after), reverse=True)
+
+
+def write_tokens(connection, server, body, n_tokens=3000):
+    """Seconds of the server and of the runner beside its passes per token, and tokens a second."""
+    runner = child_of(server.process.pid)
+    before = thread_seconds(server.process.pid), thread_seconds(runner)
+    n, wall, seed = 0, 0.0, 0
+    while n < n_tokens:
+        seed += 1
+        seconds, answer = ask(connection, {**body, "options": {**body["options"], "seed": seed}})
+        n += answer["eval_count"]
+        wall += seconds
+    of_server = sum(spent(before[0], thread_seconds(server.process.pid)))
+    # A pass is made by as many threads as there are cores.
+    of_runner = sum(spent(before[1], thread_seconds(runner))[os.cpu_count():])
+    return {"server_us": round(of_server / n * 1e6, 1), "runner_us": round(of_runner / n * 1e6, 1),
+            "tokens_per_second": round(n / wall, 1)}
 
 
 def ask(connection, body):
@@ -55,24 +91,20 @@ def main():
         for _ in range(200):
             wall, answer = ask(connection, one)
             rest.append(wall - (answer["prompt_eval_duration"] + answer.get("eval_duration", 0)) / 1e9)
-        many = {"model": "m", "prompt": "Tell a story.", "options": {"num_predict": 1000, "temperature": 1.5, "seed": 3}}
-        before, n_tokens, wall = processor_seconds(server.process.pid), 0, 0.0
-        while n_tokens < 5000:
-            seconds, answer = ask(connection, many)
-            n_tokens += answer["eval_count"]
-            wall += seconds
-        per_token = (processor_seconds(server.process.pid) - before) / n_tokens
+        many = {"model": "m", "prompt": "Tell a story.", "options": {"num_predict": 1000, "temperature": 1.5}}
+        tokens = {name: write_tokens(connection, server, {**many, "stream": name == "streamed"}) for name in ("streamed", "whole")}
         connection.close()
         server.stop()
-    result = {"request_ms": round(statistics.median(rest) * 1e3, 3), "token_us": round(per_token * 1e6, 1),
-              "tokens_per_second": round(n_tokens / wall, 1), "cold_first_token_ms": round(statistics.median(cold) * 1e3, 1)}
+    result = {"request_ms": round(statistics.median(rest) * 1e3, 3), "tokens": tokens,
+              "cold_first_token_ms": round(statistics.median(cold) * 1e3, 1)}
     if options.json:
         print(json.dumps(result))
         return
     print(f"per request      {result['request_ms']:8.3f} ms beside the model's work")
-    print(f"per token        {result['token_us']:8.1f} us of the server's processor time")
     print(f"cold first token {result['cold_first_token_ms']:8.1f} ms")
-    print(f"streaming        {result['tokens_per_second']:8.1f} tokens/s")
+    for name, row in tokens.items():
+        print(f"per token, {name + ':':<9} {row['server_us']:6.1f} us of the server, {row['runner_us']:6.1f} us of the runner beside its passes, "
+              f"{row['tokens_per_second']:.1f} tokens/s")
 
 
 if __name__ == "__main__":

@@ -200,16 +200,25 @@ std::vector<std::pair<std::string, Fields>> Fields::members(std::string_view nam
 std::string utc_now_text() {
   const auto now = std::chrono::floor<std::chrono::nanoseconds>(std::chrono::system_clock::now());
   const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
-  const std::time_t clock = std::chrono::system_clock::to_time_t(seconds);
-  std::tm utc{};
-  ::gmtime_r(&clock, &utc);
-  std::string text = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", utc.tm_year + 1900,
-                                 utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
-  if (const auto part = (now - seconds).count(); part != 0) {
-    text += fmt::format(".{:09}", part);
-    text.erase(text.find_last_not_of('0') + 1);
+  // Each line of an answer has the time: what changes once a second is kept.
+  thread_local std::chrono::sys_seconds kept_of{};
+  thread_local std::string kept;
+  if (kept.empty() || kept_of != seconds) {
+    const std::time_t clock = std::chrono::system_clock::to_time_t(seconds);
+    std::tm utc{};
+    ::gmtime_r(&clock, &utc);
+    kept = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", utc.tm_year + 1900, utc.tm_mon + 1,
+                       utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
+    kept_of = seconds;
   }
-  return text + "Z";
+  std::string text = kept;
+  if (const auto part = (now - seconds).count(); part != 0) {
+    // One digit more than the fraction has, so that its zeros are kept.
+    const std::string digits = std::to_string(1'000'000'000 + part);
+    text += '.';
+    text.append(digits, 1, digits.find_last_not_of('0'));
+  }
+  return text += 'Z';
 }
 
 }  // namespace billow::api

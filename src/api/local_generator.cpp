@@ -162,7 +162,7 @@ class Writer {
     for (const std::string& event : piece.events) mark_event(event);
     if (!first_ && (!piece.text.empty() || !piece.logprobs.empty())) {
       first_ = now;
-      trace_.mark("first token");
+      if (!sink_.holds_back()) trace_.mark("first token");
     }
     Delta delta;
     if (!piece.text.empty()) {
@@ -401,7 +401,10 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
 
   const Clock::time_point now = Clock::now();
   trace.span("slot", assigned, assigned + end.queued);
-  const Clock::time_point first = writer.first().value_or(now);
+  // A runner that puts pieces together says when it wrote the first token.
+  const Clock::time_point first =
+      plan.completion.may_begin_again ? now - end.written : writer.first().value_or(now);
+  if (plan.completion.may_begin_again) trace.span("first token", first, first);
   metrics_.first_token(model.name, trace.route(), first - trace.began());
   metrics_.tokens(model.name, end.n_prompt, end.n_cached, end.n_generated);
   trace.span("decode", first, now, {{"tokens", end.n_generated}});

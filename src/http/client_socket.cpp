@@ -1,11 +1,13 @@
 #include "http/client_socket.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -52,9 +54,33 @@ ClientSocket::ClientSocket(Endpoint endpoint)
 
 void ClientSocket::cancel() noexcept {
   cancelled_ = true;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (socket_.is_open()) ::shutdown(socket_.get(), SHUT_RDWR);  // ends a recv()
+  }
   const uint64_t one = 1;
   // Fails only where it is signalled already.
   static_cast<void>(!::write(cancel_event_.get(), &one, sizeof one));
+}
+
+void ClientSocket::replace(int fd) noexcept {
+  const std::scoped_lock lock(mutex_);
+  socket_.reset(fd);
+  patience_ = {};
+}
+
+void ClientSocket::close() noexcept { replace(-1); }
+
+void ClientSocket::set_patience(std::chrono::milliseconds patience) {
+  // 0 would be for ever.
+  const auto some = std::max(patience, std::chrono::milliseconds(1));
+  if (some == patience_) return;
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(some);
+  const timeval time{.tv_sec = seconds.count(),
+                     .tv_usec = std::chrono::microseconds(some - seconds).count()};
+  if (::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time) != 0)
+    throw system_error("cannot set a time limit for", name_, errno);
+  patience_ = some;
 }
 
 void ClientSocket::wait(short events, Deadline deadline, const char* what) {
@@ -72,7 +98,7 @@ void ClientSocket::wait(short events, Deadline deadline, const char* what) {
 }
 
 void ClientSocket::connect_to(const sockaddr& address, unsigned size, Deadline deadline) {
-  socket_.reset(::socket(address.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  replace(::socket(address.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket_.is_open()) throw system_error("cannot make a socket for", name_, errno);
   if (address.sa_family != AF_UNIX) {
     const int on = 1;
@@ -96,6 +122,10 @@ void ClientSocket::connect_to(const sockaddr& address, unsigned size, Deadline d
     if (why != 0) throw system_error("cannot connect to", name_, why);
     break;
   }
+  // From here on recv() waits by itself.
+  const int flags = ::fcntl(socket_.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(socket_.get(), F_SETFL, flags & ~O_NONBLOCK) != 0)
+    throw system_error("cannot set up the connection to", name_, errno);
 }
 
 void ClientSocket::connect(std::chrono::milliseconds timeout) {
@@ -119,7 +149,7 @@ void ClientSocket::connect(std::chrono::milliseconds timeout) {
     try {
       return connect_to(*address->ai_addr, address->ai_addrlen, deadline);
     } catch (const Error&) {
-      socket_.reset();
+      close();
       if (address->ai_next == nullptr || cancelled_) throw;
     }
   }
@@ -138,7 +168,8 @@ ClientSocket::Result ClientSocket::send(std::string_view bytes, std::chrono::mil
   n_bytes = 0;
   for (;;) {
     if (cancelled_) throw Error(ErrorCode::kIo, "the call to " + name_ + " was cancelled");
-    const ssize_t n = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t n =
+        ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n >= 0) {
       n_bytes = static_cast<size_t>(n);
       return Result::kSome;
@@ -154,15 +185,19 @@ ClientSocket::Result ClientSocket::receive(std::span<char> buffer,
                                            std::chrono::milliseconds timeout, size_t& n_bytes) {
   const Deadline deadline = Clock::now() + timeout;
   n_bytes = 0;
+  set_patience(timeout);
   for (;;) {
-    wait(POLLIN, deadline, "waiting for");
+    if (cancelled_) throw Error(ErrorCode::kIo, "the call to " + name_ + " was cancelled");
+    // One call of the system for each piece: poll() before it would be another.
     const ssize_t n = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
+    if (cancelled_) throw Error(ErrorCode::kIo, "the call to " + name_ + " was cancelled");
     if (n > 0) {
       n_bytes = static_cast<size_t>(n);
       return Result::kSome;
     }
     if (n == 0) return Result::kEnd;
     if (!is_transient(errno)) return Result::kFailed;
+    wait(POLLIN, deadline, "waiting for");  // a signal came, or the time is over
   }
 }
 

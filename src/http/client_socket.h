@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,7 +24,7 @@ class ClientSocket {
   // What the server is called in messages: "127.0.0.1:80", or the path of the socket.
   const std::string& name() const noexcept { return name_; }
   bool is_open() const noexcept { return socket_.is_open(); }
-  void close() noexcept { socket_.reset(); }
+  void close() noexcept;
 
   // Throws Error.
   void connect(std::chrono::milliseconds timeout);
@@ -47,10 +48,15 @@ class ClientSocket {
   void connect_to(const sockaddr& address, unsigned size, Deadline deadline);
   // Waits until the socket is ready for `events` of poll().
   void wait(short events, Deadline deadline, const char* what);
+  // How long recv() waits.
+  void set_patience(std::chrono::milliseconds patience);
+  void replace(int fd) noexcept;
 
   const Endpoint endpoint_;
   const std::string name_;
+  std::mutex mutex_;  // of which socket it is: cancel() shuts it down
   SocketFd socket_;
+  std::chrono::milliseconds patience_{0};  // of recv(); 0: not set
   SocketFd cancel_event_;
   std::atomic<bool> cancelled_{false};
 };

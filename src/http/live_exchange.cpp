@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <ctime>
@@ -101,7 +102,15 @@ void LiveExchange::send_locked(std::string bytes) {
 // A piece of the body of a stream. An empty chunk would be its end.
 void LiveExchange::send_chunk_locked(std::string_view bytes) {
   if (bytes.empty() || is_head()) return;
-  send_locked(chunked_ ? fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes) : std::string(bytes));
+  if (!chunked_) return send_locked(std::string(bytes));
+  constexpr std::string_view kBreak = "\r\n";
+  std::array<char, 16> size;
+  const auto size_end = std::to_chars(size.data(), size.data() + size.size(), bytes.size(), 16);
+  const std::string_view size_text(size.data(), static_cast<size_t>(size_end.ptr - size.data()));
+  std::string chunk;
+  chunk.reserve(size_text.size() + 2 * kBreak.size() + bytes.size());
+  chunk.append(size_text).append(kBreak).append(bytes).append(kBreak);
+  send_locked(std::move(chunk));
 }
 
 // True when something is left to the connection.

@@ -71,6 +71,7 @@ struct Board {
   engine::MemoryUse memory;
   Backlog backlog;  // of the answers among them
   Meter meter{Clock::now()};
+  size_t n_readable = 0;  // unread bytes from which an answer that is wanted whole is read
 
   void ring() {
     news = true;
@@ -79,11 +80,18 @@ struct Board {
 };
 
 Answer::Answer(std::shared_ptr<Board> board, AnswerRequest request)
-    : board_(std::move(board)), request_(std::move(request)) {}
+    : board_(std::move(board)), request_(std::move(request)), whole_(request_.whole) {}
+
+// With the board's mutex.
+bool Answer::is_readable() const {
+  if (ended_) return true;
+  const bool is_text_alone = unread_.events.empty() && unread_.prefill.empty() && !unread_.asking;
+  return has_unread_ && (!whole_ || !is_text_alone || n_unread_ >= board_->n_readable);
+}
 
 std::optional<Piece> Answer::next() {
   std::unique_lock lock(board_->mutex);
-  changed_.wait(lock, [this] { return has_unread_ || ended_; });
+  changed_.wait(lock, [this] { return is_readable(); });
   if (!has_unread_) {
     if (error_) std::rethrow_exception(error_);
     return std::nullopt;
@@ -100,6 +108,7 @@ void Answer::cancel() {
   board_->ring();
 }
 
+// With the board's mutex. Who calls notifies the reader once it has let the mutex go.
 void Answer::add(Piece piece) {
   n_unread_ += piece.text.size() + piece.sampled.size() * sizeof(engine::Sampled) +
                piece.prefill.size() * sizeof(Prefill);
@@ -112,7 +121,6 @@ void Answer::add(Piece piece) {
   std::ranges::move(piece.prefill, std::back_inserter(unread_.prefill));
   unread_.asking = unread_.asking || piece.asking;
   has_unread_ = true;
-  changed_.notify_one();
 }
 
 // One that the engine has.
@@ -192,6 +200,7 @@ struct EngineLoop::Run {
 EngineLoop::EngineLoop(std::unique_ptr<engine::Engine> engine, const LoopOptions& options)
     : options_(options), board_(std::make_shared<Board>()), engine_(std::move(engine)) {
   board_->memory = engine_->memory();
+  board_->n_readable = options_.most_unread / 2;
   thread_ = std::thread([this] { run(); });
 }
 
@@ -463,20 +472,30 @@ void EngineLoop::step() {
   if (options_.before_pass) options_.before_pass();
   const std::vector<engine::Engine::Token> tokens = engine_->step();
   const Clock::time_point end = Clock::now();
-  const size_t n_prompt = deliver_prefill(end - begin);
+  News news;
+  const size_t n_prompt = take_prefill(end - begin, news);
   const auto is_decoded = [this](const engine::Engine::Token& token) {
     return run_of(*token.sequence).first_token.has_value();
   };
   const auto n_decoded = static_cast<size_t>(std::ranges::count_if(tokens, is_decoded));
-  deliver(tokens);
-  const std::scoped_lock lock(board_->mutex);
-  board_->meter.end_pass(end, n_prompt + engine_->n_embedded(), n_decoded);
+  take_tokens(tokens, news);
+  {
+    const std::scoped_lock lock(board_->mutex);
+    for (auto& [answer, piece] : news) answer->add(std::move(piece));
+    std::erase_if(news, [](const auto& one) { return !one.first->is_readable(); });
+    board_->meter.end_pass(end, n_prompt + engine_->n_embedded(), n_decoded);
+  }
+  notify(news);
+}
+
+// A reader that wakes up while the mutex is held only waits again.
+void EngineLoop::notify(const News& news) {
+  for (const auto& [answer, piece] : news) answer->changed_.notify_one();
 }
 
 // Of a pass that took so long. Returns how many tokens of prompts it has evaluated.
-size_t EngineLoop::deliver_prefill(std::chrono::nanoseconds time) {
+size_t EngineLoop::take_prefill(std::chrono::nanoseconds time, News& news) {
   size_t sum = 0;
-  const std::scoped_lock lock(board_->mutex);
   for (const std::unique_ptr<Run>& run : runs_) {
     const size_t n = run->new_prefill();
     if (n == 0) continue;
@@ -484,7 +503,7 @@ size_t EngineLoop::deliver_prefill(std::chrono::nanoseconds time) {
     Piece piece;
     piece.prefill.push_back({run->n_prefilled, time});
     piece.prompt = run->new_scores();
-    run->answer->add(std::move(piece));
+    news.emplace_back(run->answer, std::move(piece));
   }
   return sum;
 }
@@ -496,7 +515,7 @@ EngineLoop::Run& EngineLoop::run_of(const engine::Sequence& sequence) {
   return **std::ranges::find_if(runs_, is_its);
 }
 
-void EngineLoop::deliver(const std::vector<engine::Engine::Token>& tokens) {
+void EngineLoop::take_tokens(const std::vector<engine::Engine::Token>& tokens, News& news) {
   for (const engine::Engine::Token& token : tokens) {
     Run& run = run_of(*token.sequence);
     if (!run.first_token) run.first_token = Clock::now();
@@ -506,14 +525,14 @@ void EngineLoop::deliver(const std::vector<engine::Engine::Token>& tokens) {
     piece.marks.assign(run.generation.marks().begin(), run.generation.marks().end());
     if (run.logprobs && !token.is_end) piece.sampled.push_back(token.sampled);
     if (piece.text.empty() && piece.sampled.empty() && piece.events.empty()) continue;
-    const std::scoped_lock lock(board_->mutex);
-    run.answer->add(std::move(piece));
+    news.emplace_back(run.answer, std::move(piece));
   }
 }
 
 void EngineLoop::end_finished() {
   const Clock::time_point now = Clock::now();
-  const std::scoped_lock lock(board_->mutex);
+  News news;
+  std::unique_lock lock(board_->mutex);
   for (const std::unique_ptr<Run>& run : runs_) {
     if (!run->generation.finished()) continue;
     Answer& answer = *run->answer;
@@ -523,23 +542,26 @@ void EngineLoop::end_finished() {
     answer.end_ = run->end(now);
     answer.ended_ = true;
     --board_->n_running;
-    answer.changed_.notify_one();
+    news.emplace_back(run->answer, Piece());
   }
   std::erase_if(runs_, [](const std::unique_ptr<Run>& run) { return run->generation.finished(); });
   board_->memory = engine_->memory();
   board_->backlog = {};
   for (const std::unique_ptr<Run>& run : runs_) run->add_to(board_->backlog);
-  deliver_asking();
+  add_asking(news);
+  lock.unlock();
+  notify(news);
 }
 
 // Whose reader is to have the server look at what is wanted. With the board's mutex.
-void EngineLoop::deliver_asking() {
+void EngineLoop::add_asking(News& news) {
   for (const std::unique_ptr<Run>& run : runs_) {
     const bool asks = engine_->asking() && run->generation.sequence().waiting();
     if (std::exchange(run->asks, asks) || !asks) continue;
     Piece piece;
     piece.asking = true;
     run->answer->add(std::move(piece));
+    news.emplace_back(run->answer, Piece());
   }
 }
 

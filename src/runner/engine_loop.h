@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "constraint/grammar.h"
@@ -33,6 +34,8 @@ struct AnswerRequest {
   std::vector<std::string> markers{};                  // as Generation's
   bool ends_repetition = false;                        // as Generation's
   std::optional<constraint::Constraint> constraint{};  // for EngineLoop::guide_for()
+  // Nobody reads the text before its end: its pieces are put together as long as there is room.
+  bool whole = false;
 };
 
 // A part of a prompt that one pass evaluated.
@@ -81,8 +84,9 @@ struct Board;  // what the loop and its answers share
 // An answer on its way: the loop's thread writes it, one other reads it, any may cancel it.
 class Answer {
  public:
-  // Waits for something new; nullopt once it has ended and all of it was given. Throws what the
-  // engine threw: the Error of a prompt that cannot run.
+  // Waits for something new; nullopt once it has ended and all of it was given. Of an answer that
+  // is wanted whole, text alone is not new before there is much of it. Throws what the engine
+  // threw: the Error of a prompt that cannot run.
   std::optional<Piece> next();
   // Ends it, after the pass that is under way.
   void cancel();
@@ -93,11 +97,13 @@ class Answer {
   friend class EngineLoop;
   Answer(std::shared_ptr<Board> board, AnswerRequest request);
   void add(Piece piece);
+  bool is_readable() const;
 
   // The board's mutex guards all but `board_` and, until the engine has taken it, `request_`.
   std::shared_ptr<Board> board_;
   AnswerRequest request_;
-  std::condition_variable changed_;
+  std::condition_variable changed_;  // one waits: the reader
+  const bool whole_;
   Piece unread_;
   size_t n_unread_ = 0;  // bytes, roughly
   bool has_unread_ = false;
@@ -109,7 +115,8 @@ class Answer {
 };
 
 struct LoopOptions {
-  // An answer that has so many bytes unread gets no more tokens until its reader goes on.
+  // An answer that has so many bytes unread gets no more tokens until its reader goes on. One that
+  // is wanted whole is read when it has half as many.
   size_t most_unread = size_t{1} << 20;
   // Called on the loop's thread when it breaks, once all that ran has been told.
   std::function<void()> on_broken = {};
@@ -183,11 +190,14 @@ class EngineLoop {
   void end_embeds();
   void end(EmbedJob& job);
   void step();
-  void deliver(const std::vector<engine::Engine::Token>& tokens);
+  // What a pass has given to answers.
+  using News = std::vector<std::pair<std::shared_ptr<Answer>, Piece>>;
+  void take_tokens(const std::vector<engine::Engine::Token>& tokens, News& news);
+  size_t take_prefill(std::chrono::nanoseconds time, News& news);
+  void add_asking(News& news);
+  static void notify(const News& news);
   Run& run_of(const engine::Sequence& sequence);
-  size_t deliver_prefill(std::chrono::nanoseconds time);
   void end_finished();
-  void deliver_asking();
   void publish();
   void fail_all(const std::exception_ptr& error);
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_string.h"
 #include "base/utf8.h"
 #include "engine/event_text.h"
 
@@ -211,6 +212,19 @@ std::string line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+bool is_text_alone(const Piece& piece) {
+  return piece.marks.empty() && piece.sampled.empty() && piece.prompt.empty() &&
+         piece.events.empty() && piece.prefill.empty() && !piece.asking;
+}
+
+// Nearly every piece of an answer is one: text without escapes is not handed to the library.
+std::string text_line(const std::string& text) {
+  if (!is_plain_json_string(text)) return line(text);
+  std::string out;
+  out.reserve(text.size() + 3);
+  return out.append("\"").append(text).append("\"\n");
+}
+
 struct Parts {
   Json head;
   std::string_view ids;
@@ -244,10 +258,12 @@ AnswerRequest parse_completion(std::string_view body) {
   request.ends_repetition = boolean(head, "ends_repetition");
   request.max_repeats = static_cast<size_t>(integer(head, "max_repeats", 0, 0, kMostTokens));
   request.constraint = constraint_of(head);
+  request.whole = boolean(head, "whole");
   return request;
 }
 
 std::string piece_line(const Piece& piece, const tokenizer::Tokenizer& tokenizer) {
+  if (is_text_alone(piece)) return text_line(piece.text);
   Json out = Json::object();
   if (!piece.text.empty()) out["text"] = piece.text;
   for (const engine::TextMark& mark : piece.marks)

@@ -17,7 +17,7 @@ namespace billow::runner {
 //    "ignore_eos":false,"logprobs":false,"top_logprobs":0,"max_context":4096,"sizes":[512,1024],
 //    "overflow_policy":"refill","reserve_batches":9,"overflow_batch":64,"max_repeats":0,
 //    "markers":["<tool_call>"],"ends_repetition":false,
-//    "prompt_logprobs":false,
+//    "prompt_logprobs":false,"whole":false,
 //    "constraint":{"kind":"json_schema","text":"...","starts_behind":"...","opens_with":"...",
 //                  "starts_within":0,"may_not_start":false}}
 // and behind its '\n' n_prompt token ids, 32 bits each, little-endian. All fields but n_prompt may
@@ -26,7 +26,8 @@ namespace billow::runner {
 AnswerRequest parse_completion(std::string_view body);
 
 // "{"text":"...","marks":[...],"logprobs":[...],"events":[...],"prefill":[...]}\n"; what is empty
-// is left out. An entry of marks is [offset, length] of a marker in the text, in bytes; one of
+// is left out, and a piece that is text alone is a string: "\"...\"\n".
+// An entry of marks is [offset, length] of a marker in the text, in bytes; one of
 // logprobs, and of prompt_logprobs, is {"token","logprob","bytes","top_logprobs"}; one of events
 // has its line as "text"; one of prefill is {"n","duration"}: tokens of the prompt that are
 // evaluated so far, known ones included, and the nanoseconds of the pass. "asking":true where the

@@ -58,7 +58,8 @@ struct Completion {
   std::optional<constraint::Constraint> constraint{};  // what the answer is held to
   bool ends_repetition = false;        // it ends where it goes round in a circle: "repetition"
   std::vector<std::string> markers{};  // control tokens that are part of the text, by their texts
-  // Nobody has seen what was passed on before the end: it may begin again on another runner.
+  // Nobody sees what is passed on before the end: it may begin again on another runner, and the
+  // runner puts its pieces together.
   bool may_begin_again = false;
 };
 

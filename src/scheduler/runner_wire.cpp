@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_string.h"
 #include "base/utf8.h"
 #include "http/status.h"
 #include "scheduler/messages.h"
@@ -144,6 +145,15 @@ std::vector<TextMark> marks_of(const Json& line, size_t n_bytes) {
   return marks;
 }
 
+// A line that is a string: a piece that is text alone.
+std::string text_line(std::string_view line) {
+  if (line.size() >= 2 && line.ends_with('"')) {
+    const std::string_view text = line.substr(1, line.size() - 2);
+    if (is_plain_json_string(text)) return std::string(text);
+  }
+  return text_of(Json::parse(line, nullptr, false), "text");
+}
+
 CompletionPiece piece_of(const Json& line) {
   CompletionPiece piece;
   piece.text = text_field(line, "text");
@@ -229,6 +239,7 @@ std::string completion_body(const Completion& request) {
                {"max_repeats", request.max_repeats},
                {"ends_repetition", request.ends_repetition},
                {"markers", request.markers}};
+  if (request.may_begin_again) head["whole"] = true;
   if (request.constraint) head["constraint"] = constraint_json(*request.constraint);
   std::string body = json_text(head) + "\n";
   append_tokens(body, request.prompt);
@@ -236,8 +247,12 @@ std::string completion_body(const Completion& request) {
 }
 
 CompletionLine parse_completion_line(std::string_view line) {
-  const Json json = parse_object(line);
   CompletionLine parsed;
+  if (line.starts_with('"')) {
+    parsed.piece.text = text_line(line);
+    return parsed;
+  }
+  const Json json = parse_object(line);
   parsed.is_end = flag_field(json, "done");
   if (parsed.is_end) {
     parsed.end = end_of(json);

@@ -59,6 +59,24 @@ TEST(RunnerWire, MarksLieInTheirTextInOrder) {
   }
 }
 
+TEST(RunnerWire, TextAloneIsAString) {
+  EXPECT_EQ(parse_completion_line(R"(" plain")").piece.text, " plain");
+  EXPECT_EQ(parse_completion_line(R"("")").piece.text, "");
+  EXPECT_EQ(parse_completion_line(R"("a\"b\\c\n\u00e9")").piece.text, "a\"b\\c\n\u00e9");
+  EXPECT_EQ(parse_completion_line("\"\u00e9\"").piece.text, "\u00e9");
+  for (const char* line : {"\"", "\"a", "\"a\"b\"", "\"\\\"", "\"\xff\"", "\"\t\""})
+    EXPECT_EQ(status_of_failure([&] { parse_completion_line(line); }), 500) << line;
+}
+
+TEST(RunnerWire, AsksForAWholeAnswerWhereNobodyReadsItsPieces) {
+  const auto head = [](const Completion& request) {
+    const std::string body = completion_body(request);
+    return Json::parse(body.substr(0, body.find('\n')));
+  };
+  EXPECT_EQ(head({.prompt = {}, .may_begin_again = true})["whole"], true);
+  EXPECT_FALSE(head({}).contains("whole"));
+}
+
 TEST(RunnerWire, SendsAConstraint) {
   Completion request;
   const auto head_of = [&] {

@@ -15,6 +15,11 @@ import time
 from program import ARGS, ProgramTest, billow, main
 
 
+def text_of(lines):
+    """The text of an answer: a line that is a string is text alone."""
+    return "".join(line if isinstance(line, str) else line.get("text", "") for line in lines)
+
+
 class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path):
         super().__init__("runner", timeout=60)
@@ -84,7 +89,7 @@ class Runner(ProgramTest):
         lines = [json.loads(line) for line in text.splitlines()]
         whole = json.loads(self.ok("generate", "--model", self.model, "--raw", "--prompt", "hello there", "--max-tokens", 40,
                                    "--ignore-eos", "--temperature", 0, "--json", "--tokens"))
-        self.assertEqual("".join(line.get("text", "") for line in lines), whole["response"])
+        self.assertEqual(text_of(lines), whole["response"])
         self.assertEqual(lines[-1]["tokens"], whole["tokens"])
         self.assertEqual((lines[-1]["done_reason"], lines[-1]["eval_count"]), ("length", 40))
         status, back = self.json("POST", "/detokenize", {"tokens": tokens["tokens"]})
@@ -190,7 +195,7 @@ class Runner(ProgramTest):
         self.start()
         status, text = self.ask("POST", "/completion", self.completion([5 + i % 90 for i in range(700)], num_predict=3))
         lines = [json.loads(line) for line in text.splitlines()]
-        parts = [part for line in lines for part in line.get("prefill", [])]
+        parts = [part for line in lines if isinstance(line, dict) for part in line.get("prefill", [])]
         self.assertEqual([part["n"] for part in parts], [512, 700])
         self.assertTrue(all(part["duration"] > 0 for part in parts))
         self.assertIn("prefill", lines[0])

@@ -81,6 +81,29 @@ TEST(EngineLoop, GivesThePartsOfAPromptAtOnce) {
   read(*answer);
 }
 
+TEST(EngineLoop, PutsTheTextOfAWholeAnswerTogether) {
+  TinyLoop roomy;
+  TinyLoop tight({.most_unread = 64});
+  const Whole expected = read(*roomy.loop.submit(request(1, 200)));
+  for (TinyLoop* tiny : {&roomy, &tight}) {
+    AnswerRequest wanted = request(1, 200);
+    wanted.whole = true;
+    const auto answer = tiny->loop.submit(std::move(wanted));
+    Whole whole;
+    size_t n_texts = 0;
+    while (const std::optional<Piece> piece = answer->next()) {
+      whole.text += piece->text;
+      n_texts += piece->text.empty() ? 0 : 1;
+    }
+    EXPECT_EQ(whole.text, expected.text);
+    EXPECT_EQ(answer->end().tokens, expected.tokens);
+    if (tiny == &roomy)  // one comes with the end of the prompt
+      EXPECT_LE(n_texts, 2u);
+    else
+      EXPECT_GT(n_texts, 2u);
+  }
+}
+
 // The time that a loop may take to tell of something.
 template <class Condition>
 bool comes_true(const Condition& condition) {

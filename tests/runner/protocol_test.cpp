@@ -207,6 +207,13 @@ TEST(Protocol, AnswersAreLinesOfJson) {
   EXPECT_EQ(json["events"][0]["to"], 1024u);
   EXPECT_TRUE(json["events"][0]["text"].get<std::string>().starts_with("[transition] ctx512"));
   EXPECT_EQ(json["prefill"], Json::parse(R"([{"n":512,"duration":77}])"));
+  for (const char* text : {"plain", "", "a\"\n\u00e9", "\\", "\x7f"}) {
+    Piece alone;
+    alone.text = text;
+    const std::string string = piece_line(alone, tiny.engine.tokenizer());
+    EXPECT_EQ(string.find('\n'), string.size() - 1);
+    EXPECT_EQ(Json::parse(string), text);
+  }
   const std::string_view bytes = tiny.engine.tokenizer().piece(5, true);
   EXPECT_EQ(json["logprobs"][0]["bytes"].size(), bytes.size());
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "api/json_text.h"
 #include "api/ollama/errors.h"
 #include "api/ollama/field_tables.h"
 #include "api/request_options.h"
@@ -138,6 +139,19 @@ void add_count(Json& json, const char* name, int64_t count) {
   if (count != 0) json[name] = count;
 }
 
+// As to_text(delta_json(...)), for a part that has nothing but text and thinking: nearly all have.
+std::string plain_line(GenerationKind kind, const std::string& model, const std::string& created_at,
+                       const WholeAnswer& part) {
+  const bool is_chat = kind == GenerationKind::kChat;
+  std::string line = R"({"model":)";
+  append_string(line, model);
+  line.append(R"(,"created_at":")").append(created_at);
+  line += is_chat ? R"(","message":{"role":"assistant","content":)" : R"(","response":)";
+  append_string(line, part.text);
+  if (!part.thinking.empty()) append_string(line += R"(,"thinking":)", part.thinking);
+  return line += is_chat ? "},\"done\":false}\n" : ",\"done\":false}\n";
+}
+
 class NativeSink : public Sink {
  public:
   NativeSink(Call& call, const GenerationRequest& request, bool stream)
@@ -155,8 +169,8 @@ class NativeSink : public Sink {
     // A call that is not complete yet stays behind.
     const WholeAnswer part = all_.take();
     if (part.empty()) return true;
-    n_calls_ += part.calls.size();
-    return write(delta_json(kind_, model_, utc_now_text(), part, n_calls_ - part.calls.size()));
+    const size_t first_call = std::exchange(n_calls_, n_calls_ + part.calls.size());
+    return write_line(delta_line(kind_, model_, utc_now_text(), part, first_call));
   }
 
   bool holds_back() const override { return !stream_; }
@@ -187,8 +201,9 @@ class NativeSink : public Sink {
   void fail(const std::string& text) { write({{"error", text}}); }
 
  private:
-  bool write(const Json& json) {
-    const std::string line = to_text(json) + "\n";
+  bool write(const Json& json) { return write_line(to_text(json) + "\n"); }
+
+  bool write_line(const std::string& line) {
     return std::exchange(begun_, true) ? call_.write(line)
                                        : call_.begin_stream(200, kNdjsonType, line);
   }
@@ -290,6 +305,13 @@ Json end_json(GenerationKind kind, const std::string& model, const std::string& 
   add_logprobs(json, all);
   add_notices(json, all);
   return json;
+}
+
+std::string delta_line(GenerationKind kind, const std::string& model, const std::string& created_at,
+                       const WholeAnswer& part, size_t first_call) {
+  const bool is_plain = part.calls.empty() && part.logprobs.empty() && part.notices.empty();
+  if (is_plain) return plain_line(kind, model, created_at, part);
+  return to_text(delta_json(kind, model, created_at, part, first_call)) + "\n";
 }
 
 std::vector<Route> generation_routes(Generator& generator) {

@@ -20,6 +20,9 @@ GenerationRequest decode_chat(const Fields& fields);
 // first_call: the index of the part's first call in the answer.
 Json delta_json(GenerationKind kind, const std::string& model, const std::string& created_at,
                 const WholeAnswer& part, size_t first_call = 0);
+// The same as a line of a stream, made without the JSON where the part has only text and thinking.
+std::string delta_line(GenerationKind kind, const std::string& model, const std::string& created_at,
+                       const WholeAnswer& part, size_t first_call = 0);
 Json end_json(GenerationKind kind, const std::string& model, const std::string& created_at,
               const WholeAnswer& all, const Ending& ending);
 

@@ -19,6 +19,21 @@ namespace {
 
 using http::Response;
 
+TEST(DeltaLine, IsTheJsonWhateverThePartHas) {
+  for (const GenerationKind kind : {GenerationKind::kPrompt, GenerationKind::kChat}) {
+    for (const char* text : {"", "plain", "a\"\\\n<b>&\u00e9\u2028"}) {
+      for (const char* thinking : {"", "so\t<so>"}) {
+        WholeAnswer part{.text = text, .thinking = thinking};
+        for (const bool has_call : {false, true}) {
+          if (has_call) part.calls = {{"call_1", "f", R"({"a":1})"}};
+          const Json json = delta_json(kind, "m\"", "2026-01-01T00:00:00Z", part, 2);
+          EXPECT_EQ(delta_line(kind, "m\"", "2026-01-01T00:00:00Z", part, 2), to_text(json) + "\n");
+        }
+      }
+    }
+  }
+}
+
 class Generation : public testing::Test {
  protected:
   void SetUp() override { models.add({.go = kLines}); }

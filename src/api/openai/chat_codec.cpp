@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/json_text.h"
 #include "api/openai/chat_messages.h"
 #include "api/openai/errors.h"
 #include "api/tool_choice.h"
@@ -148,6 +149,8 @@ class ChatStream : public TextAnswer {
       std::string joined = first.text;
       for (++i; i < delta.events.size() && continues(first, delta.events[i]); ++i)
         joined += delta.events[i].text;
+      if (choice.role_sent && !has_logprobs && add_plain_chunk(text, delta.choice, first, joined))
+        continue;
       Json part = part_of(choice, first, joined);
       if (part.is_null()) continue;
       add_chunk(text, delta.choice, std::move(part), nullptr,
@@ -227,6 +230,18 @@ class ChatStream : public TextAnswer {
         return nullptr;
     }
     return part.is_null() ? part : first_part(choice, std::move(part));
+  }
+
+  // As add_chunk() does for text and thinking, which nearly all chunks are; false: it is neither.
+  bool add_plain_chunk(std::string& out, size_t index, const Event& event,
+                       const std::string& text) const {
+    const bool is_text = event.kind == EventKind::kText;
+    if (!is_text && event.kind != EventKind::kThinking) return false;
+    out.append(chunk_head_).append(R"([{"index":)").append(std::to_string(index));
+    out += is_text ? R"(,"delta":{"content":)" : R"(,"delta":{"reasoning":)";
+    append_string(out, text);
+    out += "},\"finish_reason\":null}]}\n\n";
+    return true;
   }
 
   void add_chunk(std::string& text, size_t index, Json part, const Json& reason,

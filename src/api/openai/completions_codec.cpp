@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/choices.h"
+#include "api/json_text.h"
 #include "api/openai/errors.h"
 #include "base/json.h"
 #include "base/utf8.h"
@@ -69,6 +70,15 @@ Json choice_json(size_t index, const std::string& text, std::string_view reason,
   choice["finish_reason"] = finish_reason(reason);
   if (!logprobs.empty()) choice["logprobs"] = logprobs.to_json();
   return choice;
+}
+
+// choice_json() as text; without the JSON where there is only text, as in nearly all chunks.
+void append_choice(std::string& out, size_t index, const std::string& text, std::string_view reason,
+                   const LogprobLists& logprobs) {
+  if (!reason.empty() || !logprobs.empty())
+    return append_json(out, choice_json(index, text, reason, logprobs));
+  append_string(out += R"({"text":)", text);
+  out.append(R"(,"index":)").append(std::to_string(index)) += R"(,"finish_reason":null})";
 }
 
 class CompletionObject : public TextAnswer {
@@ -199,7 +209,9 @@ class CompletionStream : public TextAnswer {
  private:
   void add_chunk(std::string& text, size_t index, const std::string& written,
                  std::string_view reason, const LogprobLists& logprobs) const {
-    text += chunk_head_ + "[" + to_text(choice_json(index, written, reason, logprobs)) + "]";
+    text.append(chunk_head_) += '[';
+    append_choice(text, index, written, reason, logprobs);
+    text += ']';
     // Where usage is asked for, every chunk has one.
     if (include_usage_) {
       text += R"(,"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0})";
