@@ -1,16 +1,20 @@
 // How long it takes to find out which tokens a grammar allows: for each model of the command line
 // and some grammars, the time of a compilation and of the masks along a text that follows it.
-// Prints a table.
+// Prints a table. --write FOLDER writes the grammars and texts as files, for
+// comparison/llama_masks.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "constraint/matcher.h"
 #include "engine/constraint_vocabulary.h"
@@ -115,6 +119,23 @@ void measure(const Sample& sample, const tokenizer::Tokenizer& tokenizer,
              at(masks, 1.0));
 }
 
+// "any object" and the like, as the name of a file.
+void write(const std::string& folder) {
+  const auto put = [](const std::string& path, const std::string& text) {
+    std::ofstream file(path, std::ios::binary);
+    if (!(file << text)) throw Error(ErrorCode::kIo, "cannot write " + path);
+  };
+  for (const Sample& sample : samples()) {
+    std::string name = sample.name;
+    std::ranges::replace(name, ' ', '_');
+    const bool is_gbnf = sample.grammar.kind == GrammarKind::kGbnf;
+    const bool is_any = sample.grammar.kind == GrammarKind::kJsonObject;
+    put(folder + "/" + name + (is_gbnf ? ".gbnf" : ".schema"),
+        is_any ? R"({"type":"object"})" : sample.grammar.text);
+    put(folder + "/" + name + ".txt", sample.text);
+  }
+}
+
 void measure(const std::string& path) {
   const tokenizer::Tokenizer tokenizer = tokenizer::Tokenizer::load(gguf::File::open(path));
   const auto start = Clock::now();
@@ -131,8 +152,14 @@ void measure(const std::string& path) {
 
 int main(int argc, char** argv) {
   try {
-    for (int i = 1; i < argc; ++i) billow::measure(argv[i]);
-    return argc > 1 ? 0 : (std::fputs("usage: billow_masks MODEL.gguf...\n", stderr), 2);
+    int first = 1;
+    if (argc > 2 && std::string_view(argv[1]) == "--write") {
+      billow::write(argv[2]);
+      first = 3;
+    }
+    for (int i = first; i < argc; ++i) billow::measure(argv[i]);
+    if (argc == 1) std::fputs("usage: billow_masks [--write FOLDER] [MODEL.gguf...]\n", stderr);
+    return argc > 1 ? 0 : 2;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
