@@ -90,6 +90,13 @@ Grammar grammar_of_schema(const Json& schema) {
 // The answer is JSON: calls where it is an array of them, else text.
 void read_calls_as_json(AnswerShape& shape) { shape.format.calls = {output::JsonCalls{}}; }
 
+// The answer is an array of calls and nothing else. Its bracket opens the calls, so that they are
+// passed on while they are written; within thinking it is only a bracket.
+void read_calls_in_array(AnswerShape& shape) {
+  shape.format.calls = {output::JsonCalls{.open = {"["}, .close = {"]"}}};
+  shape.format.thinking.quotes_calls = true;
+}
+
 // What the requested JSON is, as a schema; nothing for grammars of other kinds.
 std::optional<Json> json_schema_of(const Grammar& grammar) {
   if (grammar.kind == GrammarKind::kJsonObject) return Json{{"type", "object"}};
@@ -134,7 +141,7 @@ AnswerShape unchecked_shape(const GenerationRequest& request, const output::Form
   } else if (may_call && request.tool_choice.use == ToolUse::kRequired) {
     shape.constraint = Constraint{.grammar = grammar_of_schema(calls_schema(request, ""))};
     put_behind_thinking(*shape.constraint, format, start);
-    read_calls_as_json(shape);
+    read_calls_in_array(shape);
   } else if (request.grammar) {
     shape.constraint = Constraint{.grammar = *request.grammar};
     put_behind_thinking(*shape.constraint, format, start);

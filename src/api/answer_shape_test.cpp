@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "base/json.h"
 #include "http/status.h"
+#include "output/parser.h"
 
 namespace billow::api {
 namespace {
@@ -70,11 +75,39 @@ TEST(AnswerShape, RequiredCallsAreAJsonArray) {
   EXPECT_EQ(forms[0]["properties"]["arguments"]["properties"]["a"]["$ref"],
             "#/items/anyOf/0/properties/arguments/$defs/x");
   EXPECT_EQ(forms[1]["properties"]["arguments"], Json::parse(R"({"type":"object"})"));
-  EXPECT_TRUE(std::get<output::JsonCalls>(shape.format.calls.at(0)).open.empty());
   request.tool_choice.name = "g";
   const Json named = schema_of(shape_of(request, thinking_format(), {StartState::kText}));
   EXPECT_EQ(named["items"]["anyOf"].size(), 1u);
   EXPECT_EQ(named["maxItems"], 1);
+}
+
+// What a client sees of an array of calls, as soon as it is written.
+TEST(AnswerShape, RequiredCallsStream) {
+  GenerationRequest request = request_with({});
+  request.tools = {tool("f", "{}"), tool("g", "{}")};
+  request.tool_choice.use = ToolUse::kRequired;
+  const AnswerShape shape = shape_of(request, thinking_format(), {StartState::kMayThink});
+  output::Parser parser(shape.format, {StartState::kMayThink}, {{.name = "f"}, {.name = "g"}});
+  const auto said = [&](std::string_view text) {
+    std::string all;
+    std::vector<output::Event> events;
+    parser.add(text, {}, events);
+    for (const output::Event& event : events) {
+      if (event.kind == output::EventKind::kThinking) all += "thinks ";
+      if (event.kind == output::EventKind::kCallBegin) all += "begins ";
+      all += event.text;
+      if (event.kind == output::EventKind::kCallEnd) all += " ends";
+    }
+    return all;
+  };
+  EXPECT_EQ(said("<think>[{"), "thinks [{");
+  EXPECT_EQ(said("</think>[ {\"name\": \"f\", \"arguments\": {\"a\":"), "begins f{\"a\":");
+  EXPECT_EQ(said(" [1, \"lo"), " [1, \"lo");
+  EXPECT_EQ(said("ng\"]}}, {\"name\": \"g\", \"arguments\": {"), "ng\"]} endsbegins g{");
+  EXPECT_EQ(said("}}\n]"), "} ends");
+  std::vector<output::Event> rest;
+  parser.finish(output::FinishReason::kStop, rest);
+  EXPECT_TRUE(rest.empty());
 }
 
 TEST(AnswerShape, AGrammarBesideToolsAllowsBoth) {
