@@ -1,12 +1,14 @@
 """A server of our own for these tests, with small real models in a store of its own."""
 
 import pathlib
+import subprocess
 import sys
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "server"))
 
+from scripted_model import call_text, write_scripted_model  # noqa: E402
 from server import MODELS, WEIGHTS, Server  # noqa: E402
 
 
@@ -19,3 +21,28 @@ def server(tmp_path_factory):
     server.add_model("qwen", MODELS / "qwen2.5-coder-0.5b-q4_k_m.gguf")
     yield server
     assert server.stop() == 0, server.log.read_text()
+
+
+@pytest.fixture(scope="session")
+def minilm(server):
+    """The server, with an encoder of that name."""
+    folder = MODELS / "all-minilm-l6-v2"
+    if not folder.exists():
+        pytest.skip(f"no model at {folder}")
+    done = subprocess.run([server.program, "create", "minilm"], cwd=folder, env=server.environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return server
+
+
+@pytest.fixture(scope="session")
+def agent(server, tmp_path_factory):
+    """The name of a scripted model that asks the tool `weather` for Rome and then says what the result was."""
+    path = tmp_path_factory.mktemp("agent") / "agent.gguf"
+    write_scripted_model(path, [
+        ("messages[-1].role == 'tool' and 'sunny' in last", "The sun shines in Rome."),
+        ("messages[-1].role == 'tool'", "Nobody knows how the weather is."),
+        ("tools", call_text("weather", city="Rome")),
+        ("true", "I would have to ask a tool."),
+    ])
+    server.add_model("agent", path)
+    return "agent"

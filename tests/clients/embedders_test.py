@@ -1,28 +1,14 @@
 """Embeddings of a real encoder through the clients and embedders that people use, all of them unchanged."""
 
 import asyncio
-import subprocess
 
 import ollama
 import openai
 import pytest
 from langchain_ollama import OllamaEmbeddings
 from langchain_openai import OpenAIEmbeddings
-from llama_index.embeddings.ollama import OllamaEmbedding
-from llama_index.embeddings.openai import OpenAIEmbedding
-from server import MODELS
 
-MINILM = MODELS / "all-minilm-l6-v2"
 TEXTS = ["The cat sleeps.", "A kitten is sleeping.", "Quarterly tax returns are due."]
-
-
-@pytest.fixture(scope="module")
-def minilm(server):
-    if not MINILM.exists():
-        pytest.skip(f"no model at {MINILM}")
-    done = subprocess.run([server.program, "create", "minilm"], cwd=MINILM, env=server.environment, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    return server
 
 
 def dot(a, b):
@@ -70,14 +56,6 @@ def test_langchain(minilm, expected):
     compatible = OpenAIEmbeddings(model="minilm", base_url=minilm.url + "/v1", api_key="none", check_embedding_ctx_length=False)
     check(compatible.embed_documents(TEXTS), expected)
     check([compatible.embed_query(text) for text in TEXTS], expected)
-
-
-def test_llama_index(minilm, expected):
-    native = OllamaEmbedding(model_name="minilm", base_url=minilm.url)
-    check(native.get_text_embedding_batch(TEXTS), expected)
-    compatible = OpenAIEmbedding(model_name="minilm", api_base=minilm.url + "/v1", api_key="none")
-    check(compatible.get_text_embedding_batch(TEXTS), expected)
-    check([compatible.get_text_embedding(text) for text in TEXTS], expected)
 
 
 def test_a_model_that_only_embeds_says_so(minilm):

@@ -1,7 +1,8 @@
-// What the npm client of Ollama sees of a server: node ollama_npm.mjs PACKAGE URL
+// What the npm client of Ollama sees of a server: node ollama_npm.mjs PACKAGES URL
+import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 
-const { Ollama } = await import(pathToFileURL(process.argv[2]))
+const { Ollama } = createRequire(pathToFileURL(process.argv[2] + '/'))('ollama')
 const ollama = new Ollama({ host: process.argv[3] })
 const options = { temperature: 0, num_predict: 24 }
 const messages = [{ role: 'user', content: 'What is the capital of France?' }]

@@ -1,6 +1,6 @@
-"""Runs one of these tests under pytest of the environment that tools/setup made for them.
+"""Runs one of these tests under pytest of the environment that tools/setup made for it.
 
-run_tests.py --billow PROGRAM TEST.py; exits with 77 where there is no such environment.
+run_tests.py --billow PROGRAM [--environment NAME] [--node] TEST.py; exits with 77 where there is no such environment.
 """
 
 import argparse
@@ -11,15 +11,18 @@ import sys
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--billow", required=True)
+parser.add_argument("--environment", default="python", help="of Python, under ~/.cache/billow/clients")
+parser.add_argument("--node", action="store_true", help="the test needs the packages of Node, too")
 parser.add_argument("test", type=pathlib.Path)
 options = parser.parse_args()
 
 clients = pathlib.Path("~/.cache/billow/clients").expanduser()
-python = clients / "python" / "bin" / "python"
-if not (clients / "stamp").exists():
-    print(f"skipped: no clients in {clients}; tools/setup clients installs them")
-    sys.exit(77)
-environment = {**os.environ, "BILLOW_PROGRAM": str(pathlib.Path(options.billow).resolve()), "BILLOW_NODE_MODULES": str(clients / "node" / "node_modules"),
+node_modules = clients / "node" / "node_modules"
+for part in [options.environment, *(["node"] if options.node else [])]:
+    if not (clients / part / "stamp").exists():
+        print(f"skipped: no clients in {clients / part}; tools/setup clients installs them")
+        sys.exit(77)
+environment = {**os.environ, "BILLOW_PROGRAM": str(pathlib.Path(options.billow).resolve()), "BILLOW_NODE_MODULES": str(node_modules),
                "PYTHONDONTWRITEBYTECODE": "1"}
-sys.exit(subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", options.test.name],
+sys.exit(subprocess.run([clients / options.environment / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", options.test.name],
                         cwd=options.test.parent, env=environment, check=False).returncode)

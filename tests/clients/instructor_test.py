@@ -1,0 +1,48 @@
+"""Instructor in its modes of JSON, of a JSON schema and of tools, over the clients of OpenAI's API."""
+
+import instructor
+import openai
+import pydantic
+import pytest
+
+MESSAGES = [{"role": "user", "content": "Describe Paris as JSON: its name and its country."}]
+
+
+class City(pydantic.BaseModel):
+    name: str = pydantic.Field(max_length=20)
+    country: str = pydantic.Field(max_length=20)
+
+
+class Found(pydantic.BaseModel):
+    cities: list[City] = pydantic.Field(min_length=1, max_length=2)
+
+
+def client(server, mode):
+    return instructor.from_openai(openai.OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0), mode=mode)
+
+
+def ask(client, **fields):
+    return client.chat.completions.create(model="qwen", messages=MESSAGES, temperature=0, max_tokens=200, max_retries=0, **fields)
+
+
+@pytest.mark.parametrize("mode", [instructor.Mode.JSON_SCHEMA, instructor.Mode.TOOLS, instructor.Mode.TOOLS_STRICT, instructor.Mode.JSON])
+def test_an_answer_is_what_its_type_says(server, mode):
+    assert isinstance(ask(client(server, mode), response_model=City), City)
+
+
+@pytest.mark.parametrize("mode", [instructor.Mode.JSON_SCHEMA, instructor.Mode.TOOLS])
+def test_types_within_types(server, mode):
+    assert 1 <= len(ask(client(server, mode), response_model=Found).cities) <= 2
+
+
+@pytest.mark.parametrize("mode", [instructor.Mode.JSON_SCHEMA, instructor.Mode.TOOLS])
+def test_an_answer_grows(server, mode):
+    parts = list(client(server, mode).chat.completions.create_partial(
+        model="qwen", messages=MESSAGES, temperature=0, max_tokens=200, max_retries=0, response_model=City))
+    assert len(parts) > 3 and parts[-1].name and parts[-1].country
+
+
+def test_the_name_of_a_provider(server):
+    asks = instructor.from_provider("ollama/qwen", base_url=server.url + "/v1", mode=instructor.Mode.JSON_SCHEMA)
+    found = asks.chat.completions.create(messages=MESSAGES, response_model=City, temperature=0, max_tokens=200, max_retries=0)
+    assert isinstance(found, City)

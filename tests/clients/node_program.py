@@ -1,0 +1,26 @@
+"""Programs of Node that use the packages of other servers' clients, and print what they found as JSON."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+PACKAGES = pathlib.Path(os.environ.get("BILLOW_NODE_MODULES", HERE / "node_modules"))
+
+
+def need(*packages):
+    """Skips the test where there is no Node, or one of the packages is missing."""
+    missing = [package for package in packages if not (PACKAGES / package).exists()]
+    if shutil.which("node") is None or missing:
+        pytest.skip("no node, or no package for it: " + ", ".join(missing))
+
+
+def run_node(program, *arguments):
+    """What a program beside this file prints."""
+    ran = subprocess.run(["node", HERE / program, PACKAGES, *arguments], capture_output=True, text=True, timeout=300, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)

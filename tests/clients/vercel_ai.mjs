@@ -1,0 +1,60 @@
+// What the AI SDK of Vercel makes of a server, by its providers for each API: node vercel_ai.mjs PACKAGES URL AGENT
+import { createRequire } from 'node:module'
+import { pathToFileURL } from 'node:url'
+
+const [packages, url, agent] = process.argv.slice(2)
+const load = createRequire(pathToFileURL(packages + '/'))
+const { generateObject, generateText, stepCountIs, streamObject, streamText, tool } = load('ai')
+const { createAnthropic } = load('@ai-sdk/anthropic')
+const { createOpenAI } = load('@ai-sdk/openai')
+const { createOpenAICompatible } = load('@ai-sdk/openai-compatible')
+const { createOllama } = load('ollama-ai-provider-v2')
+const { z } = load('zod')
+
+const openai = createOpenAI({ baseURL: url + '/v1', apiKey: 'none' })
+const providers = {
+  responses: openai.responses,
+  chat: openai.chat,
+  compatible: createOpenAICompatible({ name: 'billow', baseURL: url + '/v1', includeUsage: true, supportsStructuredOutputs: true }),
+  anthropic: createAnthropic({ baseURL: url + '/v1', apiKey: 'none' }),
+  ollama: createOllama({ baseURL: url + '/api' }),
+}
+const City = z.object({ name: z.string().max(20), country: z.string().max(20) })
+const describe = { schema: City, prompt: 'Describe Paris as JSON: its name and its country.' }
+const question = 'What is the capital of France?'
+// The provider of Ollama takes the options of the model by a name of its own.
+const limited = (n) => ({
+  temperature: 0, maxOutputTokens: n, maxRetries: 0, providerOptions: { ollama: { options: { temperature: 0, num_predict: n } } },
+})
+const found = {}
+globalThis.AI_SDK_LOG_WARNINGS = false // they would go to the output, and this is ours
+
+for (const [name, of] of Object.entries(providers)) {
+  const seen = found[name] = {}
+  seen.text = (await generateText({ ...limited(16), model: of('smollm2'), prompt: question })).text
+  const streamed = streamText({ ...limited(16), model: of('smollm2'), prompt: question, onError: ({ error }) => { throw error } })
+  seen.pieces = []
+  for await (const piece of streamed.textStream) seen.pieces.push(piece)
+  seen.tokens = (await streamed.usage).outputTokens
+  seen.object = (await generateObject({ ...limited(200), ...describe, model: of('qwen') })).object
+  const parts = streamObject({ ...limited(200), ...describe, model: of('qwen') })
+  seen.parts = 0
+  for await (const part of parts.partialObjectStream) seen.parts += part === undefined ? 0 : 1
+  seen.last = await parts.object
+  for (const how of ['whole', 'stream']) {
+    const asked = []
+    const weather = tool({
+      description: 'The weather of a city.',
+      inputSchema: z.object({ city: z.string() }),
+      strict: false,
+      execute: ({ city }) => {
+        asked.push(city)
+        return `It is sunny in ${city}.`
+      },
+    })
+    const task = { ...limited(200), model: of(agent), prompt: 'What is the weather like in Rome?', tools: { weather }, stopWhen: stepCountIs(4) }
+    const run = how === 'whole' ? await generateText(task) : streamText(task)
+    seen[how] = { text: await run.text, steps: (await run.steps).length, asked }
+  }
+}
+console.log(JSON.stringify(found))
