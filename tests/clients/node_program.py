@@ -24,3 +24,11 @@ def run_node(program, *arguments):
     ran = subprocess.run(["node", HERE / program, PACKAGES, *arguments], capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
+
+
+def program_of(pattern):
+    """The one file of the packages that a pattern names: a program for this machine. Skips the test where there is none."""
+    programs = list(PACKAGES.glob(pattern))
+    if not programs:
+        pytest.skip(f"no {pattern} in {PACKAGES}")
+    return programs[0]

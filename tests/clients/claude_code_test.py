@@ -1,0 +1,24 @@
+"""Claude Code on its way to an answer: it asks the server, runs the tool that a scripted model calls, and prints the model's last word."""
+
+import json
+
+import pytest
+from agents import ANSWER, COMMAND, TASK, add_coder, run_agent, written
+from node_program import program_of
+
+
+@pytest.fixture(scope="module")
+def coder(server, tmp_path_factory):
+    return add_coder(server, tmp_path_factory.mktemp("coder"), "Bash", command=COMMAND, description="Write the weather down")
+
+
+@pytest.mark.parametrize("form", ["json", "stream-json"])
+def test_it_runs_a_tool_and_answers(server, coder, tmp_path, form):
+    program = program_of("@anthropic-ai/claude-code-linux-*/claude")
+    printed = run_agent(tmp_path, [program, "--print", TASK, "--allowedTools", "Bash", "--output-format", form, "--verbose"],
+                        ANTHROPIC_BASE_URL=server.url, ANTHROPIC_AUTH_TOKEN="none", ANTHROPIC_MODEL=coder, ANTHROPIC_SMALL_FAST_MODEL=coder,
+                        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1", CLAUDE_CODE_MAX_OUTPUT_TOKENS="1000", DISABLE_AUTOUPDATER="1")
+    messages = json.loads(printed) if form == "json" else [json.loads(line) for line in printed.splitlines()]
+    end = messages[-1]
+    assert end["result"] == ANSWER and not end["is_error"] and end["num_turns"] == 2
+    assert written(tmp_path) == "sunny\n"
