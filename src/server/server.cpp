@@ -237,7 +237,7 @@ class Server::Parts {
                         }}));
     append(routes, api::openai::routes(generator_, embedder_, store_));
     append(routes, api::anthropic::routes(generator_));
-    append(routes, api::tei::routes(embedder_, catalog_, generator_));
+    append(routes, api::tei::routes(embedder_, catalog_, generator_, store_));
     append(routes, api::llama::routes({.generator = generator_,
                                        .catalog = catalog_,
                                        .store = store_,

@@ -9,6 +9,7 @@
 #include "api/choices.h"
 #include "api/fields.h"
 #include "api/llama/completion_codec.h"
+#include "api/model_name.h"
 #include "api/openai/chat_codec.h"
 #include "api/rendered_prompt.h"
 #include "api/stored_models.h"
@@ -39,7 +40,10 @@ class Handlers {
     call.respond({.content_type = "application/json", .body = to_text(object) + "\n"});
   }
 
-  std::string name_of(const Call& call, std::string in_body);
+  // Those who know llama-server name no model: it has one.
+  std::string name_of(const Call& call, std::string in_body) {
+    return model_name_of(call, std::move(in_body), models_);
+  }
   std::shared_ptr<const ServedModel> model_of(Call& call, const std::string& name);
   size_t context_of(const ServedModel& model) const {
     return sources_.max_context == 0 ? model.max_context()
@@ -49,16 +53,6 @@ class Handlers {
   const Sources sources_;
   StoredModels models_;
 };
-
-// The model that a request means. Those who know llama-server name none: it has one.
-std::string Handlers::name_of(const Call& call, std::string in_body) {
-  if (!in_body.empty()) return in_body;
-  const http::Parameters& query = call.request().query;
-  if (const auto at = query.find("model"); at != query.end()) return at->second;
-  const std::vector<store::StoredModel> models = models_.list();
-  if (models.size() == 1) return store::display_name(models.front().name);
-  throw StatusError(400, "model is required: a field \"model\", or ?model=NAME behind the path");
-}
 
 std::shared_ptr<const ServedModel> Handlers::model_of(Call& call, const std::string& name) {
   auto model = sources_.catalog.find(name, call.stop());

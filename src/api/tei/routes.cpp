@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/embed_fields.h"
+#include "api/model_name.h"
 #include "api/openai/chat_codec.h"
 #include "api/rendered_prompt.h"
 #include "api/request_options.h"
@@ -22,18 +23,8 @@ void respond(Call& call, std::string body) {
   call.respond({.content_type = "application/json", .body = std::move(body)});
 }
 
-std::string model_of(const Call& call, std::string in_body) {
-  if (in_body.empty()) {
-    const auto& query = call.request().query;
-    if (const auto at = query.find("model"); at != query.end()) in_body = at->second;
-  }
-  if (in_body.empty())
-    throw StatusError(400, "model is required: a field \"model\", or ?model=NAME behind the path");
-  return in_body;
-}
-
-EmbedReply run(Call& call, Embedder& embedder, EmbedRequest& request) {
-  request.model = model_of(call, std::move(request.model));
+EmbedReply run(Call& call, Embedder& embedder, StoredModels& models, EmbedRequest& request) {
+  request.model = model_name_of(call, std::move(request.model), models);
   read_embed_headers(call.request(), request);
   EmbedReply reply = embedder.embed(request, call.stop(), call.trace());
   call.set_model(reply.model);
@@ -41,9 +32,9 @@ EmbedReply run(Call& call, Embedder& embedder, EmbedRequest& request) {
   return reply;
 }
 
-void embed(Call& call, Embedder& embedder) {
+void embed(Call& call, Embedder& embedder, StoredModels& models) {
   EmbedRequest request = decode_embed(Fields::parse(call.take_body().text, "EmbedRequest"));
-  const EmbedReply reply = run(call, embedder, request);
+  const EmbedReply reply = run(call, embedder, models, request);
   std::string body = "[";
   for (size_t i = 0; i < reply.results.size(); ++i) {
     if (i > 0) body += ',';
@@ -53,15 +44,15 @@ void embed(Call& call, Embedder& embedder) {
   respond(call, body + ']');
 }
 
-void rerank(Call& call, Embedder& embedder) {
+void rerank(Call& call, Embedder& embedder, StoredModels& models) {
   RerankRequest request = decode_rerank(call.take_body().text);
-  const EmbedReply reply = run(call, embedder, request.embed);
+  const EmbedReply reply = run(call, embedder, models, request.embed);
   respond(call, rerank_json(request, reply));
 }
 
-// The model that the fields or the query name.
-std::shared_ptr<const ServedModel> found(Call& call, Catalog& catalog, const Fields& fields) {
-  const std::string name = model_of(call, fields.text("model"));
+std::shared_ptr<const ServedModel> found(Call& call, Catalog& catalog, StoredModels& models,
+                                         const Fields& fields) {
+  const std::string name = model_name_of(call, fields.text("model"), models);
   auto model = catalog.find(name, call.stop());
   if (!model) throw StatusError(404, "model '" + name + "' not found");
   call.set_model(model->name);
@@ -83,9 +74,9 @@ std::string chat_tokens(Call& call, Generator& generator, const ServedModel& mod
                             model.max_context());
 }
 
-void tokenize(Call& call, Catalog& catalog, Generator& generator) {
+void tokenize(Call& call, Catalog& catalog, StoredModels& models, Generator& generator) {
   const Fields fields = Fields::parse(call.take_body().text, "TokenizeRequest");
-  const auto model = found(call, catalog, fields);
+  const auto model = found(call, catalog, models, fields);
   const tokenizer::Tokenizer& tokenizer = model->weights->tokenizer;
   if (fields.has("messages")) return respond(call, chat_tokens(call, generator, *model, fields));
   if (fields.has("prompt"))
@@ -94,9 +85,9 @@ void tokenize(Call& call, Catalog& catalog, Generator& generator) {
   respond(call, tokenize_json(tokenizer, fields));
 }
 
-void detokenize(Call& call, Catalog& catalog) {
+void detokenize(Call& call, Catalog& catalog, StoredModels& models) {
   const Fields fields = Fields::parse(call.take_body().text, "TokenizeRequest");
-  respond(call, detokenize_json(found(call, catalog, fields)->weights->tokenizer, fields));
+  respond(call, detokenize_json(found(call, catalog, models, fields)->weights->tokenizer, fields));
 }
 
 }  // namespace
@@ -118,7 +109,9 @@ EmbedRequest decode_embed(const Fields& fields) {
   return request;
 }
 
-std::vector<Route> routes(Embedder& embedder, Catalog& catalog, Generator& generator) {
+std::vector<Route> routes(Embedder& embedder, Catalog& catalog, Generator& generator,
+                          const store::Store& store) {
+  const auto models = std::make_shared<StoredModels>(store);
   std::vector<Route> routes;
   const auto add = [&](const char* pattern, CallHandler handler, bool is_traced) {
     Route& route = routes.emplace_back();
@@ -127,14 +120,15 @@ std::vector<Route> routes(Embedder& embedder, Catalog& catalog, Generator& gener
     route.handler = std::move(handler);
     route.is_traced = is_traced;
   };
-  add("/embed", [&embedder](Call& call) { embed(call, embedder); }, true);
+  add("/embed", [&embedder, models](Call& call) { embed(call, embedder, *models); }, true);
   for (const char* pattern : {"/rerank", "/v1/rerank"})
-    add(pattern, [&embedder](Call& call) { rerank(call, embedder); }, true);
+    add(pattern, [&embedder, models](Call& call) { rerank(call, embedder, *models); }, true);
   add(
-      "/tokenize", [&catalog, &generator](Call& call) { tokenize(call, catalog, generator); },
+      "/tokenize",
+      [&catalog, &generator, models](Call& call) { tokenize(call, catalog, *models, generator); },
       false);
   for (const char* pattern : {"/detokenize", "/decode"})
-    add(pattern, [&catalog](Call& call) { detokenize(call, catalog); }, false);
+    add(pattern, [&catalog, models](Call& call) { detokenize(call, catalog, *models); }, false);
   return routes;
 }
 

@@ -1,6 +1,6 @@
 // The routes of text-embeddings-inference for vectors, ranking and tokens: /embed, /rerank (also as
 // /v1/rerank), /tokenize, /detokenize, /decode. They name their model by a field or a parameter of
-// the query: /embed?model=NAME.
+// the query, /embed?model=NAME, or mean the store's only one.
 #pragma once
 
 #include <string>
@@ -11,6 +11,7 @@
 #include "api/embedder.h"
 #include "api/fields.h"
 #include "api/generator.h"
+#include "store/store.h"
 
 namespace billow::api::tei {
 
@@ -19,6 +20,7 @@ namespace billow::api::tei {
 EmbedRequest decode_embed(const Fields& fields);
 
 // The arguments outlive the routes. Handlers may run on any number of threads.
-std::vector<Route> routes(Embedder& embedder, Catalog& catalog, Generator& generator);
+std::vector<Route> routes(Embedder& embedder, Catalog& catalog, Generator& generator,
+                          const store::Store& store);
 
 }  // namespace billow::api::tei

@@ -24,7 +24,7 @@ struct Fixture {
     request.query = std::move(query);
     request.peer = "127.0.0.1:5";
     openai::TestCall test{std::move(request)};
-    for (const Route& route : routes(embedder, models.catalog, generator)) {
+    for (const Route& route : routes(embedder, models.catalog, generator, models.store)) {
       if (route.pattern != path) continue;
       try {
         route.handler(test.call);
@@ -195,6 +195,16 @@ TEST(TeiErrors, HaveItsForm) {
   EXPECT_EQ(error_response(500, "x").body, R"({"error":"x","error_type":"Backend"})");
   EXPECT_TRUE(is_route("/rerank"));
   EXPECT_FALSE(is_route("/v1/rerank"));
+}
+
+TEST(TokenRoutes, TheOnlyModelNeedsNoName) {
+  Fixture fixture;
+  fixture.models.add({.name = "m", .go = kLines});
+  EXPECT_TRUE(fixture.answer("/tokenize", R"({"prompt":"helloa"})").starts_with("200 "));
+  EXPECT_TRUE(fixture.answer("/detokenize", R"({"tokens":[259,97]})").starts_with("200 "));
+  fixture.models.add({.name = "n", .go = kLines});
+  EXPECT_EQ(fixture.answer("/tokenize", R"({"prompt":"helloa"})"),
+            "400 model is required: a field \"model\", or ?model=NAME behind the path");
 }
 
 TEST(TokenRoutes, TokenizesAsVllmDoes) {
