@@ -24,5 +24,6 @@ for part in [options.environment, *(["node"] if options.node else [])]:
         sys.exit(77)
 environment = {**os.environ, "BILLOW_PROGRAM": str(pathlib.Path(options.billow).resolve()), "BILLOW_NODE_MODULES": str(node_modules),
                "PYTHONDONTWRITEBYTECODE": "1"}
-sys.exit(subprocess.run([clients / options.environment / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", options.test.name],
+sys.exit(subprocess.run([clients / options.environment / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                         "-o", "tmp_path_retention_policy=failed", options.test.name],
                         cwd=options.test.parent, env=environment, check=False).returncode)
