@@ -4,11 +4,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "http/status.h"
+#include "output/harmony.h"
 
 namespace billow::api {
 namespace {
@@ -17,16 +18,10 @@ using constraint::Constraint;
 using constraint::Grammar;
 using constraint::GrammarKind;
 
-bool is_harmony(const output::Format& format) {
-  return std::ranges::any_of(format.calls, [](const output::CallForm& form) {
-    return std::holds_alternative<output::HarmonyCalls>(form);
-  });
-}
-
 // Has the grammar begin where the text of the answer does.
 void put_behind_thinking(Constraint& made, const output::Format& format,
                          const output::Start& start) {
-  if (is_harmony(format)) {
+  if (output::is_harmony(format)) {
     made.starts_behind = "<|channel|>final<|message|>";
     return;
   }
@@ -122,13 +117,17 @@ Constraint required_message(const GenerationRequest& request) {
                             "tool_choice \"required\" is not supported with several tools by "
                             "this model; name one of them");
   }
-  const Tool& tool =
-      name.empty() ? request.tools.front() : *std::ranges::find(request.tools, name, &Tool::name);
-  const Json* parameters = tool.parameters();
+  const auto tool =
+      name.empty() ? request.tools.begin() : std::ranges::find(request.tools, name, &Tool::name);
+  std::vector<std::string> names;
+  for (const Tool& one : request.tools) names.push_back(one.name);
+  const std::string known_as =
+      output::harmony_names(names).at(static_cast<size_t>(tool - request.tools.begin()));
+  const Json* parameters = tool->parameters();
   return {
       .grammar = grammar_of_schema(parameters != nullptr ? *parameters : Json{{"type", "object"}}),
       .starts_behind =
-          "<|channel|>commentary to=functions." + tool.name + " <|constrain|>json<|message|>",
+          "<|channel|>commentary to=functions." + known_as + " <|constrain|>json<|message|>",
       .starts_within = kMaxFreeTokens};
 }
 
@@ -136,7 +135,7 @@ AnswerShape unchecked_shape(const GenerationRequest& request, const output::Form
                             const output::Start& start) {
   AnswerShape shape{.format = format};
   const bool may_call = !request.tools.empty() && request.tool_choice.use != ToolUse::kNone;
-  if (may_call && request.tool_choice.use == ToolUse::kRequired && is_harmony(format)) {
+  if (may_call && request.tool_choice.use == ToolUse::kRequired && output::is_harmony(format)) {
     shape.constraint = required_message(request);
   } else if (may_call && request.tool_choice.use == ToolUse::kRequired) {
     shape.constraint = Constraint{.grammar = grammar_of_schema(calls_schema(request, ""))};

@@ -58,6 +58,12 @@ TEST(AnswerShape, AGrammarBeginsBehindTheThinking) {
   harmony.calls = {output::HarmonyCalls{}};
   EXPECT_EQ(shape_of(request, harmony, {StartState::kMayThink}).constraint->starts_behind,
             "<|channel|>final<|message|>");
+  GenerationRequest calling = request_with({});
+  calling.tools = {tool("get.weather", "{}"), tool("get-weather", "{}")};
+  calling.tool_choice = {.use = ToolUse::kRequired, .name = "get-weather"};
+  EXPECT_EQ(shape_of(calling, harmony, {StartState::kMayThink}).constraint->starts_behind,
+            "<|channel|>commentary to=functions.get_weather_2 <|constrain|>json<|message|>")
+      << "by the name that the prompt declares";
 }
 
 TEST(AnswerShape, RequiredCallsAreAJsonArray) {

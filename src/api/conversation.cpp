@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "http/status.h"
+#include "output/harmony.h"
 #include "prompt/go_messages.h"
 
 namespace billow::api {
@@ -132,6 +133,36 @@ std::vector<Message> messages_of(const ServedModel& model, const GenerationReque
   return messages;
 }
 
+// Names as the model may write them: tools are declared, were called and have answered by these.
+// The parser of the answer gives back the tools' own.
+void use_names_of_harmony(const std::vector<Tool>& tools, Conversation& conversation) {
+  std::vector<std::string> own;
+  const auto add = [&own](const std::string& name) {
+    if (!name.empty() && std::ranges::find(own, name) == own.end()) own.push_back(name);
+  };
+  for (const Tool& tool : tools) add(tool.name);
+  for (const Message& message : conversation.messages) {
+    for (const ToolCall* call : message.tool_calls()) add(call->name);
+    add(message.tool_name);
+  }
+  const std::vector<std::string> known = output::harmony_names(own);
+  const auto rename = [&](std::string& name) {
+    if (!name.empty())
+      name = known[static_cast<size_t>(std::ranges::find(own, name) - own.begin())];
+  };
+  for (Message& message : conversation.messages) {
+    for (Part& part : message.parts)
+      if (auto* call = std::get_if<ToolCall>(&part)) rename(call->name);
+    rename(message.tool_name);
+  }
+  if (!conversation.tools.is_array()) return;
+  for (size_t i = 0; i < tools.size(); ++i) {
+    std::string name = tools[i].name;
+    rename(name);
+    conversation.tools[i]["function"]["name"] = std::move(name);
+  }
+}
+
 }  // namespace
 
 Conversation conversation_of(const ServedModel& model, const GenerationRequest& request) {
@@ -143,6 +174,7 @@ Conversation conversation_of(const ServedModel& model, const GenerationRequest& 
   else if (!conversation.think.enabled)
     conversation.think.enabled = true;
   if (drops_old_thinking(model)) drop_old_thinking(conversation.messages);
+  if (output::is_harmony(model.format)) use_names_of_harmony(request.tools, conversation);
   return conversation;
 }
 

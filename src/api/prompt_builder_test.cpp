@@ -143,6 +143,25 @@ TEST_F(PromptBuilder, JinjaTemplatesGetToolsThinkingAndPrefills) {
       "assistant=!7<|im_end|>tool=8<|im_end|>assistant=<think>");
 }
 
+TEST_F(PromptBuilder, HarmonyKnowsToolsByIdentifiers) {
+  Sample sample{.jinja =
+                    "{% for t in tools %}{{ t.function.name }} {% endfor %}{% for m in messages %}"
+                    "{% if m.tool_calls %}!{{ m.tool_calls[0].function.name }}{% endif %}"
+                    "{{ m.name }}{{ m.content }};{% endfor %}",
+                .parser = "harmony"};
+  GenerationRequest request =
+      chat({text_message("user", "q"),
+            {.role = "assistant", .parts = {ToolCall{.name = "get-weather", .arguments = {}}}},
+            {.role = "tool", .parts = {TextPart{"8"}}, .tool_name = "get-weather"},
+            {.role = "tool", .parts = {TextPart{"9"}}, .tool_name = "no longer there"}});
+  request.tools = {tool("get.weather"), tool("get-weather")};
+  EXPECT_TRUE(text(sample, request)
+                  .starts_with("get_weather get_weather_2 q;!get_weather_2;get_weather_28;"
+                               "no_longer_there9;"));
+  sample.parser = "qwen3";
+  EXPECT_TRUE(text(sample, request).starts_with("get.weather get-weather q;!get-weather;"));
+}
+
 TEST_F(PromptBuilder, FillsGapsWhereTheTemplateCan) {
   GenerationRequest request = prompt("def f():");
   request.suffix = "return x";

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "base/text.h"
 #include "output/json_copy.h"
@@ -203,6 +204,12 @@ class HarmonyReader {
 };
 
 }  // namespace
+
+bool is_harmony(const Format& format) {
+  return std::ranges::any_of(format.calls, [](const CallForm& form) {
+    return std::holds_alternative<HarmonyCalls>(form);
+  });
+}
 
 std::vector<std::string> harmony_names(std::span<const std::string> names) {
   std::vector<std::string> made;

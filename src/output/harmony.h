@@ -6,7 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "output/format.h"
+
 namespace billow::output {
+
+// Whether answers of this form are messages of harmony.
+bool is_harmony(const Format& format);
 
 // The names by which the model knows these tools, in the same order: no two are equal. The prompt
 // declares them so; the parser gives back the tools' own names.
