@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from agents import ANSWER, COMMAND, TASK, add_coder, run_agent, written
+from coding_agent import ANSWER, COMMAND, TASK, add_coder, run_agent, written
 from node_program import program_of
 
 

@@ -6,7 +6,7 @@ It meets the server as a provider of its settings, and as the Ollama of --oss.
 import json
 
 import pytest
-from agents import ANSWER, COMMAND, TASK, add_coder, run_agent, written
+from coding_agent import ANSWER, COMMAND, TASK, add_coder, run_agent, written
 from node_program import program_of
 
 
