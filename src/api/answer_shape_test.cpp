@@ -116,6 +116,24 @@ TEST(AnswerShape, RequiredCallsStream) {
   EXPECT_TRUE(rest.empty());
 }
 
+TEST(AnswerShape, ARequiredCallThatIsCutOffIsNoText) {
+  GenerationRequest request = request_with({});
+  request.tools = {tool("f", "{}")};
+  request.tool_choice.use = ToolUse::kRequired;
+  const AnswerShape shape = shape_of(request, thinking_format(), {StartState::kText});
+  for (const bool whole_calls : {false, true}) {
+    output::Parser parser(shape.format, {StartState::kText}, {{.name = "f"}},
+                          {.whole_calls = whole_calls});
+    std::vector<output::Event> events;
+    parser.add(R"([{"name": "f", "arguments": {"a": [1)", {}, events);
+    parser.finish(output::FinishReason::kLength, events);
+    ASSERT_FALSE(events.empty());
+    EXPECT_EQ(events.front().kind, output::EventKind::kCallBegin);
+    for (const output::Event& event : events)
+      EXPECT_NE(event.kind, output::EventKind::kText) << whole_calls << event.text;
+  }
+}
+
 TEST(AnswerShape, AGrammarBesideToolsAllowsBoth) {
   GenerationRequest request = request_with(constraint::Grammar{
       GrammarKind::kJsonSchema, R"({"$ref":"#/$defs/x","$defs":{"x":{"const":"#/y"}}})"});

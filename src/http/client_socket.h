@@ -54,7 +54,7 @@ class ClientSocket {
 
   const Endpoint endpoint_;
   const std::string name_;
-  std::mutex mutex_;  // of which socket it is: cancel() shuts it down
+  std::mutex mutex_;  // guards the replacement of socket_ against cancel(), which shuts it down
   SocketFd socket_;
   std::chrono::milliseconds patience_{0};  // of recv(); 0: not set
   SocketFd cancel_event_;

@@ -104,6 +104,7 @@ Task<bool> copy_word(Tape& tape, TextSink& to) {
     text += byte_of(unit);
   }
   const bool is_at_cut = tape.is_cut() && co_await tape.look(text.size()) == kEnd;
+  if (is_at_cut) tape.take(text.size());  // part of the call, but of no known value
   if (text.empty() || is_at_cut) co_return false;
   std::string_view found;
   for (const auto& [word, json] : kWords)

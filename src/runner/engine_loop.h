@@ -115,8 +115,8 @@ class Answer {
 };
 
 struct LoopOptions {
-  // An answer that has so many bytes unread gets no more tokens until its reader goes on. One that
-  // is wanted whole is read when it has half as many.
+  // An answer with this many unread bytes gets no more tokens until its reader continues. The
+  // reader of a whole answer wakes up at half as many.
   size_t most_unread = size_t{1} << 20;
   // Called on the loop's thread when it breaks, once all that ran has been told.
   std::function<void()> on_broken = {};
