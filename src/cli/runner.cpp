@@ -38,6 +38,7 @@ struct RunnerOptions {
   engine::EmbedSettings embed;
   engine::EmbedFaults embed_faults;
   std::string max_parked = "1G";
+  int stream_interval = 16;  // milliseconds
   int drain_seconds = 30;
   bool with_parent = false;
   bool asks_for_memory = false;
@@ -125,9 +126,12 @@ void run(const RunnerOptions& options) {
   engine::EngineOptions engine = options.model.engine();
   engine.max_sequences = options.max_sequences;
   engine.asks_for_memory = options.asks_for_memory;
+  engine.defers_trim = true;
   engine.max_parked = parse_byte_size(options.max_parked);
   runner::Service service(
-      options.model.model, engine, {.on_broken = [] { ::kill(::getpid(), kBroken); }},
+      options.model.model, engine,
+      {.stream_interval = std::chrono::milliseconds(options.stream_interval),
+       .on_broken = [] { ::kill(::getpid(), kBroken); }},
       {.faults = options.embed_faults, .batcher = {.sizes = embed_settings(options)}});
   http::ServerOptions listen;
   listen.socket_path = options.socket;
@@ -165,6 +169,12 @@ void add_runner(CLI::App& app) {
   command
       ->add_option("--keep-kv", options->max_parked,
                    "Most KV memory of finished answers to keep for prompts that begin alike")
+      ->capture_default_str();
+  command
+      ->add_option("--stream-interval", options->stream_interval,
+                   "Least milliseconds between two pieces of a streamed answer: tokens that are "
+                   "written faster share a piece. 0: a piece for each token")
+      ->check(CLI::Range(0, 10000))
       ->capture_default_str();
   command
       ->add_option("--drain-timeout", options->drain_seconds,

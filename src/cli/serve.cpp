@@ -58,6 +58,7 @@ struct ServeOptions {
   std::string memory = kDefaultMemory;
   int n_threads = 0;
   std::string kv_type;
+  std::optional<uint64_t> stream_interval;  // milliseconds
   engine::EmbedSettings embed;
   engine::EmbedFaults embed_faults;
   size_t max_connections = 4096;
@@ -83,7 +84,8 @@ constexpr milliseconds kTrimEvery = std::chrono::minutes(1);
 
 // Runners are this program, too.
 constexpr const char* kProgram = "/proc/self/exe";
-constexpr size_t kMostParallel = 1024;  // of a runner
+constexpr size_t kMostParallel = 1024;           // of a runner
+constexpr uint64_t kMaxStreamInterval = 10'000;  // ms, of a runner
 
 void warn(const std::string& text) { log::warn(text); }
 
@@ -109,25 +111,31 @@ std::string joined(const std::vector<std::string>& texts) {
   return all;
 }
 
-// What runners are started with beside their model.
-std::vector<std::string> runner_arguments(const ServeOptions& options, const std::string& kv_type,
-                                          const engine::EmbedSettings& embed) {
-  std::vector<std::string> arguments = embed_size_arguments(embed);
-  const std::vector<std::string> faults = embed_fault_arguments(options.embed_faults);
-  arguments.insert(arguments.end(), faults.begin(), faults.end());
-  arguments.insert(arguments.end(), {"--kv-type", kv_type});
-  if (options.n_threads > 0) {
-    arguments.emplace_back("--threads");
-    arguments.push_back(std::to_string(options.n_threads));
-  }
-  return arguments;
-}
-
 std::string kv_type_of(const ServeOptions& options, const scheduler::Environment& environment) {
   std::string wanted = options.kv_type.empty() ? environment.kv_cache_type : options.kv_type;
   if (wanted != "q4_0") return wanted;
   log::warn("KV_CACHE_TYPE q4_0 is not supported: q8_0 is used");
   return "q8_0";
+}
+
+// What runners are started with beside their model.
+std::vector<std::string> runner_arguments(const ServeOptions& options,
+                                          const scheduler::Environment& environment,
+                                          const engine::EmbedSettings& embed) {
+  std::vector<std::string> arguments = embed_size_arguments(embed);
+  const std::vector<std::string> faults = embed_fault_arguments(options.embed_faults);
+  arguments.insert(arguments.end(), faults.begin(), faults.end());
+  arguments.insert(arguments.end(), {"--kv-type", kv_type_of(options, environment)});
+  if (const auto interval =
+          options.stream_interval ? options.stream_interval : environment.stream_interval) {
+    arguments.emplace_back("--stream-interval");
+    arguments.push_back(std::to_string(std::min(*interval, kMaxStreamInterval)));
+  }
+  if (options.n_threads > 0) {
+    arguments.emplace_back("--threads");
+    arguments.push_back(std::to_string(options.n_threads));
+  }
+  return arguments;
 }
 
 // As the variable has it: whole seconds, or a duration.
@@ -283,8 +291,7 @@ void run(const ServeOptions& options) {
   const Signals signals;
   const engine::EmbedSettings embed = with_environment(options.embed, environment);
   engine::resolve_sizes(embed, 0);  // refused now, and not with each load
-  const std::vector<std::string> arguments =
-      runner_arguments(options, kv_type_of(options, environment), embed);
+  const std::vector<std::string> arguments = runner_arguments(options, environment, embed);
   LastResort last_resort;  // watches the ends of those below
   scheduler::RunnerProcesses processes({.program = kProgram, .arguments = arguments});
   server::Options made = server_options(options, environment, arguments);
@@ -361,6 +368,12 @@ void declare_models(CLI::App& command, ServeOptions& options) {
       ->capture_default_str();
   command.add_option("--threads", options.n_threads, "Threads of a runner; 0: the physical cores")
       ->check(CLI::Range(0, 1024));
+  command
+      .add_option("--stream-interval", options.stream_interval,
+                  "Least milliseconds between two pieces of a streamed answer; tokens that come "
+                  "faster share a piece; 0: a piece for each token; 16 if not given "
+                  "(BILLOW_STREAM_INTERVAL)")
+      ->check(CLI::Range(uint64_t{0}, kMaxStreamInterval));
   command.add_option("--kv-type", options.kv_type, "f16, q8_0 or f32 (OLLAMA_KV_CACHE_TYPE)")
       ->check(CLI::IsMember({"f16", "q8_0", "f32"}));
 }

@@ -79,6 +79,7 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
            .max_parked = options.max_parked}),
       max_sequences_(options.max_sequences),
       asks_for_memory_(options.asks_for_memory),
+      defers_trim_(options.defers_trim),
       need_(memory_need(file_, *model_, *kernels_, kv_.cache().layout(), packed_,
                         {.n_batch = n_batch_,
                          .n_sequences = max_sequences_,
@@ -251,7 +252,7 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
   if (reason == FinishReason::kStop || reason == FinishReason::kLength ||
       reason == FinishReason::kRepetition)
     kv_.publish(sequence.context_, sequence.tokens_, true);
-  kv_.release(sequence.context_);
+  defers_trim_ ? kv_.release_soon(sequence.context_) : kv_.release(sequence.context_);
   std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
     return candidate.get() == &sequence;
   });

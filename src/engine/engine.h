@@ -44,6 +44,9 @@ struct EngineOptions {
   // The budget may be raised for who asks: what lacks memory waits for set_memory_budget(), and is
   // compacted or ended only above its ceiling.
   bool asks_for_memory = false;
+  // The system gets the memory of ended sequences back by trim(), and not before their ends are
+  // known: it takes 0.2 ms.
+  bool defers_trim = false;
   bool pack_weights = true;  // false: compute with weights as they lie in the file; slower
   const kernels::KernelTable* kernels = nullptr;  // null: kernels::select_table()
   // Called while weights are packed, by any thread, with how many bytes of all are; it may be late.
@@ -126,6 +129,9 @@ class Engine {
                                         const SequenceOptions& options);
   // Ends a sequence now and frees its memory; finished ones are ended already.
   void finish(const Sequence& sequence, FinishReason reason);
+
+  // Returns the memory of ended sequences to the system (EngineOptions::defers_trim).
+  void trim() { kv_.trim(); }
 
   // The tokens of the prompts and answers, in whole blocks of 64, that are known and were of use
   // last: a prompt that begins like one of them is read quickly.
@@ -226,6 +232,7 @@ class Engine {
   KvMemory kv_;
   size_t max_sequences_;
   bool asks_for_memory_;
+  bool defers_trim_;
   context::MemoryNeed need_;
   uint64_t scratch_granted_ = 0;
   size_t step_positions_ = 0;       // that a sequence of a step may reach, with what is granted

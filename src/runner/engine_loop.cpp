@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <future>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -71,7 +72,8 @@ struct Board {
   engine::MemoryUse memory;
   Backlog backlog;  // of the answers among them
   Meter meter{Clock::now()};
-  size_t n_readable = 0;  // unread bytes from which an answer that is wanted whole is read
+  size_t n_readable = 0;  // unread bytes from which text does not wait for more
+  std::chrono::milliseconds stream_interval{0};
 
   void ring() {
     news = true;
@@ -83,15 +85,27 @@ Answer::Answer(std::shared_ptr<Board> board, AnswerRequest request)
     : board_(std::move(board)), request_(std::move(request)), whole_(request_.whole) {}
 
 // With the board's mutex.
+bool Answer::has_text_alone() const {
+  return unread_.events.empty() && unread_.prefill.empty() && !unread_.asking;
+}
+
+// With the board's mutex.
 bool Answer::is_readable() const {
   if (ended_) return true;
-  const bool is_text_alone = unread_.events.empty() && unread_.prefill.empty() && !unread_.asking;
-  return has_unread_ && (!whole_ || !is_text_alone || n_unread_ >= board_->n_readable);
+  const bool can_wait = (whole_ || paused_) && has_text_alone();
+  return has_unread_ && (!can_wait || n_unread_ >= board_->n_readable);
 }
 
 std::optional<Piece> Answer::next() {
+  const auto is_readable = [this] { return this->is_readable(); };
   std::unique_lock lock(board_->mutex);
-  changed_.wait(lock, [this] { return is_readable(); });
+  if (board_->stream_interval.count() > 0 && !whole_) {
+    paused_ = true;
+    changed_.wait_until(lock, given_ + board_->stream_interval, is_readable);
+    paused_ = false;
+  }
+  changed_.wait(lock, is_readable);
+  if (!unread_.text.empty()) given_ = Clock::now();
   if (!has_unread_) {
     if (error_) std::rethrow_exception(error_);
     return std::nullopt;
@@ -201,6 +215,7 @@ EngineLoop::EngineLoop(std::unique_ptr<engine::Engine> engine, const LoopOptions
     : options_(options), board_(std::make_shared<Board>()), engine_(std::move(engine)) {
   board_->memory = engine_->memory();
   board_->n_readable = options_.most_unread / 2;
+  board_->stream_interval = options_.stream_interval;
   thread_ = std::thread([this] { run(); });
 }
 
@@ -529,8 +544,11 @@ void EngineLoop::take_tokens(const std::vector<engine::Engine::Token>& tokens, N
   }
 }
 
+// Readers learn of the end before the memory of their answers is given back: the system takes its
+// time for that.
 void EngineLoop::end_finished() {
   const Clock::time_point now = Clock::now();
+  std::vector<std::unique_ptr<Run>> ended;
   News news;
   std::unique_lock lock(board_->mutex);
   for (const std::unique_ptr<Run>& run : runs_) {
@@ -544,13 +562,23 @@ void EngineLoop::end_finished() {
     --board_->n_running;
     news.emplace_back(run->answer, Piece());
   }
-  std::erase_if(runs_, [](const std::unique_ptr<Run>& run) { return run->generation.finished(); });
+  const auto still_runs = [](const std::unique_ptr<Run>& run) {
+    return !run->generation.finished();
+  };
+  const auto first_ended = std::ranges::stable_partition(runs_, still_runs).begin();
+  std::ranges::move(first_ended, runs_.end(), std::back_inserter(ended));
+  runs_.erase(first_ended, runs_.end());
   board_->memory = engine_->memory();
   board_->backlog = {};
   for (const std::unique_ptr<Run>& run : runs_) run->add_to(board_->backlog);
   add_asking(news);
   lock.unlock();
   notify(news);
+  if (ended.empty()) return;
+  ended.clear();
+  engine_->trim();
+  lock.lock();
+  board_->memory = engine_->memory();
 }
 
 // Whose reader is to have the server look at what is wanted. With the board's mutex.

@@ -84,9 +84,10 @@ struct Board;  // what the loop and its answers share
 // An answer on its way: the loop's thread writes it, one other reads it, any may cancel it.
 class Answer {
  public:
-  // Waits for something new; nullopt once it has ended and all of it was given. Of an answer that
-  // is wanted whole, text alone is not new before there is much of it. Throws what the engine
-  // threw: the Error of a prompt that cannot run.
+  // Waits for something new. Returns nullopt once the answer has ended and all of it was given.
+  // Text waits until LoopOptions::stream_interval has passed since the last text. Text of an answer
+  // that is wanted whole waits until there is much of it. Throws what the engine threw: the
+  // Error of a prompt that cannot run.
   std::optional<Piece> next();
   // Ends it, after the pass that is under way.
   void cancel();
@@ -98,6 +99,7 @@ class Answer {
   Answer(std::shared_ptr<Board> board, AnswerRequest request);
   void add(Piece piece);
   bool is_readable() const;
+  bool has_text_alone() const;
 
   // The board's mutex guards all but `board_` and, until the engine has taken it, `request_`.
   std::shared_ptr<Board> board_;
@@ -107,6 +109,8 @@ class Answer {
   Piece unread_;
   size_t n_unread_ = 0;  // bytes, roughly
   bool has_unread_ = false;
+  bool paused_ = false;                            // the reader lets text gather
+  std::chrono::steady_clock::time_point given_{};  // when the reader got text last
   bool ended_ = false;
   bool cancelled_ = false;
   std::exception_ptr error_;
@@ -118,6 +122,9 @@ struct LoopOptions {
   // An answer with this many unread bytes gets no more tokens until its reader continues. The
   // reader of a whole answer wakes up at half as many.
   size_t most_unread = size_t{1} << 20;
+  // The least time between two texts of one answer: tokens that come sooner share a piece.
+  // A piece costs two processes a wake-up and a message.
+  std::chrono::milliseconds stream_interval{0};
   // Called on the loop's thread when it breaks, once all that ran has been told.
   std::function<void()> on_broken = {};
   // Called before each pass, which fails with what it throws: for tests.

@@ -63,6 +63,7 @@ TEST(Environment, ReadsEachRow) {
   EXPECT_EQ(of("OLLAMA_LOAD_TIMEOUT", "30s").load_timeout, seconds(30));
   EXPECT_EQ(of("OLLAMA_NUM_PARALLEL", "4").n_parallel, 4u);
   EXPECT_EQ(of("BILLOW_N_BATCH", "512").n_batch, 512u);
+  EXPECT_EQ(of("BILLOW_STREAM_INTERVAL", "0").stream_interval, 0u);
   EXPECT_EQ(of("BILLOW_N_UBATCH", "256").n_ubatch, 256u);
   EXPECT_EQ(of("BILLOW_N_SEQ_MAX", "8").n_seq_max, 8u);
   EXPECT_EQ(of("BILLOW_CONTEXT_SIZE", "4096").context_size, 4096u);

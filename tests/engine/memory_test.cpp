@@ -173,6 +173,18 @@ TEST(Budget, WhereAllWaitTheLastEndsWithAnErrorAndTheOthersGoOn) {
   expect_nothing_held(model.engine);
 }
 
+TEST(Budget, MemoryOfEndedSequencesGoesBackWithTrimWhereThatIsDeferred) {
+  for (const bool defers : {false, true}) {
+    TinyEngine tiny(kModel, {.n_batch = 512, .defers_trim = defers});
+    const auto done = tiny.engine.start(random_tokens(100, 300, 1), greedy(20, {128}));
+    while (!tiny.engine.idle()) tiny.engine.step();
+    EXPECT_EQ(tiny.engine.memory().kv_in_use, 0u);
+    EXPECT_EQ(tiny.engine.memory().kv_backed > 0, defers);
+    tiny.engine.trim();
+    EXPECT_EQ(tiny.engine.memory().kv_backed, 0u);
+  }
+}
+
 // Two models under one budget: for one to grow, the other is given less. That takes what it keeps
 // of finished sequences, and nothing from those that run.
 TEST(Budget, NR_4_ABudgetIsSharedByTakingWhatIsIdle) {

@@ -104,6 +104,49 @@ TEST(EngineLoop, PutsTheTextOfAWholeAnswerTogether) {
   }
 }
 
+TEST(EngineLoop, GivesTokensThatComeWithinTheStreamIntervalTogether) {
+  TinyLoop each;
+  TinyLoop paced({.stream_interval = std::chrono::hours(1)});
+  TinyLoop tight({.most_unread = 64, .stream_interval = std::chrono::hours(1)});
+  const Whole expected = read(*each.loop.submit(request(1, 200)));
+  for (TinyLoop* tiny : {&paced, &tight}) {
+    const auto answer = tiny->loop.submit(request(1, 200));
+    Whole whole;
+    size_t n_texts = 0;
+    while (const std::optional<Piece> piece = answer->next()) {
+      whole.text += piece->text;
+      n_texts += piece->text.empty() ? 0 : 1;
+    }
+    EXPECT_EQ(whole.text, expected.text);
+    EXPECT_EQ(answer->end().tokens, expected.tokens);
+    if (tiny == &paced)
+      EXPECT_EQ(n_texts, 2u) << "the first token at once, the others with the end";
+    else
+      EXPECT_GT(n_texts, 2u) << "a reader is not left to wait while the loop waits for it";
+  }
+}
+
+TEST(EngineLoop, GivesTextWhenTheStreamIntervalHasPassed) {
+  std::atomic<int> n_left{20};  // passes, before the loop waits
+  const auto wait_for_turn = [&] {
+    while (n_left.load() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    n_left.fetch_sub(1);
+  };
+  TinyLoop tiny({.stream_interval = std::chrono::milliseconds(20), .before_pass = wait_for_turn});
+  const auto answer = tiny.loop.submit(request(1, 200));
+  Whole whole;
+  for (int i = 0; i < 2; ++i) {  // no pass ends after these
+    const std::optional<Piece> piece = answer->next();
+    ASSERT_TRUE(piece);
+    whole.text += piece->text;
+  }
+  EXPECT_FALSE(whole.text.empty());
+  n_left.store(1000);
+  whole.text += read(*answer).text;
+  TinyLoop each;
+  EXPECT_EQ(whole.text, read(*each.loop.submit(request(1, 200))).text);
+}
+
 // The time that a loop may take to tell of something.
 template <class Condition>
 bool comes_true(const Condition& condition) {
