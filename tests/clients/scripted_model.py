@@ -37,17 +37,18 @@ def pieces(script, known):
         start = end
 
 
-def write_scripted_model(path, turns):
+def write_scripted_model(path, turns, thinks=False):
     """A model that says the text of the first turn whose condition holds; turns are pairs of a condition of Jinja and a text.
 
-    Conditions see `messages`, `tools` and `last`, the last message's content.
+    Conditions see `messages`, `tools` and `last`, the last message's content. A model that thinks writes its thoughts in <think>.
     """
     tokens = ["<unk>", "<|begin|>", END, *(f"<0x{byte:02X}>" for byte in range(256))]
     kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL] + [gguf.TokenType.BYTE] * 256
     successors, known = {}, set()
     template = ["{%- set last = messages[-1].content | string %}{{- '<|begin|>' }}",
                 "{%- for message in messages %}{{- message.role + ': ' + (message.content | string)[-200:] + '\n' }}{% endfor %}",
-                "{#- Calls are written in <tool_call>, their results are messages of the role 'tool'. #}"]
+                "{#- Calls are written in <tool_call>, their results are messages of the role 'tool'. #}",
+                *(["{#- Thoughts are written in <think> and </think>. #}"] if thinks else [])]
     for i, (condition, script) in enumerate(turns):
         begin = f"<|script {i}|>"
         chain = [begin, *pieces(script, known)]
