@@ -1,13 +1,12 @@
 #include "runner/engine_loop.h"
 
 #include <algorithm>
-#include <deque>
 #include <future>
 #include <iterator>
 #include <mutex>
 #include <utility>
 
-#include "base/error.h"
+#include "runner/board.h"
 
 namespace billow::runner {
 
@@ -37,49 +36,6 @@ void add_untouched(const AnswerRequest& request, Backlog& backlog) {
   backlog.n_prompt += request.prompt.size();
   backlog.n_decode += tokens_to_write(request.options.max_new_tokens, 0);
 }
-
-// Texts that somebody waits for. The board's mutex guards it, until the engine has taken it, and
-// what its end tells from then on.
-struct EngineLoop::EmbedJob {
-  std::vector<std::vector<int32_t>> texts;
-  std::deque<std::shared_ptr<const engine::Embedding>> embeddings;  // that have not ended
-  Clock::time_point begun;
-  Vectors vectors;
-  std::exception_ptr error;
-  std::condition_variable changed;
-  bool cancelled = false;
-  bool ended = false;
-};
-
-struct PrefixQuestion {
-  size_t n_most = 0;
-  std::promise<std::vector<std::vector<int32_t>>> texts;
-};
-
-struct Board {
-  std::mutex mutex;
-  std::condition_variable work;
-  std::deque<std::shared_ptr<Answer>> waiting;
-  std::vector<std::shared_ptr<EngineLoop::EmbedJob>> new_embeds;
-  bool news = false;  // something was submitted, cancelled, read or set
-  bool stopping = false;
-  std::exception_ptr broken;
-  std::optional<MemoryBudget> budget;  // to be set
-  std::vector<PrefixQuestion> prefix_questions;
-  // Answers that the engine has taken, and texts that somebody waits for, until they end.
-  size_t n_running = 0;
-  uint64_t budget_version = 0;
-  engine::MemoryUse memory;
-  Backlog backlog;  // of the answers among them
-  Meter meter{Clock::now()};
-  size_t n_readable = 0;  // unread bytes from which text does not wait for more
-  std::chrono::milliseconds stream_interval{0};
-
-  void ring() {
-    news = true;
-    work.notify_one();
-  }
-};
 
 Answer::Answer(std::shared_ptr<Board> board, AnswerRequest request)
     : board_(std::move(board)), request_(std::move(request)), whole_(request_.whole) {}
@@ -246,29 +202,6 @@ std::shared_ptr<Answer> EngineLoop::submit(AnswerRequest request) {
   return answer;
 }
 
-std::optional<Vectors> EngineLoop::embed(std::vector<std::vector<int32_t>> texts,
-                                         std::stop_token stop) {
-  const auto job = std::make_shared<EmbedJob>();
-  job->texts = std::move(texts);
-  {
-    const std::scoped_lock lock(board_->mutex);
-    if (board_->broken) std::rethrow_exception(board_->broken);
-    board_->new_embeds.push_back(job);
-    ++board_->n_running;
-    board_->ring();
-  }
-  const std::stop_callback cancel(std::move(stop), [this, &job] {
-    const std::scoped_lock lock(board_->mutex);
-    job->cancelled = true;
-    board_->ring();
-  });
-  std::unique_lock lock(board_->mutex);
-  job->changed.wait(lock, [&] { return job->ended; });
-  if (job->error) std::rethrow_exception(job->error);
-  if (job->cancelled) return std::nullopt;
-  return std::move(job->vectors);
-}
-
 LoopState EngineLoop::state() const {
   const std::scoped_lock lock(board_->mutex);
   Backlog backlog = board_->backlog;
@@ -406,63 +339,6 @@ void EngineLoop::take_answers() {
     }
   }
   for (const std::shared_ptr<Answer>& answer : fresh) start(answer);
-}
-
-void EngineLoop::take_embeds() {
-  std::vector<std::shared_ptr<EmbedJob>> fresh;
-  {
-    const std::scoped_lock lock(board_->mutex);
-    fresh.swap(board_->new_embeds);
-    std::erase_if(jobs_, [this](const std::shared_ptr<EmbedJob>& job) {
-      if (job->cancelled) end(*job);
-      return job->ended;
-    });
-  }
-  for (const std::shared_ptr<EmbedJob>& job : fresh) start(job);
-}
-
-void EngineLoop::start(const std::shared_ptr<EmbedJob>& job) {
-  job->begun = Clock::now();
-  job->vectors.size = engine_->model().n_embd;
-  std::exception_ptr error;
-  try {
-    for (std::vector<int32_t>& text : job->texts)
-      job->embeddings.push_back(engine_->embed(std::move(text)));
-  } catch (...) {
-    error = std::current_exception();
-  }
-  const std::scoped_lock lock(board_->mutex);
-  job->error = error;
-  if (error || job->cancelled || job->embeddings.empty())
-    end(*job);
-  else
-    jobs_.push_back(job);
-}
-
-// With the board's mutex.
-void EngineLoop::end(EmbedJob& job) {
-  for (const auto& embedding : job.embeddings) engine_->cancel(*embedding);
-  job.embeddings.clear();
-  job.vectors.time = Clock::now() - job.begun;
-  job.ended = true;
-  --board_->n_running;
-  job.changed.notify_one();
-}
-
-void EngineLoop::end_embeds() {
-  const std::scoped_lock lock(board_->mutex);
-  std::erase_if(jobs_, [this](const std::shared_ptr<EmbedJob>& job) {
-    auto& embeddings = job->embeddings;
-    for (; !embeddings.empty() && embeddings.front()->finished(); embeddings.pop_front()) {
-      const engine::Embedding& done = *embeddings.front();
-      if (!done.error().empty())
-        job->error = std::make_exception_ptr(Error(ErrorCode::kOutOfMemory, done.error()));
-      std::ranges::copy(done.vector(), std::back_inserter(job->vectors.values));
-      ++job->vectors.n;
-    }
-    if (job->error || embeddings.empty()) end(*job);
-    return job->ended;
-  });
 }
 
 void EngineLoop::start(const std::shared_ptr<Answer>& answer) {

@@ -1,0 +1,100 @@
+// The part of the engine's loop that makes vectors of texts.
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "runner/board.h"
+#include "runner/engine_loop.h"
+
+namespace billow::runner {
+
+using Clock = std::chrono::steady_clock;
+
+std::optional<Vectors> EngineLoop::embed(std::vector<std::vector<int32_t>> texts,
+                                         std::stop_token stop) {
+  const auto job = std::make_shared<EmbedJob>();
+  job->texts = std::move(texts);
+  {
+    const std::scoped_lock lock(board_->mutex);
+    if (board_->broken) std::rethrow_exception(board_->broken);
+    board_->new_embeds.push_back(job);
+    ++board_->n_running;
+    board_->ring();
+  }
+  const std::stop_callback cancel(std::move(stop), [this, &job] {
+    const std::scoped_lock lock(board_->mutex);
+    job->cancelled = true;
+    board_->ring();
+  });
+  std::unique_lock lock(board_->mutex);
+  job->changed.wait(lock, [&] { return job->ended; });
+  if (job->error) std::rethrow_exception(job->error);
+  if (job->cancelled) return std::nullopt;
+  return std::move(job->vectors);
+}
+
+void EngineLoop::take_embeds() {
+  std::vector<std::shared_ptr<EmbedJob>> fresh;
+  {
+    const std::scoped_lock lock(board_->mutex);
+    fresh.swap(board_->new_embeds);
+    std::erase_if(jobs_, [this](const std::shared_ptr<EmbedJob>& job) {
+      if (job->cancelled) end(*job);
+      return job->ended;
+    });
+  }
+  for (const std::shared_ptr<EmbedJob>& job : fresh) start(job);
+}
+
+void EngineLoop::start(const std::shared_ptr<EmbedJob>& job) {
+  job->begun = Clock::now();
+  job->vectors.size = engine_->model().n_embd;
+  std::exception_ptr error;
+  try {
+    for (std::vector<int32_t>& text : job->texts)
+      job->embeddings.push_back(engine_->embed(std::move(text)));
+  } catch (...) {
+    error = std::current_exception();
+  }
+  const std::scoped_lock lock(board_->mutex);
+  job->error = error;
+  if (error || job->cancelled || job->embeddings.empty())
+    end(*job);
+  else
+    jobs_.push_back(job);
+}
+
+// With the board's mutex.
+void EngineLoop::end(EmbedJob& job) {
+  for (const auto& embedding : job.embeddings) engine_->cancel(*embedding);
+  job.embeddings.clear();
+  job.vectors.time = Clock::now() - job.begun;
+  job.ended = true;
+  --board_->n_running;
+  job.changed.notify_one();
+}
+
+void EngineLoop::end_embeds() {
+  const std::scoped_lock lock(board_->mutex);
+  std::erase_if(jobs_, [this](const std::shared_ptr<EmbedJob>& job) {
+    auto& embeddings = job->embeddings;
+    for (; !embeddings.empty() && embeddings.front()->finished(); embeddings.pop_front()) {
+      const engine::Embedding& done = *embeddings.front();
+      if (!done.error().empty())
+        job->error = std::make_exception_ptr(Error(ErrorCode::kOutOfMemory, done.error()));
+      std::ranges::copy(done.vector(), std::back_inserter(job->vectors.values));
+      ++job->vectors.n;
+    }
+    if (job->error || embeddings.empty()) end(*job);
+    return job->ended;
+  });
+}
+
+}  // namespace billow::runner

@@ -1,0 +1,120 @@
+// The pieces in which an answer is given to its reader.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tiny_loop.h"
+
+namespace billow::runner {
+namespace {
+
+TEST(Pieces, TellsHowAPromptIsRead) {
+  TinyLoop tiny({}, {.n_batch = 64, .max_parked = 1 << 24});
+  for (const size_t known : {0u, 128u}) {
+    const auto answer = tiny.loop.submit(request(1, 3, 150));
+    std::vector<size_t> done;
+    bool written = false;
+    while (const std::optional<Piece> piece = answer->next()) {
+      for (const Prefill& part : piece->prefill) {
+        done.push_back(part.n_done);
+        EXPECT_GT(part.time.count(), 0);
+      }
+      EXPECT_FALSE(written && !piece->prefill.empty());
+      written = written || !piece->text.empty();
+    }
+    EXPECT_EQ(answer->end().n_shared, known);
+    EXPECT_EQ(done, known == 0 ? (std::vector<size_t>{64, 128, 150}) : std::vector<size_t>{150});
+  }
+}
+
+TEST(Pieces, GivesThePartsOfAPromptAtOnce) {
+  std::atomic<int> n_left{1};  // passes, before the loop waits
+  TinyLoop tiny({.before_pass =
+                     [&] {
+                       while (n_left.load() == 0)
+                         std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                       n_left.fetch_sub(1);
+                     }},
+                {.n_batch = 64});
+  const auto answer = tiny.loop.submit(request(1, 3, 100));
+  const std::optional<Piece> first = answer->next();  // while the next pass waits
+  ASSERT_TRUE(first && first->prefill.size() == 1);
+  EXPECT_EQ(first->prefill[0].n_done, 64u);
+  n_left.store(1000);
+  read(*answer);
+}
+
+TEST(Pieces, PutsTheTextOfAWholeAnswerTogether) {
+  TinyLoop roomy;
+  TinyLoop tight({.most_unread = 64});
+  const Whole expected = read(*roomy.loop.submit(request(1, 200)));
+  for (TinyLoop* tiny : {&roomy, &tight}) {
+    AnswerRequest wanted = request(1, 200);
+    wanted.whole = true;
+    const auto answer = tiny->loop.submit(std::move(wanted));
+    Whole whole;
+    size_t n_texts = 0;
+    while (const std::optional<Piece> piece = answer->next()) {
+      whole.text += piece->text;
+      n_texts += piece->text.empty() ? 0 : 1;
+    }
+    EXPECT_EQ(whole.text, expected.text);
+    EXPECT_EQ(answer->end().tokens, expected.tokens);
+    if (tiny == &roomy)  // one comes with the end of the prompt
+      EXPECT_LE(n_texts, 2u);
+    else
+      EXPECT_GT(n_texts, 2u);
+  }
+}
+
+TEST(Pieces, GivesTokensThatComeWithinTheStreamIntervalTogether) {
+  TinyLoop each;
+  TinyLoop paced({.stream_interval = std::chrono::hours(1)});
+  TinyLoop tight({.most_unread = 64, .stream_interval = std::chrono::hours(1)});
+  const Whole expected = read(*each.loop.submit(request(1, 200)));
+  for (TinyLoop* tiny : {&paced, &tight}) {
+    const auto answer = tiny->loop.submit(request(1, 200));
+    Whole whole;
+    size_t n_texts = 0;
+    while (const std::optional<Piece> piece = answer->next()) {
+      whole.text += piece->text;
+      n_texts += piece->text.empty() ? 0 : 1;
+    }
+    EXPECT_EQ(whole.text, expected.text);
+    EXPECT_EQ(answer->end().tokens, expected.tokens);
+    if (tiny == &paced)
+      EXPECT_EQ(n_texts, 2u) << "the first token at once, the others with the end";
+    else
+      EXPECT_GT(n_texts, 2u) << "a reader is not left to wait while the loop waits for it";
+  }
+}
+
+TEST(Pieces, GivesTextWhenTheStreamIntervalHasPassed) {
+  std::atomic<int> n_left{1};  // passes, before the loop waits
+  const auto wait_for_turn = [&] {
+    while (n_left.load() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    n_left.fetch_sub(1);
+  };
+  TinyLoop tiny({.stream_interval = std::chrono::milliseconds(20), .before_pass = wait_for_turn});
+  const auto answer = tiny.loop.submit(request(1, 200));
+  Whole whole;
+  for (int i = 0; i < 2; ++i) {  // each time the loop waits behind the passes that it may make
+    const std::optional<Piece> piece = answer->next();
+    ASSERT_TRUE(piece);
+    whole.text += piece->text;
+    n_left.store(20);
+  }
+  EXPECT_FALSE(whole.text.empty());
+  n_left.store(1000);
+  whole.text += read(*answer).text;
+  TinyLoop each;
+  EXPECT_EQ(whole.text, read(*each.loop.submit(request(1, 200))).text);
+}
+
+}  // namespace
+}  // namespace billow::runner

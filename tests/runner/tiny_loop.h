@@ -1,0 +1,41 @@
+// A loop on a generated model, for tests.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/tiny_engine.h"
+#include "runner/engine_loop.h"
+
+namespace billow::runner {
+
+struct TinyLoop {
+  explicit TinyLoop(const LoopOptions& options = {}, const engine::EngineOptions& engine = {})
+      : bytes(reference::make_tiny_model({.architecture = "llama", .n_context = 1024})),
+        loop(std::make_unique<engine::Engine>(gguf::File::parse(bytes, "tiny.gguf"), engine),
+             options) {}
+  std::vector<std::byte> bytes;
+  EngineLoop loop;
+};
+
+inline AnswerRequest request(unsigned seed, int64_t n_tokens, size_t n_prompt = 20) {
+  return {engine::random_tokens(n_prompt, 300, seed), engine::greedy(n_tokens), {}};
+}
+
+struct Whole {
+  std::string text;
+  std::vector<int32_t> tokens;
+};
+
+inline Whole read(Answer& answer) {
+  Whole whole;
+  while (const std::optional<Piece> piece = answer.next()) whole.text += piece->text;
+  whole.tokens = answer.end().tokens;
+  return whole;
+}
+
+}  // namespace billow::runner
