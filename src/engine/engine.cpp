@@ -252,7 +252,8 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
   if (reason == FinishReason::kStop || reason == FinishReason::kLength ||
       reason == FinishReason::kRepetition)
     kv_.publish(sequence.context_, sequence.tokens_, true);
-  defers_trim_ ? kv_.release_soon(sequence.context_) : kv_.release(sequence.context_);
+  kv_.release_soon(sequence.context_);
+  if (!defers_trim_) kv_.trim();
   std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
     return candidate.get() == &sequence;
   });

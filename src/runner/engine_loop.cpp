@@ -438,12 +438,9 @@ void EngineLoop::end_finished() {
     --board_->n_running;
     news.emplace_back(run->answer, Piece());
   }
-  const auto still_runs = [](const std::unique_ptr<Run>& run) {
-    return !run->generation.finished();
-  };
-  const auto first_ended = std::ranges::stable_partition(runs_, still_runs).begin();
-  std::ranges::move(first_ended, runs_.end(), std::back_inserter(ended));
-  runs_.erase(first_ended, runs_.end());
+  for (std::unique_ptr<Run>& run : runs_)
+    if (run->generation.finished()) ended.push_back(std::move(run));
+  std::erase(runs_, nullptr);
   board_->memory = engine_->memory();
   board_->backlog = {};
   for (const std::unique_ptr<Run>& run : runs_) run->add_to(board_->backlog);
