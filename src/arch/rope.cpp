@@ -53,7 +53,8 @@ void read_scaling(const Metadata& meta, size_t trained_context, nn::RopeParams& 
   rope.original_context =
       meta.positive_or(scaling + "original_context_length", static_cast<double>(trained_context));
   rope.divisors = find_divisors(meta.file(), "rope_freqs.weight", rope.n_rot / 2);
-  if (type == "longrope" || meta.file().find_tensor("rope_factors_short.weight") != nullptr)
+  const auto has = [&](const char* name) { return meta.file().find_tensor(name) != nullptr; };
+  if (type == "longrope" || has("rope_factors_short.weight") || has("rope_factors_long.weight"))
     return read_long_rope(meta, trained_context, rope);
   if (type == "none") return;
   if (type == "linear") {

@@ -25,20 +25,20 @@ struct Change {
 };
 
 // The file with the change.
-inline std::vector<std::byte> changed(std::span<const std::byte> bytes, const Change& change) {
-  const gguf::File file = gguf::File::parse(bytes, "whole.gguf");
+inline std::vector<std::byte> changed(const gguf::File& file, const Change& change) {
   gguf::Writer writer;
   for (const gguf::Entry& entry : file.metadata())
     if (entry.key != change.drop_key) writer.set(entry.key, entry.value);
   if (change.set) change.set(writer);
-  const std::vector<std::byte> zeros(1 << 22);
+  std::vector<std::byte> zeros;
   for (const gguf::TensorInfo& tensor : file.tensors()) {
     if (tensor.name == change.drop_tensor) continue;
     std::vector<uint64_t> shape(tensor.shape.begin(), tensor.shape.begin() + tensor.n_dims);
     if (tensor.name == change.reshape_tensor) std::swap(shape.front(), shape.back());
     if (tensor.name == change.retype_tensor) {
       constexpr uint32_t kI16 = 25;  // numbers that no matrix is made of
-      writer.add_tensor(tensor.name, kI16, shape, std::span(zeros).first(tensor.n_elements() * 2));
+      zeros.resize(tensor.n_elements() * 2);
+      writer.add_tensor(tensor.name, kI16, shape, zeros);
     } else {
       writer.add_tensor(tensor.name, tensor.type, shape, tensor.data);
     }
@@ -50,7 +50,7 @@ inline std::vector<std::byte> changed(std::span<const std::byte> bytes, const Ch
 // nothing.
 template <typename LoadedModel>
 std::string refusal_of(std::span<const std::byte> bytes, const Change& change) {
-  const std::vector<std::byte> made = changed(bytes, change);
+  const std::vector<std::byte> made = changed(gguf::File::parse(bytes, "whole.gguf"), change);
   try {
     LoadedModel model(gguf::File::parse(made, "changed.gguf"), {.n_threads = 1});
   } catch (const Error& error) {

@@ -24,7 +24,7 @@ Mamba2::Mamba2(const Mamba2Style& style, const WeightLoader& load, const std::st
   load.vector(prefix + "ssm_dt.bias", step_bias_, style.n_heads);
   load.vector(prefix + "ssm_a", rates_, style.n_heads);
   load.vector(prefix + "ssm_d", skips_, style.n_heads);
-  if (load.has(prefix + "ssm_norm.weight")) norm_ = norms.load(load, prefix + "ssm_norm", n);
+  if (style.has_norm) norm_ = norms.load(load, prefix + "ssm_norm", n);
   load.matrix(prefix + "ssm_out.weight", out_, n, n_embd);
   state_ = {.n_heads = style.n_heads,
             .n_keys = style.n_states,

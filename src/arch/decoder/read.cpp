@@ -1,7 +1,10 @@
 #include "arch/decoder/read.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string>
+#include <string_view>
 
 #include "arch/rope.h"
 #include "arch/weights.h"
@@ -38,6 +41,28 @@ AttentionStyle read_attention(const Metadata& meta, size_t n_embd, size_t n_head
     attention.scale = as_float(1.0 / std::sqrt(static_cast<double>(attention.k_len)));
   attention.clip = as_float(meta.real_or("attention.clamp_kqv", 0.0));
   return attention;
+}
+
+// Any of their tensors tells, so that one that is missing is named when the others are loaded.
+bool has_expert_tensors(const Metadata& meta, size_t layer) {
+  constexpr std::array<std::string_view, 5> kNames = {
+      "ffn_gate_inp", "ffn_up_exps", "ffn_gate_exps", "ffn_gate_up_exps", "ffn_down_exps"};
+  return std::ranges::any_of(kNames, [&](std::string_view name) {
+    return has_tensor(meta, layer, std::string(name) + ".weight");
+  });
+}
+
+// Of the expert that every token has; 0: the layer has none. Any of its matrices tells.
+size_t shared_width(const Metadata& meta, size_t layer) {
+  const std::string prefix = "blk." + std::to_string(layer) + ".";
+  const auto size = [&](const char* name, size_t dimension) -> uint64_t {
+    const gguf::TensorInfo* matrix = meta.file().find_tensor(prefix + name);
+    return matrix == nullptr ? 0 : matrix->shape[dimension];
+  };
+  for (const uint64_t width : {size("ffn_up_shexp.weight", 1), size("ffn_gate_shexp.weight", 1),
+                               size("ffn_down_shexp.weight", 0)})
+    if (width != 0) return std::min<uint64_t>(width, kMaxWidth);
+  return 0;
 }
 
 }  // namespace
@@ -78,7 +103,7 @@ DecoderStyle read_decoder(const Metadata& meta, const DecoderBasics& basics) {
       layer.mixer = read_attention(meta, style.n_embd, n_heads[i], n_kv_heads[i]);
       k_len = attention_of(style, i).k_len;
     }
-    if (n_ff[i] == 0 && !basics.uneven && !has_tensor(meta, i, "ffn_gate_inp.weight")) {
+    if (n_ff[i] == 0 && !basics.uneven && !has_expert_tensors(meta, i)) {
       meta.refuse("feed_forward_length", "is missing, and layer " + std::to_string(i) +
                                              " has no router to experts (ffn_gate_inp)");
     }
@@ -173,16 +198,13 @@ void set_experts(DecoderStyle& style, const Metadata& meta, ExpertsStyle experts
   const std::vector<size_t> n_ff = meta.per_layer(n_ff_key, n, kMaxWidth);
   bool found = false;
   for (size_t i = 0; i < n; ++i) {
-    if (!has_tensor(meta, i, "ffn_gate_inp.weight")) continue;
+    if (!has_expert_tensors(meta, i)) continue;
     found = true;
     LayerStyle& layer = style.layers[i];
     layer.experts = experts;
     layer.experts->n_ff = n_ff[i];
     if (n_ff[i] == 0) meta.refuse(n_ff_key, "is 0 for a layer with experts");
-    const gguf::TensorInfo* shared =
-        meta.file().find_tensor("blk." + std::to_string(i) + ".ffn_up_shexp.weight");
-    if (shared != nullptr)
-      layer.experts->n_ff_shared = std::min<size_t>(shared->shape[1], kMaxWidth);
+    layer.experts->n_ff_shared = shared_width(meta, i);
     if (!experts.beside_dense) layer.dense.reset();
   }
   if (!found) {

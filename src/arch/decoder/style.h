@@ -95,6 +95,7 @@ struct Mamba2Style {
   size_t n_heads = 0;   // of a multiple of 16 channels each
   size_t n_groups = 0;  // of heads that share keys and queries
   size_t taps = 0;
+  bool has_norm = true;  // of what the state gives
 };
 
 // The gated delta net of Qwen3-Next and Qwen 3.5.

@@ -9,7 +9,8 @@ namespace {
 
 DecoderStyle style(const Metadata& meta) {
   DecoderStyle out = read_decoder(meta, {.rope = kernels::RopeKind::kHalves});
-  const Mamba2Style beside = read_mamba2(meta);
+  Mamba2Style beside = read_mamba2(meta);
+  beside.has_norm = has_tensor(meta, 0, "ssm_norm.weight");  // some sizes have none
   for (LayerStyle& layer : out.layers) layer.beside = beside;
   return out;
 }
