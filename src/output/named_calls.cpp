@@ -86,6 +86,12 @@ class NamedReader final : public CallReader {
       co_return co_await read_code(call);
     }
     const bool has_fence = co_await take_fence(tape_);
+    if (co_await tape_.look() == u'"') {
+      const bool is_object = co_await read_object_in_text(call);
+      if (has_fence) co_await take_fence_end(tape_);
+      if (!is_object || !call.end()) co_return Found::kNothing;
+      co_return Found::kCalls;
+    }
     if (co_await tape_.look() != u'{') co_return Found::kNothing;
     const bool is_json = co_await copy_json(tape_, call, calls_end_);
     if (!is_json && (!call.has_spoken() || tape_.has_met_cut())) co_return Found::kNothing;
@@ -97,6 +103,15 @@ class NamedReader final : public CallReader {
     }
     if (has_fence) co_await take_fence_end(tape_);
     co_return call.end() ? Found::kCalls : Found::kNothing;
+  }
+
+  // The arguments as a string that holds their JSON.
+  Task<bool> read_object_in_text(CallWriter& call) {
+    std::string text;
+    const bool is_text = co_await read_string(tape_, text);
+    if (!is_text || !is_json_object(text)) co_return false;
+    call.append(text);
+    co_return true;
   }
 
   // "functions.NAME:0"
