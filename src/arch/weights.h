@@ -19,13 +19,17 @@ class WeightLoader {
   // `packed` is to make the matrices' packed forms; null: there are none.
   WeightLoader(const gguf::File& file, nn::PackedWeights* packed) : file_(file), packed_(packed) {}
 
-  // A matrix of n_rows rows of n_cols values; any weight format.
+  // A matrix of n_rows rows of n_cols values; any weight format. One number in X.scale beside
+  // X.weight becomes the matrix's scale (files in NVFP4).
   void matrix(const std::string& name, tensor::Tensor& out, size_t n_cols, size_t n_rows,
               Presence presence = Presence::kRequired) const;
-  // The same, as it lies in the file only: to look rows up in, or to be cut.
+  // The same, as it lies in the file only: to be cut, or decoded.
   void plain_matrix(const std::string& name, tensor::Tensor& out, size_t n_cols, size_t n_rows,
                     Presence presence = Presence::kRequired) const;
-  // n matrices that lie behind one another in a tensor of rank 3: those of experts, or of heads.
+  // The same, to look rows up in: it can have no scale.
+  void table(const std::string& name, tensor::Tensor& out, size_t n_cols, size_t n_rows) const;
+  // n matrices that lie behind one another in a tensor of rank 3: those of experts, or of heads. n
+  // numbers in X.scale are their scales.
   void matrices(const std::string& name, std::vector<tensor::Tensor>& out, size_t n_cols,
                 size_t n_rows, size_t n, Presence presence = Presence::kRequired) const;
   void plain_matrices(const std::string& name, std::vector<tensor::Tensor>& out, size_t n_cols,
@@ -42,7 +46,9 @@ class WeightLoader {
  private:
   const gguf::TensorInfo* find(const std::string& name, Presence presence) const;
   [[noreturn]] void refuse_shape(const gguf::TensorInfo& info, const std::string& wanted) const;
+  [[noreturn]] void refuse_scale(const std::string& name) const;
   quant::Type type_of(const gguf::TensorInfo& info) const;
+  const float* scales_of(const std::string& name, size_t n) const;
 
   const gguf::File& file_;
   nn::PackedWeights* packed_;

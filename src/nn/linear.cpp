@@ -113,6 +113,18 @@ struct Part {
   size_t group_end = 0;
 };
 
+// What is left where a weight has a scale: the product has neither scale nor bias yet.
+void scale_part(const Product& product, const Part& part, const InputForm& form) {
+  const kernels::RowGroups groups = form.groups(product.out.n_rows);
+  for (size_t row = groups.begin(part.group_begin); row < groups.begin(part.group_end); ++row) {
+    float* const out = product.out.row(row);
+    for (size_t i = part.begin; i < part.end; ++i) {
+      const float bias = product.bias == nullptr ? 0.0f : product.bias[i];
+      out[i] = out[i] * product.weight.scale + bias;
+    }
+  }
+}
+
 // `input`: product.out.n_rows rows in the form that the weight wants.
 void run_part(const Compute& compute, const Product& product, const std::byte* input,
               const Part& part, const PackingScratch& scratch) {
@@ -128,7 +140,7 @@ void run_part(const Compute& compute, const Product& product, const std::byte* i
                             .group_end = part.group_end,
                             .out = product.out.data,
                             .out_stride = product.out.n_cols,
-                            .bias = product.bias,
+                            .bias = weight.scale == 1.0f ? product.bias : nullptr,
                             .prefetch_bytes = prefetch_bytes(weight.type, product.out.n_rows)};
   if (weight.packed != nullptr) type.gemm(args);
   for (size_t row = part.begin; row < part.end && weight.packed == nullptr; row += kUnitRows) {
@@ -137,10 +149,11 @@ void run_part(const Compute& compute, const Product& product, const std::byte* i
     args.n_begin = 0;
     args.n_end = n;
     args.out = product.out.data + row;
-    if (product.bias != nullptr) args.bias = product.bias + row;
+    if (args.bias != nullptr) args.bias = product.bias + row;
     args.prefetch_bytes = 0;
     type.gemm(args);
   }
+  if (weight.scale != 1.0f) scale_part(product, part, *type.input);
 }
 
 // A product as work that is shared out: its units in order, each cut into n_cuts runs of row

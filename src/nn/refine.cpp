@@ -46,7 +46,7 @@ void add_where_great(const kernels::TypeKernels& type, const tensor::Tensor& wei
                .input = input,
                .out = sums.data(),
                .out_stride = sums.size()});
-    for (size_t i = 0; i < strip.size(); ++i) strip[i] += sums[i];
+    for (size_t i = 0; i < strip.size(); ++i) strip[i] += sums[i] * weight.scale;
   }
 }
 

@@ -16,6 +16,7 @@ struct Tensor {
   size_t n_cols = 0;
   size_t n_rows = 0;
   const std::byte* packed = nullptr;  // the same in the packed form of quant/packing.h, or null
+  float scale = 1.0f;                 // of products with it; the data does not have it
 
   explicit operator bool() const noexcept { return data != nullptr; }
   size_t row_bytes() const noexcept { return quant::row_bytes(type, n_cols); }

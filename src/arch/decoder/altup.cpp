@@ -18,7 +18,7 @@ tensor::Matrix state_of(tensor::Matrix states, size_t n, size_t state) {
 std::vector<float> load_floats(const WeightLoader& load, const std::string& name, size_t n_cols,
                                size_t n_rows) {
   tensor::Tensor matrix;
-  load.plain_matrix(name, matrix, n_cols, n_rows);
+  load.table(name, matrix, n_cols, n_rows);
   std::vector<float> values(n_cols * n_rows);
   for (size_t row = 0; row < n_rows; ++row)
     quant::row(matrix.type).decode(matrix.row(row), n_cols, values.data() + row * n_cols);

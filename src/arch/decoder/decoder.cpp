@@ -67,7 +67,7 @@ Decoder::Decoder(DecoderStyle style, const gguf::File& file, const LoadOptions& 
   output_.load(load, style_, norms_);
   if (style_.embedding_norm) embedding_norm_ = norms_.load(load, "token_embd_norm", style_.n_embd);
   if (style_.learned_positions)
-    load.plain_matrix("position_embd.weight", positions_, style_.n_embd, style_.max_context);
+    load.table("position_embd.weight", positions_, style_.n_embd, style_.max_context);
   info_ = {.architecture = style_.architecture,
            .n_vocab = style_.n_vocab,
            .n_embd = style_.n_embd,
@@ -138,7 +138,7 @@ void Decoder::load_layer(const WeightLoader& load, size_t index, Layer& layer) {
 
 void Decoder::load_own_inputs(const WeightLoader& load) {
   const size_t n_all = style_.n_embd_per_layer * layers_.size();
-  load.plain_matrix("per_layer_token_embd.weight", own_embedding_, n_all, style_.n_vocab);
+  load.table("per_layer_token_embd.weight", own_embedding_, n_all, style_.n_vocab);
   load.matrix("per_layer_model_proj.weight", own_model_proj_, style_.n_embd, n_all);
   own_proj_norm_ = norms_.load(load, "per_layer_proj_norm", style_.n_embd_per_layer);
 }

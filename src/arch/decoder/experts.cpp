@@ -48,7 +48,6 @@ Experts::Experts(const ExpertsStyle& style, const WeightLoader& load, const std:
   load.vector(prefix + "ffn_gate_exps.bias", gate_bias_, n * style.n_ff, Presence::kOptional);
   load.vector(prefix + "ffn_up_exps.bias", up_bias_, n * style.n_ff, Presence::kOptional);
   load.vector(prefix + "ffn_down_exps.bias", down_bias_, n * width_, Presence::kOptional);
-  load.vector(prefix + "ffn_down_exps.scale", down_scale_, n, Presence::kOptional);
   if (style.n_ff_shared == 0) return;
   shared_.load(load, prefix, "_shexp", n_embd, style.n_ff_shared, style.gated);
   if (style.shared_gate) load.matrix(prefix + "ffn_gate_inp_shexp.weight", shared_gate_, n_embd, 1);
@@ -123,8 +122,7 @@ void Experts::add_up(const nn::Compute& compute, const Slots& slots, tensor::Mat
     for (size_t i = row * n_used; i < (row + 1) * n_used; ++i) {
       const Choice& choice = slots.choices[i];
       const float* const result = results.row(slots.slots[i]);
-      float weight = style_.weighs_input ? 1.0f : choice.weight;
-      if (down_scale_ != nullptr) weight *= down_scale_[choice.expert];
+      const float weight = style_.weighs_input ? 1.0f : choice.weight;
       if (i == row * n_used)
         for (size_t k = 0; k < out.n_cols; ++k) sum[k] = weight * result[k];
       else

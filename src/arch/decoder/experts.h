@@ -58,7 +58,6 @@ class Experts {
   const float* gate_bias_ = nullptr;  // [n_experts][n_ff]
   const float* up_bias_ = nullptr;
   const float* down_bias_ = nullptr;   // [n_experts][width]
-  const float* down_scale_ = nullptr;  // [n_experts], of the products with `down`
   FeedForwardWeights shared_;
   tensor::Tensor shared_gate_;  // [1][n_embd]
 };

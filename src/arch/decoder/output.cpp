@@ -10,7 +10,7 @@
 namespace billow::arch {
 
 void OutputWeights::load(const WeightLoader& load, const DecoderStyle& style, const Norms& norms) {
-  load.plain_matrix("token_embd.weight", embedding, style.n_embd, style.n_vocab);
+  load.table("token_embd.weight", embedding, style.n_embd, style.n_vocab);
   load.matrix("output.weight", output, style.n_embd, style.n_vocab, Presence::kOptional);
   if (!output) output = embedding;
   load.pack(output);

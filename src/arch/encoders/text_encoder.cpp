@@ -50,9 +50,9 @@ TextEncoder::TextEncoder(EncoderStyle style, const gguf::File& file, const LoadO
 }
 
 void TextEncoder::load(const WeightLoader& load) {
-  load.plain_matrix("token_embd.weight", tokens_, style_.n_embd, style_.n_vocab);
+  load.table("token_embd.weight", tokens_, style_.n_embd, style_.n_vocab);
   if (style_.learned_positions)
-    load.plain_matrix("position_embd.weight", positions_, style_.n_embd, style_.max_context);
+    load.table("position_embd.weight", positions_, style_.n_embd, style_.max_context);
   load_types(load);
   if (style_.embedding_norm) embedding_norm_ = load_norm(load, "", "token_embd_norm");
   layers_.resize(style_.layers.size());
@@ -130,7 +130,7 @@ void TextEncoder::load_types(const WeightLoader& load) {
   const gguf::TensorInfo* info = load.file().find_tensor("token_types.weight");
   if (info == nullptr) return;
   tensor::Tensor table;
-  load.plain_matrix("token_types.weight", table, style_.n_embd, info->shape[1]);
+  load.table("token_types.weight", table, style_.n_embd, info->shape[1]);
   const size_t n = std::min<size_t>(2, table.n_rows);
   types_.resize(n * style_.n_embd);
   for (size_t i = 0; i < n; ++i)
