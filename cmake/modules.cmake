@@ -24,7 +24,7 @@ set(BILLOW_MODULE_TABLE
   "arch: base gguf quant tensor kernels nn kv"
   "engine: base cpu gguf tokenizer constraint kernels tensor nn kv context arch"
   "runner: base gguf tokenizer constraint kernels tensor kv context http arch engine"
-  "cli: base cpu gguf tokenizer prompt output constraint quant kernels tensor nn kv context metrics http store scheduler api server arch engine runner"
+  "cli: base cpu gguf tokenizer prompt output constraint quant convert kernels tensor nn kv context metrics http store scheduler api server arch engine runner"
 )
 
 # The same for our headers outside src/, made by the build or of the bridge: "header: the modules that may include it".

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_size.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/command.h"
@@ -24,6 +25,8 @@
 #include "cli/interrupt.h"
 #include "cli/numpy.h"
 #include "cli/token_text.h"
+#include "convert/float_weights.h"
+#include "cpu/memory.h"
 #include "gguf/atomic_file.h"
 
 namespace billow::cli {
@@ -41,6 +44,7 @@ struct LogitsOptions {
   std::optional<std::string> tokens;
   std::optional<std::string> text;
   std::string out;
+  bool exact = false;
   bool json = false;
 };
 
@@ -180,6 +184,18 @@ void show(engine::Engine& engine, std::span<const TokenId> tokens, const Interru
   print(end);
 }
 
+// The file with weights as floats, which the engine has in memory a second time.
+std::vector<std::byte> decoded(const gguf::File& file) {
+  const uint64_t needed = 2 * convert::float_weight_bytes(file);
+  const uint64_t there = cpu::usable_memory();
+  if (needed > there) {
+    throw Error(ErrorCode::kOutOfMemory,
+                file.path() + ": --exact needs " + format_byte_size(needed) + " of memory, and " +
+                    format_byte_size(there) + " can be used; leave --exact out");
+  }
+  return convert::with_float_weights(file);
+}
+
 void run(const LogitsOptions& options) {
   const bool to_standard_output = options.out == kStandardOutput;
   if (to_standard_output && ::isatty(STDOUT_FILENO) != 0) {
@@ -197,6 +213,11 @@ void run(const LogitsOptions& options) {
   engine::EngineOptions engine_options = options.model.engine();
   engine_options.n_batch = options.n_batch;
   engine_options.max_sequences = 1;
+  std::vector<std::byte> exact;  // outlives the engine
+  if (options.exact) {
+    exact = decoded(file);
+    file = gguf::File::parse(exact, options.model.model);
+  }
   engine::Engine engine(std::move(file), engine_options);
   if (options.out.empty()) return show(engine, tokens, interrupt, options.json);
   if (to_standard_output) return write_array(engine, tokens, interrupt, write_all);
@@ -238,6 +259,9 @@ void add_logits(CLI::App& app) {
       "-o,--out", options->out,
       "Write all logits to this file, a .npy array of float32 [positions][vocabulary]; "
       "-: to standard output");
+  command->add_flag("--exact", options->exact,
+                    "Decode quantised weights to floats first, 8 bytes of memory a weight: without "
+                    "it activations are rounded to 8 bits, as in a server");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options] {
     if (options->json && options->out == kStandardOutput)

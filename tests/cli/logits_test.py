@@ -45,6 +45,10 @@ class Logits(ProgramTest):
             for top in row["top"]:
                 self.assertAlmostEqual(top["logit"], values[position][top["token"]], places=5)
 
+    def test_exact_changes_nothing_where_weights_are_floats(self):
+        # tests/families compares quantised weights with the floats that the gguf package makes of them.
+        self.assertEqual(self.run_logits("--tokens", TOKENS, "--exact", "--out", "-"), self.run_logits("--tokens", TOKENS, "--out", "-"))
+
     def test_the_summary_has_a_line_for_each_position(self):
         shown = json.loads(self.run_logits("--tokens", TOKENS, "--json"))
         head, *lines = self.run_logits("--tokens", TOKENS).decode().splitlines()

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "convert/float_weights.h"
 #include "engine/divergence.h"
 #include "engine/event_text.h"
 #include "engine/tiny_engine.h"
@@ -441,6 +442,10 @@ TEST_P(Families, QuantisedWeightsAreCloseToTheSameWeightsAsFloats) {
                                           logits_of(codes, family_.tokens), floats.model().n_vocab);
       EXPECT_LE(apart.mean_divergence, most_loss_of_codes(file)) << type << " " << table->name;
       if (table != engine::usable_tables().front()) continue;
+      // What `billow logits --exact` does: the codes decoded here are those decoded there.
+      const std::vector<std::byte> bytes = convert::with_float_weights(file);
+      Engine exact(gguf::File::parse(bytes, "exact.gguf"), {.n_threads = 2, .kernels = table});
+      EXPECT_EQ(logits_of(exact, family_.tokens), logits_of(floats, family_.tokens)) << type;
       std::printf("figure family=%s %s_mean_kl=%.1e\n", family_.name.c_str(), type.c_str(),
                   apart.mean_divergence);
     }

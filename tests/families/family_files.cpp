@@ -10,8 +10,8 @@
 #include <stdexcept>
 
 #include "base/json.h"
+#include "convert/float_weights.h"
 #include "gguf/file.h"
-#include "gguf/writer.h"
 #include "quant/type.h"
 
 namespace billow::families {
@@ -30,27 +30,16 @@ std::vector<std::string> folders() {
 // The path of the model with its BF16 matrices as floats: its own where it has none.
 std::string with_floats(const std::string& path, const std::string& scratch) {
   constexpr auto kBf16 = static_cast<uint32_t>(quant::Type::kBF16);
-  constexpr auto kF32 = static_cast<uint32_t>(quant::Type::kF32);
   const gguf::File file = gguf::File::open(path);
   const auto is_bf16 = [](const gguf::TensorInfo& tensor) { return tensor.type == kBf16; };
   if (std::ranges::none_of(file.tensors(), is_bf16)) return path;
   std::filesystem::create_directories(scratch);
   const std::string out = scratch + "/" + std::filesystem::path(path).filename().string();
-  gguf::Writer writer;
-  for (const gguf::Entry& entry : file.metadata()) writer.set(entry.key, entry.value);
-  std::vector<std::vector<float>> floats;
-  floats.reserve(file.tensors().size());
-  for (const gguf::TensorInfo& tensor : file.tensors()) {
-    const std::span shape(tensor.shape.data(), tensor.n_dims);
-    if (!is_bf16(tensor)) {
-      writer.add_tensor(tensor.name, tensor.type, shape, tensor.data);
-      continue;
-    }
-    std::vector<float>& values = floats.emplace_back(tensor.n_elements());
-    quant::row(quant::Type::kBF16).decode(tensor.data.data(), values.size(), values.data());
-    writer.add_tensor(tensor.name, kF32, shape, std::as_bytes(std::span(values)));
-  }
-  writer.write(out);
+  const std::vector<std::byte> bytes = convert::with_float_weights(file);
+  std::ofstream stream(out, std::ios::binary);
+  stream.write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  if (!stream.flush()) throw std::runtime_error(out + ": cannot be written");
   return out;
 }
 
