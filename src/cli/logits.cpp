@@ -193,7 +193,7 @@ std::vector<std::byte> decoded(const gguf::File& file) {
                 file.path() + ": --exact needs " + format_byte_size(needed) + " of memory, and " +
                     format_byte_size(there) + " can be used; leave --exact out");
   }
-  return convert::with_float_weights(file);
+  return convert::with_float_weights(file).to_bytes();
 }
 
 void run(const LogitsOptions& options) {

@@ -1,9 +1,9 @@
 #include "convert/float_weights.h"
 
-#include <algorithm>
+#include <cstddef>
 #include <span>
+#include <vector>
 
-#include "gguf/writer.h"
 #include "quant/type.h"
 
 namespace billow::convert {
@@ -19,9 +19,10 @@ uint64_t float_weight_bytes(const gguf::File& file) {
   return sum;
 }
 
-std::vector<std::byte> with_float_weights(const gguf::File& file) {
+gguf::Writer with_float_weights(const gguf::File& file) {
   gguf::Writer writer;
-  for (const gguf::Entry& entry : file.metadata()) writer.set(entry.key, entry.value);
+  for (const gguf::Entry& entry : file.metadata())
+    if (!entry.key.starts_with("split.")) writer.set(entry.key, entry.value);
   for (const gguf::TensorInfo& tensor : file.tensors()) {
     const std::span shape(tensor.shape.data(), tensor.n_dims);
     const quant::TypeRow* type = quant::find_type(tensor.type);
@@ -40,7 +41,7 @@ std::vector<std::byte> with_float_weights(const gguf::File& file) {
     };
     writer.add_tensor(tensor.name, kF32, shape, decode);
   }
-  return writer.to_bytes();
+  return writer;
 }
 
 }  // namespace billow::convert

@@ -443,20 +443,13 @@ TEST_P(Families, QuantisedWeightsAreCloseToTheSameWeightsAsFloats) {
       EXPECT_LE(apart.mean_divergence, most_loss_of_codes(file)) << type << " " << table->name;
       if (table != engine::usable_tables().front()) continue;
       // What `billow logits --exact` does: the codes decoded here are those decoded there.
-      const std::vector<std::byte> bytes = convert::with_float_weights(file);
+      const std::vector<std::byte> bytes = convert::with_float_weights(file).to_bytes();
       Engine exact(gguf::File::parse(bytes, "exact.gguf"), {.n_threads = 2, .kernels = table});
       EXPECT_EQ(logits_of(exact, family_.tokens), logits_of(floats, family_.tokens)) << type;
       std::printf("figure family=%s %s_mean_kl=%.1e\n", family_.name.c_str(), type.c_str(),
                   apart.mean_divergence);
     }
   }
-}
-
-std::string test_name(const testing::TestParamInfo<std::string>& test) {
-  std::string name = test.param;
-  for (char& c : name)
-    if (c == '-' || c == '.') c = '_';
-  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Families, testing::ValuesIn(family_names()), test_name);

@@ -35,15 +35,17 @@ std::string with_floats(const std::string& path, const std::string& scratch) {
   if (std::ranges::none_of(file.tensors(), is_bf16)) return path;
   std::filesystem::create_directories(scratch);
   const std::string out = scratch + "/" + std::filesystem::path(path).filename().string();
-  const std::vector<std::byte> bytes = convert::with_float_weights(file);
-  std::ofstream stream(out, std::ios::binary);
-  stream.write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
-  if (!stream.flush()) throw std::runtime_error(out + ": cannot be written");
+  convert::with_float_weights(file).write(out);
   return out;
 }
 
 }  // namespace
+
+std::string test_name(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::ranges::replace_if(name, [](char c) { return c == '-' || c == '.'; }, '_');
+  return name;
+}
 
 std::string shared_folder() { return BILLOW_SOURCE_DIR "/../shared/data/families"; }
 

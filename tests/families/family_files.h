@@ -3,6 +3,8 @@
 // for those tokens. Any thread.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -32,6 +34,9 @@ std::string shared_folder();
 
 // The names of all families of both folders, sorted.
 std::vector<std::string> family_names();
+
+// A family's name as GoogleTest takes it.
+std::string test_name(const testing::TestParamInfo<std::string>& info);
 
 // A model whose matrices are in BF16 is written again with the same values in F32, below `scratch`.
 // Throws std::runtime_error that names the file where one is missing or malformed.

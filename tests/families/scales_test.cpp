@@ -2,9 +2,7 @@
 // twice as large and scales of one half, not a bit of the logits changes.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -88,12 +86,6 @@ TEST_P(ScaledFamily, HasTheSameLogits) {
       ASSERT_TRUE(refused.insert(name).second) << message;
     }
   }
-}
-
-std::string test_name(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::ranges::replace_if(name, [](char c) { return std::isalnum(c) == 0; }, '_');
-  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ScaledFamily, testing::ValuesIn(family_names()), test_name);

@@ -57,18 +57,13 @@ TEST(Pieces, PutsTheTextOfAWholeAnswerTogether) {
     AnswerRequest wanted = request(1, 200);
     wanted.whole = true;
     const auto answer = tiny->loop.submit(std::move(wanted));
-    Whole whole;
-    size_t n_texts = 0;
-    while (const std::optional<Piece> piece = answer->next()) {
-      whole.text += piece->text;
-      n_texts += piece->text.empty() ? 0 : 1;
-    }
+    const Whole whole = read(*answer);
     EXPECT_EQ(whole.text, expected.text);
-    EXPECT_EQ(answer->end().tokens, expected.tokens);
+    EXPECT_EQ(whole.tokens, expected.tokens);
     if (tiny == &roomy)  // one comes with the end of the prompt
-      EXPECT_LE(n_texts, 2u);
+      EXPECT_LE(whole.n_texts, 2u);
     else
-      EXPECT_GT(n_texts, 2u);
+      EXPECT_GT(whole.n_texts, 2u);
   }
 }
 
@@ -79,18 +74,13 @@ TEST(Pieces, GivesTokensThatComeWithinTheStreamIntervalTogether) {
   const Whole expected = read(*each.loop.submit(request(1, 200)));
   for (TinyLoop* tiny : {&paced, &tight}) {
     const auto answer = tiny->loop.submit(request(1, 200));
-    Whole whole;
-    size_t n_texts = 0;
-    while (const std::optional<Piece> piece = answer->next()) {
-      whole.text += piece->text;
-      n_texts += piece->text.empty() ? 0 : 1;
-    }
+    const Whole whole = read(*answer);
     EXPECT_EQ(whole.text, expected.text);
-    EXPECT_EQ(answer->end().tokens, expected.tokens);
+    EXPECT_EQ(whole.tokens, expected.tokens);
     if (tiny == &paced)
-      EXPECT_EQ(n_texts, 2u) << "the first token at once, the others with the end";
+      EXPECT_EQ(whole.n_texts, 2u) << "the first token at once, the others with the end";
     else
-      EXPECT_GT(n_texts, 2u) << "a reader is not left to wait while the loop waits for it";
+      EXPECT_GT(whole.n_texts, 2u) << "a reader is not left to wait while the loop waits for it";
   }
 }
 

@@ -29,11 +29,15 @@ inline AnswerRequest request(unsigned seed, int64_t n_tokens, size_t n_prompt = 
 struct Whole {
   std::string text;
   std::vector<int32_t> tokens;
+  size_t n_texts = 0;  // pieces with text
 };
 
 inline Whole read(Answer& answer) {
   Whole whole;
-  while (const std::optional<Piece> piece = answer.next()) whole.text += piece->text;
+  while (const std::optional<Piece> piece = answer.next()) {
+    whole.text += piece->text;
+    whole.n_texts += piece->text.empty() ? 0 : 1;
+  }
   whole.tokens = answer.end().tokens;
   return whole;
 }
