@@ -57,7 +57,7 @@ class Experts {
   std::vector<tensor::Tensor> down_;
   const float* gate_bias_ = nullptr;  // [n_experts][n_ff]
   const float* up_bias_ = nullptr;
-  const float* down_bias_ = nullptr;   // [n_experts][width]
+  const float* down_bias_ = nullptr;  // [n_experts][width]
   FeedForwardWeights shared_;
   tensor::Tensor shared_gate_;  // [1][n_embd]
 };
