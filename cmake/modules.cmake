@@ -34,9 +34,10 @@ set(BILLOW_OUTSIDE_TABLE
   "billow_commit.h: cli"
 )
 
-# In builds with sanitizers these are optimised, as their speed decides how long tests take; the others compile in a third
-# of the time without. Builds of fuzzers optimise all.
+# In builds with sanitizers these modules, and the tests of those, are optimised, as their speed decides how long tests
+# take; the others compile in a third of the time without. Builds of fuzzers optimise all.
 set(BILLOW_COMPUTING_MODULES base gguf tokenizer quant convert output tensor nn kv arch engine)
+set(BILLOW_COMPUTING_TESTS kernels nn quant)
 
 # billow_module(NAME SOURCES file... [TESTS file...] [LIBS target...])
 #   A static library billow_NAME (headers under src/, found as "NAME/header.h"), linked with what its row names and LIBS,
@@ -75,6 +76,9 @@ function(billow_module name)
   endif()
   if(BILLOW_TESTS AND ARG_TESTS)
     billow_test(test_${name} SOURCES ${ARG_TESTS} LIBS billow_${name})
+    if(BILLOW_SANITIZE AND NOT BILLOW_FUZZ AND name IN_LIST BILLOW_COMPUTING_TESTS)
+      target_compile_options(test_${name} PRIVATE -O1)
+    endif()
   endif()
 endfunction()
 

@@ -94,9 +94,7 @@ TEST_P(Pack, StripHoldsTheDecodedWeightsAndZeroBeyondThem) {
     const size_t k = type.group_len == 32 ? 96 : 3 * type.group_len;
     constexpr size_t kRows = 13;
     const size_t row_bytes = quant::row_bytes(type.type, k);
-    std::vector<std::byte> rows(kRows * row_bytes);
-    const std::vector<float> values = gaussian(kRows * k, 1);
-    for (size_t r = 0; r < kRows; ++r) type.encode(&values[r * k], k, &rows[r * row_bytes]);
+    const std::vector<std::byte> rows = encoded_rows(type.type, kRows, k, 1);
     std::vector<float> scales(padded(k));
     std::vector<float> offsets(padded(k));
     std::vector<std::byte> strip(type.packing.strip_bytes(k), std::byte{0xA5});

@@ -109,14 +109,6 @@ std::vector<float> multiply(const KernelTable& table, quant::Type type, const Pa
   return out;
 }
 
-std::vector<std::byte> encoded_rows(quant::Type type, size_t n, size_t k, unsigned seed) {
-  const std::vector<float> values = gaussian(n * k, seed);
-  const size_t row_bytes = quant::row_bytes(type, k);
-  std::vector<std::byte> rows(n * row_bytes);
-  for (size_t i = 0; i < n; ++i) quant::row(type).encode(&values[i * k], k, &rows[i * row_bytes]);
-  return rows;
-}
-
 std::vector<size_t> widths(const quant::TypeRow& row) {
   if (!row.integer) return {1, 7, 64, 579};
   if (row.group_len == 256) return {256, 1280};
@@ -332,8 +324,11 @@ TEST_P(Products, FloatsOfAnySizeKeepTheirPrecision) {
             sum += term;
             terms += std::abs(term);
           }
-          // After an outlier every addition rounds relative to it.
-          EXPECT_NEAR(out[n], sum, (tolerance(*GetParam(), type) + 1e-5) * terms)
+          // After an outlier every addition rounds relative to it: in half precision up to 29 of
+          // them, each by at most 2.5e-4.
+          const bool rounds = outlier > 1.0f && GetParam()->of(type).input->kind == InputKind::kF16;
+          const double near = tolerance(*GetParam(), type) + (rounds ? 5e-3 : 1e-5);
+          EXPECT_NEAR(out[n], sum, near * terms)
               << quant::row(type).name << " size " << size << " outlier " << outlier;
         }
       }

@@ -3,21 +3,51 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/kernel_table.h"
 #include "kernels/test_isa/test_isa.h"
+#include "quant/type.h"
 
 namespace billow::kernels {
 
+// Nearly normal numbers: sums of four uniform ones. The library's distribution takes logarithms of
+// long doubles, which was most of the time of some tests.
 inline std::vector<float> gaussian(size_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> draw;
+  constexpr float kUnit = 1.0f / 65536;
+  constexpr float kDeviation = 1.7320508f;  // the variance of the sum is 1/3
+  std::mt19937_64 random(seed);
   std::vector<float> values(n);
-  for (float& value : values) value = draw(random);
+  for (float& value : values) {
+    const uint64_t bits = random();
+    const uint64_t sum =
+        (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48);
+    value = (static_cast<float>(sum) * kUnit - 2.0f) * kDeviation;
+  }
   return values;
+}
+
+// Rows of gaussian weights in the format of files. The encoders of grids are slow, and slower still
+// with sanitizers: rows of large groups are made of 16 encoded groups, drawn at random.
+inline std::vector<std::byte> encoded_rows(quant::Type type, size_t n, size_t k, unsigned seed) {
+  constexpr size_t kLargeGroup = 256;
+  const quant::TypeRow& row = quant::row(type);
+  std::vector<std::byte> rows(n * quant::row_bytes(type, k));
+  if (row.group_len < kLargeGroup) {
+    row.encode(gaussian(n * k, seed).data(), n * k, rows.data());
+    return rows;
+  }
+  std::vector<std::byte> groups(size_t{16} * row.group_bytes);
+  row.encode(gaussian(16 * kLargeGroup, seed).data(), 16 * kLargeGroup, groups.data());
+  std::mt19937 random(seed);
+  for (size_t at = 0; at < rows.size(); at += row.group_bytes)
+    std::copy_n(&groups[random() % 16 * row.group_bytes], row.group_bytes, &rows[at]);
+  return rows;
 }
 
 inline const KernelTable& scalar() { return *tables().back(); }

@@ -4,10 +4,10 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include "cpu/features.h"
+#include "nn/test_data.h"
 
 namespace billow::nn {
 namespace {
@@ -73,13 +73,8 @@ struct Scene {
 
   // Keys and values of all sequences, [position][n_heads * len], and queries; the same each time.
   void draw_values() {
-    std::mt19937 random(1);
-    std::normal_distribution<float> draw;
-    const auto drawn = [&](size_t n) {
-      std::vector<float> x(n);
-      for (float& value : x) value = draw(random);
-      return x;
-    };
+    unsigned seed = 0;
+    const auto drawn = [&](size_t n) { return gaussian(n, ++seed); };
     keys.clear();
     values.clear();
     for (const size_t depth : depths) {
