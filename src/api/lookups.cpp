@@ -49,11 +49,13 @@ std::shared_ptr<Lookups::Flight> Lookups::begin(const std::string& key,
       raise = [text = std::string(error.what())] { throw std::runtime_error(text); };
     }
     work = nullptr;
-    const std::scoped_lock lock(mutex_);
-    flight->outcome = std::move(outcome);
-    flight->raise = std::move(raise);
-    flight->done = true;
-    running_.erase(key);
+    {
+      const std::scoped_lock lock(mutex_);
+      flight->outcome = std::move(outcome);
+      flight->raise = std::move(raise);
+      flight->done = true;
+      running_.erase(key);
+    }
     changed_.notify_all();
   });
   if (!begun) {

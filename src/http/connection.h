@@ -23,7 +23,7 @@ class Connection {
                                            ConnectionTicket ticket);
   virtual ~Connection() = default;
 
-  // Closes it, on an I/O thread, soon; its handler sees the client gone. Any thread may call.
+  // Closes it, on the I/O thread, soon; its handler sees the client gone. Any thread may call.
   virtual void abort() = 0;
 };
 

@@ -3,6 +3,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/check.h"
+
 namespace billow::http {
 
 HandlerPool::~HandlerPool() { join(); }
@@ -18,47 +20,101 @@ bool HandlerPool::start_thread() {
   return true;
 }
 
+bool HandlerPool::start() {
+  const std::lock_guard lock(mutex_);
+  BILLOW_CHECK(has_turns_);
+  return start_thread();
+}
+
+// Nobody is notified while the mutex is held: a thread that wakes up would only wait for the mutex.
 bool HandlerPool::run(std::function<void()> work) {
   Threads ended;
+  bool in_turn = false;
   {
     const std::lock_guard lock(mutex_);
-    if (joining_) return false;
-    // Without a thread for it, it would wait behind work that may take minutes.
-    if (n_idle_ <= work_.size() && !start_thread()) return false;
-    work_.push_back(std::move(work));
+    if (finishing_) return false;
+    // Without a thread for it, it would wait behind work that may take minutes. In a turn: without
+    // a thread for the next turn, which this thread leaves to another.
+    if (n_idle_ <= work_.size() + turn_work_.size() && !start_thread()) return false;
+    in_turn = turn_thread_ == std::this_thread::get_id();
+    (in_turn ? turn_work_ : work_).push_back(std::move(work));
     ended.swap(ended_);
   }
-  has_work_.notify_one();
+  if (!in_turn) has_news_.notify_one();
   for (std::thread& thread : ended) thread.join();
   return true;
 }
 
-void HandlerPool::serve(Threads::iterator self) {
-  std::unique_lock lock(mutex_);
-  ++n_idle_;
-  for (;;) {
-    has_work_.wait_for(lock, idle_time_, [&] { return !work_.empty() || joining_; });
-    if (work_.empty()) break;
-    std::function<void()> work = std::move(work_.front());
-    work_.pop_front();
-    --n_idle_;
-    lock.unlock();
-    work();
-    work = nullptr;
-    lock.lock();
-    ++n_idle_;
+void HandlerPool::do_work(Lock& lock) {
+  std::function<void()> work = std::move(work_.front());
+  work_.pop_front();
+  ++n_working_;
+  const size_t n_news = std::exchange(n_news_, 0);
+  lock.unlock();
+  for (size_t i = 0; i < n_news; ++i) has_news_.notify_one();
+  work();
+  work = nullptr;
+  lock.lock();
+  --n_working_;
+  if (finishing_) has_ended_.notify_all();
+}
+
+void HandlerPool::take_turn(Lock& lock) {
+  turn_thread_ = std::this_thread::get_id();
+  lock.unlock();
+  const bool goes_on = turn_();
+  lock.lock();
+  turn_thread_ = {};
+  if (!goes_on) {
+    has_turns_ = false;
+    has_news_.notify_all();
   }
+  // This thread does the first piece of work. The others are for idle threads, as the next turn is.
+  n_news_ = turn_work_.size();
+  work_.splice(work_.begin(), turn_work_);
+}
+
+// False: there was none for so long that the thread is to end.
+bool HandlerPool::wait_for_news(Lock& lock) {
+  const auto has_news = [this] {
+    const bool turn_is_free = has_turns_ && turn_thread_ == std::thread::id();
+    return !work_.empty() || turn_is_free || (finishing_ && !has_turns_);
+  };
+  ++n_idle_;
+  bool is_there = has_news_.wait_for(lock, idle_time_, has_news);
+  // Until the last turn a thread must be there for the next one.
+  while (!is_there && finishing_) is_there = has_news_.wait_for(lock, idle_time_, has_news);
   --n_idle_;
+  return is_there;
+}
+
+void HandlerPool::serve(Threads::iterator self) {
+  Lock lock(mutex_);
+  while (wait_for_news(lock)) {
+    if (!work_.empty()) {
+      do_work(lock);
+    } else if (has_turns_) {
+      take_turn(lock);
+    } else {
+      break;
+    }
+  }
   ended_.splice(ended_.end(), threads_, self);
   has_ended_.notify_all();
 }
 
+void HandlerPool::finish_work() {
+  Lock lock(mutex_);
+  finishing_ = true;
+  has_news_.notify_all();
+  has_ended_.wait(lock, [&] { return work_.empty() && turn_work_.empty() && n_working_ == 0; });
+}
+
 void HandlerPool::join() {
+  finish_work();
   Threads ended;
   {
-    std::unique_lock lock(mutex_);
-    joining_ = true;
-    has_work_.notify_all();
+    Lock lock(mutex_);
     has_ended_.wait(lock, [&] { return threads_.empty(); });
     ended.swap(ended_);
   }

@@ -16,7 +16,6 @@
 #include <future>
 #include <list>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "base/check.h"
@@ -43,24 +42,22 @@ constexpr std::chrono::milliseconds kAcceptPause{100};
 class Server::Transport {
  public:
   Transport(ServerOptions options, std::vector<Route> routes)
-      // Where there is but one thread, no time is lost on waking others.
-      : io_(options.n_io_threads),
-        service_(std::move(options), std::move(routes)),
+      // One thread at a time runs the I/O: no time is lost on waking others.
+      : io_(1),
+        service_(std::move(options), std::move(routes), [this] { return io_.run_one() > 0; }),
         work_(asio::make_work_guard(io_)),
         accepting_(asio::make_strand(io_)) {
     const ServerOptions& chosen = service_.options();
-    BILLOW_CHECK(chosen.n_io_threads >= 1);
     if (!chosen.host.empty()) add(Listener::on_tcp(chosen.host, chosen.port));
     if (!chosen.socket_path.empty()) add(Listener::on_unix(chosen.socket_path));
     if (doors_.empty()) throw Error(ErrorCode::kInvalidInput, "a server needs a host or a socket");
   }
   ~Transport() { stop(); }
 
-  // Serves from here on. May throw std::system_error where no thread is to be had.
+  // Serves from here on.
   void start() {
-    for (int i = 0; i < service_.options().n_io_threads; ++i) {
-      threads_.emplace_back([this] { io_.run(); });
-    }
+    is_started_ = service_.handlers().start();
+    if (!is_started_) throw Error(ErrorCode::kIo, "no thread is free for the server");
     for (Door& door : doors_) asio::co_spawn(accepting_, accept_loop(door), asio::detached);
   }
 
@@ -73,7 +70,7 @@ class Server::Transport {
     const std::lock_guard lock(stop_mutex_);
     if (doors_are_closed_) return;
     doors_are_closed_ = true;
-    if (threads_.empty()) return;  // never started
+    if (!is_started_) return;
     std::promise<void> closed;
     asio::post(accepting_, [&] {
       for (Door& door : doors_) door.close();
@@ -87,17 +84,17 @@ class Server::Transport {
   void stop() {
     stop_accepting();
     const std::lock_guard lock(stop_mutex_);
-    if (threads_.empty()) return;
+    if (!is_started_) return;
     {
       const std::lock_guard connections_lock(connections_mutex_);
       for (const std::weak_ptr<Connection>& weak : connections_) {
         if (const std::shared_ptr<Connection> connection = weak.lock()) connection->abort();
       }
     }
+    service_.handlers().finish_work();
+    work_.reset();  // the last turn is the one that finds nothing more to do
     service_.handlers().join();
-    work_.reset();
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
+    is_started_ = false;
     doors_.clear();
   }
 
@@ -170,7 +167,7 @@ class Server::Transport {
   std::list<Door> doors_;
   bool is_accepting_ = true;  // on accepting_
   uint16_t port_ = 0;
-  std::vector<std::thread> threads_;
+  bool is_started_ = false;
   std::mutex stop_mutex_;
   bool doors_are_closed_ = false;
   std::mutex connections_mutex_;

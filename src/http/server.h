@@ -1,7 +1,7 @@
-// An HTTP/1.1 server on TCP and Unix sockets. One I/O thread, or a few, do the sockets; each
-// request's handler runs as blocking code on a thread of its own from a pool that grows with the
-// load. The Server owns all threads, connections and handlers. Any thread but a handler's may call
-// it.
+// An HTTP/1.1 server on TCP and Unix sockets. One thread at a time does the sockets' I/O. A
+// request's handler runs as blocking code on the thread that has read the request, and another
+// thread goes on with the I/O, from a pool that grows with the load. The Server owns all threads,
+// connections and handlers. Any thread but a handler's may call it.
 #pragma once
 
 #include <chrono>
@@ -44,7 +44,6 @@ struct ServerOptions {
   uint16_t port = 0;        // 0: one that is free
   std::string socket_path;  // to listen on as a Unix socket for this user only; not if empty
 
-  int n_io_threads = 1;
   size_t max_connections = 1024;  // more are answered 503 and closed; also bounds the threads
   uint32_t max_header_bytes = 64 << 10;
   uint64_t max_body_bytes = 256 << 20;  // of requests whose body is not streamed
@@ -60,11 +59,11 @@ struct ServerOptions {
   std::chrono::milliseconds body_idle_timeout{60'000};    // without a byte of a body
   std::chrono::milliseconds slow_reader_timeout{60'000};  // without taking a byte of the answer
 
-  // Called once for each answer that no handler gave, before it goes out, on an I/O thread. Returns
-  // header fields for the answer. Must not throw, block or call the server.
+  // Called once for each answer that no handler gave, before it goes out, on the I/O thread.
+  // Returns header fields for the answer. Must not throw, block or call the server.
   std::function<Headers(const UnhandledAnswer&)> on_unhandled;
 
-  // Asked before anything else about each request, on an I/O thread: may answer it, or add header
+  // Asked before anything else about each request, on the I/O thread: may answer it, or add header
   // fields to whatever answer it gets. See check_access().
   std::function<Verdict(const Request& request, BindKind bind)> admit;
 

@@ -203,17 +203,16 @@ TEST(Gone, ClientsThatOnlyListenStillGetTheirAnswer) {
 
 TEST(SlowReader, SlowsNobodyElse) {
   std::atomic<size_t> n_written{0};
-  ServerOptions options = local_options();
-  options.n_io_threads = 1;
-  Server server(options, {get_route("/flood",
-                                    [&](Exchange& exchange) {
-                                      const std::string piece(50'000, 'x');
-                                      exchange.begin_stream(200, "text/plain");
-                                      while (exchange.write(piece)) n_written += piece.size();
-                                    }),
-                          get_route("/hello", [](Exchange& exchange) {
-                            exchange.respond(text_response(200, "hello"));
-                          })});
+  Server server(local_options(), {get_route("/flood",
+                                            [&](Exchange& exchange) {
+                                              const std::string piece(50'000, 'x');
+                                              exchange.begin_stream(200, "text/plain");
+                                              while (exchange.write(piece))
+                                                n_written += piece.size();
+                                            }),
+                                  get_route("/hello", [](Exchange& exchange) {
+                                    exchange.respond(text_response(200, "hello"));
+                                  })});
   RawClient slow(server.port(), 10'000);
   slow.send(get("/flood"));
   ASSERT_TRUE(eventually([&] { return n_written > 500'000; }));

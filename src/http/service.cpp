@@ -26,11 +26,11 @@ uint64_t max_bodies_bytes(const ServerOptions& options) {
 
 }  // namespace
 
-Service::Service(ServerOptions options, std::vector<Route> routes)
+Service::Service(ServerOptions options, std::vector<Route> routes, std::function<bool()> io_turn)
     : options_(std::move(options)),
       routes_(std::move(routes)),
       router_(patterns_of(routes_)),
-      handlers_(kThreadIdleTime),
+      handlers_(kThreadIdleTime, std::move(io_turn)),
       bodies_(max_bodies_bytes(options_)) {}
 
 Response Service::error_response(int status, std::string_view path, std::string_view text) const {

@@ -1,10 +1,11 @@
 // What all connections of a server share, and what it decides about a request before its handler.
-// Owned by the Server; outlives the connections. Any I/O thread may call.
+// Owned by the Server; outlives the connections. Any thread may call.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,7 +39,8 @@ using ConnectionTicket = std::unique_ptr<Service, EndConnection>;
 
 class Service {
  public:
-  Service(ServerOptions options, std::vector<Route> routes);
+  // `io_turn`: one step of the connections' I/O, as HandlerPool's turn.
+  Service(ServerOptions options, std::vector<Route> routes, std::function<bool()> io_turn);
 
   const ServerOptions& options() const noexcept { return options_; }
   HandlerPool& handlers() noexcept { return handlers_; }
