@@ -72,6 +72,11 @@ std::optional<Piece> Answer::next() {
   return std::exchange(unread_, {});
 }
 
+bool Answer::is_over() const {
+  const std::scoped_lock lock(board_->mutex);
+  return ended_ && !has_unread_ && !error_;
+}
+
 void Answer::cancel() {
   const std::scoped_lock lock(board_->mutex);
   cancelled_ = true;
@@ -195,10 +200,13 @@ std::shared_ptr<constraint::Guide> EngineLoop::guide_for(
 
 std::shared_ptr<Answer> EngineLoop::submit(AnswerRequest request) {
   const std::shared_ptr<Answer> answer(new Answer(board_, std::move(request)));
-  const std::scoped_lock lock(board_->mutex);
-  if (board_->broken) std::rethrow_exception(board_->broken);
-  board_->waiting.push_back(answer);
-  board_->ring();
+  {
+    const std::scoped_lock lock(board_->mutex);
+    if (board_->broken) std::rethrow_exception(board_->broken);
+    board_->waiting.push_back(answer);
+    board_->news = true;
+  }
+  board_->work.notify_one();  // the thread that wakes up finds the mutex free
   return answer;
 }
 
@@ -353,7 +361,8 @@ void EngineLoop::start(const std::shared_ptr<Answer>& answer) {
   }
 }
 
-// One pass, and what it has given to those that read.
+// One pass, and what it has given to those that read. Readers wake up while the ends of answers are
+// found.
 void EngineLoop::step() {
   const Clock::time_point begin = Clock::now();
   {

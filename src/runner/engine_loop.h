@@ -89,9 +89,11 @@ class Answer {
   // that is wanted whole waits until there is much of it. Throws what the engine threw: the
   // Error of a prompt that cannot run.
   std::optional<Piece> next();
+  // Whether next() returns nullopt without waiting.
+  bool is_over() const;
   // Ends it, after the pass that is under way.
   void cancel();
-  // REQUIRES: next() has returned nullopt.
+  // REQUIRES: next() has returned nullopt, or is_over().
   const AnswerEnd& end() const noexcept { return end_; }
 
  private:
@@ -196,9 +198,9 @@ class EngineLoop {
   void take_embeds();
   void end_embeds();
   void end(EmbedJob& job);
-  void step();
   // What a pass has given to answers.
   using News = std::vector<std::pair<std::shared_ptr<Answer>, Piece>>;
+  void step();
   void take_tokens(const std::vector<engine::Engine::Token>& tokens, News& news);
   size_t take_prefill(std::chrono::nanoseconds time, News& news);
   void add_asking(News& news);

@@ -14,6 +14,8 @@
 namespace billow::runner {
 namespace {
 
+constexpr const char* kLines = "application/x-ndjson";
+
 // The tokens of texts that are pooled as the model does.
 std::vector<std::vector<int32_t>> plain_texts(engine::EmbedRequest request,
                                               const gguf::File& file) {
@@ -60,19 +62,28 @@ void ServedWriter::complete(http::Exchange& exchange) {
   std::optional<Piece> piece = answer->next();  // throws before anything is sent
   if (!piece && !answer->end().error.empty())
     throw Error(ErrorCode::kOutOfMemory, answer->end().error);
-  const auto line = [&] { return piece ? piece_line(*piece, loop_.tokenizer()) : std::string(); };
-  if (!exchange.begin_stream(200, "application/x-ndjson", {}, line())) answer->cancel();
+  // The last piece and the end go out together: each message wakes up the server.
   std::string last;
+  bool has_begun = false;
   try {
-    while (piece) {
-      piece = answer->next();
-      if (piece && !exchange.write(line())) answer->cancel();
+    for (; piece; piece = answer->next()) {
+      last = piece_line(*piece, loop_.tokenizer());
+      if (answer->is_over()) break;
+      const bool reaches =
+          has_begun ? exchange.write(last) : exchange.begin_stream(200, kLines, {}, last);
+      has_begun = true;
+      last.clear();
+      if (!reaches) answer->cancel();
     }
-    last = end_line(answer->end());
+    last += end_line(answer->end());
   } catch (const std::exception& error) {  // of the engine: the stream ends with it
-    last = error_line(error.what());
+    last += error_line(error.what());
   }
-  exchange.finish(last);
+  if (has_begun) {
+    exchange.finish(last);
+  } else {
+    exchange.respond({.status = 200, .content_type = kLines, .headers = {}, .body = last});
+  }
 }
 
 void ServedWriter::embed(http::Exchange& exchange) {

@@ -6,8 +6,10 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "tiny_loop.h"
 
 namespace billow::runner {
@@ -65,6 +67,32 @@ TEST(Pieces, PutsTheTextOfAWholeAnswerTogether) {
     else
       EXPECT_GT(whole.n_texts, 2u);
   }
+}
+
+// What a runner sends the last piece and the end by, as one message.
+TEST(Pieces, AnAnswerIsOverBehindItsLastPiece) {
+  TinyLoop tiny;
+  const Whole expected = read(*tiny.loop.submit(request(1, 200)));
+  for (const bool whole : {false, true}) {
+    AnswerRequest wanted = request(1, 200);
+    wanted.whole = whole;
+    const auto answer = tiny.loop.submit(std::move(wanted));
+    EXPECT_FALSE(answer->is_over());
+    std::string text;
+    while (const std::optional<Piece> piece = answer->next()) {
+      text += piece->text;
+      if (!answer->is_over()) continue;
+      EXPECT_EQ(text, expected.text);
+      EXPECT_EQ(answer->end().tokens, expected.tokens);
+      EXPECT_FALSE(answer->next());
+      break;
+    }
+    EXPECT_TRUE(answer->is_over());
+    EXPECT_EQ(text, expected.text);
+  }
+  const auto refused = tiny.loop.submit(request(1, 5, 5000));  // longer than the model's context
+  EXPECT_THROW(refused->next(), Error);
+  EXPECT_FALSE(refused->is_over()) << "it has no end to send";
 }
 
 TEST(Pieces, GivesTokensThatComeWithinTheStreamIntervalTogether) {
