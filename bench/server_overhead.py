@@ -5,7 +5,7 @@ server_overhead.py [--billow PROGRAM] [--json]
 
 Per request: from its arrival at a client to its end, less what the runner says that it computed; medians of 200 requests for one
 token, over one connection. Per token: processor time of the server's threads, and of the runner's threads that make no pass, while
-answers of at least 3,000 tokens are written, streamed and not. Cold: the first token of a model that is not loaded, its file in
+answers of at least 3,000 tokens are written, streamed and not, and to 8 clients at once. Cold: the first token of a model that is not loaded, its file in
 the page cache; medians of 9.
 """
 
@@ -18,6 +18,7 @@ import pathlib
 import statistics
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests" / "server"))
@@ -47,16 +48,27 @@ def spent(before, after):
     return sorted((after[task] - before.get(task, 0.0) for task in after), reverse=True)
 
 
-def write_tokens(connection, server, body, n_tokens=3000):
+def write_tokens(server, body, n_clients=1, n_tokens=3000):
     """Seconds of the server and of the runner beside its passes per token, and tokens a second."""
     runner = child_of(server.process.pid)
     before = thread_seconds(server.process.pid), thread_seconds(runner)
-    n, wall, seed = 0, 0.0, 0
-    while n < n_tokens:
-        seed += 1
-        seconds, answer = ask(connection, {**body, "options": {**body["options"], "seed": seed}})
-        n += answer["eval_count"]
-        wall += seconds
+    counts = [0] * n_clients
+
+    def write(client):
+        connection = http.client.HTTPConnection("127.0.0.1", server.port)
+        seed = client * 1000
+        while counts[client] < n_tokens / n_clients:
+            seed += 1
+            counts[client] += ask(connection, {**body, "options": {**body["options"], "seed": seed}})[1]["eval_count"]
+        connection.close()
+
+    started = time.perf_counter()
+    clients = [threading.Thread(target=write, args=[i]) for i in range(n_clients)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    n, wall = sum(counts), time.perf_counter() - started
     of_server = sum(spent(before[0], thread_seconds(server.process.pid)))
     # A pass is made by as many threads as there are cores.
     of_runner = sum(spent(before[1], thread_seconds(runner))[os.cpu_count():])
@@ -92,7 +104,8 @@ def main():
             wall, answer = ask(connection, one)
             rest.append(wall - (answer["prompt_eval_duration"] + answer.get("eval_duration", 0)) / 1e9)
         many = {"model": "m", "prompt": "Tell a story.", "options": {"num_predict": 1000, "temperature": 1.5}}
-        tokens = {name: write_tokens(connection, server, {**many, "stream": name == "streamed"}) for name in ("streamed", "whole")}
+        tokens = {name: write_tokens(server, {**many, "stream": name != "whole"}, n_clients)
+                  for name, n_clients in (("streamed", 1), ("whole", 1), ("8 streams", 8))}
         connection.close()
         server.stop()
     result = {"request_ms": round(statistics.median(rest) * 1e3, 3), "tokens": tokens,
@@ -103,7 +116,7 @@ def main():
     print(f"per request      {result['request_ms']:8.3f} ms beside the model's work")
     print(f"cold first token {result['cold_first_token_ms']:8.1f} ms")
     for name, row in tokens.items():
-        print(f"per token, {name + ':':<9} {row['server_us']:6.1f} us of the server, {row['runner_us']:6.1f} us of the runner beside its passes, "
+        print(f"per token, {name + ':':<11} {row['server_us']:6.1f} us of the server, {row['runner_us']:6.1f} us of the runner beside its passes, "
               f"{row['tokens_per_second']:.1f} tokens/s")
 
 
