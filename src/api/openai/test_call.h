@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -117,15 +118,22 @@ struct TestClock {
   metrics::Clock::time_point time{};
 };
 
+// Several choices of one request run at the same time.
 class ScriptedGenerator : public Generator {
  public:
   void run(const GenerationRequest& given, Sink& sink, std::stop_token, metrics::Trace&) override {
-    request = given;
+    {
+      const std::scoped_lock lock(mutex_);
+      request = given;
+    }
     script(sink);
   }
 
-  GenerationRequest request;
+  GenerationRequest request;  // the last one
   std::function<void(Sink& sink)> script = [](Sink&) {};
+
+ private:
+  std::mutex mutex_;
 };
 
 class ScriptedEmbedder : public Embedder {
