@@ -18,6 +18,7 @@ set(BILLOW_MODULE_TABLE
   "metrics: base"
   "http: base"
   "store: base gguf"
+  "registry: base store"
   "scheduler: base cpu context http constraint"
   "api: base gguf tokenizer prompt output constraint context metrics http store scheduler convert"
   "server: base cpu gguf tokenizer prompt output constraint context metrics http store scheduler api"

@@ -1,0 +1,46 @@
+// How a large blob is fetched: in parts, each on its own connection, and what is known of each part
+// after a crash. Sizes of parts and the text of their files are those of Ollama's programs, so that
+// either program resumes what the other began. Pure functions; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace billow::registry {
+
+// Numbers are bytes.
+struct Part {
+  uint64_t offset = 0;  // in the blob
+  uint64_t size = 0;
+  uint64_t completed = 0;  // from the part's beginning on, on the disk
+
+  uint64_t end() const noexcept { return offset + size; }
+  bool operator==(const Part&) const = default;
+};
+
+// The parts of a blob: 16 equal ones as far as each has from 100 MB to 1,000 MB. None for no bytes.
+std::vector<Part> plan_parts(uint64_t n_bytes);
+
+// One line of JSON: {"N":0,"Offset":0,"Size":100000000,"Completed":0}
+std::string to_text(size_t index, const Part& part);
+
+// A part by its index among all.
+struct IndexedPart {
+  size_t index = 0;
+  Part part;
+  bool operator==(const IndexedPart&) const = default;
+};
+// Nullopt for anything else than what to_text() gives, and for parts that are over-full.
+std::optional<IndexedPart> parse_part(std::string_view text);
+
+// The parts that files tell of, in their order. Nullopt where these are not all parts of a blob of
+// so many bytes, each once and without a gap: the blob is then begun again.
+std::optional<std::vector<Part>> resumed_parts(std::vector<IndexedPart> found, uint64_t n_bytes);
+
+uint64_t completed_bytes(const std::vector<Part>& parts) noexcept;
+
+}  // namespace billow::registry
