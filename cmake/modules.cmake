@@ -18,7 +18,7 @@ set(BILLOW_MODULE_TABLE
   "metrics: base"
   "http: base"
   "store: base gguf"
-  "registry: base store"
+  "registry: base http store"
   "scheduler: base cpu context http constraint"
   "api: base gguf tokenizer prompt output constraint context metrics http store scheduler convert"
   "server: base cpu gguf tokenizer prompt output constraint context metrics http store scheduler api"
@@ -84,7 +84,7 @@ function(billow_module name)
 endfunction()
 
 # The test binaries with tests that run threads. Their label ends in "-threads", and `ninja threaded_tests` builds them.
-set(BILLOW_THREADED_TESTS test_api test_cpu test_engine test_http test_kv test_metrics test_nn test_runner test_scheduler
+set(BILLOW_THREADED_TESTS test_api test_cpu test_engine test_http test_kv test_metrics test_nn test_registry test_runner test_scheduler
   test_server test_store)
 add_custom_target(threaded_tests)
 
