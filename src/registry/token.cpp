@@ -1,0 +1,107 @@
+#include "registry/token.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/base64.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "http/url.h"
+#include "store/digest.h"
+
+namespace billow::registry {
+namespace {
+
+struct Origin {
+  std::string scheme;
+  std::string host;  // in lower case, without its port
+};
+
+// Nullopt for what is no http or https URL, and for one with a user's name before the host: what
+// stands there looks like a host to people.
+std::optional<Origin> origin_of(std::string_view url) {
+  const size_t end = url.find("://");
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view scheme = url.substr(0, end);
+  if (scheme != "http" && scheme != "https") return std::nullopt;
+  std::string_view authority = url.substr(end + 3);
+  authority = authority.substr(0, authority.find_first_of("/?#\\"));
+  if (authority.find('@') != std::string_view::npos) return std::nullopt;
+  const bool is_v6 = authority.starts_with('[');
+  const size_t port = is_v6 ? authority.find(']') : authority.find(':');
+  std::string host(authority.substr(0, is_v6 && port != std::string_view::npos ? port + 1 : port));
+  if (host.empty()) return std::nullopt;
+  std::ranges::transform(host, host.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return Origin{std::string(scheme), std::move(host)};
+}
+
+bool is_address(std::string_view host) {
+  return host.starts_with('[') || host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+// "example.com" of "registry.example.com"; empty where that has less than two names.
+std::string_view parent_of(std::string_view host) {
+  if (is_address(host)) return {};
+  const size_t dot = host.find('.');
+  const std::string_view parent = dot == std::string_view::npos ? "" : host.substr(dot + 1);
+  return parent.find('.') == std::string_view::npos ? std::string_view() : parent;
+}
+
+bool is_below(std::string_view host, std::string_view parent) {
+  return !parent.empty() && host.size() > parent.size() && host.ends_with(parent) &&
+         host[host.size() - parent.size() - 1] == '.';
+}
+
+}  // namespace
+
+bool is_trusted_realm(std::string_view realm, std::string_view registry_url) {
+  const std::optional<Origin> asks = origin_of(realm);
+  const std::optional<Origin> registry = origin_of(registry_url);
+  if (!asks || !registry) return false;
+  if (asks->scheme == "http" && registry->scheme != "http") return false;
+  if (asks->host == registry->host) return true;
+  if (is_address(asks->host) || is_address(registry->host)) return false;
+  const std::string_view parent = parent_of(registry->host);
+  return is_below(asks->host, registry->host) || asks->host == parent ||
+         is_below(asks->host, parent);
+}
+
+TokenRequest token_request(const Challenge& challenge, const IdentityKey& key,
+                           std::string_view nonce, int64_t unix_time) {
+  const std::string& realm = challenge.parameter("realm");
+  TokenRequest request{.url = realm, .authorization = {}};
+  const auto add = [&](std::string_view name, std::string_view value) {
+    request.url += request.url.find('?') == std::string::npos ? '?' : '&';
+    request.url += name;
+    request.url += '=';
+    request.url += http::percent_encoded(value);
+  };
+  add("nonce", nonce);
+  std::string_view scopes = challenge.parameter("scope");
+  while (!(scopes = trimmed(scopes)).empty()) {
+    const size_t end = std::min(scopes.find(' '), scopes.size());
+    add("scope", scopes.substr(0, end));
+    scopes.remove_prefix(end);
+  }
+  add("service", challenge.parameter("service"));
+  add("ts", std::to_string(unix_time));
+  const std::string sum = base64_encoded(store::digest_of("").hex());
+  request.authorization = key.public_text() + ":" + key.sign("GET," + request.url + "," + sum);
+  return request;
+}
+
+std::string parse_token(std::string_view body) {
+  const Json json = Json::parse(body, nullptr, false);
+  for (const char* name : {"token", "access_token"}) {
+    if (!json.is_object() || !json.contains(name) || !json[name].is_string()) continue;
+    auto token = json[name].get<std::string>();
+    const auto is_plain = [](char c) { return c > ' ' && c < 0x7f; };
+    if (!token.empty() && std::ranges::all_of(token, is_plain)) return token;
+  }
+  throw Error(ErrorCode::kInvalidInput, "the registry's answer has no token");
+}
+
+}  // namespace billow::registry
