@@ -8,8 +8,6 @@ namespace billow::registry {
 namespace {
 
 constexpr uint64_t kWantedParts = 16;
-constexpr uint64_t kMinBytes = 100'000'000;
-constexpr uint64_t kMaxBytes = 1'000'000'000;
 // Of all blobs that there are: 16 parts, or as many of 1 GB as the largest number of bytes has.
 constexpr uint64_t kMaxBlobBytes = uint64_t{1} << 62;
 
@@ -22,8 +20,8 @@ std::optional<uint64_t> number(const Json& json, const char* name) {
 
 }  // namespace
 
-std::vector<Part> plan_parts(uint64_t n_bytes) {
-  const uint64_t size = std::clamp(n_bytes / kWantedParts, kMinBytes, kMaxBytes);
+std::vector<Part> plan_parts(uint64_t n_bytes, PartSizes sizes) {
+  const uint64_t size = std::clamp(n_bytes / kWantedParts, sizes.min, sizes.max);
   std::vector<Part> parts;
   for (uint64_t offset = 0; offset < n_bytes; offset += parts.back().size)
     parts.push_back({.offset = offset, .size = std::min(size, n_bytes - offset)});

@@ -22,8 +22,14 @@ struct Part {
   bool operator==(const Part&) const = default;
 };
 
-// The parts of a blob: 16 equal ones as far as each has from 100 MB to 1,000 MB. None for no bytes.
-std::vector<Part> plan_parts(uint64_t n_bytes);
+// How many bytes a part has.
+struct PartSizes {
+  uint64_t min = 100'000'000;
+  uint64_t max = 1'000'000'000;
+};
+
+// The parts of a blob: 16 equal ones as far as their sizes allow. None for no bytes.
+std::vector<Part> plan_parts(uint64_t n_bytes, PartSizes sizes = {});
 
 // One line of JSON: {"N":0,"Offset":0,"Size":100000000,"Completed":0}
 std::string to_text(size_t index, const Part& part);

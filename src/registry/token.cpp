@@ -8,35 +8,11 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "http/url.h"
+#include "registry/origin.h"
 #include "store/digest.h"
 
 namespace billow::registry {
 namespace {
-
-struct Origin {
-  std::string scheme;
-  std::string host;  // in lower case, without its port
-};
-
-// Nullopt for what is no http or https URL, and for one with a user's name before the host: what
-// stands there looks like a host to people.
-std::optional<Origin> origin_of(std::string_view url) {
-  const size_t end = url.find("://");
-  if (end == std::string_view::npos) return std::nullopt;
-  const std::string_view scheme = url.substr(0, end);
-  if (scheme != "http" && scheme != "https") return std::nullopt;
-  std::string_view authority = url.substr(end + 3);
-  authority = authority.substr(0, authority.find_first_of("/?#\\"));
-  if (authority.find('@') != std::string_view::npos) return std::nullopt;
-  const bool is_v6 = authority.starts_with('[');
-  const size_t port = is_v6 ? authority.find(']') : authority.find(':');
-  std::string host(authority.substr(0, is_v6 && port != std::string_view::npos ? port + 1 : port));
-  if (host.empty()) return std::nullopt;
-  std::ranges::transform(host, host.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return Origin{std::string(scheme), std::move(host)};
-}
 
 bool is_address(std::string_view host) {
   return host.starts_with('[') || host.find_first_not_of("0123456789.") == std::string_view::npos;

@@ -1,0 +1,305 @@
+#include "registry/download.h"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/byte_size.h"
+#include "base/error.h"
+#include "registry/part_files.h"
+#include "store/folder.h"
+
+namespace billow::registry {
+namespace {
+
+// Of addresses that have expired, without a byte in between.
+constexpr int kMaxRefreshes = 20;
+
+// What no further attempt puts right.
+struct Fatal : Error {
+  using Error::Error;
+};
+
+bool is_expired(int status) {
+  return status == 400 || status == 401 || status == 403 || status == 410;
+}
+
+std::string range_of(uint64_t first, uint64_t end) {
+  return "bytes=" + std::to_string(first) + "-" + std::to_string(end - 1);
+}
+
+class Download {
+ public:
+  Download(Session& session, const std::string& folder, const store::Digest& digest,
+           uint64_t n_bytes, const DownloadOptions& options, const std::stop_token& stop)
+      : session_(session),
+        digest_(digest),
+        n_bytes_(n_bytes),
+        options_(options),
+        blob_path_(folder + "/" + digest.file_name()),
+        forward_(stop, [this] { stop_.request_stop(); }),
+        files_(folder, digest, n_bytes, options.sizes) {}
+
+  void run() {
+    if (store::file_status(blob_path_)) return files_.remove();  // another program was first
+    n_completed_ = completed_bytes(files_.parts());
+    check_room();
+    report();
+    if (n_completed_ < n_bytes_) {
+      find_url();
+      fetch_parts();
+    }
+    check_digest();
+    files_.commit(blob_path_);
+  }
+
+ private:
+  [[noreturn]] static void throw_cancelled() {
+    throw Fatal(ErrorCode::kIo, "the download was cancelled");
+  }
+
+  void report() const {
+    if (options_.on_progress) options_.on_progress(n_completed_);
+  }
+
+  void check_room() const {
+    struct statvfs disk{};
+    if (::statvfs(files_.path().c_str(), &disk) != 0) return;
+    const uint64_t n_free = uint64_t{disk.f_bavail} * disk.f_frsize;
+    const uint64_t n_wanted = n_bytes_ - n_completed_;
+    if (n_wanted > n_free)
+      throw Error(ErrorCode::kTooLarge, files_.path() + ": " + format_byte_size(n_wanted) +
+                                            " are still to come, and the disk has " +
+                                            format_byte_size(n_free) + " left");
+  }
+
+  // Where the blob is to be had, and whether in parts.
+  void find_url() {
+    Request request{.url = "/blobs/" + digest_.text(), .headers = {{"Range", range_of(0, 1)}}};
+    request.on_body = [](const Reply&, std::string_view) { return false; };  // the head is enough
+    std::string url;
+    const Reply reply = session_.follow(std::move(request), stop_.get_token(), &url);
+    if (reply.status != 200 && reply.status != 206)
+      throw Error(reply.status == 404 ? ErrorCode::kNotFound : ErrorCode::kIo,
+                  digest_.text() + ": " + error_text(reply));
+    if (reply.status == 200 && files_.parts().size() > 1) {
+      files_.restart(true);  // the server knows no ranges
+      n_completed_ = 0;
+    }
+    const std::scoped_lock lock(mutex_);
+    url_ = std::move(url);
+    ++n_urls_;
+  }
+
+  void fetch_parts() {
+    std::vector<size_t> left;
+    for (size_t i = files_.parts().size(); i-- > 0;)
+      if (files_.parts()[i].completed < files_.parts()[i].size) left.push_back(i);
+    const size_t n_threads = std::min(options_.n_at_once, left.size());
+    {
+      std::vector<std::jthread> threads;
+      for (size_t i = 0; i < n_threads; ++i) threads.emplace_back([&] { fetch_some(left); });
+    }
+    if (!failure_.empty()) throw Error(failure_code_, failure_);
+    if (stop_.stop_requested()) throw_cancelled();
+  }
+
+  // Takes parts from the list until there is none or one fails.
+  void fetch_some(std::vector<size_t>& left) {
+    for (;;) {
+      size_t index = 0;
+      {
+        const std::scoped_lock lock(mutex_);
+        if (left.empty() || stop_.stop_requested()) return;
+        index = left.back();
+        left.pop_back();
+      }
+      try {
+        fetch(index);
+      } catch (const Error& error) {
+        const std::scoped_lock lock(mutex_);
+        if (failure_.empty() && !stop_.stop_requested()) {
+          failure_ = error.what();
+          failure_code_ = error.code();
+        }
+        stop_.request_stop();
+        return;
+      }
+    }
+  }
+
+  void fetch(size_t index) {
+    const Part& part = files_.parts()[index];
+    int n_failed = 0;
+    int n_refreshed = 0;
+    std::string why;
+    while (part.completed < part.size) {
+      const uint64_t before = part.completed;
+      int status = 0;
+      int n_url = 0;
+      try {
+        status = fetch_once(index, n_url);
+        why = digest_.text() + ": the server answered " + std::to_string(status);
+      } catch (const Fatal&) {
+        throw;
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kPermissionDenied) throw;
+        why = error.what();
+      }
+      files_.save(index);
+      if (stop_.stop_requested()) throw_cancelled();
+      if (part.completed > before) n_failed = n_refreshed = 0;
+      if (part.completed == part.size) return;
+      if (is_expired(status) && ++n_refreshed <= kMaxRefreshes) {
+        refresh(n_url);
+        continue;
+      }
+      if (++n_failed >= options_.max_attempts)
+        throw Fatal(ErrorCode::kIo, "max retries exceeded: " + why);
+      pause(options_.first_pause * (1 << (n_failed - 1)));
+    }
+  }
+
+  // One request for what is left of a part; its status.
+  int fetch_once(size_t index, int& n_url) {
+    const Part& part = files_.parts()[index];
+    const uint64_t first = part.offset + part.completed;
+    Request request;
+    {
+      const std::scoped_lock lock(mutex_);
+      request.url = url_;
+      n_url = n_urls_;
+    }
+    const bool is_whole = part.size == n_bytes_;
+    if (is_whole && part.completed > 0) return fetch_whole_again(index, std::move(request));
+    if (!is_whole || part.completed > 0) request.headers.set("Range", range_of(first, part.end()));
+    bool is_checked = false;
+    request.on_body = [&](const Reply& head, std::string_view bytes) {
+      if (!std::exchange(is_checked, true)) check_head(head, first, is_whole);
+      take(index, bytes);
+      return true;
+    };
+    return session_.send(std::move(request), stop_.get_token()).status;
+  }
+
+  // One part alone may be of a server without ranges, which begins again.
+  int fetch_whole_again(size_t index, Request request) {
+    const Part& part = files_.parts()[index];
+    uint64_t n_known = 0;  // bytes that are there already and come again
+    request.headers.set("Range", range_of(part.completed, part.end()));
+    bool is_checked = false;
+    request.on_body = [&](const Reply& head, std::string_view bytes) {
+      if (!std::exchange(is_checked, true)) {
+        if (head.status == 206)
+          check_head(head, part.completed, false);
+        else
+          n_known = part.completed;
+      }
+      const uint64_t n_skipped = std::min<uint64_t>(n_known, bytes.size());
+      n_known -= n_skipped;
+      take(index, bytes.substr(n_skipped));
+      return true;
+    };
+    return session_.send(std::move(request), stop_.get_token()).status;
+  }
+
+  void check_head(const Reply& head, uint64_t first, bool may_be_whole) const {
+    if (may_be_whole && head.status == 200) return;
+    const std::string_view range = head.headers.get("Content-Range");
+    const std::string begin = "bytes " + std::to_string(first) + "-";
+    const std::string total = "/" + std::to_string(n_bytes_);
+    if (head.status != 206 || !range.starts_with(begin) ||
+        !(range.ends_with(total) || range.ends_with("/*"))) {
+      throw Error(ErrorCode::kIo,
+                  digest_.text() + ": the server sent other bytes than were asked for");
+    }
+  }
+
+  // On the Transport's thread.
+  void take(size_t index, std::string_view bytes) {
+    const Part& part = files_.parts()[index];
+    if (bytes.size() > part.size - part.completed)
+      throw Error(ErrorCode::kIo,
+                  digest_.text() + ": the server sent more bytes than were asked for");
+    try {
+      files_.write(index, bytes);
+    } catch (const Error& error) {  // the disk is full, say
+      throw Fatal(error.code(), error.what());
+    }
+    n_completed_ += bytes.size();
+    report();
+  }
+
+  // Another address, where nobody has asked for one since.
+  void refresh(int n_url) {
+    const std::scoped_lock one_at_a_time(refresh_mutex_);
+    {
+      const std::scoped_lock lock(mutex_);
+      if (n_urls_ != n_url) return;
+    }
+    Request request{.url = "/blobs/" + digest_.text(), .headers = {{"Range", range_of(0, 1)}}};
+    request.on_body = [](const Reply&, std::string_view) { return false; };
+    std::string url;
+    const Reply reply = session_.follow(std::move(request), stop_.get_token(), &url);
+    const std::scoped_lock lock(mutex_);
+    ++n_urls_;
+    if (reply.status == 200 || reply.status == 206) url_ = std::move(url);
+  }
+
+  void pause(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    pauses_.wait_for(lock, stop_.get_token(), time, [] { return false; });
+    if (stop_.stop_requested()) throw_cancelled();
+  }
+
+  void check_digest() {
+    const store::Digest found = store::digest_of_file(files_.path(), [&](uint64_t done, uint64_t) {
+      if (stop_.stop_requested()) throw_cancelled();
+      if (options_.on_check) options_.on_check(done);
+    });
+    if (found == digest_) return;
+    files_.remove();
+    throw Error(ErrorCode::kInvalidInput, "digest mismatch, file must be downloaded again: want " +
+                                              digest_.text() + ", got " + found.text());
+  }
+
+  Session& session_;
+  const store::Digest digest_;
+  const uint64_t n_bytes_;
+  const DownloadOptions& options_;
+  const std::string blob_path_;
+  std::stop_source stop_;  // the caller's, or a part has failed
+  const std::stop_callback<std::function<void()>> forward_;
+  PartFiles files_;
+  std::atomic<uint64_t> n_completed_{0};
+  std::mutex refresh_mutex_;  // before mutex_
+  std::mutex mutex_;
+  std::condition_variable_any pauses_;
+  std::string url_;
+  int n_urls_ = 0;  // how often the address was asked for
+  std::string failure_;
+  ErrorCode failure_code_ = ErrorCode::kIo;
+};
+
+}  // namespace
+
+void download(Session& session, const std::string& folder, const store::Digest& digest,
+              uint64_t n_bytes, const DownloadOptions& options, std::stop_token stop) {
+  if (store::file_status(folder + "/" + digest.file_name())) return;
+  try {
+    Download(session, folder, digest, n_bytes, options, stop).run();
+  } catch (const Error&) {
+    if (stop.stop_requested()) throw Error(ErrorCode::kIo, "the download was cancelled");
+    throw;
+  }
+}
+
+}  // namespace billow::registry

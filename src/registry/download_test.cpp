@@ -1,0 +1,328 @@
+#include "registry/download.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "base/error.h"
+#include "http/server.h"
+#include "registry/part_files.h"
+#include "store/folder.h"
+#include "store/test_folder.h"
+
+namespace billow::registry {
+namespace {
+
+using http::Exchange;
+using http::Method;
+using std::chrono::milliseconds;
+
+constexpr size_t kBytes = 1'000'003;
+
+std::string random_bytes(size_t n, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::string bytes(n, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+// What the server does wrong.
+struct Faults {
+  std::atomic<int> n_cuts{0};    // so many answers break off within
+  std::atomic<int> n_errors{0};  // so many are 503
+  std::atomic<int> n_stalls{0};  // so many stop coming
+  std::atomic<int> url_life{0};  // an address of the other host serves so often; 0: no redirect
+  std::atomic<bool> has_ranges{true};
+  std::atomic<bool> lies{false};  // sends the blob's beginning for every range
+  std::atomic<bool> is_damaged{false};
+  std::atomic<int> status{0};  // of all answers
+};
+
+class DownloadTest : public testing::Test {
+ protected:
+  DownloadTest()
+      : server_(server_options(), routes()),
+        session_(transport_, name(), true, [] { return IdentityKey::make(); }) {
+    ::setenv("no_proxy", "*", 1);
+    options_.sizes = {.min = 50'000, .max = 1'000'000};
+    options_.first_pause = milliseconds(1);
+  }
+  ~DownloadTest() override { ends_ = true; }
+
+  static http::ServerOptions server_options() {
+    http::ServerOptions options;
+    options.host = "127.0.0.1";
+    return options;
+  }
+  store::Name name() const {
+    store::Name name;
+    name.scheme = "http";
+    name.host = "127.0.0.1:" + std::to_string(server_.port());
+    name.space = "a";
+    name.model = "m";
+    return name;
+  }
+
+  std::vector<http::Route> routes() {
+    std::vector<http::Route> all(2);
+    all[0].methods = all[1].methods = {Method::kGet, Method::kHead};
+    all[0].pattern = "/v2/a/m/blobs/:digest";
+    all[0].handler = [this](Exchange& exchange) {
+      if (faults_.url_life > 0) {
+        const int key = ++n_keys_;
+        exchange.respond({.status = 307,
+                          .content_type = "",
+                          .headers = {{"Location", "/store?key=" + std::to_string(key)}},
+                          .body = ""});
+        return;
+      }
+      serve(exchange);
+    };
+    all[1].pattern = "/store";
+    all[1].handler = [this](Exchange& exchange) {
+      const int key = std::atoi(exchange.request().query.find("key")->second.c_str());
+      bool is_good = false;
+      {
+        const std::scoped_lock lock(mutex_);
+        is_good = ++n_uses_[key] <= faults_.url_life;
+      }
+      if (is_good)
+        serve(exchange);
+      else
+        exchange.respond(http::text_response(403, "the signature has expired"));
+    };
+    return all;
+  }
+
+  static bool takes_one(std::atomic<int>& n) {
+    int was = n;
+    while (was > 0 && !n.compare_exchange_weak(was, was - 1)) continue;
+    return was > 0;
+  }
+
+  void serve(Exchange& exchange) {
+    if (faults_.status != 0) {
+      exchange.respond(http::text_response(faults_.status, "no"));
+      return;
+    }
+    const std::string range(exchange.request().headers.get("Range"));
+    size_t first = 0;
+    size_t last = blob_.size() - 1;
+    const bool is_range = faults_.has_ranges && range.starts_with("bytes=");
+    if (is_range) {
+      const size_t dash = range.find('-');
+      std::from_chars(range.data() + 6, range.data() + dash, first);
+      std::from_chars(range.data() + dash + 1, range.data() + range.size(), last);
+    }
+    const bool is_probe = is_range && last == 0;
+    if (!is_probe && takes_one(faults_.n_errors)) {
+      exchange.respond(http::text_response(503, "busy"));
+      return;
+    }
+    std::string bytes = blob_.substr(faults_.lies ? 0 : first, last - first + 1);
+    if (faults_.is_damaged) bytes[bytes.size() / 2] ^= 1;
+    http::Headers headers;
+    if (is_range)
+      headers.add("Content-Range", "bytes " + std::to_string(faults_.lies ? 0 : first) + "-" +
+                                       std::to_string(last) + "/" + std::to_string(blob_.size()));
+    const int status = is_range ? 206 : 200;
+    n_sent_ += is_probe ? 0 : bytes.size();
+    const bool cuts = !is_probe && takes_one(faults_.n_cuts);
+    const bool stalls = !is_probe && takes_one(faults_.n_stalls);
+    if (!cuts && !stalls) {
+      exchange.respond(
+          {.status = status, .content_type = "x/y", .headers = headers, .body = bytes});
+      return;
+    }
+    exchange.begin_stream(status, "x/y", headers);
+    exchange.write(bytes.substr(0, bytes.size() * 2 / 3));
+    while (stalls && !exchange.client_gone() && !ends_)
+      std::this_thread::sleep_for(milliseconds(1));
+    throw std::runtime_error("cut off");
+  }
+
+  std::string get(std::stop_token stop = {}) {
+    try {
+      download(session_, folder_.path(), digest_, blob_.size(), options_, std::move(stop));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+  void expect_whole() const {
+    EXPECT_EQ(store::children(folder_.path()), std::vector<std::string>{digest_.file_name()});
+    const auto file = store::read_file(folder_.path() + "/" + digest_.file_name(), 1 << 24);
+    ASSERT_TRUE(file);
+    EXPECT_TRUE(file->bytes == blob_);
+  }
+
+  std::string blob_ = random_bytes(kBytes, 1);
+  store::Digest digest_ = store::digest_of(blob_);
+  Faults faults_;
+  std::atomic<bool> ends_{false};
+  std::atomic<size_t> n_sent_{0};
+  std::atomic<int> n_keys_{0};
+  std::mutex mutex_;
+  std::map<int, int> n_uses_;
+  store::TestFolder folder_;
+  DownloadOptions options_;
+  http::Server server_;
+  Transport transport_{{.stall_timeout = milliseconds(1000)}};
+  Session session_;
+};
+
+TEST_F(DownloadTest, BringsABlobInParts) {
+  std::atomic<uint64_t> n_told{0};
+  std::atomic<uint64_t> n_checked{0};
+  options_.on_progress = [&](uint64_t n) {
+    uint64_t was = n_told;
+    while (was < n && !n_told.compare_exchange_weak(was, n)) continue;
+  };
+  options_.on_check = [&](uint64_t n) { n_checked = n; };
+  EXPECT_EQ(get(), "");
+  expect_whole();
+  EXPECT_EQ(n_sent_, kBytes);
+  EXPECT_EQ(n_told, kBytes);
+  EXPECT_EQ(n_checked, kBytes);
+  EXPECT_EQ(get(), "");
+  EXPECT_EQ(n_sent_, kBytes) << "it is there";
+}
+
+TEST_F(DownloadTest, OfNoBytesAndOfOneAreBlobsToo) {
+  for (const char* content : {"", "x"}) {
+    blob_ = content;
+    digest_ = store::digest_of(blob_);
+    EXPECT_EQ(get(), "");
+    const auto file = store::read_file(folder_.path() + "/" + digest_.file_name(), 16);
+    ASSERT_TRUE(file);
+    EXPECT_EQ(file->bytes, content);
+  }
+}
+
+TEST_F(DownloadTest, GoesOnWhereAnAnswerBreaksOff) {
+  faults_.n_cuts = 20;
+  faults_.n_errors = 5;
+  EXPECT_EQ(get(), "");
+  expect_whole();
+  EXPECT_LT(n_sent_, kBytes + kBytes / 2);
+}
+
+TEST_F(DownloadTest, GoesOnWhereNothingComesAnyMore) {
+  faults_.n_stalls = 2;
+  EXPECT_EQ(get(), "");
+  expect_whole();
+}
+
+TEST_F(DownloadTest, AsksForAnotherAddressWhenOneExpires) {
+  faults_.url_life = 5;
+  EXPECT_EQ(get(), "");
+  expect_whole();
+  EXPECT_GT(n_keys_, 2);
+}
+
+TEST_F(DownloadTest, TakesABlobWholeFromAServerWithoutRanges) {
+  faults_.has_ranges = false;
+  EXPECT_EQ(get(), "");
+  expect_whole();
+  std::filesystem::remove(folder_.path() + "/" + digest_.file_name());
+  faults_.n_cuts = 2;
+  EXPECT_EQ(get(), "");
+  expect_whole();
+}
+
+TEST_F(DownloadTest, SaysWhyItFailsAndKeepsWhatItHas) {
+  faults_.n_errors = 1'000'000;
+  EXPECT_EQ(get(), "max retries exceeded: " + digest_.text() + ": the server answered 503");
+  faults_.n_errors = 0;
+  faults_.lies = true;
+  options_.max_attempts = 2;
+  EXPECT_EQ(get(), "max retries exceeded: " + digest_.text() +
+                       ": the server sent other bytes than were asked for");
+  faults_.lies = false;
+  EXPECT_EQ(get(), "");
+  expect_whole();
+  EXPECT_LE(n_sent_, 3 * kBytes);
+}
+
+TEST_F(DownloadTest, SaysThatABlobIsNotThere) {
+  faults_.status = 404;
+  EXPECT_EQ(get(), digest_.text() + ": 404: no");
+}
+
+TEST_F(DownloadTest, KeepsNothingOfWrongBytes) {
+  faults_.is_damaged = true;
+  EXPECT_TRUE(
+      get().starts_with("digest mismatch, file must be downloaded again: want " + digest_.text()));
+  EXPECT_TRUE(store::children(folder_.path()).empty());
+}
+
+TEST_F(DownloadTest, IsCancelledAndResumed) {
+  faults_.n_stalls = 100;
+  std::stop_source stop;
+  options_.on_progress = [&](uint64_t n) {
+    if (n > kBytes / 3) stop.request_stop();
+  };
+  EXPECT_EQ(get(stop.get_token()), "the download was cancelled");
+  EXPECT_EQ(get(stop.get_token()), "the download was cancelled");
+  faults_.n_stalls = 0;
+  n_sent_ = 0;
+  options_.on_progress = {};
+  EXPECT_EQ(get(), "");
+  expect_whole();
+  EXPECT_LT(n_sent_, kBytes) << "what was there is not fetched again";
+}
+
+TEST_F(DownloadTest, ByTwoAtOnceIsMadeOnce) {
+  faults_.n_cuts = 5;
+  {
+    std::jthread other([&] { EXPECT_EQ(get(), ""); });
+    EXPECT_EQ(get(), "");
+  }
+  expect_whole();
+  EXPECT_LT(n_sent_, kBytes + kBytes / 2);
+}
+
+TEST_F(DownloadTest, WhateverGoesWrongEndsWholeOrCanBeResumed) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 30; ++round) {
+    blob_ = random_bytes(1 + random() % 300'000, static_cast<unsigned>(round));
+    digest_ = store::digest_of(blob_);
+    options_.sizes = {.min = 1 + random() % 50'000, .max = 1'000'000};
+    options_.n_at_once = 1 + random() % 16;
+    options_.max_attempts = 2;
+    for (int attempt = 0;; ++attempt) {
+      ASSERT_LT(attempt, 50);
+      const bool is_hard = attempt < 3;
+      faults_.n_cuts = is_hard ? static_cast<int>(random() % 20) : 0;
+      faults_.n_errors = is_hard ? static_cast<int>(random() % 20) : 0;
+      faults_.url_life = random() % 2 == 0 ? 0 : static_cast<int>(1 + random() % 9);
+      faults_.has_ranges = random() % 8 != 0;
+      faults_.is_damaged = is_hard && random() % 6 == 0;
+      std::stop_source stop;
+      std::jthread stops;
+      if (is_hard && random() % 2 == 0)
+        stops = std::jthread([&stop, pause = random() % 5000] {
+          std::this_thread::sleep_for(std::chrono::microseconds(pause));
+          stop.request_stop();
+        });
+      if (get(stop.get_token()).empty()) break;
+      EXPECT_FALSE(store::file_status(folder_.path() + "/" + digest_.file_name()));
+    }
+    expect_whole();
+    std::filesystem::remove(folder_.path() + "/" + digest_.file_name());
+  }
+}
+
+}  // namespace
+}  // namespace billow::registry

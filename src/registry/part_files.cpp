@@ -1,0 +1,153 @@
+#include "registry/part_files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "store/folder.h"
+
+namespace billow::registry {
+namespace {
+
+// Bytes of a part that a crash may lose, and that are then fetched again.
+constexpr uint64_t kSaveBytes = 4 << 20;
+constexpr uint64_t kMaxTextBytes = 4096;
+
+[[noreturn]] void throw_system(const std::string& path, const char* what) {
+  throw Error(ErrorCode::kIo, path + ": " + what + ": " + std::strerror(errno));
+}
+
+// Whole, or with what was there before: a crash leaves no half of a line.
+void write_text(const std::string& path, const std::string& temporary, const std::string& text) {
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) throw_system(temporary, "cannot be written");
+  const bool is_written =
+      ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (::close(fd) != 0 || !is_written) throw_system(temporary, "cannot be written");
+  if (::rename(temporary.c_str(), path.c_str()) != 0) throw_system(path, "cannot be written");
+}
+
+// Opens a file and waits until no other program has it. Another program may have moved the file or
+// removed it meanwhile: then a new one is made.
+int open_locked(const std::string& path) {
+  for (;;) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) throw_system(path, "cannot be written");
+    int code = 0;
+    do {
+      code = ::flock(fd, LOCK_EX);
+    } while (code != 0 && errno == EINTR);
+    struct stat mine{};
+    struct stat named{};
+    const bool is_known = code == 0 && ::fstat(fd, &mine) == 0;
+    if (is_known && ::stat(path.c_str(), &named) == 0 && named.st_ino == mine.st_ino &&
+        named.st_dev == mine.st_dev) {
+      return fd;
+    }
+    ::close(fd);
+    if (!is_known) throw_system(path, "cannot be locked");
+  }
+}
+
+}  // namespace
+
+PartFiles::PartFiles(const std::string& folder, const store::Digest& digest, uint64_t n_bytes,
+                     PartSizes sizes)
+    : folder_(folder),
+      path_(folder + "/" + digest.file_name() + "-partial"),
+      temporary_(folder + "/" + digest.file_name() + "-writing-"),
+      n_bytes_(n_bytes),
+      sizes_(sizes),
+      fd_(open_locked(path_)) {
+  try {
+    auto resumed = resumed_parts(found(), n_bytes);
+    const off_t size = ::lseek(fd_, 0, SEEK_END);
+    if (resumed && size == static_cast<off_t>(n_bytes)) {
+      parts_ = *std::move(resumed);
+      for (const Part& part : parts_) saved_.push_back(part.completed);
+    } else {
+      restart(false);
+    }
+  } catch (...) {
+    ::close(fd_);
+    throw;
+  }
+}
+
+PartFiles::~PartFiles() { ::close(fd_); }
+
+std::vector<IndexedPart> PartFiles::found() const {
+  std::vector<IndexedPart> parts;
+  const std::string prefix = path_.substr(folder_.size() + 1) + "-";
+  for (const std::string& name : store::children(folder_)) {
+    if (!name.starts_with(prefix)) continue;
+    const auto file = store::read_file(folder_ + "/" + name, kMaxTextBytes);
+    const auto part = file ? parse_part(file->bytes) : std::nullopt;
+    if (part && name == prefix + std::to_string(part->index)) parts.push_back(*part);
+  }
+  return parts;
+}
+
+void PartFiles::remove_part_files() const {
+  const std::string prefix = path_.substr(folder_.size() + 1) + "-";
+  for (const std::string& name : store::children(folder_))
+    if (name.starts_with(prefix)) ::unlink((folder_ + "/" + name).c_str());
+}
+
+void PartFiles::restart(bool in_one_part) {
+  remove_part_files();
+  if (::ftruncate(fd_, static_cast<off_t>(n_bytes_)) != 0) throw_system(path_, "cannot be written");
+  parts_ = in_one_part ? std::vector<Part>{{.offset = 0, .size = n_bytes_}}
+                       : plan_parts(n_bytes_, sizes_);
+  saved_.assign(parts_.size(), 0);
+  for (size_t i = 0; i < parts_.size(); ++i) write_part(i);
+}
+
+void PartFiles::write(size_t index, std::span<const char> bytes) {
+  Part& part = parts_[index];
+  if (bytes.size() > part.size - part.completed)
+    throw Error(ErrorCode::kInvalidInput, path_ + ": more bytes came than were asked for");
+  while (!bytes.empty()) {
+    const auto at = static_cast<off_t>(part.offset + part.completed);
+    const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) throw_system(path_, "cannot be written");
+    part.completed += static_cast<uint64_t>(n);
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+  if (part.completed - saved_[index] >= kSaveBytes) save(index);
+}
+
+void PartFiles::save(size_t index) {
+  if (saved_[index] == parts_[index].completed) return;
+  write_part(index);
+  saved_[index] = parts_[index].completed;
+}
+
+void PartFiles::write_part(size_t index) const {
+  const std::string number = std::to_string(index);
+  write_text(path_ + "-" + number, temporary_ + number, to_text(index, parts_[index]));
+}
+
+void PartFiles::commit(const std::string& blob_path) {
+  if (::fsync(fd_) != 0) throw_system(path_, "cannot be written");
+  if (::rename(path_.c_str(), blob_path.c_str()) != 0) throw_system(blob_path, "cannot be made");
+  remove_part_files();
+  store::flush_folder(folder_);
+}
+
+void PartFiles::remove() {
+  ::unlink(path_.c_str());
+  remove_part_files();
+}
+
+}  // namespace billow::registry

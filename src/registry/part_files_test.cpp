@@ -1,0 +1,159 @@
+#include "registry/part_files.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "base/error.h"
+#include "store/folder.h"
+#include "store/test_folder.h"
+
+namespace billow::registry {
+namespace {
+
+constexpr uint64_t kLarge = 250'000'000;  // three parts
+
+class PartFilesTest : public testing::Test {
+ protected:
+  std::string path(const std::string& ending) const {
+    return folder_.path() + "/" + digest_.file_name() + ending;
+  }
+  std::vector<std::string> names() const { return store::children(folder_.path()); }
+  std::string text(const std::string& ending) const {
+    const auto file = store::read_file(path(ending), 1 << 20);
+    return file ? file->bytes : "none";
+  }
+
+  store::TestFolder folder_;
+  const store::Digest digest_ = store::digest_of("abcdef");
+};
+
+TEST_F(PartFilesTest, AreThoseOfOllama) {
+  const PartFiles files(folder_.path(), digest_, kLarge);
+  EXPECT_EQ(files.parts(), plan_parts(kLarge));
+  const std::string name = digest_.file_name() + "-partial";
+  EXPECT_EQ(names(), (std::vector<std::string>{name, name + "-0", name + "-1", name + "-2"}));
+  EXPECT_EQ(text("-partial-2"), R"({"N":2,"Offset":200000000,"Size":50000000,"Completed":0})");
+  EXPECT_EQ(store::file_status(path("-partial"))->size_bytes, kLarge);
+}
+
+TEST_F(PartFilesTest, HaveTheBytesInTheirPlaces) {
+  {
+    PartFiles files(folder_.path(), digest_, 6);
+    files.write(0, std::string_view("abc"));
+    files.write(0, std::string_view(""));
+    files.write(0, std::string_view("def"));
+    EXPECT_THROW(files.write(0, std::string_view("g")), Error);
+    EXPECT_EQ(files.parts()[0].completed, 6u);
+    files.commit(path(""));
+  }
+  EXPECT_EQ(names(), std::vector<std::string>{digest_.file_name()});
+  EXPECT_EQ(text(""), "abcdef");
+}
+
+TEST_F(PartFilesTest, AreResumedWhereTheyWereSaved) {
+  const std::string piece(3'000'000, 'x');
+  {
+    PartFiles files(folder_.path(), digest_, kLarge);
+    files.write(1, piece);
+    EXPECT_EQ(text("-partial-1"), R"({"N":1,"Offset":100000000,"Size":100000000,"Completed":0})");
+    files.write(1, piece);
+    files.write(1, piece);
+    EXPECT_EQ(text("-partial-1"),
+              R"({"N":1,"Offset":100000000,"Size":100000000,"Completed":6000000})");
+    files.write(2, piece);
+    files.save(2);
+  }
+  {
+    const PartFiles files(folder_.path(), digest_, kLarge);
+    EXPECT_EQ(files.parts()[0].completed, 0u);
+    EXPECT_EQ(files.parts()[1].completed, 6'000'000u) << "the rest is fetched again";
+    EXPECT_EQ(files.parts()[2].completed, 3'000'000u);
+    std::ifstream bytes(path("-partial"), std::ios::binary);
+    bytes.seekg(100'000'000);
+    std::string found(6'000'000, '\0');
+    bytes.read(found.data(), static_cast<std::streamsize>(found.size()));
+    EXPECT_TRUE(found == std::string(6'000'000, 'x'));
+  }
+}
+
+TEST_F(PartFilesTest, BeginAgainWhereTheyDoNotFit) {
+  const auto completed_after = [&](const auto& damage) {
+    {
+      PartFiles files(folder_.path(), digest_, kLarge);
+      files.restart(false);
+      files.write(1, std::string_view("abc"));
+      files.save(1);
+    }
+    damage();
+    const PartFiles files(folder_.path(), digest_, kLarge);
+    EXPECT_EQ(files.parts(),
+              resumed_parts({{0, files.parts()[0]}, {1, files.parts()[1]}, {2, files.parts()[2]}},
+                            kLarge));
+    return completed_bytes(files.parts());
+  };
+  EXPECT_EQ(completed_after([] {}), 3u);
+  EXPECT_EQ(completed_after([&] { store::write_test_file(path("-partial-2"), "{"); }), 0u);
+  EXPECT_EQ(completed_after([&] { std::filesystem::remove(path("-partial-0")); }), 0u);
+  EXPECT_EQ(completed_after([&] { std::filesystem::remove(path("-partial")); }), 0u);
+  EXPECT_EQ(completed_after([&] { std::filesystem::resize_file(path("-partial"), kLarge - 1); }),
+            0u);
+  EXPECT_EQ(completed_after([&] { store::write_test_file(path("-partial-9"), "{}"); }), 3u)
+      << "what is no part is not looked at";
+  EXPECT_EQ(completed_after([&] {
+              store::write_test_file(path("-partial-3"),
+                                     R"({"N":3,"Offset":250000000,"Size":5,"Completed":0})");
+            }),
+            0u)
+      << "of another size";
+}
+
+TEST_F(PartFilesTest, CanBeginAgainInOnePart) {
+  PartFiles files(folder_.path(), digest_, kLarge);
+  files.write(0, std::string_view("abc"));
+  files.restart(true);
+  EXPECT_EQ(files.parts(), (std::vector<Part>{{0, kLarge, 0}}));
+  EXPECT_EQ(names().size(), 2u);
+  files.remove();
+  EXPECT_TRUE(names().empty());
+}
+
+TEST_F(PartFilesTest, AreOfOneAtATime) {
+  for (const bool is_committed : {true, false}) {
+    std::optional<PartFiles> first(std::in_place, folder_.path(), digest_, 6);
+    std::atomic<bool> is_there{false};
+    std::jthread waits([&] {
+      const PartFiles second(folder_.path(), digest_, 6);
+      is_there = true;
+      EXPECT_EQ(completed_bytes(second.parts()), 0u);
+      EXPECT_TRUE(store::file_status(path("-partial"))) << "not the file that is a blob by now";
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    EXPECT_FALSE(is_there);
+    first->write(0, std::string_view("abcdef"));
+    is_committed ? first->commit(path("")) : first->remove();
+    EXPECT_FALSE(is_there);
+    first.reset();
+  }
+  EXPECT_EQ(text(""), "abcdef");
+}
+
+TEST_F(PartFilesTest, NameTheFileThatCannotBeWritten) {
+  try {
+    const PartFiles files(folder_.path() + "/none", digest_, 6);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              folder_.path() + "/none/" + digest_.file_name() +
+                  "-partial: cannot be written: No such file or directory");
+  }
+}
+
+}  // namespace
+}  // namespace billow::registry

@@ -1,0 +1,169 @@
+#include "registry/session.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <random>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "registry/challenge.h"
+#include "registry/origin.h"
+#include "registry/token.h"
+
+namespace billow::registry {
+namespace {
+
+constexpr int kMaxRedirects = 10;
+constexpr size_t kMaxErrorBytes = 64 << 10;
+constexpr size_t kMaxErrorText = 500;
+
+std::string base_of(const store::Name& name, bool insecure) {
+  if (name.scheme == "http" && !insecure)
+    throw Error(ErrorCode::kInvalidInput, "insecure protocol http");
+  return std::string(insecure ? "http" : "https") + "://" + name.host + "/v2/" + name.space + "/" +
+         name.model;
+}
+
+bool is_good(int status) { return status >= 200 && status < 300; }
+
+bool is_redirect(int status) {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+std::string nonce() {
+  constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+  std::random_device random;
+  std::uniform_int_distribution<size_t> any(0, kLetters.size() - 1);
+  std::string text;
+  for (int i = 0; i < 22; ++i) text += kLetters[any(random)];
+  return text;
+}
+
+int64_t unix_time() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// One line of what comes from outside.
+std::string in_line(std::string_view text) {
+  std::string line = utf8::sanitized(trimmed(text).substr(0, kMaxErrorText));
+  for (char& c : line)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  return line;
+}
+
+}  // namespace
+
+std::string error_text(const Reply& reply) {
+  const Json json = Json::parse(reply.body, nullptr, false);
+  std::string text;
+  const auto add = [&](const Json& from, const char* name) {
+    if (!from.is_object() || !from.contains(name) || !from[name].is_string()) return false;
+    text += (text.empty() ? "" : "; ") + from[name].get<std::string>();
+    return true;
+  };
+  if (json.is_object() && json.contains("errors") && json["errors"].is_array()) {
+    for (const Json& error : json["errors"])
+      if (!add(error, "message")) add(error, "code");
+  }
+  if (text.empty() && !add(json, "error")) text = reply.body;
+  text = in_line(text);
+  return std::to_string(reply.status) + (text.empty() ? "" : ": " + text);
+}
+
+Session::Session(Transport& transport, const store::Name& name, bool insecure, KeySource key)
+    : transport_(transport),
+      host_(name.host),
+      base_(base_of(name, insecure)),
+      key_(std::move(key)) {}
+
+Reply Session::send_once(Request request, const std::string& token, const std::stop_token& stop) {
+  const bool is_own = origin_of(request.url) == origin_of(base_);
+  if (is_own && !token.empty()) request.headers.set("Authorization", "Bearer " + token);
+  if (!request.on_body) return transport_.send(request, stop);
+  std::string refusal;
+  const auto on_body = std::exchange(request.on_body, {});
+  request.on_body = [&](const Reply& head, std::string_view bytes) {
+    if (is_good(head.status)) return on_body(head, bytes);
+    refusal += bytes.substr(0, kMaxErrorBytes - std::min(kMaxErrorBytes, refusal.size()));
+    return refusal.size() < kMaxErrorBytes;
+  };
+  Reply reply = transport_.send(request, stop);
+  reply.body = std::move(refusal);
+  return reply;
+}
+
+Reply Session::send(Request request, std::stop_token stop) {
+  if (request.url.starts_with('/')) request.url = base_ + request.url;
+  std::string token;
+  {
+    const std::scoped_lock lock(mutex_);
+    token = token_;
+  }
+  const bool may_repeat = !request.upload && origin_of(request.url) == origin_of(base_);
+  Reply reply = send_once(request, token, stop);
+  if (reply.status != 401 || !may_repeat) return reply;
+  token = renewed_token(token, reply.headers.get("WWW-Authenticate"), stop);
+  reply = send_once(std::move(request), token, stop);
+  if (reply.status == 401)
+    throw Error(ErrorCode::kPermissionDenied, host_ + ": unauthorized: access denied");
+  return reply;
+}
+
+std::string Session::renewed_token(const std::string& used, std::string_view challenges,
+                                   const std::stop_token& stop) {
+  const std::scoped_lock lock(mutex_);
+  if (token_ != used) return token_;  // another thread has asked meanwhile
+  const std::vector<Challenge> all = parse_challenges(challenges);
+  const auto bearer = std::ranges::find(all, "bearer", &Challenge::scheme);
+  if (bearer == all.end())
+    throw Error(ErrorCode::kPermissionDenied,
+                host_ + ": unauthorized: the registry gives no tokens" +
+                    (all.empty() ? "" : ", it wants " + in_line(all.front().scheme)));
+  const std::string& realm = bearer->parameter("realm");
+  if (!is_trusted_realm(realm, base_)) {
+    const std::optional<Origin> asks = origin_of(realm);
+    throw Error(ErrorCode::kPermissionDenied, "realm host \"" + in_line(asks ? asks->host : realm) +
+                                                  "\" does not match original host \"" + host_ +
+                                                  "\"");
+  }
+  const TokenRequest wanted = token_request(*bearer, key_(), nonce(), unix_time());
+  const Reply reply = transport_.send(
+      {.url = wanted.url, .headers = {{"Authorization", wanted.authorization}}}, stop);
+  if (!is_good(reply.status))
+    throw Error(ErrorCode::kPermissionDenied,
+                host_ + ": unauthorized: access denied (" + error_text(reply) + ")");
+  token_ = parse_token(reply.body);
+  return token_;
+}
+
+Reply Session::follow(Request request, std::stop_token stop, std::string* final_url) {
+  if (request.url.starts_with('/')) request.url = base_ + request.url;
+  for (int n = 0; n <= kMaxRedirects; ++n) {
+    Reply reply = send(request, stop);
+    if (!is_redirect(reply.status)) {
+      if (final_url != nullptr) *final_url = request.url;
+      return reply;
+    }
+    const std::string location(reply.headers.get("Location"));
+    const std::optional<std::string> next =
+        location.empty() ? std::nullopt : resolved_url(request.url, location);
+    if (!next)
+      throw Error(ErrorCode::kIo, host_ + ": the registry redirects to no address: " +
+                                      (location.empty() ? "it gives none" : in_line(location)));
+    if (request.url.starts_with("https:") && next->starts_with("http:"))
+      throw Error(ErrorCode::kIo, host_ + ": the registry redirects from https to http");
+    request.url = *next;
+  }
+  throw Error(ErrorCode::kIo, host_ + ": the registry redirects more than " +
+                                  std::to_string(kMaxRedirects) + " times");
+}
+
+}  // namespace billow::registry
