@@ -61,7 +61,7 @@ class HandlerPool {
   std::condition_variable has_ended_;  // work or a thread
   std::list<std::function<void()>> work_;
   std::list<std::function<void()>> turn_work_;  // given in the turn that is being taken
-  size_t n_news_ = 0;  // for so many idle threads, which are still to be notified
+  size_t n_news_ = 0;                           // idle threads that do_work() is to notify
   Threads threads_;
   Threads ended_;  // threads that are about to end or have ended, not joined yet
   size_t n_idle_ = 0;

@@ -3,6 +3,8 @@
 #include <cctype>
 #include <optional>
 
+#include "base/text.h"
+
 namespace billow::registry {
 namespace {
 
@@ -69,11 +71,6 @@ class Scanner {
   std::string_view rest_;
 };
 
-std::string lowered(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 // The value of "Negotiate dXNlcg==" and the like, which has no name (token68). False: there is
 // none, and nothing was read.
 bool skip_value(Scanner& scanner) {
@@ -89,7 +86,7 @@ bool skip_value(Scanner& scanner) {
 // The next "name = value". False: there is none, and nothing was read.
 bool read_parameter(Scanner& scanner, Challenge& challenge) {
   const std::string_view begin = scanner.mark();
-  const std::string name = lowered(scanner.token());
+  const std::string name = lower_case(scanner.token());
   scanner.skip_blanks();
   if (name.empty() || !scanner.take('=')) {
     scanner.go_back(begin);
@@ -118,7 +115,7 @@ std::vector<Challenge> parse_challenges(std::string_view value) {
   std::vector<Challenge> challenges;
   Scanner scanner(value);
   for (scanner.skip_commas(); !scanner.at_end(); scanner.skip_commas()) {
-    Challenge challenge{lowered(scanner.token()), {}};
+    Challenge challenge{lower_case(scanner.token()), {}};
     if (challenge.scheme.empty()) break;
     scanner.skip_blanks();
     bool has_any = !skip_value(scanner) && read_parameter(scanner, challenge);

@@ -81,22 +81,29 @@ class Download {
                                             format_byte_size(n_free) + " left");
   }
 
-  // Where the blob is to be had, and whether in parts.
-  void find_url() {
+  // Asks the registry where the blob is. `url` is the address that answered.
+  Reply ask_for_url(std::string& url) {
     Request request{.url = "/blobs/" + digest_.text(), .headers = {{"Range", range_of(0, 1)}}};
     request.on_body = [](const Reply&, std::string_view) { return false; };  // the head is enough
+    Reply reply = session_.follow(std::move(request), stop_.get_token(), &url);
+    const std::scoped_lock lock(mutex_);
+    ++n_urls_;
+    if (has_blob(reply)) url_ = url;
+    return reply;
+  }
+
+  static bool has_blob(const Reply& reply) { return reply.status == 200 || reply.status == 206; }
+
+  // The first address. Plans one part alone where the server knows no ranges.
+  void find_url() {
     std::string url;
-    const Reply reply = session_.follow(std::move(request), stop_.get_token(), &url);
-    if (reply.status != 200 && reply.status != 206)
+    const Reply reply = ask_for_url(url);
+    if (!has_blob(reply))
       throw Error(reply.status == 404 ? ErrorCode::kNotFound : ErrorCode::kIo,
                   digest_.text() + ": " + error_text(reply));
-    if (reply.status == 200 && files_.parts().size() > 1) {
-      files_.restart(true);  // the server knows no ranges
-      n_completed_ = 0;
-    }
-    const std::scoped_lock lock(mutex_);
-    url_ = std::move(url);
-    ++n_urls_;
+    if (reply.status == 206 || files_.parts().size() == 1) return;
+    files_.restart(true);
+    n_completed_ = 0;
   }
 
   void fetch_parts() {
@@ -168,40 +175,23 @@ class Download {
     }
   }
 
-  // One request for what is left of a part; its status.
+  // One request for what is left of a part; its status. A server without ranges sends the only part
+  // from its beginning again: the bytes that are there already are skipped.
   int fetch_once(size_t index, int& n_url) {
     const Part& part = files_.parts()[index];
     const uint64_t first = part.offset + part.completed;
-    Request request;
+    Request request{.url = {}, .headers = {{"Range", range_of(first, part.end())}}};
     {
       const std::scoped_lock lock(mutex_);
       request.url = url_;
       n_url = n_urls_;
     }
-    const bool is_whole = part.size == n_bytes_;
-    if (is_whole && part.completed > 0) return fetch_whole_again(index, std::move(request));
-    if (!is_whole || part.completed > 0) request.headers.set("Range", range_of(first, part.end()));
     bool is_checked = false;
-    request.on_body = [&](const Reply& head, std::string_view bytes) {
-      if (!std::exchange(is_checked, true)) check_head(head, first, is_whole);
-      take(index, bytes);
-      return true;
-    };
-    return session_.send(std::move(request), stop_.get_token()).status;
-  }
-
-  // One part alone may be of a server without ranges, which begins again.
-  int fetch_whole_again(size_t index, Request request) {
-    const Part& part = files_.parts()[index];
-    uint64_t n_known = 0;  // bytes that are there already and come again
-    request.headers.set("Range", range_of(part.completed, part.end()));
-    bool is_checked = false;
+    uint64_t n_known = 0;  // bytes that are still to be skipped
     request.on_body = [&](const Reply& head, std::string_view bytes) {
       if (!std::exchange(is_checked, true)) {
-        if (head.status == 206)
-          check_head(head, part.completed, false);
-        else
-          n_known = part.completed;
+        check_head(head, part, first);
+        if (head.status == 200) n_known = part.completed;
       }
       const uint64_t n_skipped = std::min<uint64_t>(n_known, bytes.size());
       n_known -= n_skipped;
@@ -211,8 +201,9 @@ class Download {
     return session_.send(std::move(request), stop_.get_token()).status;
   }
 
-  void check_head(const Reply& head, uint64_t first, bool may_be_whole) const {
-    if (may_be_whole && head.status == 200) return;
+  // Throws Error where the answer has other bytes than those of the part from `first` on.
+  void check_head(const Reply& head, const Part& part, uint64_t first) const {
+    if (head.status == 200 && part.size == n_bytes_) return;
     const std::string_view range = head.headers.get("Content-Range");
     const std::string begin = "bytes " + std::to_string(first) + "-";
     const std::string total = "/" + std::to_string(n_bytes_);
@@ -245,13 +236,8 @@ class Download {
       const std::scoped_lock lock(mutex_);
       if (n_urls_ != n_url) return;
     }
-    Request request{.url = "/blobs/" + digest_.text(), .headers = {{"Range", range_of(0, 1)}}};
-    request.on_body = [](const Reply&, std::string_view) { return false; };
     std::string url;
-    const Reply reply = session_.follow(std::move(request), stop_.get_token(), &url);
-    const std::scoped_lock lock(mutex_);
-    ++n_urls_;
-    if (reply.status == 200 || reply.status == 206) url_ = std::move(url);
+    ask_for_url(url);
   }
 
   void pause(std::chrono::milliseconds time) {

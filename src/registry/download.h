@@ -18,14 +18,14 @@ namespace billow::registry {
 
 struct DownloadOptions {
   size_t n_at_once = 16;  // parts
-  // A part fails for good when so many attempts in a row bring no byte.
+  // Attempts in a row without a byte. After them the download fails.
   int max_attempts = 6;
   std::chrono::milliseconds first_pause{1'000};  // before the second attempt; doubles each time
   PartSizes sizes{};
   // How many bytes of the blob are there, whenever that changes. On several threads; must not
   // block.
   std::function<void(uint64_t n_completed)> on_progress{};
-  // While the digest is computed: so many bytes are done.
+  // Called while the digest is computed, with the bytes that are read.
   std::function<void(uint64_t n_checked)> on_check{};
 };
 

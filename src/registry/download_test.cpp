@@ -39,9 +39,9 @@ std::string random_bytes(size_t n, unsigned seed) {
 
 // What the server does wrong.
 struct Faults {
-  std::atomic<int> n_cuts{0};    // so many answers break off within
-  std::atomic<int> n_errors{0};  // so many are 503
-  std::atomic<int> n_stalls{0};  // so many stop coming
+  std::atomic<int> n_cuts{0};    // answers that break off
+  std::atomic<int> n_errors{0};  // answers with 503
+  std::atomic<int> n_stalls{0};  // answers that stop within
   std::atomic<int> url_life{0};  // an address of the other host serves so often; 0: no redirect
   std::atomic<bool> has_ranges{true};
   std::atomic<bool> lies{false};  // sends the blob's beginning for every range

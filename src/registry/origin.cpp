@@ -2,9 +2,10 @@
 
 #include <curl/curl.h>
 
-#include <algorithm>
 #include <memory>
 #include <utility>
+
+#include "base/text.h"
 
 namespace billow::registry {
 
@@ -24,9 +25,7 @@ std::optional<Origin> origin_of(std::string_view url) {
   if (host.empty() || port.find_first_not_of("0123456789") != std::string::npos)
     return std::nullopt;
   if (port.empty()) port = scheme == "http" ? "80" : "443";
-  std::ranges::transform(host, host.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+  host = lower_case(host);
   return Origin{std::string(scheme), std::move(host), std::move(port)};
 }
 

@@ -8,7 +8,7 @@ namespace billow::registry {
 namespace {
 
 constexpr uint64_t kWantedParts = 16;
-// Of all blobs that there are: 16 parts, or as many of 1 GB as the largest number of bytes has.
+// More than any blob has: sums of offsets and sizes stay below 64 bits.
 constexpr uint64_t kMaxBlobBytes = uint64_t{1} << 62;
 
 // Nullopt for what is no whole number.

@@ -43,8 +43,8 @@ struct IndexedPart {
 // Nullopt for anything else than what to_text() gives, and for parts that are over-full.
 std::optional<IndexedPart> parse_part(std::string_view text);
 
-// The parts that files tell of, in their order. Nullopt where these are not all parts of a blob of
-// so many bytes, each once and without a gap: the blob is then begun again.
+// The parts that were read from files, in their order. Nullopt unless they cover a blob of
+// `n_bytes`, each once and without a gap: the blob is then fetched from its beginning.
 std::optional<std::vector<Part>> resumed_parts(std::vector<IndexedPart> found, uint64_t n_bytes);
 
 uint64_t completed_bytes(const std::vector<Part>& parts) noexcept;

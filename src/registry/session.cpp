@@ -1,7 +1,6 @@
 #include "registry/session.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <memory>
 #include <random>
