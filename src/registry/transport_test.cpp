@@ -35,13 +35,14 @@ class Gate {
  public:
   void pass(Exchange& exchange) {
     exchange.on_client_gone([this] {
-      ++n_gone;
+      const std::scoped_lock lock(mutex_);  // else a handler about to wait would miss this
       changed_.notify_all();
     });
     std::unique_lock lock(mutex_);
     ++n_inside;
     changed_.wait_for(lock, std::chrono::seconds(60),
                       [&] { return is_open_ || exchange.client_gone(); });
+    if (exchange.client_gone()) ++n_gone;
   }
   void open() {
     {
