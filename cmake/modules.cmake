@@ -20,12 +20,12 @@ set(BILLOW_MODULE_TABLE
   "store: base gguf"
   "registry: base http store"
   "scheduler: base cpu context http constraint"
-  "api: base gguf tokenizer prompt output constraint context metrics http store scheduler convert"
-  "server: base cpu gguf tokenizer prompt output constraint context metrics http store scheduler api"
+  "api: base gguf tokenizer prompt output constraint context metrics http store registry scheduler convert"
+  "server: base cpu gguf tokenizer prompt output constraint context metrics http store registry scheduler api"
   "arch: base gguf quant tensor kernels nn kv"
   "engine: base cpu gguf tokenizer constraint kernels tensor nn kv context arch"
   "runner: base gguf tokenizer constraint kernels tensor kv context http arch engine"
-  "cli: base cpu gguf tokenizer prompt output constraint quant convert kernels tensor nn kv context metrics http store scheduler api server arch engine runner"
+  "cli: base cpu gguf tokenizer prompt output constraint quant convert kernels tensor nn kv context metrics http store registry scheduler api server arch engine runner"
 )
 
 # The same for our headers outside src/, made by the build or of the bridge: "header: the modules that may include it".

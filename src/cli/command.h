@@ -24,6 +24,8 @@ void add_trace(CLI::App& app);
 // Those that talk to a running server, in client/.
 void add_run(CLI::App& app);
 void add_create(CLI::App& app);
+void add_pull(CLI::App& app);
+void add_push(CLI::App& app);
 void add_show(CLI::App& app);
 void add_list(CLI::App& app);
 void add_ps(CLI::App& app);

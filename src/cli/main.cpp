@@ -28,6 +28,8 @@ int run(int argc, char** argv) {
   billow::cli::add_serve(app);
   billow::cli::add_run(app);
   billow::cli::add_create(app);
+  billow::cli::add_pull(app);
+  billow::cli::add_push(app);
   billow::cli::add_show(app);
   billow::cli::add_list(app);
   billow::cli::add_ps(app);

@@ -30,6 +30,7 @@
 #include "cpu/cores.h"
 #include "cpu/memory.h"
 #include "kernels/kernel_table.h"
+#include "registry/origin.h"
 #include "scheduler/environment.h"
 #include "scheduler/keep_alive.h"
 #include "scheduler/runner_process.h"
@@ -68,6 +69,7 @@ struct ServeOptions {
   double drain_timeout = 30.0;
   std::vector<std::string> preload;
   bool read_only = false;
+  std::string registry_mirror;
   std::string node_name;
   std::string metrics_alias;
   size_t n_traces = 1000;
@@ -84,6 +86,7 @@ constexpr milliseconds kTrimEvery = std::chrono::minutes(1);
 
 // Runners are this program, too.
 constexpr const char* kProgram = "/proc/self/exe";
+constexpr size_t kMostTransferStreams = 64;
 constexpr size_t kMostParallel = 1024;           // of a runner
 constexpr uint64_t kMaxStreamInterval = 10'000;  // ms, of a runner
 
@@ -116,6 +119,25 @@ std::string kv_type_of(const ServeOptions& options, const scheduler::Environment
   if (wanted != "q4_0") return wanted;
   log::warn("KV_CACHE_TYPE q4_0 is not supported: q8_0 is used");
   return "q8_0";
+}
+
+// How registries are asked.
+registry::ClientOptions registry_options(const ServeOptions& options,
+                                         const scheduler::Environment& environment) {
+  registry::ClientOptions made;
+  made.transport.user_agent = std::string("billow/") + BILLOW_VERSION;
+  made.transport.ca_file = variable("SSL_CERT_FILE").value_or("");
+  if (const std::string home = variable("HOME").value_or(""); !home.empty())
+    made.key_path = home + "/.ollama/id_ed25519";
+  made.mirror =
+      options.registry_mirror.empty() ? environment.registry_mirror : options.registry_mirror;
+  while (made.mirror.ends_with('/')) made.mirror.pop_back();
+  if (!made.mirror.empty() && !registry::origin_of(made.mirror))
+    throw Error(ErrorCode::kInvalidInput, "the registry mirror is no address: " + made.mirror +
+                                              "; write http://HOST:PORT or https://HOST");
+  if (const auto n = environment.n_transfer_streams; n && *n > 0)
+    made.download.n_at_once = std::min<size_t>(*n, kMostTransferStreams);
+  return made;
 }
 
 // What runners are started with beside their model.
@@ -211,6 +233,7 @@ server::Options server_options(const ServeOptions& options,
         *environment.go_template ? prompt::GoTemplateUse::kAlways : prompt::GoTemplateUse::kNever;
   made.generation = generation_policy(options, environment);
   made.preload = options.preload;
+  made.registry = registry_options(options, environment);
   made.version = options.api_version;
   made.own_version = BILLOW_VERSION;
   made.isa = kernels::select_table().name;
@@ -407,6 +430,9 @@ void declare_operation(CLI::App& command, ServeOptions& options) {
                   "Seconds that running requests have to finish when it ends")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
+  command.add_option("--registry-mirror", options.registry_mirror,
+                     "Address that is asked for models of the default registry in its place, "
+                     "http://HOST:PORT or https://HOST [REGISTRY_MIRROR]");
   command.add_option("--node-name", options.node_name,
                      "Of this host, in X-Billow-Node and traces; the machine's if not given");
   command

@@ -46,18 +46,19 @@ class Download {
         options_(options),
         blob_path_(folder + "/" + digest.file_name()),
         forward_(stop, [this] { stop_.request_stop(); }),
-        files_(folder, digest, n_bytes, options.sizes) {}
+        files_(folder, digest, n_bytes, options.sizes, stop) {}
 
   void run() {
     if (store::file_status(blob_path_)) return files_.remove();  // another program was first
-    n_completed_ = completed_bytes(files_.parts());
-    check_room();
-    report();
-    if (n_completed_ < n_bytes_) {
-      find_url();
-      fetch_parts();
+    const bool is_resumed = completed_bytes(files_.parts()) > 0;
+    fetch();
+    if (is_resumed && digest() != digest_) {  // what was there before may be what is wrong
+      files_.restart(false);
+      fetch();
+      check_digest();
+    } else if (!is_resumed) {
+      check_digest();
     }
-    check_digest();
     files_.commit(blob_path_);
   }
 
@@ -68,6 +69,15 @@ class Download {
 
   void report() const {
     if (options_.on_progress) options_.on_progress(n_completed_);
+  }
+
+  void fetch() {
+    n_completed_ = completed_bytes(files_.parts());
+    check_room();
+    report();
+    if (n_completed_ == n_bytes_) return;
+    find_url();
+    fetch_parts();
   }
 
   void check_room() const {
@@ -130,7 +140,7 @@ class Download {
         left.pop_back();
       }
       try {
-        fetch(index);
+        fetch_part(index);
       } catch (const Error& error) {
         const std::scoped_lock lock(mutex_);
         if (failure_.empty() && !stop_.stop_requested()) {
@@ -143,7 +153,7 @@ class Download {
     }
   }
 
-  void fetch(size_t index) {
+  void fetch_part(size_t index) {
     const Part& part = files_.parts()[index];
     int n_failed = 0;
     int n_refreshed = 0;
@@ -246,11 +256,15 @@ class Download {
     if (stop_.stop_requested()) throw_cancelled();
   }
 
-  void check_digest() {
-    const store::Digest found = store::digest_of_file(files_.path(), [&](uint64_t done, uint64_t) {
+  store::Digest digest() const {
+    return store::digest_of_file(files_.path(), [&](uint64_t done, uint64_t) {
       if (stop_.stop_requested()) throw_cancelled();
       if (options_.on_check) options_.on_check(done);
     });
+  }
+
+  void check_digest() {
+    const store::Digest found = digest();
     if (found == digest_) return;
     files_.remove();
     throw Error(ErrorCode::kInvalidInput, "digest mismatch, file must be downloaded again: want " +

@@ -33,7 +33,8 @@ struct DownloadOptions {
 // there already. Throws Error: what the Session throws; kIo "max retries exceeded: ..." with what
 // went wrong last; kTooLarge where the disk has no room; kInvalidInput "digest mismatch, file must
 // be downloaded again: want sha256:..., got sha256:..." when the bytes are wrong, and then nothing
-// of them stays; kIo "the download was cancelled" once `stop` is set.
+// of them stays (where some were there before, all are fetched again first); kIo "the download was
+// cancelled" once `stop` is set.
 void download(Session& session, const std::string& folder, const store::Digest& digest,
               uint64_t n_bytes, const DownloadOptions& options = {}, std::stop_token stop = {});
 

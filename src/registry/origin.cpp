@@ -1,11 +1,10 @@
 #include "registry/origin.h"
 
-#include <curl/curl.h>
-
 #include <memory>
 #include <utility>
 
 #include "base/text.h"
+#include "registry/curl_api.h"
 
 namespace billow::registry {
 
@@ -30,14 +29,14 @@ std::optional<Origin> origin_of(std::string_view url) {
 }
 
 std::optional<std::string> resolved_url(const std::string& base, const std::string& reference) {
-  const std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> url(curl_url(), curl_url_cleanup);
-  if (!url || curl_url_set(url.get(), CURLUPART_URL, base.c_str(), 0) != CURLUE_OK ||
-      curl_url_set(url.get(), CURLUPART_URL, reference.c_str(), CURLU_URLENCODE) != CURLUE_OK) {
+  const std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> url(curl().url(), curl().url_cleanup);
+  if (!url || curl().url_set(url.get(), CURLUPART_URL, base.c_str(), 0) != CURLUE_OK ||
+      curl().url_set(url.get(), CURLUPART_URL, reference.c_str(), CURLU_URLENCODE) != CURLUE_OK) {
     return std::nullopt;
   }
   char* text = nullptr;
-  if (curl_url_get(url.get(), CURLUPART_URL, &text, 0) != CURLUE_OK) return std::nullopt;
-  const std::unique_ptr<char, decltype(&curl_free)> owned(text, curl_free);
+  if (curl().url_get(url.get(), CURLUPART_URL, &text, 0) != CURLUE_OK) return std::nullopt;
+  const std::unique_ptr<char, decltype(&curl_free)> owned(text, curl().free);
   std::string resolved(text);
   if (!origin_of(resolved)) return std::nullopt;
   return resolved;

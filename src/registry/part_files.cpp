@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -19,8 +21,9 @@ namespace billow::registry {
 namespace {
 
 // Bytes of a part that a crash may lose, and that are then fetched again.
-constexpr uint64_t kSaveBytes = 4 << 20;
+constexpr uint64_t kSaveBytes = 1 << 20;
 constexpr uint64_t kMaxTextBytes = 4096;
+constexpr std::chrono::milliseconds kLockPause{20};
 
 [[noreturn]] void throw_system(const std::string& path, const char* what) {
   throw Error(ErrorCode::kIo, path + ": " + what + ": " + std::strerror(errno));
@@ -38,14 +41,19 @@ void write_text(const std::string& path, const std::string& temporary, const std
 
 // Opens a file and waits until no other program has it. Another program may have moved the file or
 // removed it meanwhile: then a new one is made.
-int open_locked(const std::string& path) {
+int open_locked(const std::string& path, const std::stop_token& stop) {
   for (;;) {
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0) throw_system(path, "cannot be written");
-    int code = 0;
-    do {
-      code = ::flock(fd, LOCK_EX);
-    } while (code != 0 && errno == EINTR);
+    int code = ::flock(fd, LOCK_EX | LOCK_NB);
+    while (code != 0 && (errno == EINTR || errno == EWOULDBLOCK)) {
+      if (stop.stop_requested()) {
+        ::close(fd);
+        throw Error(ErrorCode::kIo, path + ": cancelled while another program has it");
+      }
+      std::this_thread::sleep_for(kLockPause);
+      code = ::flock(fd, LOCK_EX | LOCK_NB);
+    }
     struct stat mine{};
     struct stat named{};
     const bool is_known = code == 0 && ::fstat(fd, &mine) == 0;
@@ -61,13 +69,13 @@ int open_locked(const std::string& path) {
 }  // namespace
 
 PartFiles::PartFiles(const std::string& folder, const store::Digest& digest, uint64_t n_bytes,
-                     PartSizes sizes)
+                     PartSizes sizes, const std::stop_token& stop)
     : folder_(folder),
       path_(folder + "/" + digest.file_name() + "-partial"),
       temporary_(folder + "/" + digest.file_name() + "-writing-"),
       n_bytes_(n_bytes),
       sizes_(sizes),
-      fd_(open_locked(path_)) {
+      fd_(open_locked(path_, stop)) {
   try {
     auto resumed = resumed_parts(found(), n_bytes);
     const off_t size = ::lseek(fd_, 0, SEEK_END);

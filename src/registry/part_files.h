@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,9 @@ class PartFiles {
  public:
   // Opens the files of a blob of `n_bytes` in `folder`, or makes them: resumes where what is there
   // fits, else begins again. Waits while another program or PartFiles has them. Throws Error that
-  // names the file.
+  // names the file, also where `stop` is set while it waits.
   PartFiles(const std::string& folder, const store::Digest& digest, uint64_t n_bytes,
-            PartSizes sizes = {});
+            PartSizes sizes = {}, const std::stop_token& stop = {});
   ~PartFiles();
   PartFiles(const PartFiles&) = delete;
   PartFiles& operator=(const PartFiles&) = delete;

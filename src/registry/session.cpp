@@ -21,11 +21,12 @@ constexpr int kMaxRedirects = 10;
 constexpr size_t kMaxErrorBytes = 64 << 10;
 constexpr size_t kMaxErrorText = 500;
 
-std::string base_of(const store::Name& name, bool insecure) {
+std::string base_of(const store::Name& name, bool insecure, const std::string& mirror) {
   if (name.scheme == "http" && !insecure)
     throw Error(ErrorCode::kInvalidInput, "insecure protocol http");
-  return std::string(insecure ? "http" : "https") + "://" + name.host + "/v2/" + name.space + "/" +
-         name.model;
+  const std::string host =
+      mirror.empty() ? (insecure ? "http://" : "https://") + name.host : mirror;
+  return host + "/v2/" + name.space + "/" + name.model;
 }
 
 bool is_good(int status) { return status >= 200 && status < 300; }
@@ -77,10 +78,11 @@ std::string error_text(const Reply& reply) {
   return std::to_string(reply.status) + (text.empty() ? "" : ": " + text);
 }
 
-Session::Session(Transport& transport, const store::Name& name, bool insecure, KeySource key)
+Session::Session(Transport& transport, const store::Name& name, bool insecure, KeySource key,
+                 const std::string& mirror)
     : transport_(transport),
       host_(name.host),
-      base_(base_of(name, insecure)),
+      base_(base_of(name, insecure, mirror)),
       key_(std::move(key)) {}
 
 Reply Session::send_once(Request request, const std::string& token, const std::stop_token& stop) {

@@ -21,8 +21,11 @@ class Session {
   // Asked for when a registry wants a token, and not before: many registries never do.
   using KeySource = std::function<IdentityKey()>;
 
-  // `insecure`: by http. Throws Error (kInvalidInput) for a name with "http://" without it.
-  Session(Transport& transport, const store::Name& name, bool insecure, KeySource key);
+  // `insecure`: by http. `mirror`, where it is not empty: the address "https://HOST" that is asked
+  // in place of the name's host. Throws Error (kInvalidInput) for a name with "http://" without
+  // `insecure`.
+  Session(Transport& transport, const store::Name& name, bool insecure, KeySource key,
+          const std::string& mirror = {});
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 

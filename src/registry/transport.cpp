@@ -1,7 +1,5 @@
 #include "registry/transport.h"
 
-#include <curl/curl.h>
-
 #include <algorithm>
 #include <array>
 #include <condition_variable>
@@ -15,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "registry/curl_api.h"
 
 namespace billow::registry {
 namespace {
@@ -26,20 +25,14 @@ constexpr int kLookMs = 500;
 constexpr long kReceiveBytes = 512 << 10;
 
 struct EndEasy {
-  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+  void operator()(CURL* easy) const { curl().easy_cleanup(easy); }
 };
 struct EndMulti {
-  void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
+  void operator()(CURLM* multi) const { curl().multi_cleanup(multi); }
 };
 struct EndList {
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+  void operator()(curl_slist* list) const { curl().slist_free_all(list); }
 };
-
-void begin_libcurl() {
-  static const CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (code != CURLE_OK)
-    throw Error(ErrorCode::kIo, std::string("libcurl cannot begin: ") + curl_easy_strerror(code));
-}
 
 // "registry.example" of "https://registry.example/v2/", for messages.
 std::string host_of(const std::string& url) {
@@ -56,7 +49,7 @@ bool can_be_a_field(std::string_view text) {
 class Transfer {
  public:
   Transfer(const Request& request, const TransportOptions& options)
-      : request_(request), options_(options), easy_(curl_easy_init()) {
+      : request_(request), options_(options), easy_(curl().easy_init()) {
     if (!easy_) throw Error(ErrorCode::kOutOfMemory, "libcurl has no memory for a request");
     check();
     set(CURLOPT_URL, request.url.c_str());
@@ -94,8 +87,10 @@ class Transfer {
     if (is_enough_) return;
     if (code == CURLE_OK) return;
     const bool has_more = error_[0] != '\0';
-    fail(
-        Error(ErrorCode::kIo, host + ": " + (has_more ? error_.data() : curl_easy_strerror(code))));
+    std::string why = has_more ? error_.data() : curl().easy_strerror(code);
+    if (code == CURLE_SSL_CONNECT_ERROR && why.find("wrong version number") != std::string::npos)
+      why = "it does not speak TLS; --insecure, or \"insecure\" in a request, asks it by http";
+    fail(Error(ErrorCode::kIo, host + ": " + why));
   }
   template <typename Failure>
   void fail(Failure failure) {
@@ -111,10 +106,10 @@ class Transfer {
  private:
   template <typename Value>
   void set(CURLoption option, Value value) {
-    const CURLcode code = curl_easy_setopt(easy_.get(), option, value);
+    const CURLcode code = curl().easy_setopt(easy_.get(), option, value);
     if (code != CURLE_OK)
       throw Error(ErrorCode::kInvalidInput,
-                  host_of(request_.url) + ": " + curl_easy_strerror(code));
+                  host_of(request_.url) + ": " + curl().easy_strerror(code));
   }
 
   void check() const {
@@ -149,13 +144,13 @@ class Transfer {
   void set_fields() {
     const auto add = [this](const std::string& line) {
       curl_slist* const list = fields_.release();
-      curl_slist* const longer = curl_slist_append(list, line.c_str());
+      curl_slist* const longer = curl().slist_append(list, line.c_str());
       fields_.reset(longer == nullptr ? list : longer);
       if (longer == nullptr)
         throw Error(ErrorCode::kOutOfMemory, "libcurl has no memory for a request");
     };
     // Not added by libcurl: a registry need not say that it wants the body, and no form is sent.
-    add("Expect:");
+    if (request_.headers.find("Expect") == nullptr) add("Expect:");
     if (request_.headers.find("Content-Type") == nullptr) add("Content-Type:");
     for (const http::Headers::Field& field : request_.headers)
       add(field.value.empty() ? field.name + ";" : field.name + ": " + field.value);
@@ -242,8 +237,7 @@ class Transfer {
 class Transport::Loop {
  public:
   explicit Loop(TransportOptions options) : options_(std::move(options)) {
-    begin_libcurl();
-    multi_.reset(curl_multi_init());
+    multi_.reset(curl().multi_init());
     if (!multi_) throw Error(ErrorCode::kOutOfMemory, "libcurl has no memory");
     thread_ = std::thread([this] { run(); });
   }
@@ -292,15 +286,15 @@ class Transport::Loop {
   };
   using Entries = std::vector<std::shared_ptr<Entry>>;
 
-  void wake() { curl_multi_wakeup(multi_.get()); }
+  void wake() { curl().multi_wakeup(multi_.get()); }
 
   void run() {
     while (take_news()) {
       int n_running = 0;
-      curl_multi_perform(multi_.get(), &n_running);
+      curl().multi_perform(multi_.get(), &n_running);
       end_finished();
       end_stalled();
-      curl_multi_poll(multi_.get(), nullptr, 0, running_.empty() ? 60'000 : kLookMs, nullptr);
+      curl().multi_poll(multi_.get(), nullptr, 0, running_.empty() ? 60'000 : kLookMs, nullptr);
     }
     while (!running_.empty())
       end(running_.begin()->second, Error(ErrorCode::kIo, "the program is ending"));
@@ -324,7 +318,7 @@ class Transport::Loop {
     for (const auto& entry : fresh) {
       entry->transfer.begin();
       running_.emplace(entry->transfer.easy(), entry);
-      curl_multi_add_handle(multi_.get(), entry->transfer.easy());
+      curl().multi_add_handle(multi_.get(), entry->transfer.easy());
     }
     for (const auto& entry : cancelled)
       end(entry, Error(ErrorCode::kIo, "the request was cancelled"));
@@ -333,7 +327,7 @@ class Transport::Loop {
 
   void end_finished() {
     int n_left = 0;
-    while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &n_left)) {
+    while (const CURLMsg* message = curl().multi_info_read(multi_.get(), &n_left)) {
       if (message->msg != CURLMSG_DONE) continue;
       const std::shared_ptr<Entry> entry = running_.at(message->easy_handle);
       entry->transfer.end(message->data.result);
@@ -354,7 +348,7 @@ class Transport::Loop {
 
   void end(std::shared_ptr<Entry> entry, std::optional<Error> why) {
     if (why) entry->transfer.fail(std::move(*why));
-    curl_multi_remove_handle(multi_.get(), entry->transfer.easy());
+    curl().multi_remove_handle(multi_.get(), entry->transfer.easy());
     running_.erase(entry->transfer.easy());
     const std::scoped_lock lock(mutex_);
     entry->is_over = true;

@@ -150,6 +150,7 @@ constexpr Row kRows[] = {
     {"IGPU_ENABLE", set<&Environment::igpu>},
     {"MAX_TRANSFER_STREAMS", set<&Environment::n_transfer_streams>},
     {"CLOUD_BASE_URL", set<&Environment::cloud_base_url>},
+    {"REGISTRY_MIRROR", set<&Environment::registry_mirror>},
     {"STREAM_INTERVAL", set<&Environment::stream_interval>},
     {"N_BATCH", set<&Environment::n_batch>},
     {"N_UBATCH", set<&Environment::n_ubatch>},

@@ -62,9 +62,10 @@ struct Environment {
   std::string llm_library;                                // LLM_LIBRARY
   bool vulkan = false;                                    // VULKAN
   bool igpu = false;                                      // IGPU_ENABLE
-  uint64_t n_transfer_streams = 4;                        // MAX_TRANSFER_STREAMS
+  std::optional<uint64_t> n_transfer_streams;             // MAX_TRANSFER_STREAMS: of a download
   std::string cloud_base_url = "https://ollama.com:443";  // CLOUD_BASE_URL
   std::optional<uint64_t> stream_interval;                // STREAM_INTERVAL, ms; not Ollama's
+  std::string registry_mirror;                            // REGISTRY_MIRROR; not Ollama's
   // Of passes over texts to embed; none is Ollama's.
   std::optional<uint64_t> n_batch;       // N_BATCH
   std::optional<uint64_t> n_ubatch;      // N_UBATCH

@@ -48,7 +48,7 @@ TEST(Environment, HasDefaults) {
   EXPECT_EQ(none.debug, DebugLevel::kOff);
   EXPECT_EQ(none.remotes, (std::vector<std::string>{"ollama.com"}));
   EXPECT_EQ(none.go_template, std::nullopt);
-  EXPECT_EQ(none.n_transfer_streams, 4u);
+  EXPECT_EQ(none.n_transfer_streams, std::nullopt);
   EXPECT_EQ(none.cloud_base_url, "https://ollama.com:443");
   EXPECT_EQ(of("OLLAMA_MAX_QUEUE", "").n_max_queue, 512u);
   EXPECT_EQ(of("HOME", "").models, "") << "and not a folder of the root";

@@ -155,7 +155,8 @@ std::string with_value_at(Json json, const Json::json_pointer& at, const std::st
 
 // Where Ollama answers 500, and what concerns the machine.
 bool may_be_500(const std::string& answer) {
-  static const std::regex known(R"(option \\?"|invalid format|template|Jinja|quantiz)");
+  static const std::regex known(
+      R"(option \\?"|invalid format|template|Jinja|quantiz|Failed to connect|insecure protocol|not found)");
   return std::regex_search(answer, known);
 }
 

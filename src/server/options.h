@@ -9,6 +9,7 @@
 
 #include "api/local_generator.h"
 #include "prompt/capabilities.h"
+#include "registry/client.h"
 #include "scheduler/messages.h"
 #include "scheduler/model_facts.h"
 #include "scheduler/runner.h"
@@ -40,12 +41,13 @@ struct Options {
   api::GenerationPolicy generation{};
   std::vector<std::string> preload{};  // models that are loaded before it is ready, and stay
 
-  std::string version = "0.33.0";  // of Ollama, whose API it speaks: clients compare it
-  std::string own_version{};       // of the program
-  std::string isa{};               // the kernel table of runners
-  std::string node_name{};         // of this host, in answers and traces
-  size_t n_traces = 1000;          // that are kept
-  bool metrics_aliases = false;    // vLLM's names in /metrics, too
+  registry::ClientOptions registry{};  // where models are pulled from and pushed to
+  std::string version = "0.33.0";      // of Ollama, whose API it speaks: clients compare it
+  std::string own_version{};           // of the program
+  std::string isa{};                   // the kernel table of runners
+  std::string node_name{};             // of this host, in answers and traces
+  size_t n_traces = 1000;              // that are kept
+  bool metrics_aliases = false;        // vLLM's names in /metrics, too
 };
 
 }  // namespace billow::server

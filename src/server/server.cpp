@@ -76,6 +76,7 @@ class Server::Parts {
   explicit Parts(Options options)
       : options_(std::move(options)),
         store_(options_.models),
+        registry_(store_, options_.registry),
         metrics_(options_.own_version, options_.isa),
         traces_(options_.n_traces),
         scheduler_(options_.models_loaded,
@@ -228,7 +229,8 @@ class Server::Parts {
     std::vector<api::Route> routes = operation_routes(operations_);
     append(routes, api::ollama::generation_routes(generator_));
     append(routes, api::ollama::embedding_routes(embedder_));
-    append(routes, api::ollama::store_routes(store_, options_.version, options_.go_templates));
+    append(routes,
+           api::ollama::store_routes(store_, registry_, options_.version, options_.go_templates));
     append(routes, api::ollama::ps_routes(
                        {[this] { return scheduler_.state(); },
                         [this](const std::string& key) { return latest_contexts_.of(key); },
@@ -308,6 +310,7 @@ class Server::Parts {
 
   const Options options_;
   store::Store store_;
+  registry::Client registry_;
   metrics::Metrics metrics_;
   metrics::TraceStore traces_;
   scheduler::Scheduler scheduler_;

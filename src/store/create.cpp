@@ -266,7 +266,16 @@ void Creation::replace(std::string_view media_type, std::string_view text) {
 void Creation::begin_from(const std::string& from) {
   const auto name = parse_name(from);
   if (!name) refuse("invalid model name");
-  const auto base = load_model(store_, *name);
+  auto base = load_model(store_, *name);
+  if (!base && hooks_.pull) {
+    try {
+      hooks_.pull(*name);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNotFound) throw;
+      throw Error(error.code(), "model '" + from + "' not found: " + error.what());
+    }
+    base = load_model(store_, *name);
+  }
   if (!base) throw Error(ErrorCode::kNotFound, "model '" + from + "' not found");
   for (Layer layer : base->stored.manifest.layers) {
     layer.from = display_name(base->stored.name);

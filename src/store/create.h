@@ -65,12 +65,15 @@ struct CreateHooks {
   std::function<void(const std::string& text)> check_template;
   // Hands the GGUF file to the sink. Without it safetensors are refused.
   std::function<void(const Conversion& conversion, const ByteSink& sink)> convert;
+  // Fetches the model `from` that is not in the store. Throws Error where it cannot be had. Without
+  // it such a model is not found.
+  std::function<void(const Name& name)> pull;
   // Whether `convert` can make weights of the type.
   std::function<bool(std::string_view name)> has_weight_type;
 };
 
 // Returns the name as it is spelled in the store. Throws Error: kInvalidInput for a request that is
-// wrong, kNotFound for a blob or `from` that is not there (`from` is not fetched here),
+// wrong, kNotFound for a blob or `from` that is not there,
 // kUnsupported for what cannot be made yet. Until "writing manifest" nothing but unused blobs has
 // changed.
 Name create_model(Store& store, const CreateRequest& request, const CreateHooks& hooks);

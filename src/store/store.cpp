@@ -141,6 +141,12 @@ std::optional<StoredModel> Store::read(const Name& name) const {
                      .modified = content->status.modified};
 }
 
+std::optional<std::string> Store::manifest_text(const Name& spelled) const {
+  auto content = read_file(path_of(spelled), kMaxManifestBytes);
+  if (!content) return std::nullopt;
+  return std::move(content->bytes);
+}
+
 std::vector<Name> Store::names() const {
   std::vector<std::string> unreadable;
   std::vector<Name> names;
@@ -230,6 +236,11 @@ std::vector<Digest> Store::digests_of(const Name& name) const {
 }
 
 Name Store::put(const Name& name, const Manifest& manifest) {
+  return put_text(name, to_text(manifest));
+}
+
+Name Store::put_text(const Name& name, std::string_view manifest_text) {
+  const Manifest manifest = parse_manifest(manifest_text, "the manifest of " + display_name(name));
   const StoreLock::Change change(lock_of_changes());
   for (const Digest& digest : manifest.digests()) {
     if (!has_blob(digest)) {
@@ -239,7 +250,7 @@ Name Store::put(const Name& name, const Manifest& manifest) {
   }
   const Name spelled = resolve(name);
   const std::vector<Digest> old = digests_of(spelled);
-  write_manifest(spelled, to_text(manifest));
+  write_manifest(spelled, manifest_text);
   remove_unreferenced(old);
   return spelled;
 }
@@ -336,6 +347,12 @@ std::string Store::blob_path(const Digest& digest) const {
     if (file_status(old_path)) return old_path;
   }
   return path;
+}
+
+std::string Store::made_blobs_folder() {
+  require_writable();
+  make_folders(blobs_folder());
+  return blobs_folder();
 }
 
 bool Store::has_blob(const Digest& digest) const {

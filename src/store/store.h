@@ -86,6 +86,11 @@ class Store {
   // the old one referred to. Returns the name as spelled. REQUIRES: is_valid(name). Throws Error
   // (kNotFound) when a blob that it refers to is not there.
   Name put(const Name& name, const Manifest& manifest);
+  // The same with the bytes of a manifest that came from elsewhere. Throws Error for what is none.
+  Name put_text(const Name& name, std::string_view manifest_text);
+  // The bytes of the manifest of a name that is spelled as in the folder; nullopt when there is
+  // none.
+  std::optional<std::string> manifest_text(const Name& spelled) const;
   // Gives a model a second name, of the same bytes; false when there is no such model.
   [[nodiscard]] bool copy(const Name& source, const Name& destination);
   // Removes a manifest, the folders that this empties, and the blobs that no other manifest refers
@@ -95,6 +100,8 @@ class Store {
   bool has_blob(const Digest& digest) const;
   // Where the blob lies or would lie.
   std::string blob_path(const Digest& digest) const;
+  // The folder of blobs, which is made if need be: for those who write blobs by themselves.
+  std::string made_blobs_folder();
   // The content of a small blob. Throws Error (kTooLarge) beyond `max_bytes`, kNotFound without it.
   std::string read_blob(const Digest& digest, uint64_t max_bytes = uint64_t{64} << 20) const;
   // Stores what the source gives; false when it was there already, and then nothing is read from

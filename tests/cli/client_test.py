@@ -1,6 +1,7 @@
 """The commands that talk to a server, with a server that only pretends: what they ask, print and return."""
 import hashlib
 import os
+import re
 import signal
 import subprocess
 
@@ -262,11 +263,48 @@ class Run(ClientCase):
         self.assertEqual(self.asked("/api/generate"), [{"model": "m", "images": ["iVBORw0KGgo="], "prompt": "what is"}])
 
     def test_a_model_that_is_missing(self):
-        self.answer(POST_api_show=(404, {"error": "model 'x:latest' not found"}))
+        pulling = {"status": "pulling manifest"}
+        self.answer(POST_api_show=(404, {"error": "model 'x:latest' not found"}),
+                    POST_api_pull=[pulling, {"error": "pull model manifest: file does not exist"}])
         done = billow("run", "x", "hi", env=self.env)
-        self.assertTrue(done.stderr.decode().startswith("Error: model 'x' not found; "), done.stderr)
+        self.assertTrue(done.stderr.decode().startswith("pulling manifest\nError: model 'x' not found, "), done.stderr)
         self.assertIn(b"billow create x", done.stderr)
-        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 1))
+        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 2))
+        self.answer(POST_api_pull=[pulling, {"error": "max retries exceeded: why"}])
+        self.refused("pulling manifest\nError: max retries exceeded: why\n", "run", "x", "hi")
+
+    def test_a_model_that_is_missing_is_pulled(self):
+        shown = iter([(404, {"error": "model 'x:latest' not found"}), {"capabilities": ["completion"]}])
+        self.answer(POST_api_show=lambda body: next(shown), POST_api_generate=[{"response": "hello", "done": True}],
+                    POST_api_pull=[{"status": "pulling manifest"}, {"status": "success"}])
+        done = billow("run", "x", "hi", "--insecure", env=self.env)
+        self.assertEqual((done.returncode, done.stdout), (0, b"hello\n\n"), done.stderr)
+        self.assertEqual(self.asked("/api/pull"), [{"model": "x", "insecure": True}])
+
+    def test_transfers_show_their_steps(self):
+        layer = {"status": "pulling 0123456789ab", "digest": "sha256:01", "total": 100}
+        steps = [{"status": "pulling manifest"}, layer, {**layer, "completed": 50}, {**layer, "completed": 100}, {"status": "success"}]
+        self.answer(POST_api_pull=steps, POST_api_push=[{"status": "retrieving manifest"}, {"error": "no: 403"}])
+        done = billow("pull", "m", env=self.env)
+        self.assertEqual((done.returncode, done.stderr.decode()), (0, "pulling manifest\npulling 0123456789ab 100%\nsuccess\n"))
+        self.refused("retrieving manifest\nError: no: 403\n", "push", "me/m")
+        self.refused("Error: invalid model name: a b\n", "pull", "a b")
+        self.assertEqual((self.asked("/api/pull"), self.asked("/api/push")), ([{"model": "m"}], [{"model": "me/m"}]))
+
+    def test_bars_of_a_terminal_are_not_wider_than_it_is(self):
+        layer = {"status": "pulling 0123456789ab", "digest": "sha256:01", "total": 3_000_000}
+        steps = [{"status": "pulling manifest"}, *({**layer, "completed": n} for n in range(0, 3_000_001, 500_000)), {"status": "success"}]
+        self.answer(POST_api_pull=[part for step in steps for part in (step, 0.15)])
+        for columns in (80, 40, 20):
+            term = Job(self.env, "pull", "m", columns=columns)
+            self.addCleanup(term.close)
+            term.wait_for("success")
+            lines = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", term.shown.decode()).replace("\r", "\n").split("\n")
+            self.assertLess(max(map(len, lines)), columns, lines)
+            self.assertTrue(any(line.startswith("pulling 01234567") for line in lines), lines)
+            if columns == 80:
+                self.assertTrue(any(re.search(r" 50% ▕█+ +▏ 1.5 MB/3 MB", line) for line in lines), lines)
+                self.assertTrue(any("MB/s" in line for line in lines), lines)
 
     def test_errors_before_and_within_an_answer(self):
         self.answer(POST_api_generate=(500, {"error": "oh no"}))

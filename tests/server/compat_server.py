@@ -19,6 +19,7 @@ os.environ["TZ"] = "XYZ-5:30"  # an offset that cannot be taken for UTC
 os.environ["BILLOW_LOG"] = "info"  # the log tells of clients that have left
 
 from compat_cases import EVERYTHING, GET, JSON_TYPE, POST, error_body
+from registry import Registry
 from server import MODELS, WEIGHTS, Server
 
 parser = argparse.ArgumentParser()
@@ -55,7 +56,10 @@ class CompatCase(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
-        cls.server = Server(cls.folder.name, ONE_THREAD, program=PROGRAM)
+        # Models of the default registry are looked for in one of our own.
+        cls.registry = Registry(pathlib.Path(cls.folder.name) / "registry")
+        cls.addClassCleanup(cls.registry.stop)
+        cls.server = Server(cls.folder.name, ONE_THREAD, program=PROGRAM, variables={"BILLOW_REGISTRY_MIRROR": cls.registry.url})
         cls.addClassCleanup(cls.server.process.kill)
         small = pathlib.Path(cls.folder.name) / "small.gguf"
         small.write_bytes(small_gguf())

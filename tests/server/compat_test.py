@@ -425,6 +425,8 @@ class Compat(CompatCase):
         self.assertEqual((lines[-2], lines[-1]), ({"status": "writing manifest"}, {"status": "success"}))
         for line in lines[:-2]:
             self.assertRegex(line["status"], "^(using existing|creating new) layer sha256:[0-9a-f]{64}$")
+        pushed = [line["status"] for line in self.lines("/api/push", {"model": "made"})]
+        self.assertEqual((pushed[0], pushed[-2:]), ("retrieving manifest", ["pushing manifest", "success"]))
         pulled = [line["status"] for line in self.lines("/api/pull", {"model": "made"})]
         self.assertEqual((pulled[0], pulled[-3:]), ("pulling manifest", ["verifying sha256 digest", "writing manifest", "success"]))
         self.assertEqual(self.whole("/api/pull", {"model": "made"}), {"status": "success"})

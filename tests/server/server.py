@@ -16,6 +16,8 @@ import urllib.request
 
 MODELS = pathlib.Path(os.environ.get("BILLOW_TEST_MODELS", "~/.cache/billow/models")).expanduser()
 WEIGHTS = MODELS / "smollm2-135m-q4_1.gguf"
+# Where nothing listens: tests ask no registry but their own.
+NO_REGISTRY = "http://127.0.0.1:9"
 
 
 class Server:
@@ -29,7 +31,7 @@ class Server:
         self.models = pathlib.Path(folder) / "models"
         self.log = pathlib.Path(folder) / "log"
         environment = {**os.environ, "OLLAMA_HOST": f"{host}:{self.port}", "OLLAMA_MODELS": str(self.models),
-                       **(variables or {})}
+                       "BILLOW_REGISTRY_MIRROR": NO_REGISTRY, **(variables or {})}
         self.environment = environment
         self.program = program or os.environ["BILLOW_PROGRAM"]
         command = [*prefix, self.program, "serve", *arguments]

@@ -9,6 +9,7 @@
 #include "api/ollama/models.h"
 #include "api/ollama/progress.h"
 #include "api/ollama/requested_name.h"
+#include "api/ollama/transfer_steps.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "convert/convert.h"
@@ -137,7 +138,7 @@ void convert_model(const store::Conversion& conversion, const store::ByteSink& s
   convert::convert(files, options, listener, sink);
 }
 
-void create(store::Store& store, Call& call) {
+void create(store::Store& store, registry::Client& client, Call& call) {
   const auto [request, stream] =
       decode_create(Fields::parse(call.take_body().text, "CreateRequest"));
   Progress progress(call, stream);
@@ -147,6 +148,10 @@ void create(store::Store& store, Call& call) {
       .check_template = [](const std::string& text) { prompt::GoTemplate{text}; },
       .convert = [&](const store::Conversion& conversion,
                      const store::ByteSink& sink) { convert_model(conversion, sink, progress); },
+      .pull =
+          [&](const store::Name& name) {
+            client.pull(name, name.scheme == "http", listener_of(progress), call.stop());
+          },
       .has_weight_type =
           [](std::string_view name) { return convert::find_weight_type(name).has_value(); }};
   progress.run([&] {
@@ -157,7 +162,7 @@ void create(store::Store& store, Call& call) {
 
 }  // namespace
 
-std::vector<Route> create_routes(store::Store& store) {
+std::vector<Route> create_routes(store::Store& store, registry::Client& client) {
   return {
       {.methods = {Method::kHead},
        .pattern = "/api/blobs/:digest",
@@ -169,7 +174,7 @@ std::vector<Route> create_routes(store::Store& store) {
        .writes_store = true},
       {.methods = {Method::kPost},
        .pattern = "/api/create",
-       .handler = [&store](Call& call) { create(store, call); },
+       .handler = [&store, &client](Call& call) { create(store, client, call); },
        .writes_store = true},
   };
 }

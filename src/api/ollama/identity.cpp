@@ -50,11 +50,11 @@ std::vector<Route> identity_routes(std::string version) {
   };
 }
 
-std::vector<Route> store_routes(store::Store& store, std::string version,
+std::vector<Route> store_routes(store::Store& store, registry::Client& client, std::string version,
                                 prompt::GoTemplateUse go_templates) {
   std::vector<Route> all = identity_routes(std::move(version));
   for (const std::vector<Route>& some :
-       {model_routes(store, go_templates), create_routes(store), transfer_routes(store)}) {
+       {model_routes(store, go_templates), create_routes(store, client), transfer_routes(client)}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

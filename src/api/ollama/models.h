@@ -1,6 +1,6 @@
 // The routes of Ollama's API that deal with stored models: listed, shown, copied, deleted, created,
-// uploaded; and what tells clients who they talk to. The handlers refer to the store, which
-// outlives them; any thread may call them, many at once.
+// uploaded, pulled and pushed; and what tells clients who they talk to. The handlers refer to the
+// store and the client of registries, which outlive them; any thread may call them, many at once.
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 
 #include "api/call.h"
 #include "prompt/capabilities.h"
+#include "registry/client.h"
 #include "store/store.h"
 
 namespace billow::api::ollama {
@@ -20,12 +21,13 @@ std::vector<Route> identity_routes(std::string version = "0.33.0");
 // model is shown with the template that it is used with.
 std::vector<Route> model_routes(store::Store& store, prompt::GoTemplateUse go_templates);
 // /api/blobs/:digest, /api/create.
-std::vector<Route> create_routes(store::Store& store);
-// /api/pull, /api/push: as far as nothing needs to be transferred.
-std::vector<Route> transfer_routes(store::Store& store);
+std::vector<Route> create_routes(store::Store& store, registry::Client& client);
+// /api/pull, /api/push.
+std::vector<Route> transfer_routes(registry::Client& client);
 
-// All of the above.
-std::vector<Route> store_routes(store::Store& store, std::string version = "0.33.0",
+// All of the above. `client` pulls into the store.
+std::vector<Route> store_routes(store::Store& store, registry::Client& client,
+                                std::string version = "0.33.0",
                                 prompt::GoTemplateUse go_templates = prompt::GoTemplateUse::kAuto);
 
 }  // namespace billow::api::ollama

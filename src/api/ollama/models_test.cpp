@@ -264,7 +264,7 @@ TEST_F(Models, MaliciousBodiesAreRefused) {
 
 // Which routes a server may refuse where its store is read-only.
 TEST_F(Models, RoutesThatWriteSaySo) {
-  for (const Route& route : store_routes(store)) {
+  for (const Route& route : store_routes(store, registry)) {
     const bool writes =
         route.pattern == "/api/copy" || route.pattern == "/api/delete" ||
         route.pattern == "/api/create" || route.pattern == "/api/pull" ||

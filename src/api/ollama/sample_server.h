@@ -46,7 +46,9 @@ struct SampleServer {
 
   store::TestFolder folder;
   store::Store store{folder.path()};
-  TestServer server{store_routes(store), shape_error};
+  // No registry is asked: nothing listens at the port "discard".
+  registry::Client registry{store, {.mirror = "http://127.0.0.1:9"}};
+  TestServer server{store_routes(store, registry), shape_error};
 };
 
 // The lines of an NDJSON answer.

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/json.h"
-#include "cli/client/status_line.h"
 
 namespace billow::cli {
 namespace {
@@ -89,13 +88,6 @@ TEST(Metrics, LeaveOutWhatIsZero) {
             "eval duration:        20ms\n"
             "eval rate:            100.00 tokens/s\n");
   EXPECT_EQ(metrics_text({{"done", true}, {"eval_count", 0}}), "");
-}
-
-TEST(ProgressText, FillsItsBar) {
-  EXPECT_EQ(progress_text(0, 1000, 4), "0% ▕    ▏ 0 B/1 KB");
-  EXPECT_EQ(progress_text(500, 1000, 4), "50% ▕██  ▏ 500 B/1 KB");
-  EXPECT_EQ(progress_text(9999, 1000, 4), "100% ▕████▏ 1 KB/1 KB");
-  EXPECT_EQ(progress_text(0, 0, 2), "100% ▕██▏ 0 B/0 B");
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ class ObjectReader {
     const Json object = parse_answer(line);
     if (object.is_object() && object.contains("error")) {
       const std::string said = text_field(object, "error");
-      throw std::runtime_error(said.empty() ? object["error"].dump() : said);
+      throw ApiError(500, said.empty() ? object["error"].dump() : said, false);
     }
     wants_more_ = on_object_(object);
   }

@@ -20,6 +20,7 @@
 #include "cli/client/session.h"
 #include "cli/client/show_text.h"
 #include "cli/client/status_line.h"
+#include "cli/client/transfer.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "store/digest.h"
@@ -85,13 +86,6 @@ void add_files(Json& request, const char* field, ApiClient& client,
   for (const LocalFile& file : files) request[field][file.name] = send_file(client, file, status);
 }
 
-void show_progress(const Json& object, StatusLine& status) {
-  const std::string step = text_field(object, "status");
-  const uint64_t total = count_field(object, "total");
-  if (total > 0) return status.show(step, count_field(object, "completed"), total);
-  status.show(step);
-}
-
 // The model is made: where the server does not describe it, there is nothing to warn of.
 void warn_of_template(ApiClient& client, const std::string& model) {
   try {
@@ -122,7 +116,7 @@ void create(const Options& options, const std::string& model) {
   if (!options.draft_quantize.empty()) request["draft_quantize"] = options.draft_quantize;
   const InterruptWatch watch([&client] { client->cancel(); });
   const bool is_complete = client->stream("/api/create", request, [&](const Json& object) {
-    show_progress(object, status);
+    show_step(object, status);
     return true;
   });
   if (!is_complete) end_with(exit_status_of(SIGINT));

@@ -16,6 +16,7 @@
 #include "cli/client/command_line.h"
 #include "cli/client/conversation.h"
 #include "cli/client/prompt_files.h"
+#include "cli/client/transfer.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
@@ -26,7 +27,7 @@ namespace {
 struct Options {
   SessionSettings session;
   bool no_word_wrap = false;
-  bool insecure = false;  // of registries, which are not asked
+  bool insecure = false;  // of registries: asked by http
   std::string truncate;   // "", "true" or "false"
   int dimensions = 0;
 };
@@ -46,16 +47,24 @@ std::string prompt_text(std::vector<std::string> words) {
   return joined(words);
 }
 
-Json shown_model(ApiClient& client, const std::string& model) {
+// What the server says of a model, which it pulls where it does not have it.
+Json shown_model(ApiClient& client, const std::string& model, bool insecure) {
   try {
     return client.post("/api/show", {{"model", model}});
   } catch (const ApiError& error) {
     if (error.status() != 404) throw;
+  }
+  try {
+    pull_model(client, model, insecure);
+  } catch (const ApiError& error) {
+    if (!error.said().ends_with("file does not exist")) throw;
     throw Error(ErrorCode::kNotFound, "model '" + model +
-                                          "' not found; make it of a GGUF file: write \"FROM "
-                                          "./FILE.gguf\" into a Modelfile and run 'billow create " +
+                                          "' not found, neither here nor at its registry; make it "
+                                          "of a GGUF file: write \"FROM ./FILE.gguf\" into a "
+                                          "Modelfile and run 'billow create " +
                                           model + "'");
   }
+  return client.post("/api/show", {{"model", model}});
 }
 
 void embed(ApiClient& client, const std::string& model, const Options& options,
@@ -139,7 +148,7 @@ void run(Options options, const std::vector<std::string>& words) {
       words.size() == 1 && ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
   const std::string text = prompt_text({words.begin() + 1, words.end()});
   const auto client = connected_client();
-  const Json reply = shown_model(*client, model);
+  const Json reply = shown_model(*client, model, options.insecure);
   const ModelFacts facts = model_facts(reply);
   if (facts.can("embedding")) return embed(*client, model, options, text);
   const std::string warnings =
@@ -166,7 +175,8 @@ void add_run(CLI::App& app) {
   command.add_option("--keepalive", session.keep_alive,
                      "How long the model stays loaded afterwards: 5m, 1h30m, -1 for ever");
   command.add_flag("--verbose", session.verbose, "Show how long the answer took");
-  command.add_flag("--insecure", options->insecure, "Accepted; no registry is asked");
+  command.add_flag("--insecure", options->insecure,
+                   "Ask a registry that has no TLS, where the model is not there yet");
   command.add_flag("--nowordwrap", options->no_word_wrap, "Do not break lines between words");
   command.add_option("--format", session.format, "Format of the answer: json, or a JSON schema");
   command.add_flag("--think", session.think,

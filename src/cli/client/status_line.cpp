@@ -1,35 +1,31 @@
 #include "cli/client/status_line.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <iterator>
 
-#include "cli/client/format.h"
+#include "cli/client/progress_text.h"
 
 namespace billow::cli {
 namespace {
 
 constexpr auto kFrameTime = std::chrono::milliseconds(100);
 constexpr const char* kFrames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
-constexpr size_t kBarColumns = 24;
 constexpr const char* kEraseLine = "\r\033[K";
 
-}  // namespace
-
-std::string progress_text(uint64_t done, uint64_t total, size_t n_columns) {
-  const double share =
-      total == 0 ? 1.0 : static_cast<double>(std::min(done, total)) / static_cast<double>(total);
-  const auto filled = static_cast<size_t>(share * static_cast<double>(n_columns));
-  std::string bar;
-  for (size_t i = 0; i < n_columns; ++i) bar += i < filled ? "█" : " ";
-  return fmt::format("{}% ▕{}▏ {}/{}", static_cast<int>(share * 100), bar,
-                     human_bytes(std::min(done, total)), human_bytes(total));
+// The last column stays free: some terminals go to the next line behind it.
+size_t usable_columns() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 79;
+  return size.ws_col - 1u;
 }
+
+}  // namespace
 
 StatusLine::StatusLine() : is_terminal_(::isatty(STDERR_FILENO) != 0) {
   if (!is_terminal_) return;
@@ -63,44 +59,53 @@ void StatusLine::turn() {
 }
 
 void StatusLine::draw(bool with_spinner) {
-  std::string line = kEraseLine + step_ + (suffix_.empty() ? "" : " " + suffix_);
-  if (with_spinner && suffix_.empty()) {
-    line += (step_.empty() ? "" : " ") + std::string(kFrames[frame_ % std::size(kFrames)]);
+  std::string line;
+  if (progress_) {
+    progress_->bytes_per_second = rate_.bytes_per_second();
+    line = progress_line(step_, *progress_, usable_columns());
+  } else {
+    line = step_;
+    if (with_spinner)
+      line += (step_.empty() ? "" : " ") + std::string(kFrames[frame_ % std::size(kFrames)]);
+    line = cut_to_columns(line, usable_columns());
   }
-  std::fputs(line.c_str(), stderr);
+  std::fputs((kEraseLine + line).c_str(), stderr);
   std::fflush(stderr);
 }
 
-void StatusLine::show(const std::string& step) {
-  const std::lock_guard lock(mutex_);
-  if (is_shown_ && step == step_ && suffix_.empty()) return;
-  if (!is_terminal_) {
-    if (!step.empty() && step != step_) std::fprintf(stderr, "%s\n", step.c_str());
-  } else if (is_shown_ && step != step_ && !step_.empty()) {
+// The step that is shown from now on; the one before is left standing.
+void StatusLine::begin(const std::string& step) {
+  if (is_terminal_ && is_shown_ && !step_.empty()) {
     draw(false);
     std::fputc('\n', stderr);
   }
   step_ = step;
-  suffix_.clear();
+  progress_.reset();
+  rate_ = {};
   is_shown_ = true;
+}
+
+void StatusLine::show(const std::string& step) {
+  const std::lock_guard lock(mutex_);
+  if (is_shown_ && step == step_ && !progress_) return;
+  if (!is_terminal_ && !step.empty() && step != step_) std::fprintf(stderr, "%s\n", step.c_str());
+  if (!is_shown_ || step != step_) begin(step);
+  progress_.reset();
   if (is_terminal_) draw(true);
 }
 
 void StatusLine::show(const std::string& step, uint64_t done, uint64_t total) {
+  // Elsewhere only the end of it is worth a line.
   if (!is_terminal_) {
-    // Elsewhere only the end of it is worth a line.
     if (done >= total) show(fmt::format("{} 100%", step));
     return;
   }
-  const std::string suffix = progress_text(done, total, kBarColumns);
-  const bool is_same = [&] {
-    const std::lock_guard lock(mutex_);
-    return is_shown_ && step == step_;
-  }();
-  if (!is_same) show(step);
   const std::lock_guard lock(mutex_);
-  suffix_ = suffix;
-  if (done >= total) draw(false);  // between, the spinner's thread draws
+  const bool is_new = !is_shown_ || step != step_;
+  if (is_new) begin(step);
+  rate_.add(std::chrono::steady_clock::now(), done);
+  progress_ = {.n_done = done, .n_total = total};
+  if (is_new || done >= total) draw(false);  // between, the spinner's thread draws
 }
 
 void StatusLine::finish() {
@@ -121,7 +126,7 @@ void StatusLine::erase() {
   if (is_terminal_ && is_shown_) std::fputs(kEraseLine, stderr);
   is_shown_ = false;
   step_.clear();
-  suffix_.clear();
+  progress_.reset();
 }
 
 }  // namespace billow::cli

@@ -1,13 +1,17 @@
 // What a command does, on standard error: on a terminal one line that changes and turns a spinner,
-// elsewhere a line for each new step. Owns the thread that turns it; for one thread.
+// elsewhere a line for each new step. A line is never wider than the terminal. Owns the thread that
+// turns it; for one thread.
 #pragma once
 
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+
+#include "cli/client/progress_text.h"
 
 namespace billow::cli {
 
@@ -30,20 +34,19 @@ class StatusLine {
 
  private:
   void turn();
+  void begin(const std::string& step);
   void draw(bool with_spinner);
 
   bool is_terminal_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::string step_;
-  std::string suffix_;
+  std::optional<TransferProgress> progress_;
+  RateMeter rate_;
   bool is_shown_ = false;
   bool ended_ = false;
   size_t frame_ = 0;
   std::thread thread_;
 };
-
-// "45% ▕████▌     ▏ 1.2 GB/2.7 GB" with a bar of `n_columns`.
-std::string progress_text(uint64_t done, uint64_t total, size_t n_columns);
 
 }  // namespace billow::cli

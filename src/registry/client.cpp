@@ -1,0 +1,245 @@
+#include "registry/client.h"
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <deque>
+#include <set>
+#include <utility>
+
+#include "base/byte_size.h"
+#include "base/error.h"
+#include "base/saturating.h"
+
+namespace billow::registry {
+namespace {
+
+// How many blobs are fetched at once: the small ones come while a large one begins.
+constexpr size_t kMaxFlights = 4;
+
+constexpr std::string_view kTensorLayer = "application/vnd.ollama.image.tensor";
+
+// The layers and the config, each blob once.
+std::vector<store::Layer> blobs_of(const store::Manifest& manifest) {
+  std::vector<store::Layer> blobs;
+  std::set<store::Digest> seen;
+  for (const store::Layer& layer : manifest.layers)
+    if (seen.insert(layer.digest).second) blobs.push_back(layer);
+  if (seen.insert(manifest.config.digest).second) blobs.push_back(manifest.config);
+  return blobs;
+}
+
+std::string short_digest(const store::Layer& layer) { return layer.digest.hex().substr(0, 12); }
+
+// Bytes of a download that are on the disk already.
+uint64_t begun_bytes(const std::string& folder, const store::Layer& layer) {
+  struct stat status{};
+  const std::string path = folder + "/" + layer.digest.file_name() + "-partial";
+  if (::stat(path.c_str(), &status) != 0) return 0;
+  return std::min(static_cast<uint64_t>(status.st_blocks) * 512, layer.size_bytes);
+}
+
+std::string fetched_manifest(Session& session, const std::string& tag,
+                             const std::stop_token& stop) {
+  Request request{.url = "/manifests/" + tag};
+  request.headers.set("Accept", std::string(store::kManifestType));
+  request.max_body_bytes = store::kMaxManifestBytes;
+  Reply reply = session.follow(std::move(request), stop);
+  if (reply.status == 404)
+    throw Error(ErrorCode::kNotFound, "pull model manifest: file does not exist");
+  if (reply.status != 200) throw Error(ErrorCode::kIo, "pull model manifest: " + error_text(reply));
+  return std::move(reply.body);
+}
+
+void check_kind(const store::Manifest& manifest) {
+  const auto is_tensor = [](const store::Layer& layer) { return layer.media_type == kTensorLayer; };
+  if (std::ranges::any_of(manifest.layers, is_tensor))
+    throw Error(ErrorCode::kUnsupported,
+                "this model requires MLX support, but the MLX runtime is not available: pull one "
+                "that has a GGUF file");
+}
+
+// The repository of the same registry that a layer came from, or "".
+std::string source_of(const store::Layer& layer, const store::Name& name) {
+  const auto from = store::parse_name(layer.from);
+  if (!from || from->host != name.host) return "";
+  const std::string source = from->space + "/" + from->model;
+  return source == name.space + "/" + name.model ? "" : source;
+}
+
+}  // namespace
+
+Client::Client(store::Store& store, ClientOptions options)
+    : store_(store), options_(std::move(options)) {}
+
+Client::~Client() = default;
+
+std::shared_ptr<Session> Client::session(const store::Name& name, bool insecure) {
+  std::call_once(transport_made_,
+                 [this] { transport_ = std::make_unique<Transport>(options_.transport); });
+  const auto key = [this] {
+    if (options_.key_path.empty())
+      throw Error(ErrorCode::kPermissionDenied,
+                  "the registry asks for a key, and HOME does not say where it is");
+    return IdentityKey::load_or_make(options_.key_path);
+  };
+  const bool is_default = name.host == store::kDefaultHost;
+  return std::make_shared<Session>(*transport_, name, insecure, key,
+                                   is_default ? options_.mirror : std::string());
+}
+
+void Client::check_room(const std::vector<store::Layer>& layers, const std::string& folder) const {
+  struct statvfs disk{};
+  if (::statvfs(folder.c_str(), &disk) != 0) return;
+  uint64_t n_wanted = 0;
+  for (const store::Layer& layer : layers)
+    if (!store_.has_blob(layer.digest))
+      n_wanted = saturating_add(n_wanted, layer.size_bytes - begun_bytes(folder, layer));
+  const uint64_t n_free = uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (n_wanted > n_free)
+    throw Error(ErrorCode::kTooLarge, folder + ": " + format_byte_size(n_wanted) +
+                                          " are to come, and the disk has " +
+                                          format_byte_size(n_free) + " left");
+}
+
+// Downloads that run ahead of the one that is reported.
+class Client::Window {
+ public:
+  Window(Client& client, std::shared_ptr<Session> session, std::string folder,
+         const std::vector<store::Layer>& layers)
+      : client_(client),
+        session_(std::move(session)),
+        folder_(std::move(folder)),
+        layers_(layers) {}
+
+  // The download of layer i, and those behind it begin, too. Null where the blob is there.
+  Flights::Seat* at(size_t i) {
+    while (next_ < layers_.size() && next_ < i + kMaxFlights) begin(layers_[next_++]);
+    return seats_.front() ? &*seats_.front() : nullptr;
+  }
+  // Leaves the download of the first layer.
+  void pop() { seats_.pop_front(); }
+  // Begins the first layer's again.
+  void restart(size_t i) {
+    seats_.front().reset();
+    seats_.front().emplace(join(layers_[i]));
+  }
+
+ private:
+  void begin(const store::Layer& layer) {
+    auto& seat = seats_.emplace_back();
+    if (!client_.store_.has_blob(layer.digest)) seat.emplace(join(layer));
+  }
+  Flights::Seat join(const store::Layer& layer) {
+    // The one who began the download may leave before others do: it needs its own session.
+    return client_.flights_.join(
+        layer.digest, [options = client_.options_.download, session = session_, folder = folder_,
+                       digest = layer.digest, n_bytes = layer.size_bytes](
+                          const Flights::Report& report, const std::stop_token& stop) mutable {
+          options.on_progress = report;
+          download(*session, folder, digest, n_bytes, options, stop);
+        });
+  }
+
+  Client& client_;
+  const std::shared_ptr<Session> session_;
+  const std::string folder_;
+  const std::vector<store::Layer>& layers_;
+  size_t next_ = 0;
+  std::deque<std::optional<Flights::Seat>> seats_;
+};
+
+void Client::fetch(const std::shared_ptr<Session>& session, const std::string& folder,
+                   const std::vector<store::Layer>& layers, const Listener& listener,
+                   const std::stop_token& stop) {
+  Window window(*this, session, folder, layers);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const store::Layer& layer = layers[i];
+    const auto report = [&](uint64_t n_completed) {
+      if (stop.stop_requested()) throw Error(ErrorCode::kIo, "the download was cancelled");
+      listener({.status = "pulling " + short_digest(layer),
+                .layer = &layer,
+                .n_completed = n_completed});
+    };
+    while (Flights::Seat* seat = window.at(i)) {
+      while (!seat->wait(options_.report_interval)) report(seat->n_completed());
+      if (!seat->has_joined()) {
+        seat->check();
+        break;
+      }
+      // What another one began may have failed for reasons of its own: its token, its host.
+      if (store_.has_blob(layer.digest)) break;
+      window.restart(i);
+    }
+    report(layer.size_bytes);
+    window.pop();
+  }
+}
+
+void Client::send(const std::shared_ptr<Session>& session, const store::Name& name,
+                  const store::Layer& layer, const Listener& listener,
+                  const std::stop_token& stop) {
+  const auto report = [&](uint64_t n_completed) {
+    if (stop.stop_requested()) throw Error(ErrorCode::kIo, "the upload was cancelled");
+    listener(
+        {.status = "pushing " + short_digest(layer), .layer = &layer, .n_completed = n_completed});
+  };
+  if (!has_blob(*session, layer.digest, stop)) {
+    Flights alone;  // no other push sends to this repository
+    Flights::Seat seat = alone.join(
+        layer.digest, [&, options = options_.upload](const Flights::Report& sent,
+                                                     const std::stop_token& token) mutable {
+          options.on_progress = sent;
+          upload(*session, store_.blob_path(layer.digest), layer.digest, source_of(layer, name),
+                 options, token);
+        });
+    while (!seat.wait(options_.report_interval)) report(seat.n_completed());
+    seat.check();
+  }
+  report(layer.size_bytes);
+}
+
+store::Name Client::pull(const store::Name& name, bool insecure, const Listener& listener,
+                         std::stop_token stop) {
+  const auto session = this->session(name, insecure);
+  listener({.status = "pulling manifest"});
+  const std::string text = fetched_manifest(*session, name.tag, stop);
+  const store::Manifest manifest =
+      store::parse_manifest(text, "pull model manifest: " + store::full_name(name));
+  check_kind(manifest);
+  const std::vector<store::Layer> layers = blobs_of(manifest);
+  const std::string folder = store_.made_blobs_folder();
+  store::Store::Hold hold(store_);
+  for (const store::Layer& layer : layers) hold.add(layer.digest);
+  check_room(layers, folder);
+  fetch(session, folder, layers, listener, stop);
+  listener({.status = "verifying sha256 digest"});
+  listener({.status = "writing manifest"});
+  const store::Name spelled = store_.put_text(name, text);
+  listener({.status = "success"});
+  return spelled;
+}
+
+void Client::push(const store::Name& name, bool insecure, const Listener& listener,
+                  std::stop_token stop) {
+  const auto session = this->session(name, insecure);
+  listener({.status = "retrieving manifest"});
+  const store::Name spelled = store_.resolve(name);
+  const std::optional<std::string> text = store_.manifest_text(spelled);
+  if (!text) {
+    listener({.status = "couldn't retrieve manifest"});
+    throw Error(ErrorCode::kNotFound, "model '" + store::display_name(name) + "' not found");
+  }
+  const store::Manifest manifest = store::parse_manifest(*text, store::full_name(spelled));
+  for (const store::Layer& layer : blobs_of(manifest)) send(session, name, layer, listener, stop);
+  listener({.status = "pushing manifest"});
+  Request request{.method = "PUT", .url = "/manifests/" + name.tag, .body = *text};
+  request.headers.set("Content-Type", std::string(store::kManifestType));
+  const Reply reply = session->follow(std::move(request), stop);
+  if (reply.status < 200 || reply.status > 299)
+    throw Error(ErrorCode::kIo, "push model manifest: " + error_text(reply));
+  listener({.status = "success"});
+}
+
+}  // namespace billow::registry

@@ -1,0 +1,84 @@
+// Pulls models from registries into a store, and pushes them from there. A model is in the store
+// once all its blobs are, each checked by its digest; what a pull that failed has fetched stays for
+// the next one. Pulls of one blob share its download. Any thread; the store outlives the client.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "registry/download.h"
+#include "registry/flights.h"
+#include "registry/session.h"
+#include "registry/transport.h"
+#include "registry/upload.h"
+#include "store/store.h"
+
+namespace billow::registry {
+
+struct ClientOptions {
+  TransportOptions transport{};
+  // The user's key, which is made when the first registry asks for one; empty: there is none.
+  std::string key_path{};
+  // The address "http://HOST:PORT" or "https://HOST" that is asked for models of the default
+  // registry; empty: that registry.
+  std::string mirror{};
+  DownloadOptions download{};
+  UploadOptions upload{};
+  std::chrono::milliseconds report_interval{60};
+};
+
+// A step of a pull or push, in Ollama's words.
+struct Step {
+  std::string status;
+  const store::Layer* layer = nullptr;  // that is transferred
+  uint64_t n_completed = 0;             // bytes of it
+};
+// What a listener throws ends the transfer.
+using Listener = std::function<void(const Step&)>;
+
+class Client {
+ public:
+  Client(store::Store& store, ClientOptions options);
+  // REQUIRES: no call runs.
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // Fetches what the store lacks of a model, and gives it the name. Returns the name as spelled in
+  // the store. `insecure`: by http. Throws Error: kNotFound "pull model manifest: file does not
+  // exist"; kTooLarge where the disk has no room, before anything is fetched; what download()
+  // throws; kIo once `stop` is set.
+  store::Name pull(const store::Name& name, bool insecure, const Listener& listener,
+                   std::stop_token stop = {});
+
+  // Sends what the registry lacks of a model of the store, and gives it the name there. Throws
+  // Error: kNotFound where the store has no such model; what upload() throws.
+  void push(const store::Name& name, bool insecure, const Listener& listener,
+            std::stop_token stop = {});
+
+ private:
+  class Window;
+
+  std::shared_ptr<Session> session(const store::Name& name, bool insecure);
+  void check_room(const std::vector<store::Layer>& layers, const std::string& folder) const;
+  void fetch(const std::shared_ptr<Session>& session, const std::string& folder,
+             const std::vector<store::Layer>& layers, const Listener& listener,
+             const std::stop_token& stop);
+  // Sends one blob that the registry lacks.
+  void send(const std::shared_ptr<Session>& session, const store::Name& name,
+            const store::Layer& layer, const Listener& listener, const std::stop_token& stop);
+
+  store::Store& store_;
+  const ClientOptions options_;
+  std::once_flag transport_made_;
+  std::unique_ptr<Transport> transport_;  // made by the first call
+  Flights flights_;
+};
+
+}  // namespace billow::registry

@@ -1,0 +1,337 @@
+#include "registry/client.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <future>
+#include <random>
+#include <thread>
+
+#include "base/error.h"
+#include "registry/fake_registry.h"
+#include "store/folder.h"
+#include "store/sample_model.h"
+#include "store/test_folder.h"
+
+namespace billow::registry {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string random_bytes(size_t n, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::string bytes(n, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+ClientOptions test_options() {
+  ::setenv("no_proxy", "*", 1);
+  ClientOptions options;
+  options.transport.stall_timeout = milliseconds(5000);
+  options.download.first_pause = options.upload.first_pause = milliseconds(1);
+  options.download.sizes = options.upload.sizes = {.min = 50'000, .max = 1'000'000};
+  options.report_interval = milliseconds(1);
+  return options;
+}
+
+// A store and its client.
+struct Place {
+  store::TestFolder folder;
+  store::Store store{folder.path()};
+  Client client{store, test_options()};
+
+  // What a transfer says at its end: its last step or why it failed.
+  std::string pull(
+      const store::Name& name, const Listener& listener = [](const Step&) {},
+      std::stop_token stop = {}) {
+    return told([&](const Listener& hears) { client.pull(name, true, hears, stop); }, listener);
+  }
+  std::string push(const store::Name& name, const Listener& listener = [](const Step&) {}) {
+    return told([&](const Listener& hears) { client.push(name, true, hears); }, listener);
+  }
+  static std::string told(const std::function<void(const Listener&)>& work,
+                          const Listener& listener) {
+    std::string last;
+    try {
+      work([&](const Step& step) {
+        last = step.status;
+        listener(step);
+      });
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return last;
+  }
+};
+
+// As store::add_sample, with a small config.
+store::Manifest add_small(store::Store& store, const std::string& weights) {
+  store::Manifest manifest;
+  manifest.layers.push_back(store.add_layer(store::kModelLayer, weights));
+  manifest.layers.push_back(store.add_layer(store::kSystemLayer, "shared by all"));
+  manifest.config = store.add_layer(store::kConfigType, to_text(store::Config{}));
+  return manifest;
+}
+
+class ClientTest : public testing::Test {
+ protected:
+  // A model of the registry with weights of so many bytes.
+  store::Manifest serve(const std::string& repository, const std::string& weights) {
+    store::TestFolder folder;
+    store::Store store(folder.path());
+    const store::Manifest manifest = add_small(store, weights);
+    for (const store::Digest& digest : manifest.digests())
+      registry_.put_blob(repository, store.read_blob(digest));
+    registry_.put_manifest(repository, to_text(manifest));
+    return manifest;
+  }
+  static bool becomes_true(const std::function<bool()>& holds) {
+    for (int i = 0; i < 6000; ++i) {
+      if (holds()) return true;
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    return false;
+  }
+
+  FakeRegistry registry_;
+  Place here_;
+  Place there_;
+};
+
+TEST_F(ClientTest, WhatIsPushedComesBackByteForByte) {
+  const std::string weights = random_bytes(1'000'003, 1);
+  const store::Name name = registry_.name();
+  here_.store.put(name, add_small(here_.store, weights));
+  std::vector<std::string> steps;
+  const Listener notes = [&](const Step& step) {
+    if (steps.empty() || steps.back() != step.status) steps.push_back(step.status);
+    EXPECT_TRUE(!step.layer || step.n_completed <= step.layer->size_bytes);
+  };
+  EXPECT_EQ(here_.push(name, notes), "success");
+  ASSERT_EQ(steps.size(), 6u);
+  EXPECT_EQ(steps[0], "retrieving manifest");
+  EXPECT_EQ(steps[1], "pushing " + store::digest_of(weights).hex().substr(0, 12));
+  EXPECT_EQ(steps[4], "pushing manifest");
+  steps.clear();
+  EXPECT_EQ(there_.pull(name, notes), "success");
+  ASSERT_EQ(steps.size(), 7u);
+  EXPECT_EQ(steps[0], "pulling manifest");
+  EXPECT_EQ(steps[1], "pulling " + store::digest_of(weights).hex().substr(0, 12));
+  EXPECT_EQ(steps[4], "verifying sha256 digest");
+  EXPECT_EQ(steps[5], "writing manifest");
+  EXPECT_EQ(there_.store.manifest_text(name), here_.store.manifest_text(name));
+  EXPECT_EQ(store::children(there_.folder.path() + "/blobs"),
+            store::children(here_.folder.path() + "/blobs"));
+  EXPECT_EQ(store::unsound_model(there_.store), "");
+  const size_t n_sent = registry_.n_sent;
+  const size_t n_received = registry_.n_received;
+  EXPECT_EQ(there_.pull(name), "success");
+  EXPECT_EQ(here_.push(name), "success");
+  EXPECT_EQ(registry_.n_sent, n_sent) << "what is there is not fetched";
+  EXPECT_EQ(registry_.n_received, n_received) << "what is there is not sent";
+}
+
+TEST_F(ClientTest, AManifestStaysAsItCame) {
+  const store::Manifest manifest = serve("a/m", "weights");
+  std::string text = to_text(manifest);
+  text.insert(1, " \"annotations\" : {\"x\":1},");
+  registry_.put_manifest("a/m", text);
+  EXPECT_EQ(here_.pull(registry_.name()), "success");
+  EXPECT_EQ(here_.store.manifest_text(registry_.name()), text);
+  EXPECT_EQ(here_.store.find(registry_.name())->digest, store::digest_of(text));
+}
+
+TEST_F(ClientTest, WhatIsNotThereIsNotFound) {
+  EXPECT_EQ(here_.pull(registry_.name("a/none")), "pull model manifest: file does not exist");
+  EXPECT_EQ(here_.push(registry_.name("a/none")),
+            "model '" + registry_.host() + "/a/none:latest' not found");
+  EXPECT_FALSE(store::is_folder(here_.folder.path() + "/manifests"));
+}
+
+TEST_F(ClientTest, AManifestThatIsNoneIsRefused) {
+  for (const char* text :
+       {"<html>", "{}", R"({"schemaVersion":2,"config":{"digest":"../../x"},"layers":[]})"}) {
+    registry_.put_manifest("a/m", text);
+    EXPECT_TRUE(here_.pull(registry_.name()).starts_with("pull model manifest: ")) << text;
+  }
+  store::Manifest manifest = serve("a/m", "weights");
+  manifest.layers[0].media_type = "application/vnd.ollama.image.tensor";
+  registry_.put_manifest("a/m", to_text(manifest));
+  EXPECT_TRUE(here_.pull(registry_.name()).starts_with("this model requires MLX support"));
+  EXPECT_EQ(registry_.n_sent, 0u);
+}
+
+TEST_F(ClientTest, ADiskWithoutRoomIsSeenBeforeAnythingComes) {
+  store::Manifest manifest = serve("a/m", "weights");
+  manifest.layers[1].size_bytes = uint64_t{1} << 60;
+  registry_.put_manifest("a/m", to_text(manifest));
+  const std::string why = here_.pull(registry_.name());
+  EXPECT_NE(why.find("are to come, and the disk has"), std::string::npos) << why;
+  EXPECT_EQ(registry_.n_requests, 0);
+}
+
+TEST_F(ClientTest, WrongBytesNeverBecomeAModel) {
+  serve("a/m", random_bytes(200'000, 2));
+  registry_.faults.damages = true;
+  EXPECT_TRUE(here_.pull(registry_.name()).starts_with("digest mismatch, file must be downloaded"));
+  EXPECT_FALSE(here_.store.find(registry_.name()));
+  registry_.faults.damages = false;
+  EXPECT_EQ(here_.pull(registry_.name()), "success");
+  EXPECT_EQ(store::unsound_model(here_.store), "");
+}
+
+TEST_F(ClientTest, TwoPullsShareOneDownload) {
+  const std::string weights = random_bytes(1'000'000, 3);
+  serve("a/m", weights);
+  serve("a/n", weights);
+  registry_.faults.holds_blobs = true;
+  std::atomic<uint64_t> n_seen[2] = {0, 0};
+  const auto pull = [&](size_t i) {
+    return here_.pull(registry_.name(i == 0 ? "a/m" : "a/n"), [&, i](const Step& step) {
+      if (step.layer && step.layer->size_bytes == weights.size()) n_seen[i] = step.n_completed;
+    });
+  };
+  auto first = std::async(std::launch::async, pull, 0);
+  auto second = std::async(std::launch::async, pull, 1);
+  EXPECT_TRUE(becomes_true([&] { return n_seen[0] >= 400'000 && n_seen[1] >= 400'000; }));
+  registry_.faults.holds_blobs = false;
+  EXPECT_EQ(first.get(), "success");
+  EXPECT_EQ(second.get(), "success");
+  EXPECT_LT(registry_.n_sent, weights.size() + 10'000);
+  EXPECT_EQ(store::unsound_model(here_.store), "");
+}
+
+TEST_F(ClientTest, WhoStaysGetsTheBlobThatAnotherBegan) {
+  serve("a/m", random_bytes(1'000'000, 4));
+  registry_.faults.holds_blobs = true;
+  std::stop_source leaves;
+  std::atomic<uint64_t> n_first{0};
+  std::atomic<uint64_t> n_second{0};
+  auto first = std::async(std::launch::async, [&] {
+    return here_.pull(
+        registry_.name(), [&](const Step& step) { n_first = step.n_completed; },
+        leaves.get_token());
+  });
+  EXPECT_TRUE(becomes_true([&] { return n_first >= 400'000; }));
+  auto second = std::async(std::launch::async, [&] {
+    return here_.pull(registry_.name(), [&](const Step& step) { n_second = step.n_completed; });
+  });
+  EXPECT_TRUE(becomes_true([&] { return n_second >= 400'000; }));
+  leaves.request_stop();
+  EXPECT_EQ(first.get(), "the download was cancelled");
+  registry_.faults.holds_blobs = false;
+  EXPECT_EQ(second.get(), "success");
+  EXPECT_LT(registry_.n_sent, 1'010'000u);
+}
+
+TEST_F(ClientTest, WhenTheLastOneLeavesTheDownloadStaysForLater) {
+  serve("a/m", random_bytes(1'000'000, 5));
+  registry_.faults.holds_blobs = true;
+  std::stop_source leaves;
+  EXPECT_EQ(here_.pull(
+                registry_.name(),
+                [&](const Step& step) {
+                  if (step.n_completed >= 400'000) leaves.request_stop();
+                },
+                leaves.get_token()),
+            "the download was cancelled");
+  EXPECT_FALSE(here_.store.find(registry_.name()));
+  registry_.faults.holds_blobs = false;
+  EXPECT_TRUE(becomes_true([&] { return registry_.n_requests > 0; }));
+  const size_t n_before = registry_.n_sent;
+  EXPECT_EQ(here_.pull(registry_.name()), "success");
+  EXPECT_LT(registry_.n_sent - n_before, 700'000u) << "the rest alone";
+  EXPECT_EQ(store::unsound_model(here_.store), "");
+}
+
+TEST_F(ClientTest, AListenerThatThrowsEndsThePull) {
+  serve("a/m", "weights");
+  struct Gone {};
+  EXPECT_THROW(here_.client.pull(registry_.name(), true,
+                                 [](const Step& step) {
+                                   if (step.layer) throw Gone();
+                                 }),
+               Gone);
+}
+
+TEST_F(ClientTest, AnothersFailureIsNotMine) {
+  FakeRegistry other;
+  const std::string weights = random_bytes(1'000'000, 6);
+  serve("a/m", weights);
+  const store::Manifest manifest = serve("a/m", weights);
+  other.put_manifest("a/m", to_text(manifest));
+  for (const store::Digest& digest : manifest.digests())
+    other.put_blob("a/m", registry_.blob("a/m", digest.text()));
+  other.faults.holds_blobs = true;
+  std::atomic<uint64_t> n_first{0};
+  std::atomic<uint64_t> n_second{0};
+  auto first = std::async(std::launch::async, [&] {
+    return here_.pull(other.name(), [&](const Step& step) { n_first = step.n_completed; });
+  });
+  EXPECT_TRUE(becomes_true([&] { return n_first >= 400'000; }));
+  auto second = std::async(std::launch::async, [&] {
+    return here_.pull(registry_.name(), [&](const Step& step) { n_second = step.n_completed; });
+  });
+  EXPECT_TRUE(becomes_true([&] { return n_second >= 400'000; }));
+  // The parts that come are wrong: the first pull fails, and the second asks its own registry.
+  other.faults.breaks_parts = true;
+  other.faults.holds_blobs = false;
+  EXPECT_TRUE(first.get().starts_with("digest mismatch"));
+  EXPECT_EQ(second.get(), "success");
+  EXPECT_EQ(store::unsound_model(here_.store), "");
+}
+
+TEST_F(ClientTest, ABlobOfAnotherRepositoryIsMounted) {
+  const std::string weights = random_bytes(300'000, 7);
+  serve("a/base", weights);
+  EXPECT_EQ(here_.pull(registry_.name("a/base")), "success");
+  store::Manifest manifest = here_.store.find(registry_.name("a/base"))->manifest;
+  manifest.layers[0].from = registry_.host() + "/a/base:latest";
+  here_.store.put(registry_.name("b/derived"), manifest);
+  EXPECT_EQ(here_.push(registry_.name("b/derived")), "success");
+  EXPECT_EQ(registry_.n_mounted, 1);
+  EXPECT_LT(registry_.n_received, 10'000u);
+  EXPECT_EQ(there_.pull(registry_.name("b/derived")), "success");
+}
+
+TEST_F(ClientTest, AnUploadGoesOnWhereItWasCutOff) {
+  const std::string weights = random_bytes(1'000'000, 8);
+  here_.store.put(registry_.name(), add_small(here_.store, weights));
+  registry_.faults.n_cut_uploads = 3;
+  EXPECT_EQ(here_.push(registry_.name()), "success");
+  EXPECT_EQ(registry_.faults.n_cut_uploads, 0);
+  EXPECT_LT(registry_.n_received, weights.size() + 1000) << "no byte is taken twice";
+  EXPECT_EQ(there_.pull(registry_.name()), "success");
+}
+
+TEST_F(ClientTest, PartsGoWhereTheRegistrySends) {
+  const std::string weights = random_bytes(130'000, 9);
+  here_.store.put(registry_.name(), add_small(here_.store, weights));
+  registry_.faults.redirects = true;
+  EXPECT_EQ(here_.push(registry_.name()), "success");
+  EXPECT_EQ(there_.pull(registry_.name()), "success");
+  bool has_three_parts = false;
+  for (const std::string& etag : registry_.etags) has_three_parts |= etag.ends_with("-3");
+  EXPECT_TRUE(has_three_parts);
+}
+
+TEST_F(ClientTest, EmptyBlobsGoBothWays) {
+  store::Manifest manifest = add_small(here_.store, "");
+  here_.store.put(registry_.name(), manifest);
+  EXPECT_EQ(here_.push(registry_.name()), "success");
+  EXPECT_EQ(there_.pull(registry_.name()), "success");
+  EXPECT_EQ(store::unsound_model(there_.store), "");
+}
+
+TEST_F(ClientTest, AMirrorStandsForTheDefaultRegistry) {
+  serve("library/m", "weights");
+  ClientOptions options = test_options();
+  options.mirror = "http://" + registry_.host();
+  Client client(here_.store, options);
+  EXPECT_EQ(display_name(client.pull(store::named("m"), false, [](const Step&) {})), "m:latest");
+  EXPECT_EQ(store::sample_weights(here_.store, "m"), "weights");
+}
+
+}  // namespace
+}  // namespace billow::registry
