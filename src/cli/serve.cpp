@@ -127,8 +127,10 @@ registry::ClientOptions registry_options(const ServeOptions& options,
   registry::ClientOptions made;
   made.transport.user_agent = std::string("billow/") + BILLOW_VERSION;
   made.transport.ca_file = variable("SSL_CERT_FILE").value_or("");
-  if (const std::string home = variable("HOME").value_or(""); !home.empty())
+  if (const std::string home = variable("HOME").value_or(""); !home.empty()) {
     made.key_path = home + "/.ollama/id_ed25519";
+    made.docker_config = variable("DOCKER_CONFIG").value_or(home + "/.docker") + "/config.json";
+  }
   made.mirror =
       options.registry_mirror.empty() ? environment.registry_mirror : options.registry_mirror;
   while (made.mirror.ends_with('/')) made.mirror.pop_back();

@@ -11,6 +11,8 @@
 #include "base/byte_size.h"
 #include "base/error.h"
 #include "base/saturating.h"
+#include "registry/docker_login.h"
+#include "store/folder.h"
 
 namespace billow::registry {
 namespace {
@@ -84,9 +86,17 @@ std::shared_ptr<Session> Client::session(const store::Name& name, bool insecure)
                   "the registry asks for a key, and HOME does not say where it is");
     return IdentityKey::load_or_make(options_.key_path);
   };
-  const bool is_default = name.host == store::kDefaultHost;
-  return std::make_shared<Session>(*transport_, name, insecure, key,
-                                   is_default ? options_.mirror : std::string());
+  const std::string mirror = name.host == store::kDefaultHost ? options_.mirror : std::string();
+  const std::string host = mirror.empty() ? name.host : mirror.substr(mirror.find("://") + 3);
+  const auto login = [this, host] {
+    const auto file = options_.docker_config.empty()
+                          ? std::nullopt
+                          : store::read_file(options_.docker_config, kMaxDockerConfigBytes);
+    return file ? docker_login(file->bytes, host) : std::string();
+  };
+  return std::make_shared<Session>(
+      *transport_, name,
+      SessionOptions{.insecure = insecure, .key = key, .login = login, .mirror = mirror});
 }
 
 void Client::check_room(const std::vector<store::Layer>& layers, const std::string& folder) const {

@@ -25,6 +25,8 @@ struct ClientOptions {
   TransportOptions transport{};
   // The user's key, which is made when the first registry asks for one; empty: there is none.
   std::string key_path{};
+  // Docker's file of logins, which need not be there; empty: none is read.
+  std::string docker_config{};
   // The address "http://HOST:PORT" or "https://HOST" that is asked for models of the default
   // registry; empty: that registry.
   std::string mirror{};

@@ -53,7 +53,8 @@ class DownloadTest : public testing::Test {
  protected:
   DownloadTest()
       : server_(server_options(), routes()),
-        session_(transport_, name(), true, [] { return IdentityKey::make(); }) {
+        session_(transport_, name(),
+                 {.insecure = true, .key = [] { return IdentityKey::make(); }}) {
     ::setenv("no_proxy", "*", 1);
     options_.sizes = {.min = 50'000, .max = 1'000'000};
     options_.first_pause = milliseconds(1);

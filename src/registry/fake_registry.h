@@ -169,8 +169,8 @@ class FakeRegistry {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::string rest = bytes.substr(n_before);
     if (faults.breaks_parts && !rest.empty()) rest[0] ^= 1;
-    exchange.finish(rest);
-    n_sent += last == 0 ? 0 : bytes.size();
+    const bool is_there = exchange.finish(rest);
+    n_sent += last == 0 || !is_there ? 0 : bytes.size();
   }
 
   void begin_upload(Exchange& exchange) {

@@ -78,16 +78,16 @@ std::string error_text(const Reply& reply) {
   return std::to_string(reply.status) + (text.empty() ? "" : ": " + text);
 }
 
-Session::Session(Transport& transport, const store::Name& name, bool insecure, KeySource key,
-                 const std::string& mirror)
+Session::Session(Transport& transport, const store::Name& name, SessionOptions options)
     : transport_(transport),
       host_(name.host),
-      base_(base_of(name, insecure, mirror)),
-      key_(std::move(key)) {}
+      base_(base_of(name, options.insecure, options.mirror)),
+      options_(std::move(options)) {}
 
-Reply Session::send_once(Request request, const std::string& token, const std::stop_token& stop) {
+Reply Session::send_once(Request request, const std::string& authorization,
+                         const std::stop_token& stop) {
   const bool is_own = origin_of(request.url) == origin_of(base_);
-  if (is_own && !token.empty()) request.headers.set("Authorization", "Bearer " + token);
+  if (is_own && !authorization.empty()) request.headers.set("Authorization", authorization);
   if (!request.on_body) return transport_.send(request, stop);
   std::string refusal;
   const auto on_body = std::exchange(request.on_body, {});
@@ -103,46 +103,63 @@ Reply Session::send_once(Request request, const std::string& token, const std::s
 
 Reply Session::send(Request request, std::stop_token stop) {
   if (request.url.starts_with('/')) request.url = base_ + request.url;
-  std::string token;
+  std::string authorization;
   {
     const std::scoped_lock lock(mutex_);
-    token = token_;
+    authorization = authorization_;
   }
   const bool may_repeat = !request.upload && origin_of(request.url) == origin_of(base_);
-  Reply reply = send_once(request, token, stop);
+  Reply reply = send_once(request, authorization, stop);
   if (reply.status != 401 || !may_repeat) return reply;
-  token = renewed_token(token, reply.headers.get("WWW-Authenticate"), stop);
-  reply = send_once(std::move(request), token, stop);
+  authorization = renewed(authorization, reply.headers.get("WWW-Authenticate"), stop);
+  reply = send_once(std::move(request), authorization, stop);
   if (reply.status == 401)
     throw Error(ErrorCode::kPermissionDenied, host_ + ": unauthorized: access denied");
   return reply;
 }
 
-std::string Session::renewed_token(const std::string& used, std::string_view challenges,
-                                   const std::stop_token& stop) {
+std::string Session::renewed(const std::string& used, std::string_view challenges,
+                             const std::stop_token& stop) {
   const std::scoped_lock lock(mutex_);
-  if (token_ != used) return token_;  // another thread has asked meanwhile
+  if (authorization_ != used) return authorization_;  // another thread has asked meanwhile
   const std::vector<Challenge> all = parse_challenges(challenges);
+  const std::string login = options_.login ? options_.login() : std::string();
   const auto bearer = std::ranges::find(all, "bearer", &Challenge::scheme);
-  if (bearer == all.end())
+  const auto basic = std::ranges::find(all, "basic", &Challenge::scheme);
+  if (bearer != all.end()) {
+    authorization_ = "Bearer " + asked_token(*bearer, login, stop);
+  } else if (basic != all.end()) {
+    if (login.empty())
+      throw Error(ErrorCode::kPermissionDenied,
+                  host_ + ": unauthorized: the registry wants a password; 'docker login " + host_ +
+                      "' keeps one in ~/.docker/config.json");
+    authorization_ = "Basic " + login;
+  } else {
     throw Error(ErrorCode::kPermissionDenied,
                 host_ + ": unauthorized: the registry gives no tokens" +
                     (all.empty() ? "" : ", it wants " + in_line(all.front().scheme)));
-  const std::string& realm = bearer->parameter("realm");
+  }
+  return authorization_;
+}
+
+std::string Session::asked_token(const Challenge& challenge, const std::string& login,
+                                 const std::stop_token& stop) {
+  const std::string& realm = challenge.parameter("realm");
   if (!is_trusted_realm(realm, base_)) {
     const std::optional<Origin> asks = origin_of(realm);
     throw Error(ErrorCode::kPermissionDenied, "realm host \"" + in_line(asks ? asks->host : realm) +
                                                   "\" does not match original host \"" + host_ +
                                                   "\"");
   }
-  const TokenRequest wanted = token_request(*bearer, key_(), nonce(), unix_time());
+  const TokenRequest wanted = login.empty()
+                                  ? token_request(challenge, options_.key(), nonce(), unix_time())
+                                  : token_request(challenge, login);
   const Reply reply = transport_.send(
       {.url = wanted.url, .headers = {{"Authorization", wanted.authorization}}}, stop);
   if (!is_good(reply.status))
     throw Error(ErrorCode::kPermissionDenied,
                 host_ + ": unauthorized: access denied (" + error_text(reply) + ")");
-  token_ = parse_token(reply.body);
-  return token_;
+  return parse_token(reply.body);
 }
 
 Reply Session::follow(Request request, std::stop_token stop, std::string* final_url) {

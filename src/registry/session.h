@@ -1,7 +1,7 @@
 // Requests to one repository of a registry: the model "library/m" at registry.example. A session
-// knows the repository's address, gets a token when the registry asks for one, and follows
-// redirects. The token goes to the registry alone, never to a host that the registry redirects to.
-// Any thread; the Transport must outlive the session.
+// knows the repository's address, says who the user is when the registry asks, and follows
+// redirects. A token or password goes to the registry alone, never to a host that the registry
+// redirects to. Any thread; the Transport must outlive the session.
 #pragma once
 
 #include <functional>
@@ -10,22 +10,28 @@
 #include <string>
 #include <string_view>
 
+#include "registry/challenge.h"
 #include "registry/identity_key.h"
 #include "registry/transport.h"
 #include "store/name.h"
 
 namespace billow::registry {
 
+// How a registry is asked.
+struct SessionOptions {
+  bool insecure = false;  // by http
+  // Who the user is. Asked when a registry wants to know, and not before: many never do.
+  std::function<IdentityKey()> key{};
+  // "user:password" in base64 for registries with passwords; empty: there is none.
+  std::function<std::string()> login{};
+  // The address "https://HOST" that is asked in place of the name's host; empty: that host.
+  std::string mirror{};
+};
+
 class Session {
  public:
-  // Asked for when a registry wants a token, and not before: many registries never do.
-  using KeySource = std::function<IdentityKey()>;
-
-  // `insecure`: by http. `mirror`, where it is not empty: the address "https://HOST" that is asked
-  // in place of the name's host. Throws Error (kInvalidInput) for a name with "http://" without
-  // `insecure`.
-  Session(Transport& transport, const store::Name& name, bool insecure, KeySource key,
-          const std::string& mirror = {});
+  // Throws Error (kInvalidInput) for a name with "http://" without `insecure`.
+  Session(Transport& transport, const store::Name& name, SessionOptions options);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -44,17 +50,19 @@ class Session {
   Reply follow(Request request, std::stop_token stop = {}, std::string* final_url = nullptr);
 
  private:
-  Reply send_once(Request request, const std::string& token, const std::stop_token& stop);
-  // A token that is not `used`, which the registry has refused.
-  std::string renewed_token(const std::string& used, std::string_view challenges,
-                            const std::stop_token& stop);
+  Reply send_once(Request request, const std::string& authorization, const std::stop_token& stop);
+  // The field Authorization for the next requests, where the registry has refused `used`.
+  std::string renewed(const std::string& used, std::string_view challenges,
+                      const std::stop_token& stop);
+  std::string asked_token(const Challenge& challenge, const std::string& login,
+                          const std::stop_token& stop);
 
   Transport& transport_;
   const std::string host_;
   const std::string base_;
-  const KeySource key_;
+  const SessionOptions options_;
   std::mutex mutex_;  // held while a token is asked for: the others wait for it
-  std::string token_;
+  std::string authorization_;
 };
 
 // What is wrong, in the words of a registry's answer: the messages of {"errors":[{"message"}]}, or

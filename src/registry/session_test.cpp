@@ -187,26 +187,27 @@ class SessionTest : public testing::Test {
   http::Server elsewhere_;
   http::Server server_;
   Transport transport_;
-  Session::KeySource source_ = [this] {
+  std::function<IdentityKey()> source_ = [this] {
     ++n_keys_;
     return key_;
   };
 };
 
 TEST_F(SessionTest, SpeaksToItsRepository) {
-  Session session(transport_, name_, true, source_);
+  Session session(transport_, name_, {.insecure = true, .key = source_});
   EXPECT_EQ(session.base(), "http://" + name_.host + "/v2/a/m");
   EXPECT_EQ(session.send({.url = "/open"}).body, "open");
   EXPECT_EQ(session.send({.url = session.base() + "/open"}).body, "open");
   EXPECT_EQ(session.send({.url = "/none"}).status, 404);
   EXPECT_EQ(n_keys_, 0) << "no key is made where none is wanted";
-  EXPECT_THROW(Session(transport_, name_, false, source_), Error);
+  EXPECT_THROW(Session(transport_, name_, {.key = source_}), Error);
   name_.scheme = "https";
-  EXPECT_EQ(Session(transport_, name_, false, source_).base(), "https://" + name_.host + "/v2/a/m");
+  EXPECT_EQ(Session(transport_, name_, {.key = source_}).base(),
+            "https://" + name_.host + "/v2/a/m");
 }
 
 TEST_F(SessionTest, GetsATokenWhenItIsAsked) {
-  Session session(transport_, name_, true, source_);
+  Session session(transport_, name_, {.insecure = true, .key = source_});
   for (int i = 0; i < 3; ++i) EXPECT_EQ(session.send({.url = "/closed"}).body, "closed");
   EXPECT_EQ(n_tokens_, 1);
   {
@@ -218,7 +219,7 @@ TEST_F(SessionTest, GetsATokenWhenItIsAsked) {
 }
 
 TEST_F(SessionTest, GetsOneTokenForAllThreads) {
-  Session session(transport_, name_, true, source_);
+  Session session(transport_, name_, {.insecure = true, .key = source_});
   std::vector<std::jthread> threads;
   std::atomic<int> n_good{0};
   for (int i = 0; i < 16; ++i)
@@ -229,13 +230,17 @@ TEST_F(SessionTest, GetsOneTokenForAllThreads) {
 }
 
 TEST_F(SessionTest, SaysWhyThereIsNoToken) {
-  Session session(transport_, name_, true, source_);
+  Session session(transport_, name_, {.insecure = true, .key = source_});
   refuses_ = true;
   EXPECT_EQ(why_not(session, "/closed"),
             name_.host + ": unauthorized: access denied (401: unknown key)");
   challenge_ = "Basic realm=\"x\"";
   EXPECT_EQ(why_not(session, "/closed"),
-            name_.host + ": unauthorized: the registry gives no tokens, it wants basic");
+            name_.host + ": unauthorized: the registry wants a password; 'docker login " +
+                name_.host + "' keeps one in ~/.docker/config.json");
+  challenge_ = "Negotiate x";
+  EXPECT_EQ(why_not(session, "/closed"),
+            name_.host + ": unauthorized: the registry gives no tokens, it wants negotiate");
   challenge_ = "";
   EXPECT_EQ(why_not(session, "/closed"),
             name_.host + ": unauthorized: the registry gives no tokens");
@@ -248,7 +253,7 @@ TEST_F(SessionTest, SaysWhyThereIsNoToken) {
 }
 
 TEST_F(SessionTest, FollowsRedirectsWithoutItsToken) {
-  Session session(transport_, name_, true, source_);
+  Session session(transport_, name_, {.insecure = true, .key = source_});
   std::string final_url;
   EXPECT_EQ(session.follow({.url = "/away?to=file"}, {}, &final_url).body, "from elsewhere");
   EXPECT_EQ(final_url, "http://" + host(elsewhere_) + "/file");
@@ -260,7 +265,7 @@ TEST_F(SessionTest, FollowsRedirectsWithoutItsToken) {
 }
 
 TEST_F(SessionTest, SaysWhereRedirectsEnd) {
-  Session session(transport_, name_, true, source_);
+  Session session(transport_, name_, {.insecure = true, .key = source_});
   EXPECT_EQ(why_not(session, "/away?to=/v2/a/m/away?to=/v2/a/m/away%3Fto=x"), "");
   EXPECT_EQ(why_not(session, "/loop"), name_.host + ": the registry redirects more than 10 times");
   EXPECT_EQ(why_not(session, "/empty"),
@@ -268,7 +273,7 @@ TEST_F(SessionTest, SaysWhereRedirectsEnd) {
 }
 
 TEST_F(SessionTest, GivesGoodBodiesAlone) {
-  Session session(transport_, name_, true, source_);
+  Session session(transport_, name_, {.insecure = true, .key = source_});
   std::string body;
   Request request{.url = "/closed"};
   request.on_body = [&](const Reply&, std::string_view bytes) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/base64.h"
 #include "base/error.h"
@@ -45,17 +47,20 @@ bool is_trusted_realm(std::string_view realm, std::string_view registry_url) {
          is_below(asks->host, parent);
 }
 
-TokenRequest token_request(const Challenge& challenge, const IdentityKey& key,
-                           std::string_view nonce, int64_t unix_time) {
-  const std::string& realm = challenge.parameter("realm");
-  TokenRequest request{.url = realm, .authorization = {}};
+namespace {
+
+using Query = std::vector<std::pair<std::string_view, std::string_view>>;
+
+// The realm with `first`, a "scope" for each that the challenge names, "service" and `last`.
+std::string realm_with(const Challenge& challenge, const Query& first, const Query& last) {
+  std::string url = challenge.parameter("realm");
   const auto add = [&](std::string_view name, std::string_view value) {
-    request.url += request.url.find('?') == std::string::npos ? '?' : '&';
-    request.url += name;
-    request.url += '=';
-    request.url += http::percent_encoded(value);
+    url += url.find('?') == std::string::npos ? '?' : '&';
+    url += name;
+    url += '=';
+    url += http::percent_encoded(value);
   };
-  add("nonce", nonce);
+  for (const auto& [name, value] : first) add(name, value);
   std::string_view scopes = challenge.parameter("scope");
   while (!(scopes = trimmed(scopes)).empty()) {
     const size_t end = std::min(scopes.find(' '), scopes.size());
@@ -63,10 +68,24 @@ TokenRequest token_request(const Challenge& challenge, const IdentityKey& key,
     scopes.remove_prefix(end);
   }
   add("service", challenge.parameter("service"));
-  add("ts", std::to_string(unix_time));
+  for (const auto& [name, value] : last) add(name, value);
+  return url;
+}
+
+}  // namespace
+
+TokenRequest token_request(const Challenge& challenge, const IdentityKey& key,
+                           std::string_view nonce, int64_t unix_time) {
+  const std::string time = std::to_string(unix_time);
+  TokenRequest request{.url = realm_with(challenge, {{"nonce", nonce}}, {{"ts", time}}),
+                       .authorization = {}};
   const std::string sum = base64_encoded(store::digest_of("").hex());
   request.authorization = key.public_text() + ":" + key.sign("GET," + request.url + "," + sum);
   return request;
+}
+
+TokenRequest token_request(const Challenge& challenge, const std::string& login) {
+  return {.url = realm_with(challenge, {}, {}), .authorization = "Basic " + login};
 }
 
 std::string parse_token(std::string_view body) {

@@ -28,6 +28,9 @@ struct TokenRequest {
 TokenRequest token_request(const Challenge& challenge, const IdentityKey& key,
                            std::string_view nonce, int64_t unix_time);
 
+// The same for a user with a password: `login` is "user:password" in base64.
+TokenRequest token_request(const Challenge& challenge, const std::string& login);
+
 // The token of an answer: "token", or "access_token" (the distribution's specification has both).
 // Throws Error (kInvalidInput) where there is none that can be sent.
 std::string parse_token(std::string_view body);

@@ -42,7 +42,7 @@ def make_certificate(folder, name="127.0.0.1"):
 class Registry:
     """A running docker-registry."""
 
-    def __init__(self, folder, tls=None, token_server=None):
+    def __init__(self, folder, tls=None, token_server=None, has_password=False):
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self.data = folder / "data"
@@ -56,6 +56,9 @@ class Registry:
         if token_server:
             config["auth"] = {"token": {"realm": token_server.realm, "service": "tests", "issuer": "tests",
                                         "rootcertbundle": str(token_server.certificate)}}
+        if has_password:  # user "me", password "secret"
+            (folder / "users").write_text("me:$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n")
+            config["auth"] = {"htpasswd": {"realm": "tests", "path": str(folder / "users")}}
         path = folder / "config.json"  # JSON is YAML
         path.write_text(json.dumps(config))
         with (folder / "log").open("wb") as log:

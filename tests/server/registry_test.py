@@ -4,6 +4,7 @@
 """
 
 import argparse
+import base64
 import hashlib
 import http.client
 import json
@@ -192,6 +193,23 @@ class Transfers(Case):
         self.assertEqual(here.last("pull", name, insecure=True), "success")
         self.assertEqual(here.files(), before)
         self.assertNotIn("wrong signature", tokens.refusals)
+
+    def test_passwords_are_those_of_docker(self):
+        registry = self.registry(has_password=True)
+        here = self.place("here")
+        name = registry.host + "/me/m"
+        here.make(name, random_gguf(MB))
+        self.assertRegex(here.last("push", name, insecure=True), "the registry wants a password; 'docker login ")
+        config = here.home / ".docker/config.json"
+        config.parent.mkdir()
+        config.write_text(json.dumps({"auths": {registry.host: {"auth": base64.b64encode(b"me:wrong").decode()}}}))
+        self.assertRegex(here.last("push", name, insecure=True), "unauthorized: access denied")
+        config.write_text(json.dumps({"auths": {registry.host: {"auth": base64.b64encode(b"me:secret").decode()}}}))
+        self.assertEqual(here.last("push", name, insecure=True), "success")
+        before = here.files()
+        here.delete(name)
+        self.assertEqual(here.last("pull", name, insecure=True), "success")
+        self.assertEqual(here.files(), before)
 
     def test_tokens_that_expire_are_renewed(self):
         tokens = registries.TokenServer(self.folder / "tokens", life=-65)  # docker-registry allows for a minute
