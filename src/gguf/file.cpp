@@ -169,6 +169,28 @@ File File::open(std::unique_ptr<State> state, StringArrays string_arrays) {
   Shard first = state->read(path, string_arrays);
   const SplitKeys keys = read_split_keys(first, path);
   const std::vector<std::string> siblings = sibling_paths(keys, path);
+  return joined(std::move(state), std::move(first), keys, siblings, string_arrays);
+}
+
+File File::open_split(std::span<const std::string> paths, StringArrays string_arrays) {
+  BILLOW_CHECK(!paths.empty());
+  auto state = std::make_unique<State>();
+  state->path = paths.front();
+  Shard first = state->read(paths.front(), string_arrays);
+  const SplitKeys keys = read_split_keys(first, paths.front());
+  if (keys.number != 0)
+    throw file_error(paths.front(), "the first of the files says that it is part " +
+                                        std::to_string(keys.number + 1) + " of " +
+                                        std::to_string(keys.count));
+  if (keys.count != paths.size())
+    throw file_error(paths.front(), "the model has " + std::to_string(keys.count) + " files, not " +
+                                        std::to_string(paths.size()) + "; all of them are needed");
+  return joined(std::move(state), std::move(first), keys, paths.subspan(1), string_arrays);
+}
+
+File File::joined(std::unique_ptr<State> state, Shard first, const SplitKeys& keys,
+                  std::span<const std::string> siblings, StringArrays string_arrays) {
+  const std::string path = state->path;
   state->adopt_first(std::move(first));
   for (size_t i = 0; i < siblings.size(); ++i)
     state->add_sibling(siblings[i], i + 1, keys.count, string_arrays);

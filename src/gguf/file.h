@@ -36,6 +36,9 @@ struct Entry {
   Value value;
 };
 
+struct Shard;
+struct SplitKeys;
+
 class File {
  public:
   // Opens `path`, and all its siblings when it is the first of a split.
@@ -46,6 +49,9 @@ class File {
   // (kTooLarge) for a header of more than 512 MiB.
   static File open_header(const std::string& path,
                           StringArrays string_arrays = StringArrays::kRead);
+  // The same for all files of a split, in the order of their parts, whatever they are called.
+  static File open_split(std::span<const std::string> paths,
+                         StringArrays string_arrays = StringArrays::kRead);
   // Parses one file from memory (no splits). `bytes` must outlive the File; `name` is for messages.
   static File parse(std::span<const std::byte> bytes, const std::string& name);
 
@@ -90,6 +96,8 @@ class File {
   struct State;
   // As open() and open_header() do.
   static File open(std::unique_ptr<State> state, StringArrays string_arrays);
+  static File joined(std::unique_ptr<State> state, Shard first, const SplitKeys& keys,
+                     std::span<const std::string> siblings, StringArrays string_arrays);
   explicit File(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

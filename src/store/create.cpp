@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "base/log.h"
 #include "base/regular_file.h"
 #include "base/text.h"
+#include "gguf/writer.h"
 #include "store/json_text.h"
 #include "store/modelfile.h"
 #include "store/parameters.h"
@@ -125,11 +127,15 @@ bool begins_as_gguf(const std::string& path) {
          std::memcmp(magic, "GGUF", sizeof magic) == 0;
 }
 
-// Named as the files of a split are: NAME-00001-of-00003.gguf.
+constexpr std::string_view kSplitForm = "-#####-of-#####.gguf";
+
+// Where the name of a split ends: NAME-00001-of-00003.gguf. REQUIRES: is_part_of_split(path).
+size_t split_at(std::string_view path) { return path.size() - kSplitForm.size(); }
+
+// Named as the files of a split are.
 bool is_part_of_split(std::string_view path) {
-  constexpr std::string_view kForm = "-#####-of-#####.gguf";
-  if (path.size() < kForm.size()) return false;
-  return std::ranges::equal(path.substr(path.size() - kForm.size()), kForm, [](char c, char form) {
+  if (path.size() < kSplitForm.size()) return false;
+  return std::ranges::equal(path.substr(split_at(path)), kSplitForm, [](char c, char form) {
     return form == '#' ? c >= '0' && c <= '9' : c == form;
   });
 }
@@ -197,6 +203,8 @@ class Creation {
 
   void begin_from(const std::string& from);
   void begin_from_files(const std::vector<NamedBlob>& files);
+  // Of the files of a split, which become one.
+  void begin_from_split(std::vector<NamedBlob> files);
   // Of safetensors files and what describes them.
   void begin_from_conversion(const CreateRequest& request);
   void add_adapter(const NamedBlob& blob);
@@ -305,9 +313,6 @@ GgufFacts Creation::parse_gguf(const NamedBlob& blob) {
     if (is_safetensors(blob)) not_yet("safetensors can only be a model's weights: " + blob.path);
     refuse(blob.path.ends_with(".gguf") ? "supplied file was not in GGUF format" : "unknown type");
   }
-  if (is_part_of_split(blob.path)) {
-    not_yet("models split over several files are not supported yet: " + blob.path);
-  }
   report("parsing GGUF");
   return facts_of(gguf::File::open_header(path));
 }
@@ -324,9 +329,58 @@ void Creation::add_blob(std::string_view media_type, const NamedBlob& blob) {
                     false});
 }
 
+// Without the keys that say which part of the split a file is.
+gguf::Writer joined(const gguf::File& split) {
+  gguf::Writer writer;
+  for (const gguf::Entry& entry : split.metadata())
+    if (!entry.key.starts_with("split.")) writer.set(entry.key, entry.value);
+  for (const gguf::TensorInfo& tensor : split.tensors()) {
+    writer.add_tensor(tensor.name, tensor.type, std::span(tensor.shape).first(tensor.n_dims),
+                      [&split, data = tensor.data](const gguf::Writer::Sink& sink) {
+                        sink(data);
+                        split.release(data);
+                      });
+  }
+  return writer;
+}
+
+void Creation::begin_from_split(std::vector<NamedBlob> files) {
+  std::ranges::sort(files, {}, &NamedBlob::path);
+  const auto prefix = [](const NamedBlob& blob) {
+    return blob.path.substr(0, split_at(blob.path));
+  };
+  std::vector<std::string> paths;
+  for (const NamedBlob& blob : files) {
+    if (prefix(blob) != prefix(files.front()))
+      refuse(files.front().path + " and " + blob.path + ": these are parts of different models");
+    paths.push_back(hold_blob(blob));
+  }
+  report("joining " + std::to_string(files.size()) + " files");
+  Part part;
+  try {
+    const gguf::File split = gguf::File::open_split(paths);
+    part.layer = store_.add_made_layer(
+        kModelLayer, [&](const ByteSink& sink) { joined(split).write_to(sink); }, hold_,
+        &part.created);
+  } catch (const Error& error) {
+    std::string why = error.what();  // names the blob, which the client does not know
+    for (size_t i = 0; i < paths.size(); ++i)
+      if (why.starts_with(paths[i])) why = files[i].path + why.substr(paths[i].size());
+    throw Error(error.code(), why);
+  }
+  facts_ = facts_of(gguf::File::open_header(store_.blob_path(part.layer.digest)));
+  describe(facts_, config_);
+  parts_.push_back(std::move(part));
+}
+
 void Creation::begin_from_files(const std::vector<NamedBlob>& files) {
+  std::vector<NamedBlob> split;
+  std::ranges::copy_if(files, std::back_inserter(split),
+                       [](const NamedBlob& blob) { return is_part_of_split(blob.path); });
+  if (!split.empty()) begin_from_split(std::move(split));
   std::vector<std::pair<const NamedBlob*, GgufFacts>> others;
   for (const NamedBlob& blob : files) {
+    if (is_part_of_split(blob.path)) continue;
     GgufFacts facts = parse_gguf(blob);
     if (facts.is_projector() || facts.kind == "adapter") {
       others.emplace_back(&blob, std::move(facts));
@@ -445,6 +499,25 @@ Name Creation::finish(const Name& name) {
   return spelled;
 }
 
+// The files of a request that no model needs, which go when the making of one ends.
+class Leftovers {
+ public:
+  Leftovers(Store& store, const CreateRequest& request) : store_(store) {
+    if (request.keep_files) return;
+    const std::vector<NamedBlob> none;
+    for (const auto* blobs :
+         {request.files ? &*request.files : &none, &request.adapters, &request.draft_files})
+      for (const NamedBlob& blob : *blobs) blobs_.push_back(Digest::parse(blob.digest).value());
+  }
+  ~Leftovers() { store_.remove_unused(blobs_); }
+  Leftovers(const Leftovers&) = delete;
+  Leftovers& operator=(const Leftovers&) = delete;
+
+ private:
+  Store& store_;
+  std::vector<Digest> blobs_;
+};
+
 void check_template(const std::string& text, const CreateHooks& hooks) {
   if (text.empty() || !hooks.check_template) return;
   try {
@@ -464,6 +537,7 @@ Name create_model(Store& store, const CreateRequest& request, const CreateHooks&
   parameters_of(request);  // a wrong one is found before files are read
   Config unused;
   merge_info(request.info_json, unused);  // so is this
+  const Leftovers leftovers(store, request);
   Creation creation(store, hooks);
   if (!request.from.empty()) {
     creation.begin_from(request.from);

@@ -37,7 +37,8 @@ struct CreateRequest {
   std::string renderer;
   std::string parser;
   std::string requires_version;
-  std::string info_json;  // an object that describes the model beyond what its files say
+  std::string info_json;    // an object that describes the model beyond what its files say
+  bool keep_files = false;  // also those that no model needs any more
 };
 
 struct DetectedTemplate {
@@ -75,7 +76,8 @@ struct CreateHooks {
 // Returns the name as it is spelled in the store. Throws Error: kInvalidInput for a request that is
 // wrong, kNotFound for a blob or `from` that is not there,
 // kUnsupported for what cannot be made yet. Until "writing manifest" nothing but unused blobs has
-// changed.
+// changed. Files that were uploaded for it and that no model needs, such as those that were
+// converted, are removed at its end, also where it fails once their making has begun.
 Name create_model(Store& store, const CreateRequest& request, const CreateHooks& hooks);
 
 }  // namespace billow::store

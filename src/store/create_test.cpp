@@ -249,6 +249,7 @@ TEST_F(Create, SaysWhatIsWrongWithARequest) {
   };
   for (const auto& test : cases) {
     CreateRequest request = of_file(sample_gguf());
+    request.keep_files = true;
     test.change(request);
     EXPECT_EQ(refusal(request), test.message);
     EXPECT_EQ(code, ErrorCode::kInvalidInput) << test.message;
@@ -280,6 +281,7 @@ TEST_F(Create, SafetensorsAreConverted) {
   request.model = "m";
   request.files = {{{"model.safetensors", weights}, {"1_Pooling/config.json", text}}};
   request.quantize = "q8_0";
+  request.keep_files = true;
   request.system = "S";
   const Model model = make(request);
   EXPECT_EQ(seen.model, "m:latest");
@@ -299,6 +301,55 @@ TEST_F(Create, SafetensorsAreConverted) {
   EXPECT_EQ(statuses[2], "creating new layer " + digest.text());
   make(request);
   EXPECT_EQ(statuses[2], "using existing layer " + digest.text());
+  EXPECT_TRUE(store.has_blob(*Digest::parse(weights)));
+  request.keep_files = false;
+  make(request);
+  EXPECT_FALSE(store.has_blob(*Digest::parse(weights))) << "the model does not need it";
+  EXPECT_TRUE(store.has_blob(digest));
+}
+
+// Of sample_gguf(), as the parts of a split: keys and no tensor, then the tensors.
+TEST_F(Create, FilesOfASplitBecomeOne) {
+  const std::vector<std::byte> whole_bytes = sample_gguf().to_bytes();
+  const gguf::File whole = gguf::File::parse(whole_bytes, "whole");
+  const auto part = [&](int32_t number, bool has_tensors) {
+    gguf::Writer writer;
+    if (number == 0)
+      for (const gguf::Entry& entry : whole.metadata()) writer.set(entry.key, entry.value);
+    writer.set_int("split.no", number);
+    writer.set_int("split.count", 2);
+    writer.set_int("split.tensors.count", static_cast<int32_t>(whole.tensors().size()));
+    for (const gguf::TensorInfo& tensor : whole.tensors())
+      if (has_tensors)
+        writer.add_tensor(tensor.name, tensor.type, std::span(tensor.shape).first(tensor.n_dims),
+                          tensor.data);
+    return add_gguf(store, writer).text();
+  };
+  const std::string first = part(0, false);
+  const std::string second = part(1, true);
+  CreateRequest request;
+  request.model = "m";
+  request.files = {{{"m-00002-of-00002.gguf", second}, {"m-00001-of-00002.gguf", first}}};
+  request.keep_files = true;
+  const Model model = make(request);
+  EXPECT_EQ(statuses[0], "joining 2 files");
+  EXPECT_EQ(model.stored.manifest.layers[0].digest,
+            digest_of(std::span<const std::byte>(whole_bytes)));
+  request.files->pop_back();
+  EXPECT_TRUE(refusal(request).starts_with("m-00002-of-00002.gguf: the first of the files says"))
+      << refusal(request);
+  request.files = {{{"m-00001-of-00002.gguf", first}}};
+  EXPECT_TRUE(refusal(request).starts_with("m-00001-of-00002.gguf: the model has 2 files, not 1"))
+      << refusal(request);
+  request.files = {{{"m-00001-of-00002.gguf", first}, {"n-00002-of-00002.gguf", second}}};
+  EXPECT_EQ(refusal(request),
+            "m-00001-of-00002.gguf and n-00002-of-00002.gguf: these are parts of different models");
+  request.files = {{{"m-00001-of-00002.gguf", first}, {"m-00002-of-00002.gguf", second}}};
+  request.keep_files = false;
+  make(request);
+  EXPECT_FALSE(store.has_blob(*Digest::parse(first)));
+  EXPECT_FALSE(store.has_blob(*Digest::parse(second)));
+  EXPECT_EQ(unsound_model(store), "");
 }
 
 TEST_F(Create, AConversionThatFailsLeavesNothing) {
@@ -311,7 +362,8 @@ TEST_F(Create, AConversionThatFailsLeavesNothing) {
   request.model = "m";
   request.files = {{{"model.safetensors", weights}}};
   EXPECT_EQ(refusal(request), "no good");
-  EXPECT_EQ(children(folder.path() + "/blobs").size(), 1u);
+  EXPECT_TRUE(children(folder.path() + "/blobs").empty());
+  ASSERT_EQ(store.add_layer(kSystemLayer, "weights").digest.text(), weights);
   for (const char* path : {"../model.safetensors", "/model.safetensors", "a//model.safetensors"}) {
     request.files = {{{path, weights}}};
     EXPECT_EQ(refusal(request), "file path must be relative") << path;
@@ -336,8 +388,6 @@ TEST_F(Create, SaysWhatIsNotPossibleYet) {
        "conversion of safetensors is not supported here"},
       {[&](auto& request) { request.adapters = {{"a.safetensors", text}}; },
        "safetensors can only be a model's weights: a.safetensors"},
-      {[](auto& request) { (*request.files)[0].path = "m-00001-of-00003.gguf"; },
-       "models split over several files are not supported yet: "},
       {[](auto& request) { request.files->push_back(request.files->front()); },
        "a model of several weight files is not supported yet"},
       {[](auto& request) { request.draft_files = *request.files; },
@@ -346,6 +396,7 @@ TEST_F(Create, SaysWhatIsNotPossibleYet) {
   };
   for (const auto& test : cases) {
     CreateRequest request = of_file(sample_gguf());
+    request.keep_files = true;
     test.change(request);
     EXPECT_TRUE(refusal(request).starts_with(test.begin)) << test.begin;
     EXPECT_EQ(code, ErrorCode::kUnsupported);

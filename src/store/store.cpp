@@ -340,6 +340,15 @@ void Store::remove_unreferenced(const std::vector<Digest>& candidates) const {
   }
 }
 
+void Store::remove_unused(const std::vector<Digest>& blobs) {
+  try {
+    const StoreLock::Change change(lock_of_changes());
+    remove_unreferenced(blobs);
+  } catch (const Error& error) {
+    log::warn(std::string("unused blobs stay: ") + error.what());
+  }
+}
+
 std::string Store::blob_path(const Digest& digest) const {
   std::string path = blobs_folder() + "/" + digest.file_name();
   if (!file_status(path)) {

@@ -97,6 +97,10 @@ class Store {
   // to; false when there is no such model.
   [[nodiscard]] bool remove(const Name& name);
 
+  // Removes those of the blobs that no manifest refers to and nobody holds. What fails is a line in
+  // the log.
+  void remove_unused(const std::vector<Digest>& blobs);
+
   bool has_blob(const Digest& digest) const;
   // Where the blob lies or would lie.
   std::string blob_path(const Digest& digest) const;

@@ -281,6 +281,29 @@ class Run(ClientCase):
         self.assertEqual((done.returncode, done.stdout), (0, b"hello\n\n"), done.stderr)
         self.assertEqual(self.asked("/api/pull"), [{"model": "x", "insecure": True}])
 
+    def test_a_file_is_kept_and_run(self):
+        file = self.dir / "My Model.gguf"
+        file.write_bytes(b"GGUF of a kind")
+        digest = "sha256:" + hashlib.sha256(file.read_bytes()).hexdigest()
+        made = []
+        shown = {"capabilities": ["completion"], "modified_at": "2000-01-01T00:00:00Z"}
+        self.answer(POST_api_show=lambda body: shown if made else (404, {"error": "not found"}),
+                    POST_api_create=lambda body: made.append(body) or [{"status": "success"}],
+                    POST_api_generate=[{"response": "hello", "done": True}])
+        self.server.answers["HEAD /api/blobs/" + digest] = (404, b"")
+        self.server.answers["POST /api/blobs/" + digest] = (201, b"")
+        for path, n_made in ((str(file), 1), (str(file), 2)):  # the model is older than the file: it is made again
+            done = billow("run", path, "hi", env=self.env)
+            self.assertEqual((done.returncode, done.stdout, len(made)), (0, b"hello\n\n", n_made), done.stderr)
+        shown["modified_at"] = "2999-01-01T00:00:00Z"
+        self.assertEqual(self.ok("run", str(file), "hi"), "hello\n\n")
+        self.assertEqual(len(made), 2)
+        name = made[0]["model"]
+        self.assertRegex(name, "^file/My-Model:[0-9a-f]{12}$")
+        self.assertEqual(made, [{"model": name, "files": {"My Model.gguf": digest}}] * 2)
+        self.assertEqual({body["model"] for body in self.asked("/api/generate")}, {name})
+        self.refused("Error: ./none.gguf: there is no such file or folder\n", "run", "./none.gguf", "hi")
+
     def test_transfers_show_their_steps(self):
         layer = {"status": "pulling 0123456789ab", "digest": "sha256:01", "total": 100}
         steps = [{"status": "pulling manifest"}, layer, {**layer, "completed": 50}, {**layer, "completed": 100}, {"status": "success"}]

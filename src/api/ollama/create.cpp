@@ -96,6 +96,7 @@ store::CreateRequest create_request_of(const Fields& fields) {
   request.parser = fields.text("parser");
   request.requires_version = fields.text("requires");
   request.info_json = object_text(fields, "info");
+  request.keep_files = fields.flag("keep_files").value_or(false);
   return request;
 }
 

@@ -76,6 +76,7 @@ class Create : public testing::Test, protected SampleServer {
 
   std::string refusal(Json request) {
     request["stream"] = false;
+    if (!request.contains("keep_files")) request["keep_files"] = true;
     const std::string answer = told(server.post_json("/api/create", request));
     request["stream"] = true;
     const http::Response streamed = server.post_json("/api/create", request);
@@ -114,7 +115,7 @@ TEST_F(Create, OrOnlyTheEndIsTold) {
 TEST_F(Create, SafetensorsBecomeAGgufFile) {
   convert::SampleModel model;
   convert::make_bert(model);
-  Json request = {{"model", "tiny"}, {"quantize", "Q8_0"}};
+  Json request = {{"model", "tiny"}, {"quantize", "Q8_0"}, {"keep_files", true}};
   for (const convert::SourceFile& file : model.files()) {
     const std::string bytes = store::read_test_file(file.path);
     const std::string digest = store::digest_of(bytes).text();

@@ -1,7 +1,10 @@
 // billow create: makes a model on the server, of a Modelfile and the files that it names.
+#include "cli/client/create.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -16,6 +19,7 @@
 #include "base/regular_file.h"
 #include "cli/client/command_line.h"
 #include "cli/client/create_plan.h"
+#include "cli/client/format.h"
 #include "cli/client/interrupt_watch.h"
 #include "cli/client/session.h"
 #include "cli/client/show_text.h"
@@ -37,6 +41,7 @@ struct Options {
   std::string file;
   std::string quantize;
   std::string draft_quantize;
+  bool keep_files = false;
   bool experimental = false;  // there is nothing that it would change
 };
 
@@ -96,35 +101,71 @@ void warn_of_template(ApiClient& client, const std::string& model) {
   }
 }
 
-void create(const Options& options, const std::string& model) {
-  if (!store::parse_name(model)) {
-    throw Error(ErrorCode::kInvalidInput, "invalid model name: " + model);
-  }
-  const Source source = read_source(options.file);
-  const CreatePlan plan =
-      plan_create(store::parse_modelfile(source.text), source.folder,
-                  [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); });
-  const auto client = connected_client();
+CreatePlan planned(const Source& source) {
+  return plan_create(store::parse_modelfile(source.text), source.folder,
+                     [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); });
+}
+
+// Sends the files of a plan and has the model made. `extra` goes into the request.
+void send_plan(ApiClient& client, const std::string& model, const CreatePlan& plan,
+               const Json& extra) {
   StatusLine status;
   status.show("gathering model components");
   Json request = {{"model", model}};
   request.update(Json::parse(plan.request));
-  add_files(request, "files", *client, plan.files, status);
-  add_files(request, "adapters", *client, plan.adapters, status);
-  add_files(request, "draft_files", *client, plan.draft_files, status);
-  if (!options.quantize.empty()) request["quantize"] = options.quantize;
-  if (!options.draft_quantize.empty()) request["draft_quantize"] = options.draft_quantize;
-  const InterruptWatch watch([&client] { client->cancel(); });
-  const bool is_complete = client->stream("/api/create", request, [&](const Json& object) {
+  add_files(request, "files", client, plan.files, status);
+  add_files(request, "adapters", client, plan.adapters, status);
+  add_files(request, "draft_files", client, plan.draft_files, status);
+  request.update(extra);
+  const InterruptWatch watch([&client] { client.cancel(); });
+  const bool is_complete = client.stream("/api/create", request, [&](const Json& object) {
     show_step(object, status);
     return true;
   });
   if (!is_complete) end_with(exit_status_of(SIGINT));
   status.finish();
+}
+
+void create(const Options& options, const std::string& model) {
+  if (!store::parse_name(model)) {
+    throw Error(ErrorCode::kInvalidInput, "invalid model name: " + model);
+  }
+  const CreatePlan plan = planned(read_source(options.file));
+  const auto client = connected_client();
+  Json extra = Json::object();
+  if (!options.quantize.empty()) extra["quantize"] = options.quantize;
+  if (!options.draft_quantize.empty()) extra["draft_quantize"] = options.draft_quantize;
+  if (options.keep_files) extra["keep_files"] = true;
+  send_plan(*client, model, plan, extra);
   warn_of_template(*client, model);
 }
 
+// Whether the server has the model, made after the last change of the files.
+bool has_newer(ApiClient& client, const std::string& model, const CreatePlan& plan) {
+  try {
+    const Json shown = client.post("/api/show", {{"model", model}});
+    const auto made = parse_time(text_field(shown, "modified_at"));
+    return made && std::ranges::all_of(plan.files, [&](const LocalFile& file) {
+             const auto status = store::file_status(file.path);
+             return status && std::chrono::floor<WallTime::duration>(status->modified) < *made;
+           });
+  } catch (const ApiError& error) {
+    if (error.status() != 404) throw;
+    return false;
+  }
+}
+
 }  // namespace
+
+std::string keep_model(ApiClient& client, const std::string& path) {
+  const std::string expanded = expanded_path(path, ".");
+  if (!store::file_status(expanded) && !store::is_folder(expanded))
+    throw Error(ErrorCode::kNotFound, path + ": there is no such file or folder");
+  const CreatePlan plan = planned({"FROM " + expanded + "\n", "."});
+  const std::string name = kept_name(expanded);
+  if (!has_newer(client, name, plan)) send_plan(client, name, plan, Json::object());
+  return name;
+}
 
 void add_create(CLI::App& app) {
   const auto options = std::make_shared<Options>();
@@ -142,6 +183,9 @@ void add_create(CLI::App& app) {
   command.add_option("-q,--quantize", options->quantize,
                      "Quantize the weights to this type, for example q4_K_M");
   command.add_option("--draft-quantize", options->draft_quantize, "The same for the draft model");
+  command.add_flag("--keep-files", options->keep_files,
+                   "Keep files on the server that the model does not need, such as those that were "
+                   "converted");
   command.add_flag("--experimental", options->experimental)->group("");
 }
 

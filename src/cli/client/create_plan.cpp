@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "store/digest.h"
 #include "store/folder.h"
 #include "store/parameters.h"
 
@@ -89,7 +90,19 @@ bool looks_like_path(const std::string& text) {
 std::vector<LocalFile> files_at(const std::string& path) {
   if (store::is_folder(path)) return model_files(path);
   if (!store::file_status(path)) return {};
-  return {{fs::path(path).filename().string(), path}};
+  const fs::path file = path;
+  std::vector<LocalFile> files{{file.filename().string(), path}};
+  // The others of a split, PREFIX-00001-of-00003.gguf.
+  const std::string name = files[0].name;
+  const size_t at = name.rfind("-00001-of-");
+  if (at == std::string::npos || !name.ends_with(".gguf")) return files;
+  const std::string begin = name.substr(0, at + 1);
+  const std::string end = name.substr(at + 6);  // "-of-00003.gguf"
+  for (const std::string& other : store::children(file.parent_path().string()))
+    if (other != name && other.size() == name.size() && other.starts_with(begin) &&
+        other.ends_with(end))
+      files.push_back({other, (file.parent_path() / other).string()});
+  return files;
 }
 
 void add_files(std::vector<LocalFile>& files, std::vector<LocalFile> more) {
@@ -124,6 +137,26 @@ void add_texts(Json& request, const store::Modelfile& modelfile) {
 }
 
 }  // namespace
+
+bool is_model_path(const std::string& word) { return looks_like_path(word); }
+
+std::string kept_name(const std::string& path) {
+  constexpr size_t kMaxStem = 60;
+  constexpr size_t kSumLength = 12;
+  const std::string whole = fs::absolute(path).lexically_normal().string();
+  fs::path last = fs::path(whole).filename();
+  if (last.empty()) last = fs::path(whole).parent_path().filename();  // a folder with a slash
+  std::string stem = last.extension() == ".gguf" ? last.stem().string() : last.string();
+  for (char& c : stem) {
+    const bool is_plain =
+        (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.';
+    if (!is_plain && c != '_') c = '-';
+  }
+  stem.erase(0, stem.find_first_not_of("-._"));
+  if (stem.size() > kMaxStem) stem.resize(kMaxStem);
+  if (stem.empty()) stem = "model";
+  return "file/" + stem + ":" + store::digest_of(whole).hex().substr(0, kSumLength);
+}
 
 std::string expanded_path(const std::string& path, const std::string& folder) {
   fs::path expanded = path;

@@ -34,6 +34,12 @@ CreatePlan plan_create(const store::Modelfile& modelfile, const std::string& fol
 // a user who is unknown.
 std::string expanded_path(const std::string& path, const std::string& folder);
 
+// Whether a word of the command line means a file or folder of this machine rather than a model of
+// the server: by how it looks ("./m", "m.gguf"), whatever is there.
+bool is_model_path(const std::string& word);
+// The name under which the model at a path is kept: "file/STEM:SUM", with a sum of the whole path.
+std::string kept_name(const std::string& path);
+
 // The weights in a folder, of the kind that is found first, and, beside weights that are no GGUF
 // files, what describes them. Throws Error (kInvalidInput) where there are none, and for a link
 // that leads out of the folder.

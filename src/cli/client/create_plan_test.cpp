@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "store/name.h"
 
 namespace billow::cli {
 namespace {
@@ -125,6 +126,31 @@ TEST_F(CreatePlanTest, FilesAreCalledByTheirNames) {
   EXPECT_EQ(made.adapters, (std::vector<LocalFile>{{"l.gguf", at("lora/l.gguf")}}));
   EXPECT_EQ(made.draft_files, (std::vector<LocalFile>{{"draft.gguf", at("draft.gguf")}}));
   EXPECT_EQ(made.request, "{}");
+}
+
+TEST_F(CreatePlanTest, TheFirstFileOfASplitBringsTheOthers) {
+  for (const char* name :
+       {"m-00001-of-00003.gguf", "m-00002-of-00003.gguf", "m-00003-of-00003.gguf",
+        "m-00001-of-00002.gguf", "other-00002-of-00003.gguf"})
+    write(name);
+  const CreatePlan made = plan("FROM ./m-00001-of-00003.gguf\n");
+  ASSERT_EQ(made.files.size(), 3u);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(made.files[i].name, "m-0000" + std::to_string(i + 1) + "-of-00003.gguf");
+  EXPECT_EQ(plan("FROM ./m-00002-of-00003.gguf\n").files.size(), 1u) << "the server says why not";
+}
+
+TEST_F(CreatePlanTest, AFileIsKeptByItsNameAndPlace) {
+  write("My Model.Q4_K.gguf");
+  const auto name = [&](const std::string& word) { return kept_name((folder_ / word).string()); };
+  const std::string kept = name("My Model.Q4_K.gguf");
+  EXPECT_TRUE(kept.starts_with("file/My-Model.Q4_K:")) << kept;
+  EXPECT_TRUE(store::parse_name(kept)) << kept;
+  EXPECT_EQ(kept, name("../model/My Model.Q4_K.gguf"));
+  EXPECT_NE(kept, name("other/My Model.Q4_K.gguf"));
+  for (const char* word : {".", "..", "/", "---.gguf", "模型.gguf"})
+    EXPECT_TRUE(store::parse_name(kept_name(word))) << word << " " << kept_name(word);
+  EXPECT_TRUE(store::parse_name(name(std::string(200, 'x') + ".gguf")));
 }
 
 TEST_F(CreatePlanTest, WhatIsNotThereIsSaid) {

@@ -15,6 +15,8 @@
 #include "base/json.h"
 #include "cli/client/command_line.h"
 #include "cli/client/conversation.h"
+#include "cli/client/create.h"
+#include "cli/client/create_plan.h"
 #include "cli/client/prompt_files.h"
 #include "cli/client/transfer.h"
 #include "cli/command.h"
@@ -143,11 +145,11 @@ void check(const Options& options) {
 void run(Options options, const std::vector<std::string>& words) {
   options.session.wraps_words = !options.no_word_wrap;
   check(options);
-  const std::string& model = words[0];
   const bool is_session =
       words.size() == 1 && ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
   const std::string text = prompt_text({words.begin() + 1, words.end()});
   const auto client = connected_client();
+  const std::string model = is_model_path(words[0]) ? keep_model(*client, words[0]) : words[0];
   const Json reply = shown_model(*client, model, options.insecure);
   const ModelFacts facts = model_facts(reply);
   if (facts.can("embedding")) return embed(*client, model, options, text);
@@ -165,7 +167,9 @@ void add_run(CLI::App& app) {
   CLI::App& command = add_client_command(
       app,
       {.name = "run",
-       .description = "Ask a model of the server, once or in a session",
+       .description =
+           "Ask a model, once or in a session: one of the server, of its registry, or of a "
+           "file (./model.gguf) or folder",
        .arguments = "MODEL [PROMPT...]",
        .least = 1,
        .variables = {kHostVariable,
