@@ -268,7 +268,8 @@ TEST_F(Create, AFaultBehindTheFirstStepIsALine) {
   gguf::Writer projector = store::sample_gguf("clip");
   const std::string first = store::add_gguf(store, store::sample_gguf()).text();
   const std::string junk = store::add_file(store, std::as_bytes(std::span("junk", 4))).text();
-  const Json request = {{"model", "m"}, {"files", {{"a.gguf", first}, {"b.gguf", junk}}}};
+  const Json request = {
+      {"model", "m"}, {"files", {{"a.gguf", first}, {"b.gguf", junk}}}, {"keep_files", true}};
   const auto response = server.post_json("/api/create", request);
   EXPECT_EQ(response.status, 200);
   const auto lines = lines_of(response);
