@@ -10,6 +10,7 @@ set(BILLOW_MODULE_TABLE
   "constraint: base"
   "quant: base"
   "convert: base gguf tokenizer quant"
+  "quantize: base cpu gguf quant"
   "kernels: base cpu quant"
   "tensor: base quant"
   "nn: base cpu quant kernels tensor"
@@ -25,7 +26,7 @@ set(BILLOW_MODULE_TABLE
   "arch: base gguf quant tensor kernels nn kv"
   "engine: base cpu gguf tokenizer constraint kernels tensor nn kv context arch"
   "runner: base gguf tokenizer constraint kernels tensor kv context http arch engine"
-  "cli: base cpu gguf tokenizer prompt output constraint quant convert kernels tensor nn kv context metrics http store registry scheduler api server arch engine runner"
+  "cli: base cpu gguf tokenizer prompt output constraint quant convert quantize kernels tensor nn kv context metrics http store registry scheduler api server arch engine runner"
 )
 
 # The same for our headers outside src/, made by the build or of the bridge: "header: the modules that may include it".
@@ -37,7 +38,7 @@ set(BILLOW_OUTSIDE_TABLE
 
 # In builds with sanitizers these modules, and the tests of those, are optimised, as their speed decides how long tests
 # take; the others compile in a third of the time without. Builds of fuzzers optimise all.
-set(BILLOW_COMPUTING_MODULES base gguf tokenizer quant convert output tensor nn kv arch engine)
+set(BILLOW_COMPUTING_MODULES base gguf tokenizer quant convert quantize output tensor nn kv arch engine)
 set(BILLOW_COMPUTING_TESTS kernels nn quant)
 
 # billow_module(NAME SOURCES file... [TESTS file...] [LIBS target...])

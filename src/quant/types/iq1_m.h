@@ -53,14 +53,18 @@ struct IQ1_M {
   }
 
   static void encode(const float* in, Group& group) noexcept {
-    const GridGroup fit = fit_grid(in, {.entries = Grids<void>::kIq1,
-                                        .level_bits = 2,
-                                        .values = {kIq1Values.values, kIq1Values.values + 4},
-                                        .choice_len = 8,
-                                        .signs = GridSigns::kNone,
-                                        .part_len = 16,
-                                        .max_scale = 7,
-                                        .unit = 0.125f});
+    store(fit_grid(in, {.entries = Grids<void>::kIq1,
+                        .level_bits = 2,
+                        .values = {kIq1Values.values, kIq1Values.values + 4},
+                        .choice_len = 8,
+                        .signs = GridSigns::kNone,
+                        .part_len = 16,
+                        .max_scale = 7,
+                        .unit = 0.125f}),
+          group);
+  }
+
+  static void store(const GridGroup& fit, Group& group) noexcept {
     group = {};
     for (size_t s = 0; s < 32; ++s) {
       group.entries[s] = static_cast<uint8_t>(fit.indices[s]);

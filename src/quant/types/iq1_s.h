@@ -49,14 +49,18 @@ struct IQ1_S {
   }
 
   static void encode(const float* in, Group& group) noexcept {
-    const GridGroup fit = fit_grid(in, {.entries = Grids<void>::kIq1,
-                                        .level_bits = 2,
-                                        .values = {kIq1Values.values, kIq1Values.values + 4},
-                                        .choice_len = 32,
-                                        .signs = GridSigns::kNone,
-                                        .part_len = 32,
-                                        .max_scale = 7,
-                                        .unit = 0.125f});
+    store(fit_grid(in, {.entries = Grids<void>::kIq1,
+                        .level_bits = 2,
+                        .values = {kIq1Values.values, kIq1Values.values + 4},
+                        .choice_len = 32,
+                        .signs = GridSigns::kNone,
+                        .part_len = 32,
+                        .max_scale = 7,
+                        .unit = 0.125f}),
+          group);
+  }
+
+  static void store(const GridGroup& fit, Group& group) noexcept {
     store_f16(fit.d, group.scale);
     for (size_t p = 0; p < 8; ++p) {
       unsigned word = (unsigned{fit.part_scales[p]} << 12) | (fit.second[4 * p] ? 0x8000u : 0u);

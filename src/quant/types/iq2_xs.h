@@ -51,14 +51,18 @@ struct IQ2_XS {
   }
 
   static void encode(const float* in, Group& group) noexcept {
-    const GridGroup fit = fit_grid(in, {.entries = Grids<void>::kIq2Xs,
-                                        .level_bits = 2,
-                                        .values = {kIq2Values.values, nullptr},
-                                        .choice_len = 8,
-                                        .signs = GridSigns::kEven,
-                                        .part_len = 16,
-                                        .max_scale = 15,
-                                        .unit = 0.125f});
+    store(fit_grid(in, {.entries = Grids<void>::kIq2Xs,
+                        .level_bits = 2,
+                        .values = {kIq2Values.values, nullptr},
+                        .choice_len = 8,
+                        .signs = GridSigns::kEven,
+                        .part_len = 16,
+                        .max_scale = 15,
+                        .unit = 0.125f}),
+          group);
+  }
+
+  static void store(const GridGroup& fit, Group& group) noexcept {
     group = {};
     store_f16(fit.d, group.scale);
     for (size_t s = 0; s < 32; ++s) {

@@ -54,14 +54,18 @@ struct IQ2_XXS {
   }
 
   static void encode(const float* in, Group& group) noexcept {
-    const GridGroup fit = fit_grid(in, {.entries = Grids<void>::kIq2Xxs,
-                                        .level_bits = 2,
-                                        .values = {kIq2Values.values, nullptr},
-                                        .choice_len = 8,
-                                        .signs = GridSigns::kEven,
-                                        .part_len = 32,
-                                        .max_scale = 15,
-                                        .unit = 0.125f});
+    store(fit_grid(in, {.entries = Grids<void>::kIq2Xxs,
+                        .level_bits = 2,
+                        .values = {kIq2Values.values, nullptr},
+                        .choice_len = 8,
+                        .signs = GridSigns::kEven,
+                        .part_len = 32,
+                        .max_scale = 15,
+                        .unit = 0.125f}),
+          group);
+  }
+
+  static void store(const GridGroup& fit, Group& group) noexcept {
     store_f16(fit.d, group.scale);
     for (size_t p = 0; p < 8; ++p) {
       uint32_t word = static_cast<uint32_t>(fit.part_scales[p]) << 28;

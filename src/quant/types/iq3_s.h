@@ -53,14 +53,18 @@ struct IQ3_S {
   }
 
   static void encode(const float* in, Group& group) noexcept {
-    const GridGroup fit = fit_grid(in, {.entries = Grids<void>::kIq3S,
-                                        .level_bits = 3,
-                                        .values = {kOddValues.values, nullptr},
-                                        .choice_len = 4,
-                                        .signs = GridSigns::kFree,
-                                        .part_len = 32,
-                                        .max_scale = 15,
-                                        .unit = 1.0f});
+    store(fit_grid(in, {.entries = Grids<void>::kIq3S,
+                        .level_bits = 3,
+                        .values = {kOddValues.values, nullptr},
+                        .choice_len = 4,
+                        .signs = GridSigns::kFree,
+                        .part_len = 32,
+                        .max_scale = 15,
+                        .unit = 1.0f}),
+          group);
+  }
+
+  static void store(const GridGroup& fit, Group& group) noexcept {
     group = {};
     store_f16(fit.d, group.scale);
     for (size_t j = 0; j < 64; ++j) {

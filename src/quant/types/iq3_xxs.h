@@ -49,14 +49,18 @@ struct IQ3_XXS {
   }
 
   static void encode(const float* in, Group& group) noexcept {
-    const GridGroup fit = fit_grid(in, {.entries = Grids<void>::kIq3Xxs,
-                                        .level_bits = 3,
-                                        .values = {kIq3Values.values, nullptr},
-                                        .choice_len = 4,
-                                        .signs = GridSigns::kEven,
-                                        .part_len = 32,
-                                        .max_scale = 15,
-                                        .unit = 0.25f});
+    store(fit_grid(in, {.entries = Grids<void>::kIq3Xxs,
+                        .level_bits = 3,
+                        .values = {kIq3Values.values, nullptr},
+                        .choice_len = 4,
+                        .signs = GridSigns::kEven,
+                        .part_len = 32,
+                        .max_scale = 15,
+                        .unit = 0.25f}),
+          group);
+  }
+
+  static void store(const GridGroup& fit, Group& group) noexcept {
     store_f16(fit.d, group.scale);
     for (size_t j = 0; j < 64; ++j) group.entries[j] = static_cast<uint8_t>(fit.indices[j]);
     for (size_t p = 0; p < 8; ++p) {

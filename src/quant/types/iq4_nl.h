@@ -57,6 +57,13 @@ struct IQ4_NL {
     store_f16(sum_qx / sum_qq, group.scale);
   }
 
+  static void store(float d, const uint8_t* codes, Group& group) noexcept {
+    store_f16(d, group.scale);
+    for (size_t j = 0; j < 16; ++j) {
+      group.codes[j] = static_cast<uint8_t>(codes[j] | (codes[j + 16] << 4));
+    }
+  }
+
   template <class Isa>
   static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
                      float* __restrict offsets) noexcept {

@@ -49,7 +49,10 @@ struct IQ4_XS {
   }
 
   static void encode(const float* in, Group& group) noexcept {
-    const SymmetricGroup fit = fit_codebook(in, kIq4Values.values);
+    store(fit_codebook(in, kIq4Values.values), group);
+  }
+
+  static void store(const SymmetricGroup& fit, Group& group) noexcept {
     group = {};
     store_f16(fit.d, group.scale);
     for (size_t p = 0; p < 8; ++p) {

@@ -47,7 +47,10 @@ struct Q2_K {
   }
 
   static void encode(const float* in, Group& group) noexcept {
-    const AffineGroup fit = fit_affine(in, {.part_len = 16, .max_code = 3, .max_part_scale = 15});
+    store(fit_affine(in, {.part_len = 16, .max_code = 3, .max_part_scale = 15}), group);
+  }
+
+  static void store(const AffineGroup& fit, Group& group) noexcept {
     group = {};
     store_f16(fit.d, group.scale);
     store_f16(fit.d_min, group.min_scale);

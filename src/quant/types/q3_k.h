@@ -51,8 +51,10 @@ struct Q3_K {
   }
 
   static void encode(const float* in, Group& group) noexcept {
-    const SymmetricGroup fit =
-        fit_symmetric(in, {.part_len = 16, .n_steps = 4, .n_part_steps = 32});
+    store(fit_symmetric(in, {.part_len = 16, .n_steps = 4, .n_part_steps = 32}), group);
+  }
+
+  static void store(const SymmetricGroup& fit, Group& group) noexcept {
     group = {};
     store_f16(fit.d, group.scale);
     for (size_t p = 0; p < 16; ++p) {

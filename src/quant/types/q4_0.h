@@ -40,11 +40,15 @@ struct Q4_0 {
     const float extreme = extreme_of(in, kGroupLen);
     const float d = extreme / -8.0f;
     const float inverse = reciprocal_or_zero(d);
+    uint8_t codes[kGroupLen];
+    for (size_t i = 0; i < kGroupLen; ++i) codes[i] = truncated_code(in[i] * inverse + 8.5f, 15);
+    store(d, codes, group);
+  }
+
+  static void store(float d, const uint8_t* codes, Group& group) noexcept {
     store_f16(d, group.scale);
     for (size_t j = 0; j < 16; ++j) {
-      const int low = truncated_code(in[j] * inverse + 8.5f, 15);
-      const int high = truncated_code(in[j + 16] * inverse + 8.5f, 15);
-      group.codes[j] = static_cast<uint8_t>(low | (high << 4));
+      group.codes[j] = static_cast<uint8_t>(codes[j] | (codes[j + 16] << 4));
     }
   }
 

@@ -44,12 +44,18 @@ struct Q4_1 {
     const float max = *std::max_element(in, in + kGroupLen);
     const float d = (max - min) / 15.0f;
     const float inverse = reciprocal_or_zero(d);
+    uint8_t codes[kGroupLen];
+    for (size_t i = 0; i < kGroupLen; ++i) {
+      codes[i] = truncated_code((in[i] - min) * inverse + 0.5f, 15);
+    }
+    store(d, min, codes, group);
+  }
+
+  static void store(float d, float min, const uint8_t* codes, Group& group) noexcept {
     store_f16(d, group.scale);
     store_f16(min, group.min);
     for (size_t j = 0; j < 16; ++j) {
-      const int low = truncated_code((in[j] - min) * inverse + 0.5f, 15);
-      const int high = truncated_code((in[j + 16] - min) * inverse + 0.5f, 15);
-      group.codes[j] = static_cast<uint8_t>(low | (high << 4));
+      group.codes[j] = static_cast<uint8_t>(codes[j] | (codes[j + 16] << 4));
     }
   }
 

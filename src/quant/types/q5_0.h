@@ -43,10 +43,16 @@ struct Q5_0 {
     const float extreme = extreme_of(in, kGroupLen);
     const float d = extreme / -16.0f;
     const float inverse = reciprocal_or_zero(d);
+    uint8_t codes[kGroupLen];
+    for (size_t i = 0; i < kGroupLen; ++i) codes[i] = truncated_code(in[i] * inverse + 16.5f, 31);
+    store(d, codes, group);
+  }
+
+  static void store(float d, const uint8_t* codes, Group& group) noexcept {
     group = {};
     store_f16(d, group.scale);
     for (size_t i = 0; i < kGroupLen; ++i) {
-      const int code = truncated_code(in[i] * inverse + 16.5f, 31);
+      const int code = codes[i];
       group.codes[i % 16] |= static_cast<uint8_t>((code & 15) << (i < 16 ? 0 : 4));
       group.high_bits[i / 8] |= static_cast<uint8_t>((code >> 4) << (i % 8));
     }

@@ -47,11 +47,19 @@ struct Q5_1 {
     const float max = *std::max_element(in, in + kGroupLen);
     const float d = (max - min) / 31.0f;
     const float inverse = reciprocal_or_zero(d);
+    uint8_t codes[kGroupLen];
+    for (size_t i = 0; i < kGroupLen; ++i) {
+      codes[i] = truncated_code((in[i] - min) * inverse + 0.5f, 31);
+    }
+    store(d, min, codes, group);
+  }
+
+  static void store(float d, float min, const uint8_t* codes, Group& group) noexcept {
     group = {};
     store_f16(d, group.scale);
     store_f16(min, group.min);
     for (size_t i = 0; i < kGroupLen; ++i) {
-      const int code = truncated_code((in[i] - min) * inverse + 0.5f, 31);
+      const int code = codes[i];
       group.codes[i % 16] |= static_cast<uint8_t>((code & 15) << (i < 16 ? 0 : 4));
       group.high_bits[i / 8] |= static_cast<uint8_t>((code >> 4) << (i % 8));
     }

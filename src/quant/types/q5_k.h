@@ -51,7 +51,10 @@ struct Q5_K {
   }
 
   static void encode(const float* in, Group& group) noexcept {
-    const AffineGroup fit = fit_affine(in, {.part_len = 32, .max_code = 31, .max_part_scale = 63});
+    store(fit_affine(in, {.part_len = 32, .max_code = 31, .max_part_scale = 63}), group);
+  }
+
+  static void store(const AffineGroup& fit, Group& group) noexcept {
     group = {};
     store_f16(fit.d, group.scale);
     store_f16(fit.d_min, group.min_scale);

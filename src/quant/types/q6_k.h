@@ -49,8 +49,10 @@ struct Q6_K {
   }
 
   static void encode(const float* in, Group& group) noexcept {
-    const SymmetricGroup fit =
-        fit_symmetric(in, {.part_len = 16, .n_steps = 32, .n_part_steps = 128});
+    store(fit_symmetric(in, {.part_len = 16, .n_steps = 32, .n_part_steps = 128}), group);
+  }
+
+  static void store(const SymmetricGroup& fit, Group& group) noexcept {
     group = {};
     store_f16(fit.d, group.scale);
     std::memcpy(group.parts, fit.part_scales, sizeof group.parts);

@@ -1,0 +1,19 @@
+// The searches in the instruction set avx2.
+#include "quant/half.h"
+#include "quantize/fits/fits.h"
+
+namespace billow::quantize {
+namespace {
+
+constexpr size_t kLanes = 8;
+
+#include "quantize/fits/lanes.inl.h"
+
+#include "quantize/fits/fits.inl.h"
+
+}  // namespace
+
+const Fits kFitsAvx2 = {affine,         refined,      signed_parts, codebook,
+                        codebook_block, signed_block, affine_block, positive_block};
+
+}  // namespace billow::quantize
