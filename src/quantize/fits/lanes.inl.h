@@ -199,9 +199,8 @@ BILLOW_LANES AffineLine fit_affine_part(const Floats* x, const Floats* w,
   min = min > 0.0f ? all(0.0f) : min;
   AffineLine line;
   line.flat = max <= min;
-  const Floats range = max - min;
   line.base = min;
-  line.inverse = max_code / range;
+  line.inverse = max_code / (max - min);
   line.scale = 1.0f / line.inverse;
   Floats error = all(0.0f);
   Floats codes[n];
@@ -218,7 +217,7 @@ BILLOW_LANES AffineLine fit_affine_part(const Floats* x, const Floats* w,
   const Floats flat_min = min;
   for (int trial = 0; trial <= search.n_trials; ++trial) {
     const Floats inverse =
-        (search.first + search.step * static_cast<float>(trial) + max_code) / range;
+        (search.first + search.step * static_cast<float>(trial) + max_code) / (max - min);
     Floats sum_q = all(0.0f);
     Floats sum_qq = all(0.0f);
     Floats sum_xq = all(0.0f);
