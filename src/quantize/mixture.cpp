@@ -45,12 +45,14 @@ bool divides(Type type, uint64_t row_len) noexcept {
   return row_len % quant::row(type).group_len == 0;
 }
 
-Type fitting(Type type, uint64_t row_len) noexcept {
+// The type itself, or what stands in for it; F16 where that does not fit, either. Nullopt: nothing
+// stands in for it.
+std::optional<Type> fitting(Type type, uint64_t row_len) noexcept {
+  constexpr uint32_t kSmallGroup = 32;
   if (divides(type, row_len)) return type;
-  for (const Narrower& row : kNarrower) {
-    if (row.type == type && divides(row.instead, row_len)) return row.instead;
-  }
-  return kF16;
+  const auto* row = std::ranges::find(kNarrower, type, &Narrower::type);
+  if (row != std::end(kNarrower)) return divides(row->instead, row_len) ? row->instead : kF16;
+  return quant::row(type).group_len <= kSmallGroup ? std::optional(kF16) : std::nullopt;
 }
 
 // The block of "blk.N.", -1 for a name without.
@@ -118,8 +120,8 @@ class Chooser {
       choice.type = mixed(tensor, tensor_class);
       if (choice.type != file_type_.base) choice.reason = Reason::kMixture;
     }
-    const Type narrow = fitting(choice.type, tensor.shape[0]);
-    return narrow == choice.type ? choice : Choice{narrow, Reason::kWidth};
+    const auto narrow = fitting(choice.type, tensor.shape[0]);
+    return !narrow || *narrow == choice.type ? choice : Choice{*narrow, Reason::kWidth};
   }
 
  private:

@@ -81,7 +81,7 @@ class TensorEncoder {
     const size_t n_shares = (n + rows_per_share_ - 1) / rows_per_share_;
     std::atomic<bool> finite = true;
     std::atomic<bool> fits = true;
-    team_.for_pieces(n_shares, 1, [&](size_t share, size_t, int member) {
+    const auto encode_share = [&](size_t share, int member) {
       const size_t first = share * rows_per_share_;
       const size_t n_own = std::min(rows_per_share_, n - first);
       std::vector<float>& values = values_[static_cast<size_t>(member)];
@@ -91,10 +91,13 @@ class TensorEncoder {
       const float largest = largest_of(values);
       if (!std::isfinite(largest)) return finite.store(false);
       std::byte* to = out_.data() + first * row_bytes;
-      encode_share(values, begin + first, to);
+      encode_matrices(values, begin + first, to);
       if (largest <= kSurelyFits) return;
       target_.decode(to, values.size(), values.data());
       if (!std::isfinite(largest_of(values))) fits.store(false);
+    };
+    team_.for_pieces(n_shares, 1, [&](size_t from, size_t end, int member) {
+      for (size_t share = from; share < end; ++share) encode_share(share, member);
     });
     if (!finite) refuse("has numbers that are not finite");
     if (!fits) refuse("has numbers that are too large for " + std::string(target_.name));
@@ -115,7 +118,7 @@ class TensorEncoder {
   }
 
   // Rows of one matrix of a stack have one importance.
-  void encode_share(std::span<const float> values, size_t first_row, std::byte* to) const {
+  void encode_matrices(std::span<const float> values, size_t first_row, std::byte* to) const {
     const auto rows_per_matrix = static_cast<size_t>(info_.shape[1]);
     const auto n_matrices = static_cast<size_t>(info_.shape[2]);
     const size_t n = values.size() / row_len_;

@@ -1,0 +1,122 @@
+#include "quantize/importance.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/error.h"
+#include "gguf/writer.h"
+
+namespace billow::quantize {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+void put(Bytes& bytes, const void* data, size_t n) {
+  const auto* from = static_cast<const std::byte*>(data);
+  bytes.insert(bytes.end(), from, from + n);
+}
+void put(Bytes& bytes, int32_t number) { put(bytes, &number, sizeof number); }
+void put(Bytes& bytes, const std::string& text) {
+  put(bytes, static_cast<int32_t>(text.size()));
+  put(bytes, text.data(), text.size());
+}
+void put(Bytes& bytes, const std::vector<float>& values) {
+  put(bytes, static_cast<int32_t>(values.size()));
+  put(bytes, values.data(), values.size() * sizeof(float));
+}
+
+// One entry of two columns.
+Bytes numbers_file() {
+  Bytes bytes;
+  put(bytes, 1);
+  put(bytes, std::string("a.weight"));
+  put(bytes, 4);
+  put(bytes, std::vector<float>{8.0f, 2.0f});
+  return bytes;
+}
+
+struct GgufParts {
+  std::vector<float> sums = {6.0f, 3.0f, 9.0f, 9.0f};
+  std::vector<float> counts = {3.0f, 0.0f};
+  bool has_keys = true;
+  bool has_counts = true;
+};
+
+Bytes gguf_file(const GgufParts& parts) {
+  gguf::Writer writer;
+  const std::vector<std::string> datasets = {"one.txt", "two.txt"};
+  if (parts.has_keys) writer.set_strings("imatrix.datasets", datasets);
+  writer.set_uint("imatrix.chunk_count", 7);
+  writer.set_uint("imatrix.chunk_size", 512);
+  const uint64_t n = parts.counts.size();
+  writer.add_tensor("a.weight.in_sum2", 0, std::vector<uint64_t>{parts.sums.size() / n, n},
+                    std::as_bytes(std::span(parts.sums)));
+  if (parts.has_counts) {
+    writer.add_tensor("a.weight.counts", 0, std::vector<uint64_t>{1, n},
+                      std::as_bytes(std::span(parts.counts)));
+  }
+  return writer.to_bytes();
+}
+
+std::string refusal(const Bytes& bytes) {
+  try {
+    parse_importance(bytes, "file");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(ImportanceTest, GgufGivesMeansAndOnesWhereNothingWasSeen) {
+  const Importance importance = parse_importance(gguf_file({}), "file");
+  EXPECT_EQ(importance.entries.at("a.weight"), (std::vector<float>{2.0f, 1.0f, 1.0f, 1.0f}));
+  EXPECT_EQ(importance.n_chunks, 7u);
+  EXPECT_EQ(importance.datasets, (std::vector<std::string>{"one.txt", "two.txt"}));
+}
+
+TEST(ImportanceTest, TheOlderFormGivesValuesOverCalls) {
+  Bytes bytes = numbers_file();
+  const Importance bare = parse_importance(bytes, "file");
+  EXPECT_EQ(bare.entries.at("a.weight"), (std::vector<float>{2.0f, 0.5f}));
+  EXPECT_TRUE(bare.datasets.empty());
+  put(bytes, 9);
+  put(bytes, std::string("text"));
+  const Importance whole = parse_importance(bytes, "file");
+  EXPECT_EQ(whole.n_chunks, 9u);
+  EXPECT_EQ(whole.datasets, std::vector<std::string>{"text"});
+}
+
+TEST(ImportanceTest, AFileThatIsCutShortIsRefused) {
+  const Bytes bytes = numbers_file();
+  for (size_t n = 0; n < bytes.size(); ++n) {
+    EXPECT_EQ(refusal(Bytes(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(n))).substr(0, 6),
+              "file: ")
+        << n;
+  }
+}
+
+TEST(ImportanceTest, LengthsBeyondTheFileAreRefused) {
+  for (const int32_t number : {-1, 1 << 30, std::numeric_limits<int32_t>::max()}) {
+    Bytes bytes = numbers_file();
+    std::memcpy(bytes.data() + 20, &number, sizeof number);  // of the values
+    EXPECT_EQ(refusal(bytes).substr(0, 6), "file: ") << number;
+    bytes = numbers_file();
+    std::memcpy(bytes.data() + 4, &number, sizeof number);  // of the name
+    EXPECT_EQ(refusal(bytes).substr(0, 6), "file: ") << number;
+  }
+}
+
+TEST(ImportanceTest, WhatDoesNotBelongTogetherIsRefused) {
+  EXPECT_EQ(refusal(gguf_file({.has_counts = false})),
+            "file: the entry of 'a.weight' has sums without counts");
+  EXPECT_NE(refusal(gguf_file({.has_keys = false})).find("no importance matrix"),
+            std::string::npos);
+  EXPECT_NE(refusal(gguf_file({.sums = {1.0f, NAN}, .counts = {1.0f}})).find("not finite"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace billow::quantize
