@@ -24,7 +24,7 @@ set(BILLOW_MODULE_TABLE
   "api: base gguf tokenizer prompt output constraint context metrics http store registry scheduler convert"
   "server: base cpu gguf tokenizer prompt output constraint context metrics http store registry scheduler api"
   "arch: base gguf quant tensor kernels nn kv"
-  "engine: base cpu gguf tokenizer constraint kernels tensor nn kv context arch"
+  "engine: base cpu gguf quantize tokenizer constraint kernels tensor nn kv context arch"
   "runner: base gguf tokenizer constraint kernels tensor kv context http arch engine"
   "cli: base cpu gguf tokenizer prompt output constraint quant convert quantize kernels tensor nn kv context metrics http store registry scheduler api server arch engine runner"
 )

@@ -16,6 +16,7 @@ void add_render(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_perplexity(CLI::App& app);
 void add_quantize(CLI::App& app);
+void add_imatrix(CLI::App& app);
 void add_logits(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_plan(CLI::App& app);

@@ -45,6 +45,7 @@ int run(int argc, char** argv) {
   billow::cli::add_render(app);
   billow::cli::add_perplexity(app);
   billow::cli::add_quantize(app);
+  billow::cli::add_imatrix(app);
   billow::cli::add_logits(app);
   billow::cli::add_bench(app);
   billow::cli::add_plan(app);

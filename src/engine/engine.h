@@ -179,9 +179,13 @@ class Engine {
                 const std::function<void(size_t i, std::span<const float> logits)>& each,
                 const TextOptions& options = {});
 
+  // From now on the listener is told of the products of all passes; null: nobody is. It lives until
+  // then.
+  void listen_to_products(nn::ProductListener* listener) noexcept { listener_ = listener; }
+
  private:
   using Clock = std::chrono::steady_clock;
-  nn::Compute compute() { return {*kernels_, team_, arena_}; }
+  nn::Compute compute() { return {*kernels_, team_, arena_, nullptr, listener_}; }
   void check_tokens(std::span<const int32_t> tokens) const;
   [[nodiscard]] MaskWorker::Task prepare_masks(
       const std::vector<std::shared_ptr<Sequence>>& sequences);
@@ -229,6 +233,7 @@ class Engine {
   std::unique_ptr<arch::Model> model_;
   tensor::Arena arena_;
   size_t n_batch_;
+  nn::ProductListener* listener_ = nullptr;
   KvMemory kv_;
   size_t max_sequences_;
   bool asks_for_memory_;

@@ -201,6 +201,18 @@ void run_tasks(const Compute& compute, std::span<const Task> tasks,
   });
 }
 
+void tell(ProductListener& listener, tensor::Matrix x, std::span<const uint32_t> rows,
+          std::span<const RowsProduct> products) {
+  std::vector<const float*> own;
+  for (const RowsProduct& product : products) {
+    own.clear();
+    for (size_t i = product.begin; i < product.end; ++i) {
+      own.push_back(x.row(rows.empty() ? i : rows[i]));
+    }
+    listener.multiplied(product.weight, own.data(), own.size());
+  }
+}
+
 // n_cuts: of each product's units.
 void multiply(const Compute& compute, tensor::Matrix x, std::span<const uint32_t> rows,
               std::span<const RowsProduct> products, size_t n_cuts) {
@@ -218,6 +230,7 @@ void multiply(const Compute& compute, tensor::Matrix x, std::span<const uint32_t
   const std::vector<PackingScratch> scratch =
       make_packing_scratch(compute, largest_strip, x.n_cols);
   if (compute.sizing != nullptr) return;
+  if (compute.listener != nullptr) tell(*compute.listener, x, rows, products);
   std::vector<Task> tasks;
   tasks.reserve(products.size());
   size_t end = 0;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "gguf/file.h"
+#include "gguf/writer.h"
 #include "quant/type.h"
 
 namespace billow::quantize {
@@ -172,6 +173,63 @@ Importance parse_importance(std::span<const std::byte> bytes, const std::string&
   Importance importance = start == kMagic ? parse_gguf(bytes, name) : parse_numbers(bytes, name);
   check_finite(importance, name);
   return importance;
+}
+
+std::vector<std::byte> gguf_form(const ImportanceSums& sums) {
+  gguf::Writer writer;
+  writer.set_string("general.type", "imatrix");
+  const std::vector<std::string> datasets = {sums.dataset};
+  writer.set_strings("imatrix.datasets", datasets);
+  writer.set_uint("imatrix.chunk_count", sums.n_chunks);
+  writer.set_uint("imatrix.chunk_size", sums.chunk_size);
+  for (const auto& [tensor, entry] : sums.entries) {
+    const uint64_t n_counts = entry.counts.size();
+    const uint64_t columns[] = {entry.sums.size() / n_counts, n_counts};
+    const uint64_t ones[] = {1, n_counts};
+    const auto f32 = static_cast<uint32_t>(quant::Type::kF32);
+    writer.add_tensor(tensor + std::string(kSums), f32, columns,
+                      std::as_bytes(std::span(entry.sums)));
+    writer.add_tensor(tensor + std::string(kCounts), f32, ones,
+                      std::as_bytes(std::span(entry.counts)));
+  }
+  return writer.to_bytes();
+}
+
+std::vector<std::byte> older_form(const ImportanceSums& sums) {
+  std::vector<std::byte> out;
+  const auto put = [&](const void* data, size_t n) {
+    const auto* from = static_cast<const std::byte*>(data);
+    out.insert(out.end(), from, from + n);
+  };
+  const auto put_number = [&](size_t number) {
+    const auto value = static_cast<int32_t>(number);
+    put(&value, sizeof value);
+  };
+  const auto put_text = [&](const std::string& text) {
+    put_number(text.size());
+    put(text.data(), text.size());
+  };
+  const auto most = [](const ImportanceSums::Entry& entry) {
+    return *std::ranges::max_element(entry.counts);
+  };
+  put_number(static_cast<size_t>(std::ranges::count_if(
+      sums.entries, [&](const auto& pair) { return most(pair.second) > 0.0f; })));
+  for (const auto& [tensor, entry] : sums.entries) {
+    if (!(most(entry) > 0.0f)) continue;
+    const float n_calls = std::ceil(most(entry) / static_cast<float>(sums.chunk_size));
+    put_text(tensor);
+    put_number(static_cast<size_t>(n_calls));
+    put_number(entry.sums.size());
+    const size_t n_columns = entry.sums.size() / entry.counts.size();
+    for (size_t i = 0; i < entry.sums.size(); ++i) {
+      const float count = entry.counts[i / n_columns];
+      const float value = (count > 0.0f ? entry.sums[i] / count : 1.0f) * n_calls;
+      put(&value, sizeof value);
+    }
+  }
+  put_number(sums.n_chunks);
+  put_text(sums.dataset);
+  return out;
 }
 
 Importance read_importance(const std::string& path) {

@@ -1,6 +1,6 @@
 // Importance matrices: how large the inputs of a model's products are, column by column, so that
-// encoders know which weights matter. Files of llama-imatrix are read, in its GGUF form and in its
-// older one. Immutable after reading; any thread.
+// encoders know which weights matter. Files of llama-imatrix are read and written, in its GGUF form
+// and in its older one. Immutable after reading; any thread.
 #pragma once
 
 #include <cstddef>
@@ -25,5 +25,21 @@ struct Importance {
 // Reads either form. Throws Error (kInvalidInput) in one line that begins with `name`.
 Importance parse_importance(std::span<const std::byte> bytes, const std::string& name);
 Importance read_importance(const std::string& path);
+
+// What such a file is made of: sums that files of several texts may be merged by.
+struct ImportanceSums {
+  struct Entry {
+    std::vector<float> sums;    // of x^2 of each column; of each matrix in turn
+    std::vector<float> counts;  // of rows: one for all matrices, or one for each
+  };
+  std::map<std::string, Entry, std::less<>> entries;
+  std::string dataset;
+  uint32_t n_chunks = 0;
+  uint32_t chunk_size = 512;  // tokens
+};
+
+// The bytes of a file in either form. The older one has no place for entries without a row.
+std::vector<std::byte> gguf_form(const ImportanceSums& sums);
+std::vector<std::byte> older_form(const ImportanceSums& sums);
 
 }  // namespace billow::quantize
