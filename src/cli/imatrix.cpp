@@ -34,7 +34,6 @@ quantize::ImportanceSums measure(const ImatrixOptions& options) {
       engine.tokenizer().encode(view, {.add_special = true, .parse_special = false});
   const Interrupt interrupt;
   StatusLine status;
-  status.show("reading " + options.file);
   auto sums = engine::measure_importance(engine, tokens, options.importance,
                                          [&](size_t n_done, size_t n_chunks) {
                                            if (const int signal = interrupt.signal()) {

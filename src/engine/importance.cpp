@@ -104,6 +104,7 @@ quantize::ImportanceSums measure_importance(
   if (options.n_chunks != 0) n_chunks = std::min(n_chunks, options.n_chunks);
   Collector collector(engine.file(), options.output_weights);
   const Listening listening(engine, collector);
+  progress(0, n_chunks);
   for (size_t chunk = 0; chunk < n_chunks; ++chunk) {
     const std::span<const int32_t> part = tokens.subspan(chunk * kChunk, kChunk);
     std::vector<int32_t> own(part.begin(), part.end());

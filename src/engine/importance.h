@@ -17,8 +17,9 @@ struct ImportanceOptions {
 };
 
 // As llama-imatrix: the text in chunks of 512 tokens, each evaluated on its own (its first token
-// replaced by BOS where the model wants one). `progress` is called after each chunk; what it throws
-// ends the work. Throws Error when the text is shorter than two chunks, or a number is not finite.
+// replaced by BOS where the model wants one). `progress` is called before the first chunk and after
+// each; what it throws ends the work. Throws Error when the text is shorter than two chunks, or a
+// number is not finite.
 quantize::ImportanceSums measure_importance(
     Engine& engine, std::span<const int32_t> tokens, const ImportanceOptions& options,
     const std::function<void(size_t n_done, size_t n_chunks)>& progress);

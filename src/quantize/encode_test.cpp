@@ -96,7 +96,8 @@ TEST_P(EncodeTest, GivesTheBytesOfGgml) {
   for (const auto& [key, of_key] : expected.items()) {
     const float* importance = key == "with" ? data.importance.data() : nullptr;
     const std::vector<std::byte> bytes = encoded(row.type, {data.values, kRowLen, importance});
-    EXPECT_EQ(hex(std::span(bytes).first(row.group_bytes)), of_key.at("first")) << key;
+    EXPECT_EQ(hex(std::span(bytes).first(row.group_bytes)), of_key.at("first").get<std::string>())
+        << key;
     EXPECT_EQ(fnv1a(bytes), std::stoull(of_key.at("digest").get<std::string>(), nullptr, 16))
         << key;
   }

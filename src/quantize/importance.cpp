@@ -187,9 +187,10 @@ std::vector<std::byte> gguf_form(const ImportanceSums& sums) {
     const uint64_t columns[] = {entry.sums.size() / n_counts, n_counts};
     const uint64_t ones[] = {1, n_counts};
     const auto f32 = static_cast<uint32_t>(quant::Type::kF32);
-    writer.add_tensor(tensor + std::string(kSums), f32, columns,
+    const size_t n_dims = n_counts == 1 ? 1 : 2;
+    writer.add_tensor(tensor + std::string(kSums), f32, std::span(columns).first(n_dims),
                       std::as_bytes(std::span(entry.sums)));
-    writer.add_tensor(tensor + std::string(kCounts), f32, ones,
+    writer.add_tensor(tensor + std::string(kCounts), f32, std::span(ones).first(n_dims),
                       std::as_bytes(std::span(entry.counts)));
   }
   return writer.to_bytes();
