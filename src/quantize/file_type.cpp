@@ -62,8 +62,8 @@ constexpr Rule kRulesOfQ5KM[] = {
     {C::kValue, kQ6_K, When::kMore},
     {C::kDown, kQ6_K, When::kMore},
 };
-constexpr Rule kRulesOfQ4_0[] = {{C::kDown, kQ4_1, When::kImportanceFirstEighth}};
-constexpr Rule kRulesOfQ5_0[] = {{C::kDown, kQ5_1, When::kImportanceFirstEighth}};
+constexpr Rule kRulesOfQ40[] = {{C::kDown, kQ4_1, When::kImportanceFirstEighth}};
+constexpr Rule kRulesOfQ50[] = {{C::kDown, kQ5_1, When::kImportanceFirstEighth}};
 constexpr Rule kRulesOfIq4[] = {
     {C::kValue, kQ5_K, When::kGqa4},
     {C::kAttentionOutput, kQ5_K, When::kExperts8, For::kOthers},
@@ -137,11 +137,11 @@ constexpr FileType kFileTypes[] = {
     {"Q5_K_M", "Q5_K", 17, kQ5_K, kQ6_K, kRulesOfQ5KM},
     {"Q5_K_S", {}, 16, kQ5_K, kQ6_K, {}},
     {"Q5_1", {}, 9, kQ5_1, kQ6_K, {}},
-    {"Q5_0", {}, 8, kQ5_0, kQ6_K, kRulesOfQ5_0},
+    {"Q5_0", {}, 8, kQ5_0, kQ6_K, kRulesOfQ50},
     {"Q4_K_M", "Q4_K", 15, kQ4_K, kQ6_K, kRulesOfQ4KM},
     {"Q4_K_S", {}, 14, kQ4_K, kQ6_K, kRulesOfQ4KS},
     {"Q4_1", {}, 3, kQ4_1, kQ6_K, {}},
-    {"Q4_0", {}, 2, kQ4_0, kQ6_K, kRulesOfQ4_0},
+    {"Q4_0", {}, 2, kQ4_0, kQ6_K, kRulesOfQ40},
     {"IQ4_NL", {}, 25, kIQ4_NL, kQ6_K, kRulesOfIq4},
     {"IQ4_XS", {}, 30, kIQ4_XS, kQ6_K, kRulesOfIq4},
     {"MXFP4_MOE", {}, 38, kMXFP4, kQ8_0, {}, false, true},

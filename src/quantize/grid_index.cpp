@@ -7,7 +7,7 @@
 namespace billow::quantize {
 namespace {
 
-constexpr size_t kMaxDistance = 8 * 7 * 7;  // of two combinations, in levels squared
+constexpr size_t kMaxDistance = size_t{8} * 7 * 7;  // of two combinations, in levels squared
 
 // Calls use(levels) for each combination.
 template <class Use>

@@ -72,7 +72,9 @@ TEST(MixtureTest, IsThatOfLlamaQuantizeForAllTypesAndShapes) {
     const Model model = model_of(json);
     for (const auto& [type, keys] : json.at("decisions").items()) {
       for (const auto& [key, expected] : keys.items()) {
-        SCOPED_TRACE(json.at("name").get<std::string>() + ", " + type + " " + key);
+        SCOPED_TRACE(type);
+        SCOPED_TRACE(key);
+        SCOPED_TRACE(json.at("name").get<std::string>());
         const MixtureOptions options = options_for(type, key == "with");
         if (expected.is_null()) {
           EXPECT_THROW(plan_mixture(model.facts, model.tensors, options), Error);
