@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "store/digest.h"
 #include "store/folder.h"
+#include "store/name.h"
 #include "store/parameters.h"
 
 namespace billow::cli {
@@ -138,7 +139,12 @@ void add_texts(Json& request, const store::Modelfile& modelfile) {
 
 }  // namespace
 
-bool is_model_path(const std::string& word) { return looks_like_path(word); }
+bool is_model_path(const std::string& word) {
+  if (!looks_like_path(word)) return false;
+  // "hf.co/USER/REPO:FILE.gguf" is a model of a registry.
+  const bool may_be_name = store::parse_name(word) && word.find(':') != std::string::npos;
+  return !may_be_name || store::file_status(expanded_path(word, ".")).has_value();
+}
 
 std::string kept_name(const std::string& path) {
   constexpr size_t kMaxStem = 60;

@@ -35,7 +35,8 @@ CreatePlan plan_create(const store::Modelfile& modelfile, const std::string& fol
 std::string expanded_path(const std::string& path, const std::string& folder);
 
 // Whether a word of the command line means a file or folder of this machine rather than a model of
-// the server: by how it looks ("./m", "m.gguf"), whatever is there.
+// the server: by how it looks ("./m", "m.gguf"). What may be a name with a tag, too, is a path
+// where such a file is there.
 bool is_model_path(const std::string& word);
 // The name under which the model at a path is kept: "file/STEM:SUM", with a sum of the whole path.
 std::string kept_name(const std::string& path);

@@ -140,6 +140,19 @@ TEST_F(CreatePlanTest, TheFirstFileOfASplitBringsTheOthers) {
   EXPECT_EQ(plan("FROM ./m-00002-of-00003.gguf\n").files.size(), 1u) << "the server says why not";
 }
 
+TEST_F(CreatePlanTest, PathsAreToldFromNames) {
+  for (const char* word : {"./m", "../m", "/m", "~/m", "m.gguf", "a/m.gguf", "./a:m.gguf"})
+    EXPECT_TRUE(is_model_path(word)) << word;
+  for (const char* word :
+       {"m", "m:tag", "a/m", "hf.co/a/m", "hf.co/a/m:Q4_K_M", "hf.co/a/m:m-Q4.gguf", "m:m.gguf"})
+    EXPECT_FALSE(is_model_path(word)) << word;
+  write("m:m.gguf");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_);
+  EXPECT_TRUE(is_model_path("m:m.gguf"));
+  fs::current_path(before);
+}
+
 TEST_F(CreatePlanTest, AFileIsKeptByItsNameAndPlace) {
   write("My Model.Q4_K.gguf");
   const auto name = [&](const std::string& word) { return kept_name((folder_ / word).string()); };
