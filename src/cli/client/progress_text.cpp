@@ -80,9 +80,11 @@ std::string progress_line(std::string_view step, const TransferProgress& progres
       fmt::format("{}/{}", human_bytes(n_done), human_bytes(progress.n_total));
   const size_t frame = display_width(bar(0, 0));
   for (const std::string& rate : {rate_text(progress), std::string()}) {
-    const size_t used = display_width(head + sizes + rate);
-    if (used + frame + kMinBarColumns <= n_columns)
-      return head + bar(share, std::min(kMaxBarColumns, n_columns - used - frame)) + sizes + rate;
+    const size_t used = display_width(head) + display_width(sizes) + display_width(rate);
+    if (used + frame + kMinBarColumns <= n_columns) {
+      const std::string bars = bar(share, std::min(kMaxBarColumns, n_columns - used - frame));
+      return fmt::format("{}{}{}{}", head, bars, sizes, rate);
+    }
   }
   const std::string plain = head + sizes;
   return cut_to_columns(display_width(plain) <= n_columns ? plain : head, n_columns);
