@@ -36,6 +36,11 @@ def random_gguf(n_bytes, seed=0):
     return header + random.Random(seed).randbytes(n_bytes - len(header))
 
 
+def completed(lines):
+    """The digests of what was reported as complete, in order; some are more than once, as their sum is computed meanwhile."""
+    return list(dict.fromkeys(line["digest"] for line in lines if line.get("completed") == line.get("total", 0)))
+
+
 class Place:
     """A server with its own home and store."""
 
@@ -122,13 +127,13 @@ class Transfers(Case):
         self.assertEqual(lines[-2:], [{"status": "pushing manifest"}, {"status": "success"}])
         manifest = json.loads((here.server.models / "manifests" / registry.host / "me/m/1").read_text())
         digests = [layer["digest"] for layer in [*manifest["layers"], manifest["config"]]]
-        self.assertEqual([line["digest"] for line in lines if line.get("completed") == line.get("total", 0)], digests)
+        self.assertEqual(completed(lines), digests)
         here.delete(name)
         self.assertEqual(here.files(), {})
         lines = here.transfer("pull", name, insecure=True)
         self.assertEqual([line["status"] for line in lines if "digest" not in line],
                          ["pulling manifest", "verifying sha256 digest", "writing manifest", "success"])
-        self.assertEqual([line["digest"] for line in lines if line.get("completed") == line.get("total", 0)], digests)
+        self.assertEqual(completed(lines), digests)
         self.assertEqual(here.files(), before)
         there = self.place("there")
         self.assertEqual(there.server.json("POST", "/api/pull", {"model": name, "insecure": True, "stream": False}), {"status": "success"})
