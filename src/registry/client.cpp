@@ -113,6 +113,19 @@ void Client::check_room(const std::vector<store::Layer>& layers, const std::stri
                                           format_byte_size(n_free) + " left");
 }
 
+std::optional<store::Name> Client::whole_model(const store::Name& name) const {
+  try {
+    const auto stored = store_.find(name);
+    if (!stored) return std::nullopt;
+    const auto digests = stored->manifest.digests();
+    const bool is_whole = std::ranges::all_of(
+        digests, [&](const store::Digest& digest) { return store_.has_blob(digest); });
+    return is_whole ? std::optional(stored->name) : std::nullopt;
+  } catch (const Error&) {  // a broken manifest is as good as none
+    return std::nullopt;
+  }
+}
+
 // Downloads that run ahead of the one that is reported.
 class Client::Window {
  public:
@@ -214,7 +227,20 @@ store::Name Client::pull(const store::Name& name, bool insecure, const Listener&
                          std::stop_token stop) {
   const auto session = this->session(name, insecure);
   listener({.status = "pulling manifest"});
-  const std::string text = fetched_manifest(*session, name.tag, stop);
+  std::string text;
+  try {
+    text = fetched_manifest(*session, name.tag, stop);
+  } catch (const Error& error) {
+    // Clients pull what they are about to use, also models that were made here, and without a net.
+    const bool is_out_of_reach =
+        error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kIo;
+    const auto stored =
+        is_out_of_reach && !stop.stop_requested() ? whole_model(name) : std::nullopt;
+    if (!stored) throw;
+    listener({.status = std::string(error.what()) + "; the model of the store stays as it is"});
+    listener({.status = "success"});
+    return *stored;
+  }
   const store::Manifest manifest =
       store::parse_manifest(text, "pull model manifest: " + store::full_name(name));
   check_kind(manifest);

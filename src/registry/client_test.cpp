@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <future>
 #include <random>
 #include <thread>
@@ -147,6 +148,18 @@ TEST_F(ClientTest, WhatIsNotThereIsNotFound) {
   EXPECT_EQ(here_.push(registry_.name("a/none")),
             "model '" + registry_.host() + "/a/none:latest' not found");
   EXPECT_FALSE(store::is_folder(here_.folder.path() + "/manifests"));
+}
+
+TEST_F(ClientTest, AModelOfTheStoreStaysWhereTheRegistryHasNone) {
+  here_.store.put(registry_.name(), add_small(here_.store, "weights"));
+  std::vector<std::string> steps;
+  EXPECT_EQ(here_.pull(registry_.name(), [&](const Step& step) { steps.push_back(step.status); }),
+            "success");
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[1],
+            "pull model manifest: file does not exist; the model of the store stays as it is");
+  std::filesystem::remove(here_.store.blob_path(store::digest_of("weights")));
+  EXPECT_EQ(here_.pull(registry_.name()), "pull model manifest: file does not exist");
 }
 
 TEST_F(ClientTest, AManifestThatIsNoneIsRefused) {

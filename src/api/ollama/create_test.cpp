@@ -292,9 +292,12 @@ TEST_F(Transfer, ARegistryThatCannotBeReachedIsNamed) {
   };
   make("m");
   // Streams have begun when it fails.
-  EXPECT_TRUE(refusal("/api/pull", R"({"model":"m"})").starts_with("200 127.0.0.1:9: "));
+  EXPECT_TRUE(refusal("/api/pull", R"({"model":"n"})").starts_with("200 127.0.0.1:9: "));
   EXPECT_TRUE(
-      refusal("/api/pull", R"({"model":"m","stream":false})").starts_with("500 127.0.0.1:9: "));
+      refusal("/api/pull", R"({"model":"n","stream":false})").starts_with("500 127.0.0.1:9: "));
+  EXPECT_EQ(told(server.post("/api/pull", R"({"model":"m","stream":false})")),
+            R"(200 {"status":"success"})")
+      << "it is there";
   EXPECT_TRUE(refusal("/api/push", R"({"model":"m"})").starts_with("200 127.0.0.1:9: "));
   EXPECT_EQ(refusal("/api/push", R"({"model":"nope","stream":false})"),
             "500 model 'nope:latest' not found");
