@@ -179,8 +179,7 @@ class Engine {
                 const std::function<void(size_t i, std::span<const float> logits)>& each,
                 const TextOptions& options = {});
 
-  // From now on the listener is told of the products of all passes; null: nobody is. It lives until
-  // then.
+  // The listener gets the products of all later passes; null: nobody does. It must outlive them.
   void listen_to_products(nn::ProductListener* listener) noexcept { listener_ = listener; }
 
  private:

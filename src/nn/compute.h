@@ -11,7 +11,7 @@
 
 namespace billow::nn {
 
-// Is told of the inputs of products, for who wants to know what weights are multiplied with.
+// Gets the inputs of products: for those who measure what weights are multiplied with.
 class ProductListener {
  public:
   virtual ~ProductListener() = default;

@@ -31,7 +31,7 @@ constexpr size_t kMaxEntries = 8;  // of a part
 // Weights of elements without an importance.
 enum class PlainWeight : uint8_t { kNone, kSquare, kSquareAndMean };
 
-// Which entries are chosen anew once the best scale is known.
+// Which entries are chosen again once the best scale is known.
 enum class Redo : uint8_t { kAll, kOffGrid, kAllIfOneIsOffGrid };
 
 // IQ2 and IQ3: signs and levels.

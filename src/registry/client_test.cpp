@@ -77,7 +77,7 @@ store::Manifest add_small(store::Store& store, const std::string& weights) {
 
 class ClientTest : public testing::Test {
  protected:
-  // A model of the registry with weights of so many bytes.
+  // Puts a model with these weights into the registry.
   store::Manifest serve(const std::string& repository, const std::string& weights) {
     store::TestFolder folder;
     store::Store store(folder.path());

@@ -128,8 +128,8 @@ void affine_lanes(const Tile& tile, quant::AffineGroup* out) noexcept {
   }
 }
 
-// Puts the codes of parts of 16, made anew from their rounded scales; where a scale is 0, those of
-// the search remain. Codes come plus n_steps and go without.
+// Puts the codes of parts of 16, computed again from their rounded scales; where a scale is 0,
+// those of the search remain. Codes come plus n_steps and go without.
 BILLOW_LANES void put_symmetric(const Floats* x, const Floats& d, const Ints* part_scales,
                                 const Ints* searched, int n_steps,
                                 quant::SymmetricGroup* out) noexcept {
