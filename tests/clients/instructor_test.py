@@ -39,7 +39,7 @@ def test_types_within_types(server, mode):
 def test_an_answer_grows(server, mode):
     parts = list(client(server, mode).chat.completions.create_partial(
         model="qwen", messages=MESSAGES, temperature=0, max_tokens=200, max_retries=0, response_model=City))
-    assert len(parts) > 3 and parts[-1].name and parts[-1].country
+    assert len(parts) > 1 and parts[-1].name and parts[-1].country
 
 
 def test_the_name_of_a_provider(server):

@@ -52,10 +52,10 @@ def test_an_answer_is_what_its_type_says(model, api, method):
 
 
 def test_a_stream_says_the_same(model):
-    whole = model("smollm2", 16).invoke("What is the capital of France?")
-    chunks = list(model("smollm2", 16).stream("What is the capital of France?"))
+    whole = model("qwen", 16).invoke("What is the capital of France?")
+    chunks = list(model("qwen", 16).stream("What is the capital of France?"))
     assert "".join(chunk.text for chunk in chunks) == whole.text and "Paris" in whole.text
-    assert len(chunks) > 3
+    assert len(chunks) > 1
     assert whole.usage_metadata["output_tokens"] > 3
 
 

@@ -35,9 +35,9 @@ def model(request, server):
 
 def test_an_answer_and_its_stream(model):
     messages = [ChatMessage(role="user", content="What is the capital of France?")]
-    whole = model("smollm2", 16).chat(messages).message.content
-    deltas = [part.delta for part in model("smollm2", 16).stream_chat(messages)]
-    assert "Paris" in whole and "".join(deltas) == whole and len(deltas) > 3
+    whole = model("qwen", 16).chat(messages).message.content
+    deltas = [part.delta for part in model("qwen", 16).stream_chat(messages)]
+    assert "Paris" in whole and "".join(deltas) == whole and len(deltas) > 1
 
 
 def test_a_completion(model):

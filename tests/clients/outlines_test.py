@@ -58,4 +58,4 @@ def test_vllm_by_a_grammar(vllm):
 
 def test_vllm_streams(vllm):
     pieces = list(vllm.stream(QUESTION, City, temperature=0, max_tokens=200))
-    assert len(pieces) > 3 and sorted(json.loads("".join(pieces))) == ["country", "name"]
+    assert len(pieces) > 1 and sorted(json.loads("".join(pieces))) == ["country", "name"]

@@ -31,8 +31,8 @@ globalThis.AI_SDK_LOG_WARNINGS = false // they would go to the output, and this 
 
 for (const [name, of] of Object.entries(providers)) {
   const seen = found[name] = {}
-  seen.text = (await generateText({ ...limited(16), model: of('smollm2'), prompt: question })).text
-  const streamed = streamText({ ...limited(16), model: of('smollm2'), prompt: question, onError: ({ error }) => { throw error } })
+  seen.text = (await generateText({ ...limited(16), model: of('qwen'), prompt: question })).text
+  const streamed = streamText({ ...limited(16), model: of('qwen'), prompt: question, onError: ({ error }) => { throw error } })
   seen.pieces = []
   for await (const piece of streamed.textStream) seen.pieces.push(piece)
   seen.tokens = (await streamed.usage).outputTokens

@@ -17,7 +17,7 @@ def seen(request, found):
 
 def test_a_stream_says_the_same(seen):
     assert "Paris" in seen["text"] and "".join(seen["pieces"]) == seen["text"]
-    assert len(seen["pieces"]) > 3 and seen["tokens"] > 3
+    assert len(seen["pieces"]) > 1 and seen["tokens"] > 3
 
 
 def test_an_answer_is_what_its_schema_says(seen):
