@@ -20,13 +20,15 @@ set(BILLOW_MODULE_TABLE
   "http: base"
   "store: base gguf"
   "registry: base http store"
-  "scheduler: base cpu context http constraint"
-  "api: base gguf tokenizer prompt output constraint context metrics http store registry scheduler convert"
-  "server: base cpu gguf tokenizer prompt output constraint context metrics http store registry scheduler api"
+  "process: base http"
+  "scheduler: base cpu context http constraint process"
+  "api: base gguf tokenizer prompt output constraint context metrics http store registry process scheduler convert"
+  "server: base cpu gguf tokenizer prompt output constraint context metrics http store registry process scheduler api"
   "arch: base gguf quant tensor kernels nn kv"
   "engine: base cpu gguf quantize tokenizer constraint kernels tensor nn kv context arch"
   "runner: base gguf tokenizer constraint kernels tensor kv context http arch engine"
-  "cli: base cpu gguf tokenizer prompt output constraint quant convert quantize kernels tensor nn kv context metrics http store registry scheduler api server arch engine runner"
+  "llama: base gguf tokenizer constraint context kernels http process engine runner"
+  "cli: base cpu gguf tokenizer prompt output constraint quant convert quantize kernels tensor nn kv context metrics http store registry process scheduler api server arch engine runner llama"
 )
 
 # The same for our headers outside src/, made by the build or of the bridge: "header: the modules that may include it".
@@ -85,7 +87,7 @@ function(billow_module name)
 endfunction()
 
 # The test binaries with tests that run threads. Their label ends in "-threads", and `ninja threaded_tests` builds them.
-set(BILLOW_THREADED_TESTS test_api test_cpu test_engine test_http test_kv test_metrics test_nn test_registry test_runner test_scheduler
+set(BILLOW_THREADED_TESTS test_api test_cpu test_engine test_http test_kv test_metrics test_llama test_nn test_process test_registry test_runner test_scheduler
   test_server test_store)
 add_custom_target(threaded_tests)
 

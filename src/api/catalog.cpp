@@ -1,5 +1,7 @@
 #include "api/catalog.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <future>
 #include <utility>
@@ -39,11 +41,12 @@ std::string manifest_path(const store::Store& store, const store::Name& name) {
 
 // The file's vocabulary and, from the program that would run it, its facts, at the same time.
 Weights read_weights(const std::string& path, const std::string& jinja,
-                     const scheduler::DescribeModel& describe, std::stop_token stop) {
+                     const scheduler::DescribeModel& describe, scheduler::Engine engine,
+                     std::stop_token stop) {
   std::stop_source enough;
   const std::stop_callback forward(stop, [&] { enough.request_stop(); });
   std::future<scheduler::ModelFacts> facts =
-      std::async(std::launch::async, [&] { return describe(path, enough.get_token()); });
+      std::async(std::launch::async, [&] { return describe(path, engine, enough.get_token()); });
   try {
     const gguf::File header = gguf::File::open_header(path);
     tokenizer::Tokenizer tokenizer = tokenizer::Tokenizer::load(header);
@@ -53,6 +56,14 @@ Weights read_weights(const std::string& path, const std::string& jinja,
     enough.request_stop();
     throw;
   }
+}
+
+// Runners of Billow's own engine differ by nothing here.
+std::vector<std::string> key_options(const scheduler::EngineChoice& choice) {
+  std::vector<std::string> options;
+  if (choice.engine == scheduler::Engine::kLlama) options.emplace_back("engine=llama");
+  if (choice.n_gpu_layers) options.push_back(fmt::format("num_gpu={}", *choice.n_gpu_layers));
+  return options;
 }
 
 bool same(const std::optional<store::FileStatus>& a, const std::optional<store::FileStatus>& b) {
@@ -113,6 +124,12 @@ output::Format format_of(const ServedModel& model, const store::Model& stored,
 
 bool ServedModel::can(std::string_view capability) const {
   return std::ranges::find(capabilities, capability) != capabilities.end();
+}
+
+scheduler::EngineChoice ServedModel::engine() const {
+  const scheduler::Engine engine = weights->facts.engine;
+  return {.engine = engine,
+          .n_gpu_layers = engine == scheduler::Engine::kLlama ? options.num_gpu : std::nullopt};
 }
 
 Catalog::Catalog(const store::Store& store, scheduler::DescribeModel describe,
@@ -228,9 +245,13 @@ Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::
     throw StatusError(403, "ollama cloud is disabled: remote model is unavailable");
   if (!stored->adapters.empty())
     throw StatusError(500, "model '" + model->name + "' has an adapter, which is not supported");
-  model->key = scheduler::runner_key({.path = stored->weights});
   const std::string jinja = stored->weights_facts ? stored->weights_facts->chat_template : "";
-  model->weights = weights_of(stored->weights, jinja, std::move(stop));
+  model->options = options_of_text(stored->params_json);
+  model->weights =
+      weights_of(stored->weights, jinja, model->options.engine.value_or(scheduler::Engine::kAuto),
+                 std::move(stop));
+  model->key =
+      scheduler::runner_key({.path = stored->weights, .options = key_options(model->engine())});
   const store::PromptTraits traits = traits_of(*stored, options_.go_templates);
   model->template_source = traits.source;
   if (traits.source == store::PromptTraits::Source::kModel) model->go.emplace(traits.text);
@@ -239,29 +260,31 @@ Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::
     log::warn(model->name + ": " + std::string(store::kNoTemplateWarning));
   model->capabilities = store::capabilities(*stored, traits);
   model->label = store::loaded_label(*stored);
-  model->options = options_of_text(stored->params_json);
   model->format = format_of(*model, *stored, jinja);
   model->stored = std::move(*stored);
   return model;
 }
 
 std::shared_ptr<const Weights> Catalog::weights_of(const std::string& path,
-                                                   const std::string& jinja, std::stop_token stop) {
+                                                   const std::string& jinja,
+                                                   scheduler::Engine engine, std::stop_token stop) {
+  // A path has no line end before this one that would make it another key.
+  const std::string key = path + "\n" + std::string(scheduler::engine_name(engine));
   {
     const std::scoped_lock lock(mutex_);
-    const auto at = weights_.find(path);
+    const auto at = weights_.find(key);
     if (at != weights_.end())
       if (auto weights = at->second.lock()) return weights;
   }
   using Shared = std::shared_ptr<const Weights>;
-  const auto read = [this, path, jinja](std::stop_token ending) -> Shared {
-    auto weights =
-        std::make_shared<const Weights>(read_weights(path, jinja, describe_, std::move(ending)));
+  const auto read = [this, path, jinja, engine, key](std::stop_token ending) -> Shared {
+    auto weights = std::make_shared<const Weights>(
+        read_weights(path, jinja, describe_, engine, std::move(ending)));
     const std::scoped_lock lock(mutex_);
-    weights_[path] = weights;
+    weights_[key] = weights;
     return weights;
   };
-  return *lookups_.get<Shared>("file " + path,
+  return *lookups_.get<Shared>("file " + key,
                                {.patience = options_.patience, .stop = std::move(stop)}, read);
 }
 

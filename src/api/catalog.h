@@ -50,6 +50,8 @@ struct ServedModel {
   output::Format format;  // of what it writes
 
   bool can(std::string_view capability) const;
+  // What runs it: for its key and its jobs.
+  scheduler::EngineChoice engine() const;
   size_t max_context() const { return weights->facts.max_context; }
 };
 
@@ -105,7 +107,7 @@ class Catalog {
   Found look_up(const store::Name& name, const std::string& wanted, std::stop_token stop);
   Found load(const store::Name& spelled, Version& version, std::stop_token stop);
   std::shared_ptr<const Weights> weights_of(const std::string& path, const std::string& jinja,
-                                            std::stop_token stop);
+                                            scheduler::Engine engine, std::stop_token stop);
   void keep(Entry entry);
   void rethrow_failure(const std::string& manifest_path);
   void remember_failure(const Version& version, int status, const std::string& text);
@@ -115,7 +117,7 @@ class Catalog {
   const CatalogOptions options_;
   std::mutex mutex_;          // never held while a file is touched
   std::list<Entry> entries_;  // the latest used first
-  // Loaded files, as long as somebody uses them.
+  // Loaded files by path and engine, as long as somebody uses them.
   std::unordered_map<std::string, std::weak_ptr<const Weights>> weights_;
   std::unordered_map<std::string, Failure> failures_;  // by the manifest's path
   Lookups lookups_;                                    // uses all of the above

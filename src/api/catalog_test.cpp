@@ -169,9 +169,11 @@ std::string error_of(Catalog& catalog, const std::string& name, int status) {
 TEST(Catalog, AFileThatCannotBeRunIsAnErrorThatSaysWhy) {
   SampleStore models;
   models.add({});
-  Catalog other(models.store, [](const std::string&, std::stop_token) -> scheduler::ModelFacts {
-    throw Error(ErrorCode::kUnsupported, "architecture 'mamba' is not known");
-  });
+  Catalog other(
+      models.store,
+      [](const std::string&, scheduler::Engine, std::stop_token) -> scheduler::ModelFacts {
+        throw Error(ErrorCode::kUnsupported, "architecture 'mamba' is not known");
+      });
   EXPECT_EQ(error_of(other, "m", 500), "architecture 'mamba' is not known");
 }
 
@@ -179,7 +181,8 @@ TEST(Catalog, ABrokenModelIsNotLookedAtAgainWhileItsFilesAreTheSame) {
   SampleStore models;
   models.add({});
   int n_described = 0;
-  const auto describe = [&](const std::string&, std::stop_token) -> scheduler::ModelFacts {
+  const auto describe = [&](const std::string&, scheduler::Engine,
+                            std::stop_token) -> scheduler::ModelFacts {
     throw Error(ErrorCode::kUnsupported, "broken " + std::to_string(++n_described));
   };
   Catalog patient(models.store, describe, {.failure_time = std::chrono::hours(1)});
@@ -198,7 +201,8 @@ TEST(Catalog, ABrokenModelIsNotLookedAtAgainWhileItsFilesAreTheSame) {
 // Hangs like a stuck program until it may go or a stop is requested.
 class HangingDescription {
  public:
-  scheduler::ModelFacts operator()(const std::string& path, std::stop_token stop) {
+  scheduler::ModelFacts operator()(const std::string& path, scheduler::Engine,
+                                   std::stop_token stop) {
     if (path == hanging_path) {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, stop, [&] { return let_go_; });

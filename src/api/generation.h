@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "constraint/grammar.h"
+#include "scheduler/engine_choice.h"
 #include "scheduler/sampling.h"
 #include "scheduler/time.h"
 
@@ -83,6 +84,9 @@ struct Options {
   std::optional<std::vector<std::string>> stop{};
   std::optional<int64_t> num_predict{};  // negative: no limit
   std::optional<size_t> num_ctx{};
+  // Of a model alone: what runs it.
+  std::optional<scheduler::Engine> engine{};
+  std::optional<int> num_gpu{};
 };
 
 enum class GenerationKind : uint8_t {

@@ -279,6 +279,7 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
                           .weights = model->stored.weights,
                           .is_embedding = facts.is_embedding,
                           .cost = scheduler::cost_of(facts, only_loads ? 0 : context),
+                          .engine = model->engine(),
                           .keep_alive = request.keep_alive,
                           .label = model->label,
                           .digest = only_loads ? 0 : digest_of(prepared, request)},

@@ -39,6 +39,7 @@ scheduler::Job job_of(const ServedModel& model, const GenerationRequest& request
           .weights = model.stored.weights,
           .is_embedding = model.weights->facts.is_embedding,
           .cost = cost,
+          .engine = model.engine(),
           .keep_alive = request.keep_alive,
           .label = model.label};
 }

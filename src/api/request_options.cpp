@@ -15,6 +15,8 @@ using constraint::Grammar;
 using constraint::GrammarKind;
 using http::StatusError;
 
+constexpr int64_t kMaxGpuLayers = 9999;  // far beyond any model
+
 }  // namespace
 
 Options options_of(const Json& object) {
@@ -39,6 +41,10 @@ Options options_of(const Json& object) {
   options.num_predict = whole("num_predict");
   if (const auto num_ctx = whole("num_ctx"))
     options.num_ctx = static_cast<size_t>(std::max<int64_t>(0, *num_ctx));
+  if (const auto num_gpu = whole("num_gpu"))
+    options.num_gpu = static_cast<int>(std::clamp<int64_t>(*num_gpu, -1, kMaxGpuLayers));
+  if (const auto engine = object.find("engine"); engine != object.end() && engine->is_string())
+    options.engine = scheduler::find_engine(engine->get_ref<const std::string&>());
   return options;
 }
 
@@ -50,7 +56,9 @@ Options overlaid(const Options& model, const Options& request) {
   return {.sampling = scheduler::overlaid(model.sampling, request.sampling),
           .stop = request.stop ? request.stop : model.stop,
           .num_predict = request.num_predict ? request.num_predict : model.num_predict,
-          .num_ctx = request.num_ctx ? request.num_ctx : model.num_ctx};
+          .num_ctx = request.num_ctx ? request.num_ctx : model.num_ctx,
+          .engine = model.engine,
+          .num_gpu = model.num_gpu};
 }
 
 std::optional<scheduler::Duration> keep_alive_of(const Json* value) {

@@ -36,7 +36,8 @@ struct Sample {
 class SampleStore {
  public:
   SampleStore()
-      : store(folder_.path()), catalog(store, [this](const std::string& path, std::stop_token) {
+      : store(folder_.path()),
+        catalog(store, [this](const std::string& path, scheduler::Engine, std::stop_token) {
           return describe(path);
         }) {}
 

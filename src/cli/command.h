@@ -21,6 +21,7 @@ void add_logits(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_runner(CLI::App& app);
+void add_with_parent(CLI::App& app);
 void add_serve(CLI::App& app);
 void add_trace(CLI::App& app);
 // Those that talk to a running server, in client/.

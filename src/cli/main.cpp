@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   billow::cli::add_bench(app);
   billow::cli::add_plan(app);
   billow::cli::add_runner(app);
+  billow::cli::add_with_parent(app);
   billow::cli::add_trace(app);
   try {
     app.parse(argc, argv);

@@ -1,9 +1,9 @@
 // billow runner: one model behind HTTP on a Unix socket. What the server starts for each model; by
 // hand it serves for a look with curl.
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -11,6 +11,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/byte_size.h"
 #include "base/error.h"
@@ -21,11 +23,16 @@
 #include "cli/command.h"
 #include "cli/embed_sizes.h"
 #include "cli/engine_options.h"
+#include "cli/parent.h"
 #include "cpu/cores.h"
 #include "engine/describe.h"
 #include "gguf/file.h"
 #include "http/server.h"
+#include "llama/facts.h"
+#include "llama/find.h"
+#include "llama/served_model.h"
 #include "runner/service.h"
+#include "scheduler/engine_choice.h"
 
 namespace billow::cli {
 namespace {
@@ -42,15 +49,11 @@ struct RunnerOptions {
   int drain_seconds = 30;
   bool with_parent = false;
   bool asks_for_memory = false;
+  std::string engine = "auto";
+  std::string llama_server;  // empty: the one on PATH
+  std::optional<int> n_gpu_layers;
+  int llama_patience = 30;  // seconds
 };
-
-// Ends this process when the one that started it has ended, however that happened.
-void end_with_parent() {
-  const pid_t parent = ::getppid();
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (parent == 1 || ::getppid() != parent)
-    throw Error(ErrorCode::kInvalidInput, "--with-parent: the parent has ended already");
-}
 
 constexpr int kBroken = SIGUSR1;  // to this process, by its engine's thread
 constexpr int kBrokenStatus = 3;
@@ -86,19 +89,61 @@ void limit_texts(Json& description, const engine::EmbedSettings& settings) {
   description["max_context"] = engine::text_limit(engine::resolve_sizes(settings, most), most);
 }
 
+llama::FactsOptions llama_facts(const RunnerOptions& options) {
+  return {.n_parallel = options.max_sequences,
+          .max_context = options.model.max_context,
+          .kv_type = kv_type_of(options.model.kv_type)};
+}
+
+// What llama-server takes for the file.
+Json llama_description(const RunnerOptions& options) {
+  if (!llama::find_server(options.llama_server))
+    throw Error(ErrorCode::kNotFound,
+                "there is no llama-server: install llama.cpp, or give --llama-server");
+  const gguf::File file = gguf::File::open(options.described, gguf::StringArrays::kSkipped);
+  const llama::Facts facts = llama::facts_of(file, llama_facts(options));
+  Json out = {{"architecture", facts.architecture},
+              {"max_context", facts.max_context},
+              {"memory", engine::memory_need_json(facts.memory)},
+              {"embedding_length", facts.embedding_length},
+              {"is_embedding", !facts.pooling.empty()},
+              {"engine", "llama"}};
+  if (!facts.pooling.empty()) out["pooling"] = facts.pooling;
+  return out;
+}
+
+Json own_description(const RunnerOptions& options) {
+  const engine::EmbedSettings sizes = embed_settings(options);
+  const gguf::File file = gguf::File::open(options.described, gguf::StringArrays::kSkipped);
+  Json out =
+      engine::description_json(engine::describe(file, {.n_parallel = options.max_sequences,
+                                                       .n_threads = options.model.n_threads,
+                                                       .max_context = options.model.max_context,
+                                                       .kv_type = kv_type_of(options.model.kv_type),
+                                                       .embed = sizes}));
+  limit_texts(out, sizes);
+  return out;
+}
+
+// Takes llama-server for a model that Billow does not know, where there is a llama-server.
+Json description_of(const RunnerOptions& options) {
+  if (options.engine == "llama") return llama_description(options);
+  try {
+    return own_description(options);
+  } catch (const Error& error) {
+    if (options.engine == "billow" || error.code() != ErrorCode::kUnsupported) throw;
+    if (llama::find_server(options.llama_server)) return llama_description(options);
+    throw Error(error.code(), std::string(error.what()) +
+                                  "; with llama-server of llama.cpp on PATH, it would be asked to "
+                                  "run the model");
+  }
+}
+
 // One line of JSON, be it an error.
 void describe(const RunnerOptions& options) {
   Json out;
   try {
-    const engine::EmbedSettings sizes = embed_settings(options);
-    const gguf::File file = gguf::File::open(options.described, gguf::StringArrays::kSkipped);
-    out = engine::description_json(
-        engine::describe(file, {.n_parallel = options.max_sequences,
-                                .n_threads = options.model.n_threads,
-                                .max_context = options.model.max_context,
-                                .kv_type = kv_type_of(options.model.kv_type),
-                                .embed = sizes}));
-    limit_texts(out, sizes);
+    out = description_of(options);
   } catch (const Error& error) {
     out = {{"error", utf8::sanitized(error.what())}, {"code", error_code_name(error.code())}};
   }
@@ -115,6 +160,42 @@ void describe(const RunnerOptions& options) {
   std::_Exit(kBrokenStatus);
 }
 
+void tell_of_break() { ::kill(::getpid(), kBroken); }
+
+runner::LoadModel own_model(const RunnerOptions& options, const engine::EngineOptions& engine) {
+  return runner::own_model(
+      options.model.model, engine,
+      {.stream_interval = std::chrono::milliseconds(options.stream_interval),
+       .on_broken = tell_of_break},
+      {.faults = options.embed_faults, .batcher = {.sizes = embed_settings(options)}});
+}
+
+runner::LoadModel llama_model(const RunnerOptions& options, uint64_t budget_bytes) {
+  return [options, budget_bytes](const runner::OnLoad& on_load) {
+    const std::optional<std::string> program = llama::find_server(options.llama_server);
+    if (!program) throw Error(ErrorCode::kNotFound, "there is no llama-server");
+    std::vector<std::string> launcher = {"/proc/self/exe", "with-parent", "--without", "LLAMA_"};
+    for (const std::string& variable : llama::environment_of_server())
+      launcher.insert(launcher.end(), {"--set", variable});
+    launcher.emplace_back("--");
+    auto n_lines = std::make_shared<std::atomic<size_t>>(0);
+    llama::ServedOptions served;
+    served.facts = llama_facts(options);
+    served.budget_bytes = budget_bytes;
+    served.host = {.launcher = std::move(launcher),
+                   .command = {.program = *program,
+                               .model = options.model.model,
+                               .socket = options.socket + ".llama.sock",
+                               .n_threads = options.model.n_threads,
+                               .n_gpu_layers = options.n_gpu_layers},
+                   .asks_for_memory = options.asks_for_memory,
+                   .patience = std::chrono::seconds(options.llama_patience),
+                   .on_line = [on_load, n_lines] { on_load(++*n_lines, 0); },
+                   .on_broken = tell_of_break};
+    return std::make_unique<llama::ServedLlama>(served);
+  };
+}
+
 // Serves until it is told to end, or the engine fails.
 void run(const RunnerOptions& options) {
   if (options.with_parent) {
@@ -128,11 +209,8 @@ void run(const RunnerOptions& options) {
   engine.asks_for_memory = options.asks_for_memory;
   engine.defers_trim = true;
   engine.max_parked = parse_byte_size(options.max_parked);
-  runner::Service service(
-      options.model.model, engine,
-      {.stream_interval = std::chrono::milliseconds(options.stream_interval),
-       .on_broken = [] { ::kill(::getpid(), kBroken); }},
-      {.faults = options.embed_faults, .batcher = {.sizes = embed_settings(options)}});
+  runner::Service service(options.engine == "llama" ? llama_model(options, engine.memory_budget)
+                                                    : own_model(options, engine));
   http::ServerOptions listen;
   listen.socket_path = options.socket;
   listen.shape_error = runner::Service::error_response;
@@ -184,6 +262,21 @@ void add_runner(CLI::App& app) {
   command->add_flag("--ask-for-memory", options->asks_for_memory,
                     "What lacks memory waits for POST /budget before it is compacted or ended");
   command->add_flag("--with-parent", options->with_parent, "End when the parent process ends");
+  command
+      ->add_option("--engine", options->engine,
+                   "What evaluates the model: billow, llama (llama-server of llama.cpp), or, with "
+                   "--describe, auto: llama where Billow does not know the model")
+      ->check(CLI::IsMember({"auto", "billow", "llama"}))
+      ->capture_default_str();
+  command->add_option("--llama-server", options->llama_server,
+                      "llama-server of llama.cpp; the one on PATH if not given");
+  command
+      ->add_option("--llama-patience", options->llama_patience,
+                   "Seconds after which a llama-server that does not answer is ended")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
+  command->add_option("--gpu-layers", options->n_gpu_layers,
+                      "Layers that llama-server puts on a GPU; -1: all that fit");
   command->callback([options, model, socket] {
     if (!options->described.empty()) return describe(*options);
     for (const CLI::Option* needed : {model, socket})

@@ -59,6 +59,8 @@ struct ServeOptions {
   std::string memory = kDefaultMemory;
   int n_threads = 0;
   std::string kv_type;
+  std::string engine;  // empty: the environment's
+  std::string llama_server;
   std::optional<uint64_t> stream_interval;  // milliseconds
   engine::EmbedSettings embed;
   engine::EmbedFaults embed_faults;
@@ -155,6 +157,9 @@ std::vector<std::string> runner_arguments(const ServeOptions& options,
     arguments.emplace_back("--stream-interval");
     arguments.push_back(std::to_string(std::min(*interval, kMaxStreamInterval)));
   }
+  const std::string& llama_server =
+      options.llama_server.empty() ? environment.llama_server : options.llama_server;
+  if (!llama_server.empty()) arguments.insert(arguments.end(), {"--llama-server", llama_server});
   if (options.n_threads > 0) {
     arguments.emplace_back("--threads");
     arguments.push_back(std::to_string(options.n_threads));
@@ -199,6 +204,15 @@ api::GenerationPolicy generation_policy(const ServeOptions& options,
   return policy;
 }
 
+// `usual` runs the models that name no engine.
+scheduler::DescribeModel describe_with(const std::vector<std::string>& arguments,
+                                       scheduler::Engine usual) {
+  return [describe = scheduler::describe_with(kProgram, arguments), usual](
+             const std::string& path, scheduler::Engine engine, std::stop_token stop) {
+    return describe(path, engine == scheduler::Engine::kAuto ? usual : engine, std::move(stop));
+  };
+}
+
 server::Options server_options(const ServeOptions& options,
                                const scheduler::Environment& environment,
                                const std::vector<std::string>& arguments) {
@@ -229,7 +243,8 @@ server::Options server_options(const ServeOptions& options,
   std::vector<std::string> described = arguments;
   described.emplace_back("--parallel");
   described.push_back(std::to_string(made.models_loaded.n_parallel));
-  made.describe = scheduler::describe_with(kProgram, described);
+  made.describe =
+      describe_with(described, scheduler::find_engine(options.engine).value_or(environment.engine));
   if (environment.go_template)
     made.go_templates =
         *environment.go_template ? prompt::GoTemplateUse::kAlways : prompt::GoTemplateUse::kNever;
@@ -399,6 +414,15 @@ void declare_models(CLI::App& command, ServeOptions& options) {
                   "faster share a piece; 0: a piece for each token; 16 if not given "
                   "(BILLOW_STREAM_INTERVAL)")
       ->check(CLI::Range(uint64_t{0}, kMaxStreamInterval));
+  command
+      .add_option("--engine", options.engine,
+                  "What runs models that name no engine: auto (Billow's own engine, and "
+                  "llama-server for models that Billow does not know), billow or llama "
+                  "(BILLOW_ENGINE)")
+      ->check(CLI::IsMember({"auto", "billow", "llama"}));
+  command.add_option("--llama-server", options.llama_server,
+                     "llama-server of an installed llama.cpp; the one on PATH if not given "
+                     "(BILLOW_LLAMA_SERVER)");
   command.add_option("--kv-type", options.kv_type, "f16, q8_0 or f32 (OLLAMA_KV_CACHE_TYPE)")
       ->check(CLI::IsMember({"f16", "q8_0", "f32"}));
 }

@@ -62,8 +62,7 @@ Description describe(const gguf::File& file, const DescribeOptions& options) {
   return out;
 }
 
-Json description_json(const Description& description) {
-  const context::MemoryNeed& need = description.memory;
+Json memory_need_json(const context::MemoryNeed& need) {
   Json scratch = Json::array();
   for (const context::ScratchStep& step : need.scratch)
     scratch.push_back({{"positions", step.n_positions}, {"bytes", step.bytes}});
@@ -73,14 +72,17 @@ Json description_json(const Description& description) {
                       {"window", group.window},
                       {"state_stride", group.state_stride}});
   }
+  return {{"weight_bytes", need.weight_bytes},
+          {"scratch", std::move(scratch)},
+          {"kv_groups", std::move(groups)},
+          {"block_positions", need.block_positions},
+          {"batch", need.n_batch}};
+}
+
+Json description_json(const Description& description) {
   Json out = {{"architecture", description.model.architecture},
               {"max_context", description.max_context},
-              {"memory",
-               {{"weight_bytes", need.weight_bytes},
-                {"scratch", std::move(scratch)},
-                {"kv_groups", std::move(groups)},
-                {"block_positions", need.block_positions},
-                {"batch", need.n_batch}}},
+              {"memory", memory_need_json(description.memory)},
               {"embedding_length", description.model.n_embd},
               {"is_embedding", !description.pooling.empty()}};
   if (!description.pooling.empty()) out["pooling"] = description.pooling;

@@ -39,9 +39,12 @@ struct Description {
 // Throws Error as loading would, for a file whose header or tensors are not those of a model.
 Description describe(const gguf::File& file, const DescribeOptions& options);
 
-// {"architecture","max_context","embedding_length","pooling"?,"is_embedding","memory":{
-// "weight_bytes","scratch":[{"positions","bytes"}],"kv_groups":[{"block_bytes","window","state_stride"}],
-// "block_positions","batch"}}
+// {"weight_bytes","scratch":[{"positions","bytes"}],
+// "kv_groups":[{"block_bytes","window","state_stride"}],"block_positions","batch"}
+Json memory_need_json(const context::MemoryNeed& need);
+
+// {"architecture","max_context","embedding_length","pooling"?,"is_embedding","memory":
+// memory_need_json()}
 Json description_json(const Description& description);
 
 }  // namespace billow::engine

@@ -57,6 +57,7 @@ Json event_json(const SequenceEvent& event) {
   out["tokens"] = what.n_held;
   out["ms"] = milliseconds(event);
   out["avg_decode_tps"] = event.decode_rate;
+  if (event.restarts) out["restarts"] = true;
   return out;
 }
 

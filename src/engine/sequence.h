@@ -44,6 +44,7 @@ struct SequenceEvent {
   std::chrono::nanoseconds time{};  // that it took; of a refill, until what is kept is evaluated
   double decode_rate = 0.0;         // tokens/s of writing until then, events not counted
   bool refills = false;             // a compaction whose kept tokens are evaluated again
+  bool restarts = false;            // what evaluates began again for it, with more memory
 };
 
 struct SequenceOptions {

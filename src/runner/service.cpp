@@ -73,36 +73,38 @@ uint64_t resident_bytes() {
   return n_pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-std::unique_ptr<ServedModel> load_model(const std::string& path,
-                                        const engine::EngineOptions& options,
-                                        const LoopOptions& loop, const EmbedOptions& embed) {
-  if (embed.is_embedding &&
-      embed.is_embedding(gguf::File::open(path, gguf::StringArrays::kSkipped))) {
-    return std::make_unique<ServedEmbedder>(
-        with_faults(embed.load(gguf::File::open(path), options, embed.batcher.sizes), embed.faults),
-        embed.batcher);
-  }
-  return std::make_unique<ServedWriter>(std::make_unique<engine::Engine>(path, options), loop);
-}
-
 }  // namespace
 
 http::Response Service::error_response(int status, std::string_view, std::string_view text) {
   return runner::error_response(status, text);
 }
 
-Service::Service(std::string path, engine::EngineOptions engine, LoopOptions loop,
-                 EmbedOptions embed) {
-  engine.on_load = [this](size_t n_loaded, size_t n_to_load) {
-    n_loaded_.store(n_loaded, std::memory_order_relaxed);
-    n_to_load_.store(n_to_load, std::memory_order_relaxed);
+LoadModel own_model(std::string path, engine::EngineOptions engine, LoopOptions loop,
+                    EmbedOptions embed) {
+  return [path = std::move(path), engine = std::move(engine), loop = std::move(loop),
+          embed = std::move(embed)](const OnLoad& on_load) -> std::unique_ptr<ServedModel> {
+    engine::EngineOptions options = engine;
+    options.on_load = on_load;
+    if (embed.is_embedding &&
+        embed.is_embedding(gguf::File::open(path, gguf::StringArrays::kSkipped))) {
+      return std::make_unique<ServedEmbedder>(
+          with_faults(embed.load(gguf::File::open(path), options, embed.batcher.sizes),
+                      embed.faults),
+          embed.batcher);
+    }
+    return std::make_unique<ServedWriter>(std::make_unique<engine::Engine>(path, options), loop);
   };
-  loader_ = std::thread([this, path = std::move(path), engine = std::move(engine),
-                         loop = std::move(loop), embed = std::move(embed)] {
+}
+
+Service::Service(LoadModel load) {
+  loader_ = std::thread([this, load = std::move(load)] {
     std::unique_ptr<ServedModel> made;
     std::exception_ptr error;
     try {
-      made = load_model(path, engine, loop, embed);
+      made = load([this](size_t n_loaded, size_t n_to_load) {
+        n_loaded_.store(n_loaded, std::memory_order_relaxed);
+        n_to_load_.store(n_to_load, std::memory_order_relaxed);
+      });
     } catch (...) {
       error = std::current_exception();
     }

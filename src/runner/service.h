@@ -38,6 +38,15 @@ struct EmbedOptions {
   engine::EmbedBatcherOptions batcher = {};
 };
 
+// Loads a model, on a thread of its own. `on_load`: with how many bytes of all are there, from any
+// thread; 0 of all: their number is not known. Throws what the model cannot be loaded for.
+using OnLoad = std::function<void(size_t n_loaded, size_t n_to_load)>;
+using LoadModel = std::function<std::unique_ptr<ServedModel>(const OnLoad& on_load)>;
+
+// Of a file, for Billow's own engine.
+LoadModel own_model(std::string path, engine::EngineOptions engine, LoopOptions loop = {},
+                    EmbedOptions embed = {});
+
 // Routes, all with JSON unless said otherwise; an error is {"error":"..."} with its status, 503 for
 // all but /health until the model is loaded, and where it could not be:
 //   GET  /health      {"status":"loading"|"ready"|"failed","pid","resident"}; 200 when ready, else
@@ -69,8 +78,7 @@ class Service {
   // The body of an error: for ServerOptions::shape_error.
   static http::Response error_response(int status, std::string_view path, std::string_view text);
 
-  Service(std::string path, engine::EngineOptions engine, LoopOptions loop = {},
-          EmbedOptions embed = {});
+  explicit Service(LoadModel load);
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;

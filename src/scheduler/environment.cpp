@@ -116,6 +116,11 @@ void set_kv_cache_type(Environment& environment, const Value& value) {
     return value.disregarded("type of keys and values: f16, q8_0, q4_0 or f32");
   environment.kv_cache_type = value.text;
 }
+void set_engine(Environment& environment, const Value& value) {
+  const std::optional<Engine> engine = find_engine(value.text);
+  if (!engine) return value.disregarded("engine: auto, billow or llama");
+  environment.engine = *engine;
+}
 
 struct Row {
   std::string_view name;  // behind the prefix
@@ -151,6 +156,8 @@ constexpr Row kRows[] = {
     {"MAX_TRANSFER_STREAMS", set<&Environment::n_transfer_streams>},
     {"CLOUD_BASE_URL", set<&Environment::cloud_base_url>},
     {"REGISTRY_MIRROR", set<&Environment::registry_mirror>},
+    {"ENGINE", set_engine},
+    {"LLAMA_SERVER", set<&Environment::llama_server>},
     {"STREAM_INTERVAL", set<&Environment::stream_interval>},
     {"N_BATCH", set<&Environment::n_batch>},
     {"N_UBATCH", set<&Environment::n_ubatch>},

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scheduler/engine_choice.h"
 #include "scheduler/messages.h"
 #include "scheduler/time.h"
 
@@ -66,6 +67,8 @@ struct Environment {
   std::string cloud_base_url = "https://ollama.com:443";  // CLOUD_BASE_URL
   std::optional<uint64_t> stream_interval;                // STREAM_INTERVAL, ms; not Ollama's
   std::string registry_mirror;                            // REGISTRY_MIRROR; not Ollama's
+  Engine engine = Engine::kAuto;                          // ENGINE; not Ollama's
+  std::string llama_server;                               // LLAMA_SERVER; not Ollama's
   // Of passes over texts to embed; none is Ollama's.
   std::optional<uint64_t> n_batch;       // N_BATCH
   std::optional<uint64_t> n_ubatch;      // N_UBATCH

@@ -64,6 +64,8 @@ TEST(Environment, ReadsEachRow) {
   EXPECT_EQ(of("OLLAMA_NUM_PARALLEL", "4").n_parallel, 4u);
   EXPECT_EQ(of("BILLOW_N_BATCH", "512").n_batch, 512u);
   EXPECT_EQ(of("BILLOW_STREAM_INTERVAL", "0").stream_interval, 0u);
+  EXPECT_EQ(of("BILLOW_ENGINE", "llama").engine, Engine::kLlama);
+  EXPECT_EQ(of("BILLOW_LLAMA_SERVER", "/opt/llama-server").llama_server, "/opt/llama-server");
   EXPECT_EQ(of("BILLOW_N_UBATCH", "256").n_ubatch, 256u);
   EXPECT_EQ(of("BILLOW_N_SEQ_MAX", "8").n_seq_max, 8u);
   EXPECT_EQ(of("BILLOW_CONTEXT_SIZE", "4096").context_size, 4096u);
@@ -199,6 +201,13 @@ TEST(Environment, ClientsGoToLoopbackWhereTheServerListensEverywhere) {
                                                        {"10.1.1.1", "http://10.1.1.1:11434"}};
   for (const auto& [value, url] : cases)
     EXPECT_EQ(of("OLLAMA_HOST", value).host.for_clients().url(), url);
+}
+
+TEST(Environment, AnUnknownEngineIsDisregarded) {
+  const Read result = read({{"BILLOW_ENGINE", "vllm"}});
+  EXPECT_EQ(result.environment.engine, Engine::kAuto);
+  ASSERT_EQ(result.warnings.size(), 1u);
+  EXPECT_NE(result.warnings[0].find("auto, billow or llama"), std::string::npos);
 }
 
 TEST(Environment, GivesThePlannerItsOptions) {

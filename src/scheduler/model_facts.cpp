@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "scheduler/program_output.h"
+#include "process/program_output.h"
 
 namespace billow::scheduler {
 namespace {
@@ -63,6 +63,8 @@ ModelFacts parse_model_facts(std::string_view output) {
   facts.embedding_length = count(json, "embedding_length", false);
   facts.is_embedding = json.contains("is_embedding") && json["is_embedding"] == true;
   if (json.contains("pooling")) facts.pooling = text(json, "pooling");
+  if (json.contains("engine") && text(json, "engine") == engine_name(Engine::kLlama))
+    facts.engine = Engine::kLlama;
   facts.memory = parse_memory(member(json, "memory", &Json::is_object));
   return facts;
 }
@@ -76,10 +78,13 @@ ModelCost cost_of(const ModelFacts& facts, size_t n_positions, bool with_gap) {
 DescribeModel describe_with(std::string program, std::vector<std::string> arguments,
                             std::chrono::milliseconds time) {
   return [program = std::move(program), arguments = std::move(arguments), time](
-             const std::string& path, std::stop_token stop) {
+             const std::string& path, Engine engine, std::stop_token stop) {
     std::vector<std::string> all = {"runner", "--describe", path};
     all.insert(all.end(), arguments.begin(), arguments.end());
-    return parse_model_facts(program_output(program, all, {.time = time, .stop = std::move(stop)}));
+    if (engine != Engine::kAuto)
+      all.insert(all.end(), {"--engine", std::string(engine_name(engine))});
+    return parse_model_facts(
+        process::program_output(program, all, {.time = time, .stop = std::move(stop)}));
   };
 }
 

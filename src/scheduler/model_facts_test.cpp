@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "base/error.h"
-#include "scheduler/program_output.h"
 
 namespace billow::scheduler {
 namespace {
@@ -62,44 +61,9 @@ TEST(ModelFacts, CostARequestWhatItsRunnerWillGrantIt) {
   EXPECT_EQ(cost_of(facts, 0).kv_bytes, 0u);
 }
 
-TEST(ProgramOutput, IsAllThatTheProgramPrints) {
-  EXPECT_EQ(program_output("/bin/echo", {"-n", "a b"}), "a b");
-  EXPECT_EQ(program_output("/bin/false", {}), "");
-  EXPECT_THROW(program_output("/no/such/program", {}), Error);
-  EXPECT_THROW(program_output("/bin/sh", {"-c", "kill -9 $$"}), Error);
-}
-
-// Programs that would never end: one that says nothing, one that closes its output, and one whose
-// child keeps the output open.
-constexpr const char* kEndless[] = {"sleep 1000", "exec >&-; sleep 1000", "sleep 1000 & exit 0"};
-
-TEST(ProgramOutput, AProgramThatTakesTooLongIsKilled) {
-  for (const char* script : kEndless) {
-    try {
-      program_output("/bin/sh", {"-c", script}, {.time = std::chrono::milliseconds(50)});
-      ADD_FAILURE() << script;
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("did not end within"), std::string::npos)
-          << error.what();
-    }
-  }
-}
-
-TEST(ProgramOutput, IsGivenUpWhenNobodyWaits) {
-  for (const char* script : kEndless) {
-    std::stop_source stop;
-    std::thread stopper([&] { stop.request_stop(); });
-    EXPECT_THROW(program_output("/bin/sh", {"-c", script},
-                                {.time = std::chrono::hours(1), .stop = stop.get_token()}),
-                 Error)
-        << script;
-    stopper.join();
-  }
-}
-
 TEST(DescribeWith, RunsTheProgramForAPath) {
   // What it prints is no description: the error names that.
-  EXPECT_THROW(describe_with("/bin/echo")("model.gguf", {}), Error);
+  EXPECT_THROW(describe_with("/bin/echo")("model.gguf", Engine::kAuto, {}), Error);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "base/figure.h"
 #include "constraint/grammar.h"
 #include "http/status.h"
+#include "scheduler/engine_choice.h"
 #include "scheduler/messages.h"
 #include "scheduler/sampling.h"
 
@@ -33,6 +34,7 @@ struct Launch {
   bool is_embedding = false;
   size_t n_parallel = 1;
   uint64_t budget_bytes = 0;
+  EngineChoice engine{};  // not kAuto
   // Called once when the process has ended, whyever it did: from any thread, perhaps before the
   // runner has been handed over; it has returned when Runner::end() does. Must be short, and not
   // call the runner. May be empty.
@@ -165,6 +167,8 @@ struct RunnerHealth {
   uint64_t embed_pending_tokens = 0;
   std::string degraded{};         // why passes fail of late, while it goes on; empty: they do not
   std::vector<Figure> figures{};  // more that it counts
+  std::string engine{};           // "llama": llama-server; empty: Billow's own
+  uint64_t gpu_bytes = 0;         // of held_bytes: in the memory of GPUs
 };
 
 // The runner has ended or does not speak any more; what it was doing is lost.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "scheduler/child_process.h"
+#include "process/child_process.h"
 #include "scheduler/runner_client.h"
 
 namespace billow::scheduler {
@@ -25,6 +25,8 @@ std::vector<std::string> command_of(const RunnerProgram& program, const Launch& 
   add("--socket", socket);
   add("--parallel", std::to_string(n_parallel));
   add("--memory", std::to_string(launch.budget_bytes));
+  add("--engine", std::string(engine_name(launch.engine.engine)));
+  if (launch.engine.n_gpu_layers) add("--gpu-layers", std::to_string(*launch.engine.n_gpu_layers));
   command.emplace_back("--ask-for-memory");
   add("--drain-timeout", "0");  // what it still does when it is ended, nobody waits for
   // With the first process of a container all others end anyway, and its children cannot tell
@@ -84,7 +86,7 @@ class RunnerProcess final : public Runner {
   const std::string socket_;
   RunnerClient client_;
   std::atomic<bool> has_answered_{false};
-  ChildProcess child_;
+  process::ChildProcess child_;
 };
 
 }  // namespace

@@ -219,7 +219,8 @@ void RunnerWatch::report(const RunnerHealth& health) {
       const auto ms =
           std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_);
       log::info(launch_.name + ": loaded in " + std::to_string(ms.count()) + " ms");
-      events_.load_finished(key(), health.held_bytes);
+      events_.load_finished(key(),
+                            health.held_bytes - std::min(health.held_bytes, health.parked_bytes));
     } else {
       events_.load_progressed(key(), health.n_loaded);
     }

@@ -382,6 +382,8 @@ RunnerHealth parse_health(std::string_view body) {
   health.backlog_seconds = seconds_of(json, "pending_prompt_tokens", "prompt_tokens_per_second") +
                            seconds_of(json, "pending_decode_tokens", "decode_tokens_per_second");
   health.embed_pending_tokens = count_field(json, "embed_pending_tokens");
+  health.engine = text_field(json, "engine");
+  health.gpu_bytes = count_field(json, "gpu");
   health.degraded = text_field(json, "degraded");
   health.figures = figures_field(json);
   if (const Json* memory = find(json, "memory"); memory != nullptr && memory->is_object()) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/engine_choice.h"
 #include "scheduler/messages.h"
 #include "scheduler/runner.h"
 
@@ -21,7 +22,8 @@ struct Job {
   std::string name;     // of the model, as shown
   std::string weights;  // path of the GGUF file
   bool is_embedding = false;
-  ModelCost cost;  // of this request
+  ModelCost cost;                               // of this request
+  EngineChoice engine{.engine = Engine::kOwn};  // part of the key
   std::optional<Duration> keep_alive;
   std::string label{};  // of the model, for listings: ModelSnapshot shows that of the job that had
                         // it loaded

@@ -113,7 +113,8 @@ void Strand::start_load(const Action& action) {
                            .weights = job.weights,
                            .is_embedding = job.is_embedding,
                            .n_parallel = std::max<size_t>(n_parallel, 1),
-                           .budget_bytes = action.bytes};
+                           .budget_bytes = action.bytes,
+                           .engine = job.engine};
     watches_[action.key] = std::make_shared<RunnerWatch>(launch, action.version, start_,
                                                          static_cast<RunnerEvents&>(*this));
     loading_ = action.key;

@@ -39,6 +39,7 @@ constexpr std::array kParameters{
     Parameter{"presence_penalty", kFloat, false},
     Parameter{"frequency_penalty", kFloat, false},
     Parameter{"stop", kStrings, false},
+    Parameter{"engine", kString, false, " auto billow llama "},
     Parameter{"mirostat", kInt, true},
     Parameter{"mirostat_tau", kFloat, true},
     Parameter{"mirostat_eta", kFloat, true},
@@ -94,6 +95,15 @@ Json typed(ParameterType type, const std::string& text) {
       break;
   }
   return text;
+}
+
+void check_choice(const Parameter& parameter, const std::string& value) {
+  if (parameter.choices.empty()) return;
+  const bool is_one = value.find(' ') == std::string::npos && !value.empty() &&
+                      parameter.choices.find(" " + value + " ") != std::string_view::npos;
+  if (is_one) return;
+  throw Error(ErrorCode::kInvalidInput, fmt::format("option \"{}\" must be one of{}and not [{}]",
+                                                    parameter.name, parameter.choices, value));
 }
 
 bool has_type(const Json& value, ParameterType type) {
@@ -152,6 +162,7 @@ Json parameters_from_text(std::span<const std::pair<std::string, std::string>> v
       if (warn) warn(fmt::format("warning: parameter {} is deprecated", name));
       continue;
     }
+    check_choice(*parameter, text);
     if (parameter->type != kStrings) {
       object[name] = typed(parameter->type, text);
       continue;
@@ -172,6 +183,7 @@ void check_options(const Json& options) {
     if (!has_type(value, parameter->type)) {
       throw Error(ErrorCode::kInvalidInput, type_fault(*parameter, value));
     }
+    if (value.is_string()) check_choice(*parameter, value.get_ref<const std::string&>());
   }
 }
 

@@ -18,7 +18,8 @@ enum class ParameterType { kInt, kFloat, kBool, kString, kStrings };
 struct Parameter {
   std::string_view name;
   ParameterType type;
-  bool deprecated;  // still known, but no longer of any effect
+  bool deprecated;             // still known, but no longer of any effect
+  std::string_view choices{};  // of a string: what it may be, between blanks; empty: anything
 };
 
 std::span<const Parameter> parameters() noexcept;

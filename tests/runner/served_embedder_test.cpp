@@ -48,8 +48,7 @@ class EmbedderService : public testing::Test {
       return models;
     };
     embed.batcher = std::move(batcher);
-    service_ = std::make_unique<Service>(folder_ + "/m.gguf", engine::EngineOptions(),
-                                         LoopOptions(), embed);
+    service_ = std::make_unique<Service>(own_model(folder_ + "/m.gguf", {}, {}, embed));
     http::ServerOptions listen;
     listen.socket_path = folder_ + "/s";
     listen.shape_error = Service::error_response;
@@ -186,7 +185,7 @@ TEST_F(EmbedderService, SizesThatMakeNoSenseFailTheLoad) {
 }
 
 TEST_F(EmbedderService, AWriterRefusesPairsAndOtherPooling) {
-  Service writer(folder_ + "/m.gguf", {}, {}, {.is_embedding = nullptr});
+  Service writer(own_model(folder_ + "/m.gguf", {}, {}, {.is_embedding = nullptr}));
   http::ServerOptions listen;
   listen.socket_path = folder_ + "/s";
   listen.shape_error = Service::error_response;

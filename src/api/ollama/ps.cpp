@@ -55,8 +55,9 @@ Json entry_of(const PsSource& source, const scheduler::LoadedModel& loaded, size
                 {"digest", shown["digest"]},
                 {"details", shown["details"]},
                 {"expires_at", expiry_text(loaded.expires_at)},
-                {"size_vram", 0},
+                {"size_vram", loaded.health.gpu_bytes},
                 {"context_length", source.context_length(model.key)}};
+  if (!loaded.health.engine.empty()) entry["engine"] = loaded.health.engine;
   if (n_prefixes > 0)
     entry["prefixes"] =
         prefixes_json(source.prefixes(model.key, shown["weights"].get<std::string>(), n_prefixes));

@@ -1,4 +1,4 @@
-#include "scheduler/spawn.h"
+#include "process/spawn.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace billow::scheduler {
+namespace billow::process {
 namespace {
 
 // What posix_spawn() is told. The object owns it.
@@ -80,4 +80,4 @@ pid_t spawn(std::vector<std::string> command, const SpawnFiles& files) {
   return spawning.run(command);
 }
 
-}  // namespace billow::scheduler
+}  // namespace billow::process

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace billow::scheduler {
+namespace billow::process {
 
 // File descriptors; -1 is /dev/null.
 struct SpawnFiles {
@@ -19,4 +19,4 @@ struct SpawnFiles {
 // Error. Any thread.
 pid_t spawn(std::vector<std::string> command, const SpawnFiles& files);
 
-}  // namespace billow::scheduler
+}  // namespace billow::process

@@ -1,4 +1,4 @@
-#include "scheduler/child_process.h"
+#include "process/child_process.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 
-namespace billow::scheduler {
+namespace billow::process {
 namespace {
 
 using std::chrono::milliseconds;
@@ -104,4 +104,4 @@ TEST(ChildProcess, SaysThatItHasEndedBeforeEndReturns) {
 }
 
 }  // namespace
-}  // namespace billow::scheduler
+}  // namespace billow::process

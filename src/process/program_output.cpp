@@ -1,4 +1,4 @@
-#include "scheduler/program_output.h"
+#include "process/program_output.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,14 +15,14 @@
 #include <utility>
 
 #include "base/error.h"
-#include "scheduler/spawn.h"
+#include "process/spawn.h"
 
-namespace billow::scheduler {
+namespace billow::process {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr size_t kMostBytes = size_t{1} << 20;
+constexpr size_t kMaxBytes = size_t{1} << 20;
 
 struct Descriptor {
   int fd;
@@ -76,7 +76,7 @@ class Running {
       const ssize_t n = ::read(output_.fd, buffer.data(), buffer.size());
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) break;
-      if (text.size() < kMostBytes) text.append(buffer.data(), static_cast<size_t>(n));
+      if (text.size() < kMaxBytes) text.append(buffer.data(), static_cast<size_t>(n));
     }
     wait_for(process_.fd);  // it has closed its output, and need not have ended
     const int status = reap();
@@ -136,4 +136,4 @@ std::string program_output(const std::string& program, const std::vector<std::st
   return Running(program, arguments, limits).output();
 }
 
-}  // namespace billow::scheduler
+}  // namespace billow::process

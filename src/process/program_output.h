@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace billow::scheduler {
+namespace billow::process {
 
 struct ProgramLimits {
   std::chrono::milliseconds time = std::chrono::seconds(60);  // from its start to its end
@@ -19,4 +19,4 @@ struct ProgramLimits {
 std::string program_output(const std::string& program, const std::vector<std::string>& arguments,
                            const ProgramLimits& limits = {});
 
-}  // namespace billow::scheduler
+}  // namespace billow::process

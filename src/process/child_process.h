@@ -14,13 +14,16 @@
 #include <thread>
 #include <vector>
 
-namespace billow::scheduler {
+namespace billow::process {
 
 struct ChildOptions {
   std::vector<std::string> command;  // a path and its arguments
   std::string name;                  // in front of each line of its log
   // Called once when it has ended, from another thread, before end() returns.
   std::function<void()> on_end{};
+  // Takes each line of its standard error in place of our log, on another thread, and returns what
+  // the line tells of the end of a process that ends behind it, or nothing.
+  std::function<std::string(std::string_view line)> on_line{};
 };
 
 class ChildProcess {
@@ -54,4 +57,4 @@ class ChildProcess {
   std::thread watcher_;
 };
 
-}  // namespace billow::scheduler
+}  // namespace billow::process

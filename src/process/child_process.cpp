@@ -1,4 +1,4 @@
-#include "scheduler/child_process.h"
+#include "process/child_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,12 +15,12 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "http/lines.h"
-#include "scheduler/spawn.h"
+#include "process/spawn.h"
 
-namespace billow::scheduler {
+namespace billow::process {
 namespace {
 
-constexpr size_t kMostLineBytes = 4096;
+constexpr size_t kMaxLineBytes = 4096;
 
 std::string description(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return fmt::format("exit status {}", info.si_status);
@@ -81,9 +81,9 @@ void ChildProcess::end(std::chrono::milliseconds patience) {
 
 // Its log ends when it does: nobody else has the other end of the pipe.
 void ChildProcess::watch() {
-  http::LineSplitter lines(kMostLineBytes);
+  http::LineSplitter lines(kMaxLineBytes);
   const auto on_line = [this](std::string_view line) { forward(line); };
-  std::array<char, kMostLineBytes> buffer{};
+  std::array<char, kMaxLineBytes> buffer{};
   for (;;) {
     const ssize_t n = ::read(log_, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
@@ -91,7 +91,7 @@ void ChildProcess::watch() {
     try {
       lines.feed({buffer.data(), static_cast<size_t>(n)}, on_line);
     } catch (const Error&) {  // a line that is too long: on with what comes behind it
-      lines = http::LineSplitter(kMostLineBytes);
+      lines = http::LineSplitter(kMaxLineBytes);
     }
   }
   lines.finish(on_line);
@@ -101,6 +101,11 @@ void ChildProcess::watch() {
 
 void ChildProcess::forward(std::string_view line) {
   if (line.empty()) return;
+  if (options_.on_line) {
+    std::string reason = options_.on_line(line);
+    if (!reason.empty()) last_line_ = std::move(reason);
+    return;
+  }
   const std::string clean = utf8::sanitized(line);
   const std::string text = options_.name + ": " + clean;
   if (line.starts_with("billow: info:") || line.starts_with("billow: debug:"))
@@ -127,4 +132,4 @@ void ChildProcess::reap() {
   ended_.notify_all();
 }
 
-}  // namespace billow::scheduler
+}  // namespace billow::process

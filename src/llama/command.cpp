@@ -1,0 +1,50 @@
+#include "llama/command.h"
+
+namespace billow::llama {
+namespace {
+
+const char* name_of(kernels::KvType type) {
+  switch (type) {
+    case kernels::KvType::kF32:
+      return "f32";
+    case kernels::KvType::kQ8_0:
+      return "q8_0";
+    case kernels::KvType::kInt16:
+      break;
+  }
+  return "f16";
+}
+
+}  // namespace
+
+std::vector<std::string> command_of(const CommandOptions& options) {
+  std::vector<std::string> command = {options.program};
+  const auto add = [&](const char* name, const std::string& value) {
+    command.insert(command.end(), {name, value});
+  };
+  add("--model", options.model);
+  add("--host", options.socket);
+  add("--ctx-size", std::to_string(options.n_cells));
+  add("--parallel", std::to_string(options.n_parallel));
+  add("--batch-size", std::to_string(options.n_batch));
+  add("--ubatch-size", std::to_string(options.n_batch));
+  add("--cache-type-k", name_of(options.kv_type));
+  add("--cache-type-v", name_of(options.kv_type));
+  add("--chat-template", "chatml");  // prompts come as tokens: no template is needed
+  add("--log-verbosity", "4");       // the sizes of buffers are shown from here on
+  command.insert(command.end(), {"--kv-unified", "--no-jinja", "--offline", "--no-webui"});
+  if (options.n_threads > 0) {
+    add("--threads", std::to_string(options.n_threads));
+    add("--threads-batch", std::to_string(options.n_threads));
+  }
+  if (options.n_gpu_layers) add("--n-gpu-layers", std::to_string(*options.n_gpu_layers));
+  if (options.is_embedding) command.emplace_back("--embedding");
+  if (!options.pooling.empty()) add("--pooling", options.pooling);
+  return command;
+}
+
+std::vector<std::string> environment_of_server() {
+  return {"LLAMA_ARG_FIT=off", "LLAMA_ARG_CACHE_RAM=0", "LLAMA_ARG_CTX_CHECKPOINTS=4"};
+}
+
+}  // namespace billow::llama

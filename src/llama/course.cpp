@@ -1,0 +1,309 @@
+#include "llama/course.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "base/error.h"
+
+namespace billow::llama {
+namespace {
+
+context::Ladder ladder_of(const engine::ContextOptions& options, size_t max_context) {
+  const size_t top =
+      options.max_context == 0 ? max_context : std::min(options.max_context, max_context);
+  return options.sizes.empty() ? context::Ladder(top) : context::Ladder(options.sizes, top);
+}
+
+int64_t seed_of(int64_t wanted) {
+  return wanted >= 0 ? wanted : static_cast<int64_t>(std::random_device{}());
+}
+
+void check(const runner::AnswerRequest& request) {
+  if (request.options.scores_prompt) {
+    throw Error(ErrorCode::kUnsupported,
+                "log probabilities of the prompt are not available: this model runs on "
+                "llama-server");
+  }
+  if (request.constraint) check_grammar(request.constraint->grammar);
+}
+
+}  // namespace
+
+AnswerCourse::AnswerCourse(runner::AnswerRequest request, const tokenizer::Tokenizer& tokenizer,
+                           size_t max_context)
+    : request_(std::move(request)),
+      tokenizer_(tokenizer),
+      course_{.ladder = ladder_of(request_.options.context, max_context),
+              .policy = context::possible_policy(request_.options.context.policy, false),
+              .compaction = request_.options.context.compaction,
+              .n_anchor = request_.prompt.size()},
+      text_(tokenizer, request_.stop, request_.max_repeats, request_.markers),
+      rung_(course_.ladder.first(request_.prompt.size())),
+      context_(request_.prompt),
+      seed_(seed_of(request_.options.sampling.seed)),
+      phase_(first_phase()) {
+  check(request_);
+  if (request_.prompt.empty()) throw Error(ErrorCode::kInvalidInput, "the prompt has no tokens");
+  for (const int32_t token : request_.prompt) {
+    if (!tokenizer.has(token))
+      throw Error(ErrorCode::kInvalidInput,
+                  "token " + std::to_string(token) + " of the prompt is not in the vocabulary");
+  }
+  context::check_anchor(course_, request_.options.max_new_tokens);
+  if (request_.ends_repetition) text_.end_repetition();
+  if (phase_ == Phase::kConstrained) rung_ = std::max(rung_, rung_of_constrained());
+}
+
+size_t AnswerCourse::rung_of_constrained() const noexcept {
+  const size_t top = course_.ladder.top();
+  const size_t n = std::min(n_left(), kConstrainedTokens);
+  return course_.ladder.holding(std::min(top, context_.size() + n));
+}
+
+AnswerCourse::Phase AnswerCourse::first_phase() const {
+  if (!request_.constraint) return Phase::kPlain;
+  if (request_.constraint->starts_behind.empty()) return Phase::kConstrained;
+  return request_.constraint->opens_with.empty() ? Phase::kFree : Phase::kOpening;
+}
+
+size_t AnswerCourse::n_left() const noexcept {
+  const int64_t most = request_.options.max_new_tokens;
+  if (most < 0) return SIZE_MAX;
+  const size_t n_written = answer_.size() + opening_.size();
+  return static_cast<size_t>(most) - std::min(static_cast<size_t>(most), n_written);
+}
+
+Stretch AnswerCourse::stretch() const {
+  const size_t room = rung_ - std::min(rung_, context_.size()) + 1;
+  const bool may_not_end =
+      (phase_ == Phase::kFree || phase_ == Phase::kOpening) && !request_.constraint->may_not_start;
+  return {.tokens = context_,
+          .n_predict = std::min(room, n_left()),
+          .sampling = &request_.options.sampling,
+          .seed = seed_ + static_cast<int64_t>(n_stretches_),
+          .ignore_eos = request_.options.ignore_eos || may_not_end,
+          .grammar = phase_ == Phase::kConstrained ? &request_.constraint->grammar : nullptr};
+}
+
+runner::Piece AnswerCourse::take(StretchEvent event) {
+  runner::Piece piece;
+  if (breaks_off()) return piece;
+  if (event.n_evaluated && n_stretches_ == 0)
+    piece.prefill.push_back({*event.n_evaluated, Clock::now() - begun_});
+  if (event.token) {
+    if (event.n_tokens > n_of_stretch_ + 1)
+      take_missing(event.text, event.n_tokens - n_of_stretch_ - 1, piece);
+    n_of_stretch_ = std::max(event.n_tokens, n_of_stretch_ + 1);
+    const int32_t token = event.token->token;
+    if (!breaks_off()) take_token(token, *std::move(event.token), piece);
+  }
+  if (event.end && !breaks_off()) {
+    if (n_stretches_ == 0) n_cached_ = event.end->n_cached;
+    const bool is_silent = n_of_stretch_ == 0 && !event.end->is_end_token;
+    if (event.end->is_end_token) {
+      has_end_token_ = true;
+      reason_ = engine::FinishReason::kStop;
+    } else if (n_left() == 0) {
+      reason_ = engine::FinishReason::kLength;
+    } else if (is_silent) {
+      fail(engine::FinishReason::kFailed, "llama-server ended the answer before it wrote a token");
+    }
+    if (ended())
+      for (const engine::Sampled& sampled : std::exchange(opening_, {}))
+        write(sampled.token, sampled, piece);
+  }
+  return piece;
+}
+
+// llama-server sends no event for a token that does not complete a character. The bytes of such a
+// token stand at the beginning of the text of the token that completes the character.
+void AnswerCourse::take_missing(std::string_view text, size_t n, runner::Piece& piece) {
+  std::vector<int32_t> tokens;
+  for (const char c : text) {
+    constexpr char kDigits[] = "0123456789ABCDEF";
+    const auto byte = static_cast<unsigned char>(c);
+    const std::string name = {'<', '0', 'x', kDigits[byte >> 4], kDigits[byte & 15], '>'};
+    const int32_t token = tokenizer_.find(name);
+    if (!tokenizer_.has(token)) break;
+    tokens.push_back(token);
+  }
+  if (tokens.size() == text.size() && tokens.size() == n + 1) {
+    tokens.pop_back();
+  } else {
+    tokens.clear();
+    // The last token has at least one byte of the character.
+    for (size_t n_bytes = text.size(); n_bytes-- > 1;) {
+      tokens = tokenizer_.encode(text.substr(0, n_bytes), {.add_special = false});
+      if (tokens.size() == n) break;
+    }
+  }
+  for (const int32_t token : tokens) {
+    if (breaks_off()) return;
+    take_token(token, {.token = token}, piece);
+  }
+}
+
+void AnswerCourse::take_token(int32_t token, engine::Sampled sampled, runner::Piece& piece) {
+  if (!tokenizer_.has(token)) {
+    fail(engine::FinishReason::kFailed, "llama-server wrote a token that is not in the vocabulary");
+    return;
+  }
+  if (!request_.options.ignore_eos && tokenizer_.is_end_of_generation(token)) {
+    has_end_token_ = true;
+    reason_ = engine::FinishReason::kStop;
+    return;
+  }
+  if (phase_ == Phase::kOpening) {
+    opening_.push_back(std::move(sampled));
+    if (!is_opening()) return;
+    for (const engine::Sampled& held : std::exchange(opening_, {})) {
+      if (!ended()) write(held.token, held, piece);
+      if (!breaks_off()) watch_for_start(held.token, piece);
+    }
+    return;
+  }
+  write(token, sampled, piece);
+  if (phase_ == Phase::kFree && !ended()) watch_for_start(token, piece);
+}
+
+// Whether the answer has opened with `opens_with`. An answer that opens with other text is dropped
+// and starts again under the grammar.
+bool AnswerCourse::is_opening() {
+  std::string text;
+  for (const engine::Sampled& sampled : opening_) text += tokenizer_.piece(sampled.token, true);
+  const std::string& wanted = request_.constraint->opens_with;
+  if (text.size() >= wanted.size() && text.starts_with(wanted)) {
+    phase_ = Phase::kFree;
+    return true;
+  }
+  if (wanted.starts_with(text)) return false;
+  opening_.clear();
+  constrain();
+  return false;
+}
+
+void AnswerCourse::watch_for_start(int32_t token, runner::Piece& piece) {
+  const constraint::Constraint& constraint = *request_.constraint;
+  free_text_ += tokenizer_.piece(token, true);
+  ++n_free_;
+  if (free_text_.find(constraint.starts_behind) != std::string::npos) return constrain();
+  if (constraint.starts_within != 0 && n_free_ >= constraint.starts_within) {
+    for (const int32_t forced : tokenizer_.encode(constraint.starts_behind,
+                                                  {.add_special = false, .parse_special = true})) {
+      if (!ended()) write(forced, {.token = forced}, piece);
+    }
+    if (!ended()) constrain();
+    return;
+  }
+  const size_t most = 2 * constraint::kMaxMarkerBytes;
+  if (free_text_.size() > most)
+    free_text_.erase(0, free_text_.size() - constraint::kMaxMarkerBytes);
+}
+
+void AnswerCourse::constrain() {
+  phase_ = Phase::kConstrained;
+  breaks_ = true;
+}
+
+void AnswerCourse::write(int32_t token, const engine::Sampled& sampled, runner::Piece& piece) {
+  if (!first_) first_ = Clock::now();
+  context_.push_back(token);
+  answer_.push_back(token);
+  if (phase_ == Phase::kConstrained) ++n_constrained_;
+  const std::string text = text_.accept(token);
+  for (const engine::TextMark& mark : text_.marks())
+    piece.marks.push_back({piece.text.size() + mark.offset, mark.length});
+  piece.text += text;
+  if (request_.options.sampling.logprobs) {
+    piece.sampled.push_back(sampled);
+    auto& top = piece.sampled.back().top;
+    const auto most = static_cast<size_t>(request_.options.sampling.top_logprobs);
+    if (top.size() > most) top.resize(most);
+  }
+  if (text_.end()) reason_ = text_.end();
+  if (n_left() == 0 && !reason_) reason_ = engine::FinishReason::kLength;
+}
+
+context::Decision AnswerCourse::next() const {
+  if (phase_ == Phase::kConstrained) {
+    if (n_constrained_ > 0) return {.step = context::Step::kStop, .rung = rung_, .compaction = {}};
+    const size_t rung = std::max(rung_, rung_of_constrained());
+    if (rung > rung_) return {.step = context::Step::kGrow, .rung = rung, .compaction = {}};
+  }
+  return context::decide(course_, rung_, context_.size() - 1);
+}
+
+context::Decision AnswerCourse::without_growth() const {
+  context::Course course = course_;
+  course.ladder = context::Ladder(rung_);
+  return context::decide(course, rung_, context_.size() - 1);
+}
+
+runner::Piece AnswerCourse::apply(const context::Decision& decision, std::chrono::nanoseconds time,
+                                  bool restarts) {
+  runner::Piece piece;
+  ++n_stretches_;
+  n_of_stretch_ = 0;
+  breaks_ = false;
+  if (decision.step == context::Step::kWrite) return piece;
+  if (decision.step == context::Step::kStop) {
+    reason_ = engine::FinishReason::kLength;
+    return piece;
+  }
+  const bool compacts = decision.step == context::Step::kCompact;
+  engine::SequenceEvent event = {.event = {.step = decision.step,
+                                           .from = rung_,
+                                           .to = decision.rung,
+                                           .n_held = context_.size() - 1,
+                                           .n_generated = answer_.size(),
+                                           .compaction = decision.compaction},
+                                 .time = time,
+                                 .decode_rate = decode_rate(),
+                                 .refills = compacts,
+                                 .restarts = restarts};
+  if (compacts) {
+    const auto begin = context_.begin() + static_cast<std::ptrdiff_t>(decision.compaction.anchor);
+    context_.erase(begin, begin + static_cast<std::ptrdiff_t>(decision.compaction.drop));
+  }
+  rung_ = decision.rung;
+  piece.events.push_back(event);
+  return piece;
+}
+
+runner::Piece AnswerCourse::finish() {
+  runner::Piece piece;
+  piece.text = text_.finish();
+  return piece;
+}
+
+void AnswerCourse::fail(engine::FinishReason reason, std::string error) {
+  reason_ = reason;
+  error_ = std::move(error);
+}
+
+double AnswerCourse::decode_rate() const {
+  if (!first_) return 0;
+  const double seconds = std::chrono::duration<double>(Clock::now() - *first_).count();
+  return seconds > 0 ? static_cast<double>(answer_.size()) / seconds : 0;
+}
+
+runner::AnswerEnd AnswerCourse::end() const {
+  const Clock::time_point now = Clock::now();
+  const Clock::time_point first = first_.value_or(now);
+  return {.reason = reason_.value_or(engine::FinishReason::kStop),
+          .cancelled = false,
+          .error = error_,
+          .stop_string = std::string(text_.stop_string()),
+          .n_prompt = request_.prompt.size(),
+          .n_shared = std::min(n_cached_, request_.prompt.size()),
+          .seed = seed_,
+          .tokens = answer_,
+          .n_sampled = answer_.size() + (has_end_token_ ? 1 : 0),
+          .queued = {},
+          .prompted = first - begun_,
+          .written = now - first,
+          .guide = {}};
+}
+
+}  // namespace billow::llama

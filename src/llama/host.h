@@ -1,0 +1,137 @@
+// Runs one llama-server: starts it, watches it, starts it again with more or less memory, and ends
+// it. One thread of the host owns the process. Any thread may call. llama-server ends when this
+// process ends.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "http/client.h"
+#include "llama/command.h"
+#include "llama/pool.h"
+#include "process/child_process.h"
+
+namespace billow::llama {
+
+struct HostOptions {
+  // Stands in front of the command: a program that starts llama-server and ends it with this
+  // process.
+  std::vector<std::string> launcher{};
+  CommandOptions command{};           // n_cells follows from the pool
+  std::string name = "llama-server";  // stands in front of its lines in the log
+  bool asks_for_memory = false;       // an answer that lacks memory waits for set_budget()
+  // A load fails when llama-server logs nothing for so long.
+  std::chrono::milliseconds load_patience = std::chrono::minutes(5);
+  // llama-server counts as broken when it does not answer /health for so long.
+  std::chrono::milliseconds patience = std::chrono::seconds(30);
+  std::function<void()> on_line{};    // called for each line of its log
+  std::function<void()> on_broken{};  // called once, when llama-server has crashed or hangs
+};
+
+struct HostState {
+  uint64_t held_bytes = 0;
+  uint64_t idle_bytes = 0;    // the part of held_bytes that no answer uses
+  uint64_t wanted_bytes = 0;  // above the budget
+  bool is_asking = false;
+  uint64_t budget_version = 0;
+  uint64_t gpu_bytes = 0;
+  size_t n_cells = 0;
+  size_t n_writing = 0;
+  size_t n_waiting = 0;
+  size_t n_starts = 0;
+  pid_t pid = 0;  // 0: it is not running
+  std::string failure{};
+};
+
+class Host {
+ public:
+  // Starts llama-server and waits until it is ready. Throws Error with the error that llama-server
+  // logged: kOutOfMemory where it could not allocate memory.
+  Host(HostOptions options, Pool pool);
+  ~Host();
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  struct Reserved {
+    bool is_granted = false;
+    bool restarted = false;  // llama-server was started again for it
+  };
+  // Waits for cells for an answer that has n_had and wants n_wanted in all. Denies them to an
+  // answer that has some cells when no more are available. Throws Error: kOutOfMemory for an answer
+  // without cells when none are available, kIo when llama-server is broken or `stop` is requested.
+  Reserved reserve(size_t n_had, size_t n_wanted, const std::stop_token& stop);
+  void give_back(size_t n);
+
+  // llama-server is not started again while a Writing lives.
+  class Writing {
+   public:
+    ~Writing();
+    Writing(const Writing&) = delete;
+    Writing& operator=(const Writing&) = delete;
+
+   private:
+    friend class Host;
+    explicit Writing(Host& host) : host_(host) {}
+    Host& host_;
+  };
+  // Waits until llama-server runs. Throws as reserve() does.
+  std::unique_ptr<Writing> write(const std::stop_token& stop);
+  http::Endpoint endpoint() const { return {.host = {}, .port = 0, .socket_path = socket_}; }
+
+  void set_budget(const runner::MemoryBudget& budget);
+  HostState state() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Lock = std::unique_lock<std::mutex>;
+
+  void run();
+  void start(Lock& lock);
+  void stop(Lock& lock);
+  void wait_until_ready(process::ChildProcess& child);
+  bool answers(std::chrono::milliseconds patience) const;
+  std::string take_line(std::string_view line);
+  void fail(std::string what);
+  class Wish;
+  Room room_for(size_t n_had, size_t n_wanted);
+  void check_failure() const;
+  bool restart_is_due() const;
+  bool must_stop() const;
+  bool must_start() const;
+
+  const HostOptions options_;
+  const std::string socket_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  Pool pool_;
+  std::unique_ptr<process::ChildProcess> child_;  // of the thread
+  bool is_running_ = false;
+  bool is_closing_ = false;
+  bool is_out_of_memory_ = false;
+  std::atomic<bool> has_ended_{false};
+  std::atomic<Clock::rep> last_line_at_{0};
+  std::atomic<uint64_t> scratch_bytes_{0};  // of this start, as its log says
+  std::atomic<uint64_t> weight_bytes_{0};
+  std::atomic<uint64_t> gpu_bytes_{0};  // of all kinds
+  std::string failure_;
+  size_t n_writing_ = 0;
+  size_t n_restart_waiters_ = 0;
+  size_t n_waiting_ = 0;
+  size_t n_starts_ = 0;
+  uint64_t wanted_bytes_ = 0;
+  size_t n_asking_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace billow::llama

@@ -1,0 +1,48 @@
+// A model on llama-server behind the routes of a runner. Answers are written as Billow's own engine
+// writes them: the same sizes of contexts, the same stop strings, the same events. Owns the
+// process. Any thread may call.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "llama/facts.h"
+#include "llama/host.h"
+#include "runner/meter.h"
+#include "runner/served_model.h"
+#include "tokenizer/tokenizer.h"
+
+namespace billow::llama {
+
+struct ServedOptions {
+  HostOptions host;
+  FactsOptions facts{};
+  uint64_t budget_bytes = 0;
+};
+
+class ServedLlama : public runner::ServedModel {
+ public:
+  // Loads the model of options.host.command.model. Throws Error.
+  explicit ServedLlama(const ServedOptions& options);
+
+  const tokenizer::Tokenizer& tokenizer() const noexcept override { return tokenizer_; }
+  std::string failure() const override { return host_->state().failure; }
+  void add_state(Json& health) const override;
+  void complete(http::Exchange& exchange) override;
+  // Refuses pairs, and pooling that is not the model's.
+  void embed(http::Exchange& exchange) override;
+  void set_memory_budget(const runner::MemoryBudget& budget) override { host_->set_budget(budget); }
+
+ private:
+  ServedLlama(const ServedOptions& options, const gguf::File& file);
+
+  const Facts facts_;
+  const tokenizer::Tokenizer tokenizer_;
+  const size_t n_parallel_;
+  std::unique_ptr<Host> host_;
+  std::atomic<size_t> n_running_{0};
+};
+
+}  // namespace billow::llama

@@ -1,0 +1,33 @@
+// What evaluates a model. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace billow::scheduler {
+
+enum class Engine : uint8_t {
+  kAuto,   // Billow's own; llama-server for a model that it does not know
+  kOwn,    // Billow's own
+  kLlama,  // llama-server of an installed llama.cpp
+};
+
+// "auto", "billow" and "llama".
+constexpr std::string_view engine_name(Engine engine) noexcept {
+  return engine == Engine::kOwn ? "billow" : engine == Engine::kLlama ? "llama" : "auto";
+}
+constexpr std::optional<Engine> find_engine(std::string_view name) noexcept {
+  for (const Engine engine : {Engine::kAuto, Engine::kOwn, Engine::kLlama})
+    if (engine_name(engine) == name) return engine;
+  return std::nullopt;
+}
+
+struct EngineChoice {
+  Engine engine = Engine::kAuto;
+  // Layers that llama-server puts on a GPU; absent: as it likes. Billow's own engine has none.
+  std::optional<int> n_gpu_layers{};
+  bool operator==(const EngineChoice&) const = default;
+};
+
+}  // namespace billow::scheduler

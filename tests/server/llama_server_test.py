@@ -1,0 +1,395 @@
+"""Models that run on llama-server: a stand-in with faults, and a real one where there is one.
+
+llama_server_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
+
+The real one is the program of BILLOW_TEST_LLAMA_SERVER, or llama-server on PATH.
+"""
+
+import argparse
+import concurrent.futures
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from server import WEIGHTS, Server
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--billow", required=True)
+parser.add_argument("--make-models", required=True)
+options, rest = parser.parse_known_args()
+
+FAKE = pathlib.Path(__file__).resolve().with_name("fake_llama_server.py")
+REAL = os.environ.get("BILLOW_TEST_LLAMA_SERVER") or shutil.which("llama-server")
+FIRST, N_TOKENS = 20, 60  # tokens of the generated models that are letters and signs
+LONG = 120  # seconds until something counts as never
+PATIENCE = 3
+
+
+def until(condition, what):
+    deadline = time.monotonic() + LONG
+    while not (found := condition()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+    return found
+
+
+def as_text(text):
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def with_architecture(path, source, name):
+    """The same file under another architecture's name, of as many letters."""
+    key = as_text("general.architecture") + struct.pack("<I", 8)
+    data = source.read_bytes()
+    at = data.index(key) + len(key)
+    length = struct.unpack_from("<Q", data, at)[0]
+    old = data[at + 8:at + 8 + length]
+    assert len(old) == len(name), old
+    path.write_bytes(data.replace(key + as_text(old.decode()), key + as_text(name)).replace(old + b".", name.encode() + b"."))
+
+
+def is_running(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+class Place(unittest.TestCase):
+    """A server whose models run on llama-server."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        subprocess.run([options.make_models, str(self.folder), "--to-serve"], check=True, stdout=subprocess.DEVNULL)
+        self.plan_path = self.folder / "plan"
+        self.fake_log = self.folder / "fake.log"
+        self.plan()
+
+    def plan(self, **fields):
+        new = self.folder / "plan.new"
+        new.write_text(json.dumps({"first": FIRST, "n_tokens": N_TOKENS, "log": str(self.fake_log), **fields}))
+        new.rename(self.plan_path)
+
+    def serve(self, *arguments, program=FAKE):
+        self.server = Server(self.folder, ["--threads", "1", "--llama-server", str(program), *arguments], program=options.billow,
+                             variables={"BILLOW_FAKE_LLAMA": str(self.plan_path), "LLAMA_ARG_MODEL": "/else/where.gguf"})
+        self.addCleanup(self.end)
+
+    def end(self):
+        if self.server.process.poll() is None:
+            self.server.stop()
+        until(lambda: not any(is_running(pid) for pid in self.pids()), "a llama-server lives on")
+
+    def add(self, name="m", path=None, **fields):
+        self.server.add_model(name, path or self.folder / "writer.gguf", **fields)
+
+    def add_forced(self, name="m", **parameters):
+        self.add(name, parameters={"engine": "llama", **parameters})
+
+    def notes(self, field):
+        if not self.fake_log.exists():
+            return []
+        entries = [json.loads(line) for line in self.fake_log.read_text().splitlines()]
+        return [entry for entry in entries if field in entry]
+
+    def pids(self):
+        return [entry["pid"] for entry in self.notes("pid")]
+
+    def generate(self, prompt="7 7 7", model="m", **fields):
+        given = fields.pop("options", {})
+        return self.server.request("POST", "/api/generate", {"model": model, "prompt": prompt, "stream": False, "raw": True,
+                                                             "options": given, **fields})
+
+    def answer(self, *arguments, **fields):
+        status, _, body = self.generate(*arguments, **fields)
+        self.assertEqual(status, 200, body)
+        return json.loads(body)
+
+    def error(self, status, *arguments, **fields):
+        got, _, body = self.generate(*arguments, **fields)
+        self.assertEqual(got, status, body)
+        return json.loads(body)["error"]
+
+    def models(self):
+        return self.server.json("GET", "/api/ps")["models"]
+
+
+class Choice(Place):
+    """Which engine runs a model."""
+
+    def test_a_model_of_unknown_architecture_runs_on_llama_server(self):
+        self.serve()
+        with_architecture(self.folder / "new.gguf", self.folder / "writer.gguf", "strng")
+        self.add("strange", self.folder / "new.gguf")
+        self.assertEqual(self.answer(model="strange", options={"num_predict": 5})["eval_count"], 5)
+        self.assertEqual(self.models()[0]["engine"], "llama")
+        self.assertEqual(self.models()[0]["size_vram"], 3 << 20)
+        command = self.notes("command")[0]
+        self.assertNotIn("LLAMA_ARG_MODEL", command["variables"], "variables of the user change what runs")
+        self.assertIn("--kv-unified", command["command"])
+
+    def test_without_llama_server_an_unknown_architecture_is_refused_with_a_hint(self):
+        self.server = Server(self.folder, ["--threads", "1"], program=options.billow, variables={"PATH": "/nowhere"})
+        self.addCleanup(self.end)
+        with_architecture(self.folder / "new.gguf", self.folder / "writer.gguf", "strng")
+        self.add("strange", self.folder / "new.gguf")
+        error = self.error(500, model="strange")
+        self.assertIn("strng", error)
+        self.assertIn("llama-server", error)
+
+    def test_a_known_architecture_runs_on_the_own_engine(self):
+        self.serve()
+        self.add()
+        self.answer(options={"num_predict": 2})
+        self.assertEqual(self.pids(), [])
+        self.assertNotEqual(self.models()[0].get("engine"), "llama")
+
+    def test_parameter_engine_forces_llama_server(self):
+        self.serve()
+        self.add_forced(num_gpu=7)
+        self.assertEqual(self.answer(options={"num_predict": 3})["eval_count"], 3)
+        command = self.notes("command")[0]["command"]
+        self.assertEqual(command[command.index("--n-gpu-layers") + 1], "7")
+
+    def test_option_engine_forces_llama_server_except_where_a_model_names_its_own(self):
+        self.serve("--engine", "llama")
+        self.add()
+        self.add("own", parameters={"engine": "billow"})
+        self.answer(options={"num_predict": 2})
+        self.answer(model="own", options={"num_predict": 2})
+        engines = {model["name"]: model.get("engine") for model in self.models()}
+        self.assertEqual(engines["m:latest"], "llama")
+        self.assertNotEqual(engines["own:latest"], "llama")
+
+    def test_another_engine_than_those_known_is_refused(self):
+        self.serve()
+        status, _, body = self.server.request("POST", "/api/create", {"model": "m", "from": "x", "parameters": {"engine": "vllm"}})
+        self.assertEqual(status, 400, body)
+        self.assertIn(b"auto billow llama", body)
+        self.add()
+        self.assertIn("engine", self.error(400, options={"engine": "llama"}))
+
+
+class Answers(Place):
+    """What comes through."""
+
+    def setUp(self):
+        super().setUp()
+        self.serve()
+        self.add_forced()
+
+    def test_a_streamed_answer_comes_token_by_token(self):
+        self.plan(token_seconds=0.05)
+        lines = self.server.lines("/api/generate", {"model": "m", "prompt": "7", "raw": True, "options": {"num_predict": 12}})
+        self.assertGreater(len(lines), 6)
+        self.assertEqual(lines[-1]["eval_count"], 12)
+        self.assertEqual(lines[-1]["done_reason"], "length")
+
+    def test_the_end_of_the_model_ends_the_answer(self):
+        self.plan(end_after=9)
+        got = self.answer()
+        self.assertEqual(got["done_reason"], "stop")
+
+    def test_a_stop_string_cuts_the_answer(self):
+        whole = self.answer(options={"num_predict": 40})["response"]
+        cut = whole[len(whole) // 2:len(whole) // 2 + 3]
+        got = self.answer(options={"num_predict": 40, "stop": [cut]})
+        self.assertEqual(got["response"], whole[:whole.index(cut)])
+        self.assertEqual(got["done_reason"], "stop")
+
+    def test_a_context_that_grows_gives_the_same_text(self):
+        long = self.answer(options={"num_predict": 3000}, keep_alive=-1)
+        self.assertEqual(long["eval_count"], 3000)
+        stretches = [entry["body"] for entry in self.notes("body")]
+        self.assertGreater(len(stretches), 1, "the context did not grow")
+        for before, after in zip(stretches, stretches[1:]):
+            self.assertEqual(after["prompt"][:len(before["prompt"])], before["prompt"])
+        token, expected = stretches[0]["prompt"][-1], []
+        for _ in range(len(stretches[-1]["prompt"]) - len(stretches[0]["prompt"])):
+            token = FIRST + (token * 31 + 7) % N_TOKENS
+            expected.append(token)
+        self.assertEqual(stretches[-1]["prompt"][len(stretches[0]["prompt"]):], expected)
+
+    def test_a_refusal_of_llama_server_is_told(self):
+        self.plan(refuses="the tea is cold")
+        self.assertIn("the tea is cold", self.error(400))
+        self.plan()
+        self.answer(options={"num_predict": 2})
+
+    def test_what_llama_server_cannot_do_is_refused_by_name(self):
+        status, _, body = self.server.request("POST", "/v1/completions", {"model": "m", "prompt": "7", "echo": True, "logprobs": 1})
+        self.assertEqual(status, 400, body)
+        status, _, body = self.server.request("POST", "/api/embed", {"model": "m", "input": "7"})
+        self.assertGreaterEqual(status, 400, body)
+        self.assertIn(b"embed", body)
+
+    def test_many_answers_at_once(self):
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            results = list(pool.map(lambda n: self.answer(prompt="7 " * (n + 1), options={"num_predict": 200 + n}), range(24)))
+        self.assertEqual([result["eval_count"] for result in results], [200 + n for n in range(24)])
+
+    def test_an_embedding_model_embeds(self):
+        self.add("vectors", self.folder / "vectors.gguf", parameters={"engine": "llama"})
+        got = self.server.json("POST", "/api/embed", {"model": "vectors", "input": ["7", "7 7 7 7"]})
+        self.assertEqual(len(got["embeddings"]), 2)
+        self.assertNotEqual(got["embeddings"][0], got["embeddings"][1])
+        command = self.notes("command")[-1]["command"]
+        self.assertIn("--embedding", command)
+
+
+class Faults(Place):
+    """What becomes of a llama-server that fails."""
+
+    def test_a_slow_start_is_waited_for(self):
+        self.serve(program=FAKE)
+        self.add_forced()
+        self.plan(load_seconds=3)
+        self.assertGreaterEqual(self.answer(options={"num_predict": 2})["load_duration"], 2.5e9)
+
+    def test_a_load_that_fails_says_why(self):
+        self.serve()
+        self.add_forced()
+        self.plan(load_fails="error loading model: unknown model architecture: 'strange'")
+        self.assertIn("unknown model architecture: 'strange'", self.error(500))
+        self.plan()
+        until(lambda: self.generate(options={"num_predict": 2})[0] == 200, "a good start is not tried again")
+
+    def test_a_silent_load_ends_after_the_load_time(self):
+        self.server = Server(self.folder, ["--threads", "1", "--llama-server", str(FAKE)], program=options.billow,
+                             variables={"BILLOW_FAKE_LLAMA": str(self.plan_path), "BILLOW_LOAD_TIMEOUT": "2s"})
+        self.addCleanup(self.end)
+        self.add_forced()
+        self.plan(silent_load=True)
+        begin = time.monotonic()
+        self.assertGreaterEqual(self.generate()[0], 500)
+        self.assertLess(time.monotonic() - begin, LONG)
+
+    def test_a_crash_in_an_answer_is_that_answers_error_and_the_next_one_is_good(self):
+        self.serve()
+        self.add_forced()
+        self.answer(options={"num_predict": 2})
+        self.plan(dies_after=5)
+        lines = self.server.lines("/api/generate", {"model": "m", "prompt": "7", "raw": True, "options": {"num_predict": 50}})
+        self.assertIn("error", lines[-1])
+        self.plan()
+        until(lambda: self.generate(options={"num_predict": 2})[0] == 200, "the model does not come back")
+        self.assertGreater(len(set(self.pids())), 1)
+
+    def test_a_crash_between_answers_is_not_noticed_by_the_next(self):
+        self.serve()
+        self.add_forced()
+        self.answer(options={"num_predict": 2})
+        os.kill(self.pids()[-1], signal.SIGKILL)
+        until(lambda: self.generate(options={"num_predict": 2})[0] == 200, "the model does not come back")
+
+    def test_a_hang_ends_the_answer_and_the_next_one_is_good(self):
+        self.serve()
+        self.add_forced()
+        self.plan(hangs_after=5)
+        begin = time.monotonic()
+        lines = self.server.lines("/api/generate", {"model": "m", "prompt": "7", "raw": True, "options": {"num_predict": 50}})
+        self.assertIn("error", lines[-1])
+        self.assertLess(time.monotonic() - begin, LONG)
+        self.plan()
+        until(lambda: self.generate(options={"num_predict": 2})[0] == 200, "the model does not come back")
+
+    def test_no_llama_server_outlives_a_server_that_is_killed(self):
+        self.serve()
+        self.add_forced()
+        self.answer(options={"num_predict": 2}, keep_alive=-1)
+        pid = self.pids()[-1]
+        self.assertTrue(is_running(pid))
+        self.server.process.kill()
+        self.server.process.wait()
+        until(lambda: not is_running(pid), "llama-server outlives the server")
+
+    def test_no_llama_server_outlives_its_model(self):
+        self.serve()
+        self.add_forced()
+        self.answer(options={"num_predict": 2})
+        pid = self.pids()[-1]
+        self.server.json("POST", "/api/generate", {"model": "m", "keep_alive": 0})
+        until(lambda: not is_running(pid), "llama-server outlives its model")
+
+    def test_a_client_that_goes_ends_its_answer(self):
+        self.serve()
+        self.add_forced()
+        self.plan(token_seconds=0.05)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            subprocess.run(["curl", "-sN", self.server.url + "/api/generate", "-d",
+                            json.dumps({"model": "m", "prompt": "7", "raw": True, "options": {"num_predict": 5000}})],
+                           timeout=2, stdout=subprocess.DEVNULL, check=False)
+        until(lambda: self.notes("gone"), "the answer goes on")
+        self.plan()
+        self.answer(options={"num_predict": 2})
+
+    def test_a_program_that_is_no_llama_server_is_told(self):
+        self.serve(program="/bin/false")
+        self.add_forced()
+        self.assertIn("llama-server has ended", self.error(500))
+        self.server.stop()
+        self.serve(program="/nowhere/llama-server")
+        self.add_forced("n")
+        self.assertIn("there is no such program", self.error(500, model="n"))
+
+
+class Memory(Place):
+    """The ledger counts it."""
+
+    def test_answers_wait_for_cells_under_a_small_budget_and_all_end(self):
+        self.serve("--memory", "96M", "--parallel", "4")
+        self.add_forced()
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            results = list(pool.map(lambda n: self.answer(prompt="7 " * (n + 1), options={"num_predict": 600}), range(8)))
+        self.assertEqual([result["eval_count"] for result in results], [600] * 8)
+
+
+@unittest.skipUnless(REAL and WEIGHTS.exists(), "no llama-server: set BILLOW_TEST_LLAMA_SERVER or install llama.cpp")
+class Real(Place):
+    """The real program, on the real small model."""
+
+    def setUp(self):
+        super().setUp()
+        self.serve(program=REAL)
+        self.add("m", WEIGHTS, parameters={"engine": "llama"})
+        self.add("own", WEIGHTS)
+
+    def chat(self, model, **fields):
+        return self.server.json("POST", "/api/chat", {
+            "model": model, "stream": False, "options": {"temperature": 0, "num_predict": 24},
+            "messages": [{"role": "user", "content": "Name the capital of France."}], **fields})
+
+    def test_both_engines_answer_alike(self):
+        llama, own = self.chat("m"), self.chat("own")
+        self.assertEqual(llama["prompt_eval_count"], own["prompt_eval_count"])
+        self.assertEqual(llama["message"]["content"][:20], own["message"]["content"][:20])
+
+    def test_an_answer_is_held_to_a_schema(self):
+        schema = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"]}
+        got = self.chat("m", format=schema, options={"temperature": 0, "num_predict": 60})
+        self.assertIn("city", json.loads(got["message"]["content"]))
+
+    def test_log_probabilities(self):
+        body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "logprobs": True, "top_logprobs": 3,
+                "max_tokens": 4, "temperature": 0}
+        got = self.server.json("POST", "/v1/chat/completions", body)["choices"][0]["logprobs"]["content"]
+        own = self.server.json("POST", "/v1/chat/completions", {**body, "model": "own"})["choices"][0]["logprobs"]["content"]
+        self.assertEqual(got[0]["token"], own[0]["token"])
+        self.assertEqual(len(got[0]["top_logprobs"]), 3)
+        self.assertAlmostEqual(got[0]["logprob"], own[0]["logprob"], delta=0.1)
+
+
+if __name__ == "__main__":
+    result = unittest.main(argv=[sys.argv[0], *rest], verbosity=2, exit=False).result
+    sys.exit(0 if result.wasSuccessful() else 1)
