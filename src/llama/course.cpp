@@ -89,8 +89,10 @@ Stretch AnswerCourse::stretch() const {
 runner::Piece AnswerCourse::take(StretchEvent event) {
   runner::Piece piece;
   if (breaks_off()) return piece;
-  if (event.n_evaluated && n_stretches_ == 0)
+  if (event.n_evaluated && n_stretches_ == 0) {
+    n_cached_ = event.n_cached;
     piece.prefill.push_back({*event.n_evaluated, Clock::now() - begun_});
+  }
   if (event.token) {
     if (event.n_tokens > n_of_stretch_ + 1)
       take_missing(event.text, event.n_tokens - n_of_stretch_ - 1, piece);
@@ -99,7 +101,6 @@ runner::Piece AnswerCourse::take(StretchEvent event) {
     if (!breaks_off()) take_token(token, *std::move(event.token), piece);
   }
   if (event.end && !breaks_off()) {
-    if (n_stretches_ == 0) n_cached_ = event.end->n_cached;
     const bool is_silent = n_of_stretch_ == 0 && !event.end->is_end_token;
     if (event.end->is_end_token) {
       has_end_token_ = true;

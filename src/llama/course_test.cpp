@@ -99,6 +99,16 @@ TEST(AnswerCourse, EndsAfterAsManyTokensAsWereAskedFor) {
   EXPECT_EQ(scribe.text, "aba");
 }
 
+TEST(AnswerCourse, CountsTokensOfTheCacheHoweverTheAnswerEnds) {
+  runner::AnswerRequest wanted = request();
+  wanted.options.max_new_tokens = 1;
+  Scribe scribe(wanted);
+  const runner::Piece piece = scribe.course.take({.n_evaluated = 4, .n_cached = 3});
+  EXPECT_EQ(piece.prefill.size(), 1u);
+  scribe.write_stretch();
+  EXPECT_EQ(scribe.course.end().n_shared, 3u);
+}
+
 TEST(AnswerCourse, AnEndTokenIsNoPartOfTheAnswer) {
   Scribe scribe(request());
   scribe.write(id("<eos>"));

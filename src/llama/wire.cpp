@@ -133,6 +133,7 @@ StretchEvent parse_event(std::string_view data) {
   if (const auto progress = json.find("prompt_progress");
       progress != json.end() && progress->is_object()) {
     event.n_evaluated = count_at(*progress, "processed").value_or(0);
+    event.n_cached = count_at(*progress, "cache").value_or(0);
     return event;
   }
   event.n_tokens = count_at(json, "tokens_predicted").value_or(0);
@@ -141,9 +142,6 @@ StretchEvent parse_event(std::string_view data) {
     StretchEnd end;
     const auto type = json.find("stop_type");
     end.is_end_token = type != json.end() && *type == "eos";
-    end.n_prompt = count_at(json, "tokens_evaluated").value_or(0);
-    if (const auto timings = json.find("timings"); timings != json.end() && timings->is_object())
-      end.n_cached = count_at(*timings, "cache_n").value_or(0);
     event.end = end;
     return event;
   }

@@ -34,13 +34,12 @@ void check_grammar(const constraint::Grammar& grammar);
 
 struct StretchEnd {
   bool is_end_token = false;  // the model ended its answer
-  size_t n_prompt = 0;
-  size_t n_cached = 0;  // tokens of the prompt that were in the cache
 };
 
 // One event of the answer's stream.
 struct StretchEvent {
   std::optional<size_t> n_evaluated{};  // tokens of the prompt so far, with those of the cache
+  size_t n_cached = 0;                  // tokens of the prompt that were in the cache
   // The token that completes `text`. A token that ends within a character has no event of its own,
   // but n_tokens counts it.
   std::optional<engine::Sampled> token{};

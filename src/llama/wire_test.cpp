@@ -75,16 +75,15 @@ TEST(StretchEvent, ATokenWithItsProbabilities) {
 
 TEST(StretchEvent, TheEndAndTheProgress) {
   const StretchEvent end = parse_event(
-      R"({"content":"","tokens":[],"stop":true,"stop_type":"eos","tokens_predicted":4,
-          "tokens_evaluated":5,"timings":{"cache_n":2}})");
+      R"({"content":"","tokens":[],"stop":true,"stop_type":"eos","tokens_predicted":4})");
   ASSERT_TRUE(end.end);
   EXPECT_TRUE(end.end->is_end_token);
-  EXPECT_EQ(end.end->n_prompt, 5u);
-  EXPECT_EQ(end.end->n_cached, 2u);
   EXPECT_FALSE(parse_event(R"({"stop":true,"stop_type":"limit"})").end->is_end_token);
   const StretchEvent progress = parse_event(
-      R"({"content":"","tokens":[0],"stop":false,"prompt_progress":{"total":9,"processed":8}})");
+      R"({"content":"","tokens":[0],"stop":false,
+          "prompt_progress":{"total":9,"cache":2,"processed":8}})");
   EXPECT_EQ(progress.n_evaluated, 8u);
+  EXPECT_EQ(progress.n_cached, 2u);
   EXPECT_FALSE(progress.token) << "its token is none";
 }
 

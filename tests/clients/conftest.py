@@ -1,5 +1,6 @@
 """A server of our own for these tests, with small real models in a store of its own."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -10,6 +11,23 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "server"))
 
 from scripted_model import call_text, write_scripted_model  # noqa: E402
 from server import MODELS, WEIGHTS, Server  # noqa: E402
+
+# With BILLOW_ENGINE=llama and a llama-server these tests run on llama-server, by hand. What llama-server cannot do is refused there.
+NOT_ON_LLAMA = {
+    "test_async_client": "vectors of a model that writes",
+    "test_embeddings_have_length_one_and_tell_texts_apart": "vectors of a model that writes",
+    "test_embeddings_as_floats_and_as_base64": "vectors of a model that writes",
+    "test_expressions_and_choices_of_vllm": "regular expressions",
+    "test_a_prompt_is_scored": "log probabilities of the prompt",
+}
+
+
+def pytest_collection_modifyitems(items):
+    if os.environ.get("BILLOW_ENGINE") != "llama":
+        return
+    for item in items:
+        if item.name in NOT_ON_LLAMA:
+            item.add_marker(pytest.mark.skip(reason=f"llama-server has no {NOT_ON_LLAMA[item.name]}"))
 
 
 @pytest.fixture(scope="session")
