@@ -22,7 +22,7 @@ set(BILLOW_MODULE_TABLE
   "registry: base http store"
   "process: base http"
   "scheduler: base cpu context http constraint process"
-  "api: base gguf tokenizer prompt output constraint context metrics http store registry process scheduler convert"
+  "api: base gguf tokenizer prompt output constraint context metrics http store registry process scheduler convert quantize"
   "server: base cpu gguf tokenizer prompt output constraint context metrics http store registry process scheduler api"
   "arch: base gguf quant tensor kernels nn kv"
   "engine: base cpu gguf quantize tokenizer constraint kernels tensor nn kv context arch"

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <regex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kStandardOutput = "-";
+
 struct QuantizeOptions {
   std::string input;
   std::vector<std::string> rest;  // [OUTPUT] TYPE
@@ -42,6 +46,7 @@ struct QuantizeOptions {
   bool allow_requantize = false;
   bool dry_run = false;
   bool json = false;
+  bool progress_json = false;
   int n_threads = 0;
 };
 
@@ -174,12 +179,52 @@ std::string outcome_text(const Outcome& outcome) {
                             outcome.n_threads == 1 ? "" : "s", outcome.paths.output);
 }
 
+// Where the new file goes: a path, at which it appears whole, or standard output.
+class Output {
+ public:
+  explicit Output(const std::string& path) {
+    if (path != kStandardOutput) file_.emplace(path);
+  }
+  void write(std::span<const std::byte> bytes) {
+    if (file_) return file_->write(bytes);
+    if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size())
+      throw system_error("cannot write", "standard output", errno);
+  }
+  void commit() {
+    if (file_) return file_->commit();
+    if (std::fflush(stdout) != 0) throw system_error("cannot write", "standard output", errno);
+  }
+
+ private:
+  std::optional<gguf::AtomicFile> file_;
+};
+
+// For programs: at most one line for each per cent.
+class ProgressLines {
+ public:
+  void show(uint64_t n_done, uint64_t n_total) {
+    const uint64_t percent = n_total == 0 ? 100 : n_done * 100 / n_total;
+    if (percent == shown_) return;
+    shown_ = percent;
+    write_line({{"completed", n_done}, {"total", n_total}});
+  }
+  static void write_line(const Json& line) {
+    const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+
+ private:
+  uint64_t shown_ = UINT64_MAX;
+};
+
 // The seconds that it took.
 double write_file(const gguf::File& file, const quantize::Plan& plan,
-                  const quantize::Options& options, const std::string& path, int n_threads) {
+                  const quantize::Options& options, const std::string& path, int n_threads,
+                  bool progress_json) {
   const auto start = std::chrono::steady_clock::now();
   const Interrupt interrupt;
   StatusLine status;
+  ProgressLines lines;
   std::string step;
   const quantize::Listener listener = {
       .tensor = [&](size_t i, const quantize::Decision&) { step = decision_text(file, plan, i); },
@@ -189,9 +234,9 @@ double write_file(const gguf::File& file, const quantize::Plan& plan,
               status.erase();
               throw CLI::RuntimeError(exit_status_of(signal));
             }
-            status.show(step, n_done, n_total);
+            progress_json ? lines.show(n_done, n_total) : status.show(step, n_done, n_total);
           }};
-  gguf::AtomicFile out(path);
+  Output out(path);
   quantize::quantize(file, plan, options, n_threads, listener,
                      [&](std::span<const std::byte> piece) { out.write(piece); });
   out.commit();
@@ -204,7 +249,7 @@ void check_output(const std::string& input, const std::string& output) {
   if (fs::equivalent(input, output, ignored)) refuse(output + " is the input itself");
 }
 
-void run(const QuantizeOptions& options) {
+void make(const QuantizeOptions& options) {
   const Paths paths = paths_of(options);
   std::optional<quantize::Importance> importance;
   if (!options.importance.empty()) importance = quantize::read_importance(options.importance);
@@ -216,11 +261,23 @@ void run(const QuantizeOptions& options) {
   if (!options.dry_run) {
     check_output(options.input, paths.output);
     outcome.n_threads = options.n_threads != 0 ? options.n_threads : cpu::usable_cores();
-    outcome.seconds = write_file(file, plan, what, paths.output, outcome.n_threads);
+    outcome.seconds =
+        write_file(file, plan, what, paths.output, outcome.n_threads, options.progress_json);
+    if (paths.output == kStandardOutput) return;
   }
   const std::string text =
       options.json ? outcome_json(outcome).dump(2) + "\n" : outcome_text(outcome);
   std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+void run(const QuantizeOptions& options) {
+  if (!options.progress_json) return make(options);
+  try {
+    make(options);
+  } catch (const Error& error) {
+    ProgressLines::write_line({{"error", error.what()}, {"code", error_code_name(error.code())}});
+    throw CLI::RuntimeError(1);
+  }
 }
 
 }  // namespace
@@ -232,7 +289,8 @@ void add_quantize(CLI::App& app) {
       ->required();
   command
       ->add_option("[OUTPUT] TYPE", options->rest,
-                   "The new file (else INPUT with the type behind its name), and one of " +
+                   "The new file, or - for standard output (else INPUT with the type behind its "
+                   "name), and one of " +
                        joined(quantize::file_type_names(), ", "))
       ->required()
       ->expected(1, 2);
@@ -256,6 +314,8 @@ void add_quantize(CLI::App& app) {
   command->add_option("--threads", options->n_threads, "As many as there are cores without it")
       ->check(CLI::Range(1, 1024));
   command->add_flag("--json", options->json, "Print one JSON object");
+  command->add_flag("--progress-json", options->progress_json,
+                    "Write lines of JSON with the bytes done, or the error, to standard error");
   command->callback([options] { run(*options); });
 }
 

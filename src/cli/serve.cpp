@@ -253,6 +253,7 @@ server::Options server_options(const ServeOptions& options,
   made.registry = registry_options(options, environment);
   made.version = options.api_version;
   made.own_version = BILLOW_VERSION;
+  made.program = kProgram;
   made.isa = kernels::select_table().name;
   made.node_name = options.node_name.empty() ? machine_name() : options.node_name;
   made.n_traces = options.n_traces;

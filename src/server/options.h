@@ -44,6 +44,7 @@ struct Options {
   registry::ClientOptions registry{};  // where models are pulled from and pushed to
   std::string version = "0.33.0";      // of Ollama, whose API it speaks: clients compare it
   std::string own_version{};           // of the program
+  std::string program{};               // billow itself, which quantises files; empty: nothing does
   std::string isa{};                   // the kernel table of runners
   std::string node_name{};             // of this host, in answers and traces
   size_t n_traces = 1000;              // that are kept

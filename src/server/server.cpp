@@ -229,8 +229,10 @@ class Server::Parts {
     std::vector<api::Route> routes = operation_routes(operations_);
     append(routes, api::ollama::generation_routes(generator_));
     append(routes, api::ollama::embedding_routes(embedder_));
-    append(routes,
-           api::ollama::store_routes(store_, registry_, options_.version, options_.go_templates));
+    append(routes, api::ollama::store_routes(store_, registry_,
+                                             {.version = options_.version,
+                                              .go_templates = options_.go_templates,
+                                              .program = options_.program}));
     append(routes, api::ollama::ps_routes(
                        {[this] { return scheduler_.state(); },
                         [this](const std::string& key) { return latest_contexts_.of(key); },

@@ -77,6 +77,11 @@ bool is_converted(const CreateRequest& request) {
          std::ranges::any_of(*request.files, is_safetensors);
 }
 
+// The conversion gives the weights their type.
+bool makes_weights_of(const CreateRequest& request, const CreateHooks& hooks) {
+  return is_converted(request) && hooks.has_weight_type && hooks.has_weight_type(request.quantize);
+}
+
 void check_quantize(const CreateRequest& request, const CreateHooks& hooks) {
   if (!request.draft_quantize.empty() && request.draft_files.empty()) {
     refuse("--draft-quantize requires a DRAFT model");
@@ -85,19 +90,12 @@ void check_quantize(const CreateRequest& request, const CreateHooks& hooks) {
     not_yet("draft models are not supported yet: create the model without DRAFT");
   }
   if (request.quantize.empty()) return;
-  constexpr std::string_view kTypes[] = {"F32", "F16", "BF16", "Q8_0", "Q4_K_S", "Q4_K_M", "Q4_K"};
-  if (std::ranges::none_of(
-          kTypes, [&](auto type) { return equal_ignoring_case(type, request.quantize); })) {
+  if (makes_weights_of(request, hooks)) return;
+  if (!hooks.has_quantization || !hooks.has_quantization(request.quantize)) {
     refuse("unsupported quantization type " + request.quantize +
            " - supported types are F32, F16, Q4_K_S, Q4_K_M, Q8_0");
   }
-  if (is_converted(request)) {
-    if (hooks.has_weight_type && hooks.has_weight_type(request.quantize)) return;
-    not_yet("quantization to " + request.quantize +
-            " is not supported yet: F32, F16, BF16 and Q8_0 are");
-  }
-  not_yet("quantization is not supported yet: give a model that is in " + request.quantize +
-          " already");
+  if (!hooks.quantize) not_yet("quantization is not supported here");
 }
 
 void check(const CreateRequest& request, const CreateHooks& hooks) {
@@ -196,10 +194,33 @@ Json parameters_of(const CreateRequest& request) {
   return params;
 }
 
+// Files that no model may need when the making of one ends. They are removed then, if no model
+// does.
+class Leftovers {
+ public:
+  Leftovers(Store& store, const CreateRequest& request) : store_(store) {
+    if (request.keep_files) return;
+    const std::vector<NamedBlob> none;
+    for (const auto* blobs :
+         {request.files ? &*request.files : &none, &request.adapters, &request.draft_files})
+      for (const NamedBlob& blob : *blobs) blobs_.push_back(Digest::parse(blob.digest).value());
+  }
+  ~Leftovers() { store_.remove_unused(blobs_); }
+  // A file that was made on the way.
+  void add(const Digest& digest) { blobs_.push_back(digest); }
+  Leftovers(const Leftovers&) = delete;
+  Leftovers& operator=(const Leftovers&) = delete;
+
+ private:
+  Store& store_;
+  std::vector<Digest> blobs_;
+};
+
 // One model while it is made.
 class Creation {
  public:
-  Creation(Store& store, const CreateHooks& hooks) : store_(store), hooks_(hooks), hold_(store) {}
+  Creation(Store& store, const CreateHooks& hooks, Leftovers& leftovers)
+      : store_(store), hooks_(hooks), leftovers_(leftovers), hold_(store) {}
 
   void begin_from(const std::string& from);
   void begin_from_files(const std::vector<NamedBlob>& files);
@@ -207,6 +228,8 @@ class Creation {
   void begin_from_split(std::vector<NamedBlob> files);
   // Of safetensors files and what describes them.
   void begin_from_conversion(const CreateRequest& request);
+  // Puts weights of the type in place of those that the model has.
+  void quantize(const std::string& type);
   void add_adapter(const NamedBlob& blob);
   void apply(const CreateRequest& request);
   Name finish(const Name& name);
@@ -238,6 +261,7 @@ class Creation {
 
   Store& store_;
   const CreateHooks& hooks_;
+  Leftovers& leftovers_;
   Store::Hold hold_;
   std::vector<Part> parts_;
   uint64_t n_text_bytes_ = 0;
@@ -401,7 +425,7 @@ void Creation::begin_from_conversion(const CreateRequest& request) {
   if (!hooks_.convert) not_yet("conversion of safetensors is not supported here");
   Conversion conversion{.model = display_name(parse_name(request.model).value()),
                         .files = {},
-                        .weight_type = request.quantize};
+                        .weight_type = makes_weights_of(request, hooks_) ? request.quantize : ""};
   for (const NamedBlob& blob : *request.files) {
     conversion.files.push_back({blob.path, hold_blob(blob)});
   }
@@ -414,6 +438,39 @@ void Creation::begin_from_conversion(const CreateRequest& request) {
   facts_ = facts_of(gguf::File::open_header(store_.blob_path(part.layer.digest)));
   describe(facts_, config_);
   parts_.push_back(std::move(part));
+}
+
+void Creation::quantize(const std::string& type) {
+  const auto weights = std::ranges::find(parts_, kModelLayer, [](const Part& part) {
+    return std::string_view(part.layer.media_type);
+  });
+  if (weights == parts_.end()) refuse("the model has no weights that can be quantized");
+  const std::string from = facts_.quantization;
+  if (equal_ignoring_case(from, type)) return;
+  // Of a file that names no type the quantiser sees the types of its tensors.
+  constexpr std::string_view kSources[] = {"F32", "F16", "BF16", "unknown"};
+  if (std::ranges::find(kSources, from) == std::end(kSources))
+    refuse("quantization is only supported for F16, F32 and BF16 models: this one is in " + from);
+  report("quantizing " + from + " model to " + type);
+  const Digest old = weights->layer.digest;
+  if (weights->created) leftovers_.add(old);
+  Part part;
+  try {
+    part.layer = store_.add_made_layer(
+        kModelLayer,
+        [&](const ByteSink& sink) {
+          hooks_.quantize({.path = store_.blob_path(old), .type = type}, sink);
+        },
+        hold_, &part.created);
+  } catch (const Error& error) {
+    std::string why = error.what();  // names the blob, which the client does not know
+    const std::string path = store_.blob_path(old);
+    if (why.starts_with(path)) why = "the model" + why.substr(path.size());
+    throw Error(error.code(), why);
+  }
+  facts_ = facts_of(gguf::File::open_header(store_.blob_path(part.layer.digest)));
+  config_.file_type = facts_.quantization;
+  *weights = std::move(part);
 }
 
 void Creation::add_adapter(const NamedBlob& blob) {
@@ -499,25 +556,6 @@ Name Creation::finish(const Name& name) {
   return spelled;
 }
 
-// The files of a request that no model needs, which go when the making of one ends.
-class Leftovers {
- public:
-  Leftovers(Store& store, const CreateRequest& request) : store_(store) {
-    if (request.keep_files) return;
-    const std::vector<NamedBlob> none;
-    for (const auto* blobs :
-         {request.files ? &*request.files : &none, &request.adapters, &request.draft_files})
-      for (const NamedBlob& blob : *blobs) blobs_.push_back(Digest::parse(blob.digest).value());
-  }
-  ~Leftovers() { store_.remove_unused(blobs_); }
-  Leftovers(const Leftovers&) = delete;
-  Leftovers& operator=(const Leftovers&) = delete;
-
- private:
-  Store& store_;
-  std::vector<Digest> blobs_;
-};
-
 void check_template(const std::string& text, const CreateHooks& hooks) {
   if (text.empty() || !hooks.check_template) return;
   try {
@@ -537,8 +575,8 @@ Name create_model(Store& store, const CreateRequest& request, const CreateHooks&
   parameters_of(request);  // a wrong one is found before files are read
   Config unused;
   merge_info(request.info_json, unused);  // so is this
-  const Leftovers leftovers(store, request);
-  Creation creation(store, hooks);
+  Leftovers leftovers(store, request);
+  Creation creation(store, hooks, leftovers);
   if (!request.from.empty()) {
     creation.begin_from(request.from);
   } else if (is_converted(request)) {
@@ -546,6 +584,8 @@ Name create_model(Store& store, const CreateRequest& request, const CreateHooks&
   } else {
     creation.begin_from_files(*request.files);
   }
+  if (!request.quantize.empty() && !makes_weights_of(request, hooks))
+    creation.quantize(request.quantize);
   for (const NamedBlob& adapter : request.adapters) creation.add_adapter(adapter);
   creation.apply(request);
   return creation.finish(*name);

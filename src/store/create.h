@@ -58,6 +58,12 @@ struct Conversion {
   std::string weight_type;  // of any case; empty: as the converter likes it best
 };
 
+// Weights that are to become weights of another type.
+struct Quantization {
+  std::string path;  // of the GGUF file
+  std::string type;  // as the request names it
+};
+
 struct CreateHooks {
   std::function<void(const std::string& status)> progress;
   // The Go template that does what a Jinja template does, if one is known.
@@ -71,6 +77,11 @@ struct CreateHooks {
   std::function<void(const Name& name)> pull;
   // Whether `convert` can make weights of the type.
   std::function<bool(std::string_view name)> has_weight_type;
+  // Hands the GGUF file of the quantised model to the sink. Without it weights stay as they are,
+  // and a request for another type is refused.
+  std::function<void(const Quantization& quantization, const ByteSink& sink)> quantize;
+  // Whether `quantize` knows the type.
+  std::function<bool(std::string_view name)> has_quantization;
 };
 
 // Returns the name as it is spelled in the store. Throws Error: kInvalidInput for a request that is

@@ -266,6 +266,105 @@ TEST_F(Create, SaysWhatIsWrongWithARequest) {
   EXPECT_TRUE(store.list().empty());
 }
 
+// A quantiser that gives a model of another type, and notes what it was asked for.
+struct SampleQuantizer {
+  std::vector<std::byte> made;
+  std::vector<Quantization> asked;
+
+  void add_to(CreateHooks& hooks) {
+    hooks.has_quantization = [](std::string_view name) { return name == "q4_K_M"; };
+    hooks.quantize = [this](const Quantization& quantization, const ByteSink& sink) {
+      asked.push_back(quantization);
+      sink(made);
+    };
+  }
+};
+
+// As a file of the type that general.file_type numbers.
+gguf::Writer sample_of_type(uint32_t file_type) {
+  gguf::Writer writer = sample_gguf();
+  writer.set_uint("general.file_type", file_type);
+  return writer;
+}
+
+TEST_F(Create, WeightsAreQuantized) {
+  SampleQuantizer quantizer{.made = sample_of_type(15).to_bytes(), .asked = {}};
+  quantizer.add_to(hooks);
+  CreateRequest request = of_file(sample_of_type(1));
+  const Digest uploaded = Digest::parse(request.files->front().digest).value();
+  request.quantize = "q4_K_M";
+  const Model model = make(request);
+  ASSERT_EQ(quantizer.asked.size(), 1u);
+  EXPECT_EQ(quantizer.asked[0].path, store.blob_path(uploaded));
+  EXPECT_EQ(quantizer.asked[0].type, "q4_K_M");
+  EXPECT_EQ(statuses[1], "quantizing F16 model to q4_K_M");
+  EXPECT_EQ(model.config.file_type, "Q4_K_M");
+  EXPECT_EQ(model.stored.manifest.layers[0].digest,
+            digest_of(std::span<const std::byte>(quantizer.made)));
+  EXPECT_FALSE(store.has_blob(uploaded)) << "no model needs it";
+
+  // From a model: its weights stay, because it needs them.
+  request = of_file(sample_of_type(1), "f16");
+  make(request);
+  CreateRequest from = of_model("f16", "small");
+  from.quantize = "q4_K_M";
+  make(from);
+  EXPECT_EQ(quantizer.asked.size(), 2u);
+  EXPECT_TRUE(store.has_blob(uploaded));
+
+  // What is of the type already stays as it is.
+  from = of_model("small", "again");
+  from.quantize = "q4_K_M";
+  make(from);
+  EXPECT_EQ(quantizer.asked.size(), 2u);
+}
+
+TEST_F(Create, QuantizedWeightsAreNotQuantizedAgain) {
+  SampleQuantizer quantizer{.made = {}, .asked = {}};
+  quantizer.add_to(hooks);
+  CreateRequest request = of_file(sample_of_type(7));
+  request.quantize = "q4_K_M";
+  EXPECT_EQ(refusal(request),
+            "quantization is only supported for F16, F32 and BF16 models: this one is in Q8_0");
+  EXPECT_EQ(code, ErrorCode::kInvalidInput);
+}
+
+TEST_F(Create, AQuantizerThatFailsLeavesNothing) {
+  SampleQuantizer quantizer{.made = {}, .asked = {}};
+  quantizer.add_to(hooks);
+  hooks.quantize = [](const Quantization& quantization, const ByteSink& sink) {
+    sink(std::vector<std::byte>(100));
+    throw Error(ErrorCode::kUnsupported, quantization.path + ": a tensor is odd");
+  };
+  CreateRequest request = of_file(sample_of_type(1));
+  request.quantize = "q4_K_M";
+  EXPECT_EQ(refusal(request), "the model: a tensor is odd");
+  EXPECT_EQ(code, ErrorCode::kUnsupported);
+  EXPECT_TRUE(children(folder.path() + "/blobs").empty());
+}
+
+TEST_F(Create, ConvertedWeightsAreQuantizedWhereTheConverterLacksTheType) {
+  const std::string weights = store.add_layer(kSystemLayer, "weights").digest.text();
+  SampleQuantizer quantizer{.made = sample_of_type(15).to_bytes(), .asked = {}};
+  quantizer.add_to(hooks);
+  const std::vector<std::byte> converted = sample_of_type(1).to_bytes();
+  std::string weight_type = "none";
+  hooks.has_weight_type = [](std::string_view name) { return name == "q8_0"; };
+  hooks.convert = [&](const Conversion& conversion, const ByteSink& sink) {
+    weight_type = conversion.weight_type;
+    sink(converted);
+  };
+  CreateRequest request;
+  request.model = "m";
+  request.files = {{{"model.safetensors", weights}}};
+  request.quantize = "q4_K_M";
+  const Model model = make(request);
+  EXPECT_EQ(weight_type, "");
+  EXPECT_EQ(model.config.file_type, "Q4_K_M");
+  EXPECT_FALSE(store.has_blob(digest_of(std::span<const std::byte>(converted))))
+      << "it was only on the way";
+}
+
 TEST_F(Create, SafetensorsAreConverted) {
   const std::string weights = store.add_layer(kSystemLayer, "weights").digest.text();
   const std::string text = store.add_layer(kSystemLayer, "text").digest.text();
@@ -372,8 +471,8 @@ TEST_F(Create, AConversionThatFailsLeavesNothing) {
   EXPECT_NE(refusal(request).find("config.json: blob sha256:"), std::string::npos);
   EXPECT_EQ(code, ErrorCode::kNotFound);
   request.quantize = "q4_K_M";
-  EXPECT_EQ(refusal(request),
-            "quantization to q4_K_M is not supported yet: F32, F16, BF16 and Q8_0 are");
+  hooks.has_quantization = [](std::string_view) { return true; };
+  EXPECT_EQ(refusal(request), "quantization is not supported here");
   EXPECT_TRUE(store.list().empty());
 }
 
@@ -383,7 +482,6 @@ TEST_F(Create, SaysWhatIsNotPossibleYet) {
     std::function<void(CreateRequest&)> change;
     std::string begin;
   } cases[] = {
-      {[](auto& request) { request.quantize = "q4_K_M"; }, "quantization is not supported yet: "},
       {[&](auto& request) { request.files = {{{"a.safetensors", text}}}; },
        "conversion of safetensors is not supported here"},
       {[&](auto& request) { request.adapters = {{"a.safetensors", text}}; },

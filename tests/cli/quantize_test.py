@@ -7,7 +7,7 @@ import time
 import pathlib
 import unittest
 
-from program import ARGS, ProgramTest, main
+from program import ARGS, ProgramTest, billow, main
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "quantize"))
 import mixture_models  # noqa: E402: of the folder beside this one
@@ -45,6 +45,16 @@ class Quantize(ProgramTest):
         path = self.dir / "source-Q8_0.gguf"
         self.assertIn(str(path), done)
         path.unlink()
+
+    def test_the_file_goes_to_standard_output_and_the_progress_beside_it(self):
+        self.ok("quantize", self.source, self.out, "Q4_K_M")
+        done = billow("quantize", "--progress-json", self.source, "-", "Q4_K_M")
+        self.assertEqual(done.stdout, self.out.read_bytes())
+        lines = [json.loads(line) for line in done.stderr.splitlines()]
+        self.assertEqual(lines[-1]["completed"], lines[-1]["total"])
+        failed = billow("quantize", "--progress-json", self.dir / "none.gguf", "-", "Q4_0")
+        self.assertEqual((failed.returncode, failed.stdout), (1, b""))
+        self.assertEqual(json.loads(failed.stderr)["code"], "not_found")
 
     def test_options_choose_types(self):
         self.ok("quantize", self.source, self.out, "Q4_0", "--output-tensor-type", "Q5_1", "--token-embedding-type",

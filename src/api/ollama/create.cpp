@@ -10,12 +10,14 @@
 #include "api/ollama/progress.h"
 #include "api/ollama/requested_name.h"
 #include "api/ollama/transfer_steps.h"
+#include "api/quantize_work.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "convert/convert.h"
 #include "http/status.h"
 #include "prompt/go_template.h"
 #include "prompt/named_templates.h"
+#include "quantize/file_type.h"
 #include "store/create.h"
 
 namespace billow::api::ollama {
@@ -113,15 +115,27 @@ std::optional<store::DetectedTemplate> detect_template(std::string_view jinja) {
                                  .stop = {named->stops.begin(), named->stops.end()}};
 }
 
-// A line for each new per cent. The digest is none, but clients show a bar only for what has one.
-void report_conversion(Progress& progress, uint64_t n_done, uint64_t n_total, uint64_t& percent) {
-  if (n_total == 0 || n_done * 100 / n_total == percent) return;
-  percent = n_done * 100 / n_total;
-  progress.report(Json{{"status", "converting model"},
-                       {"digest", "0000000000000000000"},
-                       {"total", n_total},
-                       {"completed", n_done}});
-}
+// Reports a step with a line for each new per cent. The digest is none, but clients show a bar only
+// for what has one.
+class PercentLines {
+ public:
+  PercentLines(Progress& progress, std::string status)
+      : progress_(progress), status_(std::move(status)) {}
+
+  void report(uint64_t n_done, uint64_t n_total) {
+    if (n_total == 0 || n_done * 100 / n_total == percent_) return;
+    percent_ = n_done * 100 / n_total;
+    progress_.report(Json{{"status", status_},
+                          {"digest", "0000000000000000000"},
+                          {"total", n_total},
+                          {"completed", n_done}});
+  }
+
+ private:
+  Progress& progress_;
+  std::string status_;
+  uint64_t percent_ = 0;
+};
 
 void convert_model(const store::Conversion& conversion, const store::ByteSink& sink,
                    Progress& progress) {
@@ -131,19 +145,30 @@ void convert_model(const store::Conversion& conversion, const store::ByteSink& s
   if (const auto type = convert::find_weight_type(conversion.weight_type)) {
     options.weight_type = *type;
   }
-  uint64_t percent = 0;
+  PercentLines lines(progress, "converting model");
   const convert::Listener listener{
       .note = [&](const std::string& line) { progress.report_status(line); },
-      .progress = [&](uint64_t n_done,
-                      uint64_t n_total) { report_conversion(progress, n_done, n_total, percent); }};
+      .progress = [&](uint64_t n_done, uint64_t n_total) { lines.report(n_done, n_total); }};
   convert::convert(files, options, listener, sink);
 }
 
-void create(store::Store& store, registry::Client& client, Call& call) {
+void quantize_model(const std::string& program, const store::Quantization& quantization,
+                    const store::ByteSink& sink, Progress& progress, std::stop_token stop) {
+  PercentLines lines(progress, "quantizing model to " + quantization.type);
+  quantize_file(
+      program,
+      {.path = quantization.path,
+       .type = quantization.type,
+       .progress = [&](uint64_t n_done, uint64_t n_total) { lines.report(n_done, n_total); },
+       .stop = std::move(stop)},
+      sink);
+}
+
+void create(store::Store& store, registry::Client& client, const std::string& program, Call& call) {
   const auto [request, stream] =
       decode_create(Fields::parse(call.take_body().text, "CreateRequest"));
   Progress progress(call, stream);
-  const store::CreateHooks hooks{
+  store::CreateHooks hooks{
       .progress = [&](const std::string& status) { progress.report_status(status); },
       .detect_template = detect_template,
       .check_template = [](const std::string& text) { prompt::GoTemplate{text}; },
@@ -154,7 +179,15 @@ void create(store::Store& store, registry::Client& client, Call& call) {
             client.pull(name, name.scheme == "http", listener_of(progress), call.stop());
           },
       .has_weight_type =
-          [](std::string_view name) { return convert::find_weight_type(name).has_value(); }};
+          [](std::string_view name) { return convert::find_weight_type(name).has_value(); },
+      .quantize = {},
+      .has_quantization =
+          [](std::string_view name) { return quantize::find_file_type(name) != nullptr; }};
+  if (!program.empty()) {
+    hooks.quantize = [&](const store::Quantization& quantization, const store::ByteSink& sink) {
+      quantize_model(program, quantization, sink, progress, call.stop());
+    };
+  }
   progress.run([&] {
     const store::Name name = store::create_model(store, request, hooks);
     call.set_model(store::display_name(name));
@@ -163,7 +196,8 @@ void create(store::Store& store, registry::Client& client, Call& call) {
 
 }  // namespace
 
-std::vector<Route> create_routes(store::Store& store, registry::Client& client) {
+std::vector<Route> create_routes(store::Store& store, registry::Client& client,
+                                 const std::string& program) {
   return {
       {.methods = {Method::kHead},
        .pattern = "/api/blobs/:digest",
@@ -175,7 +209,7 @@ std::vector<Route> create_routes(store::Store& store, registry::Client& client) 
        .writes_store = true},
       {.methods = {Method::kPost},
        .pattern = "/api/create",
-       .handler = [&store, &client](Call& call) { create(store, client, call); },
+       .handler = [&store, &client, program](Call& call) { create(store, client, program, call); },
        .writes_store = true},
   };
 }

@@ -50,11 +50,12 @@ std::vector<Route> identity_routes(std::string version) {
   };
 }
 
-std::vector<Route> store_routes(store::Store& store, registry::Client& client, std::string version,
-                                prompt::GoTemplateUse go_templates) {
-  std::vector<Route> all = identity_routes(std::move(version));
+std::vector<Route> store_routes(store::Store& store, registry::Client& client,
+                                const StoreRouteOptions& options) {
+  std::vector<Route> all = identity_routes(options.version);
   for (const std::vector<Route>& some :
-       {model_routes(store, go_templates), create_routes(store, client), transfer_routes(client)}) {
+       {model_routes(store, options.go_templates), create_routes(store, client, options.program),
+        transfer_routes(client)}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

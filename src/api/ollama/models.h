@@ -21,13 +21,20 @@ std::vector<Route> identity_routes(std::string version = "0.33.0");
 // model is shown with the template that it is used with.
 std::vector<Route> model_routes(store::Store& store, prompt::GoTemplateUse go_templates);
 // /api/blobs/:digest, /api/create.
-std::vector<Route> create_routes(store::Store& store, registry::Client& client);
+// `program` is billow: it quantises files of models. Empty: quantisation is refused.
+std::vector<Route> create_routes(store::Store& store, registry::Client& client,
+                                 const std::string& program);
 // /api/pull, /api/push.
 std::vector<Route> transfer_routes(registry::Client& client);
 
+struct StoreRouteOptions {
+  std::string version = "0.33.0";  // of Ollama, for clients
+  prompt::GoTemplateUse go_templates = prompt::GoTemplateUse::kAuto;
+  std::string program{};  // billow; empty: there is no quantisation
+};
+
 // All of the above. `client` pulls into the store.
 std::vector<Route> store_routes(store::Store& store, registry::Client& client,
-                                std::string version = "0.33.0",
-                                prompt::GoTemplateUse go_templates = prompt::GoTemplateUse::kAuto);
+                                const StoreRouteOptions& options = {});
 
 }  // namespace billow::api::ollama

@@ -1,0 +1,180 @@
+"""Models that the server makes with weights of another type: the bytes, the progress, and what is left when it is broken off.
+
+create_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from server import Server
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--billow", required=True)
+parser.add_argument("--make-models", required=True)
+options, rest = parser.parse_known_args()
+
+LONG = 120  # seconds until something counts as never
+
+
+def until(condition, what):
+    deadline = time.monotonic() + LONG
+    while not (found := condition()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.002)
+    return found
+
+
+def write_large(path):
+    """A model of one matrix, whose encoding takes a second or more."""
+
+    def text(value):
+        return struct.pack("<Q", len(value)) + value
+
+    rows, width = 16384, 1024
+    metadata = [text(b"general.architecture") + struct.pack("<I", 8) + text(b"llama"),
+                text(b"general.file_type") + struct.pack("<II", 4, 0),
+                text(b"llama.block_count") + struct.pack("<II", 4, 1)]
+    tensor = text(b"blk.0.ffn_down.weight") + struct.pack("<IQQIQ", 2, width, rows, 0, 0)
+    header = b"GGUF" + struct.pack("<IQQ", 3, 1, len(metadata)) + b"".join(metadata) + tensor
+    values = struct.pack("<256f", *((i * 37 % 101 - 50) / 50 for i in range(256)))
+    with path.open("wb") as file:
+        file.write(header + bytes(-len(header) % 32))
+        for _ in range(rows):
+            file.write(values * (width // 256))
+
+
+def digest_of(path):
+    return "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+class Quantized(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        subprocess.run([options.make_models, str(self.folder)], check=True, stdout=subprocess.DEVNULL)
+        self.source = self.folder / "llama-wide-heads.gguf"
+        self.server = Server(self.folder, ["--threads", "1"], program=options.billow)
+        self.addCleanup(lambda: self.server.process.poll() is None and self.server.stop())
+
+    def upload(self):
+        digest = digest_of(self.source)
+        self.assertEqual(self.server.request("POST", "/api/blobs/" + digest, self.source.read_bytes())[0], 201)
+        return digest
+
+    def expected(self, kind):
+        out = self.folder / f"expected-{kind}.gguf"
+        subprocess.run([options.billow, "quantize", str(self.source), str(out), kind], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+        return digest_of(out)
+
+    def weights(self, name):
+        return "sha256:" + self.server.blob(name).name.removeprefix("sha256-")
+
+    def workers(self):
+        """Processes of the server that quantise."""
+        found = []
+        for pid in self.server.runners():
+            try:
+                if b"quantize" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
+            except OSError:
+                pass
+        return found
+
+    def blobs(self):
+        return sorted(path.name for path in (self.server.models / "blobs").iterdir())
+
+    def test_the_weights_are_those_of_billow_quantize(self):
+        digest = self.upload()
+        for kind in ("Q4_K_M", "q8_0", "IQ4_NL"):
+            lines = self.server.lines("/api/create", {"model": kind.lower(), "files": {"m.gguf": digest}, "quantize": kind, "keep_files": True})
+            self.assertEqual(lines[-1], {"status": "success"})
+            self.assertTrue(any(line["status"] == f"quantizing model to {kind}" and line["completed"] == line["total"]
+                                for line in lines if "total" in line), lines)
+            self.assertEqual(self.weights(kind.lower()), self.expected(kind))
+            shown = self.server.json("POST", "/api/show", {"model": kind.lower()})
+            self.assertEqual(shown["details"]["quantization_level"], kind.upper())
+            answer = self.server.json("POST", "/api/generate", {"model": kind.lower(), "prompt": "7", "stream": False, "raw": True,
+                                                                "options": {"num_predict": 2}})
+            self.assertEqual(answer["eval_count"], 2)
+
+    def test_a_model_is_made_of_another(self):
+        self.server.json("POST", "/api/create", {"model": "wide", "files": {"m.gguf": self.upload()}, "stream": False, "system": "S"})
+        self.server.json("POST", "/api/create", {"model": "small", "from": "wide", "quantize": "Q4_0", "stream": False})
+        self.assertEqual(self.weights("small"), self.expected("Q4_0"))
+        self.assertEqual(self.server.json("POST", "/api/show", {"model": "small"})["system"], "S")
+        status, _, body = self.server.request("POST", "/api/create", {"model": "x", "from": "small", "quantize": "Q8_0", "stream": False})
+        self.assertEqual(status, 400, body)
+        self.assertIn(b"this one is in Q4_0", body)
+
+    def test_the_command_creates_it(self):
+        (self.folder / "Modelfile").write_text(f"FROM {self.source}\n")
+        done = subprocess.run([options.billow, "create", "m", "-f", str(self.folder / "Modelfile"), "-q", "q5_K_S"], env=self.server.environment,
+                              capture_output=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.weights("m"), self.expected("Q5_K_S"))
+        self.assertNotIn(digest_of(self.source).replace(":", "-"), self.blobs(), "no model needs the upload")
+
+    def test_what_cannot_be_quantized_is_refused_and_leaves_nothing(self):
+        subprocess.run([options.make_models, str(self.folder), "--to-serve"], check=True, stdout=subprocess.DEVNULL)
+        self.source = self.folder / "writer.gguf"  # its matrices are Q8_0
+        digest = self.upload()
+        status, _, body = self.server.request("POST", "/api/create", {"model": "x", "files": {"m.gguf": digest}, "quantize": "Q4_0",
+                                                                      "stream": False})
+        self.assertEqual(status, 400, body)
+        self.assertIn(b"Q8_0", body)
+        self.assertNotIn(str(self.server.models).encode(), body)
+        self.assertEqual(self.blobs(), [])
+
+    def stopped(self):
+        """A request whose process stands still."""
+        self.source = self.folder / "large.gguf"
+        write_large(self.source)
+        digest = self.upload()
+        client = socket.create_connection(("127.0.0.1", self.server.port))
+        body = json.dumps({"model": "x", "files": {"m.gguf": digest}, "quantize": "Q4_K_M", "keep_files": True}).encode()
+        client.sendall(b"POST /api/create HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+        def stop_worker():
+            for pid in self.workers():
+                os.kill(pid, signal.SIGSTOP)
+                return pid
+            return None
+
+        return client, until(stop_worker, "no process quantises")
+
+    def test_a_client_that_goes_ends_the_work(self):
+        client, pid = self.stopped()
+        client.close()
+        until(lambda: pid not in self.workers(), "the process lives on")
+        until(lambda: self.blobs() == [digest_of(self.source).replace(":", "-")], "something is left")
+
+    def test_a_process_that_dies_is_the_requests_error(self):
+        client, pid = self.stopped()
+        os.kill(pid, signal.SIGKILL)
+        client.settimeout(LONG)
+        text = b""
+        while b"error" not in text:
+            more = client.recv(65536)
+            self.assertTrue(more, text)
+            text += more
+        client.close()
+        self.assertIn(b"signal 9", text)
+        until(lambda: self.blobs() == [digest_of(self.source).replace(":", "-")], "something is left")
+
+
+if __name__ == "__main__":
+    result = unittest.main(argv=[sys.argv[0], *rest], verbosity=2, exit=False).result
+    sys.exit(0 if result.wasSuccessful() else 1)
