@@ -4,8 +4,11 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
+#include <future>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/byte_size.h"
@@ -100,12 +103,16 @@ std::shared_ptr<Session> Client::session(const store::Name& name, bool insecure)
 }
 
 void Client::check_room(const std::vector<store::Layer>& layers, const std::string& folder) const {
-  struct statvfs disk{};
-  if (::statvfs(folder.c_str(), &disk) != 0) return;
   uint64_t n_wanted = 0;
   for (const store::Layer& layer : layers)
     if (!store_.has_blob(layer.digest))
       n_wanted = saturating_add(n_wanted, layer.size_bytes - begun_bytes(folder, layer));
+  check_room(n_wanted, folder);
+}
+
+void Client::check_room(uint64_t n_wanted, const std::string& folder) {
+  struct statvfs disk{};
+  if (::statvfs(folder.c_str(), &disk) != 0) return;
   const uint64_t n_free = uint64_t{disk.f_bavail} * disk.f_frsize;
   if (n_wanted > n_free)
     throw Error(ErrorCode::kTooLarge, folder + ": " + format_byte_size(n_wanted) +
@@ -255,6 +262,51 @@ store::Name Client::pull(const store::Name& name, bool insecure, const Listener&
   const store::Name spelled = store_.put_text(name, text);
   listener({.status = "success"});
   return spelled;
+}
+
+void Client::fetch_file(const std::string& url, const store::ByteSink& sink,
+                        const std::function<void(uint64_t n_done, uint64_t n_total)>& progress,
+                        std::stop_token stop) {
+  constexpr std::string_view kMagic = "GGUF";
+  const std::string folder = store_.made_blobs_folder();
+  std::atomic<uint64_t> n_done{0};
+  std::atomic<uint64_t> n_total{0};
+  std::string magic;
+  const WebFileSink checked{
+      .begin =
+          [&](std::optional<uint64_t> n_bytes) {
+            if (n_bytes) check_room(*n_bytes, folder);
+            n_total = n_bytes.value_or(0);
+          },
+      .write =
+          [&](std::span<const std::byte> bytes) {
+            if (magic.size() < kMagic.size()) {
+              const size_t n = std::min(kMagic.size() - magic.size(), bytes.size());
+              magic.append(reinterpret_cast<const char*>(bytes.data()), n);
+              if (!kMagic.starts_with(magic))
+                throw Error(ErrorCode::kInvalidInput, url + ": this is no GGUF file");
+            }
+            sink(bytes);
+            n_done += bytes.size();
+          }};
+  std::stop_source cancel;
+  const std::stop_callback forward(stop, [&] { cancel.request_stop(); });
+  std::future<void> work = std::async(std::launch::async, [&] {
+    Transport transport(options_.transport);  // its thread writes to the disk
+    fetch_web_file(transport, url, checked, options_.web_file, cancel.get_token());
+  });
+  try {
+    while (work.wait_for(options_.report_interval) != std::future_status::ready)
+      progress(n_done, n_total);
+  } catch (...) {
+    cancel.request_stop();
+    work.wait();
+    throw;
+  }
+  work.get();
+  if (magic.size() < kMagic.size())
+    throw Error(ErrorCode::kInvalidInput, url + ": this is no GGUF file");
+  progress(n_done, n_done);
 }
 
 void Client::push(const store::Name& name, bool insecure, const Listener& listener,

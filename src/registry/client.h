@@ -18,6 +18,7 @@
 #include "registry/session.h"
 #include "registry/transport.h"
 #include "registry/upload.h"
+#include "registry/web_file.h"
 #include "store/store.h"
 
 namespace billow::registry {
@@ -33,6 +34,7 @@ struct ClientOptions {
   std::string mirror{};
   DownloadOptions download{};
   UploadOptions upload{};
+  WebFileOptions web_file{};
   std::chrono::milliseconds report_interval{60};
 };
 
@@ -61,6 +63,14 @@ class Client {
   store::Name pull(const store::Name& name, bool insecure, const Listener& listener,
                    std::stop_token stop = {});
 
+  // Fetches the GGUF file at an address of the web: see fetch_web_file(). `sink` takes the bytes on
+  // another thread, `progress` how many there are of all (0: unknown) on this one. Throws Error:
+  // kInvalidInput where the bytes are no GGUF file, kTooLarge where the disk of the store has no
+  // room for them, and what fetch_web_file() throws.
+  void fetch_file(const std::string& url, const store::ByteSink& sink,
+                  const std::function<void(uint64_t n_done, uint64_t n_total)>& progress,
+                  std::stop_token stop = {});
+
   // Sends what the registry lacks of a model of the store, and gives it the name there. Throws
   // Error: kNotFound where the store has no such model; what upload() throws.
   void push(const store::Name& name, bool insecure, const Listener& listener,
@@ -73,6 +83,7 @@ class Client {
   // The model's name in the store; nullopt where it or one of its blobs is not there.
   std::optional<store::Name> whole_model(const store::Name& name) const;
   void check_room(const std::vector<store::Layer>& layers, const std::string& folder) const;
+  static void check_room(uint64_t n_wanted, const std::string& folder);
   void fetch(const std::shared_ptr<Session>& session, const std::string& folder,
              const std::vector<store::Layer>& layers, const Listener& listener,
              const std::stop_token& stop);

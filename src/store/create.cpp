@@ -13,6 +13,7 @@
 #include "base/regular_file.h"
 #include "base/text.h"
 #include "gguf/writer.h"
+#include "store/create_config.h"
 #include "store/json_text.h"
 #include "store/modelfile.h"
 #include "store/parameters.h"
@@ -138,53 +139,6 @@ bool is_part_of_split(std::string_view path) {
   });
 }
 
-// The fields of "info", and the names by which listings call them.
-struct InfoText {
-  const char* key;
-  std::string Config::* member;
-};
-constexpr std::array kInfoTexts{
-    InfoText{"model_format", &Config::model_format},
-    InfoText{"model_family", &Config::model_family},
-    InfoText{"model_type", &Config::model_type},
-    InfoText{"parameter_size", &Config::model_type},
-    InfoText{"file_type", &Config::file_type},
-    InfoText{"quantization_level", &Config::file_type},
-    InfoText{"base_name", &Config::base_name},
-};
-
-void merge_info(const std::string& info_json, Config& config) {
-  if (info_json.empty()) return;
-  const Json info = parse_json(info_json, "info");
-  if (info.is_null()) return;
-  for (const InfoText& text : kInfoTexts) {
-    const std::string value = string_field(info, text.key, "info");
-    if (value.empty()) continue;
-    config.*text.member = value;
-    if (text.member == &Config::model_family) config.model_families = {value};
-  }
-  const auto families = strings_field(info, "model_families", "info");
-  if (!families.empty()) config.model_families = families;
-  const auto found = strings_field(info, "capabilities", "info");
-  if (!found.empty()) config.capabilities = found;
-  if (const uint64_t n = count_field(info, "context_length", "info")) config.context_length = n;
-  if (const uint64_t n = count_field(info, "embedding_length", "info")) config.embedding_length = n;
-}
-
-// The first file decides what the model is; the architectures of all are its families.
-void describe(const GgufFacts& facts, Config& config) {
-  if (config.model_format.empty()) config.model_format = "gguf";
-  if (config.model_family.empty()) config.model_family = facts.architecture;
-  if (config.model_type.empty()) config.model_type = human_count(facts.n_parameters);
-  if (config.file_type.empty()) config.file_type = facts.quantization;
-  if (!config.context_length) config.context_length = facts.context_length;
-  if (!config.embedding_length) config.embedding_length = facts.embedding_length;
-  if (facts.architecture.empty()) return;
-  if (std::ranges::find(config.model_families, facts.architecture) == config.model_families.end()) {
-    config.model_families.push_back(facts.architecture);
-  }
-}
-
 // The object of options, empty where none is given.
 Json parameters_of(const CreateRequest& request) {
   if (request.parameters_json.empty()) return Json::object();
@@ -224,6 +178,8 @@ class Creation {
 
   void begin_from(const std::string& from);
   void begin_from_files(const std::vector<NamedBlob>& files);
+  // Of files that are fetched first.
+  void begin_from_web(const std::vector<WebFile>& files);
   // Of the files of a split, which become one.
   void begin_from_split(std::vector<NamedBlob> files);
   // Of safetensors files and what describes them.
@@ -421,6 +377,19 @@ void Creation::begin_from_files(const std::vector<NamedBlob>& files) {
   }
 }
 
+void Creation::begin_from_web(const std::vector<WebFile>& files) {
+  std::vector<NamedBlob> fetched;
+  for (const WebFile& file : files) {
+    report("pulling " + file.name);
+    bool is_new = false;
+    const Layer layer = store_.add_made_layer(
+        kModelLayer, [&](const ByteSink& sink) { hooks_.fetch(file, sink); }, hold_, &is_new);
+    if (is_new) leftovers_.add(layer.digest);
+    fetched.push_back({file.name, layer.digest.text()});
+  }
+  begin_from_files(fetched);
+}
+
 void Creation::begin_from_conversion(const CreateRequest& request) {
   if (!hooks_.convert) not_yet("conversion of safetensors is not supported here");
   Conversion conversion{.model = display_name(parse_name(request.model).value()),
@@ -577,7 +546,11 @@ Name create_model(Store& store, const CreateRequest& request, const CreateHooks&
   merge_info(request.info_json, unused);  // so is this
   Leftovers leftovers(store, request);
   Creation creation(store, hooks, leftovers);
-  if (!request.from.empty()) {
+  const std::vector<WebFile> web_files =
+      hooks.web_files ? hooks.web_files(request.from) : std::vector<WebFile>{};
+  if (!web_files.empty()) {
+    creation.begin_from_web(web_files);
+  } else if (!request.from.empty()) {
     creation.begin_from(request.from);
   } else if (is_converted(request)) {
     creation.begin_from_conversion(request);

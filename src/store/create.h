@@ -64,6 +64,12 @@ struct Quantization {
   std::string type;  // as the request names it
 };
 
+// A file of the web that a model is made of.
+struct WebFile {
+  std::string name;  // the last part of the address
+  std::string url;
+};
+
 struct CreateHooks {
   std::function<void(const std::string& status)> progress;
   // The Go template that does what a Jinja template does, if one is known.
@@ -72,6 +78,11 @@ struct CreateHooks {
   std::function<void(const std::string& text)> check_template;
   // Hands the GGUF file to the sink. Without it safetensors are refused.
   std::function<void(const Conversion& conversion, const ByteSink& sink)> convert;
+  // The files that `from` means where it is the address of a GGUF file, all of a split; none where
+  // it is the name of a model.
+  std::function<std::vector<WebFile>(const std::string& from)> web_files;
+  // Hands such a file to the sink, on any thread. Set where web_files is.
+  std::function<void(const WebFile& file, const ByteSink& sink)> fetch;
   // Fetches the model `from` that is not in the store. Throws Error where it cannot be had. Without
   // it such a model is not found.
   std::function<void(const Name& name)> pull;

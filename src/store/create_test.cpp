@@ -365,6 +365,37 @@ TEST_F(Create, ConvertedWeightsAreQuantizedWhereTheConverterLacksTheType) {
       << "it was only on the way";
 }
 
+TEST_F(Create, AFileOfTheWebIsFetched) {
+  const std::vector<std::byte> bytes = sample_gguf().to_bytes();
+  std::vector<std::string> fetched;
+  hooks.web_files = [](const std::string& from) {
+    if (!from.starts_with("https:")) return std::vector<WebFile>{};
+    return std::vector<WebFile>{{"x.gguf", from}};
+  };
+  hooks.fetch = [&](const WebFile& file, const ByteSink& sink) {
+    fetched.push_back(file.url);
+    sink(bytes);
+  };
+  CreateRequest request = of_model("https://h/x.gguf", "m");
+  request.system = "S";
+  const Model model = make(request);
+  EXPECT_EQ(fetched, std::vector<std::string>{"https://h/x.gguf"});
+  EXPECT_EQ(statuses[0], "pulling x.gguf");
+  EXPECT_EQ(model.system, "S");
+  EXPECT_EQ(model.config.model_family, "llama");
+  make(of_model("m", "other"));
+  EXPECT_EQ(fetched.size(), 1u) << "a name is no address";
+}
+
+TEST_F(Create, AFileOfTheWebThatIsNoModelLeavesNothing) {
+  hooks.web_files = [](const std::string& from) { return std::vector<WebFile>{{"x.gguf", from}}; };
+  hooks.fetch = [](const WebFile&, const ByteSink& sink) {
+    sink(std::as_bytes(std::span(std::string_view("GGUF and nothing more"))));
+  };
+  EXPECT_NE(refusal(of_model("https://h/x.gguf", "m")), "");
+  EXPECT_TRUE(children(folder.path() + "/blobs").empty());
+}
+
 TEST_F(Create, SafetensorsAreConverted) {
   const std::string weights = store.add_layer(kSystemLayer, "weights").digest.text();
   const std::string text = store.add_layer(kSystemLayer, "text").digest.text();

@@ -1,10 +1,12 @@
-"""Models that the server makes with weights of another type: the bytes, the progress, and what is left when it is broken off.
+"""Models that the server makes of files of the web, and with weights of another type: the bytes, the progress, and what is left
+when the making is broken off.
 
 create_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
 """
 
 import argparse
 import hashlib
+import http.server
 import json
 import os
 import pathlib
@@ -14,6 +16,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -58,7 +61,7 @@ def digest_of(path):
     return "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-class Quantized(unittest.TestCase):
+class Made(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -82,6 +85,11 @@ class Quantized(unittest.TestCase):
     def weights(self, name):
         return "sha256:" + self.server.blob(name).name.removeprefix("sha256-")
 
+    def blobs(self):
+        return sorted(path.name for path in (self.server.models / "blobs").iterdir())
+
+
+class Quantized(Made):
     def workers(self):
         """Processes of the server that quantise."""
         found = []
@@ -92,9 +100,6 @@ class Quantized(unittest.TestCase):
             except OSError:
                 pass
         return found
-
-    def blobs(self):
-        return sorted(path.name for path in (self.server.models / "blobs").iterdir())
 
     def test_the_weights_are_those_of_billow_quantize(self):
         digest = self.upload()
@@ -173,6 +178,82 @@ class Quantized(unittest.TestCase):
         client.close()
         self.assertIn(b"signal 9", text)
         until(lambda: self.blobs() == [digest_of(self.source).replace(":", "-")], "something is left")
+
+
+class Web(http.server.BaseHTTPRequestHandler):
+    """A server of files, with ranges. The first answer about each file is cut off in its middle."""
+
+    protocol_version = "HTTP/1.1"
+    files = {}
+    seen = []
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        data = self.files.get(self.path.split("?")[0])
+        if data is None:
+            self.send_error(404)
+            return
+        begin = 0
+        if given := self.headers.get("Range"):
+            begin = int(given.removeprefix("bytes=").removesuffix("-"))
+        is_first = self.path not in self.seen
+        self.seen.append(self.path)
+        self.send_response(206 if begin else 200)
+        self.send_header("ETag", '"1"')
+        if begin:
+            self.send_header("Content-Range", f"bytes {begin}-{len(data) - 1}/{len(data)}")
+        self.send_header("Content-Length", str(len(data) - begin))
+        self.end_headers()
+        rest = data[begin:]
+        if is_first:
+            self.wfile.write(rest[:len(rest) // 2])
+            self.close_connection = True
+            return
+        self.wfile.write(rest)
+
+
+class FromTheWeb(Made):
+    def setUp(self):
+        super().setUp()
+        Web.files = {"/a/x.gguf": self.source.read_bytes(), "/page.gguf": b"<html>"}
+        Web.seen = []
+        web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web)
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        self.addCleanup(web.server_close)
+        self.addCleanup(web.shutdown)
+        self.url = f"http://127.0.0.1:{web.server_port}"
+
+    def run_model(self, *words):
+        return subprocess.run([options.billow, "run", *words], env=self.server.environment, stdin=subprocess.DEVNULL, capture_output=True,
+                              check=False)
+
+    def test_run_fetches_the_file_once(self):
+        for _ in range(2):
+            done = self.run_model(self.url + "/a/x.gguf?download=true", "7 7 7")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(Web.seen), 2, "one answer was cut off, one gave the rest")
+        models = [model["name"] for model in self.server.json("GET", "/api/tags")["models"]]
+        self.assertEqual(len(models), 1)
+        self.assertRegex(models[0], "^web/x:[0-9a-f]{12}$")
+        self.assertEqual(self.blobs().count(digest_of(self.source).replace(":", "-")), 1)
+
+    def test_a_modelfile_may_name_an_address_and_a_type(self):
+        (self.folder / "Modelfile").write_text(f"FROM {self.url}/a/x.gguf\nSYSTEM S\n")
+        done = subprocess.run([options.billow, "create", "m", "-f", str(self.folder / "Modelfile"), "-q", "q8_0"], env=self.server.environment,
+                              capture_output=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"pulling x.gguf", done.stderr)
+        self.assertEqual(self.weights("m"), self.expected("Q8_0"))
+
+    def test_what_is_no_model_is_refused_and_leaves_nothing(self):
+        for path, what in (("/page.gguf", b"no GGUF file"), ("/none.gguf", b"there is no such file")):
+            done = self.run_model(self.url + path)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(what, done.stderr)
+            self.assertEqual(len(done.stderr.strip().splitlines()[-1:]), 1)
+        self.assertEqual(self.blobs(), [])
 
 
 if __name__ == "__main__":

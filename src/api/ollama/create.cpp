@@ -18,6 +18,7 @@
 #include "prompt/go_template.h"
 #include "prompt/named_templates.h"
 #include "quantize/file_type.h"
+#include "registry/web_file.h"
 #include "store/create.h"
 
 namespace billow::api::ollama {
@@ -152,6 +153,14 @@ void convert_model(const store::Conversion& conversion, const store::ByteSink& s
   convert::convert(files, options, listener, sink);
 }
 
+std::vector<store::WebFile> web_files_of(const std::string& from) {
+  std::vector<store::WebFile> files;
+  if (!registry::is_file_address(from)) return files;
+  for (const std::string& url : registry::file_addresses(from))
+    files.push_back({registry::file_name_of(url), url});
+  return files;
+}
+
 void quantize_model(const std::string& program, const store::Quantization& quantization,
                     const store::ByteSink& sink, Progress& progress, std::stop_token stop) {
   PercentLines lines(progress, "quantizing model to " + quantization.type);
@@ -174,6 +183,15 @@ void create(store::Store& store, registry::Client& client, const std::string& pr
       .check_template = [](const std::string& text) { prompt::GoTemplate{text}; },
       .convert = [&](const store::Conversion& conversion,
                      const store::ByteSink& sink) { convert_model(conversion, sink, progress); },
+      .web_files = web_files_of,
+      .fetch =
+          [&](const store::WebFile& file, const store::ByteSink& sink) {
+            PercentLines lines(progress, "pulling " + file.name);
+            client.fetch_file(
+                file.url, sink,
+                [&](uint64_t n_done, uint64_t n_total) { lines.report(n_done, n_total); },
+                call.stop());
+          },
       .pull =
           [&](const store::Name& name) {
             client.pull(name, name.scheme == "http", listener_of(progress), call.stop());

@@ -167,6 +167,17 @@ std::string keep_model(ApiClient& client, const std::string& path) {
   return name;
 }
 
+std::string keep_web_model(ApiClient& client, const std::string& url) {
+  const std::string name = kept_name_of_address(url);
+  try {
+    client.post("/api/show", {{"model", name}});
+  } catch (const ApiError& error) {
+    if (error.status() != 404) throw;
+    send_plan(client, name, planned({"FROM " + url + "\n", "."}), Json::object());
+  }
+  return name;
+}
+
 void add_create(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   CLI::App& command = add_client_command(

@@ -12,4 +12,9 @@ namespace billow::cli {
 // (kNotFound) where nothing is at the path.
 std::string keep_model(ApiClient& client, const std::string& path);
 
+// Has the server fetch and keep the GGUF file at an address of the web, or all files of a split;
+// its name there. A model that the server has fetched before stays as it is. REQUIRES:
+// registry::is_file_address(url).
+std::string keep_web_model(ApiClient& client, const std::string& url);
+
 }  // namespace billow::cli

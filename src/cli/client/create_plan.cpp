@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "registry/web_file.h"
 #include "store/digest.h"
 #include "store/folder.h"
 #include "store/name.h"
@@ -137,21 +138,10 @@ void add_texts(Json& request, const store::Modelfile& modelfile) {
   }
 }
 
-}  // namespace
-
-bool is_model_path(const std::string& word) {
-  if (!looks_like_path(word)) return false;
-  // "hf.co/USER/REPO:FILE.gguf" is a model of a registry.
-  const bool may_be_name = store::parse_name(word) && word.find(':') != std::string::npos;
-  return !may_be_name || store::file_status(expanded_path(word, ".")).has_value();
-}
-
-std::string kept_name(const std::string& path) {
+// "SPACE/STEM:SUM", with a sum of `whole`.
+std::string name_of(const std::string& space, const fs::path& last, const std::string& whole) {
   constexpr size_t kMaxStem = 60;
   constexpr size_t kSumLength = 12;
-  const std::string whole = fs::absolute(path).lexically_normal().string();
-  fs::path last = fs::path(whole).filename();
-  if (last.empty()) last = fs::path(whole).parent_path().filename();  // a folder with a slash
   std::string stem = last.extension() == ".gguf" ? last.stem().string() : last.string();
   for (char& c : stem) {
     const bool is_plain =
@@ -161,7 +151,28 @@ std::string kept_name(const std::string& path) {
   stem.erase(0, stem.find_first_not_of("-._"));
   if (stem.size() > kMaxStem) stem.resize(kMaxStem);
   if (stem.empty()) stem = "model";
-  return "file/" + stem + ":" + store::digest_of(whole).hex().substr(0, kSumLength);
+  return space + "/" + stem + ":" + store::digest_of(whole).hex().substr(0, kSumLength);
+}
+
+}  // namespace
+
+bool is_model_path(const std::string& word) {
+  if (registry::is_file_address(word)) return false;
+  if (!looks_like_path(word)) return false;
+  // "hf.co/USER/REPO:FILE.gguf" is a model of a registry.
+  const bool may_be_name = store::parse_name(word) && word.find(':') != std::string::npos;
+  return !may_be_name || store::file_status(expanded_path(word, ".")).has_value();
+}
+
+std::string kept_name(const std::string& path) {
+  const std::string whole = fs::absolute(path).lexically_normal().string();
+  fs::path last = fs::path(whole).filename();
+  if (last.empty()) last = fs::path(whole).parent_path().filename();  // a folder with a slash
+  return name_of("file", last, whole);
+}
+
+std::string kept_name_of_address(const std::string& url) {
+  return name_of("web", registry::file_name_of(url), url);
 }
 
 std::string expanded_path(const std::string& path, const std::string& folder) {
@@ -193,6 +204,10 @@ CreatePlan plan_create(const store::Modelfile& modelfile, const std::string& fol
   CreatePlan plan;
   Json request = Json::object();
   for (const std::string& from : modelfile.all(InstructionKind::kFrom)) {
+    if (registry::is_file_address(from)) {
+      request["from"] = from;
+      continue;
+    }
     std::vector<LocalFile> files = files_at(expanded_path(from, folder));
     if (files.empty() && looks_like_path(from)) {
       throw Error(ErrorCode::kNotFound, "FROM " + from + ": no such file or folder");

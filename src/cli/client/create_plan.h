@@ -40,6 +40,9 @@ std::string expanded_path(const std::string& path, const std::string& folder);
 bool is_model_path(const std::string& word);
 // The name under which the model at a path is kept: "file/STEM:SUM", with a sum of the whole path.
 std::string kept_name(const std::string& path);
+// The name under which the model of an address is kept: "web/STEM:SUM". REQUIRES:
+// registry::is_file_address(url).
+std::string kept_name_of_address(const std::string& url);
 
 // The weights in a folder, of the kind that is found first, and, beside weights that are no GGUF
 // files, what describes them. Throws Error (kInvalidInput) where there are none, and for a link

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "store/name.h"
 
 namespace billow::cli {
@@ -164,6 +165,18 @@ TEST_F(CreatePlanTest, AFileIsKeptByItsNameAndPlace) {
   for (const char* word : {".", "..", "/", "---.gguf", "模型.gguf"})
     EXPECT_TRUE(store::parse_name(kept_name(word))) << word << " " << kept_name(word);
   EXPECT_TRUE(store::parse_name(name(std::string(200, 'x') + ".gguf")));
+}
+
+TEST_F(CreatePlanTest, AnAddressIsNoPath) {
+  const std::string url = "https://h/a/My Model.gguf?download=true";
+  EXPECT_FALSE(is_model_path(url));
+  const CreatePlan made = plan("FROM " + url + "\n");
+  EXPECT_TRUE(made.files.empty());
+  EXPECT_EQ(Json::parse(made.request)["from"], url);
+  const std::string kept = kept_name_of_address(url);
+  EXPECT_TRUE(kept.starts_with("web/My-Model:")) << kept;
+  EXPECT_TRUE(store::parse_name(kept)) << kept;
+  EXPECT_NE(kept, kept_name_of_address("https://other/a/My Model.gguf?download=true"));
 }
 
 TEST_F(CreatePlanTest, WhatIsNotThereIsSaid) {

@@ -22,6 +22,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
+#include "registry/web_file.h"
 
 namespace billow::cli {
 namespace {
@@ -142,6 +143,12 @@ void check(const Options& options) {
   (void)format_json(options.session.format);
 }
 
+// The name on the server of what a word of the command line means.
+std::string kept_model(ApiClient& client, const std::string& word) {
+  if (registry::is_file_address(word)) return keep_web_model(client, word);
+  return is_model_path(word) ? keep_model(client, word) : word;
+}
+
 void run(Options options, const std::vector<std::string>& words) {
   options.session.wraps_words = !options.no_word_wrap;
   check(options);
@@ -149,7 +156,7 @@ void run(Options options, const std::vector<std::string>& words) {
       words.size() == 1 && ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
   const std::string text = prompt_text({words.begin() + 1, words.end()});
   const auto client = connected_client();
-  const std::string model = is_model_path(words[0]) ? keep_model(*client, words[0]) : words[0];
+  const std::string model = kept_model(*client, words[0]);
   const Json reply = shown_model(*client, model, options.insecure);
   const ModelFacts facts = model_facts(reply);
   if (facts.can("embedding")) return embed(*client, model, options, text);
@@ -167,9 +174,8 @@ void add_run(CLI::App& app) {
   CLI::App& command = add_client_command(
       app,
       {.name = "run",
-       .description =
-           "Ask a model, once or in a session: one of the server, of its registry, or of a "
-           "file (./model.gguf) or folder",
+       .description = "Ask a model, once or in a session: one of the server, of its registry, of a "
+                      "file (./model.gguf) or folder, or of an address (https://HOST/model.gguf)",
        .arguments = "MODEL [PROMPT...]",
        .least = 1,
        .variables = {kHostVariable,
