@@ -24,10 +24,11 @@ std::optional<std::string> find_server(const std::string& wanted) {
   std::string_view rest = variable == nullptr ? "" : variable;
   while (!rest.empty()) {
     const size_t end = rest.find(':');
-    const std::string folder(rest.substr(0, end));
+    std::string path(rest.substr(0, end));
     rest = end == std::string_view::npos ? "" : rest.substr(end + 1);
-    if (folder.empty()) continue;
-    const std::string path = folder + "/" + name;
+    if (path.empty()) continue;
+    path += '/';
+    path += name;
     if (is_program(path)) return path;
   }
   if (wanted.empty()) return std::nullopt;
