@@ -15,6 +15,7 @@ void add_detokenize(CLI::App& app);
 void add_render(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_perplexity(CLI::App& app);
+void add_convert(CLI::App& app);
 void add_quantize(CLI::App& app);
 void add_imatrix(CLI::App& app);
 void add_logits(CLI::App& app);

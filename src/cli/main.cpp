@@ -44,6 +44,7 @@ int run(int argc, char** argv) {
   billow::cli::add_detokenize(app);
   billow::cli::add_render(app);
   billow::cli::add_perplexity(app);
+  billow::cli::add_convert(app);
   billow::cli::add_quantize(app);
   billow::cli::add_imatrix(app);
   billow::cli::add_logits(app);

@@ -1,4 +1,4 @@
-// Byte-level BPE, the vocabulary of RoBERTa, from tokenizer.json.
+// Byte-level BPE from tokenizer.json, and the vocabulary of RoBERTa, which is one.
 #include <string>
 
 #include "base/error.h"
@@ -38,6 +38,10 @@ void read_byte_pairs(const DocumentFields& tokenizer, Vocabulary& vocabulary) {
   vocabulary.model = "gpt2";
   vocabulary.pre = "roberta-bpe";
   check_pre_tokenizer(tokenizer);
+  read_pairs_of_bytes(tokenizer, vocabulary);
+}
+
+void read_pairs_of_bytes(const DocumentFields& tokenizer, Vocabulary& vocabulary) {
   const DocumentFields model(*tokenizer.find("model"), tokenizer.origin() + ": \"model\"");
   const Document* pieces = model.find("vocab");
   const Document* merges = model.find("merges");

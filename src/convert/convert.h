@@ -1,7 +1,8 @@
-// Makes a GGUF file of an encoder as Hugging Face's library keeps it: safetensors, config.json and
-// the vocabulary's files. Names and keys are those of llama.cpp's converter, so that its file and
-// ours load alike. Everything about the model is checked before the first byte is written. One
-// conversion is one thread's; several may run at once.
+// Makes a GGUF file of a model as Hugging Face's library keeps it: safetensors, config.json and the
+// vocabulary's files. Encoders and language models of the families in the tables are known. Names
+// and keys are those of llama.cpp's converter, so that its file and ours load alike. Everything
+// about the model is checked before the first byte is written. One conversion is one thread's;
+// several may run at once.
 #pragma once
 
 #include <cstdint>

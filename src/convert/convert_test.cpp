@@ -429,8 +429,8 @@ TEST_F(Convert, PoolingIsWhatTheModelSays) {
 TEST_F(Convert, RefusesWhatItCannotConvert) {
   using Change = std::function<void(SampleModel&)>;
   const std::pair<Change, std::string> cases[] = {
-      {[](auto& m) { m.config["architectures"] = {"LlamaForCausalLM"}; },
-       "config.json: models of the class 'LlamaForCausalLM' cannot be converted (known: "
+      {[](auto& m) { m.config["architectures"] = {"OddForCausalLM"}; },
+       "config.json: models of the class 'OddForCausalLM' cannot be converted (known: "
        "BertModel, "},
       {[](auto& m) { m.config.erase("architectures"); },
        "config.json: \"architectures\" must name the model's class"},

@@ -1,7 +1,7 @@
 // The rows of a tensor in another type, made piece after piece while they are written. Any thread.
 #pragma once
 
-#include "convert/encoder_tensors.h"
+#include "convert/planned_tensor.h"
 #include "convert/weights.h"
 #include "gguf/writer.h"
 #include "quant/type.h"

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "convert/language_config.h"
 
 namespace billow::convert {
 namespace {
@@ -38,6 +39,10 @@ const Family& family_of(const DocumentFields& fields) {
   std::string all;
   for (const Family& family : kFamilies) {
     all += (all.empty() ? "" : ", ") + std::string(family.name);
+  }
+  for (const LanguageFamily& family : language_families()) {
+    all += ", ";
+    all += family.name;
   }
   not_known("models of the class '" + name + "' cannot be converted (known: " + all +
             "); give a GGUF file");

@@ -1,8 +1,6 @@
 #include "convert/encoder_tensors.h"
 
 #include <algorithm>
-#include <initializer_list>
-#include <limits>
 #include <span>
 #include <string_view>
 
@@ -75,33 +73,8 @@ bool is_of_no_use(std::string_view name) {
          std::ranges::any_of(kBegins, [&](auto begin) { return name.starts_with(begin); });
 }
 
-std::string shape_text(std::initializer_list<uint64_t> shape) {
-  std::string text;
-  for (const uint64_t size : shape) text += (text.empty() ? "" : " x ") + std::to_string(size);
-  return text;
-}
-
-std::string filled(std::string_view pattern, uint32_t layer) {
-  std::string text(pattern);
-  if (const size_t at = text.find('#'); at != std::string::npos) {
-    text.replace(at, 1, std::to_string(layer));
-  }
-  return text;
-}
-
 std::string_view head_weight(Head head) {
   return head == Head::kPooled ? "classifier.weight" : "classifier.out_proj.weight";
-}
-
-uint32_t n_rows_of(const Weights& weights, std::string_view name) {
-  const SafeTensor* table = weights.find(name);
-  const bool fits = table != nullptr && table->shape.size() == 2 && table->shape[0] > 0 &&
-                    table->shape[0] <= uint64_t{std::numeric_limits<int32_t>::max()};
-  if (!fits) {
-    throw Error(ErrorCode::kInvalidInput, "tensor '" + std::string(name) + "' is " +
-                                              (table == nullptr ? "missing" : "no matrix"));
-  }
-  return static_cast<uint32_t>(table->shape[0]);
 }
 
 class Planner {
@@ -152,8 +125,8 @@ class Planner {
     const uint64_t n_columns = size(rule.columns);
     PlannedTensor tensor;
     tensor.name = name + ".weight";
-    tensor.source = is_matrix ? require(source + ".weight", {n_rows, n_columns})
-                              : require(source + ".weight", {n_columns});
+    tensor.source = is_matrix ? require_tensor(weights_, source + ".weight", {n_rows, n_columns})
+                              : require_tensor(weights_, source + ".weight", {n_columns});
     tensor.first_row = rule.rows == Size::kPositions ? config_.n_padded_positions : 0;
     tensor.n_rows = n_rows - tensor.first_row;
     tensor.row_len = n_columns;
@@ -166,27 +139,10 @@ class Planner {
   void add_bias(const std::string& name, const std::string& source, uint64_t len) {
     PlannedTensor bias;
     bias.name = name + ".bias";
-    bias.source = require(source + ".bias", {len});
+    bias.source = require_tensor(weights_, source + ".bias", {len});
     bias.n_rows = 1;
     bias.row_len = len;
     plan_.push_back(bias);
-  }
-
-  const SafeTensor* require(const std::string& name, std::initializer_list<uint64_t> shape) {
-    const SafeTensor* tensor = weights_.take(name);
-    if (tensor == nullptr) {
-      throw Error(ErrorCode::kInvalidInput, "tensor '" + name + "' is missing");
-    }
-    if (!std::ranges::equal(tensor->shape, shape)) {
-      throw Error(ErrorCode::kInvalidInput, "tensor '" + name + "' is not of the shape " +
-                                                shape_text(shape) + " that config.json gives it");
-    }
-    if (tensor->dtype != "F32" && tensor->dtype != "F16" && tensor->dtype != "BF16") {
-      throw Error(ErrorCode::kUnsupported,
-                  "tensor '" + name + "' is of the type " + std::string(tensor->dtype) +
-                      ", which cannot be converted (known: F32, F16, BF16)");
-    }
-    return tensor;
   }
 
   const EncoderConfig& config_;

@@ -3,23 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "convert/encoder_config.h"
+#include "convert/planned_tensor.h"
 #include "convert/weights.h"
 
 namespace billow::convert {
-
-struct PlannedTensor {
-  std::string name;  // in the GGUF file
-  const SafeTensor* source = nullptr;
-  uint64_t first_row = 0;  // the rows before it are left out
-  uint64_t n_rows = 0;
-  uint64_t row_len = 0;
-  bool is_matrix = false;  // two dimensions in the file; else one, of row_len
-  bool is_table = false;   // a small table that is added: kept in F32, as norms and biases are
-};
 
 // Every tensor in the order of the file. Takes from `weights` what it uses. Throws Error
 // (kInvalidInput) for a tensor that is missing or of another shape than config.json makes it, and

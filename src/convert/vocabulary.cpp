@@ -153,8 +153,8 @@ void Vocabulary::write(gguf::Writer& writer) const {
   set_id(writer, "padding_token_id", special.padding);
   set_id(writer, "cls_token_id", special.cls);
   set_id(writer, "mask_token_id", special.mask);
-  writer.set_bool("tokenizer.ggml.add_bos_token", true);
-  writer.set_bool("tokenizer.ggml.add_eos_token", true);
+  writer.set_bool("tokenizer.ggml.add_bos_token", adds_bos);
+  writer.set_bool("tokenizer.ggml.add_eos_token", adds_eos);
   writer.set_bool("tokenizer.ggml.add_sep_token", special.adds_separator);
   if (lowercase) writer.set_bool("tokenizer.ggml.normalizer.lowercase", *lowercase);
   if (max_word_characters) writer.set_uint(tokenizer::kMaxWordCharacters, *max_word_characters);

@@ -40,6 +40,8 @@ struct Vocabulary {
   std::optional<uint32_t> max_word_characters;  // "bert": where it is not the usual 100
   std::string charsmap;           // "t5": SentencePiece's compiled normaliser, or empty
   bool adds_space_prefix = true;  // "t5"
+  bool adds_bos = true;           // in front of each text
+  bool adds_eos = true;           // behind it
 
   void write(gguf::Writer& writer) const;
 };
@@ -48,6 +50,10 @@ struct Vocabulary {
 // Throws Error where there is none, where it does not fit the table, and (kUnsupported) where
 // Billow's tokenizer would cut texts otherwise than the model's own.
 Vocabulary read_vocabulary(const Sources& sources, uint32_t n_rows);
+
+// The same for a language model: byte-level BPE of tokenizer.json. Texts need not begin or end with
+// a token of their own.
+Vocabulary read_language_vocabulary(const Sources& sources, uint32_t n_rows);
 
 // --- the parts of read_vocabulary, for files of this module ---
 
@@ -62,10 +68,17 @@ void read_word_pieces(const DocumentFields& tokenizer, Vocabulary& vocabulary);
 void read_word_piece_lines(const Sources& sources, Vocabulary& vocabulary);
 void read_unigram(const DocumentFields& tokenizer, Vocabulary& vocabulary);
 void read_byte_pairs(const DocumentFields& tokenizer, Vocabulary& vocabulary);
+// Pieces and merges alone, of "model" and the added tokens.
+void read_pairs_of_bytes(const DocumentFields& tokenizer, Vocabulary& vocabulary);
 
 // By tokenizer_config.json, special_tokens_map.json and the post-processor of `tokenizer` (null
 // where there is only vocab.txt), before pieces are rewritten for GGUF.
 SpecialTokens read_special_tokens(const Sources& sources, const Document* tokenizer,
                                   const Vocabulary& vocabulary);
+
+// The same for a language model: by tokenizer_config.json, special_tokens_map.json and config.json.
+// Sets adds_bos and adds_eos by the post-processor, else by tokenizer_config.json.
+void read_language_tokens(const Sources& sources, const Document& tokenizer,
+                          Vocabulary& vocabulary);
 
 }  // namespace billow::convert

@@ -388,6 +388,8 @@ void Creation::begin_from_web(const std::vector<WebFile>& files) {
     fetched.push_back({file.name, layer.digest.text()});
   }
   begin_from_files(fetched);
+  for (Part& part : parts_)
+    if (part.layer.media_type == kModelLayer) part.layer.from = files.front().url;
 }
 
 void Creation::begin_from_conversion(const CreateRequest& request) {
@@ -437,6 +439,7 @@ void Creation::quantize(const std::string& type) {
     if (why.starts_with(path)) why = "the model" + why.substr(path.size());
     throw Error(error.code(), why);
   }
+  part.layer.from = weights->layer.from;
   facts_ = facts_of(gguf::File::open_header(store_.blob_path(part.layer.digest)));
   config_.file_type = facts_.quantization;
   *weights = std::move(part);

@@ -381,6 +381,7 @@ TEST_F(Create, AFileOfTheWebIsFetched) {
   const Model model = make(request);
   EXPECT_EQ(fetched, std::vector<std::string>{"https://h/x.gguf"});
   EXPECT_EQ(statuses[0], "pulling x.gguf");
+  EXPECT_EQ(model.details.parent_model, "https://h/x.gguf");
   EXPECT_EQ(model.system, "S");
   EXPECT_EQ(model.config.model_family, "llama");
   make(of_model("m", "other"));

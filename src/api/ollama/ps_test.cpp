@@ -111,7 +111,8 @@ TEST_F(Ps, WhatNeverExpiresDoesSoInAges) {
 
 TEST_F(Ps, ADeletedOrReplacedModelIsListedAsItWasLoaded) {
   make("m");
-  state.models = {loaded("m:latest", 1, std::nullopt, label("m"))};
+  // An end in "ages" is counted from now, so that it would change with each second.
+  state.models = {loaded("m:latest", 1, system_clock::now() + std::chrono::hours(1), label("m"))};
   const std::string before = list().dump();
   EXPECT_EQ(list()[0]["digest"].get<std::string>().size(), 64u);
   make("m", {{"system", "Another."}});

@@ -74,6 +74,7 @@ std::vector<Row> model_rows(const Json& reply) {
   add_count(rows, "embedding length", length("embedding_length"));
   add_text(rows, "quantization", text_field(details, "quantization_level"));
   add_text(rows, "requires", text_field(reply, "requires"));
+  add_text(rows, "made of", text_field(details, "parent_model"));
   return rows;
 }
 

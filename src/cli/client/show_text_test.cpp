@@ -33,6 +33,15 @@ TEST(ShowText, HasASectionForWhatThereIs) {
             "\n");
 }
 
+TEST(ShowText, SaysWhatAModelIsMadeOf) {
+  const Json reply = {{"details", {{"family", "llama"}, {"parent_model", "https://h/x.gguf"}}}};
+  EXPECT_EQ(show_text(reply, false),
+            "  Model\n"
+            "    architecture    llama               \n"
+            "    made of         https://h/x.gguf    \n"
+            "\n");
+}
+
 TEST(ShowText, TakesTheDetailsWhereThereIsNoMetadata) {
   const Json reply = {{"remote_model", "big"},
                       {"remote_host", "https://ollama.com:443"},

@@ -1,0 +1,88 @@
+#include "convert/encoder_file.h"
+
+#include <string>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "convert/encoder_config.h"
+#include "convert/encoder_tensors.h"
+#include "convert/vocabulary.h"
+#include "gguf/file.h"
+#include "tokenizer/tokenizer.h"
+
+namespace billow::convert {
+namespace {
+
+void write_sizes(gguf::Writer& writer, const EncoderConfig& config) {
+  const std::string prefix = std::string(config.family->architecture) + ".";
+  writer.set_uint(prefix + "block_count", config.n_layers);
+  writer.set_uint(prefix + "context_length", config.n_context);
+  writer.set_uint(prefix + "embedding_length", config.n_embd);
+  writer.set_uint(prefix + "feed_forward_length", config.n_feed_forward);
+  writer.set_uint(prefix + "attention.head_count", config.n_heads);
+  writer.set_float(prefix + "attention.layer_norm_epsilon",
+                   static_cast<float>(config.norm_epsilon));
+  writer.set_bool(prefix + "attention.causal", false);
+  if (config.rope_base) {
+    writer.set_float(prefix + "rope.freq_base", static_cast<float>(*config.rope_base));
+  }
+  writer.set_uint("tokenizer.ggml.token_type_count", config.n_token_types);
+}
+
+void write_pooling(gguf::Writer& writer, const EncoderConfig& config, const Sources& sources,
+                   const Weights& weights, const Listener& listener) {
+  const std::string prefix = std::string(config.family->architecture) + ".";
+  const PoolingChoice choice = read_pooling(sources, *config.family);
+  if (choice.is_guess && listener.note) {
+    listener.note("no file says how vectors are pooled: using the mean");
+  }
+  writer.set_uint(prefix + "pooling_type", static_cast<uint32_t>(choice.pooling));
+  if (choice.pooling != Pooling::kRank) return;
+  std::vector<std::string> labels = config.labels;
+  const size_t n = n_classes(config, weights);
+  if (labels.size() != n) labels.clear();
+  for (size_t i = labels.size(); i < n; ++i) labels.push_back("LABEL_" + std::to_string(i));
+  writer.set_strings(prefix + "classifier.output_labels", labels);
+}
+
+// Texts are cut by the caller, not by the file.
+void note_cut(const Sources& sources, const EncoderConfig& config, const Listener& listener) {
+  constexpr const char* kFile = "sentence_bert_config.json";
+  const auto document = sources.document(kFile);
+  if (!document || !listener.note) return;
+  const auto most = DocumentFields(*document, kFile).count("max_seq_length");
+  if (!most || *most >= config.n_context) return;
+  listener.note("the model's own library cuts texts at " + std::to_string(*most) +
+                " tokens; here they may have " + std::to_string(config.n_context));
+}
+
+// The vocabulary must be one that we can read, before hours of work are done on the weights.
+void check_metadata(const gguf::Writer& writer, const Vocabulary& vocabulary) {
+  const std::vector<std::byte> bytes = writer.to_bytes();
+  const auto reader = tokenizer::Tokenizer::load(gguf::File::parse(bytes, "converted"));
+  const auto ids = reader.encode("a");
+  const auto as_id = [](uint32_t id) { return static_cast<tokenizer::TokenId>(id); };
+  if (ids.size() < 2 || ids.front() != as_id(*vocabulary.special.bos) ||
+      ids.back() != as_id(*vocabulary.special.eos)) {
+    throw Error(ErrorCode::kUnsupported,
+                "tokenizer.json: texts would not get the tokens that begin and end them");
+  }
+}
+
+}  // namespace
+
+std::vector<PlannedTensor> describe_encoder(const Sources& sources, Weights& weights,
+                                            const Listener& listener, gguf::Writer& writer) {
+  const EncoderConfig config = read_encoder_config(sources);
+  std::vector<PlannedTensor> plan = plan_encoder(config, weights);
+  const Vocabulary vocabulary = read_vocabulary(sources, n_vocabulary(weights));
+  writer.set_string("general.architecture", config.family->architecture);
+  write_sizes(writer, config);
+  write_pooling(writer, config, sources, weights, listener);
+  vocabulary.write(writer);
+  check_metadata(writer, vocabulary);
+  note_cut(sources, config, listener);
+  return plan;
+}
+
+}  // namespace billow::convert
