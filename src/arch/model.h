@@ -11,6 +11,7 @@
 #include "gguf/file.h"
 #include "kv/block_table.h"
 #include "kv/cache.h"
+#include "nn/adapter.h"
 #include "nn/compute.h"
 #include "nn/packed_weights.h"
 #include "tensor/tensor.h"
@@ -28,6 +29,8 @@ struct Batch {
   std::span<const uint32_t> hidden_rows = {};     // rows whose last hidden states are wanted
   // [table]: whether its text is longer than ModelInfo::short_text. Empty: none is.
   std::span<const uint8_t> is_long = {};
+  // [table]: what is added to the model for it; null: nothing. Empty: nothing is for any.
+  std::span<const nn::Adapter* const> adapters = {};
 };
 
 // What a pass writes, each in the order of the rows that want it.
@@ -69,6 +72,8 @@ struct LoadOptions {
   // Gets the weights that have a packed form, must outlive the model, and must have made them
   // before the first pass; null: weights are used as they lie in the file.
   nn::PackedWeights* packed = nullptr;
+  // Gets each matrix that passes multiply with: what adapters can add to. Null: nobody asks.
+  std::vector<tensor::Tensor>* matrices = nullptr;
 };
 
 // Bytes that the packed forms of all matrices of `file` take at most.

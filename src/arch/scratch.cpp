@@ -10,7 +10,9 @@ size_t most_scratch_bytes(const Model& model, const kernels::KernelTable& kernel
                           const PassLimits& limits) {
   tensor::Arena arena{tensor::Arena::Counting{}};
   cpu::ThreadTeam nobody(1);
-  const nn::Sizing sizing = {.n_positions = limits.n_positions, .n_threads = limits.n_threads};
+  const nn::Sizing sizing = {.n_positions = limits.n_positions,
+                             .n_threads = limits.n_threads,
+                             .adapter_rank = limits.adapter_rank};
   const std::vector<int32_t> tokens(limits.n_rows);
   const std::vector<uint32_t> rows(limits.n_rows + limits.n_logit_rows + limits.n_hidden_rows);
   const std::span<const uint32_t> any = rows;

@@ -16,6 +16,7 @@ struct PassLimits {
   size_t n_hidden_rows = 0;  // rows of it whose hidden states are wanted
   size_t n_positions = 0;    // that a sequence reaches
   size_t n_threads = 1;
+  size_t adapter_rank = 0;  // of adapters that rows have; 0: no row has one
 };
 
 // The most bytes that the arena holds after any number of passes of the model, its logits and

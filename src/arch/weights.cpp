@@ -115,6 +115,7 @@ void WeightLoader::matrices(const std::string& name, std::vector<tensor::Tensor>
 }
 
 void WeightLoader::pack(tensor::Tensor& matrix) const {
+  if (matrices_ != nullptr) matrices_->push_back(matrix);
   if (packed_ != nullptr) packed_->add(matrix);
 }
 

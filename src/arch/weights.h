@@ -16,8 +16,11 @@ enum class Presence : uint8_t { kRequired, kOptional };
 // the tensor.
 class WeightLoader {
  public:
-  // `packed` is to make the matrices' packed forms; null: there are none.
-  WeightLoader(const gguf::File& file, nn::PackedWeights* packed) : file_(file), packed_(packed) {}
+  // `packed` is to make the matrices' packed forms; null: there are none. `matrices` gets each
+  // matrix that is ordered to be packed; null: nobody asks.
+  WeightLoader(const gguf::File& file, nn::PackedWeights* packed,
+               std::vector<tensor::Tensor>* matrices = nullptr)
+      : file_(file), packed_(packed), matrices_(matrices) {}
 
   // A matrix of n_rows rows of n_cols values; any weight format. One number in X.scale beside
   // X.weight becomes the matrix's scale (files in NVFP4).
@@ -52,6 +55,7 @@ class WeightLoader {
 
   const gguf::File& file_;
   nn::PackedWeights* packed_;
+  std::vector<tensor::Tensor>* matrices_;
 };
 
 // Rows [begin, begin + n) of a matrix that has no packed form yet.

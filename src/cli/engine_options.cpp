@@ -1,6 +1,9 @@
 #include "cli/engine_options.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
 
 #include "base/byte_size.h"
 #include "base/error.h"
@@ -25,6 +28,21 @@ uint64_t parse_budget(const std::string& text) {
   return bytes;
 }
 
+// FILE, or FILE:SCALE where there is no file of the whole name.
+engine::AdapterFile parse_adapter(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || std::filesystem::exists(text)) return {text};
+  const char* const begin = text.data() + colon + 1;
+  const char* const end = text.data() + text.size();
+  float scale = 0.0f;
+  const auto [stop, error] = std::from_chars(begin, end, scale);
+  if (error != std::errc() || stop != end || !std::isfinite(scale)) {
+    throw Error(ErrorCode::kInvalidInput,
+                "--adapter " + text + ": give FILE, or FILE:SCALE with a number as the scale");
+  }
+  return {text.substr(0, colon), scale};
+}
+
 }  // namespace
 
 kernels::KvType kv_type_of(const std::string& name) {
@@ -42,6 +60,13 @@ void ModelOptions::declare(CLI::App& command) {
 
 void ModelOptions::declare_without_context(CLI::App& command) {
   command.add_option("-m,--model", model, "GGUF file of the model")->required()->group(kGroup);
+  command
+      .add_option("--adapter", adapters,
+                  "GGUF file of a LoRA adapter, whose changes are added to the model; "
+                  "FILE:SCALE adds so many times as much. Several are added together")
+      ->type_name("FILE[:SCALE]")
+      ->allow_extra_args(false)
+      ->group(kGroup);
   command
       .add_option("-t,--threads", n_threads,
                   "Threads; 0: as many as there are physical cores to use")
@@ -62,8 +87,15 @@ void ModelOptions::declare_without_context(CLI::App& command) {
       ->group(kGroup);
 }
 
+engine::AdapterFiles ModelOptions::adapter_files() const {
+  engine::AdapterFiles files;
+  for (const std::string& text : adapters) files.push_back(parse_adapter(text));
+  return files;
+}
+
 engine::EngineOptions ModelOptions::engine() const {
   engine::EngineOptions options;
+  options.adapters = adapter_files();
   options.n_threads = n_threads;
   options.max_context = max_context;
   options.kv_type = kv_type_of(kv_type);

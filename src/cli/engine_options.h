@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "engine/engine.h"
 
@@ -22,12 +23,14 @@ struct ModelOptions {
   size_t max_context = 0;
   std::string kv_type = "f16";
   std::string memory = kDefaultMemory;  // as people write sizes
+  std::vector<std::string> adapters;    // FILE or FILE:SCALE
 
   void declare(CLI::App& command);
   // The same but --max-context, for a command that has an option of its own for it.
   void declare_without_context(CLI::App& command);
-  // Throws Error where --memory is no size.
+  // Throws Error where --memory is no size, or --adapter has no scale behind its colon.
   engine::EngineOptions engine() const;
+  engine::AdapterFiles adapter_files() const;
 };
 
 }  // namespace billow::cli

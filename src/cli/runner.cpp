@@ -120,7 +120,8 @@ Json own_description(const RunnerOptions& options) {
                                                        .n_threads = options.model.n_threads,
                                                        .max_context = options.model.max_context,
                                                        .kv_type = kv_type_of(options.model.kv_type),
-                                                       .embed = sizes}));
+                                                       .embed = sizes,
+                                                       .adapters = options.model.adapter_files()}));
   limit_texts(out, sizes);
   return out;
 }

@@ -7,8 +7,8 @@
 namespace billow::context {
 
 std::string_view memory_class_name(MemoryClass memory_class) noexcept {
-  constexpr std::array<std::string_view, kMemoryClasses> kNames = {"weights", "kv_in_use",
-                                                                   "kv_parked", "scratch"};
+  constexpr std::array<std::string_view, kMemoryClasses> kNames = {
+      "weights", "kv_in_use", "kv_parked", "scratch", "adapters", "adapters_cached"};
   return kNames[static_cast<size_t>(memory_class)];
 }
 

@@ -16,8 +16,10 @@ enum class MemoryClass : uint8_t {
   kKvInUse,   // blocks of running sequences
   kKvParked,  // of finished ones, kept for prompts that begin alike
   kScratch,
+  kAdapters,        // of what runs
+  kAdaptersCached,  // of what has run, kept for the next request
 };
-inline constexpr size_t kMemoryClasses = 4;
+inline constexpr size_t kMemoryClasses = 6;
 std::string_view memory_class_name(
     MemoryClass memory_class) noexcept;  // "weights", "kv_in_use" ...
 

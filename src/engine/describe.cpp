@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "cpu/cores.h"
 #include "engine/embed/encoder_model.h"
@@ -48,17 +49,31 @@ Description describe_encoder(const gguf::File& file, const DescribeOptions& opti
 }  // namespace
 
 Description describe(const gguf::File& file, const DescribeOptions& options) {
-  if (arch::is_encoder(file)) return describe_encoder(file, options);
+  if (arch::is_encoder(file)) {
+    if (!options.adapters.empty()) {
+      throw Error(ErrorCode::kUnsupported,
+                  file.path() +
+                      ": adapters of encoders are not supported; merge the adapter into "
+                      "the model before it is converted");
+    }
+    return describe_encoder(file, options);
+  }
   const kernels::KernelTable& kernels = kernels::select_table();
   nn::PackedWeights packed(kernels, arch::most_packed_bytes(file), {});
-  const std::unique_ptr<arch::Model> model = load_model(file, {.packed = &packed});
+  std::vector<tensor::Tensor> matrices;
+  const std::unique_ptr<arch::Model> model =
+      load_model(file, {.packed = &packed, .matrices = &matrices});
   Description out = described(file, options, model->info(), packed);
+  arch::AdapterNeed adapters;
+  if (!options.adapters.empty()) adapters = need_of({file, matrices}, options.adapters);
+  out.adapter_bytes = adapters.bytes;
   out.pooling = stated_pooling(file);
   out.memory = memory_need(file, *model, kernels, out.layout, packed,
                            {.n_batch = EngineOptions{}.n_batch,
                             .n_sequences = sequences_of(file, options.n_parallel),
                             .n_threads = threads_of(options),
-                            .max_context = out.max_context});
+                            .max_context = out.max_context,
+                            .adapter_rank = adapters.rank});
   return out;
 }
 
@@ -85,6 +100,7 @@ Json description_json(const Description& description) {
               {"memory", memory_need_json(description.memory)},
               {"embedding_length", description.model.n_embd},
               {"is_embedding", !description.pooling.empty()}};
+  if (description.adapter_bytes != 0) out["adapter_bytes"] = description.adapter_bytes;
   if (!description.pooling.empty()) out["pooling"] = description.pooling;
   return out;
 }

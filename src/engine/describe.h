@@ -9,6 +9,7 @@
 #include "arch/model.h"
 #include "base/json_fwd.h"
 #include "context/memory_need.h"
+#include "engine/adapters.h"
 #include "engine/embed/plan.h"
 #include "gguf/file.h"
 #include "kernels/kernel_table.h"
@@ -22,6 +23,7 @@ struct DescribeOptions {
   size_t max_context = 0;
   kernels::KvType kv_type = kernels::KvType::kInt16;
   EmbedSettings embed{};  // of passes over texts
+  AdapterFiles adapters{};
 };
 
 struct Description {
@@ -31,6 +33,7 @@ struct Description {
   uint64_t file_bytes = 0;
   uint64_t mapped_bytes = 0;  // of the file, what is used beside packed weights
   uint64_t packed_bytes = 0;
+  uint64_t adapter_bytes = 0;    // of the adapters, beside `memory`
   context::MemoryNeed memory{};  // of an encoder: the scratch of its passes, and no KV
   // As the file states it, of an encoder always there; empty: it is no embedding model.
   std::string pooling{};
@@ -43,8 +46,8 @@ Description describe(const gguf::File& file, const DescribeOptions& options);
 // "kv_groups":[{"block_bytes","window","state_stride"}],"block_positions","batch"}
 Json memory_need_json(const context::MemoryNeed& need);
 
-// {"architecture","max_context","embedding_length","pooling"?,"is_embedding","memory":
-// memory_need_json()}
+// {"architecture","max_context","embedding_length","pooling"?,"is_embedding","adapter_bytes"?,
+// "memory": memory_need_json()}
 Json description_json(const Description& description);
 
 }  // namespace billow::engine

@@ -26,16 +26,12 @@ size_t context_of(const gguf::File& file, const EngineOptions& options) {
   return options.max_context == 0 ? most : std::min(most, options.max_context);
 }
 
-size_t context_cap(const ContextOptions& wanted, size_t max_context) {
-  return wanted.max_context == 0 ? max_context : std::min(wanted.max_context, max_context);
-}
-
 // The course of a sequence's context. Throws Error when the sizes make no sense, or the prompt
 // could not be kept by a compaction that the answer asked for may need.
 context::Course course_of(size_t n_prompt, const SequenceOptions& options, size_t max_context,
                           const KvMemory& kv, const arch::ModelInfo& model) {
   const ContextOptions& wanted = options.context;
-  const size_t top = context_cap(wanted, max_context);
+  const size_t top = wanted.cap(max_context);
   const bool can_shift = !kv.has_states() && model.rotates_alike(top);
   context::Course course = {
       wanted.sizes.empty() ? context::Ladder(top) : context::Ladder(wanted.sizes, top),
@@ -43,13 +39,6 @@ context::Course course_of(size_t n_prompt, const SequenceOptions& options, size_
   context::check_anchor(course, options.max_new_tokens);
   return course;
 }
-
-// Gives back what a sequence has, however its scope ends.
-struct Release {
-  KvMemory& memory;
-  SequenceContext& context;
-  ~Release() { memory.release(context); }
-};
 
 }  // namespace
 
@@ -69,25 +58,35 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
       team_(options.n_threads > 0 ? options.n_threads : cpu::usable_cores()),
       packed_(*kernels_, options.pack_weights ? arch::most_packed_bytes(file_) : 0,
               [this](std::span<const std::byte> bytes) { file_.release(bytes); }),
-      model_(load_model(file_, {.packed = options.pack_weights ? &packed_ : nullptr})),
+      model_(load_model(
+          file_, {.packed = options.pack_weights ? &packed_ : nullptr, .matrices = &matrices_})),
+      adapters_(file_, matrices_, *kernels_, ledger_),
+      default_adapters_(options.adapters),
       n_batch_(std::max<size_t>(1, options.n_batch)),
       kv_(ledger_, model_->info().kv,
           {.n_sequences = options.max_sequences,
            .n_positions = max_context_,
            .n_batch = n_batch_,
            .type = options.kv_type,
-           .max_parked = options.max_parked}),
+           .max_parked = options.max_parked,
+           .drop_other = [this] { return adapters_.drop_idle(); }}),
       max_sequences_(options.max_sequences),
       asks_for_memory_(options.asks_for_memory),
       defers_trim_(options.defers_trim),
-      need_(memory_need(file_, *model_, *kernels_, kv_.cache().layout(), packed_,
-                        {.n_batch = n_batch_,
-                         .n_sequences = max_sequences_,
-                         .n_threads = static_cast<size_t>(team_.size()),
-                         .max_context = max_context_})),
+      need_(need_with(0)),
+      step_need_(need_),
       embeds_(kv_, model_->info().n_embd) {
   grant_weights(ledger_, file_, packed_);
   tokenizer_.emplace(pack_weights(team_, packed_, file_, model_->info().n_vocab, options));
+}
+
+context::MemoryNeed Engine::need_with(size_t adapter_rank) const {
+  return memory_need(file_, *model_, *kernels_, kv_.cache().layout(), packed_,
+                     {.n_batch = n_batch_,
+                      .n_sequences = max_sequences_,
+                      .n_threads = static_cast<size_t>(team_.size()),
+                      .max_context = max_context_,
+                      .adapter_rank = adapter_rank});
 }
 
 Engine::~Engine() {
@@ -129,6 +128,9 @@ MemoryUse Engine::memory() const {
           .kv_state = kv_.cache().layout().state_bytes(),
           .kv_reserved = kv_.cache().bytes_reserved(),
           .kv_granted = account.of(context::MemoryClass::kKvInUse),
+          .adapters = account.of(context::MemoryClass::kAdapters) +
+                      account.of(context::MemoryClass::kAdaptersCached),
+          .adapters_cached = account.of(context::MemoryClass::kAdaptersCached),
           .kv_parked = account.of(context::MemoryClass::kKvParked),
           .kv_in_use = kv_.cache().bytes_in_use(),
           .kv_backed = kv_.cache().bytes_backed(),
@@ -143,7 +145,8 @@ MemoryUse Engine::memory() const {
 // Of a step that has a sequence of n_positions among those that were granted scratch before; at
 // least what the arena keeps of former passes.
 uint64_t Engine::step_scratch_bytes(size_t n_positions) const {
-  return std::max(need_.scratch_bytes(std::max(n_positions, step_positions_)), scratch_granted_);
+  return std::max(step_need_.scratch_bytes(std::max(n_positions, step_positions_)),
+                  scratch_granted_);
 }
 
 // REQUIRES: no less than is granted.
@@ -184,27 +187,32 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
   for (const int32_t token : tokenizer_->suppressed()) {
     sampling.logit_bias.push_back({token, -std::numeric_limits<float>::infinity()});
   }
-  check_fits(course, rung);
+  const std::shared_ptr<Adapters::Entry> adapter = adapter_for(options.adapters);
+  check_fits(course, rung, adapter == nullptr ? 0 : adapter->need.bytes);
   Sampler sampler(sampling, tokenizer_->n_tokens(), prompt);
   auto sequence = std::make_shared<Sequence>(kv_.cache(), std::move(prompt), options,
                                              std::move(sampler), std::move(course), rung);
+  sequence->adapter_ = adapter;
+  if (adapter != nullptr) sequence->context_.set_adapter(adapter->number);
   running_.push_back(sequence);
   return sequence;
 }
 
 // Throws Error when the first rung is more than the budget would allow a sequence alone, and nobody
 // can be asked to raise it.
-void Engine::check_fits(const context::Course& course, size_t rung) const {
+// `n_more`: bytes that it takes beside.
+void Engine::check_fits(const context::Course& course, size_t rung, uint64_t n_more) const {
   if (asks_for_memory_) return;
   const context::Ledger::Account account = ledger_.account();
   const uint64_t weights = account.of(context::MemoryClass::kWeights);
   const uint64_t left = account.budget - std::min(account.budget, weights);
-  const uint64_t wanted = kv_.bytes_for(course, rung) + step_scratch_bytes(rung);
+  const uint64_t wanted = kv_.bytes_for(course, rung) + step_scratch_bytes(rung) + n_more;
   if (wanted <= left) return;
   throw Error(ErrorCode::kOutOfMemory,
               "a context of " + std::to_string(rung) + " tokens takes " + format_byte_size(wanted) +
-                  " of KV and scratch memory, but the budget of " +
-                  format_byte_size(account.budget) + " leaves " + format_byte_size(left) +
+                  " of KV" + (n_more == 0 ? "" : ", adapters") +
+                  " and scratch memory, but the budget of " + format_byte_size(account.budget) +
+                  " leaves " + format_byte_size(left) +
                   " for them; shorten the prompt or allow more memory");
 }
 
@@ -229,6 +237,8 @@ std::shared_ptr<const Embedding> Engine::embed(std::vector<int32_t> tokens) {
                                           " tokens, but the context holds " +
                                           std::to_string(max_context_) + "; shorten it");
   }
+  if (!default_adapters_.empty())
+    throw Error(ErrorCode::kUnsupported, "vectors of a model with adapters are not supported");
   if (!pooling_) pooling_ = pooling_of_decoder(file_);
   const bool is_long = is_long_text(tokens.size());
   auto embedding = std::make_shared<Embedding>(kv_.cache(), std::move(tokens), is_long);
@@ -253,6 +263,7 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
       reason == FinishReason::kRepetition)
     kv_.publish(sequence.context_, sequence.tokens_, true);
   kv_.release_soon(sequence.context_);
+  release_adapter(sequence);
   if (!defers_trim_) kv_.trim();
   std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
     return candidate.get() == &sequence;
@@ -271,15 +282,18 @@ bool Engine::grant_rung(Sequence& sequence, size_t rung) {
 uint64_t Engine::budget_for(const context::Course& course, size_t rung, uint64_t n_granted) const {
   const context::Ledger::Account account = ledger_.account();
   const uint64_t kv = kv_.bytes_for(course, rung);
-  return account.total - account.of(context::MemoryClass::kKvParked) +
-         saturating_subtract(kv, n_granted) + step_scratch_bytes(rung) - scratch_granted_;
+  return account.total - account.of(context::MemoryClass::kKvParked) -
+         account.of(context::MemoryClass::kAdaptersCached) + saturating_subtract(kv, n_granted) +
+         step_scratch_bytes(rung) - scratch_granted_;
 }
 
 // 0: it has what it wants.
 uint64_t Engine::budget_wanted(const Sequence& sequence) const {
   if (sequence.refused_rung_ == 0) return 0;
   const SequenceContext& context = sequence.context_;
-  return budget_for(context.course(), sequence.refused_rung_, context.granted_bytes());
+  const bool lacks_adapter = sequence.adapter_ != nullptr && !sequence.uses_adapter_;
+  const uint64_t kv = budget_for(context.course(), sequence.refused_rung_, context.granted_bytes());
+  return kv + (lacks_adapter ? Adapters::wanted_bytes(*sequence.adapter_) : 0);
 }
 
 uint64_t Engine::budget_wanted_by_texts() const {
@@ -305,6 +319,10 @@ void Engine::ask_again() {
 // A sequence begins, behind what is known of its prompt. False when there is no memory for it now.
 bool Engine::admit(Sequence& sequence) {
   SequenceContext& context = sequence.context_;
+  if (sequence.adapter_ != nullptr && !sequence.uses_adapter_) {
+    sequence.refused_rung_ = context.rung();
+    return false;
+  }
   if (is_long_text(sequence.n_pending())) context.set_long();
   if (!sequence.options_.scores_prompt) sequence.n_shared_ = kv_.share(context, sequence.tokens_);
   if (grant_rung(sequence, context.rung())) return true;
@@ -428,7 +446,9 @@ std::vector<std::shared_ptr<Sequence>> Engine::take_rows(std::span<const Share> 
     }
     const std::shared_ptr<Sequence>& sequence = running_[share.sequence];
     kv_.take(sequence->context_, share.n_rows, share.n_rows == sequence->n_pending());
-    rows.add(sequence->context_, share.n_rows, sequence->tokens_);
+    const nn::Adapter* const adapter =
+        sequence->adapter_ == nullptr ? nullptr : sequence->adapter_->loaded.get();
+    rows.add(sequence->context_, share.n_rows, sequence->tokens_, adapter);
     const size_t n_scored = sequence->wants_scores() ? share.n_rows : 1;
     if (sequence->n_pending() == 0) complete.push_back(sequence);
     if (sequence->n_pending() > 0 && !sequence->wants_scores()) continue;
@@ -441,6 +461,7 @@ std::vector<std::shared_ptr<Sequence>> Engine::take_rows(std::span<const Share> 
 std::vector<Engine::Token> Engine::step(size_t max_rows) {
   const Clock::time_point start = Clock::now();
   n_embedded_ = 0;
+  load_adapters();
   const std::vector<size_t> n_pending = pending_rows();
   if (!idle() && std::ranges::all_of(n_pending, [](size_t n) { return n == 0; })) {
     if (std::ranges::none_of(running_, &Sequence::held) && !asking()) end_for_memory();
@@ -528,64 +549,6 @@ void Engine::note_time(Sequence& sequence, size_t n_rows, Clock::time_point star
   } else if (sequence.n_generated() > 0) {
     sequence.n_decoded_ += n_rows;
     sequence.decode_time_ += now - start;
-  }
-}
-
-void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
-                      const std::function<void(size_t i, std::span<const float> logits)>& each,
-                      const TextOptions& options) {
-  check_tokens(tokens);
-  const size_t top = context_cap(options.context, max_context_);
-  if (tokens.size() > top && options.context.policy == context::OverflowPolicy::kStop) {
-    throw Error(ErrorCode::kTooLarge, std::to_string(tokens.size()) +
-                                          " tokens exceed the context of " + std::to_string(top) +
-                                          "; give fewer");
-  }
-  // Few rows at a time: a row of logits may be a megabyte.
-  constexpr size_t kRowsAtOnce = 128;
-  const size_t n_held = std::min(tokens.size(), top);
-  const arch::PassLimits limits = {.n_rows = n_batch_,
-                                   .n_logit_rows = std::min(kRowsAtOnce, n_batch_),
-                                   .n_positions = n_held,
-                                   .n_threads = static_cast<size_t>(team_.size())};
-  const uint64_t scratch = arch::most_scratch_bytes(*model_, *kernels_, limits);
-  if (!grant_scratch(std::max(scratch, scratch_granted_)))
-    throw Error(ErrorCode::kOutOfMemory, "no scratch memory for a text; " + budget_left());
-  const bool can_shift = !kv_.has_states() && model().rotates_alike(top);
-  const context::Course course = {
-      context::Ladder(top), context::possible_policy(options.context.policy, can_shift),
-      options.context.compaction, std::min(options.n_anchor, context::longest_anchor(top))};
-  if (running_.size() == max_sequences_)
-    throw Error(ErrorCode::kOutOfMemory, "all KV memory is in use by running sequences");
-  SequenceContext context(kv_.cache(), course, top);
-  if (is_long_text(n_held)) context.set_long();
-  if (!kv_.grant_rung(context, n_held)) {
-    throw Error(ErrorCode::kOutOfMemory, "the text takes " +
-                                             format_byte_size(kv_.bytes_for(course, n_held)) +
-                                             " of KV memory, but " + budget_left());
-  }
-  const Release release{kv_, context};
-  for (size_t done = 0; done < tokens.size();) {
-    const size_t next = context.n_held() + context.n_dropped();  // of what is to be evaluated
-    if (context.n_held() == top) {
-      kv_.compact(context, context.next(1).compaction);
-      continue;
-    }
-    const bool wanted = next >= std::max(done, first);  // a refill evaluates what is done again
-    const size_t end = wanted ? tokens.size() : std::max(done, std::min(first, tokens.size()));
-    const size_t n =
-        std::min({wanted ? kRowsAtOnce : SIZE_MAX, n_batch_, top - context.n_held(), end - next});
-    kv_.forget_unseen(context);
-    kv_.take(context, n, next + n == tokens.size());
-    StepRows rows;
-    rows.add(context, n, tokens);
-    for (size_t i = 0; i < n && wanted; ++i) rows.logit_rows.push_back(static_cast<uint32_t>(i));
-    const tensor::ArenaScope scope(arena_);
-    const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
-    model_->forward(compute(), &kv_.cache(), rows.view(), {logits});
-    for (size_t i = 0; i < rows.logit_rows.size(); ++i)
-      each(next + i, {logits.row(i), logits.n_cols});
-    done = std::max(done, next + n);
   }
 }
 

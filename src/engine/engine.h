@@ -19,6 +19,7 @@
 #include "context/ledger.h"
 #include "context/memory_need.h"
 #include "cpu/thread_team.h"
+#include "engine/adapters.h"
 #include "engine/batcher.h"
 #include "engine/embedding.h"
 #include "engine/kv_memory.h"
@@ -49,6 +50,7 @@ struct EngineOptions {
   bool defers_trim = false;
   bool pack_weights = true;  // false: compute with weights as they lie in the file; slower
   const kernels::KernelTable* kernels = nullptr;  // null: kernels::select_table()
+  AdapterFiles adapters = {};                     // of sequences that ask for none, and of texts
   // Called while weights are packed, by any thread, with how many bytes of all are; it may be late.
   std::function<void(size_t n_loaded, size_t n_to_load)> on_load = {};
 };
@@ -62,20 +64,27 @@ struct MemoryUse {
   size_t kv_state = 0;         // recurrent states of one sequence, of all layers
   size_t kv_reserved = 0;      // address space of KV memory
   size_t kv_granted = 0;       // that running sequences may take without asking again: their rungs
+  size_t adapters = 0;         // loaded, in use or not
+  size_t adapters_cached = 0;  // of them, those that nothing uses now
   size_t kv_parked = 0;        // blocks of finished sequences, kept for prompts that begin alike
   size_t kv_in_use = 0;        // blocks of sequences, and parked ones
   size_t kv_backed = 0;        // blocks that have memory of the system, in use or not
   size_t kv_most = 0;          // the most that was in use so far
   size_t scratch = 0;          // kept for the largest pass so far
   size_t scratch_granted = 0;  // the most that a pass may take
-  size_t budget = 0;  // of all that is granted: weights, kv_granted, kv_parked, scratch_granted
+  // Of all that is granted: weights, adapters, kv_granted, kv_parked, scratch_granted.
+  size_t budget = 0;
   // That was refused to sequences that run: what the largest rung of them lacks.
   size_t wanted = 0;
   bool asking = false;  // Engine::asking()
   // What should be resident.
-  size_t accounted() const noexcept { return weights + kv_backed + scratch; }
+  size_t accounted() const noexcept { return weights + adapters + kv_backed + scratch; }
   // What is granted.
-  size_t held() const noexcept { return weights + kv_granted + kv_parked + scratch_granted; }
+  size_t held() const noexcept {
+    return weights + adapters + kv_granted + kv_parked + scratch_granted;
+  }
+  // Of that, what can be dropped for others.
+  size_t cached() const noexcept { return kv_parked + adapters_cached; }
 };
 
 // How the context of a given text overflows: as a sequence's, but for what is kept of its
@@ -135,9 +144,9 @@ class Engine {
 
   // The tokens of the prompts and answers, in whole blocks of 64, that are known and were of use
   // last: a prompt that begins like one of them is read quickly.
-  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_most) const {
-    return kv_.latest_prefixes(n_most);
-  }
+  // `adapters`: of texts that were evaluated with these.
+  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_most,
+                                                    const AdapterFiles& adapters = {});
 
   // While a sequence is held, it gets no rows: its reader has no room for more. It keeps its
   // memory.
@@ -199,9 +208,14 @@ class Engine {
                       std::vector<Token>& out);
   void fail(Sequence& sequence, const std::string& error);
   uint64_t step_scratch_bytes(size_t n_positions) const;
+  context::MemoryNeed need_with(size_t adapter_rank) const;
+  std::shared_ptr<Adapters::Entry> adapter_for(const AdapterFiles& files);
+  [[nodiscard]] bool use_adapter(Adapters::Entry& entry);
+  void load_adapters();
+  void release_adapter(Sequence& sequence);
   [[nodiscard]] bool grant_scratch(uint64_t n_bytes);
   [[nodiscard]] bool grant_step_scratch(size_t n_positions);
-  void check_fits(const context::Course& course, size_t rung) const;
+  void check_fits(const context::Course& course, size_t rung, uint64_t n_more = 0) const;
   std::string budget_left() const;
   [[nodiscard]] bool grant_rung(Sequence& sequence, size_t rung);
   [[nodiscard]] bool admit(Sequence& sequence);
@@ -229,7 +243,11 @@ class Engine {
   const kernels::KernelTable* kernels_;
   cpu::ThreadTeam team_;
   nn::PackedWeights packed_;
+  std::vector<tensor::Tensor> matrices_;  // that passes multiply with
   std::unique_ptr<arch::Model> model_;
+  Adapters adapters_;
+  AdapterFiles default_adapters_;
+  size_t adapter_rank_ = 0;  // the greatest that scratch is counted for
   tensor::Arena arena_;
   size_t n_batch_;
   nn::ProductListener* listener_ = nullptr;
@@ -238,6 +256,7 @@ class Engine {
   bool asks_for_memory_;
   bool defers_trim_;
   context::MemoryNeed need_;
+  context::MemoryNeed step_need_;  // the same with adapters of adapter_rank_
   uint64_t scratch_granted_ = 0;
   size_t step_positions_ = 0;       // that a sequence of a step may reach, with what is granted
   std::optional<Pooling> pooling_;  // once it was asked for

@@ -28,7 +28,8 @@ KvMemory::KvMemory(context::Ledger& ledger, const std::vector<kv::LayerNeed>& ne
       cache_(needs, most_positions_ * (options.n_sequences + 1), options.type),
       prefixes_(cache_),
       n_batch_(options.n_batch),
-      max_parked_(options.max_parked) {}
+      max_parked_(options.max_parked),
+      drop_other_(options.drop_other) {}
 
 uint64_t KvMemory::bytes_for(const context::Course& course, size_t rung) const {
   return cache_.layout().bytes_for(rung, n_batch_, shifts(course));
@@ -36,16 +37,19 @@ uint64_t KvMemory::bytes_for(const context::Course& course, size_t rung) const {
 
 bool KvMemory::grant(MemoryClass memory_class, uint64_t n_bytes) {
   while (!ledger_.grant(memory_class, n_bytes))
-    if (!drop_parked()) return false;
+    if (!drop_anything()) return false;
   return true;
 }
+
+// What is read again in milliseconds goes before what would have to be computed again.
+bool KvMemory::drop_anything() { return (drop_other_ && drop_other_()) || drop_parked(); }
 
 void KvMemory::fit_budget() {
   const auto over = [this] {
     const context::Ledger::Account account = ledger_.account();
     return account.total > account.budget;
   };
-  while (over() && drop_parked()) {
+  while (over() && drop_anything()) {
   }
 }
 

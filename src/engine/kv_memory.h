@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct KvMemoryOptions {
   size_t n_batch = 1;  // rows of a step
   kv::KvType type = kv::KvType::kInt16;
   uint64_t max_parked = 0;  // bytes of finished sequences that are kept
+  // Gives back memory of another kind that nobody needs; false where there is none.
+  std::function<bool()> drop_other = {};
 };
 
 class KvMemory {
@@ -55,8 +58,8 @@ class KvMemory {
   void publish(const SequenceContext& context, std::span<const int32_t> tokens, bool ends = false);
 
   // kv::PrefixIndex::latest
-  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_most) const {
-    return prefixes_.latest(n_most);
+  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_most, uint64_t adapter) const {
+    return prefixes_.latest(n_most, adapter);
   }
 
   // Nothing that is known now is shared again.
@@ -77,6 +80,7 @@ class KvMemory {
   size_t most_positions() const noexcept { return most_positions_; }
 
  private:
+  bool drop_anything();
   bool drop_parked();
   void settle_parked();
 
@@ -86,6 +90,7 @@ class KvMemory {
   kv::PrefixIndex prefixes_;
   size_t n_batch_;
   uint64_t max_parked_;
+  std::function<bool()> drop_other_;
 };
 
 }  // namespace billow::engine

@@ -8,6 +8,8 @@ Json memory_json(const MemoryUse& use) {
   return {{"file_bytes", use.file},
           {"packed_bytes", use.packed},
           {"weights_bytes", use.weights},
+          {"adapters_bytes", use.adapters},
+          {"adapters_cached_bytes", use.adapters_cached},
           {"kv_block_bytes", use.kv_block},
           {"kv_state_bytes", use.kv_state},
           {"kv_reserved_bytes", use.kv_reserved},

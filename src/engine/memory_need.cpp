@@ -20,7 +20,8 @@ context::MemoryNeed memory_need(const gguf::File& file, const arch::Model& model
                                      .n_logit_rows = sizes.n_sequences,
                                      .n_hidden_rows = sizes.n_batch,
                                      .n_positions = n_positions,
-                                     .n_threads = sizes.n_threads};
+                                     .n_threads = sizes.n_threads,
+                                     .adapter_rank = sizes.adapter_rank};
     need.scratch.push_back({n_positions, arch::most_scratch_bytes(model, kernels, limits)});
   }
   return need;

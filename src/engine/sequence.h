@@ -2,6 +2,7 @@
 // is chosen. Made by the Engine and changed by it alone.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "constraint/guide.h"
+#include "engine/adapters.h"
 #include "engine/sampling/sampler.h"
 #include "engine/sequence_context.h"
 
@@ -36,6 +38,11 @@ struct ContextOptions {
   std::vector<size_t> sizes = {};  // rungs up to that; empty: 512, doubling
   context::OverflowPolicy policy = context::OverflowPolicy::kStop;
   context::CompactionOptions compaction = {};
+
+  // The positions that a context may have on an engine for at most max_of_engine.
+  size_t cap(size_t max_of_engine) const noexcept {
+    return max_context == 0 ? max_of_engine : std::min(max_context, max_of_engine);
+  }
 };
 
 // A transition or compaction as it happened.
@@ -60,6 +67,7 @@ struct SequenceOptions {
   // nothing does. The answer ends where the grammar can only end. Tokens that it leaves no choice
   // about are evaluated together, unless log probabilities are wanted of them.
   std::shared_ptr<constraint::Guide> guide = {};
+  AdapterFiles adapters = {};  // what the model is added to by; empty: EngineOptions::adapters
 };
 
 class Sequence {
@@ -117,6 +125,8 @@ class Sequence {
   SequenceOptions options_;
   Sampler sampler_;
   std::vector<Sampled> prompt_scores_;
+  std::shared_ptr<Adapters::Entry> adapter_;  // null: it has none
+  bool uses_adapter_ = false;                 // which is loaded for it
   size_t n_shared_ = 0;
   bool waiting_ = false;
   size_t refused_rung_ = 0;  // for which there was no memory; 0: it has what it wants

@@ -52,6 +52,8 @@ class SequenceContext {
   }
   // From here on the text is a long one. REQUIRES: nothing is held.
   void set_long() noexcept { marks_.is_long = true; }
+  // Evaluated with this adapter. REQUIRES: nothing is held.
+  void set_adapter(uint64_t number) noexcept { marks_.adapter = number; }
   // Drops what a compaction drops. A refill leaves nothing evaluated.
   void compact(const context::Compaction& compaction);
   // Gives back what no window sees from the next token on; whether there was any.

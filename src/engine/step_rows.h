@@ -20,9 +20,11 @@ struct StepRows {
   std::vector<uint32_t> logit_rows;
   std::vector<uint32_t> hidden_rows;
   std::vector<uint8_t> is_long;
+  std::vector<const nn::Adapter*> adapters;
 
-  // The last n tokens that `context` has taken blocks for.
-  void add(const SequenceContext& context, size_t n, std::span<const int32_t> all_tokens) {
+  // The last n tokens that `context` has taken blocks for; `adapter` may be null.
+  void add(const SequenceContext& context, size_t n, std::span<const int32_t> all_tokens,
+           const nn::Adapter* adapter = nullptr) {
     for (size_t position = context.n_held() - n; position < context.n_held(); ++position) {
       tokens.push_back(all_tokens[context.index_of(position)]);
       positions.push_back(static_cast<uint32_t>(context.slot_of(position)));
@@ -30,9 +32,10 @@ struct StepRows {
     }
     tables.push_back(&context.blocks());
     is_long.push_back(context.is_long() ? 1 : 0);
+    adapters.push_back(adapter);
   }
   arch::Batch view() const {
-    return {tokens, positions, sequences, tables, logit_rows, hidden_rows, is_long};
+    return {tokens, positions, sequences, tables, logit_rows, hidden_rows, is_long, adapters};
   }
 };
 

@@ -189,6 +189,23 @@ inline constexpr size_t text_attention_scratch_floats(size_t n_tokens, size_t he
   return n * (2 * len + kMaxTextAttentionRows);
 }
 
+// A low-rank addition to one row of a product: out[i] += sum over j of h[j] * b[i][j], in order of
+// j. Outputs stand in blocks of kLowRankBlock: for each block, `rank` rows of that many values,
+// floats or halves. The last block is filled up with 0.
+inline constexpr size_t kLowRankBlock = 64;
+struct LowRankArgs {
+  const std::byte* b = nullptr;  // aligned to 64 bytes
+  bool is_half = false;          // halves (F16), else floats
+  size_t rank = 0;
+  const float* h = nullptr;  // [rank]
+  size_t n = 0;              // outputs
+  float* out = nullptr;      // [n]
+};
+inline constexpr size_t low_rank_bytes(size_t n, size_t rank, bool is_half) {
+  const size_t n_blocks = (n + kLowRankBlock - 1) / kLowRankBlock;
+  return n_blocks * kLowRankBlock * rank * (is_half ? 2 : sizeof(float));
+}
+
 enum class RopeKind : uint8_t {
   kAdjacent,  // rotates (2i, 2i+1): "norm"
   kHalves,    // rotates (i, i + n_rot/2): "neox"
@@ -230,6 +247,7 @@ struct KernelTable {
   // x[i] = x[i] * sigmoid(gate[i])
   void (*sigmoid_multiply)(float* x, const float* gate, size_t n) noexcept;
   void (*add)(float* x, const float* y, size_t n) noexcept;  // x += y
+  void (*add_low_rank)(const LowRankArgs&) noexcept;
   // x[i] = softcap * tanh(x[i] / softcap)
   void (*softcap)(float* x, size_t n, float softcap) noexcept;
   void (*store_kv)(const StoreKvArgs&) noexcept;

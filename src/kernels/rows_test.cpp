@@ -39,6 +39,51 @@ TEST_P(Rows, NormsByTheRootMeanSquare) {
   }
 }
 
+// Every block and tail of outputs, floats and halves. A row's sums do not depend on what stands
+// behind it.
+TEST_P(Rows, AddsLowRankProducts) {
+  for (const bool is_half : {false, true}) {
+    for (const size_t n : {size_t{1}, size_t{63}, size_t{64}, size_t{65}, size_t{200}}) {
+      for (const size_t rank : {size_t{1}, size_t{7}, size_t{16}}) {
+        const std::vector<float> values = gaussian(n * rank, 5);
+        const std::vector<float> h = gaussian(rank, 6);
+        const std::vector<float> before = gaussian(n, 7);
+        std::vector<float> out = before;
+        out.push_back(123.0f);
+        alignas(64) static std::byte b[64 * 1024];
+        std::fill(std::begin(b), std::end(b), std::byte{});
+        const size_t bytes = low_rank_bytes(n, rank, is_half);
+        ASSERT_LE(bytes, sizeof b);
+        std::vector<double> used(n * rank);
+        for (size_t i = 0; i < n; ++i) {
+          for (size_t j = 0; j < rank; ++j) {
+            const size_t at = (i / kLowRankBlock * rank + j) * kLowRankBlock + i % kLowRankBlock;
+            const float value = values[i * rank + j];
+            const uint16_t half = quant::f32_to_f16(value);
+            if (is_half)
+              std::memcpy(b + 2 * at, &half, 2);
+            else
+              std::memcpy(b + 4 * at, &value, 4);
+            used[i * rank + j] = static_cast<double>(is_half ? quant::f16_to_f32(half) : value);
+          }
+        }
+        GetParam()->add_low_rank({b, is_half, rank, h.data(), n, out.data()});
+        for (size_t i = 0; i < n; ++i) {
+          auto expected = static_cast<double>(before[i]);
+          double size = std::abs(expected);
+          for (size_t j = 0; j < rank; ++j) {
+            const double term = used[i * rank + j] * static_cast<double>(h[j]);
+            expected += term;
+            size += std::abs(term);
+          }
+          EXPECT_NEAR(out[i], expected, 1e-6 * size);
+        }
+        EXPECT_EQ(out[n], 123.0f);
+      }
+    }
+  }
+}
+
 TEST_P(Rows, GatesBySiluAndGelu) {
   for (const size_t n : kLengths) {
     std::vector<float> gate = gaussian(n, 3);

@@ -23,21 +23,26 @@ PrefixIndex::~PrefixIndex() {
   }
 }
 
+// What stands for the parent of a text's first block. Numbers of entries rise from 1 and never come
+// so far.
+uint64_t PrefixIndex::root_of(const TextMarks& marks) noexcept {
+  return UINT64_MAX - 2 * marks.adapter - (marks.is_long ? 1 : 0);
+}
+
 PrefixIndex::Key PrefixIndex::key_of(const Entry* parent, std::span<const int32_t> tokens,
-                                     size_t block, bool is_long) {
-  Key key{.parent = is_long ? UINT64_MAX : 0};
-  if (parent != nullptr) key.parent = parent->number;
+                                     size_t block, const TextMarks& marks) {
+  Key key{.parent = parent != nullptr ? parent->number : root_of(marks)};
   std::ranges::copy(tokens.subspan(block * kBlockPositions, kBlockPositions), key.tokens.begin());
   return key;
 }
 
 std::vector<PrefixIndex::Entry*> PrefixIndex::find(std::span<const int32_t> tokens, size_t n_blocks,
-                                                   bool is_long) {
+                                                   const TextMarks& marks) {
   ++clock_;
   std::vector<Entry*> chain;
   while (chain.size() < n_blocks) {
-    const auto found = entries_.find(
-        key_of(chain.empty() ? nullptr : chain.back(), tokens, chain.size(), is_long));
+    const auto found =
+        entries_.find(key_of(chain.empty() ? nullptr : chain.back(), tokens, chain.size(), marks));
     if (found == entries_.end()) break;
     found->second.last_use = clock_;
     chain.push_back(&found->second);
@@ -61,11 +66,12 @@ void PrefixIndex::add(std::span<const int32_t> tokens, const BlockTable& table,
     return false;
   };
   while (n_blocks > 0 && !keeps(n_blocks - 1)) --n_blocks;
-  std::vector<Entry*> chain = find(tokens, n_blocks, marks.is_long);
+  std::vector<Entry*> chain = find(tokens, n_blocks, marks);
   while (chain.size() < n_blocks) {
     Entry* parent = chain.empty() ? nullptr : chain.back();
-    Entry& entry = entries_[key_of(parent, tokens, chain.size(), marks.is_long)];
+    Entry& entry = entries_[key_of(parent, tokens, chain.size(), marks)];
     entry.number = ++n_numbers_;
+    entry.adapter = marks.adapter;
     entry.parent = parent;
     entry.depth = chain.size();
     entry.last_use = clock_;
@@ -93,7 +99,7 @@ size_t PrefixIndex::first_seen(size_t group, size_t n_blocks) const {
 PrefixIndex::Shared PrefixIndex::share(std::span<const int32_t> tokens, size_t n_most,
                                        BlockTable& table, const TextMarks& marks) {
   const std::vector<Entry*> chain =
-      find(tokens, std::min(tokens.size(), n_most) / kBlockPositions, marks.is_long);
+      find(tokens, std::min(tokens.size(), n_most) / kBlockPositions, marks);
   const size_t n_groups = cache_.layout().groups.size();
   const auto serves = [&](size_t n_blocks) {
     for (size_t g = 0; g < n_groups; ++g) {
@@ -112,12 +118,12 @@ PrefixIndex::Shared PrefixIndex::share(std::span<const int32_t> tokens, size_t n
   return {.n_tokens = n_blocks * kBlockPositions, .n_known_blocks = chain.size()};
 }
 
-std::vector<std::vector<int32_t>> PrefixIndex::latest(size_t n_most) const {
+std::vector<std::vector<int32_t>> PrefixIndex::latest(size_t n_most, uint64_t adapter) const {
   std::unordered_map<const Entry*, const Key*> keys;
   std::vector<const Entry*> ends;
   for (const auto& [key, entry] : entries_) {
     keys[&entry] = &key;
-    if (entry.n_children == 0) ends.push_back(&entry);
+    if (entry.n_children == 0 && entry.adapter == adapter) ends.push_back(&entry);
   }
   std::ranges::sort(ends, [](const Entry* a, const Entry* b) {
     return std::pair(a->last_use, a->number) > std::pair(b->last_use, b->number);

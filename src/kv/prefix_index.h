@@ -40,9 +40,9 @@ class PrefixIndex {
   // beginning. False when nothing is parked.
   bool drop_oldest();
 
-  // The tokens of what was of use last: at most n_most texts, the latest first, in whole blocks.
-  // None of them is the beginning of another.
-  std::vector<std::vector<int32_t>> latest(size_t n_most) const;
+  // The tokens of what was of use last with this adapter: at most n_most texts, the latest first,
+  // in whole blocks. None of them is the beginning of another.
+  std::vector<std::vector<int32_t>> latest(size_t n_most, uint64_t adapter = 0) const;
 
   size_t parked_bytes() const noexcept;
   size_t n_entries() const noexcept { return entries_.size(); }
@@ -51,7 +51,7 @@ class PrefixIndex {
   // An entry is known by its tokens and by the entry of those before: hashes find it, but only
   // equality counts.
   struct Key {
-    uint64_t parent = 0;  // its number; none: 0, of long texts the greatest number
+    uint64_t parent = 0;  // its number; none: root_of()
     std::array<int32_t, kBlockPositions> tokens = {};
     bool operator==(const Key&) const = default;
   };
@@ -64,14 +64,17 @@ class PrefixIndex {
     size_t depth = 0;  // blocks before it
     size_t n_children = 0;
     uint64_t last_use = 0;
+    uint64_t adapter = 0;
     std::vector<BlockId> blocks;  // [group]; kNoBlock: not there
   };
   using Entries = std::unordered_map<Key, Entry, KeyHash>;
 
+  static uint64_t root_of(const TextMarks& marks) noexcept;
   static Key key_of(const Entry* parent, std::span<const int32_t> tokens, size_t block,
-                    bool is_long);
+                    const TextMarks& marks);
   // The entries of the leading blocks of `tokens`, as far as there are any, marked as used.
-  std::vector<Entry*> find(std::span<const int32_t> tokens, size_t n_blocks, bool is_long);
+  std::vector<Entry*> find(std::span<const int32_t> tokens, size_t n_blocks,
+                           const TextMarks& marks);
   // The first block of a group that a query behind n_blocks blocks needs.
   size_t first_seen(size_t group, size_t n_blocks) const;
   bool is_parked(size_t group, BlockId block) const;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace billow::kv {
@@ -16,6 +17,9 @@ struct TextMarks {
   bool ends = false;
   // Long texts may have other keys and values than short ones with the same tokens.
   bool is_long = false;
+  // The number of the adapter that the text is evaluated with; 0: the model alone. Texts of
+  // different adapters have different keys and values.
+  uint64_t adapter = 0;
 };
 
 // Whether the state behind `block` is kept. The text has n_positions evaluated.

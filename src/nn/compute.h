@@ -3,9 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
 
 #include "cpu/thread_team.h"
 #include "kernels/kernel_table.h"
+#include "nn/adapter.h"
 #include "tensor/arena.h"
 #include "tensor/tensor.h"
 
@@ -26,6 +30,7 @@ class ProductListener {
 struct Sizing {
   size_t n_positions = 0;  // that a sequence reaches
   size_t n_threads = 1;
+  size_t adapter_rank = 0;  // the greatest of adapters that rows have; 0: no row has one
 };
 
 struct Compute {
@@ -34,10 +39,37 @@ struct Compute {
   tensor::Arena& arena;
   const Sizing* sizing = nullptr;  // null: the pass computes
   ProductListener* listener = nullptr;
+  RowAdapters adapters{};  // of the rows of the matrices that operations get
 
   size_t n_threads() const noexcept {
     return sizing != nullptr ? sizing->n_threads : static_cast<size_t>(team.size());
   }
+  // The greatest rank of the adapters that rows have; 0: no row has one.
+  size_t adapter_rank() const noexcept {
+    if (sizing != nullptr) return sizing->adapter_rank;
+    size_t rank = 0;
+    for (const Adapter* adapter : adapters)
+      if (adapter != nullptr && adapter->max_rank() > rank) rank = adapter->max_rank();
+    return rank;
+  }
+};
+
+// The same for matrices whose row i is row rows[i] of the pass. Lives as long as its compute().
+class ComputeOfRows {
+ public:
+  ComputeOfRows(const Compute& compute, std::span<const uint32_t> rows) : compute_(compute) {
+    if (compute.adapters.empty()) return;
+    adapters_.reserve(rows.size());
+    for (const uint32_t row : rows) adapters_.push_back(compute.adapters[row]);
+    compute_.adapters = adapters_;
+  }
+  ComputeOfRows(const ComputeOfRows&) = delete;
+  ComputeOfRows& operator=(const ComputeOfRows&) = delete;
+  const Compute& compute() const noexcept { return compute_; }
+
+ private:
+  std::vector<const Adapter*> adapters_;
+  Compute compute_;
 };
 
 }  // namespace billow::nn

@@ -8,6 +8,8 @@
 
 #include "base/check.h"
 #include "cpu/features.h"
+#include "nn/inputs.h"
+#include "nn/low_rank.h"
 #include "nn/packing_scratch.h"
 #include "quant/type.h"
 
@@ -38,72 +40,6 @@ size_t cuts_of(size_t n_rows, size_t n_units, size_t n_threads) {
   const size_t wanted = (kItemsOfThread * n_threads + n_units - 1) / n_units;
   return std::max<size_t>(1, std::min(wanted, n_rows / kRowsOfRun));
 }
-
-// Rows of x in each form that the weights of their products want, made once. Rows that go through
-// different weights stand in groups of their own.
-class Inputs {
- public:
-  // Input i is row rows[i] of x, or row i where `rows` is empty.
-  Inputs(const Compute& compute, tensor::Matrix x, std::span<const uint32_t> rows)
-      : compute_(compute), x_(x), rows_(rows) {}
-  size_t size() const { return rows_.empty() ? x_.n_rows : rows_.size(); }
-
-  // Inputs [begin, end) in `form`, which are made by make().
-  void add(const InputForm* form, size_t begin, size_t end) {
-    if (find(form) == nullptr) {
-      BILLOW_CHECK(n_ < made_.size());
-      made_[n_++] = {form, compute_.arena.bytes(form->bytes(size(), x_.n_cols))};
-    }
-    const std::span<const Run> recent = std::span(runs_).last(std::min(runs_.size(), made_.size()));
-    const auto is_same = [&](const Run& run) { return run.form == form && run.begin == begin; };
-    if (begin == end || std::ranges::any_of(recent, is_same)) return;
-    const size_t first_group = runs_.empty() ? 0 : runs_.back().last_group;
-    runs_.push_back({form, begin, end, first_group, first_group + form->groups(end - begin).n});
-  }
-  void make() {
-    if (runs_.empty() || compute_.sizing != nullptr) return;
-    compute_.team.for_pieces(runs_.back().last_group, 1, [&](size_t first, size_t last, int) {
-      for (size_t group = first; group < last; ++group) {
-        const auto run = std::ranges::upper_bound(runs_, group, {}, &Run::last_group);
-        const kernels::RowGroups groups = run->form->groups(run->end - run->begin);
-        const size_t g = group - run->first_group;
-        const size_t input = run->begin + groups.begin(g);
-        const size_t n = groups.begin(g + 1) - groups.begin(g);
-        std::array<const float*, kernels::kMostGroupRows> rows;
-        for (size_t i = 0; i < n; ++i)
-          rows[i] = x_.row(rows_.empty() ? input + i : rows_[input + i]);
-        run->form->write_group(rows.data(), n, x_.n_cols,
-                               find(run->form) + run->form->bytes(input, x_.n_cols));
-      }
-    });
-  }
-  // Of input 0; null where there is none.
-  std::byte* find(const InputForm* form) const {
-    for (size_t i = 0; i < n_; ++i) {
-      if (made_[i].form == form) return made_[i].bytes;
-    }
-    return nullptr;
-  }
-
- private:
-  struct Made {
-    const InputForm* form = nullptr;
-    std::byte* bytes = nullptr;
-  };
-  struct Run {
-    const InputForm* form = nullptr;
-    size_t begin = 0;
-    size_t end = 0;
-    size_t first_group = 0;
-    size_t last_group = 0;
-  };
-  const Compute& compute_;
-  tensor::Matrix x_;
-  std::span<const uint32_t> rows_;
-  std::array<Made, 4> made_;
-  size_t n_ = 0;
-  std::vector<Run> runs_;
-};
 
 // A part of one product: outputs [begin, end) of the rows in groups [group_begin, group_end).
 struct Part {
@@ -226,7 +162,8 @@ void multiply(const Compute& compute, tensor::Matrix x, std::span<const uint32_t
     if (product.weight.packed == nullptr)
       largest_strip = std::max(largest_strip, strip_bytes(product.weight));
   }
-  inputs.make();
+  const LowRankSums adapters(compute, x, rows, products);
+  Inputs::make(compute, inputs, adapters.inputs());
   const std::vector<PackingScratch> scratch =
       make_packing_scratch(compute, largest_strip, x.n_cols);
   if (compute.sizing != nullptr) return;
@@ -245,7 +182,16 @@ void multiply(const Compute& compute, tensor::Matrix x, std::span<const uint32_t
                      .n_cuts = n_cuts,
                      .end = end});
   }
+  for (const LowRankSums::First& first : adapters.first_products()) {
+    end += n_units(first.product.weight);
+    const InputForm* form = compute.kernels.of(first.product.weight.type).input;
+    tasks.push_back({.product = first.product,
+                     .input = adapters.inputs().find(form) + form->bytes(first.begin, x.n_cols),
+                     .n_cuts = 1,
+                     .end = end});
+  }
   run_tasks(compute, tasks, scratch);
+  adapters.add_to_outputs();
 }
 
 }  // namespace

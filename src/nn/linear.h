@@ -19,7 +19,9 @@ struct Product {
 };
 
 // Computes all products of the same input. The input is brought into the form that the weights want
-// once, whatever the number of products. REQUIRES: shapes fit; `out` does not overlap `x`.
+// once, whatever the number of products. Adapters of the rows add theirs. REQUIRES: shapes fit;
+// `out` does not overlap `x`; where rows have adapters, x has the rows of the pass, or those of
+// ComputeOfRows.
 void linear(const Compute& compute, tensor::Matrix x, std::initializer_list<Product> products);
 
 // One product of some inputs: [begin, end) of them give rows [begin, end) of `out`.

@@ -35,6 +35,7 @@ struct EngineLoop::EmbedJob {
 
 struct PrefixQuestion {
   size_t n_most = 0;
+  engine::AdapterFiles adapters;
   std::promise<std::vector<std::vector<int32_t>>> texts;
 };
 

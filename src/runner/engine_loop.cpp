@@ -224,12 +224,14 @@ LoopState EngineLoop::state() const {
           .failure = board_->broken ? text_of(board_->broken) : ""};
 }
 
-std::vector<std::vector<int32_t>> EngineLoop::latest_prefixes(size_t n_most) {
+std::vector<std::vector<int32_t>> EngineLoop::latest_prefixes(size_t n_most,
+                                                              engine::AdapterFiles adapters) {
   std::future<std::vector<std::vector<int32_t>>> texts;
   {
     const std::scoped_lock lock(board_->mutex);
     if (board_->stopping || board_->broken) return {};
-    texts = board_->prefix_questions.emplace_back(PrefixQuestion{n_most, {}}).texts.get_future();
+    texts = board_->prefix_questions.emplace_back(PrefixQuestion{n_most, std::move(adapters), {}})
+                .texts.get_future();
     board_->ring();
   }
   return texts.get();
@@ -326,7 +328,7 @@ void EngineLoop::take_news() {
     budget_version_ = budget->version;
   }
   for (PrefixQuestion& question : questions)
-    question.texts.set_value(engine_->latest_prefixes(question.n_most));
+    question.texts.set_value(engine_->latest_prefixes(question.n_most, question.adapters));
   for (const engine::Sequence* sequence : cancelled)
     engine_->finish(*sequence, FinishReason::kStop);
   end_finished();

@@ -176,7 +176,8 @@ class EngineLoop {
   std::optional<Vectors> embed(std::vector<std::vector<int32_t>> texts, std::stop_token stop = {});
   LoopState state() const;  // of a moment ago
   // Engine::latest_prefixes, behind the pass under way; waits for it. None once the loop has ended.
-  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_most);
+  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_most,
+                                                    engine::AdapterFiles adapters = {});
   // Of keys and values: what prefix digests differ by.
   kv::KvType kv_type() const noexcept { return engine_->kv_type(); }
   std::string_view isa() const noexcept { return engine_->kernels().name; }

@@ -259,6 +259,8 @@ AnswerRequest parse_completion(std::string_view body) {
   request.max_repeats = static_cast<size_t>(integer(head, "max_repeats", 0, 0, kMostTokens));
   request.constraint = constraint_of(head);
   request.whole = boolean(head, "whole");
+  for (std::string& path : texts_of(head, "adapters"))
+    request.options.adapters.push_back({.path = std::move(path)});
   return request;
 }
 

@@ -17,7 +17,7 @@ namespace billow::runner {
 //    "ignore_eos":false,"logprobs":false,"top_logprobs":0,"max_context":4096,"sizes":[512,1024],
 //    "overflow_policy":"refill","reserve_batches":9,"overflow_batch":64,"max_repeats":0,
 //    "markers":["<tool_call>"],"ends_repetition":false,
-//    "prompt_logprobs":false,"whole":false,
+//    "prompt_logprobs":false,"whole":false,"adapters":["/path/of/an/adapter.gguf"],
 //    "constraint":{"kind":"json_schema","text":"...","starts_behind":"...","opens_with":"...",
 //                  "starts_within":0,"may_not_start":false}}
 // and behind its '\n' n_prompt token ids, 32 bits each, little-endian. All fields but n_prompt may

@@ -44,7 +44,7 @@ void ServedWriter::add_state(Json& health) const {
   health["memory"] = memory_json(state.memory);
   health["budget_version"] = state.budget_version;
   health["held"] = state.memory.held();
-  health["parked"] = state.memory.kv_parked;
+  health["parked"] = state.memory.cached();
   health["wanted"] = state.memory.wanted;
   health["asking"] = state.memory.asking;
   health["pending_prompt_tokens"] = state.backlog.n_prompt;

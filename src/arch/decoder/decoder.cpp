@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "nn/for_rows.h"
 #include "nn/linear.h"
+#include "nn/low_rank.h"
 #include "nn/rows.h"
 
 namespace billow::arch {
@@ -55,6 +56,16 @@ size_t short_text(std::span<const nn::RopeParams> ropes) {
   return found == ropes.end() ? 0 : static_cast<size_t>(found->original_context);
 }
 
+// Of each row; empty where no row has one.
+std::vector<const nn::Adapter*> adapters_of_rows(const Batch& batch) {
+  std::vector<const nn::Adapter*> adapters;
+  const auto is_there = [](const nn::Adapter* adapter) { return adapter != nullptr; };
+  if (std::ranges::none_of(batch.adapters, is_there)) return adapters;
+  adapters.reserve(batch.sequences.size());
+  for (const uint32_t sequence : batch.sequences) adapters.push_back(batch.adapters[sequence]);
+  return adapters;
+}
+
 template <size_t kIndex>
 using Indexed = std::integral_constant<size_t, kIndex>;
 
@@ -62,7 +73,7 @@ using Indexed = std::integral_constant<size_t, kIndex>;
 
 Decoder::Decoder(DecoderStyle style, const gguf::File& file, const LoadOptions& options)
     : style_(std::move(style)), norms_(style_.norm, style_.norm_epsilon, widest_norm(style_)) {
-  const WeightLoader load(file, options.packed);
+  const WeightLoader load(file, options.packed, options.matrices);
   for (const nn::RopeParams& rope : style_.ropes) ropes_.emplace_back(rope);
   output_.load(load, style_, norms_);
   if (style_.embedding_norm) embedding_norm_ = norms_.load(load, "token_embd_norm", style_.n_embd);
@@ -143,8 +154,11 @@ void Decoder::load_own_inputs(const WeightLoader& load) {
   own_proj_norm_ = norms_.load(load, "per_layer_proj_norm", style_.n_embd_per_layer);
 }
 
-void Decoder::forward(const nn::Compute& compute, kv::Cache* cache, const Batch& batch,
+void Decoder::forward(const nn::Compute& without_adapters, kv::Cache* cache, const Batch& batch,
                       const Outputs& out) const {
+  const std::vector<const nn::Adapter*> adapters = adapters_of_rows(batch);
+  nn::Compute compute = without_adapters;
+  compute.adapters = adapters;
   const tensor::ArenaScope scope(compute.arena);
   const tensor::Matrix x = compute.arena.matrix(batch.tokens.size(), style_.n_embd);
   const tensor::Matrix y = compute.arena.matrix(batch.tokens.size(), style_.n_embd);
@@ -171,6 +185,7 @@ void Decoder::embed(const Pass& pass, tensor::Matrix x) const {
   const nn::Compute& compute = pass.compute;
   const Batch& batch = pass.batch;
   nn::embed(compute, output_.embedding, batch.tokens.data(), x);
+  nn::add_to_embedding(compute, batch.tokens, x);
   if (style_.embedding_scale != 1.0f) nn::scale(compute, x, style_.embedding_scale);
   if (positions_) {
     const tensor::ArenaScope scope(compute.arena);

@@ -169,10 +169,11 @@ void Experts::forward(const nn::Compute& compute, tensor::Matrix routed, tensor:
     rows = {};
   }
   {
+    const nn::ComputeOfRows of_slots(compute, slots.rows);
     const tensor::ArenaScope of_experts(compute.arena);
     const tensor::Matrix up = compute.arena.matrix(n_slots, style_.n_ff);
     const tensor::Matrix inner = style_.gated ? compute.arena.matrix(n_slots, style_.n_ff) : up;
-    multiply(compute, slots, read, rows, inner, up);
+    multiply(rows.empty() ? of_slots.compute() : compute, slots, read, rows, inner, up);
     std::vector<nn::RowsProduct> products;
     for (size_t e = 0; e < style_.n_experts; ++e) {
       const size_t begin = compute.sizing != nullptr || e == 0 ? 0 : slots.ends[e - 1];
@@ -181,7 +182,7 @@ void Experts::forward(const nn::Compute& compute, tensor::Matrix routed, tensor:
       const float* bias = down_bias_ == nullptr ? nullptr : down_bias_ + e * width_;
       products.push_back({begin, end, down_[e], bias, results});
     }
-    nn::linear_of_rows(compute, inner, {}, products);
+    nn::linear_of_rows(of_slots.compute(), inner, {}, products);
   }
   add_up(compute, slots, results, sum);
   tensor::Matrix whole = sum;

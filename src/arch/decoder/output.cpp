@@ -30,7 +30,8 @@ void output_block(const nn::Compute& compute, const OutputWeights& weights,
   };
   norm(batch.hidden_rows, out.hidden);
   norm(batch.logit_rows, normed);
-  nn::linear(compute, normed, {{weights.output, weights.bias, out.logits}});
+  const nn::ComputeOfRows of_rows(compute, batch.logit_rows);
+  nn::linear(of_rows.compute(), normed, {{weights.output, weights.bias, out.logits}});
   // Nothing after the logits evens out what rounding did to them; and only the greatest count: what
   // lies 5 below the greatest, when both are scaled, has 1/150 of its probability.
   constexpr float kReach = 5.0f;

@@ -4,6 +4,8 @@
 
 #include "kernels/body/rows.inl.h"
 
+#include "kernels/body/low_rank.inl.h"
+
 #include "kernels/body/quantize.inl.h"
 
 #include "kernels/body/strips.inl.h"

@@ -28,6 +28,7 @@ constexpr KernelTable make_table(quant::TypeList<Formats...>, const StateKernels
   table.clamped_silu_multiply = clamped_silu_multiply;
   table.sigmoid_multiply = sigmoid_multiply;
   table.add = add;
+  table.add_low_rank = add_low_rank;
   table.softcap = softcap;
   table.store_kv = store_kv;
   table.attention = attention;

@@ -1,0 +1,98 @@
+// The part of the engine that gives the logits of whole texts.
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "arch/scratch.h"
+#include "base/byte_size.h"
+#include "base/error.h"
+#include "engine/engine.h"
+#include "engine/step_rows.h"
+
+namespace billow::engine {
+namespace {
+
+// Gives back what a sequence has, however its scope ends.
+struct Release {
+  KvMemory& memory;
+  SequenceContext& context;
+  ~Release() { memory.release(context); }
+};
+
+// One use of an adapter, which may be null, until its scope ends.
+struct AdapterUse {
+  Adapters& adapters;
+  Adapters::Entry* entry;
+  ~AdapterUse() {
+    if (entry != nullptr) adapters.release(*entry);
+  }
+};
+
+}  // namespace
+
+void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
+                      const std::function<void(size_t i, std::span<const float> logits)>& each,
+                      const TextOptions& options) {
+  check_tokens(tokens);
+  const size_t top = options.context.cap(max_context_);
+  if (tokens.size() > top && options.context.policy == context::OverflowPolicy::kStop) {
+    throw Error(ErrorCode::kTooLarge, std::to_string(tokens.size()) +
+                                          " tokens exceed the context of " + std::to_string(top) +
+                                          "; give fewer");
+  }
+  // Few rows at a time: a row of logits may be a megabyte.
+  constexpr size_t kRowsAtOnce = 128;
+  const size_t n_held = std::min(tokens.size(), top);
+  const std::shared_ptr<Adapters::Entry> adapter = adapter_for({});
+  const arch::PassLimits limits = {.n_rows = n_batch_,
+                                   .n_logit_rows = std::min(kRowsAtOnce, n_batch_),
+                                   .n_positions = n_held,
+                                   .n_threads = static_cast<size_t>(team_.size()),
+                                   .adapter_rank = adapter == nullptr ? 0 : adapter->need.rank};
+  const uint64_t scratch = arch::most_scratch_bytes(*model_, *kernels_, limits);
+  if (!grant_scratch(std::max(scratch, scratch_granted_)))
+    throw Error(ErrorCode::kOutOfMemory, "no scratch memory for a text; " + budget_left());
+  const bool can_shift = !kv_.has_states() && model().rotates_alike(top);
+  const context::Course course = {
+      context::Ladder(top), context::possible_policy(options.context.policy, can_shift),
+      options.context.compaction, std::min(options.n_anchor, context::longest_anchor(top))};
+  if (running_.size() == max_sequences_)
+    throw Error(ErrorCode::kOutOfMemory, "all KV memory is in use by running sequences");
+  SequenceContext context(kv_.cache(), course, top);
+  if (is_long_text(n_held)) context.set_long();
+  if (adapter != nullptr && !use_adapter(*adapter))
+    throw Error(ErrorCode::kOutOfMemory, "no memory for the adapter; " + budget_left());
+  const AdapterUse use{adapters_, adapter.get()};
+  if (!kv_.grant_rung(context, n_held)) {
+    throw Error(ErrorCode::kOutOfMemory, "the text takes " +
+                                             format_byte_size(kv_.bytes_for(course, n_held)) +
+                                             " of KV memory, but " + budget_left());
+  }
+  const Release release{kv_, context};
+  for (size_t done = 0; done < tokens.size();) {
+    const size_t next = context.n_held() + context.n_dropped();  // of what is to be evaluated
+    if (context.n_held() == top) {
+      kv_.compact(context, context.next(1).compaction);
+      continue;
+    }
+    const bool wanted = next >= std::max(done, first);  // a refill evaluates what is done again
+    const size_t end = wanted ? tokens.size() : std::max(done, std::min(first, tokens.size()));
+    const size_t n =
+        std::min({wanted ? kRowsAtOnce : SIZE_MAX, n_batch_, top - context.n_held(), end - next});
+    kv_.forget_unseen(context);
+    kv_.take(context, n, next + n == tokens.size());
+    StepRows rows;
+    rows.add(context, n, tokens, adapter == nullptr ? nullptr : adapter->loaded.get());
+    for (size_t i = 0; i < n && wanted; ++i) rows.logit_rows.push_back(static_cast<uint32_t>(i));
+    const tensor::ArenaScope scope(arena_);
+    const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
+    model_->forward(compute(), &kv_.cache(), rows.view(), {logits});
+    for (size_t i = 0; i < rows.logit_rows.size(); ++i)
+      each(next + i, {logits.row(i), logits.n_cols});
+    done = std::max(done, next + n);
+  }
+}
+
+}  // namespace billow::engine

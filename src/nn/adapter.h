@@ -1,0 +1,59 @@
+// Adapters (LoRA, Hu et al., arXiv 2106.09685): they add low-rank products to those of a model's
+// matrices, for the rows of a batch that have the adapter. Immutable once made; any thread may
+// read.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <unordered_map>
+
+#include "tensor/tensor.h"
+
+namespace billow::nn {
+
+// out += b (a x), for one matrix.
+struct LowRank {
+  tensor::Tensor a;              // [rank][columns of the matrix], packed
+  const std::byte* b = nullptr;  // as kernels::LowRankArgs
+  bool b_is_half = false;
+  float b_scale = 1.0f;  // of what b holds: a power of two
+
+  size_t rank() const noexcept { return a.n_rows; }
+};
+
+// What a model with these weights is added to by one adapter. Owns nothing.
+class Adapter {
+ public:
+  virtual ~Adapter() = default;
+
+  // For products with the matrix whose rows begin at `data` (Tensor::data); null: nothing is added.
+  const LowRank* find(const std::byte* data) const noexcept {
+    const auto found = products_.find(data);
+    return found == products_.end() ? nullptr : &found->second;
+  }
+  // For rows that are looked up in the token embedding: `a` has the row of each token, in the form
+  // of [n_vocab][rank], not packed. Null: nothing is added.
+  const LowRank* embedding() const noexcept { return embedding_.a ? &embedding_ : nullptr; }
+  size_t max_rank() const noexcept { return max_rank_; }
+
+ protected:
+  std::unordered_map<const std::byte*, LowRank> products_;
+  LowRank embedding_;
+  size_t max_rank_ = 0;
+};
+
+// The adapter of each row of a pass; null: the row has none. Empty: no row has one. Matrices with
+// several times as many rows hold all rows of the pass several times, one time after the other.
+using RowAdapters = std::span<const Adapter* const>;
+
+inline const Adapter* adapter_of(RowAdapters rows, size_t row) noexcept {
+  return rows[row % rows.size()];
+}
+
+// What the first matrix of an adapter is kept as, beside a weight of this type: as exact as the
+// weight is multiplied.
+constexpr quant::Type adapter_type(quant::Type weight) noexcept {
+  return weight == quant::Type::kF32 ? quant::Type::kF32 : quant::Type::kBF16;
+}
+
+}  // namespace billow::nn
