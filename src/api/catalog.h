@@ -43,6 +43,7 @@ struct ServedModel {
   std::string key;        // of its runner
   std::string label;      // what listings show of it while it is loaded: see store/show.h
   std::shared_ptr<const Weights> weights;
+  std::optional<scheduler::ModelFacts> with_adapters{};  // absent: the model has none
   store::PromptTraits::Source template_source = store::PromptTraits::Source::kNone;
   std::optional<prompt::GoTemplate> go;  // where it is that of the model
   std::vector<std::string> capabilities;
@@ -52,6 +53,10 @@ struct ServedModel {
   bool can(std::string_view capability) const;
   // What runs it: for its key and its jobs.
   scheduler::EngineChoice engine() const;
+  // What it takes and can do, with its adapters.
+  const scheduler::ModelFacts& facts() const {
+    return with_adapters ? *with_adapters : weights->facts;
+  }
   size_t max_context() const { return weights->facts.max_context; }
 };
 
@@ -107,7 +112,8 @@ class Catalog {
   Found look_up(const store::Name& name, const std::string& wanted, std::stop_token stop);
   Found load(const store::Name& spelled, Version& version, std::stop_token stop);
   std::shared_ptr<const Weights> weights_of(const std::string& path, const std::string& jinja,
-                                            scheduler::Engine engine, std::stop_token stop);
+                                            const scheduler::EngineChoice& wanted,
+                                            std::stop_token stop);
   void keep(Entry entry);
   void rethrow_failure(const std::string& manifest_path);
   void remember_failure(const Version& version, int status, const std::string& text);

@@ -34,8 +34,10 @@ std::shared_ptr<const ServedModel> found(Catalog& catalog, const std::string& na
 
 // Whether the model can do what is asked for.
 void check(const ServedModel& model, const EmbedRequest& request) {
-  const scheduler::ModelFacts& facts = model.weights->facts;
+  const scheduler::ModelFacts& facts = model.facts();
   const std::string named = "model '" + model.name + "' ";
+  if (model.with_adapters)
+    throw StatusError(400, named + "has an adapter: vectors of such models are not supported");
   if (!request.pooling.empty() && std::ranges::count(kPoolings, request.pooling) == 0) {
     throw StatusError(
         400, "unknown pooling '" + request.pooling + "': it can be mean, cls, last, max or none");
@@ -240,7 +242,7 @@ LocalEmbedder::LocalEmbedder(Catalog& catalog, scheduler::Scheduler& scheduler,
 EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token stop,
                                 metrics::Trace& trace) {
   const auto model = found(catalog_, request.model, stop);
-  const scheduler::ModelFacts& facts = model->weights->facts;
+  const scheduler::ModelFacts& facts = model->facts();
   const Options options = overlaid(model->options, request.options);
   check(*model, request);
   size_t limit = model->max_context();

@@ -37,7 +37,7 @@ scheduler::Job job_of(const ServedModel& model, const GenerationRequest& request
   return {.key = model.key,
           .name = model.name,
           .weights = model.stored.weights,
-          .is_embedding = model.weights->facts.is_embedding,
+          .is_embedding = model.facts().is_embedding,
           .cost = cost,
           .engine = model.engine(),
           .keep_alive = request.keep_alive,
@@ -62,7 +62,7 @@ scheduler::ModelCost cost_of(const ServedModel& model, const Sizing& sizing,
                                      ? context::Ladder(sizing.context)
                                      : context::Ladder(completion.sizes, sizing.context);
   const size_t rung = ladder.holding(n_expected);
-  return scheduler::cost_of(model.weights->facts, rung == 0 ? ladder.top() : rung,
+  return scheduler::cost_of(model.facts(), rung == 0 ? ladder.top() : rung,
                             completion.overflow_policy == "shift");
 }
 
@@ -292,9 +292,8 @@ void LocalGenerator::load_or_end(const ServedModel& model, const GenerationReque
     scheduler_.stop(model.key);
     ending.done_reason = "unload";
   } else {
-    const auto lease =
-        scheduler_.acquire(job_of(model, request, scheduler::cost_of(model.weights->facts, 0)),
-                           stop, trace_stages(trace));
+    const auto lease = scheduler_.acquire(
+        job_of(model, request, scheduler::cost_of(model.facts(), 0)), stop, trace_stages(trace));
     ending.done_reason = "load";
   }
   sink.end(ending);
@@ -366,7 +365,8 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
                      .max_repeats = kMaxRepeats,
                      .constraint = std::move(shape.constraint),
                      .ends_repetition = size_request.num_predict < 0,
-                     .markers = {markers.begin(), markers.end()}};
+                     .markers = {markers.begin(), markers.end()},
+                     .adapters = model.stored.adapters};
   plan.format = std::move(shape.format);
   if (plan.completion.num_predict == context::kUnlimited && !ends_when_full)
     plan.completion.num_predict = static_cast<int64_t>(kMostContexts * size.max_context);

@@ -93,23 +93,34 @@ void LowRankSums::add_to_outputs() const {
   const auto scale = [](const Part& part, size_t row) {
     scale_row(part.h.row(row), part.pair->rank(), part.pair->b_scale);
   };
-  for (const Part& part : parts_)
+  size_t n_bytes = 0;  // that rows read
+  for (const Part& part : parts_) {
     for (size_t row = 0; row < part.h.n_rows; ++row) scale(part, row);
-  compute_.team.for_shares(parts_.back().end, [&](size_t begin, size_t end, int) {
+    n_bytes += part.h.n_rows * kernels::low_rank_bytes(part.out.n_cols, part.pair->rank(),
+                                                       part.pair->b_is_half);
+  }
+  const auto add = [&](size_t begin, size_t end, int) {
     auto part = std::ranges::upper_bound(parts_, begin, {}, &Part::end);
     for (; begin < end; ++part) {
       const size_t first = part == parts_.begin() ? 0 : std::prev(part)->end;
       const size_t last = std::min(end, part->end);
-      // Rows go through a block one after the other, while its values are in cache.
-      for (size_t block = begin; block < last; ++block) {
+      // Rows go through a few blocks one after the other, while these are in cache.
+      const size_t n_at_once = part->h.n_rows == 1 ? last - begin : 1;
+      for (; begin < last; begin += n_at_once) {
         for (size_t row = 0; row < part->h.n_rows; ++row) {
-          add_blocks(compute_.kernels, *part->pair, part->h.row(row), block - first,
-                     block - first + 1, part->out.row(row), part->out.n_cols);
+          add_blocks(compute_.kernels, *part->pair, part->h.row(row), begin - first,
+                     begin - first + n_at_once, part->out.row(row), part->out.n_cols);
         }
       }
-      begin = last;
     }
-  });
+  };
+  // Waking the team takes as long as one thread takes for so much.
+  constexpr size_t kWorthATeam = size_t{64} << 10;
+  const size_t n_blocks_of_all = parts_.back().end;
+  if (n_bytes < kWorthATeam)
+    add(0, n_blocks_of_all, 0);
+  else
+    compute_.team.for_shares(n_blocks_of_all, add);
 }
 
 void add_to_embedding(const Compute& compute, std::span<const int32_t> tokens, tensor::Matrix x) {

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace billow::scheduler {
 
@@ -27,6 +29,9 @@ struct EngineChoice {
   Engine engine = Engine::kAuto;
   // Layers that llama-server puts on a GPU; absent: as it likes. Billow's own engine has none.
   std::optional<int> n_gpu_layers{};
+  // GGUF files of adapters. A runner of Billow's own engine is not started with them: models of one
+  // base share it, and each request names its own.
+  std::vector<std::string> adapters{};
   bool operator==(const EngineChoice&) const = default;
 };
 

@@ -12,7 +12,7 @@ namespace billow::scheduler {
 struct ModelCost {
   uint64_t weight_bytes = 0;
   uint64_t scratch_bytes = 0;  // of passes with this request
-  uint64_t kv_bytes = 0;       // of this request alone
+  uint64_t kv_bytes = 0;       // of this request alone, with its adapters
 };
 
 // All that a loaded model takes while n_parallel such requests run.

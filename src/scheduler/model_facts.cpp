@@ -66,23 +66,27 @@ ModelFacts parse_model_facts(std::string_view output) {
   if (json.contains("engine") && text(json, "engine") == engine_name(Engine::kLlama))
     facts.engine = Engine::kLlama;
   facts.memory = parse_memory(member(json, "memory", &Json::is_object));
+  facts.adapter_bytes = count(json, "adapter_bytes", false);
   return facts;
 }
 
 ModelCost cost_of(const ModelFacts& facts, size_t n_positions, bool with_gap) {
+  const uint64_t adapters = n_positions == 0 ? 0 : facts.adapter_bytes;
   return {.weight_bytes = facts.memory.weight_bytes,
           .scratch_bytes = facts.memory.scratch_bytes(n_positions),
-          .kv_bytes = facts.memory.kv_bytes(n_positions, with_gap)};
+          .kv_bytes = saturating_add(facts.memory.kv_bytes(n_positions, with_gap), adapters)};
 }
 
 DescribeModel describe_with(std::string program, std::vector<std::string> arguments,
                             std::chrono::milliseconds time) {
   return [program = std::move(program), arguments = std::move(arguments), time](
-             const std::string& path, Engine engine, std::stop_token stop) {
+             const std::string& path, const EngineChoice& wanted, std::stop_token stop) {
     std::vector<std::string> all = {"runner", "--describe", path};
     all.insert(all.end(), arguments.begin(), arguments.end());
-    if (engine != Engine::kAuto)
-      all.insert(all.end(), {"--engine", std::string(engine_name(engine))});
+    if (wanted.engine != Engine::kAuto)
+      all.insert(all.end(), {"--engine", std::string(engine_name(wanted.engine))});
+    for (const std::string& adapter : wanted.adapters)
+      all.insert(all.end(), {"--adapter", adapter});
     return parse_model_facts(
         process::program_output(program, all, {.time = time, .stop = std::move(stop)}));
   };

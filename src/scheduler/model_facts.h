@@ -24,6 +24,7 @@ struct ModelFacts {
   bool is_embedding = false;  // nothing but vectors can be had of it
   std::string pooling{};      // as its file states it: "mean", "rank" ...; empty: it does not
   context::MemoryNeed memory{};
+  uint64_t adapter_bytes = 0;    // of its adapters while a request uses them
   Engine engine = Engine::kOwn;  // that runs it: not kAuto
 };
 
@@ -31,14 +32,15 @@ struct ModelFacts {
 // the error that it tells of, as kUnsupported.
 ModelFacts parse_model_facts(std::string_view text);
 
-// Of a request that has n_positions of KV when it begins; 0: it only loads the model. `with_gap`:
+// Of a request that has n_positions of KV when it begins, and its adapters; 0: it only loads the
+// model. `with_gap`:
 // its context may be shifted.
 ModelCost cost_of(const ModelFacts& facts, size_t n_positions, bool with_gap = false);
 
-// The facts of the model at `path`, as the wanted engine runs it. `stop`: nobody wants them any
-// more.
-using DescribeModel =
-    std::function<ModelFacts(const std::string& path, Engine engine, std::stop_token stop)>;
+// The facts of the model at `path`, as the wanted engine runs it, with the adapters that `wanted`
+// names. `stop`: nobody wants them any more.
+using DescribeModel = std::function<ModelFacts(const std::string& path, const EngineChoice& wanted,
+                                               std::stop_token stop)>;
 
 // Runs `program` for each question. `arguments` are what runners are started with beside the model.
 // Throws Error where it cannot be run; it is killed when it takes longer than `time`, and at

@@ -63,7 +63,7 @@ TEST(ModelFacts, CostARequestWhatItsRunnerWillGrantIt) {
 
 TEST(DescribeWith, RunsTheProgramForAPath) {
   // What it prints is no description: the error names that.
-  EXPECT_THROW(describe_with("/bin/echo")("model.gguf", Engine::kAuto, {}), Error);
+  EXPECT_THROW(describe_with("/bin/echo")("model.gguf", {}, {}), Error);
 }
 
 }  // namespace

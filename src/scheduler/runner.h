@@ -58,8 +58,9 @@ struct Completion {
   size_t overflow_batch = 64;
   size_t max_repeats = 0;  // how often the text of a token may come again in a row; 0: any number
   std::optional<constraint::Constraint> constraint{};  // what the answer is held to
-  bool ends_repetition = false;        // it ends where it goes round in a circle: "repetition"
-  std::vector<std::string> markers{};  // control tokens that are part of the text, by their texts
+  bool ends_repetition = false;         // it ends where it goes round in a circle: "repetition"
+  std::vector<std::string> markers{};   // control tokens that are part of the text, by their texts
+  std::vector<std::string> adapters{};  // paths of GGUF files: what the model is added to by
   // Nobody sees what is passed on before the end: it may begin again on another runner, and the
   // runner puts its pieces together.
   bool may_begin_again = false;

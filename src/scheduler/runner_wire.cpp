@@ -239,6 +239,7 @@ std::string completion_body(const Completion& request) {
                {"max_repeats", request.max_repeats},
                {"ends_repetition", request.ends_repetition},
                {"markers", request.markers}};
+  if (!request.adapters.empty()) head["adapters"] = request.adapters;
   if (request.may_begin_again) head["whole"] = true;
   if (request.constraint) head["constraint"] = constraint_json(*request.constraint);
   std::string body = json_text(head) + "\n";

@@ -278,7 +278,7 @@ class Server::Parts {
       if (loaded.model.key == model->key && loaded.model.phase == scheduler::Phase::kReady)
         return {};
     if (!loadable) return {"model '" + name + "' is not loaded"};
-    const scheduler::ModelCost cost = scheduler::cost_of(model->weights->facts, 0);
+    const scheduler::ModelCost cost = scheduler::cost_of(model->facts(), 0);
     const uint64_t needed = saturating_add(cost.weight_bytes, cost.scratch_bytes);
     if (needed > state.budget_bytes) return {scheduler::memory_refusal(needed, state.budget_bytes)};
     return {};

@@ -13,6 +13,7 @@
 #include "base/regular_file.h"
 #include "base/text.h"
 #include "gguf/writer.h"
+#include "store/adapter_file.h"
 #include "store/create_config.h"
 #include "store/json_text.h"
 #include "store/modelfile.h"
@@ -109,7 +110,6 @@ void check(const CreateRequest& request, const CreateHooks& hooks) {
   }
   if (request.from.empty() && !request.files) refuse("neither 'from' or 'files' was specified");
   if (request.from.empty() && request.files->empty()) refuse("no files provided to convert");
-  if (request.adapters.size() > 1) refuse("only one adapter is currently supported");
   check_quantize(request, hooks);
   if (!request.requires_version.empty() && !is_version(request.requires_version)) {
     refuse(std::string(kVersionFault));
@@ -446,8 +446,14 @@ void Creation::quantize(const std::string& type) {
 }
 
 void Creation::add_adapter(const NamedBlob& blob) {
-  parse_gguf(blob);
-  add_blob(kAdapterLayer, blob);
+  check_adapter(blob.path, parse_gguf(blob), facts_);
+  if (blob.scale == 1.0f) return add_blob(kAdapterLayer, blob);
+  const gguf::File file = gguf::File::open_split(std::vector{hold_blob(blob)});
+  Part part;
+  part.layer = store_.add_made_layer(
+      kAdapterLayer, [&](const ByteSink& sink) { write_scaled_adapter(file, blob.scale, sink); },
+      hold_, &part.created);
+  parts_.push_back(std::move(part));
 }
 
 void Creation::merge_params(const Json& params, bool keep_old) {

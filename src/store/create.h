@@ -17,6 +17,7 @@ namespace billow::store {
 struct NamedBlob {
   std::string path;    // relative, as the client calls it
   std::string digest;  // "sha256:..."
+  float scale = 1.0f;  // of an adapter: times what its file says
 };
 
 // What a client asks for, as it came: everything is checked by create_model. Empty is not given.

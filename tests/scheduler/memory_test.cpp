@@ -46,7 +46,7 @@ class Models {
   ModelFacts facts(const std::string& name) const {
     std::vector<std::string> arguments = kArguments;
     arguments.insert(arguments.end(), {"--parallel", std::to_string(kParallel)});
-    return describe_with(BILLOW_PROGRAM, arguments)(path(name), Engine::kAuto, {});
+    return describe_with(BILLOW_PROGRAM, arguments)(path(name), {}, {});
   }
   Job job(const std::string& name, size_t n_positions) const {
     return {.key = path(name),

@@ -57,6 +57,20 @@ std::optional<std::vector<store::NamedBlob>> blobs_of(const Fields& fields, cons
   return blobs;
 }
 
+// Of "adapter_scales": an object of the adapters' names and numbers.
+void set_scales(const Fields& fields, std::vector<store::NamedBlob>& adapters) {
+  constexpr const char* kName = "adapter_scales";
+  const Json* value = fields.object(kName);
+  if (!value) return;
+  for (const auto& [name, scale] : value->items()) {
+    const auto adapter = std::ranges::find(adapters, name, &store::NamedBlob::path);
+    if (adapter == adapters.end())
+      throw http::StatusError(400, "adapter_scales: there is no adapter \"" + name + "\"");
+    if (!scale.is_number()) fields.refuse(kName, scale, "map[string]float");
+    adapter->scale = scale.get<float>();
+  }
+}
+
 // One text or several.
 std::vector<std::string> licenses_of(const Fields& fields) {
   const Json* value = fields.value("license");
@@ -86,6 +100,7 @@ store::CreateRequest create_request_of(const Fields& fields) {
   request.remote_host = fields.text("remote_host");
   request.files = blobs_of(fields, "files");
   request.adapters = blobs_of(fields, "adapters").value_or(std::vector<store::NamedBlob>());
+  set_scales(fields, request.adapters);
   request.draft_files = blobs_of(fields, "draft_files").value_or(std::vector<store::NamedBlob>());
   request.quantize = fields.text("quantize");
   if (request.quantize.empty()) request.quantize = fields.text("quantization");

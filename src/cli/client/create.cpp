@@ -88,7 +88,10 @@ std::string send_file(ApiClient& client, const LocalFile& file, StatusLine& stat
 
 void add_files(Json& request, const char* field, ApiClient& client,
                const std::vector<LocalFile>& files, StatusLine& status) {
-  for (const LocalFile& file : files) request[field][file.name] = send_file(client, file, status);
+  for (const LocalFile& file : files) {
+    request[field][file.name] = send_file(client, file, status);
+    if (file.scale != 1.0f) request["adapter_scales"][file.name] = file.scale;
+  }
 }
 
 // The model is made: where the server does not describe it, there is nothing to warn of.

@@ -3,6 +3,7 @@
 #include <pwd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
@@ -138,6 +139,17 @@ void add_texts(Json& request, const store::Modelfile& modelfile) {
   }
 }
 
+// PATH, or PATH:SCALE where nothing lies at the whole of it.
+std::pair<std::string, float> scaled_path(const std::string& text, const std::string& folder) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || fs::exists(expanded_path(text, folder))) return {text, 1.0f};
+  const char* const end = text.data() + text.size();
+  float scale = 1.0f;
+  const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, scale);
+  if (error != std::errc() || stop != end) return {text, 1.0f};
+  return {text.substr(0, colon), scale};
+}
+
 // "SPACE/STEM:SUM", with a sum of `whole`.
 std::string name_of(const std::string& space, const fs::path& last, const std::string& whole) {
   constexpr size_t kMaxStem = 60;
@@ -218,8 +230,7 @@ CreatePlan plan_create(const store::Modelfile& modelfile, const std::string& fol
       add_files(plan.files, std::move(files));
     }
   }
-  const auto last_files = [&](InstructionKind kind, const char* name) {
-    const std::string path(modelfile.last(kind));
+  const auto files_of = [&](const std::string& path, const char* name) {
     if (path.empty()) return std::vector<LocalFile>{};
     std::vector<LocalFile> files = files_at(expanded_path(path, folder));
     if (files.empty()) {
@@ -227,8 +238,13 @@ CreatePlan plan_create(const store::Modelfile& modelfile, const std::string& fol
     }
     return files;
   };
-  plan.adapters = last_files(InstructionKind::kAdapter, "ADAPTER");
-  plan.draft_files = last_files(InstructionKind::kDraft, "DRAFT");
+  for (const std::string& text : modelfile.all(InstructionKind::kAdapter)) {
+    const auto [path, scale] = scaled_path(text, folder);
+    std::vector<LocalFile> files = files_of(path, "ADAPTER");
+    for (LocalFile& file : files) file.scale = scale;
+    add_files(plan.adapters, std::move(files));
+  }
+  plan.draft_files = files_of(std::string(modelfile.last(InstructionKind::kDraft)), "DRAFT");
   for (const LocalFile& draft : plan.draft_files) {
     if (std::ranges::find(plan.files, draft.path, &LocalFile::path) == plan.files.end()) continue;
     throw Error(ErrorCode::kInvalidInput,

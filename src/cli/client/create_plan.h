@@ -14,6 +14,7 @@ namespace billow::cli {
 struct LocalFile {
   std::string name;  // as the request calls it: relative, to the folder that FROM names
   std::string path;
+  float scale = 1.0f;  // of an adapter
   bool operator==(const LocalFile&) const = default;
 };
 

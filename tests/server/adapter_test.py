@@ -1,0 +1,142 @@
+"""Models with adapters (LoRA), from the Modelfile to the answer.
+
+adapter_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
+"""
+
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from adapter_file import write_adapter
+from server import Server
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--billow", required=True)
+parser.add_argument("--make-models", required=True)
+options, rest = parser.parse_known_args()
+
+PROMPT = "7 8 9 " * 60  # more than a block of 64 tokens
+
+
+class Adapters(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        subprocess.run([options.make_models, str(cls.folder), "--to-serve"], check=True)
+        cls.base = cls.folder / "writer.gguf"
+        for seed in (1, 2, 3):
+            write_adapter(options.billow, cls.base, cls.folder / f"{seed}.gguf", seed)
+        write_adapter(options.billow, cls.base, cls.folder / "half.gguf", 1, alpha=2)
+        cls.server = Server(cls.folder, ("--threads", "1", "--parallel", "8"), program=options.billow)
+        cls.addClassCleanup(cls.server.stop)
+        cls.server.add_model("base", cls.base)
+        for seed in (1, 2, 3):
+            cls.create(f"with{seed}", f"FROM base\nADAPTER {cls.folder}/{seed}.gguf\n")
+        cls.create("half", f"FROM base\nADAPTER {cls.folder}/half.gguf\n")
+        cls.create("scaled", f"FROM base\nADAPTER {cls.folder}/1.gguf:0.5\n")
+        cls.create("both", f"FROM base\nADAPTER {cls.folder}/1.gguf\nADAPTER {cls.folder}/2.gguf:-1\n")
+
+    @classmethod
+    def billow(cls, *arguments):
+        return subprocess.run([options.billow, *arguments], env=cls.server.environment, capture_output=True, text=True)
+
+    @classmethod
+    def create(cls, name, modelfile):
+        path = cls.folder / "Modelfile"
+        path.write_text(modelfile)
+        done = cls.billow("create", name, "-f", str(path))
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def ask(self, model, prompt=PROMPT, n=12):
+        body = {"model": model, "prompt": prompt, "stream": False, "raw": True, "keep_alive": -1,
+                "options": {"temperature": 0, "num_predict": n}}
+        return self.server.json("POST", "/api/generate", body)
+
+    def runners(self):
+        """The processes that serve models."""
+        children = pathlib.Path(f"/proc/{self.server.process.pid}/task")
+        pids = {pid for task in children.iterdir() for pid in (task / "children").read_text().split()}
+        return [pid for pid in pids if b"runner" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    def test_each_adapter_changes_the_answer_on_one_runner(self):
+        names = ["base", "with1", "with2", "with3", "both"]
+        alone = {name: self.ask(name)["response"] for name in names}
+        self.assertEqual(len(set(alone.values())), len(names), alone)
+        with concurrent.futures.ThreadPoolExecutor(10) as pool:
+            for name, answer in [(name, pool.submit(self.ask, name)) for name in names * 4]:
+                self.assertEqual(answer.result()["response"], alone[name], name)
+        self.assertEqual(len(self.runners()), 1)
+
+    def test_a_scale_is_that_of_the_file(self):
+        self.assertEqual(self.ask("scaled")["response"], self.ask("half")["response"])
+        self.assertNotEqual(self.ask("scaled")["response"], self.ask("with1")["response"])
+        shown = self.server.json("POST", "/api/show", {"model": "both"})["modelfile"]
+        self.assertEqual(shown.count("\nADAPTER "), 2, shown)
+
+    def test_beginnings_are_known_to_their_adapter_alone(self):
+        prompt = "9 8 7 " * 60
+        for name in ("base", "with1", "with2"):
+            self.assertEqual(self.ask(name, prompt).get("prompt_cached_count", 0), 0, name)
+        for name in ("with2", "base", "with1"):
+            self.assertGreater(self.ask(name, prompt)["prompt_cached_count"], 0, name)
+
+    def test_what_cannot_be_is_refused_in_one_line(self):
+        other = write_adapter(options.billow, self.base, self.folder / "other.gguf", architecture="qwen9")
+        broken = self.folder / "broken.gguf"
+        broken.write_bytes((self.folder / "1.gguf").read_bytes()[:-1000])
+        digests = {}
+        for path in (other, self.base, self.folder / "1.gguf"):
+            data = path.read_bytes()
+            digests[path.name] = "sha256:" + hashlib.sha256(data).hexdigest()
+            self.server.request("POST", "/api/blobs/" + digests[path.name], data)
+        for fields, expected in (
+                ({"adapters": {"a": digests["other.gguf"]}}, 'a: this is an adapter for models of the architecture "qwen9"'),
+                ({"adapters": {"a": digests["writer.gguf"]}}, "a: this GGUF file is no adapter"),
+                ({"adapters": {"a": digests["1.gguf"]}, "adapter_scales": {"b": 2}}, 'there is no adapter "b"'),
+                ({"adapters": {"a": digests["1.gguf"]}, "adapter_scales": {"a": 0}}, "must be a number other than 0"),
+                ({"adapters": {"a": digests["1.gguf"]}, "adapter_scales": {"a": "x"}}, "adapter_scales")):
+            status, _, text = self.server.request("POST", "/api/create", {"model": "wrong", "from": "base", "stream": False, **fields})
+            self.assertIn(expected, json.loads(text)["error"], text)
+            self.assertEqual(status, 400, text)
+        self.assertNotIn("wrong:latest", [model["name"] for model in self.server.json("GET", "/api/tags")["models"]])
+        status, _, text = self.server.request("POST", "/api/embed", {"model": "with1", "input": "7"})
+        self.assertEqual(status, 400, text)
+        self.assertIn("adapter", json.loads(text)["error"])
+        path = self.folder / "Modelfile"
+        path.write_text(f"FROM base\nADAPTER {broken}\n")
+        done = self.billow("create", "wrong", "-f", str(path))
+        self.assertNotEqual(done.returncode, 0)
+
+    def test_an_adapter_of_other_sizes_fails_when_it_is_asked(self):
+        large = write_adapter(options.billow, self.folder / "large.gguf", self.folder / "of-large.gguf")
+        self.create("misfit", f"FROM base\nADAPTER {large}\n")
+        status, _, text = self.server.request("POST", "/api/generate", {"model": "misfit", "prompt": "7", "stream": False})
+        self.assertEqual(status, 500, text)
+        self.assertIn("made for another model", json.loads(text)["error"])
+
+    def test_commands_take_adapter_files(self):
+        adapter = f"{self.folder}/1.gguf"
+        def logits(*more):
+            done = self.billow("logits", "--model", str(self.base), "--tokens", "1,5,9", "--json", *more)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+        plain = logits()
+        self.assertNotEqual(plain, logits("--adapter", adapter))
+        self.assertEqual(logits("--adapter", f"{self.folder}/half.gguf"), logits("--adapter", adapter + ":0.5"))
+        self.assertEqual(plain, logits("--adapter", adapter + ":0"))
+        wrong = self.billow("logits", "--model", str(self.base), "--tokens", "1", "--adapter", adapter + ":x")
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("FILE:SCALE", wrong.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
