@@ -16,6 +16,7 @@ set(BILLOW_MODULE_TABLE
   "nn: base cpu quant kernels tensor"
   "context: base"
   "kv: base kernels tensor context"
+  "image: base"
   "metrics: base"
   "http: base"
   "store: base gguf"
