@@ -41,12 +41,12 @@ std::string manifest_path(const store::Store& store, const store::Name& name) {
 
 // The file's vocabulary and, from the program that would run it, its facts, at the same time.
 Weights read_weights(const std::string& path, const std::string& jinja,
-                     const scheduler::DescribeModel& describe, scheduler::Engine engine,
-                     std::stop_token stop) {
+                     const scheduler::DescribeModel& describe,
+                     const scheduler::EngineChoice& wanted, std::stop_token stop) {
   std::stop_source enough;
   const std::stop_callback forward(stop, [&] { enough.request_stop(); });
   std::future<scheduler::ModelFacts> facts =
-      std::async(std::launch::async, [&] { return describe(path, engine, enough.get_token()); });
+      std::async(std::launch::async, [&] { return describe(path, wanted, enough.get_token()); });
   try {
     const gguf::File header = gguf::File::open_header(path);
     tokenizer::Tokenizer tokenizer = tokenizer::Tokenizer::load(header);
@@ -128,8 +128,8 @@ bool ServedModel::can(std::string_view capability) const {
 
 scheduler::EngineChoice ServedModel::engine() const {
   const scheduler::Engine engine = weights->facts.engine;
-  return {.engine = engine,
-          .n_gpu_layers = engine == scheduler::Engine::kLlama ? options.num_gpu : std::nullopt};
+  if (engine != scheduler::Engine::kLlama) return {.engine = engine};
+  return {.engine = engine, .n_gpu_layers = options.num_gpu, .projector = projector};
 }
 
 Catalog::Catalog(const store::Store& store, scheduler::DescribeModel describe,
@@ -247,11 +247,16 @@ Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::
     throw StatusError(500, "model '" + model->name + "' has an adapter, which is not supported");
   const std::string jinja = stored->weights_facts ? stored->weights_facts->chat_template : "";
   model->options = options_of_text(stored->params_json);
-  model->weights =
-      weights_of(stored->weights, jinja, model->options.engine.value_or(scheduler::Engine::kAuto),
-                 std::move(stop));
-  model->key =
-      scheduler::runner_key({.path = stored->weights, .options = key_options(model->engine())});
+  if (stored->projector_facts && stored->projector_facts->has_vision)
+    model->projector = stored->projectors.front();
+  model->weights = weights_of(stored->weights, jinja,
+                              {.engine = model->options.engine.value_or(scheduler::Engine::kAuto),
+                               .projector = model->projector},
+                              std::move(stop));
+  const scheduler::EngineChoice choice = model->engine();
+  scheduler::RunnerParts parts{.path = stored->weights, .options = key_options(choice)};
+  if (!choice.projector.empty()) parts.projectors.push_back(choice.projector);
+  model->key = scheduler::runner_key(parts);
   const store::PromptTraits traits = traits_of(*stored, options_.go_templates);
   model->template_source = traits.source;
   if (traits.source == store::PromptTraits::Source::kModel) model->go.emplace(traits.text);
@@ -267,9 +272,11 @@ Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::
 
 std::shared_ptr<const Weights> Catalog::weights_of(const std::string& path,
                                                    const std::string& jinja,
-                                                   scheduler::Engine engine, std::stop_token stop) {
+                                                   const scheduler::EngineChoice& wanted,
+                                                   std::stop_token stop) {
   // A path has no line end before this one that would make it another key.
-  const std::string key = path + "\n" + std::string(scheduler::engine_name(engine));
+  const std::string key =
+      path + "\n" + std::string(scheduler::engine_name(wanted.engine)) + "\n" + wanted.projector;
   {
     const std::scoped_lock lock(mutex_);
     const auto at = weights_.find(key);
@@ -277,9 +284,9 @@ std::shared_ptr<const Weights> Catalog::weights_of(const std::string& path,
       if (auto weights = at->second.lock()) return weights;
   }
   using Shared = std::shared_ptr<const Weights>;
-  const auto read = [this, path, jinja, engine, key](std::stop_token ending) -> Shared {
+  const auto read = [this, path, jinja, wanted, key](std::stop_token ending) -> Shared {
     auto weights = std::make_shared<const Weights>(
-        read_weights(path, jinja, describe_, engine, std::move(ending)));
+        read_weights(path, jinja, describe_, wanted, std::move(ending)));
     const std::scoped_lock lock(mutex_);
     weights_[key] = weights;
     return weights;

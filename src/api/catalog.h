@@ -38,10 +38,11 @@ struct Weights {
 // A model ready to be asked. Immutable.
 struct ServedModel {
   store::Model stored;
-  std::string name;       // as shown: "llama3.2:1b"
-  std::string full_name;  // "registry.ollama.ai/library/llama3.2:1b"
-  std::string key;        // of its runner
-  std::string label;      // what listings show of it while it is loaded: see store/show.h
+  std::string name;         // as shown: "llama3.2:1b"
+  std::string full_name;    // "registry.ollama.ai/library/llama3.2:1b"
+  std::string key;          // of its runner
+  std::string label;        // what listings show of it while it is loaded: see store/show.h
+  std::string projector{};  // path of the file that makes the model see; empty: none
   std::shared_ptr<const Weights> weights;
   store::PromptTraits::Source template_source = store::PromptTraits::Source::kNone;
   std::optional<prompt::GoTemplate> go;  // where it is that of the model
@@ -107,7 +108,8 @@ class Catalog {
   Found look_up(const store::Name& name, const std::string& wanted, std::stop_token stop);
   Found load(const store::Name& spelled, Version& version, std::stop_token stop);
   std::shared_ptr<const Weights> weights_of(const std::string& path, const std::string& jinja,
-                                            scheduler::Engine engine, std::stop_token stop);
+                                            const scheduler::EngineChoice& wanted,
+                                            std::stop_token stop);
   void keep(Entry entry);
   void rethrow_failure(const std::string& manifest_path);
   void remember_failure(const Version& version, int status, const std::string& text);
@@ -117,7 +119,7 @@ class Catalog {
   const CatalogOptions options_;
   std::mutex mutex_;          // never held while a file is touched
   std::list<Entry> entries_;  // the latest used first
-  // Loaded files by path and engine, as long as somebody uses them.
+  // Loaded files by path, engine and projector, as long as somebody uses them.
   std::unordered_map<std::string, std::weak_ptr<const Weights>> weights_;
   std::unordered_map<std::string, Failure> failures_;  // by the manifest's path
   Lookups lookups_;                                    // uses all of the above

@@ -169,11 +169,11 @@ std::string error_of(Catalog& catalog, const std::string& name, int status) {
 TEST(Catalog, AFileThatCannotBeRunIsAnErrorThatSaysWhy) {
   SampleStore models;
   models.add({});
-  Catalog other(
-      models.store,
-      [](const std::string&, scheduler::Engine, std::stop_token) -> scheduler::ModelFacts {
-        throw Error(ErrorCode::kUnsupported, "architecture 'mamba' is not known");
-      });
+  Catalog other(models.store,
+                [](const std::string&, const scheduler::EngineChoice&,
+                   std::stop_token) -> scheduler::ModelFacts {
+                  throw Error(ErrorCode::kUnsupported, "architecture 'mamba' is not known");
+                });
   EXPECT_EQ(error_of(other, "m", 500), "architecture 'mamba' is not known");
 }
 
@@ -181,7 +181,7 @@ TEST(Catalog, ABrokenModelIsNotLookedAtAgainWhileItsFilesAreTheSame) {
   SampleStore models;
   models.add({});
   int n_described = 0;
-  const auto describe = [&](const std::string&, scheduler::Engine,
+  const auto describe = [&](const std::string&, const scheduler::EngineChoice&,
                             std::stop_token) -> scheduler::ModelFacts {
     throw Error(ErrorCode::kUnsupported, "broken " + std::to_string(++n_described));
   };
@@ -201,7 +201,7 @@ TEST(Catalog, ABrokenModelIsNotLookedAtAgainWhileItsFilesAreTheSame) {
 // Hangs like a stuck program until it may go or a stop is requested.
 class HangingDescription {
  public:
-  scheduler::ModelFacts operator()(const std::string& path, scheduler::Engine,
+  scheduler::ModelFacts operator()(const std::string& path, const scheduler::EngineChoice&,
                                    std::stop_token stop) {
     if (path == hanging_path) {
       std::unique_lock lock(mutex_);

@@ -37,9 +37,8 @@ class SampleStore {
  public:
   SampleStore()
       : store(folder_.path()),
-        catalog(store, [this](const std::string& path, scheduler::Engine, std::stop_token) {
-          return describe(path);
-        }) {}
+        catalog(store, [this](const std::string& path, const scheduler::EngineChoice&,
+                              std::stop_token) { return describe(path); }) {}
 
   void add(const Sample& sample) {
     gguf::Writer writer = tokenizer::sample_bpe();

@@ -208,8 +208,9 @@ api::GenerationPolicy generation_policy(const ServeOptions& options,
 scheduler::DescribeModel describe_with(const std::vector<std::string>& arguments,
                                        scheduler::Engine usual) {
   return [describe = scheduler::describe_with(kProgram, arguments), usual](
-             const std::string& path, scheduler::Engine engine, std::stop_token stop) {
-    return describe(path, engine == scheduler::Engine::kAuto ? usual : engine, std::move(stop));
+             const std::string& path, scheduler::EngineChoice wanted, std::stop_token stop) {
+    if (wanted.engine == scheduler::Engine::kAuto) wanted.engine = usual;
+    return describe(path, wanted, std::move(stop));
   };
 }
 

@@ -9,6 +9,7 @@
 #include "context/memory_need.h"
 #include "gguf/file.h"
 #include "kernels/kernel_table.h"
+#include "llama/projector.h"
 
 namespace billow::llama {
 
@@ -39,7 +40,9 @@ struct Facts {
   context::MemoryNeed memory{};
 };
 
-// Throws Error (kInvalidInput) for a file that is no language model, such as an adapter.
-Facts facts_of(const gguf::File& file, const FactsOptions& options);
+// With what `projector` takes; null: there is none. Throws Error (kInvalidInput) for a file that is
+// no language model, such as an adapter.
+Facts facts_of(const gguf::File& file, const FactsOptions& options,
+               const Projector* projector = nullptr);
 
 }  // namespace billow::llama

@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace billow::scheduler {
 
 enum class Engine : uint8_t {
-  kAuto,   // Billow's own; llama-server for a model that it does not know
+  // Billow's own; llama-server for a model that Billow does not know, and for one with a projector,
+  // whose pictures llama-server alone can see
+  kAuto,
   kOwn,    // Billow's own
   kLlama,  // llama-server of an installed llama.cpp
 };
@@ -27,6 +30,8 @@ struct EngineChoice {
   Engine engine = Engine::kAuto;
   // Layers that llama-server puts on a GPU; absent: as it likes. Billow's own engine has none.
   std::optional<int> n_gpu_layers{};
+  // GGUF file of what makes rows of pictures; empty: there is none. Not for Billow's own engine.
+  std::string projector{};
   bool operator==(const EngineChoice&) const = default;
 };
 

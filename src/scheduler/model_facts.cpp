@@ -51,6 +51,22 @@ context::MemoryNeed parse_memory(const Json& json) {
   return need;
 }
 
+std::optional<context::PictureRule> parse_pictures(const Json& json) {
+  using Kind = context::PictureRule::Kind;
+  const auto found = json.find("pictures");
+  if (found == json.end()) return std::nullopt;
+  if (!found->is_object()) refuse("pictures");
+  context::PictureRule rule{.cell = count(*found, "cell"),
+                            .edge = count(*found, "edge"),
+                            .min_rows = count(*found, "min_rows"),
+                            .max_rows = count(*found, "max_rows"),
+                            .max_tiles = count(*found, "max_tiles")};
+  const std::string kind = text(*found, "kind");
+  if (kind != "square" && kind != "scaled" && kind != "tiled") refuse("the kind of pictures");
+  rule.kind = kind == "square" ? Kind::kSquare : kind == "scaled" ? Kind::kScaled : Kind::kTiled;
+  return rule;
+}
+
 }  // namespace
 
 ModelFacts parse_model_facts(std::string_view output) {
@@ -66,6 +82,7 @@ ModelFacts parse_model_facts(std::string_view output) {
   if (json.contains("engine") && text(json, "engine") == engine_name(Engine::kLlama))
     facts.engine = Engine::kLlama;
   facts.memory = parse_memory(member(json, "memory", &Json::is_object));
+  facts.pictures = parse_pictures(json);
   return facts;
 }
 
@@ -78,11 +95,12 @@ ModelCost cost_of(const ModelFacts& facts, size_t n_positions, bool with_gap) {
 DescribeModel describe_with(std::string program, std::vector<std::string> arguments,
                             std::chrono::milliseconds time) {
   return [program = std::move(program), arguments = std::move(arguments), time](
-             const std::string& path, Engine engine, std::stop_token stop) {
+             const std::string& path, const EngineChoice& wanted, std::stop_token stop) {
     std::vector<std::string> all = {"runner", "--describe", path};
     all.insert(all.end(), arguments.begin(), arguments.end());
-    if (engine != Engine::kAuto)
-      all.insert(all.end(), {"--engine", std::string(engine_name(engine))});
+    if (wanted.engine != Engine::kAuto)
+      all.insert(all.end(), {"--engine", std::string(engine_name(wanted.engine))});
+    if (!wanted.projector.empty()) all.insert(all.end(), {"--projector", wanted.projector});
     return parse_model_facts(
         process::program_output(program, all, {.time = time, .stop = std::move(stop)}));
   };
