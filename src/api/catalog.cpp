@@ -128,8 +128,11 @@ bool ServedModel::can(std::string_view capability) const {
 
 scheduler::EngineChoice ServedModel::engine() const {
   const scheduler::Engine engine = weights->facts.engine;
+  if (engine != scheduler::Engine::kLlama) return {.engine = engine};
   return {.engine = engine,
-          .n_gpu_layers = engine == scheduler::Engine::kLlama ? options.num_gpu : std::nullopt};
+          .n_gpu_layers = options.num_gpu,
+          .adapters = stored.adapters,
+          .projector = projector};
 }
 
 Catalog::Catalog(const store::Store& store, scheduler::DescribeModel describe,
@@ -245,17 +248,24 @@ Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::
     throw StatusError(403, "ollama cloud is disabled: remote model is unavailable");
   const std::string jinja = stored->weights_facts ? stored->weights_facts->chat_template : "";
   model->options = options_of_text(stored->params_json);
-  scheduler::EngineChoice wanted = {.engine =
-                                        model->options.engine.value_or(scheduler::Engine::kAuto)};
+  if (stored->projector_facts && stored->projector_facts->has_vision)
+    model->projector = stored->projectors.front();
+  scheduler::EngineChoice wanted = {
+      .engine = model->options.engine.value_or(scheduler::Engine::kAuto),
+      .projector = model->projector};
   model->weights = weights_of(stored->weights, jinja, wanted, stop);
   if (!stored->adapters.empty()) {
     wanted.engine = model->weights->facts.engine;
     wanted.adapters = stored->adapters;
     model->with_adapters = describe_(stored->weights, wanted, std::move(stop));
   }
+  model->stored.adapters = stored->adapters;  // which engine() needs
   // Models of one base share a runner of Billow's own engine, whatever their adapters.
-  model->key =
-      scheduler::runner_key({.path = stored->weights, .options = key_options(model->engine())});
+  const scheduler::EngineChoice choice = model->engine();
+  scheduler::RunnerParts parts{
+      .path = stored->weights, .adapters = choice.adapters, .options = key_options(choice)};
+  if (!choice.projector.empty()) parts.projectors.push_back(choice.projector);
+  model->key = scheduler::runner_key(parts);
   const store::PromptTraits traits = traits_of(*stored, options_.go_templates);
   model->template_source = traits.source;
   if (traits.source == store::PromptTraits::Source::kModel) model->go.emplace(traits.text);
@@ -274,7 +284,8 @@ std::shared_ptr<const Weights> Catalog::weights_of(const std::string& path,
                                                    const scheduler::EngineChoice& wanted,
                                                    std::stop_token stop) {
   // A path has no line end before this one that would make it another key.
-  const std::string key = path + "\n" + std::string(scheduler::engine_name(wanted.engine));
+  const std::string key =
+      path + "\n" + std::string(scheduler::engine_name(wanted.engine)) + "\n" + wanted.projector;
   {
     const std::scoped_lock lock(mutex_);
     const auto at = weights_.find(key);

@@ -38,10 +38,11 @@ struct Weights {
 // A model ready to be asked. Immutable.
 struct ServedModel {
   store::Model stored;
-  std::string name;       // as shown: "llama3.2:1b"
-  std::string full_name;  // "registry.ollama.ai/library/llama3.2:1b"
-  std::string key;        // of its runner
-  std::string label;      // what listings show of it while it is loaded: see store/show.h
+  std::string name;         // as shown: "llama3.2:1b"
+  std::string full_name;    // "registry.ollama.ai/library/llama3.2:1b"
+  std::string key;          // of its runner
+  std::string label;        // what listings show of it while it is loaded: see store/show.h
+  std::string projector{};  // path of the file that makes the model see; empty: none
   std::shared_ptr<const Weights> weights;
   std::optional<scheduler::ModelFacts> with_adapters{};  // absent: the model has none
   store::PromptTraits::Source template_source = store::PromptTraits::Source::kNone;
@@ -53,6 +54,11 @@ struct ServedModel {
   bool can(std::string_view capability) const;
   // What runs it: for its key and its jobs.
   scheduler::EngineChoice engine() const;
+  // What requests name: llama-server has its adapters from its start on.
+  std::vector<std::string> adapters_of_request() const {
+    return weights->facts.engine == scheduler::Engine::kOwn ? stored.adapters
+                                                            : std::vector<std::string>();
+  }
   // What it takes and can do, with its adapters.
   const scheduler::ModelFacts& facts() const {
     return with_adapters ? *with_adapters : weights->facts;
@@ -123,7 +129,7 @@ class Catalog {
   const CatalogOptions options_;
   std::mutex mutex_;          // never held while a file is touched
   std::list<Entry> entries_;  // the latest used first
-  // Loaded files by path and engine, as long as somebody uses them.
+  // Loaded files by path, engine and projector, as long as somebody uses them.
   std::unordered_map<std::string, std::weak_ptr<const Weights>> weights_;
   std::unordered_map<std::string, Failure> failures_;  // by the manifest's path
   Lookups lookups_;                                    // uses all of the above

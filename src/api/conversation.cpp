@@ -125,8 +125,9 @@ std::vector<Message> messages_of(const ServedModel& model, const GenerationReque
     for (const store::Message& message : model.stored.messages)
       messages.push_back(text_message(message.role, message.content));
   if (is_prompt) {
-    Message& question = messages.emplace_back(text_message("user", request.prompt));
+    Message& question = messages.emplace_back(Message{.role = "user"});
     for (const std::string& image : request.images) question.parts.push_back(ImagePart{image});
+    if (!request.prompt.empty()) question.parts.push_back(TextPart{request.prompt});
   } else {
     messages.insert(messages.end(), rest, request.messages.end());
   }
@@ -166,7 +167,12 @@ void use_names_of_harmony(const std::vector<Tool>& tools, Conversation& conversa
 }  // namespace
 
 Conversation conversation_of(const ServedModel& model, const GenerationRequest& request) {
-  Conversation conversation{messages_of(model, request), nullptr, request.think};
+  const auto& pictures = model.weights->facts.pictures;
+  Conversation conversation{.messages = messages_of(model, request),
+                            .tools = nullptr,
+                            .think = request.think,
+                            .images = PromptImages(pictures ? &*pictures : nullptr)};
+  for (Message& message : conversation.messages) conversation.images.add(message);
   if (request.tool_choice.use != ToolUse::kNone)
     conversation.tools = declarations_of(request.tools);
   if (!model.can("thinking"))

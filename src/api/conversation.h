@@ -10,18 +10,21 @@
 
 #include "api/catalog.h"
 #include "api/generation.h"
+#include "api/prompt_images.h"
 #include "base/json.h"
 
 namespace billow::api {
 
 struct Conversation {
   std::vector<Message> messages;
-  Json tools;   // declarations: an array, or null
-  Think think;  // as it holds for the model: unset where it cannot think
+  Json tools;             // declarations: an array, or null
+  Think think;            // as it holds for the model: unset where it cannot think
+  PromptImages images{};  // of the messages, in whose texts marks stand for them
 };
 
 // The model's system text and messages, then the request's. Where it can think and nothing was
-// asked, it does. Without tools where none may be called.
+// asked, it does. Without tools where none may be called. Throws http::StatusError (400) for an
+// image that is no picture.
 Conversation conversation_of(const ServedModel& model, const GenerationRequest& request);
 
 // The template that the request brings, if any. Throws http::StatusError (500) for a bad one.

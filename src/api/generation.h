@@ -107,6 +107,7 @@ struct GenerationRequest {
   bool raw = false;                // no template
   bool echo = false;               // the answer begins with the prompt
   std::vector<std::string> images{};
+  std::string image_marker = "[img]";  // what stands for them in a raw prompt, in their order
   // kChat
   std::vector<Message> messages{};
   std::vector<Tool> tools{};

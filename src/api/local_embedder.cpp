@@ -36,7 +36,7 @@ std::shared_ptr<const ServedModel> found(Catalog& catalog, const std::string& na
 void check(const ServedModel& model, const EmbedRequest& request) {
   const scheduler::ModelFacts& facts = model.facts();
   const std::string named = "model '" + model.name + "' ";
-  if (model.with_adapters)
+  if (!model.adapters_of_request().empty())
     throw StatusError(400, named + "has an adapter: vectors of such models are not supported");
   if (!request.pooling.empty() && std::ranges::count(kPoolings, request.pooling) == 0) {
     throw StatusError(

@@ -8,6 +8,7 @@
 
 #include "api/answer_shape.h"
 #include "api/prompt_builder.h"
+#include "api/prompt_images.h"
 #include "api/request_options.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -45,10 +46,14 @@ scheduler::Job job_of(const ServedModel& model, const GenerationRequest& request
 }
 
 // The same for a prompt that is sent again.
-uint64_t digest_of(const std::vector<int32_t>& prompt) {
-  const std::string_view bytes(reinterpret_cast<const char*>(prompt.data()),
-                               prompt.size() * sizeof(prompt.front()));
-  return std::hash<std::string_view>{}(bytes);
+uint64_t digest_of(const scheduler::Completion& completion) {
+  const std::vector<int32_t>& prompt = completion.prompt;
+  constexpr std::hash<std::string_view> kHash;
+  uint64_t digest =
+      kHash({reinterpret_cast<const char*>(prompt.data()), prompt.size() * sizeof(prompt.front())});
+  for (const context::PromptImage& image : completion.images)
+    digest = digest * 31 + kHash(image.png) + image.at;
+  return digest;
 }
 
 // What the request takes before it asks for more: a rung of its context, as its runner will grant
@@ -279,7 +284,7 @@ void LocalGenerator::run(const GenerationRequest& request, Sink& sink, std::stop
   Plan made = plan(*model, request, stop, trace);
   sink.sized(made.sizing);
   if (request.render_only) {
-    sink.rendered(made.prompt.text, 0);
+    sink.rendered(made.prompt.text, made.prompt.images.size());
     return;
   }
   answer(*model, request, std::move(made), sink, stop, trace);
@@ -324,7 +329,7 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
   metrics_.tokenized(model.name, Clock::now() - begin);
   trace.span("rendered", begin, Clock::now(),
              {{"bytes", plan.prompt.text.size()}, {"times", plan.prompt.n_renderings}});
-  const size_t n_prompt = plan.prompt.tokens.size();
+  const size_t n_prompt = plan.prompt.n_positions();
   trace.mark("tokenised", {{"tokens", n_prompt}, {"left_out_messages", plan.prompt.n_left_out}});
 
   size_request.n_prompt = n_prompt;
@@ -350,6 +355,9 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
   AnswerShape shape = shape_of(request, format_of(model, request), plan.prompt.start);
   const std::span<const std::string> markers = output::control_markers(shape.format);
   plan.completion = {.prompt = plan.prompt.tokens,
+                     .images = request.render_only ? std::vector<context::PromptImage>()
+                                                   : images_of(plan.prompt, stop),
+                     .prompt_text = plan.prompt.text_of_tokens,
                      .sampling = options.sampling,
                      .stop = options.stop.value_or(std::vector<std::string>()),
                      .num_predict = size_request.num_predict,
@@ -366,11 +374,27 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
                      .constraint = std::move(shape.constraint),
                      .ends_repetition = size_request.num_predict < 0,
                      .markers = {markers.begin(), markers.end()},
-                     .adapters = model.stored.adapters};
+                     .adapters = model.adapters_of_request()};
   plan.format = std::move(shape.format);
   if (plan.completion.num_predict == context::kUnlimited && !ends_when_full)
     plan.completion.num_predict = static_cast<int64_t>(kMostContexts * size.max_context);
   return plan;
+}
+
+std::vector<context::PromptImage> LocalGenerator::images_of(BuiltPrompt& prompt,
+                                                            const std::stop_token& stop) {
+  std::vector<context::PromptImage> images;
+  for (BuiltImage& image : prompt.images) {
+    if (stop.stop_requested()) throw scheduler::Cancelled();
+    decoders_.acquire();
+    const struct Released {
+      std::counting_semaphore<>& decoders;
+      ~Released() { decoders.release(); }
+    } released{decoders_};
+    image.place.png = png_of_image(*image.bytes, image.index);
+    images.push_back(image.place);
+  }
+  return images;
 }
 
 void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& request, Plan plan,
@@ -386,7 +410,7 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
     if (stage == scheduler::JobStage::kWaiting) sink.still_working();
   };
   scheduler::Job job = job_of(model, request, cost);
-  job.digest = digest_of(plan.completion.prompt);
+  job.digest = digest_of(plan.completion);
   const auto lease = scheduler_.acquire(job, stop, on_stage);
   const Clock::time_point assigned = Clock::now();
   metrics_.queued(model.name, trace.route(), assigned - trace.began());
@@ -413,7 +437,7 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
 
   Ending ending{.done_reason = end.done_reason,
                 .context = {},
-                .n_prompt = plan.sizing.n_prompt,
+                .n_prompt = plan.completion.images.empty() ? plan.sizing.n_prompt : end.n_prompt,
                 .n_cached = end.n_cached,
                 .n_generated = end.n_generated,
                 .total = now - trace.began(),

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <semaphore>
 #include <string>
 #include <vector>
 
 #include "api/catalog.h"
 #include "api/generator.h"
 #include "api/latest_contexts.h"
+#include "api/prompt_builder.h"
 #include "api/request_options.h"
 #include "metrics/metrics.h"
 #include "scheduler/scheduler.h"
@@ -45,6 +47,8 @@ class LocalGenerator : public Generator {
                    std::stop_token stop, metrics::Trace& trace);
   Plan plan(const ServedModel& model, const GenerationRequest& request, const std::stop_token& stop,
             metrics::Trace& trace);
+  // Images decoded and written as PNG files.
+  std::vector<context::PromptImage> images_of(BuiltPrompt& prompt, const std::stop_token& stop);
   void answer(const ServedModel& model, const GenerationRequest& request, Plan plan, Sink& sink,
               std::stop_token stop, metrics::Trace& trace);
 
@@ -53,6 +57,8 @@ class LocalGenerator : public Generator {
   metrics::Metrics& metrics_;
   LatestContexts& latest_contexts_;
   const GenerationPolicy policy_;
+  // A large picture takes hundreds of megabytes while it is decoded.
+  std::counting_semaphore<> decoders_{2};
 };
 
 // A request's way through the scheduler, as spans of its trace.

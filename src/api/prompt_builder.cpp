@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "context/truncation.h"
 #include "http/status.h"
 #include "prompt/named_templates.h"
@@ -71,6 +72,66 @@ std::vector<int32_t> tokens_of(const ServedModel& model, const std::string& text
   return tokens;
 }
 
+// A prompt's text with images. The texts between images become tokens one by one, as llama-server
+// makes them.
+void place_images(const ServedModel& model, const PromptImages& images,
+                  const PromptImages::Text& placed, const std::vector<int32_t>& before,
+                  BuiltPrompt& built) {
+  const tokenizer::Tokenizer& tokenizer = model.weights->tokenizer;
+  const bool adds_bos = tokenizer.add_bos() && tokenizer.has(tokenizer.bos());
+  std::string_view rest = placed.text;
+  size_t n_cut = 0;
+  built.tokens.clear();
+  built.images.clear();
+  built.text_of_tokens.clear();
+  if (adds_bos) {
+    const std::string_view bos = tokenizer.text(tokenizer.bos());
+    if (!bos.empty() && rest.starts_with(bos)) n_cut = bos.size();
+    built.tokens.push_back(tokenizer.bos());
+  }
+  rest.remove_prefix(n_cut);
+  std::string earlier;
+  for (const int32_t token : before) {
+    if (adds_bos && token == tokenizer.bos() && built.tokens.size() == 1) continue;
+    built.tokens.push_back(token);
+    earlier += tokenizer.piece(token, true);
+  }
+  // It travels as JSON, where bytes that are no UTF-8 would move the places of images.
+  built.text_of_tokens = utf8::sanitized(earlier);
+  size_t from = n_cut;
+  const auto add = [&](size_t to) {
+    const std::string_view text = std::string_view(placed.text).substr(from, to - from);
+    const std::vector<int32_t> own =
+        tokenizer.encode(text, {.add_special = false, .parse_special = true});
+    built.tokens.insert(built.tokens.end(), own.begin(), own.end());
+    built.text_of_tokens += utf8::sanitized(text);
+    from = to;
+  };
+  for (const PromptImages::Place& place : placed.places) {
+    add(std::max(from, place.at));
+    built.images.push_back({.place = {.at = built.tokens.size(),
+                                      .text_at = built.text_of_tokens.size(),
+                                      .n_rows = images.rows(place.image),
+                                      .png = {}},
+                            .bytes = images.bytes(place.image),
+                            .index = place.image});
+  }
+  add(placed.text.size());
+}
+
+// Tokens, and images if it has any, of what a template has rendered.
+void take_text(const ServedModel& model, const PromptImages& images, const std::string& rendered,
+               const std::vector<int32_t>& before, BuiltPrompt& built) {
+  PromptImages::Text placed = images.placed(rendered);
+  if (placed.places.empty()) {
+    built.tokens = tokens_of(model, placed.text, before);
+    built.images.clear();
+  } else {
+    place_images(model, images, placed, before, built);
+  }
+  built.text = std::move(placed.shown);
+}
+
 void check_tokens(const ServedModel& model, const std::vector<int32_t>& tokens, const char* field) {
   for (const int32_t token : tokens)
     if (!model.weights->tokenizer.has(token))
@@ -116,23 +177,22 @@ class Renderer {
   size_t count(std::span<const size_t> kept, const std::vector<int32_t>& before = {}) {
     if (check_) check_();
     ++n_renderings_;
-    std::string text;
-    std::vector<int32_t> tokens;
+    BuiltPrompt built;
     std::string refusal;
     try {
-      text = render_conversation(model_, conversation_, kept, go_);
-      tokens = tokens_of(model_, text, before);
+      take_text(model_, conversation_.images, render_conversation(model_, conversation_, kept, go_),
+                before, built);
     } catch (const Error& error) {
       const bool is_too_large = error.code() == ErrorCode::kTooLarge;
       if (!is_too_large && error.code() != ErrorCode::kInvalidInput) throw;
       refusal = std::string("the model's template refuses the conversation: ") + error.what();
       if (!is_too_large) throw StatusError(400, refusal);
     }
-    const size_t n_tokens = refusal.empty() ? tokens.size() : SIZE_MAX;
+    if (refusal.empty()) check_images(kept, built);
+    const size_t n_tokens = refusal.empty() ? built.n_positions() : SIZE_MAX;
     if (n_tokens <= limit_ || n_kept_ > limit_) {
       n_kept_ = n_tokens;
-      text_ = std::move(text);
-      tokens_ = std::move(tokens);
+      built_ = std::move(built);
       refusal_ = std::move(refusal);
     }
     return n_tokens;
@@ -142,7 +202,10 @@ class Renderer {
   // was thought on the way to an answer: templates forget it once there is another question.
   size_t estimate(const Message& message, bool is_before_question) const {
     if (check_) check_();
-    size_t n_tokens = kTokensAround + count_text(message.text());
+    const PromptImages::Text placed = conversation_.images.placed(message.text());
+    size_t n_tokens = kTokensAround + count_text(placed.text);
+    for (const PromptImages::Place& place : placed.places)
+      n_tokens += conversation_.images.rows(place.image);
     if (!is_before_question) n_tokens += count_text(message.thinking());
     const Json calls = tool_calls_json(message.tool_calls());
     return calls.empty() ? n_tokens : n_tokens + count_text(calls.dump());
@@ -155,12 +218,27 @@ class Renderer {
   // http::StatusError (400) where the template could not take so much.
   void take(BuiltPrompt& built) {
     if (!refusal_.empty()) throw StatusError(400, refusal_);
-    built.text = std::move(text_);
-    built.tokens = std::move(tokens_);
+    built.text = std::move(built_.text);
+    built.tokens = std::move(built_.tokens);
+    built.images = std::move(built_.images);
+    built.text_of_tokens = std::move(built_.text_of_tokens);
     built.n_renderings = n_renderings_;
   }
 
  private:
+  // Nothing that was sent is left out in silence.
+  void check_images(std::span<const size_t> kept, const BuiltPrompt& built) const {
+    for (const size_t i : kept) {
+      for (const size_t image : conversation_.images.of_message(i)) {
+        if (std::ranges::find(built.images, image, &BuiltImage::index) != built.images.end())
+          continue;
+        throw StatusError(400, "the model's template has no place for image " +
+                                   std::to_string(image + 1) + ", of a message of the role \"" +
+                                   conversation_.messages[i].role + "\"");
+      }
+    }
+  }
+
   size_t count_text(const std::string& text) const {
     if (text.empty()) return 0;
     return model_.weights->tokenizer.encode(text, {.add_special = false, .parse_special = true})
@@ -174,9 +252,8 @@ class Renderer {
   const PromptCheck& check_;
   size_t n_renderings_ = 0;
   size_t n_kept_ = SIZE_MAX;  // tokens of what follows
-  std::string text_;
-  std::vector<int32_t> tokens_;
-  std::string refusal_;  // why there is none of both
+  BuiltPrompt built_;
+  std::string refusal_;  // why there is none
 };
 
 std::vector<context::ChatMessage> estimated(const Renderer& renderer,
@@ -206,12 +283,12 @@ void shorten(BuiltPrompt& built, Renderer& renderer, const ServedModel& model,
                                 [&](std::span<const size_t> kept) { return renderer.count(kept); });
   renderer.take(built);
   // Without the room that was to be kept for the answer, perhaps.
-  if (!fits(built.tokens.size(), limits)) refuse_length(built.tokens.size(), limits);
+  if (!fits(built.n_positions(), limits)) refuse_length(built.n_positions(), limits);
   built.n_left_out = messages.size() - fitting.kept.size();
   log::warn(model.name + ": the oldest messages were left out (" +
             std::to_string(built.n_left_out) + " of " + std::to_string(messages.size()) +
             "): the prompt had " + std::to_string(built.n_full) + " tokens, now " +
-            std::to_string(built.tokens.size()) + ", of a context of " +
+            std::to_string(built.n_positions()) + ", of a context of " +
             std::to_string(limits.max_context));
 }
 
@@ -245,6 +322,19 @@ BuiltPrompt of_text(const ServedModel& model, std::string text, const PromptLimi
   return built;
 }
 
+// A prompt that goes as it is.
+BuiltPrompt of_raw(const ServedModel& model, const GenerationRequest& request,
+                   const PromptLimits& limits) {
+  if (request.images.empty()) return of_text(model, request.prompt, limits);
+  PromptImages images(model.weights->facts.pictures ? &*model.weights->facts.pictures : nullptr);
+  const std::string marked = images.add_raw(request.images, request.prompt, request.image_marker);
+  BuiltPrompt built;
+  take_text(model, images, marked, {}, built);
+  built.n_full = built.n_positions();
+  if (!fits(built.n_full, limits)) refuse_length(built.n_full, limits);
+  return built;
+}
+
 // Token ids are the prompt, as they are.
 BuiltPrompt of_tokens(const ServedModel& model, const GenerationRequest& request,
                       const PromptLimits& limits) {
@@ -265,11 +355,17 @@ std::vector<int32_t> context_of(const ServedModel& model, std::vector<int32_t> p
   return prompt;
 }
 
+size_t BuiltPrompt::n_positions() const noexcept {
+  size_t n = tokens.size();
+  for (const BuiltImage& image : images) n += image.place.n_rows;
+  return n;
+}
+
 bool asks_nothing(const GenerationRequest& request) {
   return request.kind == GenerationKind::kChat
              ? request.messages.empty()
-             : request.prompt.empty() && request.prompt_tokens.empty() && request.suffix.empty() &&
-                   !request.raw;
+             : request.prompt.empty() && request.prompt_tokens.empty() && request.images.empty() &&
+                   request.suffix.empty() && !request.raw;
 }
 
 void check_capabilities(const ServedModel& model, const GenerationRequest& request) {
@@ -294,8 +390,10 @@ void check_capabilities(const ServedModel& model, const GenerationRequest& reque
   want(!request.suffix.empty(), "insert");
   want(has_images, "vision");
   if (!lacking.empty()) throw StatusError(400, lacking);
-  if (has_images)
+  if (!has_images) return;
+  if (!model.weights->facts.pictures)
     throw StatusError(400, "images are not supported yet: " + model.name + " runs on text alone");
+  if (!request.suffix.empty()) throw StatusError(400, "a prompt with a suffix cannot have images");
 }
 
 BuiltPrompt build_prompt(const ServedModel& model, const GenerationRequest& request,
@@ -303,7 +401,7 @@ BuiltPrompt build_prompt(const ServedModel& model, const GenerationRequest& requ
   const bool is_prompt = request.kind == GenerationKind::kPrompt;
   check_tokens(model, request.context, "context");
   if (is_prompt && !request.prompt_tokens.empty()) return of_tokens(model, request, limits);
-  if (is_prompt && request.raw) return of_text(model, request.prompt, limits);
+  if (is_prompt && request.raw) return of_raw(model, request, limits);
   std::optional<prompt::GoTemplate> own = own_template(request);
   const Conversation conversation = conversation_of(model, request);
   const prompt::GoTemplate* go = own ? &*own : go_template_of(model);

@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "api/catalog.h"
 #include "api/generation.h"
+#include "context/prompt_image.h"
 #include "output/format.h"
 
 namespace billow::api {
@@ -20,13 +22,26 @@ struct PromptLimits {
   int64_t num_predict = -1;
 };
 
+// An image of a prompt, not decoded yet.
+struct BuiltImage {
+  context::PromptImage place;                // without its PNG file
+  std::shared_ptr<const std::string> bytes;  // as the request has them
+  size_t index = 0;                          // among all images of the request
+};
+
 struct BuiltPrompt {
-  std::string text;
+  std::string text;  // with "[img-0]" for the first image
   std::vector<int32_t> tokens;
+  std::vector<BuiltImage> images{};
+  // Of a prompt with images: what its tokens are made of, without a BOS that the vocabulary adds.
+  std::string text_of_tokens{};
   size_t n_full = 0;  // tokens before messages were left out; about, where no template renders them
   size_t n_left_out = 0;                           // messages
   size_t n_renderings = 0;                         // how often the template was rendered
   output::Start start{output::StartState::kText};  // of the answer to it
+
+  // Positions that it takes: its tokens, and about as many rows as its images have.
+  size_t n_positions() const noexcept;
 };
 
 // Whether there is anything to answer: else the model is only to be loaded or ended.

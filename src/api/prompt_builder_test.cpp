@@ -8,6 +8,7 @@
 
 #include "api/sample_served.h"
 #include "http/status.h"
+#include "image/picture.h"
 
 namespace billow::api {
 namespace {
@@ -331,6 +332,86 @@ TEST_F(PromptBuilder, WhatTheModelCannotDoIsNamed) {
   GenerationRequest tools = chat({text_message("user", "q")});
   tools.tools = {tool("f")};
   EXPECT_EQ(why(tools), "400 registry.ollama.ai/library/m:latest does not support tools");
+}
+
+std::string picture() { return image::encode_png({{8, 8}, std::vector<uint8_t>(8 * 8 * 3)}); }
+
+// 16 rows for each picture.
+constexpr context::PictureRule kPictures{.cell = 14, .edge = 56};
+constexpr size_t kRows = 16 + context::kPictureMarkers;
+
+TEST_F(PromptBuilder, ImagesStandBetweenTokens) {
+  models.facts.pictures = kPictures;
+  for (const bool is_jinja : {false, true}) {
+    const Sample sample =
+        is_jinja ? Sample{.jinja =
+                              "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+                              "assistant:"}
+                 : Sample{.go = kLines};
+    const GenerationRequest request =
+        chat({{.role = "user", .parts = {TextPart{"a"}, ImagePart{picture()}, TextPart{"b"}}}});
+    const BuiltPrompt built = build(sample, request);
+    EXPECT_EQ(built.text, "user: a[img-0]b\nassistant:");
+    EXPECT_EQ(built.text_of_tokens, "user: ab\nassistant:");
+    ASSERT_EQ(built.images.size(), 1u);
+    const context::PromptImage& place = built.images[0].place;
+    EXPECT_EQ(place.text_at, std::string("user: a").size());
+    EXPECT_EQ(place.n_rows, kRows);
+    const tokenizer::Tokenizer& tokenizer = models.catalog.find("m")->weights->tokenizer;
+    const std::vector<int32_t> before(built.tokens.begin(),
+                                      built.tokens.begin() + static_cast<std::ptrdiff_t>(place.at));
+    EXPECT_EQ(tokenizer.decode(before), "user: a");
+    EXPECT_EQ(built.n_positions(), built.tokens.size() + kRows);
+    EXPECT_EQ(built.n_full, built.n_positions());
+  }
+}
+
+TEST_F(PromptBuilder, LlamaServerAddsTheBosOfAPromptWithImages) {
+  models.facts.pictures = kPictures;
+  models.add({.add_bos = true});
+  const tokenizer::Tokenizer& tokenizer = models.catalog.find("m")->weights->tokenizer;
+  GenerationRequest request = prompt(std::string(tokenizer.text(tokenizer.bos())) + "a[img]b");
+  request.raw = true;
+  request.images = {picture()};
+  const BuiltPrompt built = build({.add_bos = true}, request);
+  ASSERT_EQ(built.tokens.size(), 3u);
+  EXPECT_EQ(built.tokens[0], tokenizer.bos());
+  EXPECT_EQ(built.text_of_tokens, "ab");
+  EXPECT_EQ(built.images.at(0).place.at, 2u);
+  EXPECT_EQ(built.images.at(0).place.text_at, 1u);
+}
+
+TEST_F(PromptBuilder, MessagesAreLeftOutWithTheirImages) {
+  models.facts.pictures = kPictures;
+  std::vector<Message> messages;
+  for (int i = 0; i < 20; ++i) {
+    messages.push_back({.role = "user", .parts = {ImagePart{picture()}, TextPart{"q"}}});
+    messages.push_back(text_message("assistant", "a"));
+  }
+  messages.push_back(text_message("user", "last"));
+  const BuiltPrompt built = build({.go = kLines}, chat(messages), {400, -1});
+  EXPECT_GT(built.n_left_out, 0u);
+  EXPECT_LT(built.images.size(), 20u);
+  EXPECT_GT(built.images.size(), 0u);
+  EXPECT_LE(built.n_positions(), 400u);
+  EXPECT_EQ(built.images.back().index, 19u) << "the latest stays";
+  EXPECT_GT(built.n_full, 20 * kRows);
+  // None stays: the prompt is tokens alone.
+  const BuiltPrompt none = build({.go = kLines}, chat(messages), {40, -1});
+  EXPECT_TRUE(none.images.empty());
+}
+
+TEST_F(PromptBuilder, ImagesWithoutAPlaceAreRefused) {
+  models.facts.pictures = kPictures;
+  const Sample sample{
+      .go = "{{ range .Messages }}{{ if eq .Role \"user\" }}{{ .Content }}{{ end }}{{ end }}"};
+  GenerationRequest request =
+      chat({text_message("user", "a"), {.role = "tool", .parts = {ImagePart{picture()}}}});
+  EXPECT_EQ(refusal([&] { build(sample, request); }),
+            "400 the model's template has no place for image 1, of a message of the role \"tool\"");
+  request.messages[1].parts = {ImagePart{"no picture"}};
+  EXPECT_EQ(refusal([&] { build(sample, request); }),
+            "400 image 1: the picture is of no known kind: PNG, JPEG, WebP, GIF and BMP are");
 }
 
 TEST_F(PromptBuilder, EarlierThinkingOfQwenIsDropped) {

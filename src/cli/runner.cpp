@@ -19,17 +19,20 @@
 #include "base/heap.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/regular_file.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/embed_sizes.h"
 #include "cli/engine_options.h"
 #include "cli/parent.h"
+#include "context/picture_rule.h"
 #include "cpu/cores.h"
 #include "engine/describe.h"
 #include "gguf/file.h"
 #include "http/server.h"
 #include "llama/facts.h"
 #include "llama/find.h"
+#include "llama/projector.h"
 #include "llama/served_model.h"
 #include "runner/service.h"
 #include "scheduler/engine_choice.h"
@@ -52,6 +55,7 @@ struct RunnerOptions {
   std::string engine = "auto";
   std::string llama_server;  // empty: the one on PATH
   std::optional<int> n_gpu_layers;
+  std::string projector;    // GGUF file of what makes rows of pictures; empty: none
   int llama_patience = 30;  // seconds
 };
 
@@ -90,9 +94,35 @@ void limit_texts(Json& description, const engine::EmbedSettings& settings) {
 }
 
 llama::FactsOptions llama_facts(const RunnerOptions& options) {
+  uint64_t adapter_bytes = 0;
+  for (const engine::AdapterFile& adapter : options.model.adapter_files())
+    adapter_bytes += RegularFile(adapter.path).size_bytes();
   return {.n_parallel = options.max_sequences,
           .max_context = options.model.max_context,
+          .adapter_bytes = adapter_bytes,
           .kv_type = kv_type_of(options.model.kv_type)};
+}
+
+std::optional<llama::Projector> llama_projector(const RunnerOptions& options) {
+  if (options.projector.empty()) return std::nullopt;
+  return llama::projector_of(gguf::File::open(options.projector, gguf::StringArrays::kSkipped));
+}
+
+Json pictures_json(const context::PictureRule& rule) {
+  constexpr const char* kKinds[] = {"square", "scaled", "tiled"};
+  return {{"kind", kKinds[static_cast<size_t>(rule.kind)]},
+          {"cell", rule.cell},
+          {"edge", rule.edge},
+          {"min_rows", rule.min_rows},
+          {"max_rows", rule.max_rows},
+          {"max_tiles", rule.max_tiles}};
+}
+
+std::vector<std::string> adapter_paths(const RunnerOptions& options) {
+  std::vector<std::string> paths;
+  for (const engine::AdapterFile& adapter : options.model.adapter_files())
+    paths.push_back(adapter.path);
+  return paths;
 }
 
 // What llama-server takes for the file.
@@ -101,7 +131,9 @@ Json llama_description(const RunnerOptions& options) {
     throw Error(ErrorCode::kNotFound,
                 "there is no llama-server: install llama.cpp, or give --llama-server");
   const gguf::File file = gguf::File::open(options.described, gguf::StringArrays::kSkipped);
-  const llama::Facts facts = llama::facts_of(file, llama_facts(options));
+  const std::optional<llama::Projector> projector = llama_projector(options);
+  const llama::Facts facts =
+      llama::facts_of(file, llama_facts(options), projector ? &*projector : nullptr);
   Json out = {{"architecture", facts.architecture},
               {"max_context", facts.max_context},
               {"memory", engine::memory_need_json(facts.memory)},
@@ -109,6 +141,7 @@ Json llama_description(const RunnerOptions& options) {
               {"is_embedding", !facts.pooling.empty()},
               {"engine", "llama"}};
   if (!facts.pooling.empty()) out["pooling"] = facts.pooling;
+  if (projector && projector->pictures) out["pictures"] = pictures_json(*projector->pictures);
   return out;
 }
 
@@ -126,14 +159,17 @@ Json own_description(const RunnerOptions& options) {
   return out;
 }
 
-// Takes llama-server for a model that Billow does not know, where there is a llama-server.
+// Takes llama-server, where there is one, for a model that Billow does not know or whose projector
+// makes it see.
 Json description_of(const RunnerOptions& options) {
-  if (options.engine == "llama") return llama_description(options);
+  const bool has_server = llama::find_server(options.llama_server).has_value();
+  const bool wants_to_see = options.engine == "auto" && !options.projector.empty();
+  if (options.engine == "llama" || (wants_to_see && has_server)) return llama_description(options);
   try {
     return own_description(options);
   } catch (const Error& error) {
     if (options.engine == "billow" || error.code() != ErrorCode::kUnsupported) throw;
-    if (llama::find_server(options.llama_server)) return llama_description(options);
+    if (has_server) return llama_description(options);
     throw Error(error.code(), std::string(error.what()) +
                                   "; with llama-server of llama.cpp on PATH, it would be asked to "
                                   "run the model");
@@ -176,16 +212,20 @@ runner::LoadModel llama_model(const RunnerOptions& options, uint64_t budget_byte
     const std::optional<std::string> program = llama::find_server(options.llama_server);
     if (!program) throw Error(ErrorCode::kNotFound, "there is no llama-server");
     std::vector<std::string> launcher = {"/proc/self/exe", "with-parent", "--without", "LLAMA_"};
-    for (const std::string& variable : llama::environment_of_server())
+    const std::string marker = llama::new_media_marker();
+    for (const std::string& variable : llama::environment_of_server(marker))
       launcher.insert(launcher.end(), {"--set", variable});
     launcher.emplace_back("--");
     auto n_lines = std::make_shared<std::atomic<size_t>>(0);
     llama::ServedOptions served;
     served.facts = llama_facts(options);
+    served.projector = llama_projector(options);
     served.budget_bytes = budget_bytes;
     served.host = {.launcher = std::move(launcher),
                    .command = {.program = *program,
                                .model = options.model.model,
+                               .projector = options.projector,
+                               .adapters = adapter_paths(options),
                                .socket = options.socket + ".llama.sock",
                                .n_threads = options.model.n_threads,
                                .n_gpu_layers = options.n_gpu_layers},
@@ -276,6 +316,8 @@ void add_runner(CLI::App& app) {
                    "Seconds after which a llama-server that does not answer is ended")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
+  command->add_option("--projector", options->projector,
+                      "GGUF file of the projector that makes llama-server's model see pictures");
   command->add_option("--gpu-layers", options->n_gpu_layers,
                       "Layers that llama-server puts on a GPU; -1: all that fit");
   command->callback([options, model, socket] {

@@ -1,5 +1,7 @@
 #include "llama/command.h"
 
+#include <random>
+
 namespace billow::llama {
 namespace {
 
@@ -23,6 +25,8 @@ std::vector<std::string> command_of(const CommandOptions& options) {
     command.insert(command.end(), {name, value});
   };
   add("--model", options.model);
+  if (!options.projector.empty()) add("--mmproj", options.projector);
+  for (const std::string& adapter : options.adapters) add("--lora", adapter);
   add("--host", options.socket);
   add("--ctx-size", std::to_string(options.n_cells));
   add("--parallel", std::to_string(options.n_parallel));
@@ -43,8 +47,16 @@ std::vector<std::string> command_of(const CommandOptions& options) {
   return command;
 }
 
-std::vector<std::string> environment_of_server() {
-  return {"LLAMA_ARG_FIT=off", "LLAMA_ARG_CACHE_RAM=0", "LLAMA_ARG_CTX_CHECKPOINTS=4"};
+std::string new_media_marker() {
+  std::random_device random;
+  std::string marker = "<__media_";
+  for (int i = 0; i < 32; ++i) marker += "0123456789abcdef"[random() % 16];
+  return marker + "__>";
+}
+
+std::vector<std::string> environment_of_server(const std::string& media_marker) {
+  return {"LLAMA_ARG_FIT=off", "LLAMA_ARG_CACHE_RAM=0", "LLAMA_ARG_CTX_CHECKPOINTS=4",
+          "LLAMA_MEDIA_MARKER=" + media_marker};
 }
 
 }  // namespace billow::llama

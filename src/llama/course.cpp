@@ -4,6 +4,7 @@
 #include <random>
 #include <utility>
 
+#include "base/base64.h"
 #include "base/error.h"
 
 namespace billow::llama {
@@ -17,6 +18,20 @@ context::Ladder ladder_of(const engine::ContextOptions& options, size_t max_cont
 
 int64_t seed_of(int64_t wanted) {
   return wanted >= 0 ? wanted : static_cast<int64_t>(std::random_device{}());
+}
+
+size_t rows_of(const std::vector<context::PromptImage>& images) {
+  size_t n = 0;
+  for (const context::PromptImage& image : images) n += image.n_rows;
+  return n;
+}
+
+std::vector<WireImage> wire_images(std::vector<context::PromptImage>& images) {
+  std::vector<WireImage> out;
+  for (context::PromptImage& image : images)
+    out.push_back(
+        {.text_at = image.text_at, .base64 = base64_encoded(std::exchange(image.png, {}))});
+  return out;
 }
 
 void check(const runner::AnswerRequest& request) {
@@ -37,14 +52,18 @@ AnswerCourse::AnswerCourse(runner::AnswerRequest request, const tokenizer::Token
       course_{.ladder = ladder_of(request_.options.context, max_context),
               .policy = context::possible_policy(request_.options.context.policy, false),
               .compaction = request_.options.context.compaction,
-              .n_anchor = request_.prompt.size()},
+              .n_anchor = request_.prompt.size() + rows_of(request_.images)},
       text_(tokenizer, request_.stop, request_.max_repeats, request_.markers),
-      rung_(course_.ladder.first(request_.prompt.size())),
+      rung_(course_.ladder.first(course_.n_anchor)),
+      max_context_(max_context),
+      n_rows_(rows_of(request_.images)),
+      images_(wire_images(request_.images)),
       context_(request_.prompt),
       seed_(seed_of(request_.options.sampling.seed)),
       phase_(first_phase()) {
   check(request_);
-  if (request_.prompt.empty()) throw Error(ErrorCode::kInvalidInput, "the prompt has no tokens");
+  if (request_.prompt.empty() && images_.empty())
+    throw Error(ErrorCode::kInvalidInput, "the prompt has no tokens");
   for (const int32_t token : request_.prompt) {
     if (!tokenizer.has(token))
       throw Error(ErrorCode::kInvalidInput,
@@ -58,7 +77,7 @@ AnswerCourse::AnswerCourse(runner::AnswerRequest request, const tokenizer::Token
 size_t AnswerCourse::rung_of_constrained() const noexcept {
   const size_t top = course_.ladder.top();
   const size_t n = std::min(n_left(), kConstrainedTokens);
-  return course_.ladder.holding(std::min(top, context_.size() + n));
+  return course_.ladder.holding(std::min(top, length() + n));
 }
 
 AnswerCourse::Phase AnswerCourse::first_phase() const {
@@ -74,11 +93,19 @@ size_t AnswerCourse::n_left() const noexcept {
   return static_cast<size_t>(most) - std::min(static_cast<size_t>(most), n_written);
 }
 
-Stretch AnswerCourse::stretch() const {
-  const size_t room = rung_ - std::min(rung_, context_.size()) + 1;
+WireText AnswerCourse::wire_text(std::string_view media_marker) const {
+  std::string text = request_.prompt_text;
+  for (size_t i = request_.prompt.size(); i < context_.size(); ++i)
+    text += tokenizer_.piece(context_[i], true);
+  return {.text = std::move(text), .images = images_, .marker = media_marker};
+}
+
+Stretch AnswerCourse::stretch(std::string_view media_marker) const {
+  const size_t room = rung_ - std::min(rung_, length()) + 1;
   const bool may_not_end =
       (phase_ == Phase::kFree || phase_ == Phase::kOpening) && !request_.constraint->may_not_start;
   return {.tokens = context_,
+          .text = images_.empty() ? std::nullopt : std::optional(wire_text(media_marker)),
           .n_predict = std::min(room, n_left()),
           .sampling = &request_.options.sampling,
           .seed = seed_ + static_cast<int64_t>(n_stretches_),
@@ -86,9 +113,40 @@ Stretch AnswerCourse::stretch() const {
           .grammar = phase_ == Phase::kConstrained ? &request_.constraint->grammar : nullptr};
 }
 
+bool AnswerCourse::learn_length(size_t n_tokens) {
+  if (images_.empty() || n_tokens < context_.size()) return false;
+  if (!answer_.empty()) {
+    const size_t before = std::exchange(n_extra_, 0);
+    n_extra_ = n_tokens - std::min(n_tokens, length());
+    if (length() > rung_) breaks_ = true;
+    return n_extra_ != before;
+  }
+  n_prompt_said_ = n_tokens;
+  if (n_tokens == length()) return false;
+  const size_t n_rows = n_tokens - context_.size();
+  size_t& limit = request_.options.context.max_context;
+  if (n_rows > n_rows_ && limit > 0) {
+    // The request was given room for its answer beside fewer rows.
+    limit = std::min(max_context_, limit) + (n_rows - n_rows_);
+    course_.ladder = ladder_of(request_.options.context, max_context_);
+  }
+  n_rows_ = n_rows;
+  course_.n_anchor = n_prompt();
+  if (length() > course_.ladder.top())
+    throw Error(ErrorCode::kTooLarge, "the prompt has " + std::to_string(length()) +
+                                          " tokens with its images, the context " +
+                                          std::to_string(course_.ladder.top()));
+  if (length() > rung_) breaks_ = true;
+  return true;
+}
+
 runner::Piece AnswerCourse::take(StretchEvent event) {
   runner::Piece piece;
   if (breaks_off()) return piece;
+  if (event.n_prompt && n_of_stretch_ == 0) {
+    learn_length(*event.n_prompt);
+    if (breaks_off()) return piece;
+  }
   if (event.n_evaluated && n_stretches_ == 0) {
     n_cached_ = event.n_cached;
     piece.prefill.push_back({*event.n_evaluated, Clock::now() - begun_});
@@ -101,11 +159,12 @@ runner::Piece AnswerCourse::take(StretchEvent event) {
     if (!breaks_off()) take_token(token, *std::move(event.token), piece);
   }
   if (event.end && !breaks_off()) {
-    const bool is_silent = n_of_stretch_ == 0 && !event.end->is_end_token;
+    n_untold_ = event.n_tokens - std::min(n_of_stretch_, event.n_tokens);
+    const bool is_silent = n_of_stretch_ + n_untold_ == 0;
     if (event.end->is_end_token) {
       has_end_token_ = true;
       reason_ = engine::FinishReason::kStop;
-    } else if (n_left() == 0) {
+    } else if (n_left() <= n_untold_) {
       reason_ = engine::FinishReason::kLength;
     } else if (is_silent) {
       fail(engine::FinishReason::kFailed, "llama-server ended the answer before it wrote a token");
@@ -227,25 +286,31 @@ void AnswerCourse::write(int32_t token, const engine::Sampled& sampled, runner::
 }
 
 context::Decision AnswerCourse::next() const {
+  if (length() > rung_ && answer_.empty())  // the images have more rows than was expected
+    return {
+        .step = context::Step::kGrow, .rung = course_.ladder.holding(length()), .compaction = {}};
   if (phase_ == Phase::kConstrained) {
     if (n_constrained_ > 0) return {.step = context::Step::kStop, .rung = rung_, .compaction = {}};
     const size_t rung = std::max(rung_, rung_of_constrained());
     if (rung > rung_) return {.step = context::Step::kGrow, .rung = rung, .compaction = {}};
   }
-  return context::decide(course_, rung_, context_.size() - 1);
+  return context::decide(course_, rung_, length() - 1 + n_untold_);
 }
 
 context::Decision AnswerCourse::without_growth() const {
+  if (length() > rung_ && answer_.empty())
+    throw Error(ErrorCode::kOutOfMemory, "there is no memory for the prompt, which has " +
+                                             std::to_string(length()) + " tokens with its images");
   context::Course course = course_;
   course.ladder = context::Ladder(rung_);
-  return context::decide(course, rung_, context_.size() - 1);
+  return context::decide(course, rung_, length() - 1 + n_untold_);
 }
 
 runner::Piece AnswerCourse::apply(const context::Decision& decision, std::chrono::nanoseconds time,
                                   bool restarts) {
   runner::Piece piece;
   ++n_stretches_;
-  n_of_stretch_ = 0;
+  n_of_stretch_ = n_untold_ = 0;
   breaks_ = false;
   if (decision.step == context::Step::kWrite) return piece;
   if (decision.step == context::Step::kStop) {
@@ -256,7 +321,7 @@ runner::Piece AnswerCourse::apply(const context::Decision& decision, std::chrono
   engine::SequenceEvent event = {.event = {.step = decision.step,
                                            .from = rung_,
                                            .to = decision.rung,
-                                           .n_held = context_.size() - 1,
+                                           .n_held = length() - 1,
                                            .n_generated = answer_.size(),
                                            .compaction = decision.compaction},
                                  .time = time,
@@ -264,8 +329,15 @@ runner::Piece AnswerCourse::apply(const context::Decision& decision, std::chrono
                                  .refills = compacts,
                                  .restarts = restarts};
   if (compacts) {
-    const auto begin = context_.begin() + static_cast<std::ptrdiff_t>(decision.compaction.anchor);
-    context_.erase(begin, begin + static_cast<std::ptrdiff_t>(decision.compaction.drop));
+    // The rows of images lie before the end of the anchor, which is the prompt. The latest token
+    // always stays.
+    const size_t begin = decision.compaction.anchor - n_rows_;
+    const size_t n_most = context_.size() - std::min(context_.size(), begin + 1);
+    const size_t n_dropped = std::min(decision.compaction.drop, n_most);
+    if (n_dropped == 0) reason_ = engine::FinishReason::kLength;  // there is no room at all
+    const auto first = context_.begin() + static_cast<std::ptrdiff_t>(begin);
+    context_.erase(first, first + static_cast<std::ptrdiff_t>(n_dropped));
+    n_extra_ = 0;
   }
   rung_ = decision.rung;
   piece.events.push_back(event);
@@ -296,8 +368,8 @@ runner::AnswerEnd AnswerCourse::end() const {
           .cancelled = false,
           .error = error_,
           .stop_string = std::string(text_.stop_string()),
-          .n_prompt = request_.prompt.size(),
-          .n_shared = std::min(n_cached_, request_.prompt.size()),
+          .n_prompt = n_prompt_said_.value_or(n_prompt()),
+          .n_shared = std::min(n_cached_, n_prompt()),
           .seed = seed_,
           .tokens = answer_,
           .n_sampled = answer_.size() + (has_end_token_ ? 1 : 0),

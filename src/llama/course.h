@@ -1,6 +1,11 @@
 // The course of one answer on llama-server: which tokens each stretch continues, how many tokens
 // may come before the context must grow or be compacted, and the text. The decisions are those of
 // Billow's own engine. This class starts no process and opens no connection. One thread.
+//
+// How many rows the images of a prompt take is an estimate until llama-server has said it. An
+// answer whose prompt proves longer than its rung grows before it is written. Compactions keep the
+// prompt, and so all its images. A context with images goes to llama-server as text, and the text
+// of what was written may become more tokens than were written: those count, too.
 #pragma once
 
 #include <chrono>
@@ -9,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "context/run_plan.h"
@@ -28,8 +34,13 @@ class AnswerCourse {
 
   // Positions that the answer may use now.
   size_t rung() const noexcept { return rung_; }
-  // The next stretch. REQUIRES: !ended().
-  Stretch stretch() const;
+  // The next stretch. `media_marker`: what stands for an image in llama-server's texts.
+  // REQUIRES: !ended(); the marker outlives the stretch.
+  Stretch stretch(std::string_view media_marker = {}) const;
+  // llama-server says, or refuses the stretch because of it, that what the stretch continues has
+  // this many tokens. False: that is no news. Throws Error (kTooLarge) for a prompt that is more
+  // than the context can hold.
+  bool learn_length(size_t n_tokens);
   // The cells that the stretch needs.
   size_t n_cells() const noexcept { return rung_ + kSpareCells; }
 
@@ -44,7 +55,8 @@ class AnswerCourse {
   // was started again for it. Returns the event to show.
   runner::Piece apply(const context::Decision& decision, std::chrono::nanoseconds time,
                       bool restarts);
-  // Replaces a kGrow that was denied: a compaction on this rung, or a kStop.
+  // Replaces a kGrow that was denied: a compaction on this rung, or a kStop. Throws Error
+  // (kOutOfMemory) where not even the prompt has room.
   context::Decision without_growth() const;
 
   bool ended() const noexcept { return reason_.has_value(); }
@@ -71,6 +83,10 @@ class AnswerCourse {
   static constexpr size_t kConstrainedTokens = 4096;
 
   size_t n_left() const noexcept;  // tokens that may still be written
+  // Positions of what is in the context: tokens and rows of images.
+  size_t length() const noexcept { return context_.size() + n_rows_ + n_extra_; }
+  size_t n_prompt() const noexcept { return request_.prompt.size() + n_rows_; }
+  WireText wire_text(std::string_view media_marker) const;
   size_t rung_of_constrained() const noexcept;
   Phase first_phase() const;
   void take_token(int32_t token, engine::Sampled sampled, runner::Piece& piece);
@@ -86,11 +102,19 @@ class AnswerCourse {
   context::Course course_;
   engine::AnswerText text_;
   size_t rung_ = 0;
+  const size_t max_context_;  // of the model
+  size_t n_rows_ = 0;         // of images
+  size_t n_extra_ = 0;        // tokens that the written text has more in llama-server's reading
+  std::optional<size_t> n_prompt_said_;  // by llama-server
+  std::vector<WireImage> images_;
   std::vector<int32_t> context_;  // tokens in the context; the last one is not evaluated yet
   std::vector<int32_t> answer_;
   int64_t seed_ = 0;
   size_t n_stretches_ = 0;
   size_t n_of_stretch_ = 0;  // tokens of this stretch so far
+  // Tokens at the end of the stretch that complete no character: llama-server does not tell them.
+  // The next stretch writes them again.
+  size_t n_untold_ = 0;
   bool breaks_ = false;
   Phase phase_ = Phase::kPlain;
   std::vector<engine::Sampled> opening_;  // tokens of kOpening that are not written yet

@@ -274,5 +274,180 @@ TEST(AnswerCourse, LogProbabilitiesComeWithTheirTokens) {
   EXPECT_EQ(piece.sampled[0].top.size(), 1u) << "as many as were asked for";
 }
 
+// llama-server tells no token that completes no character.
+TEST(AnswerCourse, MayEndWithinACharacter) {
+  runner::AnswerRequest wanted = request();
+  wanted.options.max_new_tokens = 2;
+  Scribe scribe(wanted);
+  scribe.add(scribe.course.take({.n_tokens = 2, .end = StretchEnd{}}));
+  EXPECT_EQ(scribe.course.end().reason, FinishReason::kLength);
+  EXPECT_EQ(scribe.course.end().error, "");
+
+  wanted.options.max_new_tokens = 20;
+  wanted.options.context.sizes = {5, 16, 64};
+  Scribe cut(wanted);  // by the end of the rung, which holds two tokens more
+  EXPECT_EQ(cut.course.rung(), 5u);
+  cut.add(cut.course.take({.n_tokens = 2, .end = StretchEnd{}}));
+  EXPECT_FALSE(cut.course.ended());
+  cut.go_on();
+  EXPECT_EQ(cut.course.rung(), 16u) << "so that the character fits";
+
+  Scribe silent(request());
+  silent.add(silent.course.take({.n_tokens = 0, .end = StretchEnd{}}));
+  EXPECT_EQ(silent.course.end().error, "llama-server ended the answer before it wrote a token");
+}
+
+// Two tokens, an image of so many rows, two tokens.
+runner::AnswerRequest with_image(size_t n_rows) {
+  runner::AnswerRequest made = request(4);
+  made.images = {{.at = 2, .text_at = 2, .n_rows = n_rows, .png = "png"}};
+  made.prompt_text = "aaaa";
+  return made;
+}
+
+TEST(AnswerCourse, ImagesTakePositionsAndGoAsText) {
+  runner::AnswerRequest wanted = with_image(10);
+  wanted.options.context.sizes = {16, 32, 64};
+  Scribe scribe(wanted);
+  EXPECT_EQ(scribe.course.rung(), 16u);
+  const Stretch first = scribe.course.stretch("<M>");
+  ASSERT_TRUE(first.text);
+  EXPECT_EQ(first.text->text, "aaaa");
+  EXPECT_EQ(first.text->images[0].base64, "cG5n");
+  EXPECT_EQ(first.n_predict, 3u) << "16 positions: 14 of the prompt, and one token needs none";
+  scribe.course.take({.n_evaluated = 0, .n_prompt = 14});
+  scribe.write_stretch();
+  scribe.go_on();
+  EXPECT_EQ(scribe.course.rung(), 32u);
+  EXPECT_EQ(scribe.course.stretch("<M>").text->text, "aaaaaba") << "with what was written";
+}
+
+TEST(AnswerCourse, LlamaServerSaysHowManyRowsImagesHave) {
+  runner::AnswerRequest wanted = with_image(100);
+  wanted.options.context.sizes = {16, 128};
+  wanted.options.max_new_tokens = 2;
+  Scribe scribe(wanted, 128);
+  EXPECT_EQ(scribe.course.rung(), 128u);
+  scribe.course.take({.n_evaluated = 0, .n_prompt = 9});
+  scribe.write_stretch();
+  EXPECT_EQ(scribe.course.end().n_prompt, 9u);
+}
+
+TEST(AnswerCourse, GrowsBeforeItIsWrittenWhereImagesHaveMoreRows) {
+  runner::AnswerRequest wanted = with_image(1);
+  wanted.options.context.sizes = {16, 32, 64};
+  wanted.options.max_new_tokens = 20;
+  Scribe scribe(wanted);
+  EXPECT_EQ(scribe.course.rung(), 16u);
+  const runner::Piece piece = scribe.course.take({.n_evaluated = 0, .n_prompt = 20});
+  EXPECT_TRUE(scribe.course.breaks_off());
+  EXPECT_FALSE(scribe.course.ended());
+  ASSERT_EQ(scribe.course.next().step, Step::kGrow);
+  scribe.go_on();
+  EXPECT_EQ(scribe.course.rung(), 32u);
+  EXPECT_EQ(scribe.course.stretch("<M>").n_predict, 13u);
+  scribe.write_stretch();
+  scribe.go_on();
+  EXPECT_EQ(scribe.course.rung(), 64u);
+  scribe.write_stretch();
+  EXPECT_EQ(scribe.course.end().tokens.size(), 20u);
+  EXPECT_EQ(scribe.course.end().n_prompt, 20u);
+}
+
+TEST(AnswerCourse, MoreRowsTakeNoRoomFromTheAnswer) {
+  runner::AnswerRequest wanted = with_image(1);
+  wanted.options.context.max_context = 16;
+  wanted.options.max_new_tokens = 10;
+  Scribe scribe(wanted);
+  scribe.course.take({.n_evaluated = 0, .n_prompt = 40});
+  scribe.go_on();
+  EXPECT_EQ(scribe.course.rung(), 51u) << "as many more as the image has";
+  scribe.write_stretch();
+  EXPECT_EQ(scribe.course.end().tokens.size(), 10u);
+}
+
+TEST(AnswerCourse, ARefusedPromptGrowsOnce) {
+  runner::AnswerRequest wanted = with_image(1);
+  wanted.options.context.sizes = {16, 32, 64};
+  Scribe scribe(wanted);
+  EXPECT_TRUE(scribe.course.learn_length(40));
+  EXPECT_FALSE(scribe.course.learn_length(40)) << "no news";
+  EXPECT_FALSE(scribe.course.learn_length(2)) << "fewer than its tokens";
+  scribe.go_on();
+  EXPECT_EQ(scribe.course.rung(), 64u);
+  EXPECT_THROW(scribe.course.learn_length(65), Error);
+  Scribe text(request());
+  EXPECT_FALSE(text.course.learn_length(40)) << "no images";
+}
+
+TEST(AnswerCourse, APromptThatGetsNoMemoryIsAnError) {
+  runner::AnswerRequest wanted = with_image(1);
+  wanted.options.context.sizes = {16, 64};
+  Scribe small(wanted);
+  EXPECT_TRUE(small.course.learn_length(40));
+  EXPECT_THROW(small.course.without_growth(), Error);
+}
+
+// Images are part of the prompt, so all of them stay.
+TEST(AnswerCourse, CompactionsKeepImages) {
+  runner::AnswerRequest wanted = with_image(10);
+  wanted.options.max_new_tokens = 100;
+  wanted.options.context.policy = context::OverflowPolicy::kRefill;
+  wanted.options.context.compaction = {1, 8};
+  Scribe scribe(wanted, 64);
+  size_t n_compactions = 0;
+  while (!scribe.course.ended()) {
+    scribe.write_stretch();
+    if (scribe.course.ended()) break;
+    n_compactions += scribe.course.next().step == Step::kCompact ? 1 : 0;
+    scribe.go_on();
+    const Stretch stretch = scribe.course.stretch("<M>");
+    EXPECT_EQ(stretch.text->images.size(), 1u);
+    EXPECT_TRUE(stretch.text->text.starts_with("aaaa"));
+    EXPECT_EQ(stretch.text->text.size(), stretch.tokens.size()) << "each token is a letter";
+    EXPECT_LE(stretch.tokens.size() + 10, 65u);
+  }
+  EXPECT_GT(n_compactions, 0u);
+  EXPECT_EQ(scribe.course.end().tokens.size(), 100u);
+}
+
+// What was written goes as text, of which llama-server makes its own tokens.
+TEST(AnswerCourse, TextThatBecomesMoreTokensTakesTheirRoom) {
+  runner::AnswerRequest wanted = with_image(10);
+  wanted.options.max_new_tokens = 60;
+  wanted.options.context.sizes = {16, 32, 64};
+  wanted.options.context.policy = context::OverflowPolicy::kRefill;
+  wanted.options.context.compaction = {1, 8};
+  Scribe scribe(wanted, 64);
+  bool is_compacted = false;
+  size_t n_stretches = 0;
+  while (!scribe.course.ended() && ++n_stretches < 50) {
+    const size_t n_read = 10 + 2 * scribe.course.stretch("<M>").tokens.size() - 4;
+    const size_t rung = scribe.course.rung();
+    scribe.course.take({.n_evaluated = 0, .n_prompt = n_read});
+    if (!scribe.course.breaks_off()) {
+      EXPECT_LE(n_read + scribe.course.stretch("<M>").n_predict, rung + 1);
+      scribe.write_stretch();
+    }
+    if (scribe.course.ended()) break;
+    is_compacted = is_compacted || scribe.course.next().step == Step::kCompact;
+    scribe.go_on();
+  }
+  EXPECT_TRUE(is_compacted);
+  EXPECT_EQ(scribe.course.end().tokens.size(), 60u);
+}
+
+TEST(AnswerCourse, TextThatHasNoRoomEndsTheAnswer) {
+  runner::AnswerRequest wanted = with_image(10);
+  wanted.options.context.policy = context::OverflowPolicy::kRefill;
+  Scribe scribe(wanted, 64);
+  scribe.write(id("a"));
+  for (int i = 0; i < 9 && !scribe.course.ended(); ++i) {
+    EXPECT_TRUE(scribe.course.learn_length(1000));
+    scribe.go_on();
+  }
+  EXPECT_EQ(scribe.course.end().reason, FinishReason::kLength);
+}
+
 }  // namespace
 }  // namespace billow::llama

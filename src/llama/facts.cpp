@@ -69,7 +69,7 @@ uint64_t kv_bytes_of_position(const gguf::File& file, const std::string& arch, u
 
 }  // namespace
 
-Facts facts_of(const gguf::File& file, const FactsOptions& options) {
+Facts facts_of(const gguf::File& file, const FactsOptions& options, const Projector* projector) {
   const std::string kind(file.get_string("general.type").value_or("model"));
   if (kind != "model") {
     throw Error(ErrorCode::kInvalidInput,
@@ -101,10 +101,15 @@ Facts facts_of(const gguf::File& file, const FactsOptions& options) {
                                       saturating_multiply(3, number("feed_forward_length")));
   const uint64_t passes = saturating_multiply(facts.n_batch * sizeof(float), row);
   const uint64_t outputs = saturating_multiply(options.n_parallel * sizeof(float), n_vocab);
+  uint64_t scratch = saturating_add(kProgramBytes, saturating_add(passes, outputs));
+  uint64_t weights = saturating_add(file.n_bytes(), options.adapter_bytes);
+  if (projector != nullptr) {
+    scratch = saturating_add(scratch, projector->scratch_bytes);
+    weights = saturating_add(weights, projector->weight_bytes);
+  }
   facts.memory = {
-      .weight_bytes = file.n_bytes(),
-      .scratch = {{facts.max_context,
-                   saturating_add(kProgramBytes, saturating_add(passes, outputs))}},
+      .weight_bytes = weights,
+      .scratch = {{facts.max_context, scratch}},
       .kv_groups = {{.block_bytes = saturating_multiply(
                          kCellBlock, kv_bytes_of_position(file, arch, n_layers, options.kv_type))}},
       .block_positions = kCellBlock,

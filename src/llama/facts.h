@@ -9,6 +9,7 @@
 #include "context/memory_need.h"
 #include "gguf/file.h"
 #include "kernels/kernel_table.h"
+#include "llama/projector.h"
 
 namespace billow::llama {
 
@@ -20,8 +21,9 @@ inline constexpr size_t kBatch = 512;
 inline constexpr size_t kMaxEmbeddingBatch = 8192;
 
 struct FactsOptions {
-  size_t n_parallel = 1;   // answers at once
-  size_t max_context = 0;  // 0: the model's
+  size_t n_parallel = 1;       // answers at once
+  size_t max_context = 0;      // 0: the model's
+  uint64_t adapter_bytes = 0;  // of the files of adapters: they count as weights
   kernels::KvType kv_type = kernels::KvType::kInt16;
 };
 
@@ -39,7 +41,9 @@ struct Facts {
   context::MemoryNeed memory{};
 };
 
-// Throws Error (kInvalidInput) for a file that is no language model, such as an adapter.
-Facts facts_of(const gguf::File& file, const FactsOptions& options);
+// With what `projector` takes; null: there is none. Throws Error (kInvalidInput) for a file that is
+// no language model, such as an adapter.
+Facts facts_of(const gguf::File& file, const FactsOptions& options,
+               const Projector* projector = nullptr);
 
 }  // namespace billow::llama

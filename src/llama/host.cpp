@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "llama/log_line.h"
+#include "llama/wire.h"
 
 namespace billow::llama {
 namespace {
@@ -24,7 +25,7 @@ Host::Host(HostOptions options, Pool pool)
     : options_(std::move(options)), socket_(options_.command.socket), pool_(std::move(pool)) {
   thread_ = std::thread([this] { run(); });
   Lock lock(mutex_);
-  changed_.wait(lock, [this] { return is_running_ || !failure_.empty(); });
+  changed_.wait(lock, [this] { return has_begun_ || !failure_.empty(); });
   if (failure_.empty()) return;
   is_closing_ = true;
   changed_.notify_all();
@@ -118,6 +119,7 @@ void Host::start(Lock& lock) {
   lock.unlock();
   std::unique_ptr<process::ChildProcess> child;
   std::string failure;
+  std::string marker;
   try {
     ::unlink(socket_.c_str());
     child = std::make_unique<process::ChildProcess>(process::ChildOptions{
@@ -131,6 +133,7 @@ void Host::start(Lock& lock) {
             },
         .on_line = [this](std::string_view line) { return take_line(line); }});
     wait_until_ready(*child);
+    if (!options.projector.empty()) marker = ask_for_marker();
   } catch (const Error& error) {
     failure = error.what();
     if (child) child->end(std::chrono::milliseconds(0));
@@ -138,11 +141,13 @@ void Host::start(Lock& lock) {
   lock.lock();
   child_ = std::move(child);
   if (!failure.empty()) return fail(std::move(failure));
-  pool_.began(n_cells, weight_bytes_ == 0 ? 0 : weight_bytes_ + scratch_bytes_);
+  media_marker_ = std::move(marker);
+  const uint64_t fixed_bytes = weight_bytes_ + scratch_bytes_ + options_.unlogged_bytes;
+  pool_.began(n_cells, weight_bytes_ == 0 ? 0 : fixed_bytes);
   log::info(options_.name + (is_again ? ": began again with " : ": began with ") +
             std::to_string(n_cells) + " positions of context, " +
             format_byte_size(pool_.held_bytes()));
-  is_running_ = true;
+  is_running_ = has_begun_ = true;
   changed_.notify_all();
 }
 
@@ -168,6 +173,17 @@ bool Host::answers(std::chrono::milliseconds patience) const {
   } catch (const Error&) {
     return false;
   }
+}
+
+std::string Host::ask_for_marker() const {
+  http::Client client(endpoint(), {.idle_timeout = options_.patience});
+  const http::Response answer = client.send({.target = "/props"});
+  return media_marker_of(answer.status == 200 ? answer.body : "");
+}
+
+std::string Host::media_marker() const {
+  const std::scoped_lock lock(mutex_);
+  return media_marker_;
 }
 
 // The log of llama-server is long. Its errors go into our log as warnings, other lines as debug.

@@ -30,7 +30,9 @@ struct HostOptions {
   std::vector<std::string> launcher{};
   CommandOptions command{};           // n_cells follows from the pool
   std::string name = "llama-server";  // stands in front of its lines in the log
-  bool asks_for_memory = false;       // an answer that lacks memory waits for set_budget()
+  // Bytes of weights that llama-server does not log: of the projector.
+  uint64_t unlogged_bytes = 0;
+  bool asks_for_memory = false;  // an answer that lacks memory waits for set_budget()
   // A load fails when llama-server logs nothing for so long.
   std::chrono::milliseconds load_patience = std::chrono::minutes(5);
   // llama-server counts as broken when it does not answer /health for so long.
@@ -87,6 +89,8 @@ class Host {
   };
   // Waits until llama-server runs. Throws as reserve() does.
   std::unique_ptr<Writing> write(const std::stop_token& stop);
+  // What stands for an image in texts for llama-server. REQUIRES: a Writing lives.
+  std::string media_marker() const;
   http::Endpoint endpoint() const { return {.host = {}, .port = 0, .socket_path = socket_}; }
 
   void set_budget(const runner::MemoryBudget& budget);
@@ -101,6 +105,7 @@ class Host {
   void stop(Lock& lock);
   void wait_until_ready(process::ChildProcess& child);
   bool answers(std::chrono::milliseconds patience) const;
+  std::string ask_for_marker() const;
   std::string take_line(std::string_view line);
   void fail(std::string what);
   class Wish;
@@ -117,6 +122,7 @@ class Host {
   Pool pool_;
   std::unique_ptr<process::ChildProcess> child_;  // of the thread
   bool is_running_ = false;
+  bool has_begun_ = false;  // it has run, and may have been stopped since
   bool is_closing_ = false;
   bool is_out_of_memory_ = false;
   std::atomic<bool> has_ended_{false};
@@ -125,6 +131,7 @@ class Host {
   std::atomic<uint64_t> weight_bytes_{0};
   std::atomic<uint64_t> gpu_bytes_{0};  // of all kinds
   std::string failure_;
+  std::string media_marker_;  // of this start
   size_t n_writing_ = 0;
   size_t n_restart_waiters_ = 0;
   size_t n_waiting_ = 0;

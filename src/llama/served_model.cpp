@@ -108,7 +108,7 @@ class Writer {
           client.send({.method = http::Method::kPost,
                        .target = "/completion",
                        .headers = {{"Content-Type", "application/json"}},
-                       .body = stretch_body(course_.stretch()),
+                       .body = stretch_body(course_.stretch(host_.media_marker())),
                        .on_body = [&](const http::Response& head, std::string_view piece) {
                          if (head.status != 200) {
                            if (refusal.size() < kMaxEventBytes) refusal += piece;
@@ -122,6 +122,8 @@ class Writer {
                          });
                          return !course_.breaks_off() && !is_stopped();
                        }});
+      const std::optional<size_t> length = length_in_error(refusal);
+      if (length && course_.learn_length(*length)) return;
       if (answer.status != 200)
         throw Error(answer.status == 400 ? ErrorCode::kInvalidInput : ErrorCode::kIo,
                     "llama-server refused: " + error_text(refusal));
@@ -183,7 +185,7 @@ ServedLlama::ServedLlama(const ServedOptions& options)
     : ServedLlama(options, gguf::File::open(options.host.command.model)) {}
 
 ServedLlama::ServedLlama(const ServedOptions& options, const gguf::File& file)
-    : facts_(facts_of(file, options.facts)),
+    : facts_(facts_of(file, options.facts, options.projector ? &*options.projector : nullptr)),
       tokenizer_(tokenizer::Tokenizer::load(file)),
       n_parallel_(options.facts.n_parallel) {
   HostOptions host = options.host;
@@ -192,6 +194,8 @@ ServedLlama::ServedLlama(const ServedOptions& options, const gguf::File& file)
   host.command.kv_type = options.facts.kv_type;
   host.command.is_embedding = !facts_.pooling.empty();
   host.command.pooling = facts_.pooling;
+  if (options.projector) host.unlogged_bytes = options.projector->weight_bytes;
+  takes_images_ = options.projector && options.projector->pictures;
   host_ = std::make_unique<Host>(std::move(host), pool_of(facts_, options));
 }
 
@@ -215,8 +219,10 @@ void ServedLlama::add_state(Json& health) const {
 
 void ServedLlama::complete(http::Exchange& exchange) {
   if (!facts_.pooling.empty()) throw Error(ErrorCode::kUnsupported, "this model only embeds");
-  AnswerCourse course(runner::parse_completion(exchange.request().body), tokenizer_,
-                      facts_.max_context);
+  runner::AnswerRequest request = runner::parse_completion(exchange.request().body);
+  if (!request.images.empty() && !takes_images_)
+    throw Error(ErrorCode::kUnsupported, "this model has no projector, so it sees no images");
+  AnswerCourse course(std::move(request), tokenizer_, facts_.max_context);
   const Counted counted(n_running_);
   std::stop_source stop;
   exchange.on_client_gone([stop]() mutable { stop.request_stop(); });

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "llama/facts.h"
@@ -19,6 +20,7 @@ namespace billow::llama {
 struct ServedOptions {
   HostOptions host;
   FactsOptions facts{};
+  std::optional<Projector> projector{};  // of host.command.projector
   uint64_t budget_bytes = 0;
 };
 
@@ -41,6 +43,7 @@ class ServedLlama : public runner::ServedModel {
   const Facts facts_;
   const tokenizer::Tokenizer tokenizer_;
   const size_t n_parallel_;
+  bool takes_images_ = false;
   std::unique_ptr<Host> host_;
   std::atomic<size_t> n_running_{0};
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/utf8.h"
@@ -81,6 +82,37 @@ void add_grammar(Json& body, const constraint::Grammar& grammar) {
   }
 }
 
+// The text with the marker at the places of images, and nowhere else.
+std::string marked_text(const WireText& text) {
+  BILLOW_CHECK(!text.marker.empty());
+  std::string out;
+  const auto add = [&](std::string_view part) {
+    for (size_t at = part.find(text.marker); at != std::string_view::npos;
+         at = part.find(text.marker)) {
+      // Its first character apart from the others, it is a marker no more.
+      out.append(part.substr(0, at + 1)).append(" ");
+      part.remove_prefix(at + 1);
+    }
+    out.append(part);
+  };
+  size_t from = 0;
+  for (const WireImage& image : text.images) {
+    add(std::string_view(text.text).substr(from, image.text_at - from));
+    out.append(text.marker);
+    from = image.text_at;
+  }
+  add(std::string_view(text.text).substr(from));
+  return out;
+}
+
+Json prompt_json(const Stretch& stretch) {
+  if (!stretch.text) return std::vector<int32_t>(stretch.tokens.begin(), stretch.tokens.end());
+  Json prompt = {{"prompt_string", marked_text(*stretch.text)}};
+  for (const WireImage& image : stretch.text->images)
+    prompt["multimodal_data"].push_back(image.base64);
+  return prompt;
+}
+
 }  // namespace
 
 void check_grammar(const constraint::Grammar& grammar) {
@@ -95,7 +127,7 @@ void check_grammar(const constraint::Grammar& grammar) {
 
 std::string stretch_body(const Stretch& stretch) {
   const engine::SamplingOptions& sampling = *stretch.sampling;
-  Json body = {{"prompt", Json(std::vector<int32_t>(stretch.tokens.begin(), stretch.tokens.end()))},
+  Json body = {{"prompt", prompt_json(stretch)},
                {"n_predict", stretch.n_predict},
                {"stream", true},
                {"return_tokens", true},
@@ -134,6 +166,7 @@ StretchEvent parse_event(std::string_view data) {
       progress != json.end() && progress->is_object()) {
     event.n_evaluated = count_at(*progress, "processed").value_or(0);
     event.n_cached = count_at(*progress, "cache").value_or(0);
+    event.n_prompt = count_at(*progress, "total");
     return event;
   }
   event.n_tokens = count_at(json, "tokens_predicted").value_or(0);
@@ -143,6 +176,7 @@ StretchEvent parse_event(std::string_view data) {
     const auto type = json.find("stop_type");
     end.is_end_token = type != json.end() && *type == "eos";
     event.end = end;
+    event.n_prompt = count_at(json, "tokens_evaluated");
     return event;
   }
   const auto content = json.find("content");
@@ -166,6 +200,21 @@ std::string error_text(std::string_view body) {
       return utf8::sanitized(error["message"].get<std::string>());
   }
   return utf8::sanitized(body.substr(0, kMaxErrorBytes));
+}
+
+std::optional<size_t> length_in_error(std::string_view body) {
+  const Json json = Json::parse(body, nullptr, false);
+  if (!json.is_object() || !json.contains("error") || !json["error"].is_object())
+    return std::nullopt;
+  return count_at(json["error"], "n_prompt_tokens");
+}
+
+std::string media_marker_of(std::string_view props) {
+  const Json json = Json::parse(props, nullptr, false);
+  const auto found = json.is_object() ? json.find("media_marker") : json.end();
+  const bool is_told = json.is_object() && found != json.end() && found->is_string();
+  const std::string marker = is_told ? found->get<std::string>() : "";
+  return marker.empty() ? "<__media__>" : marker;
 }
 
 std::string embedding_body(std::span<const std::vector<int32_t>> texts) {

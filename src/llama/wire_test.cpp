@@ -57,6 +57,36 @@ TEST(StretchBody, GrammarsGoAsLlamaServerTakesThem) {
     EXPECT_THROW(check_grammar({kind, "x"}), Error);
 }
 
+TEST(StretchBody, ImagesStandAtTheirPlacesInTheText) {
+  engine::SamplingOptions sampling;
+  const std::vector<WireImage> images = {{2, "AAAA"}, {2, "BBBB"}, {5, "CCCC"}};
+  const std::vector<int32_t> tokens = {1, 2};
+  const auto prompt = [&](const std::string& text, std::string_view marker) {
+    return body_of({.tokens = tokens,
+                    .text = WireText{.text = text, .images = images, .marker = marker},
+                    .sampling = &sampling})["prompt"];
+  };
+  EXPECT_EQ(prompt("abcde", "<M>"), Json({{"prompt_string", "ab<M><M>cde<M>"},
+                                          {"multimodal_data", {"AAAA", "BBBB", "CCCC"}}}));
+  // Nobody else writes a marker.
+  EXPECT_EQ(prompt("ab<M>", "<M>")["prompt_string"], "ab<M><M>< M><M>");
+  EXPECT_EQ(prompt("ab\xff<M", "<M>")["prompt_string"], "ab<M><M>\uFFFD<M<M>");
+}
+
+TEST(Wire, TheMarkerOfImagesIsTold) {
+  EXPECT_EQ(media_marker_of(R"({"media_marker":"<x>"})"), "<x>");
+  for (const char* props : {"", "[]", "{}", R"({"media_marker":7})", R"({"media_marker":""})"})
+    EXPECT_EQ(media_marker_of(props), "<__media__>") << props;
+}
+
+TEST(Wire, ThePromptsLengthIsTold) {
+  EXPECT_EQ(parse_event(R"({"prompt_progress":{"total":9,"cache":0,"processed":4}})").n_prompt, 9u);
+  EXPECT_EQ(parse_event(R"({"stop":true,"tokens_evaluated":9})").n_prompt, 9u);
+  EXPECT_EQ(length_in_error(R"({"error":{"n_prompt_tokens":300,"message":"m"}})"), 300u);
+  for (const char* body : {"", "{}", R"({"error":"x"})", R"({"error":{"n_prompt_tokens":-1}})"})
+    EXPECT_EQ(length_in_error(body), std::nullopt) << body;
+}
+
 TEST(StretchEvent, ATokenWithItsProbabilities) {
   const StretchEvent event = parse_event(
       R"({"content":" Paris","tokens":[7042],"stop":false,"tokens_predicted":3,

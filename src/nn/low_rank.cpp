@@ -96,8 +96,8 @@ void LowRankSums::add_to_outputs() const {
   size_t n_bytes = 0;  // that rows read
   for (const Part& part : parts_) {
     for (size_t row = 0; row < part.h.n_rows; ++row) scale(part, row);
-    n_bytes += part.h.n_rows * kernels::low_rank_bytes(part.out.n_cols, part.pair->rank(),
-                                                       part.pair->b_is_half);
+    n_bytes += part.h.n_rows *
+               kernels::low_rank_bytes(part.out.n_cols, part.pair->rank(), part.pair->b_is_half);
   }
   const auto add = [&](size_t begin, size_t end, int) {
     auto part = std::ranges::upper_bound(parts_, begin, {}, &Part::end);

@@ -19,6 +19,7 @@
 
 #include "constraint/grammar.h"
 #include "constraint/guide.h"
+#include "context/prompt_image.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
 #include "runner/memory_budget.h"
@@ -28,6 +29,9 @@ namespace billow::runner {
 
 struct AnswerRequest {
   std::vector<int32_t> prompt;
+  // Between the prompt's tokens, in their order. Billow's own engine makes no rows of them yet.
+  std::vector<context::PromptImage> images{};
+  std::string prompt_text{};  // of a prompt with images
   engine::SequenceOptions options;
   std::vector<std::string> stop;
   size_t max_repeats = 0;                              // as Generation's

@@ -190,6 +190,33 @@ std::vector<int32_t> token_ids(std::string_view bytes, size_t n, const char* fie
   return ids;
 }
 
+// What stands behind the token ids. Their places rise, and lie within the prompt.
+std::vector<context::PromptImage> images_of(const Json& head, size_t n_prompt, size_t n_text,
+                                            std::string_view bytes) {
+  std::vector<context::PromptImage> images;
+  const Json list = head.value("images", Json::array());
+  if (!list.is_array()) refuse("images", "an array of objects");
+  int64_t at = 0;
+  int64_t text_at = 0;
+  for (const Json& entry : list) {
+    if (!entry.is_object()) refuse("images", "an array of objects");
+    at = integer(entry, "at", 0, at, static_cast<int64_t>(n_prompt));
+    text_at = integer(entry, "text_at", 0, text_at, static_cast<int64_t>(n_text));
+    const auto n_rows = integer(entry, "n_rows", 0, 0, kMostTokens);
+    const auto n_bytes =
+        static_cast<size_t>(integer(entry, "n_bytes", 0, 0, static_cast<int64_t>(bytes.size())));
+    images.push_back({.at = static_cast<size_t>(at),
+                      .text_at = static_cast<size_t>(text_at),
+                      .n_rows = static_cast<size_t>(n_rows),
+                      .png = std::string(bytes.substr(0, n_bytes))});
+    bytes.remove_prefix(n_bytes);
+  }
+  if (!bytes.empty())
+    throw Error(ErrorCode::kInvalidInput,
+                std::to_string(bytes.size()) + " bytes follow that no image has");
+  return images;
+}
+
 Json logprob_json(int32_t token, float logprob, const tokenizer::Tokenizer& tokenizer) {
   const std::string_view bytes = tokenizer.has(token) ? tokenizer.piece(token, true) : "";
   Json list = Json::array();
@@ -246,7 +273,11 @@ AnswerRequest parse_completion(std::string_view body) {
   const auto [head, ids] = parts_of(body);
   AnswerRequest request;
   const auto n_prompt = static_cast<size_t>(integer(head, "n_prompt", 0, 0, kMostTokens));
-  request.prompt = token_ids(ids, n_prompt, "n_prompt");
+  const size_t n_id_bytes = head.contains("images") ? n_prompt * sizeof(int32_t) : ids.size();
+  request.prompt = token_ids(ids.substr(0, n_id_bytes), n_prompt, "n_prompt");
+  request.prompt_text = string_of(head, "prompt_text");
+  if (head.contains("images"))
+    request.images = images_of(head, n_prompt, request.prompt_text.size(), ids.substr(n_id_bytes));
   request.options.sampling = sampling(head);
   request.options.max_new_tokens =
       integer(head, "num_predict", -1, -2, std::numeric_limits<int64_t>::max());

@@ -18,11 +18,13 @@ namespace billow::runner {
 //    "overflow_policy":"refill","reserve_batches":9,"overflow_batch":64,"max_repeats":0,
 //    "markers":["<tool_call>"],"ends_repetition":false,
 //    "prompt_logprobs":false,"whole":false,"adapters":["/path/of/an/adapter.gguf"],
+//    "prompt_text":"...","images":[{"at":3,"text_at":12,"n_rows":264,"n_bytes":5000}],
 //    "constraint":{"kind":"json_schema","text":"...","starts_behind":"...","opens_with":"...",
 //                  "starts_within":0,"may_not_start":false}}
-// and behind its '\n' n_prompt token ids, 32 bits each, little-endian. All fields but n_prompt may
-// be absent, and of a constraint all but "kind"; `options` has the names of SamplingOptions. Throws
-// Error (kInvalidInput) naming what is wrong.
+// and behind its '\n' n_prompt token ids, 32 bits each, little-endian, and the bytes of all images,
+// PNG files, which stand before the token `at` and the byte `text_at` of the text. All fields but
+// n_prompt may be absent, and of a constraint all but "kind"; `options` has the names of
+// SamplingOptions. Throws Error (kInvalidInput) naming what is wrong.
 AnswerRequest parse_completion(std::string_view body);
 
 // "{"text":"...","marks":[...],"logprobs":[...],"events":[...],"prefill":[...]}\n"; what is empty

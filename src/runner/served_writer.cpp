@@ -56,6 +56,8 @@ void ServedWriter::add_state(Json& health) const {
 
 void ServedWriter::complete(http::Exchange& exchange) {
   AnswerRequest request = parse_completion(exchange.request().body);
+  if (!request.images.empty())
+    throw Error(ErrorCode::kUnsupported, "Billow's own engine sees no images yet");
   if (request.constraint) request.options.guide = loop_.guide_for(*request.constraint);
   const std::shared_ptr<Answer> answer = loop_.submit(std::move(request));
   exchange.on_client_gone([answer] { answer->cancel(); });

@@ -10,7 +10,9 @@
 namespace billow::scheduler {
 
 enum class Engine : uint8_t {
-  kAuto,   // Billow's own; llama-server for a model that it does not know
+  // Billow's own; llama-server for a model that Billow does not know, and for one with a projector,
+  // whose pictures llama-server alone can see
+  kAuto,
   kOwn,    // Billow's own
   kLlama,  // llama-server of an installed llama.cpp
 };
@@ -30,8 +32,10 @@ struct EngineChoice {
   // Layers that llama-server puts on a GPU; absent: as it likes. Billow's own engine has none.
   std::optional<int> n_gpu_layers{};
   // GGUF files of adapters. A runner of Billow's own engine is not started with them: models of one
-  // base share it, and each request names its own.
+  // base share it, and each request names its adapters.
   std::vector<std::string> adapters{};
+  // GGUF file of what makes rows of pictures; empty: there is none. Not for Billow's own engine.
+  std::string projector{};
   bool operator==(const EngineChoice&) const = default;
 };
 

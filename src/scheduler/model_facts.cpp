@@ -51,6 +51,22 @@ context::MemoryNeed parse_memory(const Json& json) {
   return need;
 }
 
+std::optional<context::PictureRule> parse_pictures(const Json& json) {
+  using Kind = context::PictureRule::Kind;
+  const auto found = json.find("pictures");
+  if (found == json.end()) return std::nullopt;
+  if (!found->is_object()) refuse("pictures");
+  context::PictureRule rule{.cell = count(*found, "cell"),
+                            .edge = count(*found, "edge"),
+                            .min_rows = count(*found, "min_rows"),
+                            .max_rows = count(*found, "max_rows"),
+                            .max_tiles = count(*found, "max_tiles")};
+  const std::string kind = text(*found, "kind");
+  if (kind != "square" && kind != "scaled" && kind != "tiled") refuse("the kind of pictures");
+  rule.kind = kind == "square" ? Kind::kSquare : kind == "scaled" ? Kind::kScaled : Kind::kTiled;
+  return rule;
+}
+
 }  // namespace
 
 ModelFacts parse_model_facts(std::string_view output) {
@@ -67,6 +83,7 @@ ModelFacts parse_model_facts(std::string_view output) {
     facts.engine = Engine::kLlama;
   facts.memory = parse_memory(member(json, "memory", &Json::is_object));
   facts.adapter_bytes = count(json, "adapter_bytes", false);
+  facts.pictures = parse_pictures(json);
   return facts;
 }
 
@@ -87,6 +104,7 @@ DescribeModel describe_with(std::string program, std::vector<std::string> argume
       all.insert(all.end(), {"--engine", std::string(engine_name(wanted.engine))});
     for (const std::string& adapter : wanted.adapters)
       all.insert(all.end(), {"--adapter", adapter});
+    if (!wanted.projector.empty()) all.insert(all.end(), {"--projector", wanted.projector});
     return parse_model_facts(
         process::program_output(program, all, {.time = time, .stop = std::move(stop)}));
   };

@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "context/memory_need.h"
+#include "context/picture_rule.h"
 #include "scheduler/engine_choice.h"
 #include "scheduler/estimate.h"
 
@@ -24,8 +26,9 @@ struct ModelFacts {
   bool is_embedding = false;  // nothing but vectors can be had of it
   std::string pooling{};      // as its file states it: "mean", "rank" ...; empty: it does not
   context::MemoryNeed memory{};
-  uint64_t adapter_bytes = 0;    // of its adapters while a request uses them
-  Engine engine = Engine::kOwn;  // that runs it: not kAuto
+  uint64_t adapter_bytes = 0;                      // of its adapters while a request uses them
+  Engine engine = Engine::kOwn;                    // that runs it: not kAuto
+  std::optional<context::PictureRule> pictures{};  // absent: it sees none
 };
 
 // Of the JSON object that the program prints. Throws Error (kInvalidInput) for anything else, and
@@ -37,7 +40,7 @@ ModelFacts parse_model_facts(std::string_view text);
 // its context may be shifted.
 ModelCost cost_of(const ModelFacts& facts, size_t n_positions, bool with_gap = false);
 
-// The facts of the model at `path`, as the wanted engine runs it, with the adapters that `wanted`
+// The facts of the model at `path`, as the wanted engine runs it, with what else `wanted`
 // names. `stop`: nobody wants them any more.
 using DescribeModel = std::function<ModelFacts(const std::string& path, const EngineChoice& wanted,
                                                std::stop_token stop)>;

@@ -61,9 +61,29 @@ TEST(ModelFacts, CostARequestWhatItsRunnerWillGrantIt) {
   EXPECT_EQ(cost_of(facts, 0).kv_bytes, 0u);
 }
 
+TEST(ModelFacts, TellHowManyRowsAPictureHas) {
+  const std::string head =
+      R"({"architecture":"a","max_context":8,"memory":{"weight_bytes":1,"block_positions":1,"batch":1,)"
+      R"("scratch":[],"kv_groups":[]})";
+  EXPECT_FALSE(parse_model_facts(head + "}").pictures);
+  const std::string sizes = R"("cell":14,"edge":56,"min_rows":1,"max_rows":2,"max_tiles":3})";
+  const auto rule =
+      parse_model_facts(head + R"(,"pictures":{"kind":"scaled",)" + sizes + "}").pictures;
+  ASSERT_TRUE(rule);
+  EXPECT_EQ(*rule, (context::PictureRule{.kind = context::PictureRule::Kind::kScaled,
+                                         .cell = 14,
+                                         .edge = 56,
+                                         .min_rows = 1,
+                                         .max_rows = 2,
+                                         .max_tiles = 3}));
+  for (const char* broken : {R"(,"pictures":7})", R"(,"pictures":{"kind":"scaled"}})"})
+    EXPECT_THROW(parse_model_facts(head + broken), Error) << broken;
+  EXPECT_THROW(parse_model_facts(head + R"(,"pictures":{"kind":"round",)" + sizes + "}"), Error);
+}
+
 TEST(DescribeWith, RunsTheProgramForAPath) {
   // What it prints is no description: the error names that.
-  EXPECT_THROW(describe_with("/bin/echo")("model.gguf", {}, {}), Error);
+  EXPECT_THROW(describe_with("/bin/echo")("model.gguf", EngineChoice{}, {}), Error);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 
 #include "base/figure.h"
 #include "constraint/grammar.h"
+#include "context/prompt_image.h"
 #include "http/status.h"
 #include "scheduler/engine_choice.h"
 #include "scheduler/messages.h"
@@ -44,6 +45,8 @@ struct Launch {
 // A request to write. The wire form is the line of JSON and the token ids of runner/protocol.h.
 struct Completion {
   std::vector<int32_t> prompt;
+  std::vector<context::PromptImage> images{};  // between its tokens, in their order
+  std::string prompt_text{};  // of a prompt with images: what its tokens are made of
   Sampling sampling{};
   std::vector<std::string> stop{};
   int64_t num_predict = -1;

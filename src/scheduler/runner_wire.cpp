@@ -242,8 +242,15 @@ std::string completion_body(const Completion& request) {
   if (!request.adapters.empty()) head["adapters"] = request.adapters;
   if (request.may_begin_again) head["whole"] = true;
   if (request.constraint) head["constraint"] = constraint_json(*request.constraint);
+  if (!request.images.empty()) head["prompt_text"] = request.prompt_text;
+  for (const context::PromptImage& image : request.images)
+    head["images"].push_back({{"at", image.at},
+                              {"text_at", image.text_at},
+                              {"n_rows", image.n_rows},
+                              {"n_bytes", image.png.size()}});
   std::string body = json_text(head) + "\n";
   append_tokens(body, request.prompt);
+  for (const context::PromptImage& image : request.images) body += image.png;
   return body;
 }
 

@@ -49,6 +49,20 @@ TEST(RunnerWire, WritesACompletionAsOneLineAndTokenIds) {
   EXPECT_EQ(completion_body({}).back(), '\n');
 }
 
+TEST(RunnerWire, ImagesStandBehindTokenIds) {
+  Completion request;
+  request.prompt = {1, 2};
+  request.prompt_text = "ab";
+  request.images = {{.at = 1, .text_at = 1, .n_rows = 9, .png = "abc"},
+                    {.at = 2, .text_at = 2, .n_rows = 8, .png = "d"}};
+  const std::string body = completion_body(request);
+  const size_t end = body.find('\n');
+  const Json head = Json::parse(body.substr(0, end));
+  EXPECT_EQ(head["prompt_text"], "ab");
+  EXPECT_EQ(head["images"][0], Json({{"at", 1}, {"text_at", 1}, {"n_rows", 9}, {"n_bytes", 3}}));
+  EXPECT_EQ(body.substr(end + 1 + 8), "abcd");
+}
+
 TEST(RunnerWire, MarksLieInTheirTextInOrder) {
   const CompletionLine line = parse_completion_line(R"({"text":"a<x><y>","marks":[[1,3],[4,3]]})");
   EXPECT_EQ(line.piece.marks, (std::vector<TextMark>{{1, 3}, {4, 3}}));

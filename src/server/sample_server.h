@@ -27,7 +27,7 @@ class ServerFixture {
     options.models = models_.store.folder();
     options.models_loaded.budget_bytes = uint64_t{1} << 30;
     options.start_runner = runners_.starter();
-    options.describe = [this](const std::string&, scheduler::Engine, std::stop_token) {
+    options.describe = [this](const std::string&, const scheduler::EngineChoice&, std::stop_token) {
       return models_.facts;
     };
     options.registry.mirror = "http://127.0.0.1:9";  // nothing listens at the port "discard"

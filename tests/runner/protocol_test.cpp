@@ -31,6 +31,33 @@ std::string refusal(const std::string& body) {
   return "";
 }
 
+TEST(Protocol, ReadsImagesBehindTokenIds) {
+  const std::string head =
+      R"({"n_prompt":2,"prompt_text":"ab","images":[{"at":1,"text_at":1,"n_rows":9,"n_bytes":3},)"
+      R"({"at":2,"text_at":2,"n_bytes":1}]})";
+  const AnswerRequest request = parse_completion(body_of(head, {5, 6}) + "abcd");
+  EXPECT_EQ(request.prompt, (std::vector<int32_t>{5, 6}));
+  EXPECT_EQ(request.prompt_text, "ab");
+  ASSERT_EQ(request.images.size(), 2u);
+  EXPECT_EQ(request.images[0].png, "abc");
+  EXPECT_EQ(request.images[0].n_rows, 9u);
+  EXPECT_EQ(request.images[1].png, "d");
+  EXPECT_EQ(request.images[1].at, 2u);
+  EXPECT_NE(refusal(body_of(head, {5, 6}) + "abc"), "") << "too few bytes";
+  EXPECT_NE(refusal(body_of(head, {5, 6}) + "abcde"), "") << "too many bytes";
+  EXPECT_NE(refusal(body_of(head, {5})), "") << "too few tokens";
+  for (const char* image : {R"({"at":3})", R"({"text_at":3})", R"({"at":-1})", "7"})
+    EXPECT_NE(
+        refusal(body_of(R"({"n_prompt":1,"prompt_text":"a","images":[)" + std::string(image) + "]}",
+                        {5}) +
+                "x"),
+        "")
+        << image;
+  EXPECT_NE(
+      refusal(body_of(R"({"n_prompt":2,"prompt_text":"ab","images":[{"at":2},{"at":1}]})", {5, 6})),
+      "");
+}
+
 TEST(Protocol, ReadsACompletionWithAllItHas) {
   const AnswerRequest request = parse_completion(body_of(
       R"({"n_prompt":3,"options":{"temperature":0.5,"top_k":7,"seed":9,"repeat_last_n":-1,)"

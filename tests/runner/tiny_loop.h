@@ -23,7 +23,9 @@ struct TinyLoop {
 };
 
 inline AnswerRequest request(unsigned seed, int64_t n_tokens, size_t n_prompt = 20) {
-  return {engine::random_tokens(n_prompt, 300, seed), engine::greedy(n_tokens), {}};
+  return {.prompt = engine::random_tokens(n_prompt, 300, seed),
+          .options = engine::greedy(n_tokens),
+          .stop = {}};
 }
 
 struct Whole {

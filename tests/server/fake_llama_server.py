@@ -13,9 +13,13 @@ the answer was broken off and continued. The file that BILLOW_FAKE_LLAMA names h
   hangs_after           tokens of an answer after which nothing answers any more
   end_after             tokens of an answer after which it writes its end
   refuses               a message with which each completion is refused
+  image_rows            tokens that each image takes, 20 if absent
+  tells_no_marker       /props has no marker of images, as in old versions
+  scratch_mib           what it logs of its buffers, 2 if absent
   log                   a path to which each command line and each request is appended, as JSON lines
 """
 
+import base64
 import json
 import os
 import pathlib
@@ -51,6 +55,24 @@ def argument(name, default=None):
     return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
 
 
+def marker():
+    return "<__media__>" if plan().get("tells_no_marker") else os.environ.get("LLAMA_MEDIA_MARKER", "<__media_0__>")
+
+
+def sizes_of(prompt):
+    """Of a prompt that is text and images: its tokens, and the token that it ends with."""
+    images, places = [base64.b64decode(data) for data in prompt["multimodal_data"]], prompt["prompt_string"].count(marker())
+    if not argument("--mmproj"):
+        raise ValueError("Multimodal data provided, but model does not support multimodal requests.")
+    if places != len(images):
+        raise ValueError(f"number of media markers in text ({places}) does not match number of bitmaps ({len(images)})")
+    if not all(image.startswith(b"\x89PNG\r\n\x1a\n") for image in images):
+        raise ValueError("Failed to load image or audio file")
+    text = prompt["prompt_string"].replace(marker(), "").encode()
+    settings = plan()
+    return len(text) + settings.get("image_rows", 20) * len(images), settings["first"] + sum(text) % settings["n_tokens"]
+
+
 def say(level, text):
     print(f"0.00.000.001 {level} {text}", file=sys.stderr, flush=True)
 
@@ -74,6 +96,9 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(3600)
         if not ready.is_set():
             return self.answer(503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}})
+        if self.path == "/props":
+            told = {} if plan().get("tells_no_marker") else {"media_marker": marker()}
+            return self.answer(200, {"modalities": {"vision": bool(argument("--mmproj"))}, **told})
         self.answer(200, {"status": "ok"})
 
     def do_POST(self):
@@ -87,15 +112,23 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/embedding":
             rows = [[float(len(text)), 1.0, 2.0] for text in body["content"]]
             return self.answer(200, [{"index": i, "embedding": [row]} for i, row in enumerate(rows)])
+        prompt = body["prompt"]
+        try:
+            n_prompt, last = sizes_of(prompt) if isinstance(prompt, dict) else (len(prompt), prompt[-1])
+        except ValueError as error:
+            return self.answer(400, {"error": {"code": 400, "message": str(error), "type": "invalid_request_error"}})
+        n_cells = int(argument("--ctx-size"))
+        if n_prompt >= n_cells:
+            return self.answer(400, {"error": {"code": 400, "message": "request exceeds the available context size",
+                                               "type": "exceed_context_size_error", "n_prompt_tokens": n_prompt, "n_ctx": n_cells}})
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        n_prompt = len(body["prompt"])
         self.event({"content": "", "tokens": [], "stop": False,
                     "prompt_progress": {"total": n_prompt, "cache": 0, "processed": n_prompt, "time_ms": 1}})
         try:
-            self.write(body, settings)
+            self.write(body, settings, n_prompt, last)
             self.wfile.write(b"0\r\n\r\n")
         except ConnectionError:
             note(gone=True)
@@ -105,8 +138,8 @@ class Handler(BaseHTTPRequestHandler):
         data = f"data: {json.dumps(fields)}\n\n".encode()
         self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
 
-    def write(self, body, settings):
-        token, n_written, is_end = body["prompt"][-1], 0, False
+    def write(self, body, settings, n_prompt, token):
+        n_written, is_end = 0, False
         while n_written < body["n_predict"]:
             if "end_after" in settings and not body["ignore_eos"] and n_written >= settings["end_after"]:
                 is_end = True
@@ -121,7 +154,7 @@ class Handler(BaseHTTPRequestHandler):
             n_written += 1
             self.event({"content": "x", "tokens": [token], "stop": False, "tokens_predicted": n_written})
         self.event({"content": "", "tokens": [], "stop": True, "stop_type": "eos" if is_end else "limit",
-                    "tokens_predicted": n_written, "tokens_evaluated": len(body["prompt"]), "timings": {"cache_n": 0}})
+                    "tokens_predicted": n_written, "tokens_evaluated": n_prompt, "timings": {"cache_n": 0}})
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -148,7 +181,7 @@ def load():
     say("I", "load_tensors:   CPU_Mapped model buffer size =    11.50 MiB")
     say("I", "load_tensors:        CUDA0 model buffer size =     3.00 MiB")
     say("I", "llama_kv_cache:        CPU KV buffer size =    45.00 MiB")
-    say("I", "sched_reserve:        CPU compute buffer size =     2.00 MiB")
+    say("I", f"sched_reserve:        CPU compute buffer size =     {settings.get('scratch_mib', 2):.2f} MiB")
     ready.set()
 
 

@@ -1,45 +1,20 @@
 """Models that run on llama-server: a stand-in with faults, and a real one where there is one.
 
 llama_server_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
-
-The real one is the program of BILLOW_TEST_LLAMA_SERVER, or llama-server on PATH.
 """
 
-import argparse
 import concurrent.futures
-import contextlib
 import json
 import os
-import pathlib
-import shutil
 import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
+from llama_place import FAKE, FIRST, LONG, N_TOKENS, REAL, Place, is_running, options, rest, until
 from server import WEIGHTS, Server
-
-parser = argparse.ArgumentParser()
-parser.add_argument("--billow", required=True)
-parser.add_argument("--make-models", required=True)
-options, rest = parser.parse_known_args()
-
-FAKE = pathlib.Path(__file__).resolve().with_name("fake_llama_server.py")
-REAL = os.environ.get("BILLOW_TEST_LLAMA_SERVER") or shutil.which("llama-server")
-FIRST, N_TOKENS = 20, 60  # tokens of the generated models that are letters and signs
-LONG = 120  # seconds until something counts as never
-PATIENCE = 3
-
-
-def until(condition, what):
-    deadline = time.monotonic() + LONG
-    while not (found := condition()):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-    return found
 
 
 def as_text(text):
@@ -56,73 +31,6 @@ def with_architecture(path, source, name):
     old = data[at + 8:at + 8 + length]
     assert len(old) == len(name), old
     path.write_bytes(data.replace(key + as_text(old.decode()), key + as_text(name)).replace(old + b".", name.encode() + b"."))
-
-
-def is_running(pid):
-    with contextlib.suppress(OSError):
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
-
-
-class Place(unittest.TestCase):
-    """A server whose models run on llama-server."""
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        subprocess.run([options.make_models, str(self.folder), "--to-serve"], check=True, stdout=subprocess.DEVNULL)
-        self.plan_path = self.folder / "plan"
-        self.fake_log = self.folder / "fake.log"
-        self.plan()
-
-    def plan(self, **fields):
-        new = self.folder / "plan.new"
-        new.write_text(json.dumps({"first": FIRST, "n_tokens": N_TOKENS, "log": str(self.fake_log), **fields}))
-        new.rename(self.plan_path)
-
-    def serve(self, *arguments, program=FAKE):
-        self.server = Server(self.folder, ["--threads", "1", "--llama-server", str(program), *arguments], program=options.billow,
-                             variables={"BILLOW_FAKE_LLAMA": str(self.plan_path), "LLAMA_ARG_MODEL": "/else/where.gguf"})
-        self.addCleanup(self.end)
-
-    def end(self):
-        if self.server.process.poll() is None:
-            self.server.stop()
-        until(lambda: not any(is_running(pid) for pid in self.pids()), "a llama-server lives on")
-
-    def add(self, name="m", path=None, **fields):
-        self.server.add_model(name, path or self.folder / "writer.gguf", **fields)
-
-    def add_forced(self, name="m", **parameters):
-        self.add(name, parameters={"engine": "llama", **parameters})
-
-    def notes(self, field):
-        if not self.fake_log.exists():
-            return []
-        entries = [json.loads(line) for line in self.fake_log.read_text().splitlines()]
-        return [entry for entry in entries if field in entry]
-
-    def pids(self):
-        return [entry["pid"] for entry in self.notes("pid")]
-
-    def generate(self, prompt="7 7 7", model="m", **fields):
-        given = fields.pop("options", {})
-        return self.server.request("POST", "/api/generate", {"model": model, "prompt": prompt, "stream": False, "raw": True,
-                                                             "options": given, **fields})
-
-    def answer(self, *arguments, **fields):
-        status, _, body = self.generate(*arguments, **fields)
-        self.assertEqual(status, 200, body)
-        return json.loads(body)
-
-    def error(self, status, *arguments, **fields):
-        got, _, body = self.generate(*arguments, **fields)
-        self.assertEqual(got, status, body)
-        return json.loads(body)["error"]
-
-    def models(self):
-        return self.server.json("GET", "/api/ps")["models"]
 
 
 class Choice(Place):
@@ -353,6 +261,13 @@ class Memory(Place):
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             results = list(pool.map(lambda n: self.answer(prompt="7 " * (n + 1), options={"num_predict": 600}), range(8)))
         self.assertEqual([result["eval_count"] for result in results], [600] * 8)
+
+    def test_a_llama_server_that_takes_more_than_was_calculated_answers(self):
+        self.serve("--memory", "1G")
+        self.add_forced()
+        self.plan(scratch_mib=700)
+        for _ in range(3):
+            self.assertEqual(self.answer(options={"num_predict": 20})["eval_count"], 20)
 
 
 @unittest.skipUnless(REAL and WEIGHTS.exists(), "no llama-server: set BILLOW_TEST_LLAMA_SERVER or install llama.cpp")

@@ -69,12 +69,18 @@ class Server:
         return [json.loads(line) for line in text.splitlines()]
 
     def add_model(self, name, path=WEIGHTS, **fields):
-        with path.open("rb") as blob:
-            digest = "sha256:" + hashlib.file_digest(blob, "sha256").hexdigest()
-        if self.request("HEAD", "/api/blobs/" + digest)[0] != 200:
+        self.add_files(name, {path.name: path}, **fields)
+
+    def add_files(self, name, paths, **fields):
+        """A model of several files, as a model and its projector."""
+        files = {}
+        for file, path in paths.items():
             with path.open("rb") as blob:
-                assert self.request("POST", "/api/blobs/" + digest, blob.read())[0] == 201
-        self.json("POST", "/api/create", {"model": name, "files": {path.name: digest}, "stream": False, **fields})
+                digest = files[file] = "sha256:" + hashlib.file_digest(blob, "sha256").hexdigest()
+            if self.request("HEAD", "/api/blobs/" + digest)[0] != 200:
+                with path.open("rb") as blob:
+                    assert self.request("POST", "/api/blobs/" + digest, blob.read())[0] == 201
+        self.json("POST", "/api/create", {"model": name, "files": files, "stream": False, **fields})
 
     def blob(self, name):
         """The path of a model's GGUF file."""

@@ -217,13 +217,14 @@ class CompletionAnswer : public CallAnswer {
 CompletionRequest decode_completion(std::string_view body) {
   const Fields fields = Fields::parse(body, "CompletionRequest");
   CompletionRequest request = decode_common(fields, kCompletionFields);
-  request.prompts = prompts_of(fields.value("prompt"));
+  request.media = media_prompt_of(fields.value("prompt"));
+  if (!request.media) request.prompts = prompts_of(fields.value("prompt"));
   request.n = openai::choices_of(fields, "n_cmpl");
-  request.is_list = request.prompts.size() * request.n > 1;
-  if (request.prompts.size() * request.n > kMaxChoices)
+  const size_t n_choices = (request.media ? 1 : request.prompts.size()) * request.n;
+  request.is_list = n_choices > 1;
+  if (n_choices > kMaxChoices)
     throw http::StatusError(400, "a request has at most " + std::to_string(kMaxChoices) +
-                                     " choices, this one " +
-                                     std::to_string(request.prompts.size() * request.n));
+                                     " choices, this one " + std::to_string(n_choices));
   return request;
 }
 

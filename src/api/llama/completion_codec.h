@@ -19,9 +19,10 @@ namespace billow::api::llama {
 struct CompletionRequest {
   GenerationRequest generation{};  // without a prompt
   std::vector<PromptPieces> prompts{};
-  std::optional<Gap> gap{};  // in place of them
-  size_t n = 1;              // choices for each prompt
-  bool is_list = false;      // the answer is an array
+  std::optional<Gap> gap{};            // in place of them
+  std::optional<MediaPrompt> media{};  // in place of them
+  size_t n = 1;                        // choices for each prompt
+  bool is_list = false;                // the answer is an array
   bool stream = false;
   std::vector<std::string> response_fields{};  // of the answer, "a/b" for members; empty: all
   std::vector<std::string> unknown_fields{};

@@ -78,10 +78,34 @@ TEST(LlamaRequest, PromptsAreTextsAndTokensMixed) {
       {R"({"prompt":["a","b"],"n_cmpl":100})", "a request has at most 128 choices, this one 200"},
   };
   for (const auto& [body, text] : kRefusals) EXPECT_EQ(refusal(decode_completion, body), text);
-  for (const char* body : {R"({"prompt":5})", R"({"prompt":[1.5]})", R"({"prompt":[[[1]]]})",
-                           R"({"prompt":{"prompt_string":"a","multimodal_data":["x"]}})"})
+  for (const char* body :
+       {R"({"prompt":5})", R"({"prompt":[1.5]})", R"({"prompt":[[[1]]]})",
+        R"({"prompt":["b",{"prompt_string":"<__media__>","multimodal_data":["aGk="]}]})"})
     EXPECT_TRUE(refusal(decode_completion, body).starts_with("field \"prompt\" must be a string"))
         << body;
+}
+
+TEST(CompletionRequest, PromptsWithImages) {
+  const auto media =
+      decode_completion(
+          R"({"prompt":{"prompt_string":"a<__media__>b","multimodal_data":["aGk="]}})")
+          .media;
+  ASSERT_TRUE(media);
+  EXPECT_EQ(media->text, "a<__media__>b");
+  EXPECT_EQ(media->images, std::vector<std::string>{"hi"});
+  EXPECT_TRUE(decode_completion(R"({"prompt":{"prompt_string":"a"}})").media->images.empty());
+  const std::pair<const char*, const char*> kRefusals[] = {
+      {R"({"prompt":{}})", "field \"prompt\" is an object without a string \"prompt_string\""},
+      {R"({"prompt":{"prompt_string":"a","multimodal_data":["aGk="]}})",
+       "field \"prompt\" has 0 markers <__media__> and 1 images"},
+      {R"({"prompt":{"prompt_string":"<__media__><__media__>","multimodal_data":["aGk="]}})",
+       "field \"prompt\" has 2 markers <__media__> and 1 images"},
+      {R"({"prompt":{"prompt_string":"<__media__>","multimodal_data":["?"]}})",
+       "field \"prompt.multimodal_data\" must be a list of strings in base64"},
+      {R"({"prompt":{"prompt_string":"<__media__>","multimodal_data":7}})",
+       "field \"prompt.multimodal_data\" must be a list of strings in base64"},
+  };
+  for (const auto& [body, text] : kRefusals) EXPECT_EQ(refusal(decode_completion, body), text);
 }
 
 tokenizer::Tokenizer sample(bool fills, bool has_files = false) {

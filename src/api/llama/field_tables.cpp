@@ -11,7 +11,8 @@ constexpr const char* kWithoutRange = "it belongs to a sampler that this server 
 constexpr const char* kModel = "or ?model=NAME; not needed where the store has one model";
 
 constexpr FieldRule kCompletion[] = {
-    {"prompt", kHonoured, "a text, token ids, both mixed in a list, or a list of such prompts"},
+    {"prompt", kHonoured,
+     "a text, token ids, both mixed in a list, or a list of such prompts; a text with images"},
     {"n_cmpl", kHonoured, "choices for each prompt"},
     {"n_predict", kHonoured, "max_tokens wins"},
     {"max_tokens"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/base64.h"
 #include "base/json.h"
 #include "http/status.h"
 #include "scheduler/sampling.h"
@@ -57,6 +58,33 @@ std::vector<PromptPieces> prompts_of(const Json* prompt) {
   std::vector<PromptPieces> prompts;
   for (const Json& one : *prompt) prompts.push_back(pieces_of(one));
   return prompts;
+}
+
+std::optional<MediaPrompt> media_prompt_of(const Json* prompt) {
+  if (prompt == nullptr || !prompt->is_object()) return std::nullopt;
+  const auto text = prompt->find("prompt_string");
+  if (text == prompt->end() || !text->is_string())
+    refuse("field \"prompt\" is an object without a string \"prompt_string\"");
+  const auto data = prompt->find("multimodal_data");
+  MediaPrompt media{.text = text->get<std::string>(), .images = {}};
+  if (data != prompt->end() && !data->is_array())
+    refuse("field \"prompt.multimodal_data\" must be a list of strings in base64");
+  if (data != prompt->end()) {
+    for (const Json& entry : *data) {
+      auto bytes =
+          entry.is_string() ? base64_decoded(entry.get_ref<const std::string&>()) : std::nullopt;
+      if (!bytes) refuse("field \"prompt.multimodal_data\" must be a list of strings in base64");
+      media.images.push_back(*std::move(bytes));
+    }
+  }
+  size_t n_markers = 0;
+  for (size_t at = media.text.find(kMediaMarker); at != std::string::npos;
+       at = media.text.find(kMediaMarker, at + kMediaMarker.size()))
+    ++n_markers;
+  if (n_markers != media.images.size())
+    refuse("field \"prompt\" has " + std::to_string(n_markers) + " markers " +
+           std::string(kMediaMarker) + " and " + std::to_string(media.images.size()) + " images");
+  return media;
 }
 
 std::vector<int32_t> tokens_of(const Tokenizer& tokenizer, const PromptPieces& pieces) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -20,6 +22,18 @@ using PromptPieces = std::vector<PromptPiece>;
 // The prompts of a field "prompt": a text, a list of ids, a list of ids and texts, or a list of
 // such prompts.
 std::vector<PromptPieces> prompts_of(const Json* prompt);
+
+// What stands for an image in the text of a prompt with images, as /props tells.
+inline constexpr std::string_view kMediaMarker = "<__media__>";
+
+// A prompt {"prompt_string":"...","multimodal_data":["<base64>",...]}.
+struct MediaPrompt {
+  std::string text;
+  std::vector<std::string> images;  // decoded from base64; as many as `text` has markers
+};
+
+// Nullopt where the field is none.
+std::optional<MediaPrompt> media_prompt_of(const Json* prompt);
 
 // With what the model begins texts with, and control tokens that are written in the texts.
 std::vector<int32_t> tokens_of(const tokenizer::Tokenizer& tokenizer, const PromptPieces& pieces);

@@ -94,6 +94,13 @@ void Handlers::complete(Call& call, CompletionRequest request) {
   };
   if (request.gap) add(tokens_of(tokenizer, *request.gap));
   for (const PromptPieces& pieces : request.prompts) add(tokens_of(tokenizer, pieces));
+  if (request.media) {
+    GenerationRequest& generation = generations.emplace_back(base);
+    generation.prompt = request.media->text;
+    generation.images = request.media->images;
+    generation.image_marker = kMediaMarker;
+    texts.push_back(request.media->text);
+  }
   const auto answer = completion_answer(call, request, std::move(texts));
   run_for(*answer, [&] {
     run_choices(sources_.generator, generations, request.n, *answer, call.stop(), call.trace());
@@ -125,7 +132,9 @@ void Handlers::show_properties(Call& call) {
   props["total_slots"] = sources_.n_parallel;
   props["model_alias"] = model->name;
   props["model_path"] = model->stored.weights;
-  props["modalities"] = {{"vision", false}, {"audio", false}};
+  const bool sees = model->weights->facts.pictures.has_value();
+  props["modalities"] = {{"vision", sees}, {"audio", false}};
+  if (sees) props["media_marker"] = kMediaMarker;
   props["chat_template"] = utf8::sanitized(template_of(*model));
   props["bos_token"] = text_of(tokenizer, tokenizer.bos());
   props["eos_token"] = text_of(tokenizer, tokenizer.eos());

@@ -1,0 +1,5 @@
+#include "picture_fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  return billow::image::fuzz_picture(billow::image::Format::kPng, data, size);
+}
