@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "convert/chat_templates.h"
 #include "convert/language_tensors.h"
+#include "convert/sampling_defaults.h"
 #include "convert/vocabulary.h"
 #include "gguf/file.h"
 #include "tokenizer/tokenizer.h"
@@ -79,6 +80,7 @@ std::vector<PlannedTensor> describe_language_model(const Sources& sources,
   write_sizes(config, n_tokens, writer);
   read_language_vocabulary(sources, n_tokens).write(writer);
   write_chat_templates(sources, writer);
+  write_sampling_defaults(sources, writer);
   check_metadata(writer);
   if (config.window && listener.note) {
     listener.note(
