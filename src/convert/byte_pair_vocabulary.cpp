@@ -30,27 +30,7 @@ std::string merge_text(const std::string& left, const std::string& right) {
   return text;
 }
 
-void check_pre_tokenizer(const DocumentFields& tokenizer) {
-  const Document* step = tokenizer.find("pre_tokenizer");
-  const std::string type = step == nullptr
-                               ? "none"
-                               : DocumentFields(*step, tokenizer.origin() + ": \"pre_tokenizer\"")
-                                     .text("type")
-                                     .value_or("");
-  if (type == "ByteLevel" && tokenizer.find("normalizer") == nullptr) return;
-  throw Error(ErrorCode::kUnsupported,
-              tokenizer.origin() + ": a BPE vocabulary that is cut by '" + type +
-                  "' is not supported (known: RoBERTa's, ByteLevel without a normalizer)");
-}
-
 }  // namespace
-
-void read_byte_pairs(const DocumentFields& tokenizer, Vocabulary& vocabulary) {
-  vocabulary.model = "gpt2";
-  vocabulary.pre = "roberta-bpe";
-  check_pre_tokenizer(tokenizer);
-  read_pairs_of_bytes(tokenizer, vocabulary);
-}
 
 void read_pairs_of_bytes(const DocumentFields& tokenizer, Vocabulary& vocabulary) {
   const DocumentFields model(*tokenizer.find("model"), tokenizer.origin() + ": \"model\"");

@@ -121,6 +121,7 @@ class TokenReader {
       if (!special().adds_eos) special().adds_eos = false;
     } else if (type == "RobertaProcessing") {
       special().adds_bos = special().adds_eos = special().adds_separator = true;
+      read_brackets(step);
     } else if (type == "TemplateProcessing") {
       read_template(step);
     } else {
@@ -128,6 +129,17 @@ class TokenReader {
                   fmt::format("{}: '{}' is not supported (known: ByteLevel, TemplateProcessing, "
                               "RobertaProcessing)",
                               step.origin(), type));
+    }
+  }
+
+  // ["text", id] of what begins and ends a text, where the other files do not say it.
+  void read_brackets(const DocumentFields& step) {
+    for (const auto& [name, role] : {std::pair("cls", "bos"), std::pair("sep", "eos")}) {
+      const Document* pair = step.find(name);
+      if (pair == nullptr || !pair->is_array() || pair->empty() || !pair->front().is_string())
+        step.refuse(name, "must be a token and its number");
+      for (const char* each : {name, role})
+        if (texts_[each].empty()) texts_[each] = pair->front().get<std::string>();
     }
   }
 

@@ -24,26 +24,6 @@ constexpr const char* kSentencePiece = "tokenizer.model";
 constexpr const char* kRanked[] = {"qwen.tiktoken", "hy.tiktoken", "tiktoken.model",
                                    kSentencePiece};
 
-// Texts may be composed (NFC), which nearly all are already: other programs with GGUF files do
-// without.
-void check_normalizer(const DocumentFields& tokenizer) {
-  const Document* normalizer = tokenizer.find("normalizer");
-  if (normalizer == nullptr) return;
-  const std::string origin = fmt::format("{}: \"normalizer\"", kTokenizer);
-  const DocumentFields fields(*normalizer, origin);
-  const std::string type = fields.text("type").value_or("");
-  if (type == "NFC") return;
-  const Document* steps = fields.find("normalizers");
-  if (type == "Sequence" && steps != nullptr && steps->is_array()) {
-    const bool is_known = std::ranges::all_of(*steps, [&](const Document& step) {
-      return DocumentFields(step, origin).text("type").value_or("") == "NFC";
-    });
-    if (is_known) return;
-  }
-  throw Error(ErrorCode::kUnsupported,
-              fmt::format("{}: '{}' is not supported (known: NFC)", origin, type));
-}
-
 std::string model_type(const Sources& sources) {
   const auto config = sources.document("config.json");
   if (!config || !config->is_object()) return "";
@@ -85,7 +65,7 @@ void read_tokenizer(const Sources& sources, const DocumentFields& tokenizer,
   if (fields.flag("byte_fallback").value_or(false))
     return read_characters(sources, tokenizer, vocabulary);
   vocabulary.model = "gpt2";
-  check_normalizer(tokenizer);
+  check_byte_normalizer(tokenizer);
   read_pairs_of_bytes(tokenizer, vocabulary);
 }
 
@@ -119,6 +99,26 @@ void read_pieces(const Sources& sources, const DocumentFields* tokenizer, Vocabu
 }
 
 }  // namespace
+
+// Texts may be composed (NFC), which nearly all are already: other programs with GGUF files do
+// without.
+void check_byte_normalizer(const DocumentFields& tokenizer) {
+  const Document* normalizer = tokenizer.find("normalizer");
+  if (normalizer == nullptr) return;
+  const std::string origin = fmt::format("{}: \"normalizer\"", kTokenizer);
+  const DocumentFields fields(*normalizer, origin);
+  const std::string type = fields.text("type").value_or("");
+  if (type == "NFC") return;
+  const Document* steps = fields.find("normalizers");
+  if (type == "Sequence" && steps != nullptr && steps->is_array()) {
+    const bool is_known = std::ranges::all_of(*steps, [&](const Document& step) {
+      return DocumentFields(step, origin).text("type").value_or("") == "NFC";
+    });
+    if (is_known) return;
+  }
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("{}: '{}' is not supported (known: NFC)", origin, type));
+}
 
 Vocabulary read_language_vocabulary(const Sources& sources, uint32_t n_rows) {
   const auto document = sources.document(kTokenizer);

@@ -22,6 +22,18 @@ struct Reader {
   std::string_view type;  // of the model in tokenizer.json
   void (*read)(const DocumentFields& tokenizer, Vocabulary& vocabulary);
 };
+void read_byte_pairs(const DocumentFields& tokenizer, Vocabulary& vocabulary) {
+  const DocumentFields model(*tokenizer.find("model"), tokenizer.origin() + ": \"model\"");
+  if (model.flag("byte_fallback").value_or(false)) {
+    throw Error(
+        ErrorCode::kUnsupported,
+        tokenizer.origin() + ": BPE with \"byte_fallback\" is not supported for an encoder");
+  }
+  vocabulary.model = "gpt2";
+  check_byte_normalizer(tokenizer);
+  read_pairs_of_bytes(tokenizer, vocabulary);
+}
+
 constexpr std::array kReaders{Reader{"WordPiece", read_word_pieces},
                               Reader{"Unigram", read_unigram}, Reader{"BPE", read_byte_pairs}};
 
@@ -56,7 +68,6 @@ constexpr std::pair<std::string_view, std::optional<uint32_t> SpecialTokens::*> 
     {"unknown_token_id", &SpecialTokens::unknown},
     {"seperator_token_id", &SpecialTokens::separator},  // the key is spelled so
     {"padding_token_id", &SpecialTokens::padding},
-    {"cls_token_id", &SpecialTokens::cls},
     {"mask_token_id", &SpecialTokens::mask},
     {"eot_token_id", &SpecialTokens::eot},
     {"eom_token_id", &SpecialTokens::eom},
@@ -152,7 +163,16 @@ Vocabulary read_vocabulary(const Sources& sources, uint32_t n_rows) {
     throw Error(ErrorCode::kInvalidInput,
                 "tokenizer.json and vocab.txt are missing; send one of them with the weights");
   }
-  vocabulary.special = read_special_tokens(sources, document ? &*document : nullptr, vocabulary);
+  if (vocabulary.model == "gpt2") {
+    read_language_tokens(sources, &*document, vocabulary);
+    const DocumentFields tokenizer(*document, std::string(kTokenizer));
+    vocabulary.pre = pre_tokenizer_name(&tokenizer, vocabulary);
+    // One rule of two names: RoBERTa's is for vocabularies that put a token between two texts.
+    if (vocabulary.pre == "gpt-2" && vocabulary.special.adds_separator.value_or(false))
+      vocabulary.pre = "roberta-bpe";
+  } else {
+    vocabulary.special = read_special_tokens(sources, document ? &*document : nullptr, vocabulary);
+  }
   const SpecialTokens& special = vocabulary.special;
   for (const auto& id :
        {special.bos, special.eos, special.separator, special.padding, special.cls, special.mask}) {
@@ -193,6 +213,8 @@ void Vocabulary::write(gguf::Writer& writer) const {
   if (is_of_sentence_piece && (model != "llama" || !adds_space_prefix))
     writer.set_bool("tokenizer.ggml.add_space_prefix", adds_space_prefix);
   for (const auto& [key, id] : kIds) set_id(writer, key, special.*id);
+  // Where it is what begins a text, and no program has another use for it.
+  if (model == "bert" || model == "t5") set_id(writer, "cls_token_id", special.cls);
   for (const auto& [key, flag] : kFlags)
     if (special.*flag) writer.set_bool("tokenizer.ggml." + std::string(key), *(special.*flag));
   if (lowercase) writer.set_bool("tokenizer.ggml.normalizer.lowercase", *lowercase);

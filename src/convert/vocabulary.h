@@ -79,7 +79,6 @@ bool looks_special(std::string_view text) noexcept;
 void read_word_pieces(const DocumentFields& tokenizer, Vocabulary& vocabulary);
 void read_word_piece_lines(const Sources& sources, Vocabulary& vocabulary);
 void read_unigram(const DocumentFields& tokenizer, Vocabulary& vocabulary);
-void read_byte_pairs(const DocumentFields& tokenizer, Vocabulary& vocabulary);
 // Pieces and merges alone, of "model" and the added tokens.
 void read_pairs_of_bytes(const DocumentFields& tokenizer, Vocabulary& vocabulary);
 // The same of vocab.json, merges.txt and, where it is there, added_tokens.json.
@@ -88,6 +87,8 @@ void read_pair_files(const Sources& sources, Vocabulary& vocabulary);
 std::pair<std::string, std::string> merge_parts(const DocumentFields& model, const Document& merge);
 // All entries of "merges".
 void read_merges(const DocumentFields& model, Vocabulary& vocabulary);
+// Refuses a "normalizer" of byte-level BPE that changes texts in another way than composing them.
+void check_byte_normalizer(const DocumentFields& tokenizer);
 // A tokenizer.json that was made of a SentencePiece file, with "byte_fallback". `keeps_merges`: the
 // new file has the merges themselves, else scores in their order.
 void read_pairs_of_characters(const DocumentFields& tokenizer, bool keeps_merges,
