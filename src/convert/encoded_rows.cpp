@@ -19,6 +19,7 @@ constexpr size_t kPieceElements = size_t{1} << 18;
 
 quant::Type source_type(const SafeTensor& tensor) {
   if (tensor.dtype == "F32") return quant::Type::kF32;
+  if (tensor.dtype == "NVFP4") return quant::Type::kNVFP4;
   return tensor.dtype == "F16" ? quant::Type::kF16 : quant::Type::kBF16;
 }
 

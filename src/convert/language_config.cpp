@@ -149,9 +149,6 @@ LanguageConfig read_language_config(const Sources& sources, const LanguageFamily
   const bool is_used = fields.flag("use_sliding_window").value_or(true);
   if (is_used && window && *window < config.n_context)
     config.window = static_cast<uint32_t>(*window);
-  if (fields.find("quantization_config") != nullptr) {
-    not_known("weights that are quantised already cannot be converted");
-  }
   read_rope(fields, config);
   return config;
 }

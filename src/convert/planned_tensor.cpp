@@ -26,7 +26,8 @@ const SafeTensor* require_tensor(Weights& weights, const std::string& name,
     throw Error(ErrorCode::kInvalidInput, "tensor '" + name + "' is not of the shape " +
                                               shape_text(shape) + " that config.json gives it");
   }
-  if (tensor->dtype != "F32" && tensor->dtype != "F16" && tensor->dtype != "BF16") {
+  if (tensor->dtype != "F32" && tensor->dtype != "F16" && tensor->dtype != "BF16" &&
+      tensor->dtype != "NVFP4") {
     throw Error(ErrorCode::kUnsupported, "tensor '" + name + "' is of the type " +
                                              std::string(tensor->dtype) +
                                              ", which cannot be converted (known: F32, F16, BF16)");
