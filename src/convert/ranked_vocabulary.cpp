@@ -24,7 +24,7 @@ namespace {
 using tokenizer::spell_bytes;
 using tokenizer::TokenType;
 
-constexpr size_t kMaxTokenBytes = 4096;
+constexpr size_t kMaxTokenBytes = 1024;
 constexpr uint32_t kNone = UINT32_MAX;
 
 [[noreturn]] void fail(std::string_view origin, const std::string& what) {
