@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "convert/decoder_embedding.h"
 #include "convert/encoded_rows.h"
 #include "convert/encoder_file.h"
 #include "convert/language_config.h"
@@ -63,6 +64,7 @@ void convert(std::span<const SourceFile> files, const Options& options, const Li
   std::vector<PlannedTensor> plan =
       family == nullptr ? describe_encoder(sources, weights, listener, writer)
                         : describe_language_model(sources, *family, weights, listener, writer);
+  if (family != nullptr) describe_decoder_embedding(sources, options.name, weights, plan, writer);
   quantised.add_scales(plan);
   if (!quantised.nvfp4.empty()) writer.set_uint("general.file_type", kNvfp4FileType);
   uint64_t n_total = 0;

@@ -238,6 +238,7 @@ PoolingChoice read_pooling(const Sources& sources, const Family& family) {
     throw Error(ErrorCode::kInvalidInput,
                 name + " is missing, but modules.json names it; send it with the weights");
   }
+  if (family.layout == Layout::kNeo) return {Pooling::kCls, false};  // as its authors use it
   return {Pooling::kMean, true};
 }
 

@@ -27,11 +27,12 @@ enum class Head : uint8_t {
 
 // One class of Hugging Face's library that can be converted.
 struct Family {
-  std::string_view name;          // as config.json has it in "architectures"
-  std::string_view architecture;  // general.architecture
-  Layout layout;
-  Head head;
-  bool pads_positions;  // the position table begins with rows for padding, up to pad_token_id
+  std::string_view name{};          // as config.json has it in "architectures"
+  std::string_view architecture{};  // general.architecture
+  Layout layout = Layout::kBert;
+  Head head = Head::kNone;
+  bool pads_positions =
+      false;  // the position table begins with rows for padding, up to pad_token_id
   std::string_view prefix = "";  // that names of tensors may have, and that GGUF has not
 };
 

@@ -279,6 +279,36 @@ TEST_F(LanguageModel, ChatTemplatesMayHaveNamesOrAFile) {
   EXPECT_EQ(make().require_string("tokenizer.chat_template"), "of the file");
 }
 
+TEST_F(LanguageModel, AModelForVectorsHasItsPooling) {
+  make_llama(model, "Qwen3ForCausalLM");
+  model.add_pooling(R"({"pooling_mode_lasttoken": true})");
+  EXPECT_EQ(make().get_uint("qwen3.pooling_type"), 3u);
+  model.add_pooling(R"({"pooling_mode_max_tokens": true})");
+  EXPECT_NE(refusal().find("pooling by max is not supported"), std::string::npos);
+}
+
+TEST_F(LanguageModel, ARerankerHasTheRowsOfYesAndNo) {
+  for (const bool is_tied : {false, true}) {
+    make_llama(model, "Qwen3ForCausalLM");
+    model.config["tie_word_embeddings"] = is_tied;
+    model.config["_name_or_path"] = "Qwen/Qwen3-Reranker-0.6B";
+    model.tokenizer["model"]["vocab"]["yes"] = 6;
+    model.tokenizer["model"]["vocab"]["no"] = 7;
+    const gguf::File file = make();
+    const std::string head = is_tied ? "model.embed_tokens.weight" : "lm_head.weight";
+    const std::vector<float> rows = numbers(file, "cls.output.weight");
+    ASSERT_EQ(rows.size(), 2 * kWidth);
+    EXPECT_EQ(rows[0], sample_value(head, 6 * kWidth));
+    EXPECT_EQ(rows[kWidth], sample_value(head, 7 * kWidth));
+    EXPECT_EQ(file.find_tensor("output.weight"), nullptr);
+    EXPECT_EQ(file.get_uint("qwen3.pooling_type"), 4u);
+    EXPECT_NE(file.require_string("tokenizer.chat_template.rerank").find("<Query>: {query}"),
+              std::string_view::npos);
+  }
+  model.tokenizer["model"]["vocab"].erase("yes");
+  EXPECT_NE(refusal().find("has no token 'yes'"), std::string::npos);
+}
+
 TEST_F(LanguageModel, WhatCannotBeConvertedIsRefusedByName) {
   const struct {
     std::function<void(SampleModel&)> change;

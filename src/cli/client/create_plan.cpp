@@ -42,6 +42,7 @@ constexpr Pattern kWeights[] = {{"model", ".safetensors", true},
                                 {"", ".bin", false}};
 constexpr Pattern kDescriptions[] = {{"", ".json", true},
                                      {"", ".jinja", true},
+                                     {"README.md", "", false},
                                      {"tokenizer.model", "", false},
                                      {"sentencepiece.bpe.model", "", false},
                                      {"", ".tiktoken", false},
