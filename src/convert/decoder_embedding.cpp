@@ -18,7 +18,7 @@ namespace billow::convert {
 namespace {
 
 constexpr std::string_view kRerankers[] = {"qwen3-reranker", "qwen3-vl-reranker"};
-constexpr std::array<std::string, 2> kLabels{"yes", "no"};
+constexpr std::array<std::string_view, 2> kLabels{"yes", "no"};
 // As the model's authors ask for it.
 constexpr std::string_view kRerankTemplate =
     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and "
@@ -76,7 +76,7 @@ void make_reranker(std::string_view architecture, const Weights& weights,
   classifier.name = "cls.output.weight";
   classifier.n_rows = kLabels.size();
   classifier.is_matrix = true;
-  for (const std::string& label : kLabels) {
+  for (const std::string_view label : kLabels) {
     const tokenizer::TokenId id = reader.find(label);
     if (head == plan.end() || id == tokenizer::kNoToken) {
       throw Error(ErrorCode::kInvalidInput,
@@ -89,7 +89,8 @@ void make_reranker(std::string_view architecture, const Weights& weights,
   plan.push_back(std::move(classifier));
   writer.set_uint(fmt::format("{}.pooling_type", architecture),
                   static_cast<uint32_t>(Pooling::kRank));
-  writer.set_strings(fmt::format("{}.classifier.output_labels", architecture), kLabels);
+  const std::vector<std::string> labels(kLabels.begin(), kLabels.end());
+  writer.set_strings(fmt::format("{}.classifier.output_labels", architecture), labels);
   writer.set_string("tokenizer.chat_template.rerank", kRerankTemplate);
   const std::array<std::string, 1> names{"rerank"};
   writer.set_strings("tokenizer.chat_templates", names);
