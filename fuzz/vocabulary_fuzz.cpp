@@ -6,7 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -47,21 +47,25 @@ constexpr std::array kCases{Case{"tokenizer.json", nullptr, nullptr},
                             Case{"tokenizer_config.json", "tokenizer.json", kTokenizer},
                             Case{"config.json", "tokenizer.json", kTokenizer},
                             Case{"generation_config.json", "tokenizer.json", kTokenizer},
-                            Case{"added_tokens.json", "tokenizer.model", "\n\t\n\1a\x15\0\0\0\0"},
+                            Case{"added_tokens.json", "tokenizer.model", "\n\3\n\1a"},
                             Case{"vocab.txt", nullptr, nullptr}};
 
-std::string temporary_path(const char* name) {
-  static const std::string folder = [] {
-    std::string pattern = "/tmp/billow-fuzz-XXXXXX";
-    BILLOW_CHECK(::mkdtemp(pattern.data()) != nullptr);
-    std::atexit([] { std::system(("rm -rf " + temporary_path("")).c_str()); });  // NOLINT
-    return pattern;
-  }();
-  return folder + "/" + name;
-}
+// A folder that goes with the program.
+struct Folder {
+  Folder() { BILLOW_CHECK(::mkdtemp(path.data()) != nullptr); }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string path = (std::filesystem::temp_directory_path() / "billow-fuzz-XXXXXX").string();
+};
 
 std::string written(const char* name, std::string_view bytes) {
-  const std::string path = temporary_path(name);
+  static const Folder folder;
+  const std::string path = folder.path + "/" + name;
   std::ofstream(path, std::ios::binary | std::ios::trunc)
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   return path;
