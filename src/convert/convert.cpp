@@ -72,6 +72,7 @@ void convert(std::span<const SourceFile> files, const Options& options, const Li
     const quant::Type type = type_of(quantised, tensor, options.weight_type);
     std::vector<uint64_t> shape{tensor.row_len, tensor.n_rows};
     if (!tensor.is_matrix) shape = {tensor.row_len * tensor.n_rows};
+    if (!tensor.shape.empty()) shape = tensor.shape;
     n_total += quant::row_bytes(type, tensor.row_len) * tensor.n_rows;
     writer.add_tensor(tensor.name, static_cast<uint32_t>(type), shape,
                       [&weights, tensor, type](const gguf::Writer::Sink& out) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "quant/half.h"
@@ -264,6 +265,46 @@ DecodedTensor decoded_gptq(const Weights& weights, const GptqTensors& tensors, u
     if (row + 1 == n_out) std::vector<float>().swap(*matrix);
   };
   return {{n_out, n_in}, decode};
+}
+
+DecodedTensor decoded_turned(const Weights& weights, const SafeTensor& tensor,
+                             uint64_t n_matrices) {
+  if (tensor.shape.size() != 2 || n_matrices == 0 || tensor.shape[0] % n_matrices != 0)
+    misfit(tensor, "it is no stack of matrices");
+  const uint64_t n_rows = tensor.shape[0] / n_matrices;
+  const uint64_t n_columns = tensor.shape[1];
+  struct Matrix {
+    uint64_t number = UINT64_MAX;
+    std::vector<float> values;
+  };
+  auto matrix = std::make_shared<Matrix>();
+  const auto decode = [&weights, &tensor, matrix, n_rows, n_columns](uint64_t row,
+                                                                     std::span<float> values) {
+    const uint64_t number = row / n_columns;
+    if (matrix->number != number) {
+      matrix->values.resize(n_rows * n_columns);
+      read_numbers(weights, tensor, number * matrix->values.size(), matrix->values);
+      matrix->number = number;
+    }
+    for (uint64_t i = 0; i < n_rows; ++i)
+      values[i] = matrix->values[i * n_columns + row % n_columns];
+  };
+  return {{n_matrices * n_columns, n_rows}, decode};
+}
+
+Weights::Reader float_reader(DecodedTensor decoded) {
+  return [decoded = std::move(decoded)](uint64_t offset, std::span<std::byte> bytes) {
+    std::vector<float> row(decoded.row_len());
+    const uint64_t row_bytes = row.size() * sizeof(float);
+    while (!bytes.empty()) {
+      decoded.decode_row(offset / row_bytes, row);
+      const auto from = std::as_bytes(std::span(row)).subspan(offset % row_bytes);
+      const size_t n = std::min(from.size(), bytes.size());
+      std::copy_n(from.begin(), n, bytes.begin());
+      bytes = bytes.subspan(n);
+      offset += n;
+    }
+  };
 }
 
 RepackedTensor repacked_nvfp4(const Weights& weights, const SafeTensor& codes,

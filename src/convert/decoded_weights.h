@@ -44,6 +44,9 @@ struct GptqTensors {
 DecodedTensor decoded_gptq(const Weights& weights, const GptqTensors& tensors, uint32_t n_bits,
                            int zero_offset);
 
+// A stack of `n_matrices`, each turned: columns become rows. Holds one of them in memory.
+DecodedTensor decoded_turned(const Weights& weights, const SafeTensor& tensor, uint64_t n_matrices);
+
 // NVFP4 of ModelOpt as rows of GGUF's groups: `shape` counts numbers, and `read_row` gives bytes.
 struct RepackedTensor {
   std::vector<uint64_t> shape;
@@ -51,6 +54,9 @@ struct RepackedTensor {
 };
 RepackedTensor repacked_nvfp4(const Weights& weights, const SafeTensor& codes,
                               const SafeTensor& scales);
+
+// A reader for Weights::put(), as 32-bit floats.
+Weights::Reader float_reader(DecodedTensor decoded);
 
 // All numbers of a tensor of floats or whole numbers. Throws Error (kUnsupported) for another type,
 // and (kTooLarge) for more than `n_most`.

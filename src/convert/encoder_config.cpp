@@ -37,7 +37,9 @@ constexpr std::array kFamilies{
     Family{"NeoBERT", "neo-bert", Layout::kNeo, Head::kNone, false, "model."},
     Family{"NeoBERTLMHead", "neo-bert", Layout::kNeo, Head::kNone, false, "model."},
 };
-// XLMRobertaModel with "lora_adaptations": jina-embeddings-v3.
+// With "moe_every_n_layers": nomic-embed-text 2. With "lora_adaptations": jina-embeddings-v3.
+constexpr Family kNomicExperts{"NomicBertModel", "nomic-bert-moe", Layout::kNomicExperts,
+                               Head::kNone, false};
 constexpr Family kJina3{"XLMRobertaModel", "jina-bert-v3", Layout::kJina3, Head::kNone, false};
 
 const Family& family_of(const DocumentFields& fields) {
@@ -47,6 +49,8 @@ const Family& family_of(const DocumentFields& fields) {
   }
   const auto name = names->front().get<std::string>();
   if (name == kJina3.name && fields.find("lora_adaptations") != nullptr) return kJina3;
+  if (name == kNomicExperts.name && fields.count("moe_every_n_layers").value_or(0) != 0)
+    return kNomicExperts;
   const auto* known = std::ranges::find(kFamilies, name, &Family::name);
   if (known != kFamilies.end()) return *known;
   std::string all;
@@ -79,9 +83,6 @@ void read_bert(const DocumentFields& fields, EncoderConfig& config) {
 }
 
 void read_nomic(const DocumentFields& fields, EncoderConfig& config) {
-  if (fields.count("moe_every_n_layers").value_or(0) != 0) {
-    refuse_config("models with experts (\"moe_every_n_layers\") are not supported");
-  }
   require_text(fields, "activation_function", {"swiglu"});
   for (const char* name : {"prenorm", "causal", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias",
                            "rotary_emb_interleaved", "parallel_block", "use_rms_norm"}) {
@@ -177,10 +178,12 @@ struct Reader {
   Layout layout;
   void (*read)(const DocumentFields& fields, EncoderConfig& config);
 };
-constexpr Reader kReaders[] = {{Layout::kBert, read_bert},   {Layout::kDistil, read_distil},
-                               {Layout::kNomic, read_nomic}, {Layout::kJina2, read_jina2},
-                               {Layout::kJina3, read_jina3}, {Layout::kModern, read_modern},
-                               {Layout::kEuro, read_euro},   {Layout::kNeo, read_neo}};
+constexpr Reader kReaders[] = {
+    {Layout::kBert, read_bert},     {Layout::kDistil, read_distil},
+    {Layout::kNomic, read_nomic},   {Layout::kNomicExperts, read_nomic_experts},
+    {Layout::kJina2, read_jina2},   {Layout::kJina3, read_jina3},
+    {Layout::kModern, read_modern}, {Layout::kEuro, read_euro},
+    {Layout::kNeo, read_neo}};
 
 }  // namespace
 

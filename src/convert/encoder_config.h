@@ -13,7 +13,17 @@
 
 namespace billow::convert {
 
-enum class Layout : uint8_t { kBert, kDistil, kNomic, kJina2, kJina3, kModern, kEuro, kNeo };
+enum class Layout : uint8_t {
+  kBert,
+  kDistil,
+  kNomic,
+  kNomicExperts,
+  kJina2,
+  kJina3,
+  kModern,
+  kEuro,
+  kNeo
+};
 
 // What the last layer's rows become, as numbered by PREFIX.pooling_type.
 enum class Pooling : uint32_t { kMean = 1, kCls = 2, kLast = 3, kRank = 4 };
@@ -55,6 +65,9 @@ struct EncoderConfig {
   uint32_t head_len = 0;                  // 0: the width by the number of heads, and no key for it
   uint32_t window = 0;                    // positions that a token sees in most layers; 0: all
   uint32_t window_period = 0;             // each so many layers one sees all
+  uint32_t n_experts = 0;                 // of the layers that have some
+  uint32_t n_used_experts = 0;            // for each token
+  uint32_t experts_period = 0;            // the second of each so many layers has experts
   std::string activation;                 // of the feed-forward part, where a file may say which
   std::optional<Pooling> classifier_pooling;
   uint32_t n_words = 0;             // vocab_size of config.json, where GGUF has a key for it
@@ -82,6 +95,7 @@ PoolingChoice read_pooling(const Sources& sources, const Family& family);
 void require_text(const DocumentFields& fields, const char* name,
                   std::initializer_list<std::string_view> allowed);
 void require_flag(const DocumentFields& fields, const char* name, bool wanted);
+void read_nomic_experts(const DocumentFields& fields, EncoderConfig& config);
 void read_distil(const DocumentFields& fields, EncoderConfig& config);
 void read_jina2(const DocumentFields& fields, EncoderConfig& config);
 void read_jina3(const DocumentFields& fields, EncoderConfig& config);

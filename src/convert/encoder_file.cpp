@@ -41,6 +41,11 @@ void write_sizes(gguf::Writer& writer, const EncoderConfig& config) {
     writer.set_uint(prefix + "attention.sliding_window", config.window);
     writer.set_uint(prefix + "attention.sliding_window_pattern", config.window_period);
   }
+  if (config.n_experts != 0) {
+    writer.set_uint(prefix + "moe_every_n_layers", config.experts_period);
+    writer.set_uint(prefix + "expert_count", config.n_experts);
+    writer.set_uint(prefix + "expert_used_count", config.n_used_experts);
+  }
   if (!config.activation.empty())
     writer.set_string(prefix + "hidden_activation", config.activation);
   if (config.n_words != 0) writer.set_uint(prefix + "vocab_size", config.n_words);

@@ -1,4 +1,5 @@
 // What config.json says about the encoders that came after BERT, one function a layout.
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -58,6 +59,30 @@ void read_distil(const DocumentFields& fields, EncoderConfig& config) {
   require_text(fields, "activation", {"gelu"});
   config.norm_epsilon = 1e-12;  // of all models
   config.n_positions = config.n_context = fields.require_size({"max_position_embeddings"});
+}
+
+void read_nomic_experts(const DocumentFields& fields, EncoderConfig& config) {
+  require_text(fields, "activation_function", {"gelu"});
+  for (const char* name : {"qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"})
+    require_flag(fields, name, true);
+  for (const char* name : {"prenorm", "causal", "rotary_emb_interleaved"})
+    require_flag(fields, name, false);
+  if (fields.number("rotary_emb_fraction").value_or(1.0) != 1.0)
+    refuse_config("\"rotary_emb_fraction\" must be 1");
+  if (fields.find("rotary_emb_scale_base") != nullptr)
+    refuse_config("\"rotary_emb_scale_base\" must be null");
+  read_epsilon(fields, {"layer_norm_epsilon", "layer_norm_eps"}, 1e-5, config);
+  config.rope_base = rope_base(fields, "rotary_emb_base", "full_attention", 10000);
+  // It was trained for 512 tokens, which its file does not say.
+  constexpr uint32_t kTrained = 512;
+  config.n_context =
+      std::min(fields.require_size({"n_positions", "max_position_embeddings"}), kTrained);
+  config.n_token_types = fields.require_size({"type_vocab_size"});
+  config.experts_period = fields.require_size({"moe_every_n_layers"});
+  config.n_experts = fields.require_size({"num_experts", "num_local_experts"});
+  config.n_used_experts = fields.require_size({"moe_top_k"});
+  if (config.n_used_experts > config.n_experts)
+    fields.refuse("moe_top_k", "is more than there are experts");
 }
 
 void read_jina2(const DocumentFields& fields, EncoderConfig& config) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "convert/decoded_weights.h"
 
 namespace billow::convert {
 namespace {
@@ -20,7 +21,8 @@ enum class Size : uint8_t {
   kVocabulary,
   kPositions,
   kTypes,
-  kClasses
+  kClasses,
+  kExperts
 };
 
 enum class Bias : uint8_t { kYes, kNo, kIfThere };
@@ -74,6 +76,21 @@ constexpr Rule kNomicLayer[] = {
     {"encoder.layers.#.mlp.fc11", "blk.#.ffn_up", Size::kFeedForward, Size::kWidth, Bias::kNo},
     {"encoder.layers.#.mlp.fc12", "blk.#.ffn_gate", Size::kFeedForward, Size::kWidth, Bias::kNo},
     {"encoder.layers.#.mlp.fc2", "blk.#.ffn_down", Size::kWidth, Size::kFeedForward, Bias::kNo},
+    {"encoder.layers.#.norm2", "blk.#.layer_output_norm"}};
+// Of layers without experts, and of those with some.
+constexpr Rule kNomicDenseLayer[] = {
+    {"encoder.layers.#.attn.Wqkv", "blk.#.attn_qkv", Size::kFused},
+    {"encoder.layers.#.attn.out_proj", "blk.#.attn_output", Size::kWidth},
+    {"encoder.layers.#.norm1", "blk.#.attn_output_norm"},
+    {"encoder.layers.#.mlp.fc1", "blk.#.ffn_up", Size::kFeedForward},
+    {"encoder.layers.#.mlp.fc2", "blk.#.ffn_down", Size::kWidth, Size::kFeedForward},
+    {"encoder.layers.#.norm2", "blk.#.layer_output_norm"}};
+constexpr Rule kNomicExpertLayer[] = {
+    {"encoder.layers.#.attn.Wqkv", "blk.#.attn_qkv", Size::kFused},
+    {"encoder.layers.#.attn.out_proj", "blk.#.attn_output", Size::kWidth},
+    {"encoder.layers.#.norm1", "blk.#.attn_output_norm"},
+    {"encoder.layers.#.mlp.router.layer", "blk.#.ffn_gate_inp", Size::kExperts, Size::kWidth,
+     Bias::kNo, true},
     {"encoder.layers.#.norm2", "blk.#.layer_output_norm"}};
 constexpr Rule kJina2Input[] = {
     {"embeddings.word_embeddings", "token_embd", Size::kVocabulary, Size::kWidth, Bias::kNo},
@@ -160,11 +177,15 @@ struct LayoutRules {
   std::span<const Rule> input;  // the first is the table of tokens
   std::span<const Rule> layer;
 };
-constexpr LayoutRules kLayouts[] = {
-    {Layout::kBert, kBertInput, kBertLayer},    {Layout::kDistil, kBertInput, kDistilLayer},
-    {Layout::kNomic, kNomicInput, kNomicLayer}, {Layout::kJina2, kJina2Input, kJina2Layer},
-    {Layout::kJina3, kNomicInput, kJina3Layer}, {Layout::kModern, kModernInput, kModernLayer},
-    {Layout::kEuro, kEuroInput, kEuroLayer},    {Layout::kNeo, kNeoInput, kNeoLayer}};
+constexpr LayoutRules kLayouts[] = {{Layout::kBert, kBertInput, kBertLayer},
+                                    {Layout::kDistil, kBertInput, kDistilLayer},
+                                    {Layout::kNomic, kNomicInput, kNomicLayer},
+                                    {Layout::kNomicExperts, kNomicInput, kNomicDenseLayer},
+                                    {Layout::kJina2, kJina2Input, kJina2Layer},
+                                    {Layout::kJina3, kNomicInput, kJina3Layer},
+                                    {Layout::kModern, kModernInput, kModernLayer},
+                                    {Layout::kEuro, kEuroInput, kEuroLayer},
+                                    {Layout::kNeo, kNeoInput, kNeoLayer}};
 
 const LayoutRules& rules_of(const EncoderConfig& config) {
   return *std::ranges::find(kLayouts, config.family->layout, &LayoutRules::layout);
@@ -232,6 +253,24 @@ class Planner {
   void add(std::span<const Rule> rules, uint32_t layer = 0) {
     for (const Rule& rule : rules) add(rule, layer);
   }
+  // The experts of a layer as one tensor each: those that widen as they stand, those that narrow
+  // turned. Biases are left out, as in the models' own code.
+  void add_experts(uint32_t layer) {
+    const std::string mlp = filled("encoder.layers.#.mlp.experts.", layer);
+    const uint64_t n_rows = uint64_t{config_.n_experts} * config_.n_feed_forward;
+    const SafeTensor* up = require_tensor(weights_, mlp + "mlp.w1", {n_rows, config_.n_embd});
+    const SafeTensor* down = require_tensor(weights_, mlp + "mlp.w2", {n_rows, config_.n_embd});
+    const DecodedTensor turned = decoded_turned(weights_, *down, config_.n_experts);
+    SafeTensor made{.name = mlp + "turned", .dtype = "F32", .shape = turned.shape};
+    made.n_bytes = n_rows * config_.n_embd * sizeof(float);
+    const std::string name = made.name;
+    weights_.put(name, std::move(made), float_reader(turned));
+    const std::string block = filled("blk.#.", layer);
+    add_stack(block + "ffn_up_exps.weight", up, config_.n_embd, config_.n_feed_forward);
+    add_stack(block + "ffn_down_exps.weight", weights_.take(name), config_.n_feed_forward,
+              config_.n_embd);
+    weights_.take(mlp + "bias");
+  }
   std::vector<PlannedTensor> finish() {
     const std::string_view prefix = config_.family->prefix;
     for (const std::string& name : weights_.left()) {
@@ -269,6 +308,8 @@ class Planner {
         return config_.n_token_types;
       case Size::kClasses:
         return n_classes(config_, weights_);
+      case Size::kExperts:
+        return config_.n_experts;
       case Size::kNone:
         break;
     }
@@ -297,6 +338,18 @@ class Planner {
     const std::string bias = name_in(config_, weights_, rule.source, "bias", layer);
     if (rule.bias == Bias::kIfThere && weights_.find(bias) == nullptr) return;
     add_bias(name, bias, is_matrix ? n_rows : n_columns);
+  }
+
+  void add_stack(const std::string& name, const SafeTensor* source, uint64_t row_len,
+                 uint64_t n_rows) {
+    PlannedTensor stack;
+    stack.name = name;
+    stack.source = source;
+    stack.row_len = row_len;
+    stack.n_rows = config_.n_experts * n_rows;
+    stack.is_matrix = true;
+    stack.shape = {row_len, n_rows, config_.n_experts};
+    plan_.push_back(std::move(stack));
   }
 
   void add_bias(const std::string& name, const std::string& source, uint64_t len) {
@@ -332,7 +385,11 @@ std::vector<PlannedTensor> plan_encoder(const EncoderConfig& config, Weights& we
   Planner planner(config, weights);
   const LayoutRules& rules = rules_of(config);
   planner.add(rules.input);
-  for (uint32_t layer = 0; layer < config.n_layers; ++layer) planner.add(rules.layer, layer);
+  for (uint32_t layer = 0; layer < config.n_layers; ++layer) {
+    const bool has_experts = config.experts_period != 0 && layer % config.experts_period == 1;
+    planner.add(has_experts ? std::span<const Rule>(kNomicExpertLayer) : rules.layer, layer);
+    if (has_experts) planner.add_experts(layer);
+  }
   planner.add(rules_of(config.family->head));
   return planner.finish();
 }

@@ -63,7 +63,9 @@ class EncoderLayouts : public testing::Test {
   }
 
   // The source as `pairs` have it, "PREFIX" before all names; converts it and compares all numbers.
-  gguf::File expect_all(const std::vector<Pair>& pairs, const std::string& prefix = "") {
+  // `n_others`: tensors of the file that no pair is about.
+  gguf::File expect_all(const std::vector<Pair>& pairs, const std::string& prefix = "",
+                        size_t n_others = 0) {
     std::vector<std::pair<std::string, std::string>> names;
     for (const Pair& pair : pairs) {
       const bool repeats = pair.source.find('#') != std::string::npos;
@@ -74,7 +76,7 @@ class EncoderLayouts : public testing::Test {
       }
     }
     gguf::File file = make();
-    EXPECT_EQ(file.tensors().size(), names.size());
+    EXPECT_EQ(file.tensors().size(), names.size() + n_others);
     for (const auto& [source, name] : names) {
       const gguf::TensorInfo* tensor = file.find_tensor(name);
       if (tensor == nullptr) {
@@ -142,6 +144,50 @@ TEST_F(EncoderLayouts, DistilBertIsABertOfOtherNames) {
   EXPECT_NE(refusal().find("'DistilBertForSequenceClassification' cannot be converted"),
             std::string::npos)
       << "its head has an activation that GGUF has no word for";
+}
+
+TEST_F(EncoderLayouts, NomicMayHaveExperts) {
+  constexpr uint64_t kExperts = 3;
+  model.config.update(Json::parse(R"({"architectures": ["NomicBertModel"], "moe_every_n_layers": 2,
+    "num_experts": 3, "moe_top_k": 2, "activation_function": "gelu", "qkv_proj_bias": true,
+    "mlp_fc1_bias": true, "mlp_fc2_bias": true, "n_positions": 2048, "type_vocab_size": 1})"));
+  const std::string at = "encoder.layers.#.";
+  const std::vector<Pair> pairs =
+      joined({{{"embeddings.word_embeddings.weight", "token_embd.weight", {kTokens, kWidth}},
+               {"embeddings.token_type_embeddings.weight", "token_types.weight", {1, kWidth}},
+               {"encoder.layers.1.mlp.router.layer.weight",
+                "blk.1.ffn_gate_inp.weight",
+                {kExperts, kWidth}},
+               {"encoder.layers.1.mlp.experts.mlp.w1",
+                "blk.1.ffn_up_exps.weight",
+                {kExperts * kFeedForward, kWidth}}},
+              norm("emb_ln", "token_embd_norm"),
+              linear(at + "attn.Wqkv", "blk.#.attn_qkv", 3 * kWidth, kWidth),
+              linear(at + "attn.out_proj", "blk.#.attn_output", kWidth, kWidth),
+              norm(at + "norm1", "blk.#.attn_output_norm"),
+              norm(at + "norm2", "blk.#.layer_output_norm"),
+              linear("encoder.layers.0.mlp.fc1", "blk.0.ffn_up", kFeedForward, kWidth),
+              linear("encoder.layers.0.mlp.fc2", "blk.0.ffn_down", kWidth, kFeedForward)});
+  const std::string down = "encoder.layers.1.mlp.experts.mlp.w2";
+  model.tensors[down] = {{kExperts * kFeedForward, kWidth}, "F32"};
+  model.tensors["encoder.layers.1.mlp.experts.bias"] = {{kWidth}, "F32"};
+  const gguf::File file = expect_all(pairs, "", 1);
+  const gguf::TensorInfo* tensor = file.find_tensor("blk.1.ffn_down_exps.weight");
+  ASSERT_NE(tensor, nullptr);
+  EXPECT_EQ(tensor->shape[0], kFeedForward);
+  EXPECT_EQ(tensor->shape[1], kWidth);
+  EXPECT_EQ(tensor->shape[2], kExperts);
+  for (uint64_t i = 0; i < tensor->n_elements(); ++i) {
+    float value = 0;
+    std::memcpy(&value, tensor->data.data() + i * sizeof value, sizeof value);
+    const uint64_t expert = i / (kFeedForward * kWidth);
+    const uint64_t row = expert * kFeedForward + i % kFeedForward;
+    ASSERT_EQ(value, sample_value(down, row * kWidth + i / kFeedForward % kWidth)) << i;
+  }
+  EXPECT_EQ(file.get_uint("nomic-bert-moe.context_length"), 512u);
+  EXPECT_EQ(file.get_uint("nomic-bert-moe.expert_used_count"), 2u);
+  model.config["moe_top_k"] = 4;
+  EXPECT_NE(refusal().find("\"moe_top_k\" is more than there are experts"), std::string::npos);
 }
 
 std::vector<Pair> modern_pairs() {

@@ -24,6 +24,7 @@ struct PlannedTensor {
   // first of the other, where the source has one half behind the other.
   uint64_t paired_rows = 0;
   std::vector<float> values{};
+  std::vector<uint64_t> shape{};  // row_len first; empty: by is_matrix
 };
 
 // Takes a tensor from `weights`. Throws Error (kInvalidInput) where it is missing or of another

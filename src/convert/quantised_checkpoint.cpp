@@ -111,20 +111,7 @@ void Opener::put(const std::string& name, const DecodedTensor& decoded) {
   SafeTensor tensor{.name = name, .dtype = "F32", .shape = decoded.shape};
   tensor.n_bytes = sizeof(float);
   for (const uint64_t size : decoded.shape) tensor.n_bytes *= size;
-  const uint64_t row_len = decoded.row_len();
-  weights_.put(name, std::move(tensor),
-               [decoded, row_len](uint64_t offset, std::span<std::byte> bytes) {
-                 std::vector<float> row(row_len);
-                 const uint64_t row_bytes = row_len * sizeof(float);
-                 while (!bytes.empty()) {
-                   decoded.decode_row(offset / row_bytes, row);
-                   const auto from = std::as_bytes(std::span(row)).subspan(offset % row_bytes);
-                   const size_t n = std::min(from.size(), bytes.size());
-                   std::copy_n(from.begin(), n, bytes.begin());
-                   bytes = bytes.subspan(n);
-                   offset += n;
-                 }
-               });
+  weights_.put(name, std::move(tensor), float_reader(decoded));
 }
 
 // Every "baseSUFFIX" with its "baseWEIGHT_SUFFIX".
