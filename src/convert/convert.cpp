@@ -7,7 +7,6 @@
 #include "convert/decoder_embedding.h"
 #include "convert/encoded_rows.h"
 #include "convert/encoder_file.h"
-#include "convert/language_config.h"
 #include "convert/language_file.h"
 #include "convert/quantised_checkpoint.h"
 #include "convert/weights.h"
@@ -39,8 +38,11 @@ void write_general(gguf::Writer& writer, const Options& options) {
 quant::Type type_of(const QuantisedCheckpoint& quantised, const PlannedTensor& tensor,
                     quant::Type wanted) {
   if (quantised.keeps(tensor)) return quant::Type::kNVFP4;
-  if (!tensor.is_matrix || tensor.is_table) return quant::Type::kF32;
-  const bool fits = tensor.row_len % quant::row(wanted).group_len == 0;
+  if (tensor.type) return *tensor.type;
+  const bool is_matrix = tensor.is_matrix || !tensor.shape.empty();
+  if (!is_matrix || tensor.is_table) return quant::Type::kF32;
+  const uint64_t row_len = tensor.shape.empty() ? tensor.row_len : tensor.shape[0];
+  const bool fits = row_len % quant::row(wanted).group_len == 0;
   return fits ? wanted : quant::Type::kF16;
 }
 
@@ -73,7 +75,9 @@ void convert(std::span<const SourceFile> files, const Options& options, const Li
     std::vector<uint64_t> shape{tensor.row_len, tensor.n_rows};
     if (!tensor.is_matrix) shape = {tensor.row_len * tensor.n_rows};
     if (!tensor.shape.empty()) shape = tensor.shape;
-    n_total += quant::row_bytes(type, tensor.row_len) * tensor.n_rows;
+    uint64_t n_rows = 1;
+    for (size_t i = 1; i < shape.size(); ++i) n_rows *= shape[i];
+    n_total += quant::row_bytes(type, shape[0]) * n_rows;
     writer.add_tensor(tensor.name, static_cast<uint32_t>(type), shape,
                       [&weights, tensor, type](const gguf::Writer::Sink& out) {
                         write_encoded_rows(weights, tensor, type, out);

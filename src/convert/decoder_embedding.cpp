@@ -48,21 +48,28 @@ bool is_reranker(const Sources& sources, std::string_view architecture, std::str
   });
 }
 
-// Row `id` of the tensor that a planned tensor is.
+// Row `id` of the tensor that a planned tensor is, as it stands in the checkpoint.
 void append_row(const Weights& weights, const PlannedTensor& tensor, uint64_t id,
                 std::vector<float>& values) {
-  const quant::TypeRow* type =
-      tensor.source == nullptr ? nullptr : quant::find_type(tensor.source->dtype);
-  if (type == nullptr || id >= tensor.n_rows) {
+  const TensorPart* part = tensor.parts.size() == 1 ? tensor.parts.data() : nullptr;
+  const bool is_plain = part == nullptr
+                            ? tensor.parts.empty()
+                            : part->turned_rows == 0 && part->steps.empty() && !part->column_of;
+  const SafeTensor* source = part == nullptr ? tensor.source : part->source;
+  const uint64_t n_rows = part == nullptr ? tensor.n_rows : part->n_rows;
+  const uint64_t row_len = part == nullptr ? tensor.row_len : part->row_len;
+  const quant::TypeRow* type = source == nullptr ? nullptr : quant::find_type(source->dtype);
+  if (!is_plain || type == nullptr || id >= n_rows) {
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("tensor '{}' cannot be made the head of a reranker", tensor.name));
   }
-  const size_t row_bytes = quant::row_bytes(type->type, tensor.row_len);
+  const uint64_t row = part != nullptr && part->row_of ? part->row_of(id) : tensor.first_row + id;
+  const size_t row_bytes = quant::row_bytes(type->type, row_len);
   std::vector<std::byte> bytes(row_bytes);
-  weights.read(*tensor.source, (tensor.first_row + id) * row_bytes, bytes);
+  weights.read(*source, row * row_bytes, bytes);
   const size_t at = values.size();
-  values.resize(at + tensor.row_len);
-  type->decode(bytes.data(), tensor.row_len, values.data() + at);
+  values.resize(at + row_len);
+  type->decode(bytes.data(), row_len, values.data() + at);
 }
 
 void make_reranker(std::string_view architecture, const Weights& weights,
@@ -83,8 +90,8 @@ void make_reranker(std::string_view architecture, const Weights& weights,
                   fmt::format("the vocabulary of a reranker has no token '{}'", label));
     }
     append_row(weights, *head, static_cast<uint64_t>(id), classifier.values);
-    classifier.row_len = head->row_len;
   }
+  classifier.row_len = classifier.values.size() / kLabels.size();
   if (!is_tied) plan.erase(head);
   plan.push_back(std::move(classifier));
   writer.set_uint(fmt::format("{}.pooling_type", architecture),

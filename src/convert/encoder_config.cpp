@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "convert/language_config.h"
+#include "convert/language_family.h"
 
 namespace billow::convert {
 namespace {
@@ -57,12 +57,13 @@ const Family& family_of(const DocumentFields& fields) {
   for (const Family& family : kFamilies) {
     all += (all.empty() ? "" : ", ") + std::string(family.name);
   }
-  for (const LanguageFamily& family : language_families()) {
-    all += ", ";
-    all += family.name;
+  std::string nearest;
+  for (const std::string_view known_class : nearest_classes(name)) {
+    nearest += (nearest.empty() ? "" : ", ") + std::string(known_class);
   }
-  refuse_config("models of the class '" + name + "' cannot be converted (known: " + all +
-                "); give a GGUF file");
+  refuse_config("models of the class '" + name +
+                "' cannot be converted (the nearest language models: " + nearest +
+                "; encoders: " + all + "); give a GGUF file");
 }
 
 void read_bert(const DocumentFields& fields, EncoderConfig& config) {

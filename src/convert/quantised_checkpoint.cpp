@@ -265,29 +265,50 @@ void Opener::open_modelopt() {
 }  // namespace
 
 bool QuantisedCheckpoint::keeps(const PlannedTensor& tensor) const {
-  return tensor.source != nullptr && nvfp4.contains(tensor.source);
+  if (tensor.parts.empty()) return tensor.source != nullptr && nvfp4.contains(tensor.source);
+  const auto is_ours = [this](const TensorPart& part) { return nvfp4.contains(part.source); };
+  const auto n = std::ranges::count_if(tensor.parts, is_ours);
+  if (n == 0) return false;
+  const bool is_plain = std::ranges::all_of(tensor.parts, [](const TensorPart& part) {
+    return part.turned_rows == 0 && !part.column_of && part.steps.empty();
+  });
+  const bool has_one_scale_a_part = tensor.parts.size() == 1 || tensor.shape.size() == 3;
+  if (is_plain && has_one_scale_a_part && n == std::ssize(tensor.parts)) return true;
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("tensor '{}' is made of weights in NVFP4 that GGUF has in another form; "
+                          "take the model as it was before",
+                          tensor.name));
 }
 
 void QuantisedCheckpoint::add_scales(std::vector<PlannedTensor>& plan) const {
   if (nvfp4.empty()) return;
   std::vector<PlannedTensor> all;
-  const auto add = [&all](const std::string& base, const char* suffix, float value) {
+  const auto add = [&all](const std::string& name, std::vector<float> values) {
     constexpr float kNothing = 1e-6F;  // what makes no difference is not written
-    if (std::abs(value - 1) < kNothing) return;
+    if (std::ranges::all_of(values, [](float x) { return std::abs(x - 1) < kNothing; })) return;
     PlannedTensor scale;
-    scale.name = base + suffix;
+    scale.name = name;
     scale.n_rows = 1;
-    scale.row_len = 1;
-    scale.values = {value};
+    scale.row_len = values.size();
+    scale.values = std::move(values);
     all.push_back(std::move(scale));
   };
   for (PlannedTensor& tensor : plan) {
-    const auto scales = nvfp4.find(tensor.source);
+    std::vector<float> scales, inputs;
+    if (keeps(tensor)) {
+      std::vector<const SafeTensor*> sources{tensor.source};
+      if (!tensor.parts.empty()) sources.clear();
+      for (const TensorPart& part : tensor.parts) sources.push_back(part.source);
+      for (const SafeTensor* source : sources) {
+        scales.push_back(nvfp4.at(source).weight);
+        inputs.push_back(nvfp4.at(source).input);
+      }
+    }
     const auto base = base_of(tensor.name, ".weight");
     all.push_back(std::move(tensor));
-    if (scales == nvfp4.end() || !base) continue;
-    add(*base, ".scale", scales->second.weight);
-    add(*base, ".input_scale", scales->second.input);
+    if (scales.empty() || !base) continue;
+    add(*base + ".scale", std::move(scales));
+    add(*base + ".input_scale", std::move(inputs));
   }
   plan = std::move(all);
 }

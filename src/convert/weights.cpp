@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "quant/type.h"
 
 namespace billow::convert {
 namespace {
@@ -14,6 +15,7 @@ std::string bare_name(std::string_view name) {
     name.remove_prefix(prefix.size());
     break;
   }
+  if (name.find(".act_fn.") != std::string_view::npos) return std::string(name);  // no norm
   constexpr std::pair<std::string_view, std::string_view> kOldParts[] = {{".gamma", ".weight"},
                                                                          {".beta", ".bias"}};
   for (const auto& [old_part, part] : kOldParts) {
@@ -82,6 +84,22 @@ std::vector<std::string> Weights::left() const {
     if (!entry.taken) names.push_back(name);
   }
   return names;
+}
+
+float Weights::number(const std::string& name) const {
+  const SafeTensor* tensor = find(name);
+  const quant::TypeRow* type = tensor == nullptr ? nullptr : quant::find_type(tensor->dtype);
+  const bool is_known = tensor != nullptr && (tensor->dtype == "F32" || tensor->dtype == "F16" ||
+                                              tensor->dtype == "BF16");
+  if (!is_known || type == nullptr || tensor->n_bytes != quant::row_bytes(type->type, 1)) {
+    throw Error(ErrorCode::kInvalidInput,
+                "tensor '" + name + "' is " + (tensor == nullptr ? "missing" : "not one number"));
+  }
+  std::vector<std::byte> bytes(tensor->n_bytes);
+  read(*tensor, 0, bytes);
+  float value = 0;
+  type->decode(bytes.data(), 1, &value);
+  return value;
 }
 
 void Weights::read(const SafeTensor& tensor, uint64_t offset, std::span<std::byte> bytes) const {

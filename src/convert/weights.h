@@ -37,6 +37,8 @@ class Weights {
   const SafeTensor* put(const std::string& name, SafeTensor tensor, Reader reader);
   // Those that nobody took, sorted.
   std::vector<std::string> left() const;
+  // The only number of a tensor that has one. Throws Error where it is missing or has others.
+  float number(const std::string& name) const;
   // Fills `bytes` with those of a tensor of ours, from its byte `offset` on. Throws Error where the
   // file cannot be read or has become shorter. Any thread.
   void read(const SafeTensor& tensor, uint64_t offset, std::span<std::byte> bytes) const;
