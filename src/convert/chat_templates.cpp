@@ -15,6 +15,9 @@ namespace {
 
 constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kFile = "chat_template.jinja";
+constexpr const char* kJsonFile = "chat_template.json";
+constexpr std::string_view kMoreBegin = "additional_chat_templates/";  // each a file NAME.jinja
+constexpr std::string_view kMoreEnd = ".jinja";
 constexpr std::string_view kKey = "tokenizer.chat_template";
 constexpr std::string_view kDefault = "default";
 constexpr size_t kMaxTemplates = 64;
@@ -29,12 +32,41 @@ Templates templates_of(const DocumentFields& fields) {
   if (!value->is_array() || value->size() > kMaxTemplates)
     fields.refuse("chat_template", "must be a text, or an array of at most 64 with names");
   for (const Document& entry : *value) {
-    const DocumentFields one(entry, fmt::format("{}: \"chat_template\"", kConfig));
+    const DocumentFields one(entry, fmt::format("{}: \"chat_template\"", fields.origin()));
     const auto name = one.text("name");
     const auto text = one.text("template");
     if (!name || !text) one.refuse(name ? "template" : "name", "is missing");
     templates[*name] = *text;
   }
+  return templates;
+}
+
+// chat_template.jinja, and more in a folder.
+Templates templates_of_files(const Sources& sources) {
+  Templates templates;
+  const auto text = sources.text(kFile);
+  if (!text) return templates;
+  templates[std::string(kDefault)] = *text;
+  for (const SourceFile& file : sources.files()) {
+    const std::string_view name = file.name;
+    if (!name.starts_with(kMoreBegin) || !name.ends_with(kMoreEnd)) continue;
+    const std::string_view stem =
+        name.substr(kMoreBegin.size(), name.size() - kMoreBegin.size() - kMoreEnd.size());
+    if (stem.find('/') != std::string_view::npos || templates.size() > kMaxTemplates) continue;
+    templates.try_emplace(std::string(stem), sources.text(name).value());
+  }
+  return templates;
+}
+
+// What the first file that has any says.
+Templates find_templates(const Sources& sources) {
+  Templates templates;
+  if (const auto document = sources.document(kConfig))
+    templates = templates_of(DocumentFields(*document, kConfig));
+  if (templates.empty()) templates = templates_of_files(sources);
+  if (!templates.empty()) return templates;
+  if (const auto document = sources.document(kJsonFile))
+    templates = templates_of(DocumentFields(*document, kJsonFile));
   return templates;
 }
 
@@ -45,12 +77,8 @@ bool is_plain(char c) {
 }  // namespace
 
 void write_chat_templates(const Sources& sources, gguf::Writer& writer) {
-  Templates templates;
-  if (const auto document = sources.document(kConfig))
-    templates = templates_of(DocumentFields(*document, kConfig));
-  if (const auto text = sources.text(kFile)) templates.try_emplace(std::string(kDefault), *text);
   std::vector<std::string> names;
-  for (const auto& [name, text] : templates) {
+  for (const auto& [name, text] : find_templates(sources)) {
     if (name == kDefault) {
       writer.set_string(kKey, text);
       continue;

@@ -4,10 +4,11 @@
 #include <array>
 
 #include "base/text.h"
+#include "convert/decoder_embedding.h"
 #include "convert/encoded_rows.h"
 #include "convert/encoder_file.h"
-#include "convert/language_config.h"
 #include "convert/language_file.h"
+#include "convert/quantised_checkpoint.h"
 #include "convert/weights.h"
 
 namespace billow::convert {
@@ -23,6 +24,7 @@ constexpr std::array kWeightTypes{
     WeightType{"Q8_0", quant::Type::kQ8_0, 7}, WeightType{"BF16", quant::Type::kBF16, 32}};
 
 constexpr uint32_t kQuantizationVersion = 2;
+constexpr uint32_t kNvfp4FileType = 39;
 
 void write_general(gguf::Writer& writer, const Options& options) {
   const auto* type = std::ranges::find(kWeightTypes, options.weight_type, &WeightType::type);
@@ -33,9 +35,14 @@ void write_general(gguf::Writer& writer, const Options& options) {
   writer.set_uint("general.quantization_version", kQuantizationVersion);
 }
 
-quant::Type type_of(const PlannedTensor& tensor, quant::Type wanted) {
-  if (!tensor.is_matrix || tensor.is_table) return quant::Type::kF32;
-  const bool fits = tensor.row_len % quant::row(wanted).group_len == 0;
+quant::Type type_of(const QuantisedCheckpoint& quantised, const PlannedTensor& tensor,
+                    quant::Type wanted) {
+  if (quantised.keeps(tensor)) return quant::Type::kNVFP4;
+  if (tensor.type) return *tensor.type;
+  const bool is_matrix = tensor.is_matrix || !tensor.shape.empty();
+  if (!is_matrix || tensor.is_table) return quant::Type::kF32;
+  const uint64_t row_len = tensor.shape.empty() ? tensor.row_len : tensor.shape[0];
+  const bool fits = row_len % quant::row(wanted).group_len == 0;
   return fits ? wanted : quant::Type::kF16;
 }
 
@@ -53,17 +60,24 @@ void convert(std::span<const SourceFile> files, const Options& options, const Li
   const Sources sources(files);
   const LanguageFamily* family = find_language_family(sources);
   Weights weights(sources);
+  const QuantisedCheckpoint quantised = open_quantised(sources, weights);
   gguf::Writer writer;
   write_general(writer, options);
-  const std::vector<PlannedTensor> plan =
+  std::vector<PlannedTensor> plan =
       family == nullptr ? describe_encoder(sources, weights, listener, writer)
                         : describe_language_model(sources, *family, weights, listener, writer);
+  if (family != nullptr) describe_decoder_embedding(sources, options.name, weights, plan, writer);
+  quantised.add_scales(plan);
+  if (!quantised.nvfp4.empty()) writer.set_uint("general.file_type", kNvfp4FileType);
   uint64_t n_total = 0;
   for (const PlannedTensor& tensor : plan) {
-    const quant::Type type = type_of(tensor, options.weight_type);
+    const quant::Type type = type_of(quantised, tensor, options.weight_type);
     std::vector<uint64_t> shape{tensor.row_len, tensor.n_rows};
     if (!tensor.is_matrix) shape = {tensor.row_len * tensor.n_rows};
-    n_total += quant::row_bytes(type, tensor.row_len) * tensor.n_rows;
+    if (!tensor.shape.empty()) shape = tensor.shape;
+    uint64_t n_rows = 1;
+    for (size_t i = 1; i < shape.size(); ++i) n_rows *= shape[i];
+    n_total += quant::row_bytes(type, shape[0]) * n_rows;
     writer.add_tensor(tensor.name, static_cast<uint32_t>(type), shape,
                       [&weights, tensor, type](const gguf::Writer::Sink& out) {
                         write_encoded_rows(weights, tensor, type, out);

@@ -430,8 +430,8 @@ TEST_F(Convert, RefusesWhatItCannotConvert) {
   using Change = std::function<void(SampleModel&)>;
   const std::pair<Change, std::string> cases[] = {
       {[](auto& m) { m.config["architectures"] = {"OddForCausalLM"}; },
-       "config.json: models of the class 'OddForCausalLM' cannot be converted (known: "
-       "BertModel, "},
+       "config.json: models of the class 'OddForCausalLM' cannot be converted (the nearest "
+       "language models: "},
       {[](auto& m) { m.config.erase("architectures"); },
        "config.json: \"architectures\" must name the model's class"},
       {[](auto& m) { m.config["hidden_size"] = -1; }, "config.json: \"hidden_size\" must be"},

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "convert/language_config.h"
+#include "convert/language_family.h"
 
 namespace billow::convert {
 namespace {
@@ -16,17 +16,31 @@ constexpr uint64_t kMaxLabels = 100'000;
 
 constexpr std::array kFamilies{
     Family{"BertModel", "bert", Layout::kBert, Head::kNone, false},
+    Family{"BertForMaskedLM", "bert", Layout::kBert, Head::kNone, false},
     Family{"BertForSequenceClassification", "bert", Layout::kBert, Head::kPooled, false},
     Family{"RobertaModel", "bert", Layout::kBert, Head::kNone, true},
     Family{"RobertaForSequenceClassification", "bert", Layout::kBert, Head::kClassifier, true},
     Family{"XLMRobertaModel", "bert", Layout::kBert, Head::kNone, true},
     Family{"XLMRobertaForSequenceClassification", "bert", Layout::kBert, Head::kClassifier, true},
+    Family{"DistilBertModel", "bert", Layout::kDistil, Head::kNone, false, "distilbert."},
+    Family{"DistilBertForMaskedLM", "bert", Layout::kDistil, Head::kNone, false, "distilbert."},
     Family{"NomicBertModel", "nomic-bert", Layout::kNomic, Head::kNone, false},
+    Family{"JinaBertModel", "jina-bert-v2", Layout::kJina2, Head::kNone, false},
+    Family{"JinaBertForMaskedLM", "jina-bert-v2", Layout::kJina2, Head::kNone, false},
+    Family{"ModernBertModel", "modern-bert", Layout::kModern, Head::kNone, false, "model."},
+    Family{"ModernBertForMaskedLM", "modern-bert", Layout::kModern, Head::kNone, false, "model."},
+    Family{"ModernBertForSequenceClassification", "modern-bert", Layout::kModern, Head::kNormed,
+           false, "model."},
+    Family{"EuroBertModel", "eurobert", Layout::kEuro, Head::kNone, false, "model."},
+    Family{"EuroBertForMaskedLM", "eurobert", Layout::kEuro, Head::kNone, false, "model."},
+    Family{"JinaEmbeddingsV5Model", "eurobert", Layout::kEuro, Head::kNone, false, "model."},
+    Family{"NeoBERT", "neo-bert", Layout::kNeo, Head::kNone, false, "model."},
+    Family{"NeoBERTLMHead", "neo-bert", Layout::kNeo, Head::kNone, false, "model."},
 };
-
-[[noreturn]] void not_known(const std::string& what) {
-  throw Error(ErrorCode::kUnsupported, std::string(kFile) + ": " + what);
-}
+// With "moe_every_n_layers": nomic-embed-text 2. With "lora_adaptations": jina-embeddings-v3.
+constexpr Family kNomicExperts{"NomicBertModel", "nomic-bert-moe", Layout::kNomicExperts,
+                               Head::kNone, false};
+constexpr Family kJina3{"XLMRobertaModel", "jina-bert-v3", Layout::kJina3, Head::kNone, false};
 
 const Family& family_of(const DocumentFields& fields) {
   const Document* names = fields.find("architectures");
@@ -34,31 +48,22 @@ const Family& family_of(const DocumentFields& fields) {
     fields.refuse("architectures", "must name the model's class");
   }
   const auto name = names->front().get<std::string>();
+  if (name == kJina3.name && fields.find("lora_adaptations") != nullptr) return kJina3;
+  if (name == kNomicExperts.name && fields.count("moe_every_n_layers").value_or(0) != 0)
+    return kNomicExperts;
   const auto* known = std::ranges::find(kFamilies, name, &Family::name);
   if (known != kFamilies.end()) return *known;
   std::string all;
   for (const Family& family : kFamilies) {
     all += (all.empty() ? "" : ", ") + std::string(family.name);
   }
-  for (const LanguageFamily& family : language_families()) {
-    all += ", ";
-    all += family.name;
+  std::string nearest;
+  for (const std::string_view known_class : nearest_classes(name)) {
+    nearest += (nearest.empty() ? "" : ", ") + std::string(known_class);
   }
-  not_known("models of the class '" + name + "' cannot be converted (known: " + all +
-            "); give a GGUF file");
-}
-
-// Refuses what is given otherwise than the architecture has it.
-void require_text(const DocumentFields& fields, const char* name,
-                  std::initializer_list<std::string_view> allowed) {
-  const auto value = fields.text(name);
-  if (!value || std::ranges::find(allowed, *value) != allowed.end()) return;
-  not_known("\"" + std::string(name) + "\": '" + *value + "' is not supported");
-}
-
-void require_flag(const DocumentFields& fields, const char* name, bool wanted) {
-  if (fields.flag(name).value_or(wanted) == wanted) return;
-  not_known("\"" + std::string(name) + "\" must be " + (wanted ? "true" : "false"));
+  refuse_config("models of the class '" + name +
+                "' cannot be converted (the nearest language models: " + nearest +
+                "; encoders: " + all + "); give a GGUF file");
 }
 
 void read_bert(const DocumentFields& fields, EncoderConfig& config) {
@@ -74,22 +79,21 @@ void read_bert(const DocumentFields& fields, EncoderConfig& config) {
     config.n_padded_positions = static_cast<uint32_t>(pad) + 1;
   }
   config.n_context = config.n_positions - config.n_padded_positions;
+  config.n_token_types =
+      fields.find("type_vocab_size") == nullptr ? 1 : fields.require_size({"type_vocab_size"});
 }
 
 void read_nomic(const DocumentFields& fields, EncoderConfig& config) {
-  if (fields.count("moe_every_n_layers").value_or(0) != 0) {
-    not_known("models with experts (\"moe_every_n_layers\") are not supported");
-  }
   require_text(fields, "activation_function", {"swiglu"});
   for (const char* name : {"prenorm", "causal", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias",
                            "rotary_emb_interleaved", "parallel_block", "use_rms_norm"}) {
     require_flag(fields, name, false);
   }
   if (fields.number("rotary_emb_fraction").value_or(1.0) != 1.0) {
-    not_known("\"rotary_emb_fraction\" must be 1");
+    refuse_config("\"rotary_emb_fraction\" must be 1");
   }
   if (fields.find("rotary_emb_scale_base") != nullptr) {
-    not_known("\"rotary_emb_scale_base\" must be null");
+    refuse_config("\"rotary_emb_scale_base\" must be null");
   }
   config.rope_base = fields.number("rotary_emb_base").value_or(10000.0);
   // n_positions may be what stretched positions reach, beyond what was trained.
@@ -97,6 +101,9 @@ void read_nomic(const DocumentFields& fields, EncoderConfig& config) {
   const uint32_t n_positions = fields.require_size({"n_positions", "max_position_embeddings"});
   config.n_context = static_cast<uint32_t>(std::min<uint64_t>(n_positions, trained));
   if (config.n_context == 0) fields.refuse("max_trained_positions", "must not be 0");
+  if (fields.count("type_vocab_size").value_or(1) != 0)
+    config.n_token_types =
+        fields.find("type_vocab_size") == nullptr ? 1 : fields.require_size({"type_vocab_size"});
 }
 
 // id2label, {"0": name, ...}: the names in the order of their numbers.
@@ -168,7 +175,34 @@ std::optional<std::string> pooling_folder(const Sources& sources) {
   return folder;
 }
 
+struct Reader {
+  Layout layout;
+  void (*read)(const DocumentFields& fields, EncoderConfig& config);
+};
+constexpr Reader kReaders[] = {
+    {Layout::kBert, read_bert},     {Layout::kDistil, read_distil},
+    {Layout::kNomic, read_nomic},   {Layout::kNomicExperts, read_nomic_experts},
+    {Layout::kJina2, read_jina2},   {Layout::kJina3, read_jina3},
+    {Layout::kModern, read_modern}, {Layout::kEuro, read_euro},
+    {Layout::kNeo, read_neo}};
+
 }  // namespace
+
+void refuse_config(const std::string& what) {
+  throw Error(ErrorCode::kUnsupported, std::string(kFile) + ": " + what);
+}
+
+void require_text(const DocumentFields& fields, const char* name,
+                  std::initializer_list<std::string_view> allowed) {
+  const auto value = fields.text(name);
+  if (!value || std::ranges::find(allowed, *value) != allowed.end()) return;
+  refuse_config("\"" + std::string(name) + "\": '" + *value + "' is not supported");
+}
+
+void require_flag(const DocumentFields& fields, const char* name, bool wanted) {
+  if (fields.flag(name).value_or(wanted) == wanted) return;
+  refuse_config("\"" + std::string(name) + "\" must be " + (wanted ? "true" : "false"));
+}
 
 EncoderConfig read_encoder_config(const Sources& sources) {
   const auto document = sources.document(kFile);
@@ -178,10 +212,10 @@ EncoderConfig read_encoder_config(const Sources& sources) {
   const DocumentFields fields(*document, std::string(kFile));
   EncoderConfig config;
   config.family = &family_of(fields);
-  config.n_embd = fields.require_size({"hidden_size", "n_embd"});
-  config.n_layers = fields.require_size({"num_hidden_layers", "n_layer"});
-  config.n_heads = fields.require_size({"num_attention_heads", "n_head"});
-  config.n_feed_forward = fields.require_size({"intermediate_size", "n_inner"});
+  config.n_embd = fields.require_size({"hidden_size", "n_embd", "dim"});
+  config.n_layers = fields.require_size({"num_hidden_layers", "n_layer", "n_layers"});
+  config.n_heads = fields.require_size({"num_attention_heads", "n_head", "n_heads"});
+  config.n_feed_forward = fields.require_size({"intermediate_size", "n_inner", "hidden_dim"});
   config.norm_epsilon =
       fields.number("layer_norm_eps").value_or(fields.number("layer_norm_epsilon").value_or(1e-12));
   if (config.n_layers > kMaxLayers) fields.refuse("num_hidden_layers", "is more than 1024");
@@ -192,15 +226,8 @@ EncoderConfig read_encoder_config(const Sources& sources) {
   if (!(config.norm_epsilon > 0 && config.norm_epsilon < 1)) {
     fields.refuse("layer_norm_eps", "must be between 0 and 1");
   }
-  if (config.family->layout == Layout::kBert) {
-    read_bert(fields, config);
-  } else {
-    read_nomic(fields, config);
-  }
-  if (fields.count("type_vocab_size").value_or(1) != 0 || config.family->layout == Layout::kBert) {
-    config.n_token_types =
-        fields.find("type_vocab_size") == nullptr ? 1 : fields.require_size({"type_vocab_size"});
-  }
+  const auto* reader = std::ranges::find(kReaders, config.family->layout, &Reader::layout);
+  reader->read(fields, config);
   if (config.family->head != Head::kNone) config.labels = labels_of(fields);
   return config;
 }
@@ -215,6 +242,7 @@ PoolingChoice read_pooling(const Sources& sources, const Family& family) {
     throw Error(ErrorCode::kInvalidInput,
                 name + " is missing, but modules.json names it; send it with the weights");
   }
+  if (family.layout == Layout::kNeo) return {Pooling::kCls, false};  // as its authors use it
   return {Pooling::kMean, true};
 }
 

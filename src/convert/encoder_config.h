@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,24 +13,37 @@
 
 namespace billow::convert {
 
-enum class Layout : uint8_t { kBert, kNomic };
+enum class Layout : uint8_t {
+  kBert,
+  kDistil,
+  kNomic,
+  kNomicExperts,
+  kJina2,
+  kJina3,
+  kModern,
+  kEuro,
+  kNeo
+};
 
 // What the last layer's rows become, as numbered by PREFIX.pooling_type.
 enum class Pooling : uint32_t { kMean = 1, kCls = 2, kLast = 3, kRank = 4 };
 
 enum class Head : uint8_t {
   kNone,
-  kPooled,     // a "pooler" and a "classifier": BertForSequenceClassification
-  kClassifier  // a "classifier" of two matrices: RobertaForSequenceClassification
+  kPooled,      // a "pooler" and a "classifier": BertForSequenceClassification
+  kClassifier,  // a "classifier" of two matrices: RobertaForSequenceClassification
+  kNormed       // a "head" with a norm, and a "classifier": ModernBertForSequenceClassification
 };
 
 // One class of Hugging Face's library that can be converted.
 struct Family {
-  std::string_view name;          // as config.json has it in "architectures"
-  std::string_view architecture;  // general.architecture
-  Layout layout;
-  Head head;
-  bool pads_positions;  // the position table begins with rows for padding, up to pad_token_id
+  std::string_view name{};          // as config.json has it in "architectures"
+  std::string_view architecture{};  // general.architecture
+  Layout layout = Layout::kBert;
+  Head head = Head::kNone;
+  bool pads_positions =
+      false;  // the position table begins with rows for padding, up to pad_token_id
+  std::string_view prefix = "";  // that names of tensors may have, and that GGUF has not
 };
 
 struct EncoderConfig {
@@ -43,7 +57,20 @@ struct EncoderConfig {
   uint32_t n_context = 0;           // tokens that the model was trained for
   uint32_t n_token_types = 0;
   double norm_epsilon = 0;
+  bool norms_by_root = false;  // by the root of the mean square: an epsilon of another key
   std::optional<double> rope_base;
+  std::optional<double> local_rope_base;  // of layers with a window
+  bool scales_no_rope = false;            // rope.scaling.type "none"
+  uint32_t n_kv_heads = 0;                // 0: as many as heads, and no key for it
+  uint32_t head_len = 0;                  // 0: the width by the number of heads, and no key for it
+  uint32_t window = 0;                    // positions that a token sees in most layers; 0: all
+  uint32_t window_period = 0;             // each so many layers one sees all
+  uint32_t n_experts = 0;                 // of the layers that have some
+  uint32_t n_used_experts = 0;            // for each token
+  uint32_t experts_period = 0;            // the second of each so many layers has experts
+  std::string activation;                 // of the feed-forward part, where a file may say which
+  std::optional<Pooling> classifier_pooling;
+  uint32_t n_words = 0;             // vocab_size of config.json, where GGUF has a key for it
   std::vector<std::string> labels;  // of the classes, in order; empty where config.json has none
 };
 
@@ -60,5 +87,20 @@ struct PoolingChoice {
   bool is_guess = false;
 };
 PoolingChoice read_pooling(const Sources& sources, const Family& family);
+
+// --- the parts of read_encoder_config, one a layout ---
+
+[[noreturn]] void refuse_config(const std::string& what);  // kUnsupported
+// Refuses what is given otherwise than the architecture has it.
+void require_text(const DocumentFields& fields, const char* name,
+                  std::initializer_list<std::string_view> allowed);
+void require_flag(const DocumentFields& fields, const char* name, bool wanted);
+void read_nomic_experts(const DocumentFields& fields, EncoderConfig& config);
+void read_distil(const DocumentFields& fields, EncoderConfig& config);
+void read_jina2(const DocumentFields& fields, EncoderConfig& config);
+void read_jina3(const DocumentFields& fields, EncoderConfig& config);
+void read_modern(const DocumentFields& fields, EncoderConfig& config);
+void read_euro(const DocumentFields& fields, EncoderConfig& config);
+void read_neo(const DocumentFields& fields, EncoderConfig& config);
 
 }  // namespace billow::convert

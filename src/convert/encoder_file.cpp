@@ -1,5 +1,7 @@
 #include "convert/encoder_file.h"
 
+#include <algorithm>
+#include <optional>
 #include <string>
 
 #include "base/error.h"
@@ -20,13 +22,40 @@ void write_sizes(gguf::Writer& writer, const EncoderConfig& config) {
   writer.set_uint(prefix + "embedding_length", config.n_embd);
   writer.set_uint(prefix + "feed_forward_length", config.n_feed_forward);
   writer.set_uint(prefix + "attention.head_count", config.n_heads);
-  writer.set_float(prefix + "attention.layer_norm_epsilon",
+  if (config.n_kv_heads != 0)
+    writer.set_uint(prefix + "attention.head_count_kv", config.n_kv_heads);
+  if (config.head_len != 0) {
+    writer.set_uint(prefix + "attention.key_length", config.head_len);
+    writer.set_uint(prefix + "attention.value_length", config.head_len);
+  }
+  writer.set_float(prefix + (config.norms_by_root ? "attention.layer_norm_rms_epsilon"
+                                                  : "attention.layer_norm_epsilon"),
                    static_cast<float>(config.norm_epsilon));
   writer.set_bool(prefix + "attention.causal", false);
-  if (config.rope_base) {
+  if (config.rope_base)
     writer.set_float(prefix + "rope.freq_base", static_cast<float>(*config.rope_base));
+  if (config.local_rope_base)
+    writer.set_float(prefix + "rope.freq_base_swa", static_cast<float>(*config.local_rope_base));
+  if (config.scales_no_rope) writer.set_string(prefix + "rope.scaling.type", "none");
+  if (config.window != 0) {
+    writer.set_uint(prefix + "attention.sliding_window", config.window);
+    writer.set_uint(prefix + "attention.sliding_window_pattern", config.window_period);
   }
-  writer.set_uint("tokenizer.ggml.token_type_count", config.n_token_types);
+  if (config.n_experts != 0) {
+    writer.set_uint(prefix + "moe_every_n_layers", config.experts_period);
+    writer.set_uint(prefix + "expert_count", config.n_experts);
+    writer.set_uint(prefix + "expert_used_count", config.n_used_experts);
+  }
+  if (!config.activation.empty())
+    writer.set_string(prefix + "hidden_activation", config.activation);
+  if (config.n_words != 0) writer.set_uint(prefix + "vocab_size", config.n_words);
+  if (config.classifier_pooling)
+    writer.set_uint(prefix + "classifier.pooling_type",
+                    static_cast<uint32_t>(*config.classifier_pooling));
+  const Layout layout = config.family->layout;
+  if (layout == Layout::kModern || layout == Layout::kEuro) return;
+  const bool has_no_types = layout == Layout::kDistil || layout == Layout::kNeo;
+  writer.set_uint("tokenizer.ggml.token_type_count", has_no_types ? 1 : config.n_token_types);
 }
 
 void write_pooling(gguf::Writer& writer, const EncoderConfig& config, const Sources& sources,
@@ -61,12 +90,30 @@ void check_metadata(const gguf::Writer& writer, const Vocabulary& vocabulary) {
   const std::vector<std::byte> bytes = writer.to_bytes();
   const auto reader = tokenizer::Tokenizer::load(gguf::File::parse(bytes, "converted"));
   const auto ids = reader.encode("a");
-  const auto as_id = [](uint32_t id) { return static_cast<tokenizer::TokenId>(id); };
-  if (ids.size() < 2 || ids.front() != as_id(*vocabulary.special.bos) ||
-      ids.back() != as_id(*vocabulary.special.eos)) {
+  const SpecialTokens& special = vocabulary.special;
+  const auto is = [](tokenizer::TokenId id, std::optional<uint32_t> wanted) {
+    return wanted && id == static_cast<tokenizer::TokenId>(*wanted);
+  };
+  const bool begins =
+      !special.adds_bos.value_or(false) ||
+      (!ids.empty() && (is(ids.front(), special.bos) || is(ids.front(), special.cls)));
+  const bool ends =
+      !special.adds_eos.value_or(false) ||
+      (ids.size() > 1 && (is(ids.back(), special.eos) || is(ids.back(), special.separator)));
+  if (!begins || !ends) {
     throw Error(ErrorCode::kUnsupported,
                 "tokenizer.json: texts would not get the tokens that begin and end them");
   }
+}
+
+// Adapters are files of their own in GGUF.
+void note_adapters(const Weights& weights, const Listener& listener) {
+  const auto left = weights.left();
+  const auto n =
+      std::ranges::count_if(left, [](const std::string& name) { return is_of_adapter(name); });
+  if (n == 0 || !listener.note) return;
+  listener.note("the adapters for single tasks (" + std::to_string(n) +
+                " tensors) are left out: vectors are those of the model without one");
 }
 
 }  // namespace
@@ -75,13 +122,14 @@ std::vector<PlannedTensor> describe_encoder(const Sources& sources, Weights& wei
                                             const Listener& listener, gguf::Writer& writer) {
   const EncoderConfig config = read_encoder_config(sources);
   std::vector<PlannedTensor> plan = plan_encoder(config, weights);
-  const Vocabulary vocabulary = read_vocabulary(sources, n_vocabulary(weights));
+  const Vocabulary vocabulary = read_vocabulary(sources, n_vocabulary(config, weights));
   writer.set_string("general.architecture", config.family->architecture);
   write_sizes(writer, config);
   write_pooling(writer, config, sources, weights, listener);
   vocabulary.write(writer);
   check_metadata(writer, vocabulary);
   note_cut(sources, config, listener);
+  note_adapters(weights, listener);
   return plan;
 }
 

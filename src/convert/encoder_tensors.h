@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "convert/encoder_config.h"
@@ -17,8 +18,10 @@ namespace billow::convert {
 std::vector<PlannedTensor> plan_encoder(const EncoderConfig& config, Weights& weights);
 
 // Rows of the embedding table. Throws Error where it is missing or no matrix.
-uint32_t n_vocabulary(const Weights& weights);
+uint32_t n_vocabulary(const EncoderConfig& config, const Weights& weights);
 // Classes that the head tells apart. REQUIRES: the family has a head.
 uint32_t n_classes(const EncoderConfig& config, const Weights& weights);
+// Whether a tensor is of an adapter for one task, which is not part of the model.
+bool is_of_adapter(std::string_view name);
 
 }  // namespace billow::convert

@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "convert/chat_templates.h"
+#include "convert/families/keys.h"
 #include "convert/language_tensors.h"
+#include "convert/sampling_defaults.h"
 #include "convert/vocabulary.h"
 #include "gguf/file.h"
 #include "tokenizer/tokenizer.h"
@@ -15,45 +19,14 @@
 namespace billow::convert {
 namespace {
 
-// Writes keys of one architecture.
-class ArchitectureKeys {
- public:
-  ArchitectureKeys(gguf::Writer& writer, std::string_view architecture)
-      : writer_(writer), architecture_(architecture) {}
-  void set_uint(std::string_view key, uint32_t value) { writer_.set_uint(name(key), value); }
-  void set_float(std::string_view key, double value) {
-    writer_.set_float(name(key), static_cast<float>(value));
-  }
-  void set_string(std::string_view key, std::string_view value) {
-    writer_.set_string(name(key), value);
-  }
-
- private:
-  std::string name(std::string_view key) const { return fmt::format("{}.{}", architecture_, key); }
-
-  gguf::Writer& writer_;
-  const std::string_view architecture_;
-};
-
-void write_sizes(const LanguageConfig& config, uint32_t n_tokens, gguf::Writer& writer) {
-  ArchitectureKeys keys(writer, config.family->architecture);
-  keys.set_uint("block_count", config.n_layers);
-  keys.set_uint("context_length", config.n_context);
-  keys.set_uint("embedding_length", config.n_embd);
-  keys.set_uint("feed_forward_length", config.n_feed_forward);
-  keys.set_uint("attention.head_count", config.n_heads);
-  keys.set_uint("attention.head_count_kv", config.n_kv_heads);
-  keys.set_float("attention.layer_norm_rms_epsilon", config.norm_epsilon);
-  keys.set_uint("attention.key_length", config.head_len);
-  keys.set_uint("attention.value_length", config.head_len);
-  keys.set_float("rope.freq_base", config.rope_base);
-  keys.set_uint("rope.dimension_count", config.head_len);
-  keys.set_uint("vocab_size", n_tokens);
-  if (config.rope.type.empty()) return;
-  keys.set_string("rope.scaling.type", config.rope.type);
-  keys.set_float("rope.scaling.factor", config.rope.factor);
-  if (config.rope.original_context != 0)
-    keys.set_uint("rope.scaling.original_context_length", config.rope.original_context);
+void check_activation(const LanguageFamily& family, const ModelConfig& config) {
+  const auto name =
+      config.text({"hidden_act", "hidden_activation", "activation_function", "mlp_hidden_act"});
+  if (!name || family.activations.empty()) return;
+  const std::string all = fmt::format(" {} ", family.activations);
+  if (all.find(fmt::format(" {} ", *name)) != std::string::npos) return;
+  config.refuse_unknown(
+      fmt::format("\"hidden_act\": '{}' is not supported (known: {})", *name, family.activations));
 }
 
 // The vocabulary must be one that we can read, before hours of work are done on the weights.
@@ -67,26 +40,86 @@ void check_metadata(const gguf::Writer& writer) {
   }
 }
 
+// Tensors that are made of config.json: before all others.
+void add_computed(const LanguageModel& model, const LanguageFamily& family, KeyWriter& keys,
+                  std::vector<PlannedTensor>& plan) {
+  std::vector<ComputedTensor> tensors;
+  if (family.computed != nullptr) tensors = family.computed(model, keys);
+  if (std::vector<float> divisors = llama3_divisors(model.config); !divisors.empty())
+    tensors.push_back({"rope_freqs.weight", std::move(divisors)});
+  for (ComputedTensor& tensor : tensors) {
+    PlannedTensor planned;
+    planned.name = std::move(tensor.name);
+    planned.n_rows = 1;
+    planned.row_len = tensor.values.size();
+    planned.values = std::move(tensor.values);
+    plan.insert(plan.begin(), std::move(planned));
+  }
+}
+
+uint32_t n_tokens_of(const std::vector<PlannedTensor>& plan) {
+  const auto table = std::ranges::find(plan, "token_embd.weight", &PlannedTensor::name);
+  if (table == plan.end() || table->shape.size() != 2 || table->shape[1] > INT32_MAX) {
+    throw Error(ErrorCode::kInvalidInput, "the table of tokens is no matrix");
+  }
+  return static_cast<uint32_t>(table->shape[1]);
+}
+
+void tell(const LanguagePlan& plan, const LanguageFamily& family, const ModelConfig& config,
+          const Listener& listener) {
+  if (!listener.note) return;
+  if (plan.n_of_other_parts > 0) {
+    listener.note(
+        fmt::format("the parts for pictures and sounds are left out ({} tensors); the "
+                    "file is of the part for texts",
+                    plan.n_of_other_parts));
+  }
+  if (plan.n_left_predicting > 0) {
+    listener.note(fmt::format("the block that predicts further tokens is left out ({} tensors)",
+                              plan.n_left_predicting));
+  }
+  // Files of the architecture have no window.
+  const auto window = config.count({"sliding_window"});
+  const auto n_context = config.count({"max_position_embeddings"});
+  const bool is_used = config.flag("use_sliding_window", family.architecture == "llama");
+  const bool knows_none = family.architecture == "llama" || family.architecture == "qwen2" ||
+                          family.architecture == "qwen3";
+  if (knows_none && is_used && window && n_context && *window != 0 && *window < *n_context) {
+    listener.note(
+        fmt::format("the model was trained with a window of {} positions; here each "
+                    "token sees all before it",
+                    *window));
+  }
+}
+
 }  // namespace
+
+const LanguageFamily* find_language_family(const Sources& sources) {
+  const ModelConfig config(sources);
+  const LanguageFamily* family = find_language_family(config.class_name());
+  return family == nullptr || family->actual == nullptr ? family : &family->actual(config);
+}
 
 std::vector<PlannedTensor> describe_language_model(const Sources& sources,
                                                    const LanguageFamily& family, Weights& weights,
                                                    const Listener& listener, gguf::Writer& writer) {
-  const LanguageConfig config = read_language_config(sources, family);
-  const uint32_t n_tokens = n_language_tokens(weights);
-  std::vector<PlannedTensor> plan = plan_language_model(config, weights);
-  writer.set_string("general.architecture", family.architecture);
-  write_sizes(config, n_tokens, writer);
-  read_language_vocabulary(sources, n_tokens).write(writer);
+  const ModelConfig config(sources, family.defaults);
+  check_activation(family, config);
+  LanguagePlan plan = plan_language_tensors(family, config, weights);
+  const LanguageModel model{config, weights, n_tokens_of(plan.tensors), plan.n_predicting,
+                            family.own_rotation};
+  const std::string architecture(family.architecture_of != nullptr ? family.architecture_of(config)
+                                                                   : family.architecture);
+  writer.set_string("general.architecture", architecture);
+  KeyWriter keys(writer, architecture);
+  family.keys(model, keys);
+  add_computed(model, family, keys, plan.tensors);
+  read_language_vocabulary(sources, model.n_tokens).write(writer);
   write_chat_templates(sources, writer);
+  write_sampling_defaults(sources, writer);
   check_metadata(writer);
-  if (config.window && listener.note) {
-    listener.note(
-        fmt::format("the model was trained with a window of {} positions; here each token "
-                    "sees all before it",
-                    *config.window));
-  }
-  return plan;
+  tell(plan, family, config, listener);
+  return std::move(plan.tensors);
 }
 
 }  // namespace billow::convert

@@ -2,166 +2,193 @@
 
 #include <fmt/format.h>
 
-#include <string>
-#include <string_view>
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
+#include "convert/language_parts.h"
+#include "convert/tensor_name.h"
 
 namespace billow::convert {
 namespace {
 
-constexpr const char* kTokenTable = "model.embed_tokens.weight";
-constexpr std::string_view kOutputWeight = "lm_head.weight";
+constexpr uint32_t kNoLayer = UINT32_MAX;
 
-enum class Size : uint8_t { kWidth, kQueries, kKeys, kFeedForward, kVocabulary };
-
-// Which models have the tensor.
-enum class Has : uint8_t { kAlways, kHeadNorms, kUntiedOutput };
-
-// "#" is the number of the layer.
-struct MatrixRule {
-  std::string_view source;
-  std::string_view name;
-  Size rows;
-  Size columns;
-  bool is_qkv = false;     // has a bias where the family has those
-  bool is_paired = false;  // rows in pairs where the family has those
-  Has has = Has::kAlways;
+// Tensors that become one, by the last number of their names.
+struct Group {
+  const TensorRule* rule = nullptr;
+  std::string target;
+  std::string first_name;
+  uint32_t layer = 0;
+  std::map<uint32_t, std::pair<const SafeTensor*, std::string>> sources;
 };
-struct NormRule {
-  std::string_view source;
-  std::string_view name;
-  bool is_of_head = false;
-  Has has = Has::kAlways;
-};
-
-constexpr MatrixRule kTokens = {"model.embed_tokens", "token_embd", Size::kVocabulary,
-                                Size::kWidth};
-constexpr MatrixRule kOutput = {"lm_head", "output", Size::kVocabulary, Size::kWidth,
-                                false,     false,    Has::kUntiedOutput};
-constexpr NormRule kOutputNorm = {"model.norm", "output_norm"};
-constexpr NormRule kLayerNorms[] = {
-    {"model.layers.#.input_layernorm", "blk.#.attn_norm"},
-    {"model.layers.#.post_attention_layernorm", "blk.#.ffn_norm"},
-    {"model.layers.#.self_attn.q_norm", "blk.#.attn_q_norm", true, Has::kHeadNorms},
-    {"model.layers.#.self_attn.k_norm", "blk.#.attn_k_norm", true, Has::kHeadNorms}};
-constexpr MatrixRule kLayerMatrices[] = {
-    {"model.layers.#.self_attn.q_proj", "blk.#.attn_q", Size::kQueries, Size::kWidth, true, true},
-    {"model.layers.#.self_attn.k_proj", "blk.#.attn_k", Size::kKeys, Size::kWidth, true, true},
-    {"model.layers.#.self_attn.v_proj", "blk.#.attn_v", Size::kKeys, Size::kWidth, true},
-    {"model.layers.#.self_attn.o_proj", "blk.#.attn_output", Size::kWidth, Size::kQueries},
-    {"model.layers.#.mlp.gate_proj", "blk.#.ffn_gate", Size::kFeedForward, Size::kWidth},
-    {"model.layers.#.mlp.up_proj", "blk.#.ffn_up", Size::kFeedForward, Size::kWidth},
-    {"model.layers.#.mlp.down_proj", "blk.#.ffn_down", Size::kWidth, Size::kFeedForward}};
-
-// Made by every program again, or of a table that is there already.
-bool is_of_no_use(std::string_view name) {
-  return name.ends_with(".rotary_emb.inv_freq") || name == kOutputWeight;
-}
 
 class Planner {
  public:
-  Planner(const LanguageConfig& config, Weights& weights)
-      : config_(config),
+  Planner(const LanguageFamily& family, const ModelConfig& config, Weights& weights)
+      : family_(family),
+        config_(config),
         weights_(weights),
-        // Files of models whose output is the table of tokens may have it twice, or once.
-        ties_output_(config.ties_output || weights.find(kOutputWeight) == nullptr) {}
+        n_layers_(config.n_layers()),
+        ties_output_(config.flag("tie_word_embeddings")) {
+    for (const TensorRules rules : family.rules) add_rules(rules);
+  }
 
-  std::vector<PlannedTensor> plan() {
-    if (!config_.rope_divisors.empty()) add_divisors();
-    add(kTokens, 0);
-    for (uint32_t layer = 0; layer < config_.n_layers; ++layer) {
-      for (const NormRule& rule : kLayerNorms) add(rule, layer);
-      for (const MatrixRule& rule : kLayerMatrices) add(rule, layer);
-    }
-    add(kOutputNorm, 0);
-    add(kOutput, 0);
-    for (const std::string& name : weights_.left()) {
-      if (is_of_no_use(name)) continue;
-      throw Error(ErrorCode::kInvalidInput, fmt::format("tensor '{}' is of no known use in a {}",
-                                                        name, config_.family->name));
-    }
+  LanguagePlan plan() {
+    for (const std::string& name : weights_.names()) sort_in(name);
+    for (auto& [place, group] : groups_) plan_.tensors.push_back(planned(group));
+    require_all_used();
+    check_language_parts(plan_.tensors, n_layers_ + plan_.n_predicting, config_.n_embd());
     return std::move(plan_);
   }
 
  private:
-  uint64_t size(Size size) const {
-    switch (size) {
-      case Size::kQueries:
-        return uint64_t{config_.n_heads} * config_.head_len;
-      case Size::kKeys:
-        return uint64_t{config_.n_kv_heads} * config_.head_len;
-      case Size::kFeedForward:
-        return config_.n_feed_forward;
-      case Size::kVocabulary:
-        return n_language_tokens(weights_);
-      case Size::kWidth:
-        break;
+  // The rules of a name are those of the first list that has it.
+  void add_rules(TensorRules rules) {
+    std::unordered_map<std::string_view, std::vector<const TensorRule*>> of_list;
+    for (const TensorRule& rule : rules) of_list[rule.source].push_back(&rule);
+    for (auto& [name, found] : of_list) rules_.try_emplace(std::string(name), std::move(found));
+  }
+
+  void sort_in(const std::string& stored) {
+    if (is_of_other_part(stored) || is_of_no_use(stored)) {
+      if (is_of_other_part(stored)) ++plan_.n_of_other_parts;
+      weights_.take(stored);
+      return;
     }
-    return config_.n_embd;
+    std::string name = without_part(stored);
+    if (family_.rename != nullptr) name = family_.rename(config_, std::move(name));
+    if (name.empty()) {
+      weights_.take(stored);
+      if (stored.find("mtp") != std::string::npos) ++plan_.n_left_predicting;
+      return;
+    }
+    const TensorName parsed = parse_tensor_name(name);
+    if (parsed.layer && *parsed.layer >= n_layers_ && name.find("layers.") != std::string::npos) {
+      if (family_.predicting == Predicting::kLeftOut) {
+        ++plan_.n_left_predicting;
+        weights_.take(stored);
+        return;
+      }
+      if (family_.predicting == Predicting::kUnknown || *parsed.layer >= 2 * n_layers_) return;
+      plan_.n_predicting = std::max(plan_.n_predicting, *parsed.layer + 1 - n_layers_);
+    }
+    auto found = rules_.find(parsed.pattern + parsed.suffix);
+    const bool is_whole = found != rules_.end();
+    if (!is_whole) found = rules_.find(parsed.pattern);
+    if (found == rules_.end()) return;
+    for (const TensorRule* rule : found->second) put(*rule, parsed, stored, name, is_whole);
   }
 
-  bool has(Has what) const {
-    if (what == Has::kHeadNorms) return config_.family->norms_heads;
-    return what == Has::kAlways || !ties_output_;
+  void put(const TensorRule& rule, const TensorName& parsed, const std::string& stored,
+           const std::string& name, bool is_whole) {
+    const SafeTensor* tensor = weights_.take(stored);
+    if (rule.target.empty() || (rule.target == "output" && ties_output_)) return;
+    std::string target(rule.target);
+    if (!is_whole && !has_suffix(target)) target += parsed.suffix;
+    const bool is_of_layer = target.find('#') != std::string::npos;
+    const uint32_t layer = is_of_layer ? parsed.layer.value_or(0) : kNoLayer;
+    if (is_of_layer) target = filled(target, layer);
+    // Without a layer first, as readers expect the table of tokens.
+    Group& group = groups_[{is_of_layer ? layer + 1 : 0, target}];
+    if (group.rule != nullptr && group.rule != &rule) twice(name, group);
+    group.rule = &rule;
+    group.target = target;
+    group.layer = layer == kNoLayer ? 0 : layer;
+    if (group.first_name.empty()) group.first_name = name;
+    const std::optional<uint32_t> number = is_of_layer ? parsed.number : parsed.layer;
+    if (!group.sources.try_emplace(number.value_or(0), tensor, name).second) twice(name, group);
   }
 
-  void add(const MatrixRule& rule, uint32_t layer) {
-    if (!has(rule.has)) return;
-    const std::string source = filled(rule.source, layer);
-    const std::string name = filled(rule.name, layer);
-    const uint64_t n_rows = size(rule.rows);
-    const uint64_t paired = rule.is_paired && config_.family->pairs_heads ? config_.head_len : 0;
-    PlannedTensor matrix;
-    matrix.name = name + ".weight";
-    matrix.n_rows = n_rows;
-    matrix.row_len = size(rule.columns);
-    matrix.source = require_tensor(weights_, source + ".weight", {n_rows, matrix.row_len});
-    matrix.is_matrix = true;
-    matrix.paired_rows = paired;
-    plan_.push_back(std::move(matrix));
-    if (!rule.is_qkv || !config_.family->has_qkv_bias) return;
-    PlannedTensor bias;
-    bias.name = name + ".bias";
-    bias.source = require_tensor(weights_, source + ".bias", {n_rows});
-    bias.n_rows = n_rows;
-    bias.row_len = 1;
-    bias.paired_rows = paired;
-    plan_.push_back(std::move(bias));
+  [[noreturn]] static void twice(const std::string& name, const Group& group) {
+    throw Error(ErrorCode::kInvalidInput, fmt::format("tensors '{}' and '{}' would both become {}",
+                                                      group.first_name, name, group.target));
   }
 
-  void add(const NormRule& rule, uint32_t layer) {
-    if (!has(rule.has)) return;
-    PlannedTensor norm;
-    norm.name = filled(rule.name, layer) + ".weight";
-    norm.n_rows = 1;
-    norm.row_len = rule.is_of_head ? config_.head_len : config_.n_embd;
-    norm.source = require_tensor(weights_, filled(rule.source, layer) + ".weight", {norm.row_len});
-    plan_.push_back(std::move(norm));
+  PlannedTensor planned(const Group& group) {
+    PlannedTensor tensor;
+    tensor.name = group.target;
+    std::vector<uint64_t> shape;
+    uint32_t number = 0;
+    for (const auto& [at, source] : group.sources) {
+      const auto& [stored, name] = source;
+      if (is_stacked(group) && at != number++) {
+        throw Error(
+            ErrorCode::kInvalidInput,
+            fmt::format("tensor '{}' is there, but not number {} of its kind", name, number - 1));
+      }
+      Shaping shaping(config_, weights_, *stored, name, group.layer);
+      if (group.rule->shape != nullptr) group.rule->shape(shaping);
+      if (family_.finish != nullptr) family_.finish(shaping);
+      if (!shape.empty() && shape != shaping.file_shape()) {
+        shaping.refuse("is not of the shape that others of its kind have");
+      }
+      shape = shaping.file_shape();
+      tensor.parts.push_back(std::move(shaping).finish());
+    }
+    if (is_stacked(group)) shape.insert(shape.begin(), group.sources.size());
+    const bool is_packed = tensor.parts.front().scales != nullptr;
+    if (is_packed) {
+      shape.back() *= 2;  // codes of a byte
+      tensor.type = quant::Type::kMXFP4;
+    } else if (is_kept_in_f32(tensor.name, shape.size()) && !group.rule->may_be_quantised) {
+      tensor.type = quant::Type::kF32;
+    }
+    tensor.shape.assign(shape.rbegin(), shape.rend());
+    return tensor;
   }
 
-  void add_divisors() {
-    PlannedTensor divisors;
-    divisors.name = "rope_freqs.weight";
-    divisors.values = config_.rope_divisors;
-    divisors.n_rows = 1;
-    divisors.row_len = divisors.values.size();
-    plan_.push_back(std::move(divisors));
+  static bool is_stacked(const Group& group) {
+    const std::string_view source = group.rule->source;
+    return source.find('*') != std::string_view::npos ||
+           (source.ends_with(".#") && group.rule->target.find('#') == std::string_view::npos);
   }
 
-  const LanguageConfig& config_;
+  void require_all_used() const {
+    const std::vector<std::string> left = weights_.left();
+    if (left.empty()) return;
+    throw Error(ErrorCode::kInvalidInput, fmt::format("tensor '{}' is of no known use in a {}",
+                                                      left.front(), config_.class_name()));
+  }
+
+  const LanguageFamily& family_;
+  const ModelConfig& config_;
   Weights& weights_;
+  const uint32_t n_layers_;
   const bool ties_output_;
-  std::vector<PlannedTensor> plan_;
+  std::unordered_map<std::string, std::vector<const TensorRule*>> rules_;
+  std::map<std::pair<uint32_t, std::string>, Group> groups_;
+  LanguagePlan plan_;
 };
 
 }  // namespace
 
-uint32_t n_language_tokens(const Weights& weights) { return n_rows_of(weights, kTokenTable); }
+bool is_kept_in_f32(std::string_view name, size_t n_dims) {
+  constexpr std::string_view kEnds[] = {"_norm.weight",
+                                        "ffn_gate_inp.weight",
+                                        "ffn_gate_inp_shexp.weight",
+                                        "position_embd.weight",
+                                        "ssm_conv1d.weight",
+                                        "shortconv.conv.weight",
+                                        "time_mix_w1.weight",
+                                        "time_mix_w2.weight",
+                                        "time_mix_lerp_fused.weight",
+                                        "ssm_conv1d_q.weight",
+                                        "ssm_conv1d_k.weight",
+                                        "ssm_conv1d_v.weight",
+                                        "altup_correct_coef.weight",
+                                        "altup_predict_coef.weight"};
+  if (n_dims <= 1 || !name.ends_with(".weight")) return true;
+  return std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
+}
 
-std::vector<PlannedTensor> plan_language_model(const LanguageConfig& config, Weights& weights) {
-  return Planner(config, weights).plan();
+LanguagePlan plan_language_tensors(const LanguageFamily& family, const ModelConfig& config,
+                                   Weights& weights) {
+  return Planner(family, config, weights).plan();
 }
 
 }  // namespace billow::convert

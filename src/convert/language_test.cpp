@@ -279,15 +279,53 @@ TEST_F(LanguageModel, ChatTemplatesMayHaveNamesOrAFile) {
   EXPECT_EQ(make().require_string("tokenizer.chat_template"), "of the file");
 }
 
+TEST_F(LanguageModel, AModelForVectorsHasItsPooling) {
+  make_llama(model, "Qwen3ForCausalLM");
+  model.add_pooling(R"({"pooling_mode_lasttoken": true})");
+  EXPECT_EQ(make().get_uint("qwen3.pooling_type"), 3u);
+  model.add_pooling(R"({"pooling_mode_max_tokens": true})");
+  EXPECT_NE(refusal().find("pooling by max is not supported"), std::string::npos);
+}
+
+TEST_F(LanguageModel, ARerankerHasTheRowsOfYesAndNo) {
+  for (const bool is_tied : {false, true}) {
+    make_llama(model, "Qwen3ForCausalLM");
+    model.config["tie_word_embeddings"] = is_tied;
+    model.config["_name_or_path"] = "Qwen/Qwen3-Reranker-0.6B";
+    model.tokenizer["model"]["vocab"]["yes"] = 6;
+    model.tokenizer["model"]["vocab"]["no"] = 7;
+    const gguf::File file = make();
+    const std::string head = is_tied ? "model.embed_tokens.weight" : "lm_head.weight";
+    const std::vector<float> rows = numbers(file, "cls.output.weight");
+    ASSERT_EQ(rows.size(), 2 * kWidth);
+    EXPECT_EQ(rows[0], sample_value(head, 6 * kWidth));
+    EXPECT_EQ(rows[kWidth], sample_value(head, 7 * kWidth));
+    EXPECT_EQ(file.find_tensor("output.weight"), nullptr);
+    EXPECT_EQ(file.get_uint("qwen3.pooling_type"), 4u);
+    EXPECT_NE(file.require_string("tokenizer.chat_template.rerank").find("<Query>: {query}"),
+              std::string_view::npos);
+  }
+  model.tokenizer["model"]["vocab"].erase("yes");
+  EXPECT_NE(refusal().find("has no token 'yes'"), std::string::npos);
+}
+
 TEST_F(LanguageModel, WhatCannotBeConvertedIsRefusedByName) {
   const struct {
     std::function<void(SampleModel&)> change;
     std::string part;
   } cases[] = {
       {[](SampleModel& m) { m.tensors.erase("model.norm.weight"); },
-       "tensor 'model.norm.weight' is missing"},
+       "the tensor that becomes 'output_norm.weight' is missing"},
+      {[](SampleModel& m) { m.tensors.erase("model.layers.1.input_layernorm.weight"); },
+       "the tensor that becomes 'blk.1.attn_norm.weight' is missing"},
+      {[](SampleModel& m) { m.tensors.erase("model.layers.1.mlp.up_proj.weight"); },
+       "the tensor that becomes 'blk.1.ffn_up.weight' is missing"},
+      {[](SampleModel& m) { m.config["num_hidden_layers"] = 3; },
+       "there is no tensor of layer 2, but config.json says that there are 3 layers"},
       {[](SampleModel& m) { m.tensors["model.norm.weight"].shape = {3}; },
-       "tensor 'model.norm.weight' is not of the shape 32"},
+       "the tensor that becomes 'output_norm.weight' is not as wide as the model, 32"},
+      {[](SampleModel& m) { m.tensors["model.layers.0.self_attn.q_proj.weight"].shape = {9, 32}; },
+       "tensor 'model.layers.0.self_attn.q_proj.weight' is not of the shape"},
       {[](SampleModel& m) { m.tensors["model.layers.0.odd.weight"] = {{3}, "F32"}; },
        "tensor 'model.layers.0.odd.weight' is of no known use in a LlamaForCausalLM"},
       {[](SampleModel& m) { m.config["num_key_value_heads"] = 3; }, "\"num_key_value_heads\""},
@@ -298,13 +336,13 @@ TEST_F(LanguageModel, WhatCannotBeConvertedIsRefusedByName) {
       {[](SampleModel& m) { m.config["head_dim"] = 7; }, "\"head_dim\" must be even"},
       {[](SampleModel& m) { m.config["num_hidden_layers"] = 100000; }, "more than 1024"},
       {[](SampleModel& m) { m.config["hidden_act"] = "gelu"; }, "\"hidden_act\": 'gelu'"},
-      {[](SampleModel& m) { m.config["attention_bias"] = true; }, "\"attention_bias\""},
       {[](SampleModel& m) { m.config["rms_norm_eps"] = -1; }, "\"rms_norm_eps\""},
-      {[](SampleModel& m) { m.config["quantization_config"] = Json::object(); },
-       "quantised already"},
-      {[](SampleModel& m) { m.tokenizer = nullptr; }, "tokenizer.json is missing"},
-      {[](SampleModel& m) { m.tokenizer["model"]["byte_fallback"] = true; }, "byte_fallback"},
-      {[](SampleModel& m) { m.tokenizer["model"]["type"] = "Unigram"; }, "'Unigram'"},
+      {[](SampleModel& m) { m.config["quantization_config"] = {{"quant_method", "awq"}}; },
+       "quantised by 'awq'"},
+      {[](SampleModel& m) { m.tokenizer = nullptr; }, "no vocabulary is there"},
+      {[](SampleModel& m) { m.tokenizer["model"]["byte_fallback"] = true; },
+       "the step 'Digits' is not supported"},
+      {[](SampleModel& m) { m.tokenizer["model"]["type"] = "WordPiece"; }, "'WordPiece'"},
       {[](SampleModel& m) { m.tokenizer["normalizer"] = {{"type", "Lowercase"}}; }, "'Lowercase'"},
       {[](SampleModel& m) { m.tokenizer["model"]["vocab"]["x"] = 99; }, "token 99 has no row"},
       {[](SampleModel& m) { m.tokenizer["post_processor"] = {{"type", "Odd"}}; }, "'Odd'"},

@@ -1,14 +1,16 @@
-// The vocabulary of a language model: byte-level BPE whose way of cutting texts into words is
-// known.
+// The vocabulary of a language model, whatever file has it.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "convert/pre_tokenizer_name.h"
+#include "convert/sentence_piece.h"
 #include "convert/vocabulary.h"
 
 namespace billow::convert {
@@ -16,123 +18,126 @@ namespace {
 
 using tokenizer::TokenType;
 
-constexpr const char* kFile = "tokenizer.json";
-constexpr size_t kMaxSteps = 16;
+constexpr const char* kTokenizer = "tokenizer.json";
+constexpr const char* kSentencePiece = "tokenizer.model";
+// Lists of tokens in Base64; tokenizer.model is one for some models.
+constexpr const char* kRanked[] = {"qwen.tiktoken", "hy.tiktoken", "tiktoken.model",
+                                   kSentencePiece};
 
-// How tokenizer.json cuts texts, and the name of the rule in GGUF.
-struct Cutting {
-  std::string_view steps;  // as described by steps_of()
-  std::string_view name;   // tokenizer.ggml.pre
-};
-
-// The regular expressions are those of the models' own files.
-constexpr std::array kCuttings{
-    Cutting{"bytes-and-words", "gpt-2"},
-    Cutting{"digits bytes-and-words", "smollm"},
-    Cutting{"split:(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "
-            "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+ bytes",
-            "llama-bpe"},
-    Cutting{"split:(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "
-            "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+ bytes",
-            "qwen2"},
-};
-
-std::string pattern_of(const DocumentFields& step) {
-  const Document* pattern = step.find("pattern");
-  if (pattern == nullptr) step.refuse("pattern", "is missing");
-  const DocumentFields fields(*pattern, step.origin());
-  const auto regex = fields.text("Regex");
-  if (!regex) step.refuse("pattern", "must be a \"Regex\"");
-  return *regex;
+std::string model_type(const Sources& sources) {
+  const auto config = sources.document("config.json");
+  if (!config || !config->is_object()) return "";
+  const auto at = config->find("model_type");
+  return at != config->end() && at->is_string() ? at->get<std::string>() : "";
 }
 
-// One step of a pre-tokenizer in one word, or "?" for a step that no known model has.
-std::string step_text(const DocumentFields& step) {
-  const std::string type = step.text("type").value_or("");
-  if (type == "ByteLevel") {
-    if (step.flag("add_prefix_space").value_or(true)) return "?";
-    return step.flag("use_regex").value_or(true) ? "bytes-and-words" : "bytes";
+// What Gemma 4's answers have in their structure, and which must be seen by whoever reads them.
+constexpr std::string_view kVisible[] = {"<|channel>",   "<channel|>",       "<|tool_call>",
+                                         "<tool_call|>", "<|tool_response>", "<tool_response|>",
+                                         "<|\"|>"};
+
+void read_characters(const Sources& sources, const DocumentFields& tokenizer,
+                     Vocabulary& vocabulary) {
+  const bool is_gemma4 = model_type(sources).starts_with("gemma4");
+  vocabulary.model = is_gemma4 ? "gemma4" : "llama";
+  if (!is_gemma4) vocabulary.pre = "default";
+  read_pairs_of_characters(tokenizer, is_gemma4, vocabulary);
+  if (!is_gemma4) return;
+  vocabulary.adds_space_prefix = false;
+  for (Piece& piece : vocabulary.pieces)
+    if (std::ranges::find(kVisible, piece.text) != std::end(kVisible))
+      piece.type = TokenType::kUserDefined;
+}
+
+void read_tokenizer(const Sources& sources, const DocumentFields& tokenizer,
+                    Vocabulary& vocabulary) {
+  const Document* model = tokenizer.find("model");
+  if (model == nullptr) tokenizer.refuse("model", "is missing");
+  const DocumentFields fields(*model, fmt::format("{}: \"model\"", kTokenizer));
+  const std::string type = fields.text("type").value_or("BPE");
+  if (type == "Unigram") return read_unigram(tokenizer, vocabulary);
+  if (type != "BPE") {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("{}: a vocabulary of the kind '{}' cannot be converted for a language "
+                            "model (known: BPE, Unigram); give a GGUF file",
+                            kTokenizer, type));
   }
-  if (type == "Digits") return step.flag("individual_digits").value_or(false) ? "digits" : "?";
-  if (type != "Split" || step.text("behavior").value_or("") != "Isolated" ||
-      step.flag("invert").value_or(false))
-    return "?";
-  return "split:" + pattern_of(step);
+  if (fields.flag("byte_fallback").value_or(false))
+    return read_characters(sources, tokenizer, vocabulary);
+  vocabulary.model = "gpt2";
+  check_byte_normalizer(tokenizer);
+  read_pairs_of_bytes(tokenizer, vocabulary);
 }
 
-// The steps of a pre-tokenizer, with blanks between them.
-std::string steps_of(const DocumentFields& tokenizer) {
-  const Document* root = tokenizer.find("pre_tokenizer");
-  if (root == nullptr) return "none";
-  const std::string origin = fmt::format("{}: \"pre_tokenizer\"", kFile);
-  const DocumentFields fields(*root, origin);
-  if (fields.text("type").value_or("") != "Sequence") return step_text(fields);
-  const Document* steps = fields.find("pretokenizers");
-  if (steps == nullptr || !steps->is_array() || steps->size() > kMaxSteps) {
-    fields.refuse("pretokenizers", "must be an array of at most 16 steps");
+// The file that has the vocabulary, but tokenizer.json and vocab.json.
+std::optional<std::string> ranked_file(const Sources& sources) {
+  for (const char* name : kRanked)
+    if (sources.find(name) != nullptr) return name;
+  return std::nullopt;
+}
+
+bool has_sentence_pieces(const Sources& sources) {
+  const auto bytes = sources.text(kSentencePiece);
+  return bytes && is_sentence_piece(*bytes);
+}
+
+// Takes the first that is there.
+void read_pieces(const Sources& sources, const DocumentFields* tokenizer, Vocabulary& vocabulary) {
+  if (sources.find(kWorldFile) != nullptr) return read_world_pieces(sources, vocabulary);
+  if (has_sentence_pieces(sources))
+    return read_sentence_pieces(sources, kSentencePiece, vocabulary);
+  if (tokenizer != nullptr) return read_tokenizer(sources, *tokenizer, vocabulary);
+  if (sources.find("tekken.json") != nullptr) return read_tekken(sources, vocabulary);
+  if (const auto file = ranked_file(sources)) return read_ranked_lines(sources, *file, vocabulary);
+  if (sources.find("vocab.json") != nullptr) {
+    vocabulary.model = "gpt2";
+    return read_pair_files(sources, vocabulary);
   }
-  std::string text;
-  for (const Document& step : *steps) {
-    if (!text.empty()) text += ' ';
-    text += step_text(DocumentFields(step, origin));
-  }
-  return text;
-}
-
-std::string_view cutting_name(const DocumentFields& tokenizer) {
-  const std::string steps = steps_of(tokenizer);
-  const auto* known = std::ranges::find(kCuttings, steps, &Cutting::steps);
-  if (known != kCuttings.end()) return known->name;
-  std::string names;
-  for (const Cutting& cutting : kCuttings)
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", cutting.name);
-  throw Error(ErrorCode::kUnsupported,
-              fmt::format("{}: \"pre_tokenizer\" cuts texts in a way that is not known here "
-                          "(known: those of {}); give a GGUF file",
-                          kFile, names));
-}
-
-// Texts may be composed (NFC), which nearly all are already: other programs with GGUF files do
-// without.
-void check_normalizer(const DocumentFields& tokenizer) {
-  const Document* normalizer = tokenizer.find("normalizer");
-  if (normalizer == nullptr) return;
-  const std::string origin = fmt::format("{}: \"normalizer\"", kFile);
-  const std::string type = DocumentFields(*normalizer, origin).text("type").value_or("");
-  if (type == "NFC") return;
-  throw Error(ErrorCode::kUnsupported,
-              fmt::format("{}: '{}' is not supported (known: NFC)", origin, type));
+  throw Error(ErrorCode::kInvalidInput,
+              "no vocabulary is there; send tokenizer.json or tokenizer.model with the weights "
+              "(others that are known: tekken.json, *.tiktoken, vocab.json with merges.txt)");
 }
 
 }  // namespace
 
-Vocabulary read_language_vocabulary(const Sources& sources, uint32_t n_rows) {
-  const auto document = sources.document(kFile);
-  if (!document) {
-    throw Error(ErrorCode::kInvalidInput, "tokenizer.json is missing; send it with the weights");
-  }
-  const DocumentFields tokenizer(*document, kFile);
-  const Document* model = tokenizer.find("model");
-  if (model == nullptr) tokenizer.refuse("model", "is missing");
-  const DocumentFields fields(*model, fmt::format("{}: \"model\"", kFile));
+// Texts may be composed (NFC), which nearly all are already: other programs with GGUF files do
+// without.
+void check_byte_normalizer(const DocumentFields& tokenizer) {
+  const Document* normalizer = tokenizer.find("normalizer");
+  if (normalizer == nullptr) return;
+  const std::string origin = fmt::format("{}: \"normalizer\"", kTokenizer);
+  const DocumentFields fields(*normalizer, origin);
   const std::string type = fields.text("type").value_or("");
-  if (type != "BPE" || fields.flag("byte_fallback").value_or(false)) {
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("{}: a vocabulary of the kind '{}' cannot be converted for a language "
-                            "model (known: BPE of bytes); give a GGUF file",
-                            kFile, type == "BPE" ? "BPE with byte_fallback" : type));
+  if (type == "NFC") return;
+  const Document* steps = fields.find("normalizers");
+  if (type == "Sequence" && steps != nullptr && steps->is_array()) {
+    const bool is_known = std::ranges::all_of(*steps, [&](const Document& step) {
+      return DocumentFields(step, origin).text("type").value_or("") == "NFC";
+    });
+    if (is_known) return;
   }
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("{}: '{}' is not supported (known: NFC)", origin, type));
+}
+
+Vocabulary read_language_vocabulary(const Sources& sources, uint32_t n_rows) {
+  const auto document = sources.document(kTokenizer);
+  std::optional<DocumentFields> tokenizer;
+  if (document) tokenizer.emplace(*document, kTokenizer);
   Vocabulary vocabulary;
-  vocabulary.model = "gpt2";
-  vocabulary.pre = std::string(cutting_name(tokenizer));
   vocabulary.pieces = empty_pieces(n_rows);
-  check_normalizer(tokenizer);
-  read_pairs_of_bytes(tokenizer, vocabulary);
-  read_language_tokens(sources, *document, vocabulary);
-  for (const auto& id :
-       {vocabulary.special.bos, vocabulary.special.eos, vocabulary.special.padding}) {
-    if (id) vocabulary.pieces[*id].type = TokenType::kControl;
+  read_pieces(sources, tokenizer ? &*tokenizer : nullptr, vocabulary);
+  read_language_tokens(sources, document ? &*document : nullptr, vocabulary);
+  const SpecialTokens& special = vocabulary.special;
+  if (vocabulary.model != "rwkv") {
+    for (const auto& id : {special.bos, special.eos, special.padding})
+      if (id && (vocabulary.pieces[*id].type == TokenType::kNormal ||
+                 vocabulary.pieces[*id].type == TokenType::kUserDefined))
+        vocabulary.pieces[*id].type = TokenType::kControl;
   }
+  if (vocabulary.model == "gpt2" && vocabulary.pre.empty())
+    vocabulary.pre = pre_tokenizer_name(tokenizer ? &*tokenizer : nullptr, vocabulary);
+  add_tokens_of_class(vocabulary);
   return vocabulary;
 }
 

@@ -26,12 +26,16 @@ const SafeTensor* require_tensor(Weights& weights, const std::string& name,
     throw Error(ErrorCode::kInvalidInput, "tensor '" + name + "' is not of the shape " +
                                               shape_text(shape) + " that config.json gives it");
   }
-  if (tensor->dtype != "F32" && tensor->dtype != "F16" && tensor->dtype != "BF16") {
-    throw Error(ErrorCode::kUnsupported, "tensor '" + name + "' is of the type " +
-                                             std::string(tensor->dtype) +
-                                             ", which cannot be converted (known: F32, F16, BF16)");
-  }
+  require_known_type(*tensor, name);
   return tensor;
+}
+
+void require_known_type(const SafeTensor& tensor, std::string_view name) {
+  for (const std::string_view known : {"F32", "F16", "BF16", "NVFP4"})
+    if (tensor.dtype == known) return;
+  throw Error(ErrorCode::kUnsupported, "tensor '" + std::string(name) + "' is of the type " +
+                                           std::string(tensor.dtype) +
+                                           ", which cannot be converted (known: F32, F16, BF16)");
 }
 
 uint32_t n_rows_of(const Weights& weights, std::string_view name) {

@@ -24,7 +24,8 @@ constexpr std::array kElementTypes{
     ElementType{"F64", 8},     ElementType{"I64", 8},     ElementType{"I32", 4},
     ElementType{"I16", 2},     ElementType{"I8", 1},      ElementType{"U64", 8},
     ElementType{"U32", 4},     ElementType{"U16", 2},     ElementType{"U8", 1},
-    ElementType{"F8_E4M3", 1}, ElementType{"F8_E5M2", 1}, ElementType{"BOOL", 1},
+    ElementType{"F8_E4M3", 1}, ElementType{"F8_E5M2", 1}, ElementType{"F8_E8M0", 1},
+    ElementType{"BOOL", 1},
 };
 
 [[noreturn]] void fail(const std::string& origin, const std::string& what) {

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -49,7 +50,9 @@ inline std::string sample_bytes(std::string_view name, const SampleTensor& tenso
     const bool is_wide = tensor.dtype == "F32";
     const char* from =
         is_wide ? reinterpret_cast<const char*>(&value) : reinterpret_cast<const char*>(&half);
-    if (tensor.dtype == "I64") {
+    if (tensor.dtype == "U8") {
+      bytes.push_back(static_cast<char>(std::abs(value) * 64 + 96));
+    } else if (tensor.dtype == "I64") {
       bytes.append(8, '\1');
     } else {
       bytes.append(from, is_wide ? sizeof value : sizeof half);

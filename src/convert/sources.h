@@ -21,6 +21,7 @@ class Sources {
  public:
   explicit Sources(std::span<const SourceFile> files) : files_(files.begin(), files.end()) {}
 
+  std::span<const SourceFile> files() const noexcept { return files_; }
   // Null where there is no such file.
   const SourceFile* find(std::string_view name) const;
   // nullopt where there is no such file. Throws Error for one of more than 256 MB.

@@ -126,72 +126,7 @@ void read_post_processor(const Document& tokenizer, const Ids& ids, SpecialToken
   special.adds_separator = type == "RobertaProcessing";
 }
 
-// What stands around a text, by a template: whether a token does before it, and behind it.
-void read_ends(const DocumentFields& step, Vocabulary& vocabulary) {
-  const Document* single = step.find("single");
-  if (single == nullptr || !single->is_array() || single->empty()) return;
-  vocabulary.adds_bos = template_token(step, single->front()).has_value();
-  vocabulary.adds_eos = single->size() > 1 && template_token(step, single->back()).has_value();
-}
-
-// A post-processor, or all of a sequence of them.
-void read_ends_of_all(const Document& processor, Vocabulary& vocabulary) {
-  const DocumentFields step(processor, "tokenizer.json: \"post_processor\"");
-  const std::string type = step.text("type").value_or("");
-  if (type == "TemplateProcessing") return read_ends(step, vocabulary);
-  if (type == "ByteLevel") return;
-  const Document* all = step.find("processors");
-  if (type != "Sequence" || all == nullptr || !all->is_array()) {
-    throw Error(ErrorCode::kUnsupported,
-                step.origin() + ": '" + type +
-                    "' is not supported (known: ByteLevel, TemplateProcessing, Sequence)");
-  }
-  constexpr size_t kMaxSteps = 8;
-  if (all->size() > kMaxSteps) step.refuse("processors", "has more than 8 steps");
-  for (const Document& one : *all) {
-    const DocumentFields fields(one, step.origin());
-    if (fields.text("type").value_or("") == "Sequence") step.refuse("processors", "is nested");
-    read_ends_of_all(one, vocabulary);
-  }
-}
-
-// "NAME_token_id" of config.json, where it is one number.
-std::optional<uint32_t> configured_id(const Sources& sources, const Role& role, size_t n_rows) {
-  const auto document = sources.document("config.json");
-  if (!document || !document->is_object()) return std::nullopt;
-  const auto found = document->find(std::string(role.name) + "_token_id");
-  if (found == document->end() || !found->is_number_unsigned()) return std::nullopt;
-  const auto id = found->get<uint64_t>();
-  return id < n_rows ? std::optional(static_cast<uint32_t>(id)) : std::nullopt;
-}
-
 }  // namespace
-
-void read_language_tokens(const Sources& sources, const Document& tokenizer,
-                          Vocabulary& vocabulary) {
-  constexpr const char* kConfig = "tokenizer_config.json";
-  constexpr const char* kMap = "special_tokens_map.json";
-  const Ids ids = ids_of(vocabulary);
-  const auto config = sources.document(kConfig);
-  const auto map = sources.document(kMap);
-  for (const Role& role : kRoles) {
-    auto& id = vocabulary.special.*role.id;
-    for (const auto& [document, file] : {std::pair(&config, kConfig), std::pair(&map, kMap)}) {
-      if (id) break;
-      if (const auto text = named_token(*document, file, role.name)) id = id_of(ids, *text);
-    }
-    if (!id) id = configured_id(sources, role, vocabulary.pieces.size());
-  }
-  vocabulary.adds_bos = vocabulary.adds_eos = false;
-  if (config) {
-    const DocumentFields fields(*config, kConfig);
-    vocabulary.adds_bos = fields.flag("add_bos_token").value_or(false);
-    vocabulary.adds_eos = fields.flag("add_eos_token").value_or(false);
-  }
-  const DocumentFields fields(tokenizer, "tokenizer.json");
-  if (const Document* processor = fields.find("post_processor"))
-    read_ends_of_all(*processor, vocabulary);
-}
 
 SpecialTokens read_special_tokens(const Sources& sources, const Document* tokenizer,
                                   const Vocabulary& vocabulary) {
@@ -203,6 +138,8 @@ SpecialTokens read_special_tokens(const Sources& sources, const Document* tokeni
     special.bos = special.cls;
     special.eos = special.separator;
   }
+  special.adds_bos = special.adds_eos = true;
+  special.adds_separator = false;
   if (tokenizer != nullptr) read_post_processor(*tokenizer, ids, special);
   if (!special.bos || !special.eos) {
     throw Error(ErrorCode::kInvalidInput,

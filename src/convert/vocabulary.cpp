@@ -1,5 +1,6 @@
 #include "convert/vocabulary.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -7,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "convert/pre_tokenizer_name.h"
 #include "tokenizer/settings.h"
 
 namespace billow::convert {
@@ -20,6 +22,18 @@ struct Reader {
   std::string_view type;  // of the model in tokenizer.json
   void (*read)(const DocumentFields& tokenizer, Vocabulary& vocabulary);
 };
+void read_byte_pairs(const DocumentFields& tokenizer, Vocabulary& vocabulary) {
+  const DocumentFields model(*tokenizer.find("model"), tokenizer.origin() + ": \"model\"");
+  if (model.flag("byte_fallback").value_or(false)) {
+    throw Error(
+        ErrorCode::kUnsupported,
+        tokenizer.origin() + ": BPE with \"byte_fallback\" is not supported for an encoder");
+  }
+  vocabulary.model = "gpt2";
+  check_byte_normalizer(tokenizer);
+  read_pairs_of_bytes(tokenizer, vocabulary);
+}
+
 constexpr std::array kReaders{Reader{"WordPiece", read_word_pieces},
                               Reader{"Unigram", read_unigram}, Reader{"BPE", read_byte_pairs}};
 
@@ -47,6 +61,24 @@ void mark_word_begins(std::vector<Piece>& pieces) {
     }
   }
 }
+
+constexpr std::pair<std::string_view, std::optional<uint32_t> SpecialTokens::*> kIds[] = {
+    {"bos_token_id", &SpecialTokens::bos},
+    {"eos_token_id", &SpecialTokens::eos},
+    {"unknown_token_id", &SpecialTokens::unknown},
+    {"seperator_token_id", &SpecialTokens::separator},  // the key is spelled so
+    {"padding_token_id", &SpecialTokens::padding},
+    {"mask_token_id", &SpecialTokens::mask},
+    {"eot_token_id", &SpecialTokens::eot},
+    {"eom_token_id", &SpecialTokens::eom},
+    {"prefix_token_id", &SpecialTokens::fim_prefix},
+    {"suffix_token_id", &SpecialTokens::fim_suffix},
+    {"middle_token_id", &SpecialTokens::fim_middle},
+    {"fsep_token_id", &SpecialTokens::fim_separator}};
+constexpr std::pair<std::string_view, std::optional<bool> SpecialTokens::*> kFlags[] = {
+    {"add_bos_token", &SpecialTokens::adds_bos},
+    {"add_eos_token", &SpecialTokens::adds_eos},
+    {"add_sep_token", &SpecialTokens::adds_separator}};
 
 void set_id(gguf::Writer& writer, std::string_view key, std::optional<uint32_t> id) {
   if (id) writer.set_uint("tokenizer.ggml." + std::string(key), *id);
@@ -89,13 +121,34 @@ void put_added_tokens(std::vector<Piece>& pieces, const DocumentFields& tokenize
     const auto id = fields.count("id");
     const auto text = fields.text("content");
     if (!id || !text) fields.refuse(id ? "content" : "id", "is missing");
-    const bool is_special = fields.flag("special").value_or(false);
+    const bool is_control = fields.flag("special").value_or(false) || looks_special(*text);
     const float score =
         *id < pieces.size() && pieces[*id].type != TokenType::kUnused ? pieces[*id].score : 0.0F;
     put_piece(pieces, *id,
-              {*text, score, is_special ? TokenType::kControl : TokenType::kUserDefined},
+              {is_control ? *text : with_spaces(*text), score,
+               is_control ? TokenType::kControl : TokenType::kUserDefined},
               tokenizer.origin());
   }
+}
+
+std::string with_spaces(std::string text) {
+  constexpr std::string_view kEscapedSpace = "\xE2\x96\x81";
+  for (size_t at = text.find(kEscapedSpace); at != std::string::npos;
+       at = text.find(kEscapedSpace, at + 1))
+    text.replace(at, kEscapedSpace.size(), " ");
+  return text;
+}
+
+bool looks_special(std::string_view text) noexcept {
+  struct Brackets {
+    std::string_view begin, end;
+  };
+  constexpr Brackets kBrackets[] = {{"<|", "|>"}, {"<｜", "｜>"}, {"<unused", ">"}};
+  constexpr std::string_view kTexts[] = {"<pad>", "<mask>", "<2mass>", "[@BOS@]"};
+  return std::ranges::find(kTexts, text) != std::end(kTexts) ||
+         std::ranges::any_of(kBrackets, [&](const Brackets& one) {
+           return text.starts_with(one.begin) && text.ends_with(one.end);
+         });
 }
 
 Vocabulary read_vocabulary(const Sources& sources, uint32_t n_rows) {
@@ -110,7 +163,16 @@ Vocabulary read_vocabulary(const Sources& sources, uint32_t n_rows) {
     throw Error(ErrorCode::kInvalidInput,
                 "tokenizer.json and vocab.txt are missing; send one of them with the weights");
   }
-  vocabulary.special = read_special_tokens(sources, document ? &*document : nullptr, vocabulary);
+  if (vocabulary.model == "gpt2") {
+    read_language_tokens(sources, &*document, vocabulary);
+    const DocumentFields tokenizer(*document, std::string(kTokenizer));
+    vocabulary.pre = pre_tokenizer_name(&tokenizer, vocabulary);
+    // One rule of two names: RoBERTa's is for vocabularies that put a token between two texts.
+    if (vocabulary.pre == "gpt-2" && vocabulary.special.adds_separator.value_or(false))
+      vocabulary.pre = "roberta-bpe";
+  } else {
+    vocabulary.special = read_special_tokens(sources, document ? &*document : nullptr, vocabulary);
+  }
   const SpecialTokens& special = vocabulary.special;
   for (const auto& id :
        {special.bos, special.eos, special.separator, special.padding, special.cls, special.mask}) {
@@ -120,6 +182,7 @@ Vocabulary read_vocabulary(const Sources& sources, uint32_t n_rows) {
     // WordPiece's unknown token is a control token as the others are.
     if (special.unknown) vocabulary.pieces[*special.unknown].type = TokenType::kControl;
     mark_word_begins(vocabulary.pieces);
+    vocabulary.pre = word_piece_name(vocabulary);
   } else if (vocabulary.model == "t5" && special.unknown) {
     vocabulary.pieces[*special.unknown].type = TokenType::kUnknown;
   }
@@ -135,27 +198,25 @@ void Vocabulary::write(gguf::Writer& writer) const {
     scores.push_back(piece.score);
     types.push_back(static_cast<int32_t>(piece.type));
   }
+  const bool is_of_sentence_piece = model == "t5" || model == "llama" || model == "gemma4";
   writer.set_string("tokenizer.ggml.model", model);
-  writer.set_string("tokenizer.ggml.pre", pre);
+  if (!pre.empty()) writer.set_string("tokenizer.ggml.pre", pre);
   writer.set_strings("tokenizer.ggml.tokens", texts);
-  if (model == "t5") writer.set_floats("tokenizer.ggml.scores", scores);
+  if (is_of_sentence_piece) writer.set_floats("tokenizer.ggml.scores", scores);
   writer.set_ints("tokenizer.ggml.token_type", types);
   if (!merges.empty()) writer.set_strings("tokenizer.ggml.merges", merges);
   if (model == "t5") {
-    writer.set_bool("tokenizer.ggml.add_space_prefix", adds_space_prefix);
-    writer.set_bool("tokenizer.ggml.remove_extra_whitespaces", true);
+    writer.set_bool("tokenizer.ggml.remove_extra_whitespaces", removes_extra_spaces);
     if (!charsmap.empty()) set_bytes(writer, "tokenizer.ggml.precompiled_charsmap", charsmap);
   }
-  set_id(writer, "bos_token_id", special.bos);
-  set_id(writer, "eos_token_id", special.eos);
-  set_id(writer, "unknown_token_id", special.unknown);
-  set_id(writer, "seperator_token_id", special.separator);  // the key is spelled so
-  set_id(writer, "padding_token_id", special.padding);
-  set_id(writer, "cls_token_id", special.cls);
-  set_id(writer, "mask_token_id", special.mask);
-  writer.set_bool("tokenizer.ggml.add_bos_token", adds_bos);
-  writer.set_bool("tokenizer.ggml.add_eos_token", adds_eos);
-  writer.set_bool("tokenizer.ggml.add_sep_token", special.adds_separator);
+  // Readers of "llama" put a space before texts where the key is not there.
+  if (is_of_sentence_piece && (model != "llama" || !adds_space_prefix))
+    writer.set_bool("tokenizer.ggml.add_space_prefix", adds_space_prefix);
+  for (const auto& [key, id] : kIds) set_id(writer, key, special.*id);
+  // Where it is what begins a text, and no program has another use for it.
+  if (model == "bert" || model == "t5") set_id(writer, "cls_token_id", special.cls);
+  for (const auto& [key, flag] : kFlags)
+    if (special.*flag) writer.set_bool("tokenizer.ggml." + std::string(key), *(special.*flag));
   if (lowercase) writer.set_bool("tokenizer.ggml.normalizer.lowercase", *lowercase);
   if (max_word_characters) writer.set_uint(tokenizer::kMaxWordCharacters, *max_word_characters);
   if (strip_accents) writer.set_bool("tokenizer.ggml.normalizer.strip_accents", *strip_accents);

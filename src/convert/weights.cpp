@@ -1,10 +1,10 @@
 #include "convert/weights.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
+#include "quant/type.h"
 
 namespace billow::convert {
 namespace {
@@ -15,6 +15,7 @@ std::string bare_name(std::string_view name) {
     name.remove_prefix(prefix.size());
     break;
   }
+  if (name.find(".act_fn.") != std::string_view::npos) return std::string(name);  // no norm
   constexpr std::pair<std::string_view, std::string_view> kOldParts[] = {{".gamma", ".weight"},
                                                                          {".beta", ".bias"}};
   for (const auto& [old_part, part] : kOldParts) {
@@ -46,7 +47,7 @@ Weights::Weights(const Sources& sources) {
                     file.name + ": tensor '" + tensor.name + "' is there twice");
       }
       at->second.tensor = std::move(tensor);
-      at->second.file = files_.size() - 1;
+      file_of_.emplace(&at->second.tensor, files_.size() - 1);
     }
   }
 }
@@ -63,6 +64,20 @@ const SafeTensor* Weights::find(std::string_view name) const {
   return at == tensors_.end() ? nullptr : &at->second.tensor;
 }
 
+std::vector<std::string> Weights::names() const {
+  std::vector<std::string> all;
+  for (const auto& [name, entry] : tensors_) all.push_back(name);
+  return all;
+}
+
+const SafeTensor* Weights::put(const std::string& name, SafeTensor tensor, Reader reader) {
+  if (auto node = tensors_.extract(name)) replaced_.push_back(std::move(node));
+  Entry& entry = tensors_[name];
+  entry.tensor = std::move(tensor);
+  readers_.emplace(&entry.tensor, std::move(reader));
+  return &entry.tensor;
+}
+
 std::vector<std::string> Weights::left() const {
   std::vector<std::string> names;
   for (const auto& [name, entry] : tensors_) {
@@ -71,12 +86,29 @@ std::vector<std::string> Weights::left() const {
   return names;
 }
 
+float Weights::number(const std::string& name) const {
+  const SafeTensor* tensor = find(name);
+  const quant::TypeRow* type = tensor == nullptr ? nullptr : quant::find_type(tensor->dtype);
+  const bool is_known = tensor != nullptr && (tensor->dtype == "F32" || tensor->dtype == "F16" ||
+                                              tensor->dtype == "BF16");
+  if (!is_known || type == nullptr || tensor->n_bytes != quant::row_bytes(type->type, 1)) {
+    throw Error(ErrorCode::kInvalidInput,
+                "tensor '" + name + "' is " + (tensor == nullptr ? "missing" : "not one number"));
+  }
+  std::vector<std::byte> bytes(tensor->n_bytes);
+  read(*tensor, 0, bytes);
+  float value = 0;
+  type->decode(bytes.data(), 1, &value);
+  return value;
+}
+
 void Weights::read(const SafeTensor& tensor, uint64_t offset, std::span<std::byte> bytes) const {
-  const auto at = std::ranges::find_if(
-      tensors_, [&](const auto& item) { return &item.second.tensor == &tensor; });
-  BILLOW_CHECK(at != tensors_.end() && offset <= tensor.n_bytes &&
-               bytes.size() <= tensor.n_bytes - offset);
-  if (files_[at->second.file].read_at(tensor.begin + offset, bytes) == bytes.size()) return;
+  BILLOW_CHECK(offset <= tensor.n_bytes && bytes.size() <= tensor.n_bytes - offset);
+  const auto reader = readers_.find(&tensor);
+  if (reader != readers_.end()) return reader->second(offset, bytes);
+  const auto at = file_of_.find(&tensor);
+  BILLOW_CHECK(at != file_of_.end());
+  if (files_[at->second].read_at(tensor.begin + offset, bytes) == bytes.size()) return;
   throw Error(ErrorCode::kIo, "tensor '" + tensor.name + "': its file became shorter meanwhile");
 }
 

@@ -35,8 +35,6 @@ def write_adapter(billow, model, path, seed=1, rank=4, size=0.3, alpha=None, arc
     """An adapter of all matrices in the layers of the GGUF file `model`."""
     described = json.loads(subprocess.run([billow, "inspect", "--json", str(model)], capture_output=True, check=True).stdout)
     metadata = described["metadata"]
-    if not isinstance(metadata, dict):
-        metadata = {entry["key"]: entry["value"] for entry in metadata}
     chance = random.Random(seed)
     tensors = {}
     for tensor in described["tensors"]:
@@ -46,7 +44,7 @@ def write_adapter(billow, model, path, seed=1, rank=4, size=0.3, alpha=None, arc
         n_in, n_out = shape
         tensors[tensor["name"] + ".lora_a"] = ((n_in, rank), [chance.gauss(0, n_in**-0.5) for _ in range(n_in * rank)])
         tensors[tensor["name"] + ".lora_b"] = ((rank, n_out), [chance.gauss(0, size) for _ in range(n_out * rank)])
-    keys = {"general.type": "adapter", "general.architecture": architecture or metadata["general.architecture"],
+    keys = {"general.type": "adapter", "general.architecture": architecture or metadata["general.architecture"]["value"],
             "adapter.type": "lora", "adapter.lora.alpha": float(rank if alpha is None else alpha)}
     write_gguf(path, keys, tensors)
     return path

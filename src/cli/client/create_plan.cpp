@@ -42,9 +42,15 @@ constexpr Pattern kWeights[] = {{"model", ".safetensors", true},
                                 {"", ".gguf", false},
                                 {"", ".bin", false}};
 constexpr Pattern kDescriptions[] = {{"", ".json", true},
-                                     {"chat_template.jinja", "", false},
+                                     {"", ".jinja", true},
+                                     {"README.md", "", false},
                                      {"tokenizer.model", "", false},
-                                     {"vocab.txt", "", false}};
+                                     {"sentencepiece.bpe.model", "", false},
+                                     {"", ".tiktoken", false},
+                                     {"tiktoken.model", "", false},
+                                     {"vocab.txt", "", false},
+                                     {"merges.txt", "", false},
+                                     {"rwkv_vocab_", ".txt", false}};
 
 std::string home_of(const std::string& user) {
   const char* home = user.empty() ? std::getenv("HOME") : nullptr;

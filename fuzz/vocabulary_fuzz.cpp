@@ -1,0 +1,107 @@
+// Any bytes as one of the files that a vocabulary comes from: refused with an Error of one line, or
+// a vocabulary that can be written and read again, or is refused by who reads it. The first byte
+// says which file; the others of the model are small and whole.
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "convert/chat_templates.h"
+#include "convert/sampling_defaults.h"
+#include "convert/vocabulary.h"
+#include "gguf/file.h"
+#include "gguf/writer.h"
+#include "tokenizer/tokenizer.h"
+
+namespace {
+
+using namespace billow;
+
+constexpr uint32_t kRows = 300;
+
+// Files that stand beside the one that is made of the input.
+struct Case {
+  const char* name;
+  const char* other_name;
+  const char* other;
+};
+constexpr const char* kTokenizer =
+    R"({"added_tokens":[{"id":3,"content":"<|end|>","special":true}],
+        "pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},
+        "model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}})";
+constexpr std::array kCases{Case{"tokenizer.json", nullptr, nullptr},
+                            Case{"tokenizer.model", nullptr, nullptr},
+                            Case{"tekken.json", nullptr, nullptr},
+                            Case{"tiktoken.model", nullptr, nullptr},
+                            Case{"merges.txt", "vocab.json", R"({"a":0,"b":1,"ab":2})"},
+                            Case{"vocab.json", "merges.txt", "a b\n"},
+                            Case{convert::kWorldFile, nullptr, nullptr},
+                            Case{"tokenizer_config.json", "tokenizer.json", kTokenizer},
+                            Case{"config.json", "tokenizer.json", kTokenizer},
+                            Case{"generation_config.json", "tokenizer.json", kTokenizer},
+                            Case{"added_tokens.json", "tokenizer.model", "\n\3\n\1a"},
+                            Case{"vocab.txt", nullptr, nullptr}};
+
+// A folder that goes with the program.
+struct Folder {
+  Folder() { BILLOW_CHECK(::mkdtemp(path.data()) != nullptr); }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string path = (std::filesystem::temp_directory_path() / "billow-fuzz-XXXXXX").string();
+};
+
+std::string written(const char* name, std::string_view bytes) {
+  static const Folder folder;
+  const std::string path = folder.path + "/" + name;
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return path;
+}
+
+template <typename Run>
+void attempt(Run run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    BILLOW_CHECK(std::string_view(error.what()).find('\n') == std::string_view::npos);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const Case& chosen = kCases[data[0] % kCases.size()];
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  std::vector<convert::SourceFile> files{{chosen.name, written(chosen.name, bytes)}};
+  if (chosen.other_name != nullptr)
+    files.push_back({chosen.other_name, written(chosen.other_name, chosen.other)});
+  const convert::Sources sources(files);
+  gguf::Writer writer;
+  attempt([&] { convert::write_chat_templates(sources, writer); });
+  attempt([&] { convert::write_sampling_defaults(sources, writer); });
+  for (const auto read : {convert::read_language_vocabulary, convert::read_vocabulary}) {
+    attempt([&] {
+      const convert::Vocabulary vocabulary = read(sources, kRows);
+      BILLOW_CHECK(vocabulary.pieces.size() == kRows);
+      gguf::Writer all = writer;
+      vocabulary.write(all);
+      const std::vector<std::byte> file = all.to_bytes();
+      tokenizer::Tokenizer::load(gguf::File::parse(file, "fuzz")).encode("a b<|end|>1");
+    });
+  }
+  return 0;
+}

@@ -1,0 +1,226 @@
+// Conversion against llama.cpp's converter: golden/NAME.json has a checkpoint's configuration and
+// the names and shapes of its tensors, and what that converter made of it. The weights are those of
+// sample_value(), so that they are not stored. Keys, tensors, shapes, types and numbers must be the
+// same; record_golden.py says how the files were made.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "convert/convert.h"
+#include "convert/sample_model.h"
+#include "gguf/file.h"
+#include "quant/type.h"
+
+namespace billow::convert {
+namespace {
+
+constexpr const char* kFolder = BILLOW_CONVERT_GOLDEN;
+
+Json golden_of(const std::string& name) {
+  std::ifstream file(std::string(kFolder) + "/" + name + ".json");
+  return Json::parse(file);
+}
+
+std::vector<std::string> golden_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder))
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+// Keys that that converter leaves out, though the models need them.
+const std::set<std::string, std::less<>> kMore = {
+    // Queries far behind the original context are scaled up; a model without these keys is another.
+    "mistral4.attention.temperature_scale", "mistral4.attention.temperature_length"};
+
+// As digest() of record_golden.py.
+std::string digest(const std::vector<float>& values) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint32_t word;
+    std::memcpy(&word, &values[i], sizeof word);
+    uint64_t place = (i + 1) * 0x9E3779B97F4A7C15u;
+    place ^= place >> 29;
+    sum += word * place;
+  }
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(sum));
+  return text;
+}
+
+std::vector<float> numbers_of(const gguf::TensorInfo& tensor) {
+  std::vector<float> values;
+  if (tensor.type == static_cast<uint32_t>(quant::Type::kF32)) {
+    values.resize(tensor.data.size() / sizeof(float));
+    std::memcpy(values.data(), tensor.data.data(), tensor.data.size());
+    return values;
+  }
+  for (const std::byte byte : tensor.data) values.push_back(static_cast<float>(byte));
+  return values;
+}
+
+Json shape_of(const gguf::TensorInfo& tensor) {
+  return std::vector<uint64_t>(tensor.shape.begin(), tensor.shape.begin() + tensor.n_dims);
+}
+
+double number_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>() == "inf" ? INFINITY : -INFINITY;
+  return value.get<double>();
+}
+bool is_near(double a, double b) {
+  return a == b || std::abs(a - b) <= 2e-6 * std::max(std::abs(a), std::abs(b));
+}
+
+// The type that llama.cpp's converter gives such a value.
+gguf::ValueType type_of(const Json& value, bool is_element) {
+  if (value.is_boolean()) return gguf::ValueType::kBool;
+  if (value.is_number_integer()) return is_element ? gguf::ValueType::kI32 : gguf::ValueType::kU32;
+  return gguf::ValueType::kF32;
+}
+
+class Golden : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    golden = golden_of(GetParam());
+    model.config = golden["config"];
+    const std::set<std::string> packed = golden.value("bytes", std::vector<std::string>()).empty()
+                                             ? std::set<std::string>()
+                                             : golden["bytes"].get<std::set<std::string>>();
+    for (const auto& [name, shape] : golden["checkpoint"].items()) {
+      model.tensors[name] = {shape.get<std::vector<uint64_t>>(),
+                             packed.contains(name) ? "U8" : "F32"};
+    }
+    add_tokenizer();
+  }
+
+  // As many tokens as there are rows; their texts do not matter here.
+  void add_tokenizer() {
+    const Json& config = golden["config"];
+    const bool has_part = config.contains("text_config");
+    const Json& text = has_part ? config["text_config"] : config;
+    Json words = Json::object();
+    const uint64_t n = text.value("vocab_size", config.value("vocab_size", 160));
+    words = {{"a", 0}, {"b", 1}, {"ab", 2}};
+    for (uint64_t i = 3; i < n; ++i) words["t" + std::to_string(i)] = i;
+    model.tokenizer = {{"added_tokens", Json::array()},
+                       {"normalizer", nullptr},
+                       {"pre_tokenizer",
+                        {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+                       {"post_processor", nullptr},
+                       {"model", {{"type", "BPE"}, {"vocab", words}, {"merges", {"a b"}}}}};
+  }
+
+  gguf::File make(quant::Type type) {
+    bytes.clear();
+    convert(model.files(), {.name = "m", .weight_type = type}, {},
+            [&](std::span<const std::byte> piece) {
+              bytes.insert(bytes.end(), piece.begin(), piece.end());
+            });
+    return gguf::File::parse(bytes, "converted");
+  }
+
+  void compare_keys(const gguf::File& file) const {
+    const auto is_compared = [](std::string_view key) {
+      return !key.starts_with("general.") && !key.starts_with("tokenizer.");
+    };
+    std::set<std::string, std::less<>> expected;
+    for (const auto& [key, value] : golden["keys"].items()) {
+      expected.insert(key);
+      const gguf::Value* found = file.find(key);
+      if (found == nullptr) {
+        ADD_FAILURE() << "no key " << key << " = " << value;
+        continue;
+      }
+      compare(key, value, *found);
+    }
+    for (const gguf::Entry& entry : file.metadata()) {
+      if (is_compared(entry.key) && !kMore.contains(entry.key)) {
+        EXPECT_TRUE(expected.contains(entry.key)) << "a key that it has not: " << entry.key;
+      }
+    }
+  }
+
+  static void compare(const std::string& key, const Json& expected, const gguf::Value& found);
+
+  Json golden;
+  SampleModel model;
+  std::vector<std::byte> bytes;
+};
+
+void Golden::compare(const std::string& key, const Json& expected, const gguf::Value& found) {
+  if (expected.is_string()) {
+    EXPECT_EQ(gguf::as_string(found), expected.get<std::string>()) << key;
+    return;
+  }
+  if (!expected.is_array()) {
+    EXPECT_EQ(found.type, type_of(expected, false)) << key;
+    const double value = expected.is_boolean() ? expected.get<bool>() : number_of(expected);
+    EXPECT_TRUE(is_near(
+        gguf::as_float(found).value_or(gguf::as_bool(found).value_or(false) ? 1 : 0), value))
+        << key << " is not " << expected;
+    return;
+  }
+  const gguf::Array* array = gguf::as_array(found);
+  ASSERT_NE(array, nullptr) << key;
+  ASSERT_EQ(array->n, expected.size()) << key;
+  // Infinite numbers stand there as texts.
+  EXPECT_EQ(array->element_type, type_of(expected[0], true)) << key;
+  for (size_t i = 0; i < array->n; ++i) {
+    const double value =
+        expected[i].is_boolean() ? expected[i].get<bool>() : number_of(expected[i]);
+    EXPECT_TRUE(is_near(array->number(i), value)) << key << " " << i << " is not " << expected[i];
+  }
+}
+
+TEST_P(Golden, IsWhatLlamaCppMakes) {
+  const gguf::File file = make(quant::Type::kF32);
+  compare_keys(file);
+  for (const auto& [name, row] : golden["tensors"].items()) {
+    const gguf::TensorInfo* tensor = file.find_tensor(name);
+    if (tensor == nullptr) {
+      ADD_FAILURE() << "no tensor " << name;
+      continue;
+    }
+    EXPECT_EQ(shape_of(*tensor), row[0]) << name;
+    const std::vector<float> values = numbers_of(*tensor);
+    if (row[2].is_string()) {
+      EXPECT_EQ(digest(values), row[2].get<std::string>()) << name;
+      continue;
+    }
+    ASSERT_EQ(values.size(), row[2].size()) << name;
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_TRUE(is_near(values[i], number_of(row[2][i]))) << name << " " << i;
+  }
+  for (const gguf::TensorInfo& tensor : file.tensors())
+    EXPECT_TRUE(golden["tensors"].contains(tensor.name)) << "a tensor more: " << tensor.name;
+}
+
+TEST_P(Golden, KeepsTheSameTensorsInFloats) {
+  const gguf::File file = make(quant::Type::kBF16);
+  for (const auto& [name, row] : golden["tensors"].items()) {
+    const gguf::TensorInfo* tensor = file.find_tensor(name);
+    if (tensor == nullptr) continue;
+    const quant::TypeRow* type = quant::find_type(tensor->type);
+    EXPECT_EQ(type->name, row[1].get<std::string>()) << name;
+  }
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& about) {
+  std::string name = about.param;
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Families, Golden, testing::ValuesIn(golden_names()), test_name);
+
+}  // namespace
+}  // namespace billow::convert
