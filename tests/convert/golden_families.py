@@ -274,6 +274,8 @@ FAMILIES = {
     "deepseek3": with_extra(of("deepseek_v3", scoring_func="sigmoid", **(SHARED | {"n_group": 2}), **LATENT,
                                num_nextn_predict_layers=1), glm_mtp(2, {
                                    "self_attn.q_a_proj.weight": [32, 64], "self_attn.q_a_layernorm.weight": [32]})),
+    "dots1": of("dots1", head_dim=16, scoring_func="sigmoid", sliding_window=None,
+                **(SHARED | {"routed_scaling_factor": 2.0})),
     "ernie4_5": of("ernie4_5", head_dim=32, use_bias=False),
     "hunyuan-dense": of("hunyuan_v1_dense", head_dim=32),
     "seed-oss": of("seed_oss", head_dim=32),
