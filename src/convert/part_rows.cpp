@@ -33,7 +33,7 @@ class RowReader {
       return;
     }
     places_.resize(n);
-    for (size_t i = 0; i < n; ++i) places_[i] = row_of(first + i);
+    for (size_t i = 0; i < n; ++i) places_[i] = checked(row_of(first + i));
     if (read_neighbours(bytes)) return;
     for (size_t i = 0; i < n;) {
       const std::span<std::byte> row(bytes.data() + i * row_bytes_, row_bytes_);
@@ -50,6 +50,13 @@ class RowReader {
   }
 
  private:
+  // Sizes of config.json say where rows are; they may be anything.
+  uint64_t checked(uint64_t place) const {
+    if (place == kNoPlace || place < tensor_.n_bytes / row_bytes_) return place;
+    throw Error(ErrorCode::kInvalidInput,
+                "tensor '" + tensor_.name + "' has fewer rows than config.json says");
+  }
+
   // Where the rows lie close together: reads all between the first and the last at once.
   bool read_neighbours(std::vector<std::byte>& bytes) {
     const auto [least, most] = std::ranges::minmax_element(places_);

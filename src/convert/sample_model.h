@@ -51,7 +51,8 @@ inline std::string sample_bytes(std::string_view name, const SampleTensor& tenso
     const char* from =
         is_wide ? reinterpret_cast<const char*>(&value) : reinterpret_cast<const char*>(&half);
     if (tensor.dtype == "U8") {
-      bytes.push_back(static_cast<char>(std::abs(value) * 64 + 96));
+      const auto code = static_cast<unsigned char>(std::abs(value) * 64 + 96);
+      bytes.push_back(static_cast<char>(code));
     } else if (tensor.dtype == "I64") {
       bytes.append(8, '\1');
     } else {

@@ -25,6 +25,12 @@ PlaceMap composed(PlaceMap inner, PlaceMap outer) {
   };
 }
 
+// Without the product, which may be more than fits.
+bool is_product(uint64_t n, uint64_t a, uint64_t b, uint64_t c) {
+  if (a == 0 || b == 0 || n % a != 0 || n / a % b != 0) return false;
+  return c != 0 && n / a / b == c;
+}
+
 PlaceMap swapped(uint64_t first, uint64_t a, uint64_t b, uint64_t c) {
   return [=](uint64_t at) {
     if (at < first) return at;
@@ -123,14 +129,14 @@ void Shaping::unpair(uint64_t head_rows, uint64_t n) {
 }
 
 void Shaping::swap_rows(uint64_t first, uint64_t a, uint64_t b, uint64_t c) {
-  require(a != 0 && b != 0 && c != 0 && first <= n_rows_ && a * b * c == n_rows_ - first);
+  require(first <= n_rows_ && is_product(n_rows_ - first, a, b, c));
   const std::vector<uint64_t> shape = shape_;
   map_rows(n_rows_, swapped(first, a, b, c));
   shape_ = shape;
 }
 
 void Shaping::swap_columns(uint64_t a, uint64_t b, uint64_t c) {
-  require(a * b * c == row_len_);
+  require(is_product(row_len_, a, b, c));
   part_.column_of = composed(std::move(part_.column_of), swapped(0, a, b, c));
 }
 

@@ -214,6 +214,19 @@ FAMILIES = {
     "gemma": of("gemma", head_dim=32),
     "gemma2": of("gemma2", head_dim=32, sliding_window=16, query_pre_attn_scalar=32),
     "gemma3": of("gemma3_text", head_dim=32, sliding_window=16, num_hidden_layers=6, query_pre_attn_scalar=32),
+    "gemma3-vision": Family("gemma3", base(
+        model_type="gemma3_text", head_dim=32, sliding_window=16, num_hidden_layers=6, query_pre_attn_scalar=32),
+        vision={"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+                "image_size": 28, "patch_size": 14}),
+    "mistral3-vision": Family("mistral3", base(model_type="mistral", head_dim=32, sliding_window=None), vision={
+        "model_type": "pixtral", "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "image_size": 28, "patch_size": 14}),
+    "llama4-vision": Family("llama4", base(
+        model_type="llama4_text", hidden_size=32, head_dim=16, num_hidden_layers=4, intermediate_size=32,
+        intermediate_size_mlp=64, num_local_experts=4, num_experts_per_tok=1, interleave_moe_layer_step=2),
+        vision={"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+                "image_size": 28, "patch_size": 14, "vision_output_dim": 32, "projector_input_dim": 32,
+                "projector_output_dim": 32}),
     "gemma4": of("gemma4_text", **GEMMA4, num_kv_shared_layers=2, hidden_size_per_layer_input=32),
     "gemma4-moe": of("gemma4_text", **GEMMA4, num_kv_shared_layers=0, hidden_size_per_layer_input=0,
                      enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=32,
@@ -274,6 +287,8 @@ FAMILIES = {
     "deepseek3": with_extra(of("deepseek_v3", scoring_func="sigmoid", **(SHARED | {"n_group": 2}), **LATENT,
                                num_nextn_predict_layers=1), glm_mtp(2, {
                                    "self_attn.q_a_proj.weight": [32, 64], "self_attn.q_a_layernorm.weight": [32]})),
+    "dots1": of("dots1", head_dim=16, scoring_func="sigmoid", sliding_window=None,
+                **(SHARED | {"routed_scaling_factor": 2.0})),
     "ernie4_5": of("ernie4_5", head_dim=32, use_bias=False),
     "hunyuan-dense": of("hunyuan_v1_dense", head_dim=32),
     "seed-oss": of("seed_oss", head_dim=32),

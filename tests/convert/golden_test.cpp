@@ -108,7 +108,7 @@ class Golden : public testing::TestWithParam<std::string> {
     const bool has_part = config.contains("text_config");
     const Json& text = has_part ? config["text_config"] : config;
     Json words = Json::object();
-    const uint64_t n = text.value("vocab_size", config.value("vocab_size", 160));
+    const uint64_t n = text.value("vocab_size", config.value("vocab_size", uint64_t{160}));
     words = {{"a", 0}, {"b", 1}, {"ab", 2}};
     for (uint64_t i = 3; i < n; ++i) words["t" + std::to_string(i)] = i;
     model.tokenizer = {{"added_tokens", Json::array()},
@@ -121,7 +121,9 @@ class Golden : public testing::TestWithParam<std::string> {
 
   gguf::File make(quant::Type type) {
     bytes.clear();
-    convert(model.files(), {.name = "m", .weight_type = type}, {},
+    notes.clear();
+    convert(model.files(), {.name = "m", .weight_type = type},
+            {.note = [&](const std::string& line) { notes.push_back(line); }, .progress = {}},
             [&](std::span<const std::byte> piece) {
               bytes.insert(bytes.end(), piece.begin(), piece.end());
             });
@@ -154,6 +156,7 @@ class Golden : public testing::TestWithParam<std::string> {
   Json golden;
   SampleModel model;
   std::vector<std::byte> bytes;
+  std::vector<std::string> notes;
 };
 
 void Golden::compare(const std::string& key, const Json& expected, const gguf::Value& found) {
@@ -212,6 +215,46 @@ TEST_P(Golden, KeepsTheSameTensorsInFloats) {
     const quant::TypeRow* type = quant::find_type(tensor->type);
     EXPECT_EQ(type->name, row[1].get<std::string>()) << name;
   }
+}
+
+// As configurations had the rotation before "rope_parameters".
+void spell_rope_as_before(Json& config) {
+  Json rope = config["rope_parameters"];
+  config.erase("rope_parameters");
+  if (rope.contains("full_attention")) {
+    config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"];
+    const Json full = rope["full_attention"];
+    rope = full;
+  }
+  for (const char* name : {"rope_theta", "partial_rotary_factor"}) {
+    if (!rope.contains(name)) continue;
+    config[name] = rope[name];
+    rope.erase(name);
+  }
+  const bool is_plain = rope.value("rope_type", "default") == "default";
+  if (!is_plain) rope["type"] = rope["rope_type"];
+  rope.erase("rope_type");
+  config["rope_scaling"] = rope.empty() ? Json() : rope;
+}
+
+TEST_P(Golden, OlderSpellingsOfTheRotationMeanTheSame) {
+  const bool has_part = model.config.contains("text_config");
+  Json& config = has_part ? model.config["text_config"] : model.config;
+  if (!config.contains("rope_parameters")) return;  // says nothing of it
+  const Json& rope = config["rope_parameters"];
+  const bool is_by_layers = rope.contains("full_attention");
+  if (is_by_layers && rope["full_attention"]["rope_type"] == "proportional") return;  // is younger
+  spell_rope_as_before(config);
+  compare_keys(make(quant::Type::kF32));
+}
+
+TEST_P(Golden, PartsForPicturesAreTold) {
+  make(quant::Type::kF32);
+  const bool has_parts = model.config.contains("vision_config");
+  const auto is_told = [](const std::string& line) {
+    return line.find("pictures and sounds are left out") != std::string::npos;
+  };
+  EXPECT_EQ(std::ranges::any_of(notes, is_told), has_parts);
 }
 
 std::string test_name(const testing::TestParamInfo<std::string>& about) {

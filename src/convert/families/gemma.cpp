@@ -1,4 +1,5 @@
-// Gemma 1 to 3: norms have what their weights exceed 1 by, and the output is the table of tokens.
+// Gemma 1 to 3: norms have what their weights exceed 1 by. The output of the first two is the table
+// of tokens.
 #include "convert/families/families.h"
 #include "convert/families/keys.h"
 #include "convert/families/names.h"
@@ -75,7 +76,7 @@ const LanguageFamily kGemma2 = {
 const LanguageFamily kGemma3 = {
     .classes = kGemma3Classes,
     .architecture = "gemma3",
-    .rules = {kNoOutput, sandwich_norm_names(), head_norm_names(), decoder_names()},
+    .rules = {sandwich_norm_names(), head_norm_names(), decoder_names()},
     .keys = gemma3_keys,
     .defaults = R"({"head_dim": 256, "num_key_value_heads": 4, "num_attention_heads": 8,
                     "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,

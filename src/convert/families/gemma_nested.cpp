@@ -19,7 +19,6 @@ constexpr std::string_view kGemma4Classes[] = {
     "Gemma4ForCausalLM", "Gemma4ForConditionalGeneration", "Gemma4UnifiedForConditionalGeneration"};
 
 constexpr TensorRule kLayerInputs[] = {
-    {"lm_head", ""},
     {"model.embed_tokens_per_layer", "per_layer_token_embd"},
     {"model.per_layer_model_projection", "per_layer_model_proj"},
     {"model.per_layer_projection_norm", "per_layer_proj_norm"},

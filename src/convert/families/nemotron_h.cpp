@@ -75,6 +75,8 @@ std::string_view architecture(const ModelConfig& config) {
 void keys_of(const LanguageModel& model, KeyWriter& keys) {
   const ModelConfig& config = model.config;
   const std::string letters = letters_of(config);
+  if (letters.size() != config.n_layers())
+    config.refuse("hybrid_override_pattern", "must have a letter for each layer");
   standard_keys_with_words(model, keys);
   const uint32_t head_len = attention_head_len(config);
   head_lengths(head_len, keys);

@@ -161,7 +161,8 @@ void times_state_in(Shaping& shaping) {
       uint64_t{config.require_size({"mamba_n_groups"})} * config.require_size({"mamba_d_state"});
   const uint64_t ends[] = {inner, 2 * inner, 2 * inner + states, 2 * (inner + states)};
   shaping.multiply_rows([=](uint64_t row) {
-    const size_t part = std::ranges::count_if(ends, [&](uint64_t end) { return row >= end; });
+    size_t part = 0;
+    while (part < std::size(ends) && row >= ends[part]) ++part;
     return static_cast<float>(five[part]);
   });
 }
