@@ -23,6 +23,7 @@ namespace {
 // How many blobs are fetched at once: the small ones come while a large one begins.
 constexpr size_t kMaxFlights = 4;
 
+constexpr std::string_view kImageTypes = "application/vnd.ollama.image.";
 constexpr std::string_view kTensorLayer = "application/vnd.ollama.image.tensor";
 
 // The layers and the config, each blob once.
@@ -63,6 +64,14 @@ void check_kind(const store::Manifest& manifest) {
     throw Error(ErrorCode::kUnsupported,
                 "this model requires MLX support, but the MLX runtime is not available: pull one "
                 "that has a GGUF file");
+  const auto is_of_model = [](const store::Layer& layer) {
+    return layer.media_type.starts_with(kImageTypes);
+  };
+  if (!manifest.layers.empty() && std::ranges::none_of(manifest.layers, is_of_model))
+    throw Error(ErrorCode::kUnsupported,
+                "pull model manifest: this is a container image and no model: it has no layer of a "
+                "type " +
+                    std::string(kImageTypes) + "*");
 }
 
 // The repository of the same registry that a layer came from, or "".

@@ -31,6 +31,7 @@ ClientOptions test_options() {
   ClientOptions options;
   options.transport.stall_timeout = milliseconds(5000);
   options.download.first_pause = options.upload.first_pause = milliseconds(1);
+  options.download.next_part_pause = milliseconds(0);
   options.download.sizes = options.upload.sizes = {.min = 50'000, .max = 1'000'000};
   options.report_interval = milliseconds(1);
   return options;

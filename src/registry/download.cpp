@@ -14,6 +14,7 @@
 
 #include "base/byte_size.h"
 #include "base/error.h"
+#include "registry/following_digest.h"
 #include "registry/part_files.h"
 #include "store/folder.h"
 
@@ -22,6 +23,8 @@ namespace {
 
 // Of addresses that have expired, without a byte in between.
 constexpr int kMaxRefreshes = 20;
+// Parts that begin at once.
+constexpr size_t kFirstParts = 2;
 
 // What no further attempt puts right.
 struct Fatal : Error {
@@ -51,7 +54,12 @@ class Download {
   void run() {
     if (store::file_status(blob_path_)) return files_.remove();  // another program was first
     const bool is_resumed = completed_bytes(files_.parts()) > 0;
-    fetch();
+    try {
+      fetch();
+    } catch (...) {
+      if (completed_bytes(files_.parts()) == 0) files_.remove();  // nothing to go on with
+      throw;
+    }
     if (is_resumed && digest() != digest_) {  // what was there before may be what is wrong
       files_.restart(false);
       fetch();
@@ -75,9 +83,21 @@ class Download {
     n_completed_ = completed_bytes(files_.parts());
     check_room();
     report();
-    if (n_completed_ == n_bytes_) return;
-    find_url();
-    fetch_parts();
+    if (n_completed_ != n_bytes_) find_url();
+    first_open_ = 0;
+    sum_.emplace(files_.path(), options_.on_check);
+    sum_->advance(n_in_a_row());
+    if (n_completed_ != n_bytes_) fetch_parts();
+  }
+
+  // How many bytes are there from the beginning on without a gap. Never two at a time: before the
+  // parts are fetched, then on the Transport's thread.
+  uint64_t n_in_a_row() {
+    const std::vector<Part>& parts = files_.parts();
+    while (first_open_ < parts.size() && parts[first_open_].completed == parts[first_open_].size)
+      ++first_open_;
+    if (first_open_ == parts.size()) return n_bytes_;
+    return parts[first_open_].offset + parts[first_open_].completed;
   }
 
   void check_room() const {
@@ -123,10 +143,22 @@ class Download {
     const size_t n_threads = std::min(options_.n_at_once, left.size());
     {
       std::vector<std::jthread> threads;
-      for (size_t i = 0; i < n_threads; ++i) threads.emplace_back([&] { fetch_some(left); });
+      for (size_t i = 0; i < n_threads; ++i)
+        threads.emplace_back([this, &left, n_before = i < kFirstParts ? 0 : i + 1 - kFirstParts] {
+          await_turn(n_before, left);
+          fetch_some(left);
+        });
     }
     if (!failure_.empty()) throw Error(failure_code_, failure_);
     if (stop_.stop_requested()) throw_cancelled();
+  }
+
+  // Waits for so many pauses, or until the list is empty.
+  void await_turn(size_t n_pauses, const std::vector<size_t>& left) {
+    std::unique_lock lock(mutex_);
+    pauses_.wait_for(lock, stop_.get_token(),
+                     options_.next_part_pause * static_cast<int64_t>(n_pauses),
+                     [&] { return left.empty(); });
   }
 
   // Takes parts from the list until there is none or one fails.
@@ -138,6 +170,7 @@ class Download {
         if (left.empty() || stop_.stop_requested()) return;
         index = left.back();
         left.pop_back();
+        if (left.empty()) pauses_.notify_all();
       }
       try {
         fetch_part(index);
@@ -236,6 +269,7 @@ class Download {
       throw Fatal(error.code(), error.what());
     }
     n_completed_ += bytes.size();
+    sum_->advance(n_in_a_row());
     report();
   }
 
@@ -256,11 +290,11 @@ class Download {
     if (stop_.stop_requested()) throw_cancelled();
   }
 
-  store::Digest digest() const {
-    return store::digest_of_file(files_.path(), [&](uint64_t done, uint64_t) {
-      if (stop_.stop_requested()) throw_cancelled();
-      if (options_.on_check) options_.on_check(done);
-    });
+  // Of all bytes, once they are there.
+  store::Digest digest() {
+    const auto found = sum_->finish(n_bytes_, stop_.get_token());
+    if (!found) throw_cancelled();
+    return *found;
   }
 
   void check_digest() {
@@ -280,6 +314,8 @@ class Download {
   const std::stop_callback<std::function<void()>> forward_;
   PartFiles files_;
   std::atomic<uint64_t> n_completed_{0};
+  size_t first_open_ = 0;  // the first part that is not complete
+  std::optional<FollowingDigest> sum_;
   std::mutex refresh_mutex_;  // before mutex_
   std::mutex mutex_;
   std::condition_variable_any pauses_;

@@ -18,6 +18,9 @@ namespace billow::registry {
 
 struct DownloadOptions {
   size_t n_at_once = 16;  // parts
+  // Two parts begin at once, a further one after each such pause: on a fast line few connections
+  // do, the parts come one after the other, and the digest keeps pace.
+  std::chrono::milliseconds next_part_pause{500};
   // Attempts in a row without a byte. After them the download fails.
   int max_attempts = 6;
   std::chrono::milliseconds first_pause{1'000};  // before the second attempt; doubles each time
@@ -25,7 +28,7 @@ struct DownloadOptions {
   // How many bytes of the blob are there, whenever that changes. On several threads; must not
   // block.
   std::function<void(uint64_t n_completed)> on_progress{};
-  // Called while the digest is computed, with the bytes that are read.
+  // Called while the digest is computed, with the bytes that are hashed. On a thread of its own.
   std::function<void(uint64_t n_checked)> on_check{};
 };
 

@@ -58,6 +58,7 @@ class DownloadTest : public testing::Test {
     ::setenv("no_proxy", "*", 1);
     options_.sizes = {.min = 50'000, .max = 1'000'000};
     options_.first_pause = milliseconds(1);
+    options_.next_part_pause = milliseconds(0);
   }
   ~DownloadTest() override { ends_ = true; }
 

@@ -8,8 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/text.h"
-#include "base/utf8.h"
+#include "base/one_line.h"
 #include "registry/challenge.h"
 #include "registry/origin.h"
 #include "registry/token.h"
@@ -51,13 +50,7 @@ int64_t unix_time() {
       .count();
 }
 
-// One line of what comes from outside.
-std::string in_line(std::string_view text) {
-  std::string line = utf8::sanitized(trimmed(text).substr(0, kMaxErrorText));
-  for (char& c : line)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  return line;
-}
+std::string in_line(std::string_view text) { return one_line(text, kMaxErrorText); }
 
 }  // namespace
 
@@ -111,18 +104,18 @@ Reply Session::send(Request request, std::stop_token stop) {
   const bool may_repeat = !request.upload && origin_of(request.url) == origin_of(base_);
   Reply reply = send_once(request, authorization, stop);
   if (reply.status != 401 || !may_repeat) return reply;
-  authorization = renewed(authorization, reply.headers.get("WWW-Authenticate"), stop);
+  authorization = renewed(authorization, reply, stop);
   reply = send_once(std::move(request), authorization, stop);
   if (reply.status == 401)
     throw Error(ErrorCode::kPermissionDenied, host_ + ": unauthorized: access denied");
   return reply;
 }
 
-std::string Session::renewed(const std::string& used, std::string_view challenges,
+std::string Session::renewed(const std::string& used, const Reply& refusal,
                              const std::stop_token& stop) {
   const std::scoped_lock lock(mutex_);
   if (authorization_ != used) return authorization_;  // another thread has asked meanwhile
-  const std::vector<Challenge> all = parse_challenges(challenges);
+  const std::vector<Challenge> all = parse_challenges(refusal.headers.get("WWW-Authenticate"));
   const std::string login = options_.login ? options_.login() : std::string();
   const auto bearer = std::ranges::find(all, "bearer", &Challenge::scheme);
   const auto basic = std::ranges::find(all, "basic", &Challenge::scheme);
@@ -132,12 +125,14 @@ std::string Session::renewed(const std::string& used, std::string_view challenge
     if (login.empty())
       throw Error(ErrorCode::kPermissionDenied,
                   host_ + ": unauthorized: the registry wants a password; 'docker login " + host_ +
-                      "' keeps one in ~/.docker/config.json");
+                      "' keeps one in ~/.docker/config.json (one that a credential helper keeps is "
+                      "not read)");
     authorization_ = "Basic " + login;
   } else {
     throw Error(ErrorCode::kPermissionDenied,
                 host_ + ": unauthorized: the registry gives no tokens" +
-                    (all.empty() ? "" : ", it wants " + in_line(all.front().scheme)));
+                    (all.empty() ? "" : ", it wants " + in_line(all.front().scheme)) + " (" +
+                    error_text(refusal) + ")");
   }
   return authorization_;
 }

@@ -51,9 +51,9 @@ class Session {
 
  private:
   Reply send_once(Request request, const std::string& authorization, const std::stop_token& stop);
-  // The field Authorization for the next requests, where the registry has refused `used`.
-  std::string renewed(const std::string& used, std::string_view challenges,
-                      const std::stop_token& stop);
+  // The field Authorization for the next requests, where the registry has refused `used`
+  // with such an answer.
+  std::string renewed(const std::string& used, const Reply& refusal, const std::stop_token& stop);
   std::string asked_token(const Challenge& challenge, const std::string& login,
                           const std::stop_token& stop);
 

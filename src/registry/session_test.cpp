@@ -237,13 +237,16 @@ TEST_F(SessionTest, SaysWhyThereIsNoToken) {
   challenge_ = "Basic realm=\"x\"";
   EXPECT_EQ(why_not(session, "/closed"),
             name_.host + ": unauthorized: the registry wants a password; 'docker login " +
-                name_.host + "' keeps one in ~/.docker/config.json");
+                name_.host +
+                "' keeps one in ~/.docker/config.json (one that a credential helper keeps is not "
+                "read)");
   challenge_ = "Negotiate x";
-  EXPECT_EQ(why_not(session, "/closed"),
-            name_.host + ": unauthorized: the registry gives no tokens, it wants negotiate");
+  EXPECT_EQ(
+      why_not(session, "/closed"),
+      name_.host + ": unauthorized: the registry gives no tokens, it wants negotiate (401: who?)");
   challenge_ = "";
   EXPECT_EQ(why_not(session, "/closed"),
-            name_.host + ": unauthorized: the registry gives no tokens");
+            name_.host + ": unauthorized: the registry gives no tokens (401: who?)");
   challenge_ = "Bearer realm=\"http://evil.example/token\"";
   EXPECT_EQ(why_not(session, "/closed"),
             "realm host \"evil.example\" does not match original host \"" + name_.host + "\"");

@@ -23,6 +23,8 @@ using Clock = std::chrono::steady_clock;
 // How often a request that stalls is looked at.
 constexpr int kLookMs = 500;
 constexpr long kReceiveBytes = 512 << 10;
+// Of all heads of an answer together: a proxy's, those with 1xx, its own.
+constexpr size_t kMaxHeadBytes = 256 << 10;
 
 struct EndEasy {
   void operator()(CURL* easy) const { curl().easy_cleanup(easy); }
@@ -188,6 +190,11 @@ class Transfer {
 
   bool on_header(std::string_view line) {
     return guarded([&] {
+      n_head_bytes_ += line.size();
+      if (n_head_bytes_ > kMaxHeadBytes)
+        throw Error(ErrorCode::kTooLarge, host_of(request_.url) +
+                                              ": the head of the answer has more than " +
+                                              std::to_string(kMaxHeadBytes) + " bytes");
       line = trimmed(line);
       if (line.starts_with("HTTP/")) {  // also behind "100 Continue" and the answer of a proxy
         reply_ = {};
@@ -227,6 +234,7 @@ class Transfer {
   std::array<char, CURL_ERROR_SIZE> error_{};
   Reply reply_;
   std::exception_ptr failure_;
+  size_t n_head_bytes_ = 0;
   bool is_enough_ = false;  // on_body wants no more
   bool has_begun_ = false;
   Clock::time_point moved_{};  // when the last byte came or went

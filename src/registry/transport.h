@@ -63,7 +63,8 @@ class Transport {
 
   // Sends and waits for the answer, whatever its status. Throws Error (kIo) that names the host and
   // the reason where no whole answer comes, also once `stop` is set; kInvalidInput for a URL or a
-  // field that cannot be sent; kTooLarge for an answer beyond max_body_bytes.
+  // field that cannot be sent; kTooLarge for an answer beyond max_body_bytes, or with
+  // fields of more than 256 KiB.
   Reply send(const Request& request, std::stop_token stop = {});
 
  private:

@@ -293,7 +293,12 @@ bool has_blob(Session& session, const store::Digest& digest, std::stop_token sto
   const Reply reply = session.follow({.method = "HEAD", .url = "/blobs/" + digest.text()}, stop);
   if (reply.status == 404) return false;
   if (is_good(reply.status)) return true;
-  throw Error(ErrorCode::kIo, digest.text() + ": " + error_text(reply));
+  // The answer to HEAD has no words.
+  const bool may_want_tls = reply.status == 400 && session.base().starts_with("http:");
+  throw Error(ErrorCode::kIo, digest.text() + ": " + error_text(reply) +
+                                  (may_want_tls ? ": the registry may speak https alone, and "
+                                                  "insecure asks it by http"
+                                                : ""));
 }
 
 void upload(Session& session, const std::string& path, const store::Digest& digest,

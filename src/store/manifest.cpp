@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/one_line.h"
 #include "store/json_text.h"
 
 namespace billow::store {
@@ -31,13 +32,16 @@ constexpr std::array<TextField, 11> kTextFields{{
     {"template_from", &Config::template_from, false},
 }};
 
+constexpr size_t kMaxShownBytes = 100;  // of a digest that is none
+
 Layer read_layer(const Json& json, const std::string& origin) {
   Layer layer;
   layer.media_type = string_field(json, "mediaType", origin);
   const std::string digest = string_field(json, "digest", origin);
   const auto parsed = Digest::parse(digest);
   if (!parsed) {
-    throw Error(ErrorCode::kInvalidInput, origin + ": \"" + digest + "\" is not a digest");
+    throw Error(ErrorCode::kInvalidInput,
+                origin + ": \"" + one_line(digest, kMaxShownBytes) + "\" is not a digest");
   }
   layer.digest = *parsed;
   layer.size_bytes = count_field(json, "size", origin);

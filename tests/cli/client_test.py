@@ -309,7 +309,7 @@ class Run(ClientCase):
         steps = [{"status": "pulling manifest"}, layer, {**layer, "completed": 50}, {**layer, "completed": 100}, {"status": "success"}]
         self.answer(POST_api_pull=steps, POST_api_push=[{"status": "retrieving manifest"}, {"error": "no: 403"}])
         done = billow("pull", "m", env=self.env)
-        self.assertEqual((done.returncode, done.stderr.decode()), (0, "pulling manifest\npulling 0123456789ab 100%\nsuccess\n"))
+        self.assertEqual((done.returncode, done.stderr.decode()), (0, "pulling manifest\npulling 0123456789ab: 100%\nsuccess\n"))
         self.refused("retrieving manifest\nError: no: 403\n", "push", "me/m")
         self.refused("Error: invalid model name: a b\n", "pull", "a b")
         self.assertEqual((self.asked("/api/pull"), self.asked("/api/push")), ([{"model": "m"}], [{"model": "me/m"}]))
@@ -318,16 +318,20 @@ class Run(ClientCase):
         layer = {"status": "pulling 0123456789ab", "digest": "sha256:01", "total": 3_000_000}
         steps = [{"status": "pulling manifest"}, *({**layer, "completed": n} for n in range(0, 3_000_001, 500_000)), {"status": "success"}]
         self.answer(POST_api_pull=[part for step in steps for part in (step, 0.15)])
-        for columns in (80, 40, 20):
+        for columns in (100, 80, 40, 20):
             term = Job(self.env, "pull", "m", columns=columns)
             self.addCleanup(term.close)
             term.wait_for("success")
             lines = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", term.shown.decode()).replace("\r", "\n").split("\n")
             self.assertLess(max(map(len, lines)), columns, lines)
             self.assertTrue(any(line.startswith("pulling 01234567") for line in lines), lines)
-            if columns == 80:
-                self.assertTrue(any(re.search(r" 50% ▕█+ +▏ 1.5 MB/3 MB", line) for line in lines), lines)
-                self.assertTrue(any("MB/s" in line for line in lines), lines)
+            if columns >= 40:
+                self.assertTrue(any(re.search(r"pulling 0123456789ab:  50% ▕█+ +▏", line) for line in lines), lines)
+                self.assertTrue(any(re.search(r"pulling 0123456789ab: 100% ▕█+▏", line) for line in lines), lines)
+            if columns >= 80:
+                self.assertTrue(any(re.search(r" 50% ▕█+ +▏ 1.5 MB/  3 MB", line) for line in lines), lines)
+                self.assertTrue(any(re.search(r"[0-9] MB/s +\d+s", line) for line in lines), lines)
+                self.assertEqual(max(len(line) for line in lines if "100%" in line), columns - 26, "the bar takes what is left")
 
     def test_errors_before_and_within_an_answer(self):
         self.answer(POST_api_generate=(500, {"error": "oh no"}))

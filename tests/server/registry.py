@@ -1,17 +1,15 @@
-"""Debian's docker-registry for tests, with TLS and tokens on request, and a proxy that makes mistakes.
+"""Debian's docker-registry for tests, with TLS, passwords and tokens on request.
 
 The registry keeps its blobs in a folder. `TokenServer` gives tokens to those who sign with an ed25519 key that it knows,
-as Ollama's registry does.
+as Ollama's registry does, or who have a password that it knows, as those of other registries do.
 """
 
 import base64
 import hashlib
-import http.client
 import http.server
 import json
 import os
 import pathlib
-import random
 import re
 import shutil
 import socket
@@ -30,11 +28,11 @@ def free_port():
         return free.getsockname()[1]
 
 
-def make_certificate(folder, name="127.0.0.1"):
-    """A certificate for this host that signs itself, and its key."""
+def make_certificate(folder, *names):
+    """A certificate for this host and others that signs itself, and its key."""
     certificate, key = folder / "certificate.pem", folder / "key.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
-                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=tests",
+                    "-addext", ",".join(["subjectAltName=IP:127.0.0.1", *(f"DNS:{name}" for name in names)]), "-keyout", key, "-out", certificate],
                    check=True, capture_output=True)
     return certificate, key
 
@@ -61,7 +59,8 @@ class Registry:
             config["auth"] = {"htpasswd": {"realm": "tests", "path": str(folder / "users")}}
         path = folder / "config.json"  # JSON is YAML
         path.write_text(json.dumps(config))
-        with (folder / "log").open("wb") as log:
+        self.log = folder / "log"
+        with self.log.open("wb") as log:
             self.process = subprocess.Popen([PROGRAM, "serve", path], stdout=log, stderr=log)
         deadline = time.monotonic() + 30
         while True:
@@ -69,12 +68,16 @@ class Registry:
                 socket.create_connection(("127.0.0.1", self.port)).close()
                 break
             except OSError:
-                assert self.process.poll() is None, (folder / "log").read_text()
+                assert self.process.poll() is None, self.log.read_text()
                 assert time.monotonic() < deadline, "the registry does not answer"
                 time.sleep(0.01)
 
     def blobs(self):
         return sorted(path.parent.name for path in self.data.glob("docker/registry/v2/blobs/sha256/*/*/data"))
+
+    def requests(self, method, repository):
+        """Path and status of each request for a repository, from the log of accesses."""
+        return re.findall(rf'"{method} (/v2/{repository}/\S*) HTTP/[\d.]+" (\d+)', self.log.read_text())
 
     def stop(self):
         self.process.terminate()
@@ -89,13 +92,15 @@ def encoded(data):
 class TokenServer:
     """Gives tokens for docker-registry, signed with the key of its certificate, to users whose key it knows."""
 
-    def __init__(self, folder, life=60):
+    def __init__(self, folder, life=60, passwords=(), has_tls=False):
         folder.mkdir(parents=True, exist_ok=True)
         self.certificate, self.key = make_certificate(folder)
         self.life = life
+        self.passwords = {base64.b64encode(one.encode()).decode() for one in passwords}  # "user:password"
         self.known_keys = set()  # public keys in base64, as requests have them
         self.n_tokens = 0
         self.refusals = []
+        self.scopes = []
         owner = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -106,7 +111,11 @@ class TokenServer:
                 pass
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.realm = f"http://127.0.0.1:{self.server.server_port}/token"
+        if has_tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificate, self.key)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.realm = f"http{'s' if has_tls else ''}://127.0.0.1:{self.server.server_port}/token"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def answer(self, handler):
@@ -120,12 +129,16 @@ class TokenServer:
         handler.wfile.write(body)
 
     def why_not(self, handler):
-        public, _, signature = handler.headers.get("Authorization", "").partition(":")
+        authorization = handler.headers.get("Authorization", "")
+        if self.passwords:
+            kind, _, login = authorization.partition(" ")
+            return "" if kind == "Basic" and login in self.passwords else "wrong password"
+        public, _, signature = authorization.partition(":")
         if public not in self.known_keys:
             return "unknown key"
         sum_of_nothing = base64.b64encode(hashlib.sha256(b"").hexdigest().encode()).decode()
         host = handler.headers["Host"]
-        signed = f"GET,http://{host}{handler.path},{sum_of_nothing}"
+        signed = f"GET,{self.realm.partition(':')[0]}://{host}{handler.path},{sum_of_nothing}"
         # The judge is OpenSSL: the last 32 bytes of an SSH key are those of the ed25519 key.
         raw = base64.b64decode(public)[-32:]
         der = bytes.fromhex("302a300506032b6570032100") + raw
@@ -137,6 +150,7 @@ class TokenServer:
     def token(self, path):
         self.n_tokens += 1
         query = urllib.parse.parse_qs(urllib.parse.urlsplit(path).query)
+        self.scopes += query.get("scope", [])
         access = []
         for scope in query.get("scope", []):
             for one in scope.split():
@@ -171,106 +185,3 @@ class TemporaryFiles:
     def __exit__(self, *_):
         for descriptor in self.descriptors:
             os.close(descriptor)
-
-
-class FaultyProxy:
-    """Stands before a registry and cuts, stalls, damages, refuses and redirects answers at random."""
-
-    def __init__(self, registry, seed=0):
-        self.upstream = registry
-        self.random = random.Random(seed)
-        self.faults = ()  # of cut, stall, damage, refuse, redirect
-        self.share = 0.5  # of blobs' answers that have one
-        self.n_sent = 0  # bytes of blobs
-        self.n_faults = {}
-        self.lock = threading.Lock()
-        self.is_over = threading.Event()
-        owner = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def handle_any(self):
-                try:
-                    owner.forward(self)
-                except (OSError, http.client.HTTPException):
-                    self.close_connection = True
-
-            do_GET = do_HEAD = do_POST = do_PATCH = do_PUT = handle_any
-
-            def log_message(self, *_):
-                pass
-
-        class Quiet(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-            def handle_error(self, *_):
-                pass
-
-        self.server = Quiet(("127.0.0.1", 0), Handler)
-        self.host = f"127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def fault(self, path):
-        with self.lock:
-            if not self.faults or not re.search(r"/blobs/sha256:", path) or self.random.random() >= self.share:
-                return None
-            kind = self.random.choice(self.faults)
-            self.n_faults[kind] = self.n_faults.get(kind, 0) + 1
-            return kind
-
-    def forward(self, handler):
-        body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
-        fault = self.fault(handler.path)
-        if fault == "refuse":
-            handler.send_response(self.random.choice((500, 502, 503, 403)))
-            handler.send_header("Content-Length", "0")
-            handler.end_headers()
-            return
-        if fault == "redirect" and "moved=" not in handler.path:
-            handler.send_response(307)
-            handler.send_header("Location", f"http://{self.host}{handler.path}?moved={self.random.random()}")
-            handler.send_header("Content-Length", "0")
-            handler.end_headers()
-            return
-        connection = http.client.HTTPConnection(self.upstream.host, timeout=60)
-        path = handler.path.split("?moved=")[0]
-        headers = {name: value for name, value in handler.headers.items() if name not in ("Host", "Content-Length", "Expect")}
-        connection.request(handler.command, path, body, headers)
-        answer = connection.getresponse()
-        handler.send_response(answer.status)
-        for name, value in answer.getheaders():
-            if name not in ("Transfer-Encoding", "Date", "Connection"):
-                handler.send_header(name, value.replace(self.upstream.host, self.host))
-        handler.end_headers()
-        if handler.command == "HEAD":
-            connection.close()
-            return
-        self.send_body(handler, answer, fault)
-        connection.close()
-
-    def send_body(self, handler, answer, fault):
-        left = int(answer.getheader("Content-Length") or 0)
-        is_blob = "/blobs/sha256:" in handler.path
-        stop_at = self.random.randrange(left) if fault in ("cut", "stall", "damage") and left > 1 else None
-        while left > 0:
-            piece = bytearray(answer.read(min(left, 1 << 16)))
-            left -= len(piece)
-            if stop_at is not None and left <= stop_at:
-                if fault == "damage":
-                    piece[-1] ^= 1
-                    stop_at = None
-                else:
-                    if fault == "stall":
-                        self.is_over.wait(20)
-                    handler.close_connection = True
-                    return
-            handler.wfile.write(piece)
-            if is_blob:
-                with self.lock:
-                    self.n_sent += len(piece)
-
-    def stop(self):
-        self.is_over.set()
-        self.server.shutdown()

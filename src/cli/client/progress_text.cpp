@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::chrono::seconds kRateWindow{5};
 constexpr std::chrono::milliseconds kSampleInterval{200};
-constexpr size_t kMaxBarColumns = 24;
 constexpr size_t kMinBarColumns = 4;
 
+// " ▕███   ▏ " of so many columns between its ends.
 std::string bar(double share, size_t n_columns) {
   const auto n_filled = static_cast<size_t>(share * static_cast<double>(n_columns));
-  std::string text = "▕";
+  std::string text = " ▕";
   for (size_t i = 0; i < n_columns; ++i) text += i < n_filled ? "█" : " ";
   return text + "▏ ";
 }
@@ -32,11 +32,25 @@ std::string seconds_text(double seconds) {
   return fmt::format("{}h{}m", n / 3600, n % 3600 / 60);
 }
 
-std::string rate_text(const TransferProgress& progress) {
-  if (progress.bytes_per_second < 1 || progress.n_done >= progress.n_total) return "";
-  const auto n_left = static_cast<double>(progress.n_total - progress.n_done);
-  return fmt::format("  {}/s  {}", human_bytes(static_cast<uint64_t>(progress.bytes_per_second)),
-                     seconds_text(n_left / progress.bytes_per_second));
+// What stands behind the bar, in columns of their own: they do not move while numbers grow.
+struct Columns {
+  std::string sizes;  // "1.2 GB/2.7 GB"
+  std::string rate;   // "   50 MB/s"
+  std::string time;   // "     30s"
+};
+
+Columns columns_of(const TransferProgress& progress, uint64_t n_done) {
+  const std::string total = human_bytes(progress.n_total);
+  if (n_done >= progress.n_total)
+    return {fmt::format("{:>6}{:7}", total, ""), std::string(10, ' '), std::string(8, ' ')};
+  Columns columns{fmt::format("{:>6}/{:>6}", human_bytes(n_done), total), std::string(10, ' '),
+                  std::string(8, ' ')};
+  if (progress.bytes_per_second < 1) return columns;
+  const auto n_left = static_cast<double>(progress.n_total - n_done);
+  columns.rate =
+      fmt::format("  {:>6}/s", human_bytes(static_cast<uint64_t>(progress.bytes_per_second)));
+  columns.time = fmt::format("  {:>6}", seconds_text(n_left / progress.bytes_per_second));
+  return columns;
 }
 
 }  // namespace
@@ -75,19 +89,20 @@ std::string progress_line(std::string_view step, const TransferProgress& progres
   const double share = progress.n_total == 0
                            ? 1.0
                            : static_cast<double>(n_done) / static_cast<double>(progress.n_total);
-  const std::string head = fmt::format("{} {:3}% ", step, static_cast<int>(share * 100));
-  const std::string sizes =
-      fmt::format("{}/{}", human_bytes(n_done), human_bytes(progress.n_total));
+  const std::string head =
+      fmt::format("{}{}{:3}%", step, step.empty() ? "" : " ", static_cast<int>(share * 100));
+  const Columns columns = columns_of(progress, n_done);
   const size_t frame = display_width(bar(0, 0));
-  for (const std::string& rate : {rate_text(progress), std::string()}) {
-    const size_t used = display_width(head) + display_width(sizes) + display_width(rate);
-    if (used + frame + kMinBarColumns <= n_columns) {
-      const std::string bars = bar(share, std::min(kMaxBarColumns, n_columns - used - frame));
-      return fmt::format("{}{}{}{}", head, bars, sizes, rate);
+  for (const std::string& tail : {columns.sizes + columns.rate + columns.time,
+                                  columns.sizes + columns.rate, columns.sizes, std::string()}) {
+    const size_t used = display_width(head) + frame + display_width(tail);
+    if (used + kMinBarColumns <= n_columns) {
+      std::string line = head + bar(share, n_columns - used) + tail;
+      line.erase(line.find_last_not_of(' ') + 1);
+      return line;
     }
   }
-  const std::string plain = head + sizes;
-  return cut_to_columns(display_width(plain) <= n_columns ? plain : head, n_columns);
+  return cut_to_columns(head, n_columns);
 }
 
 }  // namespace billow::cli

@@ -33,8 +33,9 @@ struct TransferProgress {
   double bytes_per_second = 0;  // 0: unknown
 };
 
-// "pulling 6a0746a1ec1a  45% ▕████▌     ▏ 1.2 GB/2.7 GB  50 MB/s  30s" in `n_columns` at most: the
-// bar shrinks first, then the rate goes, then the sizes, then the end of the step's words.
+// "pulling 6a0746a1ec1a:  45% ▕████▌     ▏ 1.2 GB/2.7 GB   50 MB/s     30s", as Ollama writes it:
+// the bar takes what is left of `n_columns`. In few columns it shrinks first, then the time goes,
+// the rate, the sizes, the bar, and the end of the step's words. No blanks at the end.
 std::string progress_line(std::string_view step, const TransferProgress& progress,
                           size_t n_columns);
 

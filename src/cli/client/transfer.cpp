@@ -54,8 +54,9 @@ void add_transfer(CLI::App& app, const char* name, const char* description, cons
 void show_step(const Json& object, StatusLine& status) {
   const std::string step = text_field(object, "status");
   const uint64_t total = count_field(object, "total");
-  if (total > 0) return status.show(step, count_field(object, "completed"), total);
-  status.show(step);
+  if (total == 0) return status.show(step);
+  const bool is_pull = step.starts_with("pulling ");  // the others have no colon in Ollama's either
+  status.show(is_pull ? step + ":" : step, count_field(object, "completed"), total);
 }
 
 void pull_model(ApiClient& client, const std::string& model, bool insecure) {

@@ -1,0 +1,74 @@
+#include "registry/following_digest.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/regular_file.h"
+
+namespace billow::registry {
+namespace {
+
+constexpr uint64_t kPieceBytes = 1 << 20;
+
+}  // namespace
+
+FollowingDigest::FollowingDigest(std::string path, std::function<void(uint64_t)> on_hashed)
+    : path_(std::move(path)),
+      on_hashed_(std::move(on_hashed)),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+void FollowingDigest::advance(uint64_t n_bytes) {
+  const std::scoped_lock lock(mutex_);
+  if (n_bytes <= n_there_) return;
+  n_there_ = n_bytes;
+  changed_.notify_all();
+}
+
+std::optional<store::Digest> FollowingDigest::finish(uint64_t n_bytes, std::stop_token stop) {
+  advance(n_bytes);
+  std::unique_lock lock(mutex_);
+  const bool is_over =
+      changed_.wait(lock, std::move(stop), [&] { return failure_ || n_hashed_ >= n_bytes; });
+  if (!is_over) return std::nullopt;
+  if (failure_) throw Error(ErrorCode::kIo, *failure_);
+  return hasher_.finish();
+}
+
+void FollowingDigest::run(const std::stop_token& stop) {
+  try {
+    hash(stop);
+  } catch (const std::exception& error) {
+    const std::scoped_lock lock(mutex_);
+    failure_ = error.what();
+    changed_.notify_all();
+  }
+}
+
+uint64_t FollowingDigest::more_than(uint64_t n_hashed, const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, stop, [&] { return n_there_ > n_hashed; });
+  return n_there_;
+}
+
+void FollowingDigest::hash(const std::stop_token& stop) {
+  const RegularFile file(path_);
+  std::vector<std::byte> piece(kPieceBytes);
+  for (uint64_t n_done = 0;;) {
+    const uint64_t n_there = more_than(n_done, stop);
+    if (stop.stop_requested()) return;
+    const auto n_wanted = static_cast<size_t>(std::min(kPieceBytes, n_there - n_done));
+    const size_t n = file.read_at(n_done, std::span(piece).first(n_wanted));
+    if (n == 0) throw Error(ErrorCode::kIo, path_ + ": the file has become shorter meanwhile");
+    hasher_.update(std::span(piece).first(n));
+    n_done += n;
+    if (on_hashed_) on_hashed_(n_done);
+    const std::scoped_lock lock(mutex_);
+    n_hashed_ = n_done;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace billow::registry
