@@ -369,7 +369,8 @@ TEST_F(PromptBuilder, ImagesStandBetweenTokens) {
 TEST_F(PromptBuilder, LlamaServerAddsTheBosOfAPromptWithImages) {
   models.facts.pictures = kPictures;
   models.add({.add_bos = true});
-  const tokenizer::Tokenizer& tokenizer = models.catalog.find("m")->weights->tokenizer;
+  const auto model = models.catalog.find("m");  // which build() replaces
+  const tokenizer::Tokenizer& tokenizer = model->weights->tokenizer;
   GenerationRequest request = prompt(std::string(tokenizer.text(tokenizer.bos())) + "a[img]b");
   request.raw = true;
   request.images = {picture()};

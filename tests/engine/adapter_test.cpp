@@ -122,7 +122,7 @@ TEST(Adapter, OfATiedEmbeddingChangesRowsThatAreLookedUpAlone) {
   const auto is_table = [](const std::string& name) { return name == "token_embd.weight"; };
   const auto adapter = files.make(model, {.changes = is_table});
   // The merged model has the old table as its output.
-  std::vector<std::byte> bytes = merged(model, {adapter});
+  const std::vector<std::byte> bytes = merged(model, {adapter});
   gguf::Writer writer;
   const gguf::File changed = gguf::File::parse(bytes, "merged.gguf");
   for (const gguf::Entry& entry : changed.metadata()) writer.set(entry.key, entry.value);
@@ -135,8 +135,8 @@ TEST(Adapter, OfATiedEmbeddingChangesRowsThatAreLookedUpAlone) {
   const std::vector<int32_t> tokens = random_tokens(30, 300, 3);
   Engine with_adapter(gguf::File::parse(tied, "tiny.gguf"),
                       {.kv_type = kernels::KvType::kF32, .adapters = {{adapter.path}}});
-  Engine expected(gguf::File::parse(writer.to_bytes(), "tiny.gguf"),
-                  {.kv_type = kernels::KvType::kF32});
+  const std::vector<std::byte> with_output = writer.to_bytes();
+  Engine expected(gguf::File::parse(with_output, "tiny.gguf"), {.kv_type = kernels::KvType::kF32});
   const std::vector<float> got = logits_of(with_adapter, tokens);
   const std::vector<float> wanted = logits_of(expected, tokens);
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-3f);

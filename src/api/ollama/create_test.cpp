@@ -212,8 +212,6 @@ TEST_F(Create, WrongRequestsAreRefusedInTheWordsThatClientsKnow) {
       {{{"model", "m"}, {"files", {{"m.gguf", "../../etc/passwd"}}}}, "invalid digest format"},
       {{{"model", "m"}, {"files", {{"m.gguf", junk}}}}, "supplied file was not in GGUF format"},
       {{{"model", "m"}, {"files", {{"m.bin", junk}}}}, "unknown type"},
-      {{{"model", "m"}, {"files", files}, {"adapters", {{"a", digest}, {"b", digest}}}},
-       "a: this GGUF file is no adapter, but of the kind \"model\""},
       {{{"model", "m"}, {"files", files}, {"draft_quantize", "Q4_0"}},
        "--draft-quantize requires a DRAFT model"},
       {{{"model", "m"},

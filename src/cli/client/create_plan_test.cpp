@@ -70,7 +70,7 @@ TEST_F(CreatePlanTest, AFolderGivesTheWeightsOfTheFirstKind) {
   write("README.md");
   EXPECT_EQ(names(),
             "model-1.safetensors part/model-2.safetensors config.json 1_Pooling/config.json "
-            "chat_template.jinja tokenizer.model vocab.txt ");
+            "chat_template.jinja README.md tokenizer.model vocab.txt ");
 }
 
 TEST_F(CreatePlanTest, ALinkMayNotLeadOutOfTheFolder) {
