@@ -34,11 +34,11 @@ void Engine::load_adapters() {
   };
   const auto next = std::ranges::find_if(running_, is_next);
   if (next == running_.end() || (*next)->uses_adapter_) return;
-  const std::shared_ptr<Sequence> sequence = *next;
+  Sequence& sequence = **next;
   try {
-    sequence->uses_adapter_ = use_adapter(*sequence->adapter_);
+    sequence.uses_adapter_ = use_adapter(*sequence.adapter_);
   } catch (const Error& error) {
-    fail(*sequence, error.what());
+    fail(sequence, error.what());
   }
 }
 

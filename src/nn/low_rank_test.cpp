@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -96,7 +97,7 @@ TEST_P(LowRankProducts, EachRowGetsWhatItsAdapterAdds) {
   const RandomAdapter second({matrices.all[1]}, 50);
   // Runs of one row and of many, in any order, more of them than forms of input.
   std::vector<const Adapter*> adapters;
-  for (const size_t n : {1, 3, 40, 1, 1, 2, 1, 5, 1, 1})
+  for (const size_t n : std::initializer_list<size_t>{1, 3, 40, 1, 1, 2, 1, 5, 1, 1})
     for (size_t i = 0; i < n; ++i)
       adapters.push_back(n % 2 == 0 ? nullptr : adapters.size() % 3 == 0 ? &second : &first);
   const size_t n_rows = adapters.size();

@@ -162,10 +162,10 @@ class Create(ClientCase):
 
     def test_sends_a_folder_of_safetensors_with_what_describes_them(self):
         files = {"model.safetensors": b"weights", "config.json": b"{}", "tokenizer.json": b"[]", "vocab.txt": b"a",
-                 "1_Pooling/config.json": b"{ }", "modules.json": b"[ ]"}
+                 "1_Pooling/config.json": b"{ }", "modules.json": b"[ ]", "README.md": b"# Model"}
         folder = self.dir / "source"
         (folder / "1_Pooling").mkdir(parents=True)
-        for name, content in (files | {"README.md": b"no", "model.onnx": b"no"}).items():
+        for name, content in (files | {"NOTES.md": b"no", "model.onnx": b"no"}).items():
             (folder / name).write_bytes(content)
         digests = {name: "sha256:" + hashlib.sha256(content).hexdigest() for name, content in files.items()}
         for digest in digests.values():
