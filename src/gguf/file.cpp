@@ -181,7 +181,7 @@ File File::open_split(std::span<const std::string> paths, StringArrays string_ar
   if (keys.number != 0)
     throw file_error(paths.front(), "the first of the files says that it is part " +
                                         std::to_string(keys.number + 1) + " of " +
-                                        std::to_string(keys.count));
+                                        std::to_string(keys.count) + "; begin with part 1");
   if (keys.count != paths.size())
     throw file_error(paths.front(), "the model has " + std::to_string(keys.count) + " files, not " +
                                         std::to_string(paths.size()) + "; all of them are needed");

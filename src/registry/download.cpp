@@ -85,7 +85,10 @@ class Download {
     report();
     if (n_completed_ != n_bytes_) find_url();
     first_open_ = 0;
-    sum_.emplace(files_.path(), options_.on_check);
+    sum_.emplace(files_.path(), [this, n_before = uint64_t{0}](uint64_t n_hashed) mutable {
+      files_.begin_flush(std::exchange(n_before, n_hashed), n_hashed);
+      if (options_.on_check) options_.on_check(n_hashed);
+    });
     sum_->advance(n_in_a_row());
     if (n_completed_ != n_bytes_) fetch_parts();
   }

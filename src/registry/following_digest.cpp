@@ -24,12 +24,14 @@ void FollowingDigest::advance(uint64_t n_bytes) {
   const std::scoped_lock lock(mutex_);
   if (n_bytes <= n_there_) return;
   n_there_ = n_bytes;
-  changed_.notify_all();
+  if (n_there_ - n_hashed_ >= kPieceBytes) changed_.notify_all();  // few bytes can wait for others
 }
 
 std::optional<store::Digest> FollowingDigest::finish(uint64_t n_bytes, std::stop_token stop) {
-  advance(n_bytes);
   std::unique_lock lock(mutex_);
+  n_there_ = n_bytes;
+  is_all_there_ = true;
+  changed_.notify_all();
   const bool is_over =
       changed_.wait(lock, std::move(stop), [&] { return failure_ || n_hashed_ >= n_bytes; });
   if (!is_over) return std::nullopt;
@@ -47,9 +49,11 @@ void FollowingDigest::run(const std::stop_token& stop) {
   }
 }
 
-uint64_t FollowingDigest::more_than(uint64_t n_hashed, const std::stop_token& stop) {
+uint64_t FollowingDigest::await_piece(uint64_t n_hashed, const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, stop, [&] { return n_there_ > n_hashed; });
+  changed_.wait(lock, stop, [&] {
+    return n_there_ - n_hashed >= kPieceBytes || (is_all_there_ && n_there_ > n_hashed);
+  });
   return n_there_;
 }
 
@@ -57,7 +61,7 @@ void FollowingDigest::hash(const std::stop_token& stop) {
   const RegularFile file(path_);
   std::vector<std::byte> piece(kPieceBytes);
   for (uint64_t n_done = 0;;) {
-    const uint64_t n_there = more_than(n_done, stop);
+    const uint64_t n_there = await_piece(n_done, stop);
     if (stop.stop_requested()) return;
     const auto n_wanted = static_cast<size_t>(std::min(kPieceBytes, n_there - n_done));
     const size_t n = file.read_at(n_done, std::span(piece).first(n_wanted));
@@ -67,7 +71,7 @@ void FollowingDigest::hash(const std::stop_token& stop) {
     if (on_hashed_) on_hashed_(n_done);
     const std::scoped_lock lock(mutex_);
     n_hashed_ = n_done;
-    changed_.notify_all();
+    if (is_all_there_) changed_.notify_all();
   }
 }
 

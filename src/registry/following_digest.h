@@ -17,8 +17,7 @@ namespace billow::registry {
 
 class FollowingDigest {
  public:
-  // Calls `on_hashed`, where given, with the number of bytes that are hashed, on its own thread; it
-  // must not throw.
+  // Calls `on_hashed`, where given, with the number of bytes that are hashed, on its own thread.
   explicit FollowingDigest(std::string path, std::function<void(uint64_t n_bytes)> on_hashed = {});
   // Ends the thread.
   ~FollowingDigest() = default;
@@ -34,8 +33,9 @@ class FollowingDigest {
  private:
   void run(const std::stop_token& stop);
   void hash(const std::stop_token& stop);
-  // How many bytes are there, once it is more than that; fewer once `stop` is set.
-  uint64_t more_than(uint64_t n_hashed, const std::stop_token& stop);
+  // Waits for a piece behind what is hashed, or for what there is of it at the end. How many bytes
+  // are there.
+  uint64_t await_piece(uint64_t n_hashed, const std::stop_token& stop);
 
   const std::string path_;
   const std::function<void(uint64_t)> on_hashed_;
@@ -43,6 +43,7 @@ class FollowingDigest {
   std::condition_variable_any changed_;
   uint64_t n_there_ = 0;
   uint64_t n_hashed_ = 0;
+  bool is_all_there_ = false;
   std::optional<std::string> failure_;
   store::Hasher hasher_;  // of the thread until all is hashed
   std::jthread thread_;

@@ -36,6 +36,9 @@ class PartFiles {
   // Writes how much is there of a part: when its fetching pauses or ends.
   void save(size_t index);
 
+  // Has the system begin to write these bytes to the disk, so that commit() waits less. Any thread.
+  void begin_flush(uint64_t first, uint64_t end) const noexcept;
+
   // Begins again: with one part, where the server has no ranges, or as planned.
   void restart(bool in_one_part);
 

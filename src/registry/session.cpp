@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/one_line.h"
+#include "base/text.h"
 #include "registry/challenge.h"
 #include "registry/origin.h"
 #include "registry/token.h"
@@ -50,6 +51,12 @@ int64_t unix_time() {
       .count();
 }
 
+// A page for people, of which no line says what is wrong.
+bool is_page(std::string_view body) {
+  const std::string begin = lower_case(trimmed(body).substr(0, 20));
+  return begin.starts_with("<!doctype html") || begin.starts_with("<html");
+}
+
 std::string in_line(std::string_view text) { return one_line(text, kMaxErrorText); }
 
 }  // namespace
@@ -66,7 +73,7 @@ std::string error_text(const Reply& reply) {
     for (const Json& error : json["errors"])
       if (!add(error, "message")) add(error, "code");
   }
-  if (text.empty() && !add(json, "error")) text = reply.body;
+  if (text.empty() && !add(json, "error") && !is_page(reply.body)) text = reply.body;
   text = in_line(text);
   return std::to_string(reply.status) + (text.empty() ? "" : ": " + text);
 }

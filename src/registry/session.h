@@ -66,8 +66,8 @@ class Session {
 };
 
 // What is wrong, in the words of a registry's answer: the messages of {"errors":[{"message"}]}, or
-// {"error":"..."}, or the beginning of the body; the status stands before it: "404: manifest
-// unknown".
+// {"error":"..."}, or the beginning of a body that is no HTML; the status stands before it: "404:
+// manifest unknown".
 std::string error_text(const Reply& reply);
 
 }  // namespace billow::registry

@@ -57,6 +57,9 @@ TEST(ErrorText, IsTheRegistrysInOneLine) {
   EXPECT_EQ(text(502, " bad\ngateway\n"), "502: bad gateway");
   EXPECT_EQ(text(500, ""), "500");
   EXPECT_EQ(text(500, "{}"), "500: {}");
+  EXPECT_EQ(text(404, " <!DOCTYPE HTML>\n<html><h1>Not found</h1></html>"), "404");
+  EXPECT_EQ(text(403, "<Error><Code>AccessDenied</Code></Error>"),
+            "403: <Error><Code>AccessDenied</Code></Error>");
   EXPECT_EQ(text(500, std::string(9000, 'x')), "500: " + std::string(500, 'x'));
 }
 

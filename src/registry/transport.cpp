@@ -91,7 +91,9 @@ class Transfer {
     const bool has_more = error_[0] != '\0';
     std::string why = has_more ? error_.data() : curl().easy_strerror(code);
     if (code == CURLE_SSL_CONNECT_ERROR && why.find("wrong version number") != std::string::npos)
-      why = "it does not speak TLS; --insecure, or \"insecure\" in a request, asks it by http";
+      why =
+          "it does not speak TLS; --insecure, or \"insecure\" in a request, asks a registry by "
+          "http";
     fail(Error(ErrorCode::kIo, host + ": " + why));
   }
   template <typename Failure>

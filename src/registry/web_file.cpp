@@ -18,6 +18,7 @@ namespace billow::registry {
 namespace {
 
 constexpr int kMaxRedirects = 10;
+constexpr int kMaxAttemptsUnanswered = 2;  // nobody has to wait long where there is no server
 constexpr size_t kMaxErrorBytes = 64 << 10;
 constexpr std::string_view kSuffix = ".gguf";
 constexpr std::string_view kSplitForm = "-#####-of-#####.gguf";
@@ -81,7 +82,9 @@ class Fetch {
         fail(ErrorCode::kIo, why_ +
                                  "; the server does not say which version of the file it sends, "
                                  "so the rest cannot be fetched");
-      if (n_failed >= options_.max_attempts) fail(ErrorCode::kIo, "max retries exceeded: " + why_);
+      const int n_most = has_answered_ ? options_.max_attempts
+                                       : std::min(options_.max_attempts, kMaxAttemptsUnanswered);
+      if (n_failed >= n_most) fail(ErrorCode::kIo, "max retries exceeded: " + why_);
       pause(time, stop_);
       check_stop();
       time *= 2;
@@ -115,6 +118,7 @@ class Fetch {
         return false;
       }
       if (failure_) std::rethrow_exception(failure_);
+      has_answered_ = true;
       has_advanced_ = n_taken_ > n_before;
       if (!is_redirect(reply.status)) return is_whole(reply);
       if (n_redirects == kMaxRedirects)
@@ -142,6 +146,7 @@ class Fetch {
     refusal_.clear();
     has_begun_answer_ = false;
     request.on_body = [this](const Reply& head, std::string_view bytes) {
+      has_answered_ = true;
       if (head.status != 200 && head.status != 206) {
         refusal_ += bytes.substr(0, kMaxErrorBytes - std::min(kMaxErrorBytes, refusal_.size()));
         return refusal_.size() < kMaxErrorBytes;
@@ -222,6 +227,7 @@ class Fetch {
   uint64_t n_taken_ = 0;
   uint64_t n_skipped_ = 0;  // bytes of this answer that were taken before
   bool has_begun_answer_ = false;
+  bool has_answered_ = false;  // the server, to any attempt
   bool has_advanced_ = false;
   std::string refusal_;  // the body of an answer without the file
   std::string why_;

@@ -30,7 +30,8 @@ std::string file_name_of(std::string_view url);
 std::vector<std::string> file_addresses(const std::string& url);
 
 struct WebFileOptions {
-  // Attempts in a row without a byte. After them the file is given up.
+  // Attempts in a row without a byte. After them the file is given up; after two where the server
+  // has never answered.
   int max_attempts = 6;
   std::chrono::milliseconds first_pause{1'000};  // before the second attempt; doubles each time
 };

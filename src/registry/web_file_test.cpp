@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -194,6 +195,13 @@ TEST(FetchWebFile, WhatIsNotThereIsNotTriedAgain) {
             ErrorCode::kNotFound);
   EXPECT_EQ(code_of_failure(server.url("/round.gguf"), "redirects more than"), ErrorCode::kIo);
   EXPECT_EQ(code_of_failure(server.url("/away.gguf"), "redirects to no address"), ErrorCode::kIo);
+}
+
+TEST(FetchWebFile, AServerThatNeverAnswersIsGivenUpSoon) {
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(code_of_failure("http://127.0.0.1:1/x.gguf", "max retries exceeded: 127.0.0.1:1"),
+            ErrorCode::kIo);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 TEST(FetchWebFile, WhatTheSinkThrowsEndsIt) {

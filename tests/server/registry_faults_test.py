@@ -158,34 +158,38 @@ class Faults(Case):
             self.assertEqual(place.models(), [], told)
         self.fail("the pull never ended: " + told)
 
+    def round(self, i, proxy, place, tallies):
+        """One pull to its end, with faults that are drawn, as an entry in the rows of the tallies that it belongs to."""
+        kinds = {kind for kind in FAULTS if self.random.random() < 0.5}
+        kinds |= {"damage"} if self.random.random() < 0.15 else set()
+        kinds |= {"stall"} if transfer_case.options.rounds >= 100 and i % 25 == 24 else set()
+        event = self.random.choice([None, "kill", "full"] if self.disk.is_there else [None, "kill"])
+        proxy.faults, proxy.n_sent, proxy.n_faults = sorted(kinds), 0, {}
+        try:
+            n_attempts, n_resumed, n_events = self.pull(place, proxy, event)
+            self.assertEqual(place.files(), self.whole[proxy])
+        except AssertionError as error:
+            raise AssertionError(f"round {i} with {sorted(kinds)} and {event}: {error}") from error
+        counts = {kind: n for kind, n in {**proxy.n_faults, event: n_events}.items() if kind and n}
+        rows = [*counts, "all with damage" if "damage" in counts else "all without damage",
+                "all, proxy of the environment" if proxy is self.between else "all, before the registry"]
+        for row in rows:
+            tallies.setdefault(row, Tally()).add(counts.get(row, sum(counts.values())), n_attempts, n_resumed, self.n_bytes, proxy.n_sent)
+        place.delete(self.names[proxy])
+        self.assertEqual(place.files(), {})
+
     def test_pulls_end_complete(self):
         options = transfer_case.options
         places = {proxy: self.there(proxy) for proxy in self.names}
-        events = [None, "kill", "full"] if self.disk.is_there else [None, "kill"]
         tallies = {}
         for i in range(options.rounds):
             proxy = self.random.choice(list(places))
-            place = places[proxy]
-            kinds = {kind for kind in FAULTS if self.random.random() < 0.5}
-            kinds |= {"damage"} if self.random.random() < 0.15 else set()
-            kinds |= {"stall"} if options.rounds >= 100 and i % 25 == 24 else set()
-            event = self.random.choice(events)
-            proxy.faults, proxy.n_sent, proxy.n_faults = sorted(kinds), 0, {}
-            with self.subTest(i=i, faults=proxy.faults, event=event, behind=proxy is self.between):
-                result = self.pull(place, proxy, event)
-                self.assertEqual(place.files(), self.whole[proxy])
-                counts = {**proxy.n_faults, event: result[2]}
-                rows = [kind for kind, n in counts.items() if kind and n] or ["none"]
-                rows.append("all without damage" if not counts.get("damage") else "all with damage")
-                rows.append("proxy of the environment" if proxy is self.between else "before the registry")
-                for row in rows:
-                    n_faults = counts.get(row, sum(counts.values()))
-                    tallies.setdefault(row, Tally()).add(n_faults, *result[:2], self.n_bytes, proxy.n_sent)
-                place.delete(self.names[proxy])
-                self.assertEqual(place.files(), {})
-        print(f"{'rounds with':25}  rounds  faults   pulls  resumed     wanted       sent   twice")
+            self.round(i, proxy, places[proxy], tallies)
+            if i % 20 == 19:
+                print(f"{i + 1} rounds", flush=True)
+        print(f"{'rounds with':30}  rounds  faults   pulls  resumed     wanted       sent   twice")
         for row, tally in sorted(tallies.items()):
-            print(f"{row:25} {tally}")
+            print(f"{row:30} {tally}")
         print("addresses that expired:", self.before.n_expired + self.between.n_expired)
         # A crash loses a megabyte of each part, and what stands in buffers. Wrong bytes are found at the end, by the digest alone.
         if "all without damage" in tallies and options.megabytes >= 48:

@@ -92,7 +92,7 @@ void check_inside(const fs::path& folder, const LocalFile& file) {
 
 bool looks_like_path(const std::string& text) {
   return text.starts_with('/') || text.starts_with("./") || text.starts_with("../") ||
-         text.starts_with('~') || text.ends_with(".gguf");
+         text.starts_with('~') || text.ends_with(".gguf") || text == "." || text == "..";
 }
 
 // The files that `path` means; none where nothing is there.
@@ -174,6 +174,15 @@ std::string name_of(const std::string& space, const fs::path& last, const std::s
 
 }  // namespace
 
+void check_address(const std::string& text) {
+  if (text.find("://") == std::string::npos) return;
+  if (registry::is_file_address(text) || store::parse_name(text)) return;
+  throw Error(ErrorCode::kInvalidInput,
+              text +
+                  ": this is neither the address of a GGUF file (http or https, no user before the "
+                  "host, a path that ends with .gguf) nor the name of a model");
+}
+
 bool is_model_path(const std::string& word) {
   if (registry::is_file_address(word)) return false;
   if (!looks_like_path(word)) return false;
@@ -222,6 +231,7 @@ CreatePlan plan_create(const store::Modelfile& modelfile, const std::string& fol
   CreatePlan plan;
   Json request = Json::object();
   for (const std::string& from : modelfile.all(InstructionKind::kFrom)) {
+    check_address(from);
     if (registry::is_file_address(from)) {
       request["from"] = from;
       continue;

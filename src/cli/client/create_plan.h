@@ -35,6 +35,10 @@ CreatePlan plan_create(const store::Modelfile& modelfile, const std::string& fol
 // a user who is unknown.
 std::string expanded_path(const std::string& path, const std::string& folder);
 
+// Throws Error (kInvalidInput) for what has "://" in it and is neither the address of a GGUF file
+// nor the name of a model.
+void check_address(const std::string& text);
+
 // Whether a word of the command line means a file or folder of this machine rather than a model of
 // the server: by how it looks ("./m", "m.gguf"). What may be a name with a tag, too, is a path
 // where such a file is there.

@@ -142,7 +142,8 @@ TEST_F(CreatePlanTest, TheFirstFileOfASplitBringsTheOthers) {
 }
 
 TEST_F(CreatePlanTest, PathsAreToldFromNames) {
-  for (const char* word : {"./m", "../m", "/m", "~/m", "m.gguf", "a/m.gguf", "./a:m.gguf"})
+  for (const char* word :
+       {"./m", "../m", "/m", "~/m", "m.gguf", "a/m.gguf", "./a:m.gguf", ".", ".."})
     EXPECT_TRUE(is_model_path(word)) << word;
   for (const char* word :
        {"m", "m:tag", "a/m", "hf.co/a/m", "hf.co/a/m:Q4_K_M", "hf.co/a/m:m-Q4.gguf", "m:m.gguf"})
@@ -187,6 +188,14 @@ TEST_F(CreatePlanTest, WhatIsNotThereIsSaid) {
   EXPECT_THROW(plan("FROM ./a.gguf\nDRAFT ./a.gguf\n"), Error);
   EXPECT_THROW(plan("FROM ./a.gguf\nFROM ./x/a.gguf\n"), Error);
   EXPECT_EQ(plan("FROM a-name\n").request, R"({"from":"a-name"})");
+}
+
+TEST_F(CreatePlanTest, AddressesAreThoseOfFilesOrNames) {
+  for (const char* text : {"m", "./m.gguf", "https://h/x.gguf", "https://hf.co/me/m:Q8_0", ""})
+    EXPECT_NO_THROW(check_address(text)) << text;
+  for (const char* text : {"file:///etc/passwd", "ftp://h/x.gguf", "https://h/x.bin?", "https://",
+                           "https://me:secret@h/x.gguf"})
+    EXPECT_THROW(check_address(text), Error) << text;
 }
 
 }  // namespace

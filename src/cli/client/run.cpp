@@ -145,6 +145,7 @@ void check(const Options& options) {
 
 // The name on the server of what a word of the command line means.
 std::string kept_model(ApiClient& client, const std::string& word) {
+  check_address(word);
   if (registry::is_file_address(word)) return keep_web_model(client, word);
   return is_model_path(word) ? keep_model(client, word) : word;
 }
