@@ -32,14 +32,37 @@ constexpr std::chrono::milliseconds kLockPause{20};
   throw Error(ErrorCode::kIo, path + ": " + what + ": " + std::strerror(errno));
 }
 
+// The text of a part with blanks behind it. All have one size, so that a later one takes the place
+// of an earlier one in a single write.
+constexpr size_t kRecordBytes = 160;
+std::string record_of(size_t index, const Part& part) {
+  std::string text = to_text(index, part);
+  text.resize(std::max(text.size(), kRecordBytes), ' ');
+  return text;
+}
+
+bool write_at_once(int fd, const std::string& text) {
+  return ::pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+}
+
 // Whole, or with what was there before: a crash leaves no half of a line.
 void write_text(const std::string& path, const std::string& temporary, const std::string& text) {
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) throw_system(temporary, "cannot be written");
-  const bool is_written =
-      ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool is_written = write_at_once(fd, text);
   if (::close(fd) != 0 || !is_written) throw_system(temporary, "cannot be written");
   if (::rename(temporary.c_str(), path.c_str()) != 0) throw_system(path, "cannot be written");
+}
+
+// The same in place of a text of the same size. False where there is none.
+bool overwrite_text(const std::string& path, const std::string& text) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return false;
+  struct stat status{};
+  const bool fits = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+                    static_cast<size_t>(status.st_size) == text.size();
+  const bool is_written = fits && write_at_once(fd, text);
+  return ::close(fd) == 0 && is_written;
 }
 
 // Opens a file and waits until no other program has it. Another program may have moved the file or
@@ -147,7 +170,10 @@ void PartFiles::save(size_t index) {
 
 void PartFiles::write_part(size_t index) const {
   const std::string number = std::to_string(index);
-  write_text(path_ + "-" + number, temporary_ + number, to_text(index, parts_[index]));
+  const std::string path = path_ + "-" + number;
+  const std::string text = record_of(index, parts_[index]);
+  // Making a file and moving it costs a disk far more than a write.
+  if (!overwrite_text(path, text)) write_text(path, temporary_ + number, text);
 }
 
 void PartFiles::begin_flush(uint64_t first, uint64_t end) const noexcept {

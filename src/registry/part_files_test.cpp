@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "store/folder.h"
 #include "store/test_folder.h"
 
@@ -25,6 +26,8 @@ class PartFilesTest : public testing::Test {
     return folder_.path() + "/" + digest_.file_name() + ending;
   }
   std::vector<std::string> names() const { return store::children(folder_.path()); }
+  // What a file of a part says, without the blanks behind it.
+  std::string part_text(const char* suffix) const { return std::string(trimmed(text(suffix))); }
   std::string text(const std::string& ending) const {
     const auto file = store::read_file(path(ending), 1 << 20);
     return file ? file->bytes : "none";
@@ -39,7 +42,7 @@ TEST_F(PartFilesTest, AreThoseOfOllama) {
   EXPECT_EQ(files.parts(), plan_parts(kLarge));
   const std::string name = digest_.file_name() + "-partial";
   EXPECT_EQ(names(), (std::vector<std::string>{name, name + "-0", name + "-1", name + "-2"}));
-  EXPECT_EQ(text("-partial-2"), R"({"N":2,"Offset":200000000,"Size":50000000,"Completed":0})");
+  EXPECT_EQ(part_text("-partial-2"), R"({"N":2,"Offset":200000000,"Size":50000000,"Completed":0})");
   EXPECT_EQ(store::file_status(path("-partial"))->size_bytes, kLarge);
 }
 
@@ -62,9 +65,10 @@ TEST_F(PartFilesTest, AreResumedWhereTheyWereSaved) {
   {
     PartFiles files(folder_.path(), digest_, kLarge);
     files.write(1, piece);
-    EXPECT_EQ(text("-partial-1"), R"({"N":1,"Offset":100000000,"Size":100000000,"Completed":0})");
+    EXPECT_EQ(part_text("-partial-1"),
+              R"({"N":1,"Offset":100000000,"Size":100000000,"Completed":0})");
     for (int i = 0; i < 3; ++i) files.write(1, piece);
-    EXPECT_EQ(text("-partial-1"),
+    EXPECT_EQ(part_text("-partial-1"),
               R"({"N":1,"Offset":100000000,"Size":100000000,"Completed":2100000})");
     files.write(2, piece);
     files.save(2);

@@ -34,6 +34,7 @@ class FaultyProxy:
         self.faults = ()  # of cut, stall, damage, refuse, redirect
         self.share = 0.5  # of blobs' answers that have one
         self.stall_seconds = 60
+        self.pause = 0  # seconds behind each 64 KiB of a blob
         self.n_sent = 0  # bytes of blobs
         self.n_faults = {}
         self.n_expired = 0
@@ -144,6 +145,7 @@ class FaultyProxy:
             if is_blob:
                 with self.lock:
                     self.n_sent += len(piece)
+                self.is_over.wait(self.pause)
 
     def tunnel(self, handler):
         self.n_tunnels += 1

@@ -4,11 +4,34 @@
 """
 
 import base64
+import http.client
 import json
+import time
 
 import registry as registries
 import transfer_case
+from faulty_proxy import FaultyProxy
 from transfer_case import MB, Case, completed, random_gguf
+
+
+class Stream:
+    """A pull whose lines are read as they come."""
+
+    def __init__(self, server, body):
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        self.connection.request("POST", "/api/pull", json.dumps(body))
+        self.answer = self.connection.getresponse()
+
+    def until(self, holds):
+        for line in self.answer:
+            found = json.loads(line)
+            if "total" in found and holds(found):
+                return found
+        raise AssertionError("the answer has ended")
+
+    def close(self):
+        self.answer.close()
+        self.connection.close()
 
 
 class Transfers(Case):
@@ -169,6 +192,35 @@ class Transfers(Case):
         tokens.known_keys.add((there.home / ".ollama/id_ed25519.pub").read_text().split()[1])
         self.assertEqual(there.last("pull", heir, insecure=True), "success")
         self.assertEqual({**here.files(), **there.files()}, here.files())
+
+    def test_two_pulls_share_a_download_that_ends_with_the_last(self):
+        registry = self.registry()
+        proxy = FaultyProxy(registry.host)
+        self.addCleanup(proxy.stop)
+        here = self.place("here")
+        name, other = proxy.host + "/me/m", proxy.host + "/me/n"
+        content = random_gguf(16 * MB)
+        for one in (name, other):
+            here.make(one, content)
+            self.assertEqual(here.last("push", one, insecure=True), "success")
+            here.delete(one)
+        proxy.n_sent, proxy.pause = 0, 0.01  # 6 MB/s
+        pulls = [Stream(here.server, {"model": one, "insecure": True}) for one in (name, other)]
+        for pull in pulls:
+            pull.until(lambda line: 0 < line.get("completed", 0) < line["total"] == len(content))
+        pulls[0].close()
+        before = pulls[1].until(lambda line: line.get("completed", 0) > 4 * MB)["completed"]
+        pulls[1].close()
+        time.sleep(0.5)
+        n_sent = proxy.n_sent
+        self.assertLess(n_sent, before + 8 * MB, "one download for both")
+        time.sleep(0.5)
+        self.assertEqual(proxy.n_sent, n_sent, "nobody asks any more")
+        self.assertEqual(here.models(), [])
+        proxy.pause = 0
+        self.assertEqual(here.last("pull", other, insecure=True), "success")
+        self.assertLess(proxy.n_sent, 1.2 * len(content), "the rest alone")
+        self.assertEqual(here.unsound(), [])
 
     def test_tokens_that_expire_are_renewed(self):
         tokens = registries.TokenServer(self.folder / "tokens", life=-65)  # docker-registry allows for a minute
