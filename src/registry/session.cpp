@@ -20,6 +20,7 @@ namespace {
 constexpr int kMaxRedirects = 10;
 constexpr size_t kMaxErrorBytes = 64 << 10;
 constexpr size_t kMaxErrorText = 500;
+constexpr uint64_t kMaxTokenBytes = 64 << 10;  // of an answer with one
 
 std::string base_of(const store::Name& name, bool insecure, const std::string& mirror) {
   if (name.scheme == "http" && !insecure)
@@ -62,7 +63,9 @@ std::string in_line(std::string_view text) { return one_line(text, kMaxErrorText
 }  // namespace
 
 std::string error_text(const Reply& reply) {
-  const Json json = Json::parse(reply.body, nullptr, false);
+  // What is longer is no registry's word, and reading it may take long.
+  const bool is_short = reply.body.size() <= kMaxErrorBytes;
+  const Json json = is_short ? Json::parse(reply.body, nullptr, false) : Json();
   std::string text;
   const auto add = [&](const Json& from, const char* name) {
     if (!from.is_object() || !from.contains(name) || !from[name].is_string()) return false;
@@ -156,8 +159,10 @@ std::string Session::asked_token(const Challenge& challenge, const std::string& 
   const TokenRequest wanted = login.empty()
                                   ? token_request(challenge, options_.key(), nonce(), unix_time())
                                   : token_request(challenge, login);
-  const Reply reply = transport_.send(
-      {.url = wanted.url, .headers = {{"Authorization", wanted.authorization}}}, stop);
+  const Reply reply = transport_.send({.url = wanted.url,
+                                       .headers = {{"Authorization", wanted.authorization}},
+                                       .max_body_bytes = kMaxTokenBytes},
+                                      stop);
   if (!is_good(reply.status))
     throw Error(ErrorCode::kPermissionDenied,
                 host_ + ": unauthorized: access denied (" + error_text(reply) + ")");

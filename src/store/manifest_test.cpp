@@ -133,5 +133,29 @@ TEST(Config, TextThatIsNotUtf8IsWrittenAsReplacement) {
   EXPECT_EQ(parse_config(to_text(config), "c").model_family, "a\xef\xbf\xbd");
 }
 
+TEST(Manifest, WhatTakesLongToReadIsRefused) {
+  const auto why = [](const std::string& text) -> std::string {
+    try {
+      parse_manifest(text, "m");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto object_of = [](int n_members) {
+    std::string text = R"({"schemaVersion":1)";
+    for (int i = 1; i < n_members; ++i) text += ",\"" + std::to_string(i) + "\":\",{[\\\"\"";
+    return text + "}";
+  };
+  EXPECT_EQ(why(object_of(4096)), "m: not a manifest of schema version 2");
+  EXPECT_EQ(why(object_of(4097)), "m: a JSON object of more than 4096 members");
+  EXPECT_EQ(why(std::string(100, '[')), "m: malformed JSON");
+  EXPECT_EQ(why(std::string(101, '[')), "m: JSON nested too deep");
+  EXPECT_EQ(why("]}]}{"), "m: malformed JSON");
+  std::string many = R"({"schemaVersion":1,"layers":[{})";
+  for (int i = 0; i < 500'000; ++i) many += ",{}";
+  EXPECT_EQ(why(many + "]}"), "m: not a manifest of schema version 2");
+}
+
 }  // namespace
 }  // namespace billow::store

@@ -96,6 +96,8 @@ class Hostile(Case):
             (manifest(*[layer()] * 20_000), "20000 layers"),
             (manifest(layer(kind="application/vnd.ollama.image.tensor")), "MLX"),
             (manifest(layer(kind="application/vnd.docker.image.rootfs.diff.tar.gzip")), "container image"),
+            (b'{"schemaVersion":2,"layers":[' + b"{}," * 2_600_000 + b"{}]}", "has no config"),  # each of these may take hours
+            (b"{" + b",".join(b'"%x":1' % i for i in range(800_000)) + b"}", "more than 4096 members"),
             (b" " * (9 * MB), "more than [0-9]+ bytes"),
         ]
         for body, words in cases:
@@ -118,6 +120,7 @@ class Hostile(Case):
             (endless(b"HTTP/1.1 200 OK\r\nX-Field: ", b"x" * 65536), "head of the answer|[Hh]eader|[Oo]ut of memory|too large"),
             (endless(b"", b"HTTP/1.1 100 Continue\r\nX-Field: y\r\n\r\n" * 1000), "head of the answer|[Hh]eader"),
             (reply(500, {"errors": [{"message": "a\nb\x1b[2J" + "c" * 10_000}]}), "500: a b"),
+            (reply(500, b"{" + b",".join(b'"%x":1' % i for i in range(800_000)) + b"}"), "500: "),
             (reply(429, {"error": "slow down"}), "429: slow down"), (reply(404, b"x"), "file does not exist"),
             (reply(403, {"errors": 7}), "403"), (reply(400, {"errors": [7, {"message": 5}, {"code": "X"}]}), "400: X"),
         ]
@@ -178,7 +181,7 @@ class Hostile(Case):
                 self.refused("unauthorized|realm host")
                 self.assertRegex(self.refused(words), words)
         tokens = [{"token": 5}, {"token": None}, {"token": {}}, {"token": ""}, {"token": "a\r\nX: y"}, {"token": "a b"}, {"token": "\u00e9"}, [], 7, b"", b"<html>",
-                  b"[" * 100_000]
+                  b"[" * 50_000]
         for body in tokens:
             with self.subTest(str(body)[:60]):
                 self.fake.answer = lambda request, body=body: (reply(200, body) if request.path.startswith("/token") else reply(
@@ -189,7 +192,7 @@ class Hostile(Case):
         self.refused("more than [0-9]+ bytes")
         self.fake.answer = lambda request: (reply(200, {"token": "x" * 200_000}) if request.path.startswith("/token") else reply(
             401, b"", {"WWW-Authenticate": f'Bearer realm="{realm}"'}))
-        self.refused("unauthorized|no token")
+        self.refused("more than [0-9]+ bytes")
 
     def test_blobs(self):
         self.fake.manifests["a/m:latest"] = manifest(layer())

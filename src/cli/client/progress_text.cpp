@@ -93,11 +93,12 @@ std::string progress_line(std::string_view step, const TransferProgress& progres
       fmt::format("{}{}{:3}%", step, step.empty() ? "" : " ", static_cast<int>(share * 100));
   const Columns columns = columns_of(progress, n_done);
   const size_t frame = display_width(bar(0, 0));
-  for (const std::string& tail : {columns.sizes + columns.rate + columns.time,
-                                  columns.sizes + columns.rate, columns.sizes, std::string()}) {
+  for (const std::string& tail :
+       {fmt::format("{}{}{}", columns.sizes, columns.rate, columns.time),
+        fmt::format("{}{}", columns.sizes, columns.rate), columns.sizes, std::string()}) {
     const size_t used = display_width(head) + frame + display_width(tail);
     if (used + kMinBarColumns <= n_columns) {
-      std::string line = head + bar(share, n_columns - used) + tail;
+      std::string line = fmt::format("{}{}{}", head, bar(share, n_columns - used), tail);
       line.erase(line.find_last_not_of(' ') + 1);
       return line;
     }
