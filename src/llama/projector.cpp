@@ -112,7 +112,7 @@ uint64_t scratch_of(const gguf::File& file, const PictureRule& rule) {
   const uint64_t patch = std::max<size_t>(1, number(file, "clip.vision.patch_size", 14));
   const uint64_t per_row = std::max<uint64_t>(1, rule.cell / patch);
   uint64_t n_patches = (rule.edge / patch) * (rule.edge / patch);
-  constexpr size_t kRowsAtStart = 46 * 46;
+  constexpr size_t kRowsAtStart = size_t{46} * 46;
   if (rule.kind == Kind::kScaled)
     n_patches = std::min(rule.max_rows, kRowsAtStart) * per_row * per_row;
   const uint64_t width =
