@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -277,11 +278,15 @@ TEST_F(DownloadTest, IsCancelledAndResumed) {
   EXPECT_EQ(get(stop.get_token()), "the download was cancelled");
   EXPECT_EQ(get(stop.get_token()), "the download was cancelled");
   faults_.n_stalls = 0;
-  n_sent_ = 0;
-  options_.on_progress = {};
+  // The server may still work on requests of the cancelled calls, so its count of bytes shows
+  // nothing here.
+  std::optional<uint64_t> n_resumed;
+  options_.on_progress = [&](uint64_t n) {
+    if (!n_resumed) n_resumed = n;  // the first report comes before any request
+  };
   EXPECT_EQ(get(), "");
   expect_whole();
-  EXPECT_LT(n_sent_, kBytes) << "what was there is not fetched again";
+  EXPECT_GT(n_resumed, kBytes / 3) << "bytes that are there are not fetched again";
 }
 
 TEST_F(DownloadTest, ByTwoAtOnceIsMadeOnce) {
