@@ -46,6 +46,14 @@ class Adapter {
 // several times as many rows hold all rows of the pass several times, one time after the other.
 using RowAdapters = std::span<const Adapter* const>;
 
+// The greatest rank of them; 0: no row has one.
+inline size_t max_rank(RowAdapters rows) noexcept {
+  size_t rank = 0;
+  for (const Adapter* adapter : rows)
+    if (adapter != nullptr && adapter->max_rank() > rank) rank = adapter->max_rank();
+  return rank;
+}
+
 inline const Adapter* adapter_of(RowAdapters rows, size_t row) noexcept {
   return rows[row % rows.size()];
 }
