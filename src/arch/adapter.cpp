@@ -57,6 +57,7 @@ struct Target {
     for (const Piece& piece : pieces) sum += piece.rank;
     return sum;
   }
+  quant::Type a_type() const { return nn::adapter_type(type, n_cols); }
   bool b_is_half() const { return type != quant::Type::kF32; }
   size_t b_bytes() const { return aligned(kernels::low_rank_bytes(n_rows, rank(), b_is_half())); }
 };
@@ -66,7 +67,7 @@ struct Plan {
   Target embedding;  // n_cols is the rank of its rows
 
   size_t embedding_row_bytes() const {
-    return quant::row_bytes(nn::adapter_type(embedding.type), embedding.rank());
+    return quant::row_bytes(nn::adapter_row_type(embedding.type), embedding.rank());
   }
 };
 
@@ -242,7 +243,7 @@ Plan plan_of(const AdapterBase& base, std::span<const AdapterSource> sources) {
 }
 
 size_t a_bytes(const Target& target) {
-  return nn::PackedWeights::bytes_of(nn::adapter_type(target.type), target.n_cols, target.rank());
+  return nn::PackedWeights::bytes_of(target.a_type(), target.n_cols, target.rank());
 }
 
 AdapterNeed need_of(const Plan& plan) {
@@ -295,7 +296,7 @@ class LoadedAdapter final : public nn::Adapter {
     for (const Target& target : plan.products) {
       nn::LowRank pair;
       sources.push_back(rows_of_a(target));
-      pair.a = {sources.back().data(), nn::adapter_type(target.type), target.n_cols, target.rank()};
+      pair.a = {sources.back().data(), target.a_type(), target.n_cols, target.rank()};
       packed_.add(pair.a);
       pair.a.data = pair.a.packed;
       put_b(target, pair);
@@ -321,14 +322,16 @@ class LoadedAdapter final : public nn::Adapter {
   }
 
   static std::vector<std::byte> rows_of_a(const Target& target) {
-    const quant::Type type = nn::adapter_type(target.type);
+    const quant::Type type = target.a_type();
     const size_t row_bytes = quant::row_bytes(type, target.n_cols);
     std::vector<std::byte> bytes(target.rank() * row_bytes);
     size_t row = 0;
     for (const Piece& piece : target.pieces) {
       const std::vector<float> values =
           decoded(*piece.file, *piece.halves.a, piece.first_a, piece.rank);
-      store(type, values.data(), values.size(), bytes.data() + row * row_bytes);
+      for (size_t i = 0; i < piece.rank; ++i)
+        quant::row(type).encode(values.data() + i * target.n_cols, target.n_cols,
+                                bytes.data() + (row + i) * row_bytes);
       row += piece.rank;
     }
     return bytes;
@@ -370,7 +373,7 @@ class LoadedAdapter final : public nn::Adapter {
 
   void put_embedding(const Plan& plan) {
     const Target& target = plan.embedding;
-    const quant::Type type = nn::adapter_type(target.type);
+    const quant::Type type = nn::adapter_row_type(target.type);
     const size_t rank = target.rank();
     const size_t row_bytes = plan.embedding_row_bytes();
     std::byte* const rows = take(row_bytes * target.n_cols);

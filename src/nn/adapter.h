@@ -58,10 +58,18 @@ inline const Adapter* adapter_of(RowAdapters rows, size_t row) noexcept {
   return rows[row % rows.size()];
 }
 
-// What the first matrix of an adapter is kept as, beside a weight of this type: as exact as the
-// weight is multiplied.
-constexpr quant::Type adapter_type(quant::Type weight) noexcept {
-  return weight == quant::Type::kF32 ? quant::Type::kF32 : quant::Type::kBF16;
+// What the first matrix of an adapter is kept as, beside a weight of this type with rows of n_cols
+// values: as exact as the weight is multiplied. Beside weights with codes it takes 8-bit codes, and
+// shares the weight's inputs.
+constexpr quant::Type adapter_type(quant::Type weight, size_t n_cols) noexcept {
+  constexpr size_t kCodesOfScale = 32;
+  if (weight == quant::Type::kF32) return quant::Type::kF32;
+  const bool is_float = weight == quant::Type::kF16 || weight == quant::Type::kBF16;
+  return is_float || n_cols % kCodesOfScale != 0 ? quant::Type::kBF16 : quant::Type::kQ8_0;
+}
+// The same for rows of the token embedding's adapter, which are looked up.
+constexpr quant::Type adapter_row_type(quant::Type table) noexcept {
+  return table == quant::Type::kF32 ? quant::Type::kF32 : quant::Type::kBF16;
 }
 
 }  // namespace billow::nn
