@@ -7,6 +7,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "kernels/kernel_table.h"
 #include "tensor/tensor.h"
 
 namespace billow::nn {
@@ -15,7 +16,7 @@ namespace billow::nn {
 struct LowRank {
   tensor::Tensor a;              // [rank][columns of the matrix], packed
   const std::byte* b = nullptr;  // as kernels::LowRankArgs
-  bool b_is_half = false;
+  kernels::LowRankValues b_values = kernels::LowRankValues::kFloats;
   float b_scale = 1.0f;  // of what b holds: a power of two
 
   size_t rank() const noexcept { return a.n_rows; }
@@ -67,7 +68,14 @@ constexpr quant::Type adapter_type(quant::Type weight, size_t n_cols) noexcept {
   const bool is_float = weight == quant::Type::kF16 || weight == quant::Type::kBF16;
   return is_float || n_cols % kCodesOfScale != 0 ? quant::Type::kBF16 : quant::Type::kQ8_0;
 }
-// The same for rows of the token embedding's adapter, which are looked up.
+// What the second matrix is kept as, likewise.
+constexpr kernels::LowRankValues adapter_values(quant::Type weight, size_t n_cols) noexcept {
+  const quant::Type a = adapter_type(weight, n_cols);
+  if (a == quant::Type::kF32) return kernels::LowRankValues::kFloats;
+  return a == quant::Type::kQ8_0 ? kernels::LowRankValues::kCodes : kernels::LowRankValues::kHalves;
+}
+// The first one of the token embedding's adapter, whose rows are looked up; the second is of halves
+// then, or of floats.
 constexpr quant::Type adapter_row_type(quant::Type table) noexcept {
   return table == quant::Type::kF32 ? quant::Type::kF32 : quant::Type::kBF16;
 }

@@ -18,8 +18,8 @@ void add_blocks(const kernels::KernelTable& kernels, const LowRank& pair, const 
                 size_t begin, size_t end, float* out, size_t n_outputs) {
   constexpr size_t kBlock = kernels::kLowRankBlock;
   const size_t first = begin * kBlock;
-  kernels.add_low_rank({.b = pair.b + kernels::low_rank_bytes(first, pair.rank(), pair.b_is_half),
-                        .is_half = pair.b_is_half,
+  kernels.add_low_rank({.b = pair.b + kernels::low_rank_bytes(first, pair.rank(), pair.b_values),
+                        .values = pair.b_values,
                         .rank = pair.rank(),
                         .h = h,
                         .n = std::min(end * kBlock, n_outputs) - first,
@@ -99,7 +99,7 @@ void LowRankSums::add_to_outputs() const {
   for (const Part& part : parts_) {
     for (size_t row = 0; row < part.h.n_rows; ++row) scale(part, row);
     n_bytes += part.h.n_rows *
-               kernels::low_rank_bytes(part.out.n_cols, part.pair->rank(), part.pair->b_is_half);
+               kernels::low_rank_bytes(part.out.n_cols, part.pair->rank(), part.pair->b_values);
   }
   const auto add = [&](size_t begin, size_t end, int) {
     auto part = std::ranges::upper_bound(parts_, begin, {}, &Part::end);
@@ -140,7 +140,7 @@ void add_to_embedding(const Compute& compute, std::span<const int32_t> tokens, t
     quant::row(pair->a.type).decode(pair->a.row(static_cast<size_t>(tokens[row])), n, h);
     scale_row(h, n, pair->b_scale);
     compute.kernels.add_low_rank({.b = pair->b,
-                                  .is_half = pair->b_is_half,
+                                  .values = pair->b_values,
                                   .rank = n,
                                   .h = h,
                                   .n = x.n_cols,
