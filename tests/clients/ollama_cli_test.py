@@ -333,8 +333,8 @@ class Commands(OllamaCase):
         self.ask("pull", "--insecure", name)
         self.assertEqual(layers(self.store, name), before)
         self.assertEqual(self.billow.unsound(), [])
-        # Without http the registry fails: a model that is there stays, and one that is not is not had.
-        self.ask("pull", name)
+        # Without http the registry fails: a model that is there stays, and the command fails.
+        self.refused("asks a registry by http; the model of the store was kept", "pull", name)
         self.assertEqual(layers(self.store, name), before)
         self.refused("--insecure", "pull", self.host + "/me/none")
         self.refused("pull model manifest: file does not exist", "pull", "--insecure", self.host + "/me/none")

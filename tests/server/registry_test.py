@@ -6,6 +6,7 @@
 import base64
 import http.client
 import json
+import subprocess
 import time
 
 import registry as registries
@@ -85,6 +86,38 @@ class Transfers(Case):
         registry.stop()
         self.assertRegex(here.last("pull", registry.host + "/me/none", insecure=True), "Failed to connect|refused")
         self.assertEqual(here.files(), {})
+
+    def test_a_pull_that_fails_keeps_the_model(self):
+        registry = self.registry()
+        here = self.place("here")
+        name = registry.host + "/me/m"
+        here.make(name, random_gguf(MB))
+        before = here.files()
+
+        def command(*arguments):
+            done = subprocess.run([here.server.program, *arguments], env=here.server.environment, capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.stdout, "")
+            return done.returncode, done.stderr.strip().splitlines()[-1]
+
+        kept = "; the model of the store was kept"
+        none = "pull model manifest: file does not exist" + kept
+        self.assertEqual(here.last("pull", name, insecure=True), none)
+        status, _, body = here.server.request("POST", "/api/pull", {"model": name, "insecure": True, "stream": False})
+        self.assertEqual((status, json.loads(body)), (500, {"error": none}))
+        self.assertEqual(command("pull", "--insecure", name), (1, "Error: " + none))
+        returncode, told = command("pull", name)
+        self.assertEqual(returncode, 1)
+        self.assertRegex(told, "^Error: .*--insecure.*" + kept + "$")
+        registry.stop()
+        returncode, told = command("pull", "--insecure", name)
+        self.assertEqual(returncode, 1)
+        self.assertRegex(told, "^Error: .*(connect|refused).*" + kept + "$")
+        self.assertEqual(here.files(), before)
+        # What is there needs no registry.
+        self.assertEqual(here.server.lines("/api/create", {"model": "heir", "from": name, "system": "x"})[-1]["status"], "success")
+        # A GGUF file of no tensors cannot run. Nothing of it is loaded, so nothing is to be stopped.
+        done = subprocess.run([here.server.program, "rm", name, "heir"], env=here.server.environment, capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, f"deleted '{name}'\ndeleted 'heir'\n", ""))
 
     def test_tls_needs_a_certificate_that_is_trusted(self):
         certificate = registries.make_certificate(self.folder)
