@@ -63,7 +63,7 @@ class Place(unittest.TestCase):
 
     def serve(self, *arguments, program=FAKE):
         self.server = Server(self.folder, ["--threads", "1", "--llama-server", str(program), *arguments], program=options.billow,
-                             variables={"BILLOW_FAKE_LLAMA": str(self.plan_path), "LLAMA_ARG_MODEL": "/else/where.gguf"})
+                             variables={"BILLOW_FAKE_LLAMA": str(self.plan_path), "LLAMA_ARG_MODEL": "/else/where.gguf", "no_proxy": "*"})
         self.addCleanup(self.end)
 
     def end(self):
