@@ -267,6 +267,50 @@ class Transfers(Case):
         tokens.life = 60
         self.assertEqual(here.last("push", registry.host + "/me/m", insecure=True), "success")
 
+    def test_a_token_that_expires_in_the_middle_of_a_pull_is_renewed(self):
+        tokens = registries.TokenServer(self.folder / "tokens")
+        self.addCleanup(tokens.stop)
+        registry = self.registry(token_server=tokens)
+        proxy = FaultyProxy(registry.host)
+        self.addCleanup(proxy.stop)
+        here = self.place("here")
+        name = proxy.host + "/me/m"
+        content = random_gguf(16 * MB)
+        here.make(name, content)
+        self.assertIn("unauthorized", here.last("push", name, insecure=True))
+        tokens.known_keys.add((here.home / ".ollama/id_ed25519.pub").read_text().split()[1])
+        self.assertEqual(here.last("push", name, insecure=True), "success")
+        before = here.files()
+        here.delete(name)
+        tokens.life = -58  # two seconds: docker-registry allows for a minute
+        tokens.n_tokens = proxy.n_sent = 0
+        proxy.faults, proxy.share, proxy.pause = ("cut",), 1, 0.002
+        pull = Stream(here.server, {"model": name, "insecure": True})
+        # Of six cuts of two blobs one has three, each with a second behind it.
+        pull.until(lambda line: proxy.n_faults.get("cut", 0) >= 6)
+        proxy.share = 0
+        self.assertEqual(json.loads(pull.answer.read().splitlines()[-1]), {"status": "success"})
+        pull.close()
+        self.assertGreater(tokens.n_tokens, 1)
+        self.assertLess(proxy.n_sent, 1.2 * len(content), "a new token does not begin the blob again")
+        self.assertEqual(here.files(), before)
+
+    def test_a_push_that_is_cut_ends_whole(self):
+        # docker-registry forgets an upload that was cut within a part: it begins again.
+        registry = self.registry()
+        proxy = FaultyProxy(registry.host)
+        self.addCleanup(proxy.stop)
+        here = self.place("here")
+        name = proxy.host + "/me/m"
+        here.make(name, random_gguf(4 * MB))
+        proxy.n_cut_uploads = 2
+        self.assertEqual(here.last("push", name, insecure=True), "success")
+        self.assertEqual(proxy.n_cut_uploads, 0)
+        before = here.files()
+        here.delete(name)
+        self.assertEqual(here.last("pull", name, insecure=True), "success")
+        self.assertEqual(here.files(), before)
+
 
 if __name__ == "__main__":
     transfer_case.main()
