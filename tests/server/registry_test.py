@@ -286,8 +286,8 @@ class Transfers(Case):
         tokens.n_tokens = proxy.n_sent = 0
         proxy.faults, proxy.share, proxy.pause = ("cut",), 1, 0.002
         pull = Stream(here.server, {"model": name, "insecure": True})
-        # Of six cuts of two blobs one has three, each with a second behind it.
-        pull.until(lambda line: proxy.n_faults.get("cut", 0) >= 6)
+        # Of ten cuts of three probes and two blobs one blob has four, each with a second behind it.
+        pull.until(lambda line: proxy.n_faults.get("cut", 0) >= 10)
         proxy.share = 0
         self.assertEqual(json.loads(pull.answer.read().splitlines()[-1]), {"status": "success"})
         pull.close()
