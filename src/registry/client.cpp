@@ -248,9 +248,12 @@ store::Name Client::pull(const store::Name& name, bool insecure, const Listener&
 
 store::Name Client::update(const store::Name& name, bool insecure, const Listener& listener,
                            const std::stop_token& stop) {
-  const auto session = this->session(name, insecure);
+  // A model that is there is asked for as it is spelled there.
+  const store::Name stored = store_.resolve(name);
+  const store::Name& asked = store_.manifest_text(stored) ? stored : name;
+  const auto session = this->session(asked, insecure);
   listener({.status = "pulling manifest"});
-  const std::string text = fetched_manifest(*session, name.tag, stop);
+  const std::string text = fetched_manifest(*session, asked.tag, stop);
   const store::Manifest manifest =
       store::parse_manifest(text, "pull model manifest: " + store::full_name(name));
   check_kind(manifest);

@@ -56,10 +56,10 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   // Fetches what the store lacks of a model, and gives it the name. Returns the name as spelled in
-  // the store. `insecure`: by http. Throws Error: kNotFound "pull model manifest: file does not
-  // exist"; kTooLarge where the disk has no room, before anything is fetched; what download()
-  // throws; kIo once `stop` is set. A model of the store then stays as it is, and the error says
-  // so.
+  // the store, under which a registry is asked for a model that is there. `insecure`: by http.
+  // Throws Error: kNotFound "pull model manifest: file does not exist"; kTooLarge where the disk
+  // has no room, before anything is fetched; what download() throws; kIo once `stop` is set. A
+  // model of the store then stays as it is, and the error says so.
   store::Name pull(const store::Name& name, bool insecure, const Listener& listener,
                    std::stop_token stop = {});
 

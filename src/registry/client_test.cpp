@@ -179,6 +179,14 @@ TEST_F(ClientTest, ARegistryOutOfReachFailsThePullOfAModelThatIsThere) {
   EXPECT_TRUE(here_.store.find(name));
 }
 
+TEST_F(ClientTest, AModelOfTheStoreIsAskedForAsItIsSpelledThere) {
+  serve("a/m", "weights");
+  EXPECT_EQ(here_.pull(registry_.name("A/M")), "pull model manifest: file does not exist");
+  EXPECT_EQ(here_.pull(registry_.name("a/m")), "success");
+  EXPECT_EQ(here_.pull(registry_.name("A/M")), "success");
+  EXPECT_EQ(here_.store.list().size(), 1u);
+}
+
 TEST_F(ClientTest, AManifestThatIsNoneIsRefused) {
   for (const char* text :
        {"<html>", "{}", R"({"schemaVersion":2,"config":{"digest":"../../x"},"layers":[]})"}) {
