@@ -153,6 +153,11 @@ class Answers(Place):
             sent = [pathlib.Path(command[i + 1]).read_bytes() for i, word in enumerate(command) if word == "--lora"]
             self.assertEqual(sent, [path.read_bytes() for path in given], name)
         self.assertEqual(len(set(self.pids())), 2)
+        # A scale stands in the file: that of the command would be lost.
+        done = subprocess.run([options.billow, "runner", "--describe", str(self.folder / "writer.gguf"), "--engine", "llama", "--llama-server",
+                               str(FAKE), "--adapter", f"{adapters[0]}:0.5"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("an adapter on llama-server has no scale but that of its file", json.loads(done.stdout)["error"])
 
     def test_many_answers_at_once(self):
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
