@@ -79,12 +79,8 @@ void EmbedQueue::end_all() {
   }
 }
 
-void EmbedQueue::fail_first(const std::string& error) { fail(*queue_.front(), error); }
-
-void EmbedQueue::fail(const Embedding& embedding, const std::string& error) {
-  const auto found = std::ranges::find(queue_, &embedding, &std::shared_ptr<Embedding>::get);
-  BILLOW_CHECK(found != queue_.end());
-  const std::shared_ptr<Embedding> failed = *found;
+void EmbedQueue::fail(size_t i, const std::string& error) {
+  const std::shared_ptr<Embedding> failed = queue_[i];
   cancel(*failed);
   failed->error_ = error;
 }
@@ -108,7 +104,7 @@ size_t EmbedQueue::admit(size_t n_rows, const Grant& grant, const UseAdapter& us
     try {
       if (next.adapter_ != nullptr) next.lease_ = use_adapter(next.adapter_);
     } catch (const Error& error) {
-      fail(next, error.what());
+      fail(n_admitted_, error.what());
       continue;
     }
     const bool has_adapter = next.adapter_ == nullptr || next.lease_;

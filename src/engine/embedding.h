@@ -93,7 +93,7 @@ class EmbedQueue {
   // text whose adapter cannot be loaded ends with that error.
   size_t admit(size_t n_rows, const Grant& grant, const UseAdapter& use_adapter);
   // No memory will be given back: the first one ends with this error.
-  void fail_first(const std::string& error);
+  void fail_first(const std::string& error) { fail(0, error); }
   // Adds the next n waiting tokens to a step, in order. REQUIRES: that many wait.
   void take(size_t n, Pooling pooling, StepRows& rows);
   // What take() asked for, as evaluated. Ends the texts that are complete.
@@ -101,7 +101,7 @@ class EmbedQueue {
 
  private:
   void release(Embedding& embedding);
-  void fail(const Embedding& embedding, const std::string& error);
+  void fail(size_t i, const std::string& error);
 
   KvMemory& memory_;
   size_t n_embd_;
