@@ -27,9 +27,10 @@ namespace fs = std::filesystem;
 
 struct ConvertOptions {
   std::string folder;
-  std::string output;  // empty: beside the folder
-  std::string type = "F16";
-  std::string name;  // empty: the folder's
+  std::string output;  // empty: in this folder
+  std::string base;    // the folder of an adapter's base
+  std::string type;    // empty: F16, of an adapter F32
+  std::string name;    // empty: the folder's
   bool json = false;
 };
 
@@ -47,7 +48,40 @@ std::vector<convert::SourceFile> source_files(const std::string& folder) {
   return files;
 }
 
-void run(const ConvertOptions& options) {
+bool is_adapter_folder(const std::string& folder) {
+  return fs::exists(fs::path(folder) / "adapter_config.json");
+}
+
+std::vector<convert::SourceFile> adapter_files(const std::string& folder) {
+  std::vector<convert::SourceFile> files;
+  for (const char* name : {"adapter_config.json", "adapter_model.safetensors"}) {
+    const std::string path = (fs::path(folder) / name).string();
+    if (!fs::exists(path)) throw Error(ErrorCode::kNotFound, path + ": there is no such file");
+    files.push_back({name, path});
+  }
+  return files;
+}
+
+// Of an adapter's base only this is read.
+std::vector<convert::SourceFile> base_files(const ConvertOptions& options) {
+  if (options.base.empty()) {
+    throw Error(ErrorCode::kInvalidInput,
+                options.folder +
+                    " is an adapter; give the folder of the model that it was made for with "
+                    "--base (its config.json is enough)");
+  }
+  const std::string path = (fs::path(options.base) / "config.json").string();
+  if (!fs::exists(path)) throw Error(ErrorCode::kNotFound, path + ": there is no such file");
+  return {{"config.json", path}};
+}
+
+convert::Options checked_options(const ConvertOptions& options, bool is_adapter) {
+  if (!is_adapter && !options.base.empty()) {
+    throw Error(ErrorCode::kInvalidInput,
+                options.folder +
+                    " is no adapter (it has no adapter_config.json), so --base has no "
+                    "meaning");
+  }
   const auto type = convert::find_weight_type(options.type);
   if (!type) {
     throw Error(ErrorCode::kInvalidInput,
@@ -55,10 +89,19 @@ void run(const ConvertOptions& options) {
                             "see billow quantize)",
                             options.type));
   }
-  const std::string name = options.name.empty() ? folder_name(options.folder) : options.name;
-  const std::string output =
-      options.output.empty() ? fmt::format("{}-{}.gguf", name, options.type) : options.output;
-  const std::vector<convert::SourceFile> files = source_files(options.folder);
+  return {.name = options.name.empty() ? folder_name(options.folder) : options.name,
+          .weight_type = *type};
+}
+
+void run(ConvertOptions options) {
+  const bool is_adapter = is_adapter_folder(options.folder);
+  if (options.type.empty()) options.type = is_adapter ? "F32" : "F16";
+  const convert::Options choice = checked_options(options, is_adapter);
+  const std::string output = options.output.empty()
+                                 ? fmt::format("{}-{}.gguf", choice.name, options.type)
+                                 : options.output;
+  const std::vector<convert::SourceFile> files =
+      is_adapter ? adapter_files(options.folder) : source_files(options.folder);
   const Interrupt interrupt;
   StatusLine status;
   uint64_t n_bytes = 0;
@@ -71,14 +114,17 @@ void run(const ConvertOptions& options) {
               status.erase();
               throw CLI::RuntimeError(exit_status_of(signal));
             }
-            status.show("converting " + name, n_done, n_total);
+            status.show("converting " + choice.name, n_done, n_total);
           }};
   gguf::AtomicFile file(output);
-  convert::convert(files, {.name = name, .weight_type = *type}, listener,
-                   [&](std::span<const std::byte> piece) {
-                     file.write(piece);
-                     n_bytes += piece.size();
-                   });
+  const auto sink = [&](std::span<const std::byte> piece) {
+    file.write(piece);
+    n_bytes += piece.size();
+  };
+  if (is_adapter)
+    convert::convert_adapter(files, base_files(options), choice, listener, sink);
+  else
+    convert::convert(files, choice, listener, sink);
   file.commit();
   status.erase();
   for (const std::string& note : notes) std::fprintf(stderr, "billow: note: %s\n", note.c_str());
@@ -92,17 +138,24 @@ void run(const ConvertOptions& options) {
 }  // namespace
 
 void add_convert(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("convert", "Make a GGUF file of a folder of safetensors");
+  CLI::App* command = app.add_subcommand("convert",
+                                         "Make a GGUF file of a folder of safetensors: a model "
+                                         "or an adapter");
   auto options = std::make_shared<ConvertOptions>();
   command
       ->add_option("FOLDER", options->folder,
                    "The model as Hugging Face's library keeps it: safetensors, config.json and "
-                   "tokenizer.json")
+                   "tokenizer.json; or an adapter as peft keeps it: adapter_config.json and "
+                   "adapter_model.safetensors")
       ->required();
   command->add_option("OUTPUT", options->output,
                       "The new file; without it NAME-TYPE.gguf in this folder");
-  command->add_option("--outtype", options->type, "The type of matrices: F32, F16, BF16 or Q8_0")
-      ->capture_default_str();
+  command->add_option("--outtype", options->type,
+                      "The type of matrices: F32, F16, BF16 or Q8_0; without it F16, of adapters "
+                      "F32");
+  command->add_option("--base", options->base,
+                      "Of an adapter: the folder of the model that it was made for, of which "
+                      "config.json is read");
   command->add_option("--name", options->name, "general.name of the file; without it the folder's");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options] { run(*options); });

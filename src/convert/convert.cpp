@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.h"
 #include "base/text.h"
+#include "convert/adapter_settings.h"
+#include "convert/adapter_tensors.h"
 #include "convert/decoder_embedding.h"
 #include "convert/encoded_rows.h"
 #include "convert/encoder_file.h"
 #include "convert/language_file.h"
+#include "convert/model_config.h"
 #include "convert/quantised_checkpoint.h"
 #include "convert/weights.h"
 
@@ -46,6 +50,32 @@ quant::Type type_of(const QuantisedCheckpoint& quantised, const PlannedTensor& t
   return fits ? wanted : quant::Type::kF16;
 }
 
+// The writer reads the tensors when it writes: `weights` must live until then.
+void add_tensors(gguf::Writer& writer, const Weights& weights,
+                 const std::vector<PlannedTensor>& plan,
+                 const std::function<quant::Type(const PlannedTensor&)>& type_of_tensor) {
+  for (const PlannedTensor& tensor : plan) {
+    const quant::Type type = type_of_tensor(tensor);
+    std::vector<uint64_t> shape{tensor.row_len, tensor.n_rows};
+    if (!tensor.is_matrix) shape = {tensor.row_len * tensor.n_rows};
+    if (!tensor.shape.empty()) shape = tensor.shape;
+    writer.add_tensor(tensor.name, static_cast<uint32_t>(type), shape,
+                      [&weights, tensor, type](const gguf::Writer::Sink& out) {
+                        write_encoded_rows(weights, tensor, type, out);
+                      });
+  }
+}
+
+void write(const gguf::Writer& writer, const Listener& listener, const gguf::Writer::Sink& sink) {
+  const uint64_t n_total = writer.n_tensor_bytes();
+  uint64_t n_done = 0;
+  writer.write_to([&](std::span<const std::byte> piece) {
+    sink(piece);
+    n_done = std::min(n_done + piece.size(), n_total);  // the header is not counted apart
+    if (listener.progress) listener.progress(n_done, n_total);
+  });
+}
+
 }  // namespace
 
 std::optional<quant::Type> find_weight_type(std::string_view name) {
@@ -69,26 +99,38 @@ void convert(std::span<const SourceFile> files, const Options& options, const Li
   if (family != nullptr) describe_decoder_embedding(sources, options.name, weights, plan, writer);
   quantised.add_scales(plan);
   if (!quantised.nvfp4.empty()) writer.set_uint("general.file_type", kNvfp4FileType);
-  uint64_t n_total = 0;
-  for (const PlannedTensor& tensor : plan) {
-    const quant::Type type = type_of(quantised, tensor, options.weight_type);
-    std::vector<uint64_t> shape{tensor.row_len, tensor.n_rows};
-    if (!tensor.is_matrix) shape = {tensor.row_len * tensor.n_rows};
-    if (!tensor.shape.empty()) shape = tensor.shape;
-    uint64_t n_rows = 1;
-    for (size_t i = 1; i < shape.size(); ++i) n_rows *= shape[i];
-    n_total += quant::row_bytes(type, shape[0]) * n_rows;
-    writer.add_tensor(tensor.name, static_cast<uint32_t>(type), shape,
-                      [&weights, tensor, type](const gguf::Writer::Sink& out) {
-                        write_encoded_rows(weights, tensor, type, out);
-                      });
-  }
-  uint64_t n_done = 0;
-  writer.write_to([&](std::span<const std::byte> piece) {
-    sink(piece);
-    n_done = std::min(n_done + piece.size(), n_total);  // the header is not counted apart
-    if (listener.progress) listener.progress(n_done, n_total);
+  add_tensors(writer, weights, plan, [&](const PlannedTensor& tensor) {
+    return type_of(quantised, tensor, options.weight_type);
   });
+  write(writer, listener, sink);
+}
+
+void convert_adapter(std::span<const SourceFile> files, std::span<const SourceFile> base,
+                     const Options& options, const Listener& listener,
+                     const gguf::Writer::Sink& sink) {
+  const Sources sources(files);
+  const Sources base_sources(base);
+  const AdapterSettings settings = read_adapter_settings(sources);
+  const LanguageFamily* family = find_language_family(base_sources);
+  if (family == nullptr) {
+    throw Error(ErrorCode::kUnsupported,
+                "the adapter's base is no language model that can be converted (" +
+                    ModelConfig(base_sources).class_name() + ")");
+  }
+  const ModelConfig config(base_sources, family->defaults);
+  Weights weights(sources);
+  const AdapterPlan plan = plan_adapter(settings, *family, config, weights);
+  gguf::Writer writer;
+  write_general(writer, options);
+  writer.set_string("general.architecture", family->architecture_name(config));
+  writer.set_string("general.type", "adapter");
+  writer.set_string("adapter.type", "lora");
+  writer.set_float("adapter.lora.alpha", static_cast<float>(plan.alpha));
+  add_tensors(writer, weights, plan.tensors, [&](const PlannedTensor& tensor) {
+    const bool fits = tensor.shape[0] % quant::row(options.weight_type).group_len == 0;
+    return fits ? options.weight_type : quant::Type::kF16;
+  });
+  write(writer, listener, sink);
 }
 
 }  // namespace billow::convert

@@ -40,4 +40,11 @@ struct Listener {
 void convert(std::span<const SourceFile> files, const Options& options, const Listener& listener,
              const gguf::Writer::Sink& sink);
 
+// The same for an adapter (LoRA) of the peft library: adapter_config.json and its safetensors. Of
+// `base`, the model that it was made for, only config.json is read. The file is one of
+// src/arch/adapter.h. Throws Error also for an adapter that GGUF cannot express.
+void convert_adapter(std::span<const SourceFile> files, std::span<const SourceFile> base,
+                     const Options& options, const Listener& listener,
+                     const gguf::Writer::Sink& sink);
+
 }  // namespace billow::convert
