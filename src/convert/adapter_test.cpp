@@ -116,15 +116,38 @@ TEST_F(Adapter, HasTheTypeThatIsAskedFor) {
   EXPECT_EQ(type("blk.0.attn_q.weight.lora_b"), static_cast<uint32_t>(quant::Type::kF16));
 }
 
+// InternLM2 keeps the queries, the key and the value of each group of heads in one matrix.
 TEST_F(Adapter, PartsOfAMatrixShareTheFirstHalf) {
-  base.config["architectures"] = {"Phi3ForCausalLM"};
-  base.config["num_key_value_heads"] = kHeads;
+  base.config["architectures"] = {"InternLM2ForCausalLM"};
+  constexpr uint64_t kGroups = 2;
+  constexpr uint64_t kGroupRows = 4 * kHeadLen;
   peft.tensors.clear();
-  add("0.mlp.gate_up_proj", 96, kWidth);
+  add("0.attention.wqkv", kGroups * kGroupRows, kWidth);
   const gguf::File file = make();
-  EXPECT_EQ(file.require_string("general.architecture"), "phi3");
-  EXPECT_EQ(numbers(file, "blk.0.ffn_up.weight.lora_b"),
-            expected("0.mlp.gate_up_proj.lora_B.weight", 96, kRank));
+  EXPECT_EQ(file.require_string("general.architecture"), "internlm2");
+  EXPECT_EQ(file.tensors().size(), 6u);
+  const std::string joint = "0.attention.wqkv.lora_";
+  for (const char* part : {"blk.0.attn_q", "blk.0.attn_k", "blk.0.attn_v"})
+    EXPECT_EQ(numbers(file, std::string(part) + ".weight.lora_a"),
+              expected(joint + "A.weight", kRank, kWidth));
+  // Row `i` of a head with rows in pairs.
+  const auto paired = [](uint64_t i) { return i / 2 + i % 2 * (kHeadLen / 2); };
+  const auto query = [&](uint64_t row) {
+    const uint64_t head = row / kHeadLen;
+    return head / 2 * kGroupRows + head % 2 * kHeadLen + paired(row % kHeadLen);
+  };
+  const auto key = [&](uint64_t row) {
+    return row / kHeadLen * kGroupRows + 2 * kHeadLen + paired(row % kHeadLen);
+  };
+  const auto value = [](uint64_t row) {
+    return row / kHeadLen * kGroupRows + 3 * kHeadLen + row % kHeadLen;
+  };
+  const std::string second = joint + "B.weight";
+  EXPECT_EQ(numbers(file, "blk.0.attn_q.weight.lora_b"), expected(second, kWidth, kRank, query));
+  EXPECT_EQ(numbers(file, "blk.0.attn_k.weight.lora_b"),
+            expected(second, kGroups * kHeadLen, kRank, key));
+  EXPECT_EQ(numbers(file, "blk.0.attn_v.weight.lora_b"),
+            expected(second, kGroups * kHeadLen, kRank, value));
 }
 
 TEST_F(Adapter, ExpertsAreStacked) {
