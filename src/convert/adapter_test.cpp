@@ -192,6 +192,7 @@ TEST_F(Adapter, IsRefusedByNameForWhatGgufCannotExpress) {
   expect_refused("modules_to_save", Json{"lm_head"}, "\"modules_to_save\": modules that are kept");
   expect_refused("alora_invocation_tokens", Json{1}, "(aLoRA) cannot be converted");
   expect_refused("bias", "all", "\"bias\": 'all'");
+  expect_refused("bias", "a\nb", "\"bias\": 'a b'");
   expect_refused("peft_type", "IA3", "\"peft_type\": 'IA3' is not supported");
   expect_refused("lora_alpha", nullptr, "\"lora_alpha\"");
   expect_refused("lora_alpha", 0, "changes nothing");

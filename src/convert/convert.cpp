@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/one_line.h"
 #include "base/text.h"
 #include "convert/adapter_settings.h"
 #include "convert/adapter_tensors.h"
@@ -76,17 +77,19 @@ void write(const gguf::Writer& writer, const Listener& listener, const gguf::Wri
   });
 }
 
-}  // namespace
-
-std::optional<quant::Type> find_weight_type(std::string_view name) {
-  for (const WeightType& known : kWeightTypes) {
-    if (equal_ignoring_case(known.name, name)) return known.type;
+// Errors quote names of classes, fields and tensors, which may be any text.
+template <typename Run>
+void with_errors_in_one_line(Run run) {
+  constexpr size_t kMaxErrorBytes = 4096;
+  try {
+    run();
+  } catch (const Error& error) {
+    throw Error(error.code(), one_line(error.what(), kMaxErrorBytes));
   }
-  return std::nullopt;
 }
 
-void convert(std::span<const SourceFile> files, const Options& options, const Listener& listener,
-             const gguf::Writer::Sink& sink) {
+void convert_model(std::span<const SourceFile> files, const Options& options,
+                   const Listener& listener, const gguf::Writer::Sink& sink) {
   const Sources sources(files);
   const LanguageFamily* family = find_language_family(sources);
   Weights weights(sources);
@@ -105,9 +108,9 @@ void convert(std::span<const SourceFile> files, const Options& options, const Li
   write(writer, listener, sink);
 }
 
-void convert_adapter(std::span<const SourceFile> files, std::span<const SourceFile> base,
-                     const Options& options, const Listener& listener,
-                     const gguf::Writer::Sink& sink) {
+void convert_lora(std::span<const SourceFile> files, std::span<const SourceFile> base,
+                  const Options& options, const Listener& listener,
+                  const gguf::Writer::Sink& sink) {
   const Sources sources(files);
   const Sources base_sources(base);
   const AdapterSettings settings = read_adapter_settings(sources);
@@ -131,6 +134,26 @@ void convert_adapter(std::span<const SourceFile> files, std::span<const SourceFi
     return fits ? options.weight_type : quant::Type::kF16;
   });
   write(writer, listener, sink);
+}
+
+}  // namespace
+
+std::optional<quant::Type> find_weight_type(std::string_view name) {
+  for (const WeightType& known : kWeightTypes) {
+    if (equal_ignoring_case(known.name, name)) return known.type;
+  }
+  return std::nullopt;
+}
+
+void convert(std::span<const SourceFile> files, const Options& options, const Listener& listener,
+             const gguf::Writer::Sink& sink) {
+  with_errors_in_one_line([&] { convert_model(files, options, listener, sink); });
+}
+
+void convert_adapter(std::span<const SourceFile> files, std::span<const SourceFile> base,
+                     const Options& options, const Listener& listener,
+                     const gguf::Writer::Sink& sink) {
+  with_errors_in_one_line([&] { convert_lora(files, base, options, listener, sink); });
 }
 
 }  // namespace billow::convert
