@@ -36,8 +36,6 @@ std::shared_ptr<const ServedModel> found(Catalog& catalog, const std::string& na
 void check(const ServedModel& model, const EmbedRequest& request) {
   const scheduler::ModelFacts& facts = model.facts();
   const std::string named = "model '" + model.name + "' ";
-  if (!model.adapters_of_request().empty())
-    throw StatusError(400, named + "has an adapter: vectors of such models are not supported");
   if (!request.pooling.empty() && std::ranges::count(kPoolings, request.pooling) == 0) {
     throw StatusError(
         400, "unknown pooling '" + request.pooling + "': it can be mean, cls, last, max or none");
@@ -126,8 +124,9 @@ class Preparation {
 
 // The same for inputs that are sent again together. A text that comes again among others is not
 // recognised.
-uint64_t digest_of(const Prepared& prepared, const EmbedRequest& request) {
-  std::string bytes = request.pooling;
+uint64_t digest_of(const Prepared& prepared, const EmbedRequest& request,
+                   const ServedModel& model) {
+  std::string bytes = request.pooling + model.facts().adapters;
   const auto append = [&bytes](const auto* data, size_t n) {
     bytes.append(reinterpret_cast<const char*>(data), n * sizeof(*data));
   };
@@ -185,13 +184,15 @@ void take(scheduler::EmbedOutput output, size_t n_tokens, size_t size, const Emb
 }
 
 void embed_all(scheduler::Lease& lease, Prepared prepared, const EmbedRequest& request,
-               const scheduler::ModelFacts& facts, EmbedReply& reply) {
+               const ServedModel& model, EmbedReply& reply) {
+  const scheduler::ModelFacts& facts = model.facts();
   const bool by_token = (request.pooling.empty() ? facts.pooling : request.pooling) == "none";
   std::vector<size_t> n_tokens;
   for (const scheduler::EmbedInput& input : prepared.inputs)
     n_tokens.push_back(by_token ? input.tokens.size() : 0);
   scheduler::EmbedOutputs outputs = lease.embed({.inputs = std::move(prepared.inputs),
                                                  .pooling = request.pooling,
+                                                 .adapters = model.adapters_of_request(),
                                                  .is_bulk = request.is_bulk,
                                                  .client = request.client});
   if (outputs.size() != n_tokens.size())
@@ -284,13 +285,13 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
                           .engine = model->engine(),
                           .keep_alive = request.keep_alive,
                           .label = model->label,
-                          .digest = only_loads ? 0 : digest_of(prepared, request)},
+                          .digest = only_loads ? 0 : digest_of(prepared, request, *model)},
                          stop, trace_stages(trace));
   const Clock::time_point assigned = Clock::now();
   reply.load = assigned - trace.began();
   if (!only_loads) {
     metrics_.queued(model->name, trace.route(), reply.load);
-    embed_all(*lease, std::move(prepared), request, facts, reply);
+    embed_all(*lease, std::move(prepared), request, *model, reply);
     trace.span("embedded", assigned, Clock::now());
     metrics_.tokens(model->name, reply.n_prompt, 0, 0);
   }

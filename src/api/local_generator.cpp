@@ -13,12 +13,14 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "context/compaction.h"
 #include "context/ladder.h"
 #include "context/sizing.h"
 #include "http/status.h"
 #include "output/parser.h"
+#include "store/name.h"
 
 namespace billow::api {
 namespace {
@@ -274,10 +276,17 @@ LocalGenerator::LocalGenerator(Catalog& catalog, scheduler::Scheduler& scheduler
 
 void LocalGenerator::run(const GenerationRequest& request, Sink& sink, std::stop_token stop,
                          metrics::Trace& trace) {
-  const std::shared_ptr<const ServedModel> model = found(catalog_, request, stop);
+  const bool is_load = asks_nothing(request);
+  std::shared_ptr<const ServedModel> model;
+  try {
+    model = found(catalog_, request, stop);
+  } catch (const StatusError& error) {
+    const bool is_broken = error.status() == 500;
+    if (!is_broken || !is_load || request.keep_alive != scheduler::Duration::zero()) throw;
+    return end_broken(request.model, sink);
+  }
   trace.mark("found", {{"model", model->name}});
   sink.found(model->name);
-  const bool is_load = asks_nothing(request);
   if (!is_load) check_capabilities(*model, request);
   if (!request.wrong_options.empty()) throw StatusError(500, request.wrong_options);
   if (is_load) return load_or_end(*model, request, sink, stop, trace);
@@ -301,6 +310,17 @@ void LocalGenerator::load_or_end(const ServedModel& model, const GenerationReque
         job_of(model, request, scheduler::cost_of(model.facts(), 0)), stop, trace_stages(trace));
     ending.done_reason = "load";
   }
+  sink.end(ending);
+}
+
+void LocalGenerator::end_broken(const std::string& model, Sink& sink) {
+  const std::optional<store::Name> name = store::parse_name(trimmed(model));
+  const std::string shown = name ? store::display_name(*name) : model;
+  sink.found(shown);
+  for (const scheduler::LoadedModel& loaded : scheduler_.state().models)
+    if (loaded.model.name == shown) scheduler_.stop(loaded.model.key);
+  Ending ending;
+  ending.done_reason = "unload";
   sink.end(ending);
 }
 

@@ -45,6 +45,8 @@ class LocalGenerator : public Generator {
   struct Plan;
   void load_or_end(const ServedModel& model, const GenerationRequest& request, Sink& sink,
                    std::stop_token stop, metrics::Trace& trace);
+  // Unloads a model that cannot be read: it may have been loaded while it could.
+  void end_broken(const std::string& model, Sink& sink);
   Plan plan(const ServedModel& model, const GenerationRequest& request, const std::stop_token& stop,
             metrics::Trace& trace);
   // Images decoded and written as PNG files.

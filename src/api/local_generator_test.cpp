@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <thread>
 
 #include "api/request_options.h"
 #include "api/sample_served.h"
@@ -226,6 +227,29 @@ TEST_F(LocalGeneratorTest, EmptyRequestsLoadAndEndModels) {
   chat.keep_alive = scheduler::Duration::zero();
   EXPECT_EQ(run(chat).ends.at(0).done_reason, "unload");
   EXPECT_EQ(run(chat).ends.at(0).done_reason, "unload") << "what is not loaded is no error";
+}
+
+TEST_F(LocalGeneratorTest, ABrokenModelIsUnloaded) {
+  GenerationRequest request = prompt("");
+  request.keep_alive = scheduler::Duration::zero();
+  EXPECT_EQ(run(request).ends.at(0).done_reason, "unload");
+  run(prompt("hi"));
+  ASSERT_EQ(scheduler.state().models.size(), 1u);
+  models.add({.go = kLines, .renderer = "nonsense"});
+  EXPECT_EQ(refusal(prompt("hi")), "500 unknown renderer \"nonsense\"");
+  EXPECT_EQ(refusal(prompt("")), "500 unknown renderer \"nonsense\"");
+  const auto unloaded = [&] {
+    LocalGenerator generator(models.catalog, scheduler, metrics, contexts, {});
+    metrics::Trace trace("id", "/api/generate", "node");
+    Kept sink;
+    generator.run(request, sink, {}, trace);
+    return sink.ends.at(0).done_reason;
+  };
+  EXPECT_EQ(unloaded(), "unload");
+  for (int i = 0; i < 1000 && !scheduler.state().models.empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(scheduler.state().models.empty());
+  EXPECT_EQ(unloaded(), "unload") << "it is not loaded";
 }
 
 TEST_F(LocalGeneratorTest, RendersWithoutARunner) {

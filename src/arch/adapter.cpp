@@ -17,6 +17,8 @@
 namespace billow::arch {
 namespace {
 
+using kernels::LowRankValues;
+
 constexpr std::string_view kEmbedding = "token_embd.weight";
 constexpr std::string_view kOutput = "output.weight";
 constexpr size_t kAlignment = 64;
@@ -50,6 +52,7 @@ struct Target {
   quant::Type type = quant::Type::kF32;
   size_t n_cols = 0;
   size_t n_rows = 0;
+  bool is_table = false;  // the token embedding, whose rows are looked up
   std::vector<Piece> pieces;
 
   size_t rank() const {
@@ -57,8 +60,12 @@ struct Target {
     for (const Piece& piece : pieces) sum += piece.rank;
     return sum;
   }
-  bool b_is_half() const { return type != quant::Type::kF32; }
-  size_t b_bytes() const { return aligned(kernels::low_rank_bytes(n_rows, rank(), b_is_half())); }
+  quant::Type a_type() const { return nn::adapter_type(type, n_cols); }
+  LowRankValues b_values() const {
+    if (!is_table) return nn::adapter_values(type, n_cols);
+    return type == quant::Type::kF32 ? LowRankValues::kFloats : LowRankValues::kHalves;
+  }
+  size_t b_bytes() const { return aligned(kernels::low_rank_bytes(n_rows, rank(), b_values())); }
 };
 
 struct Plan {
@@ -66,7 +73,7 @@ struct Plan {
   Target embedding;  // n_cols is the rank of its rows
 
   size_t embedding_row_bytes() const {
-    return quant::row_bytes(nn::adapter_type(embedding.type), embedding.rank());
+    return quant::row_bytes(nn::adapter_row_type(embedding.type), embedding.rank());
   }
 };
 
@@ -199,6 +206,7 @@ void Planner::add_embedding(const gguf::TensorInfo& base, const std::string& nam
   target.type = quant::find_type(base.type)->type;
   target.n_cols = base.shape[1];  // a row of `a` for each token
   target.n_rows = base.shape[0];
+  target.is_table = true;
   target.pieces.push_back(piece);
 }
 
@@ -221,7 +229,7 @@ void Planner::add_products(const gguf::TensorInfo& base, const std::string& name
     if (matrix.n_cols != of_base[0] || within + matrix.n_rows > of_base[1]) continue;
     const auto [place, is_new] = targets_.emplace(matrix.data, plan_.products.size());
     if (is_new)
-      plan_.products.push_back({matrix.data, matrix.type, matrix.n_cols, matrix.n_rows, {}});
+      plan_.products.push_back({matrix.data, matrix.type, matrix.n_cols, matrix.n_rows, false, {}});
     Piece own = piece;
     own.first_a = expert * piece.rank;
     own.first_b = expert * of_base[1] + within;
@@ -242,7 +250,7 @@ Plan plan_of(const AdapterBase& base, std::span<const AdapterSource> sources) {
 }
 
 size_t a_bytes(const Target& target) {
-  return nn::PackedWeights::bytes_of(nn::adapter_type(target.type), target.n_cols, target.rank());
+  return nn::PackedWeights::bytes_of(target.a_type(), target.n_cols, target.rank());
 }
 
 AdapterNeed need_of(const Plan& plan) {
@@ -283,6 +291,51 @@ void store(quant::Type type, const float* values, size_t n, std::byte* out) {
   }
 }
 
+// Halves are divided by it, so that small values keep their precision.
+float power_of_two(const std::vector<float>& values) {
+  float largest = 0.0f;
+  for (const float value : values) largest = std::max(largest, std::abs(value));
+  return largest > 0.0f ? std::exp2(std::floor(std::log2(largest))) : 1.0f;
+}
+
+// 64 outputs of one row of a block, `n` of them used, as codes; returns their scale.
+float put_codes(const float* values, size_t stride, size_t n, std::byte* out) {
+  constexpr float kLargest = 127.0f;
+  float largest = 0.0f;
+  for (size_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(values[i * stride]));
+  const float scale = largest / kLargest;
+  for (size_t i = 0; i < n && scale > 0.0f; ++i)
+    out[i] = static_cast<std::byte>(std::lround(values[i * stride] / scale));
+  return scale;
+}
+
+// values is [n_rows][rank]; `out` is filled with 0.
+void put_blocks(const std::vector<float>& values, size_t n_rows, size_t rank,
+                const nn::LowRank& pair, std::byte* out) {
+  constexpr size_t kBlock = kernels::kLowRankBlock;
+  const size_t n_bytes = kernels::low_rank_bytes(kBlock, rank, pair.b_values);
+  for (size_t first = 0; first < n_rows; first += kBlock, out += n_bytes) {
+    const size_t n = std::min(kBlock, n_rows - first);
+    for (size_t j = 0; j < rank; ++j) {
+      const float* const own = values.data() + first * rank + j;
+      if (pair.b_values == LowRankValues::kCodes) {
+        const float scale = put_codes(own, rank, n, out + j * kBlock);
+        std::memcpy(out + rank * kBlock + j * sizeof scale, &scale, sizeof scale);
+        continue;
+      }
+      for (size_t i = 0; i < n; ++i) {
+        const float value = own[i * rank] / pair.b_scale;
+        const uint16_t half = quant::f32_to_f16(value);
+        const size_t at = j * kBlock + i;
+        if (pair.b_values == LowRankValues::kHalves)
+          std::memcpy(out + at * sizeof half, &half, sizeof half);
+        else
+          std::memcpy(out + at * sizeof value, &value, sizeof value);
+      }
+    }
+  }
+}
+
 class LoadedAdapter final : public nn::Adapter {
  public:
   LoadedAdapter(const Plan& plan, const kernels::KernelTable& kernels)
@@ -295,7 +348,7 @@ class LoadedAdapter final : public nn::Adapter {
     for (const Target& target : plan.products) {
       nn::LowRank pair;
       sources.push_back(rows_of_a(target));
-      pair.a = {sources.back().data(), nn::adapter_type(target.type), target.n_cols, target.rank()};
+      pair.a = {sources.back().data(), target.a_type(), target.n_cols, target.rank()};
       packed_.add(pair.a);
       pair.a.data = pair.a.packed;
       put_b(target, pair);
@@ -321,20 +374,21 @@ class LoadedAdapter final : public nn::Adapter {
   }
 
   static std::vector<std::byte> rows_of_a(const Target& target) {
-    const quant::Type type = nn::adapter_type(target.type);
+    const quant::Type type = target.a_type();
     const size_t row_bytes = quant::row_bytes(type, target.n_cols);
     std::vector<std::byte> bytes(target.rank() * row_bytes);
     size_t row = 0;
     for (const Piece& piece : target.pieces) {
       const std::vector<float> values =
           decoded(*piece.file, *piece.halves.a, piece.first_a, piece.rank);
-      store(type, values.data(), values.size(), bytes.data() + row * row_bytes);
+      for (size_t i = 0; i < piece.rank; ++i)
+        quant::row(type).encode(values.data() + i * target.n_cols, target.n_cols,
+                                bytes.data() + (row + i) * row_bytes);
       row += piece.rank;
     }
     return bytes;
   }
 
-  // Halves are scaled by a power of two, so that small values keep their precision.
   void put_b(const Target& target, nn::LowRank& pair) {
     const size_t rank = target.rank();
     std::vector<float> values(target.n_rows * rank);
@@ -347,30 +401,18 @@ class LoadedAdapter final : public nn::Adapter {
           values[row * rank + first + j] = own[row * piece.rank + j] * piece.factor;
       first += piece.rank;
     }
-    float largest = 0.0f;
-    for (const float value : values) largest = std::max(largest, std::abs(value));
-    pair.b_is_half = target.b_is_half();
-    if (pair.b_is_half && largest > 0.0f) pair.b_scale = std::exp2(std::floor(std::log2(largest)));
-    std::byte* const out = take(kernels::low_rank_bytes(target.n_rows, rank, pair.b_is_half));
-    std::memset(out, 0, kernels::low_rank_bytes(target.n_rows, rank, pair.b_is_half));
-    constexpr size_t kBlock = kernels::kLowRankBlock;
-    for (size_t row = 0; row < target.n_rows; ++row) {
-      for (size_t j = 0; j < rank; ++j) {
-        const size_t at = (row / kBlock * rank + j) * kBlock + row % kBlock;
-        const float value = values[row * rank + j] / pair.b_scale;
-        const uint16_t half = quant::f32_to_f16(value);
-        if (pair.b_is_half)
-          std::memcpy(out + at * sizeof half, &half, sizeof half);
-        else
-          std::memcpy(out + at * sizeof value, &value, sizeof value);
-      }
-    }
+    pair.b_values = target.b_values();
+    if (pair.b_values == LowRankValues::kHalves) pair.b_scale = power_of_two(values);
+    const size_t n_bytes = kernels::low_rank_bytes(target.n_rows, rank, pair.b_values);
+    std::byte* const out = take(n_bytes);
+    std::memset(out, 0, n_bytes);
+    put_blocks(values, target.n_rows, rank, pair, out);
     pair.b = out;
   }
 
   void put_embedding(const Plan& plan) {
     const Target& target = plan.embedding;
-    const quant::Type type = nn::adapter_type(target.type);
+    const quant::Type type = nn::adapter_row_type(target.type);
     const size_t rank = target.rank();
     const size_t row_bytes = plan.embedding_row_bytes();
     std::byte* const rows = take(row_bytes * target.n_cols);

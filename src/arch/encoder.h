@@ -21,6 +21,8 @@ struct TextBatch {
   std::span<const int32_t> tokens;    // [n], in 0 .. n_vocab - 1
   std::span<const uint32_t> ends;     // [n_texts]: where each text's tokens end; none is empty
   std::span<const uint32_t> n_first;  // [n_texts]: tokens of a pair's first segment; 0: no pair
+  // [n_texts]: what each text's rows are added to by; null: nothing. Empty: no text has one.
+  std::span<const nn::Adapter* const> adapters = {};
 };
 
 class Encoder {
@@ -36,12 +38,13 @@ class Encoder {
   // Error only when scratch memory cannot be had. REQUIRES: no text is longer than max_context.
   virtual void forward(const nn::Compute& compute, const TextBatch& batch,
                        tensor::Matrix hidden) const = 0;
-  // The classifier's scores of hidden states: x is [n][n_embd], scores [n][n_labels]. REQUIRES:
-  // there is one.
+  // The classifier's scores of hidden states: x is [n][n_embd], scores [n][n_labels].
+  // Compute::adapters are those of x's rows. REQUIRES: there is one.
   virtual void classify(const nn::Compute& compute, tensor::Matrix x,
                         tensor::Matrix scores) const = 0;
 
-  // Makes vectors, [n][n_embd], of pooled ones, in their place. REQUIRES: it projects.
+  // Makes vectors, [n][n_embd], of pooled ones, in their place. Compute::adapters are those of x's
+  // rows. REQUIRES: it projects.
   virtual void project(const nn::Compute& compute, tensor::Matrix x) const = 0;
 
   // The most bytes that the arena holds after any number of passes: of limits.n_rows tokens in

@@ -95,8 +95,12 @@ void limit_texts(Json& description, const engine::EmbedSettings& settings) {
 
 llama::FactsOptions llama_facts(const RunnerOptions& options) {
   uint64_t adapter_bytes = 0;
-  for (const engine::AdapterFile& adapter : options.model.adapter_files())
+  for (const engine::AdapterFile& adapter : options.model.adapter_files()) {
+    if (adapter.scale != 1.0f)
+      throw Error(ErrorCode::kUnsupported,
+                  adapter.path + ": an adapter on llama-server has no scale but that of its file");
     adapter_bytes += RegularFile(adapter.path).size_bytes();
+  }
   return {.n_parallel = options.max_sequences,
           .max_context = options.model.max_context,
           .adapter_bytes = adapter_bytes,

@@ -32,14 +32,22 @@ Description described(const gguf::File& file, const DescribeOptions& options,
           .packed_bytes = packed.n_bytes()};
 }
 
+arch::AdapterNeed adapter_need_of(const arch::AdapterBase& base, const DescribeOptions& options) {
+  return options.adapters.empty() ? arch::AdapterNeed{} : need_of(base, options.adapters);
+}
+
 Description describe_encoder(const gguf::File& file, const DescribeOptions& options) {
   const kernels::KernelTable& kernels = kernels::select_table(kernels::Work::kTexts);
   nn::PackedWeights packed(kernels, arch::most_packed_bytes(file), {});
-  const std::unique_ptr<arch::Encoder> encoder = load_encoder(file, {.packed = &packed});
+  std::vector<tensor::Tensor> matrices;
+  const std::unique_ptr<arch::Encoder> encoder =
+      load_encoder(file, {.packed = &packed, .matrices = &matrices});
+  const arch::AdapterNeed adapters = adapter_need_of({file, matrices}, options);
   Description out = described(file, options, encoder->info(), packed);
   const uint64_t scratch =
       passes_scratch_bytes(*encoder, kernels, resolve_sizes(options.embed, out.max_context),
-                           out.max_context, threads_of(options));
+                           out.max_context, threads_of(options), adapters.rank);
+  out.adapter_bytes = adapters.bytes;
   out.memory = {.weight_bytes = weight_bytes(file, packed),
                 .scratch = {{out.max_context, scratch}}};
   out.pooling = pooling_name(pooling_of_encoder(file));
@@ -49,23 +57,14 @@ Description describe_encoder(const gguf::File& file, const DescribeOptions& opti
 }  // namespace
 
 Description describe(const gguf::File& file, const DescribeOptions& options) {
-  if (arch::is_encoder(file)) {
-    if (!options.adapters.empty()) {
-      throw Error(ErrorCode::kUnsupported,
-                  file.path() +
-                      ": adapters of encoders are not supported; merge the adapter into "
-                      "the model before it is converted");
-    }
-    return describe_encoder(file, options);
-  }
+  if (arch::is_encoder(file)) return describe_encoder(file, options);
   const kernels::KernelTable& kernels = kernels::select_table();
   nn::PackedWeights packed(kernels, arch::most_packed_bytes(file), {});
   std::vector<tensor::Tensor> matrices;
   const std::unique_ptr<arch::Model> model =
       load_model(file, {.packed = &packed, .matrices = &matrices});
   Description out = described(file, options, model->info(), packed);
-  arch::AdapterNeed adapters;
-  if (!options.adapters.empty()) adapters = need_of({file, matrices}, options.adapters);
+  const arch::AdapterNeed adapters = adapter_need_of({file, matrices}, options);
   out.adapter_bytes = adapters.bytes;
   out.pooling = stated_pooling(file);
   out.memory = memory_need(file, *model, kernels, out.layout, packed,

@@ -45,13 +45,15 @@ size_t sequences_of(const gguf::File& file, size_t n_parallel) {
   return stated_pooling(file).empty() ? std::max<size_t>(1, n_parallel) : 1;
 }
 
-Embedding::Embedding(kv::Cache& cache, std::vector<int32_t> tokens, bool is_long)
+Embedding::Embedding(kv::Cache& cache, std::vector<int32_t> tokens, bool is_long,
+                     std::shared_ptr<Adapters::Entry> adapter)
     : tokens_(std::move(tokens)),
       context_(cache,
                {.ladder = context::Ladder(tokens_.size()),
                 .policy = context::OverflowPolicy::kStop,
                 .compaction = {}},
-               tokens_.size()) {
+               tokens_.size()),
+      adapter_(std::move(adapter)) {
   if (is_long) context_.set_long();
 }
 
@@ -77,10 +79,14 @@ void EmbedQueue::end_all() {
   }
 }
 
-void EmbedQueue::fail_first(const std::string& error) {
-  const std::shared_ptr<Embedding> first = queue_.front();
-  cancel(*first);
-  first->error_ = error;
+void EmbedQueue::fail_first(const std::string& error) { fail(*queue_.front(), error); }
+
+void EmbedQueue::fail(const Embedding& embedding, const std::string& error) {
+  const auto found = std::ranges::find(queue_, &embedding, &std::shared_ptr<Embedding>::get);
+  BILLOW_CHECK(found != queue_.end());
+  const std::shared_ptr<Embedding> failed = *found;
+  cancel(*failed);
+  failed->error_ = error;
 }
 
 // Their memory is used again at once while there are others; it goes back to the system with the
@@ -88,9 +94,10 @@ void EmbedQueue::fail_first(const std::string& error) {
 void EmbedQueue::release(Embedding& embedding) {
   n_positions_ -= in_blocks(embedding.tokens_.size());
   memory_.release_soon(embedding.context_);
+  embedding.lease_.reset();
 }
 
-size_t EmbedQueue::admit(size_t n_rows, const Grant& grant) {
+size_t EmbedQueue::admit(size_t n_rows, const Grant& grant, const UseAdapter& use_adapter) {
   size_t n_pending = 0;
   for (size_t i = 0; i < n_admitted_; ++i) n_pending += queue_[i]->n_pending();
   waiting_ = false;
@@ -98,7 +105,15 @@ size_t EmbedQueue::admit(size_t n_rows, const Grant& grant) {
     Embedding& next = *queue_[n_admitted_];
     const size_t n_positions = in_blocks(next.tokens_.size());
     if (n_admitted_ != 0 && n_positions_ + n_positions > memory_.most_positions()) break;
-    if (!grant(next.context_, next.tokens_.size())) {
+    try {
+      if (next.adapter_ != nullptr) next.lease_ = use_adapter(next.adapter_);
+    } catch (const Error& error) {
+      fail(next, error.what());
+      continue;
+    }
+    const bool has_adapter = next.adapter_ == nullptr || next.lease_;
+    if (!has_adapter || !grant(next.context_, next.tokens_.size())) {
+      next.lease_.reset();
       waiting_ = n_admitted_ == 0;
       break;
     }
@@ -120,7 +135,7 @@ void EmbedQueue::take(size_t n, Pooling pooling, StepRows& rows) {
     const bool is_first = embedding->n_evaluated() == 0;
     memory_.forget_unseen(embedding->context_);
     memory_.take(embedding->context_, n_own, n_own == embedding->n_pending());
-    rows.add(embedding->context_, n_own, embedding->tokens_);
+    rows.add(embedding->context_, n_own, embedding->tokens_, embedding->lease_.adapter());
     const size_t n_before = rows.hidden_rows.size();
     if (pooling == Pooling::kMean)
       for (uint32_t row = begin; row < end; ++row) rows.hidden_rows.push_back(row);

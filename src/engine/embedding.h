@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/adapters.h"
 #include "engine/kv_memory.h"
 #include "engine/pooling.h"
 #include "engine/sequence_context.h"
@@ -32,12 +33,15 @@ size_t sequences_of(const gguf::File& file, size_t n_parallel);
 
 class Embedding {
  public:
-  // `is_long`: the text is longer than arch::ModelInfo::short_text. REQUIRES: there are tokens.
-  Embedding(kv::Cache& cache, std::vector<int32_t> tokens, bool is_long);
+  // `is_long`: the text is longer than arch::ModelInfo::short_text. `adapter`: what the model is
+  // added to by; null: nothing. REQUIRES: there are tokens.
+  Embedding(kv::Cache& cache, std::vector<int32_t> tokens, bool is_long,
+            std::shared_ptr<Adapters::Entry> adapter);
 
   std::span<const int32_t> tokens() const noexcept { return tokens_; }
   size_t n_evaluated() const noexcept { return context_.n_held(); }
   const context::Course& course() const noexcept { return context_.course(); }
+  const std::shared_ptr<Adapters::Entry>& adapter() const noexcept { return adapter_; }
   bool finished() const noexcept { return finished_; }
   // REQUIRES: it has finished, without an error. [n_embd], not normalised.
   const std::vector<float>& vector() const noexcept { return vector_; }
@@ -49,6 +53,8 @@ class Embedding {
 
   std::vector<int32_t> tokens_;
   SequenceContext context_;
+  std::shared_ptr<Adapters::Entry> adapter_;
+  Adapters::Lease lease_;    // of that, while the text has memory
   std::vector<double> sum_;  // of the hidden states that were wanted so far
   std::vector<float> vector_;
   std::string error_;
@@ -61,6 +67,9 @@ class EmbedQueue {
  public:
   // Grants all memory for a text of n tokens; false when there is none now.
   using Grant = std::function<bool(SequenceContext& context, size_t n)>;
+  // Has an adapter loaded for a text; empty when there is no memory for it now. Throws Error where
+  // it cannot be loaded.
+  using UseAdapter = std::function<Adapters::Lease(const std::shared_ptr<Adapters::Entry>&)>;
 
   // `memory` must outlive it. All texts together take blocks for one sequence at most.
   EmbedQueue(KvMemory& memory, size_t n_embd) : memory_(memory), n_embd_(n_embd) {}
@@ -80,8 +89,9 @@ class EmbedQueue {
   void ask_again() noexcept { denied_ = false; }
   bool asking() const noexcept { return waiting_ && !denied_; }
 
-  // Lets texts begin until n_rows of their tokens wait to be evaluated, and returns how many do.
-  size_t admit(size_t n_rows, const Grant& grant);
+  // Lets texts begin until n_rows of their tokens wait to be evaluated, and returns how many do. A
+  // text whose adapter cannot be loaded ends with that error.
+  size_t admit(size_t n_rows, const Grant& grant, const UseAdapter& use_adapter);
   // No memory will be given back: the first one ends with this error.
   void fail_first(const std::string& error);
   // Adds the next n waiting tokens to a step, in order. REQUIRES: that many wait.
@@ -91,6 +101,7 @@ class EmbedQueue {
 
  private:
   void release(Embedding& embedding);
+  void fail(const Embedding& embedding, const std::string& error);
 
   KvMemory& memory_;
   size_t n_embd_;

@@ -188,12 +188,12 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
     sampling.logit_bias.push_back({token, -std::numeric_limits<float>::infinity()});
   }
   const std::shared_ptr<Adapters::Entry> adapter = adapter_for(options.adapters);
-  check_fits(course, rung, adapter == nullptr ? 0 : adapter->need.bytes);
+  check_fits(course, rung, adapter == nullptr ? 0 : adapter->need().bytes);
   Sampler sampler(sampling, tokenizer_->n_tokens(), prompt);
   auto sequence = std::make_shared<Sequence>(kv_.cache(), std::move(prompt), options,
                                              std::move(sampler), std::move(course), rung);
   sequence->adapter_ = adapter;
-  if (adapter != nullptr) sequence->context_.set_adapter(adapter->number);
+  if (adapter != nullptr) sequence->context_.set_adapter(adapter->number());
   running_.push_back(sequence);
   return sequence;
 }
@@ -230,19 +230,20 @@ std::shared_ptr<Sequence> Engine::running(const Sequence& sequence) const {
   return found != running_.end() ? *found : nullptr;
 }
 
-std::shared_ptr<const Embedding> Engine::embed(std::vector<int32_t> tokens) {
+std::shared_ptr<const Embedding> Engine::embed(std::vector<int32_t> tokens,
+                                               const AdapterFiles& adapters) {
   check_tokens(tokens);
   if (tokens.size() > max_context_) {
     throw Error(ErrorCode::kTooLarge, "the text has " + std::to_string(tokens.size()) +
                                           " tokens, but the context holds " +
                                           std::to_string(max_context_) + "; shorten it");
   }
-  if (!default_adapters_.empty())
-    throw Error(ErrorCode::kUnsupported, "vectors of a model with adapters are not supported");
   if (!pooling_) pooling_ = pooling_of_decoder(file_);
   const bool is_long = is_long_text(tokens.size());
-  auto embedding = std::make_shared<Embedding>(kv_.cache(), std::move(tokens), is_long);
-  check_fits(embedding->course(), embedding->tokens().size());
+  const std::shared_ptr<Adapters::Entry> adapter = adapter_for(adapters);
+  auto embedding = std::make_shared<Embedding>(kv_.cache(), std::move(tokens), is_long, adapter);
+  check_fits(embedding->course(), embedding->tokens().size(),
+             adapter == nullptr ? 0 : adapter->need().bytes);
   embeds_.add(embedding);
   return embedding;
 }
@@ -263,7 +264,7 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
       reason == FinishReason::kRepetition)
     kv_.publish(sequence.context_, sequence.tokens_, true);
   kv_.release_soon(sequence.context_);
-  release_adapter(sequence);
+  sequence.lease_.reset();
   if (!defers_trim_) kv_.trim();
   std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
     return candidate.get() == &sequence;
@@ -291,15 +292,15 @@ uint64_t Engine::budget_for(const context::Course& course, size_t rung, uint64_t
 uint64_t Engine::budget_wanted(const Sequence& sequence) const {
   if (sequence.refused_rung_ == 0) return 0;
   const SequenceContext& context = sequence.context_;
-  const bool lacks_adapter = sequence.adapter_ != nullptr && !sequence.uses_adapter_;
   const uint64_t kv = budget_for(context.course(), sequence.refused_rung_, context.granted_bytes());
-  return kv + (lacks_adapter ? Adapters::wanted_bytes(*sequence.adapter_) : 0);
+  return kv + (sequence.lacks_adapter() ? adapters_.wanted_bytes(*sequence.adapter_) : 0);
 }
 
 uint64_t Engine::budget_wanted_by_texts() const {
   if (!embeds_.waiting()) return 0;
   const Embedding& first = embeds_.first_waiting();
-  return budget_for(first.course(), first.tokens().size(), 0);
+  const uint64_t kv = budget_for(first.course(), first.tokens().size(), 0);
+  return kv + (first.adapter() == nullptr ? 0 : adapters_.wanted_bytes(*first.adapter()));
 }
 
 // What the budget would have to be larger by for the largest of what was refused.
@@ -319,7 +320,7 @@ void Engine::ask_again() {
 // A sequence begins, behind what is known of its prompt. False when there is no memory for it now.
 bool Engine::admit(Sequence& sequence) {
   SequenceContext& context = sequence.context_;
-  if (sequence.adapter_ != nullptr && !sequence.uses_adapter_) {
+  if (sequence.lacks_adapter()) {
     sequence.refused_rung_ = context.rung();
     return false;
   }
@@ -424,9 +425,12 @@ std::vector<size_t> Engine::pending_rows() {
     n_pending.push_back(runs ? sequence->context_.rows_of_pass(n) : 0);
   }
   if (!embeds_.empty()) {
-    n_pending.push_back(embeds_.admit(n_batch_, [this](SequenceContext& context, size_t n) {
-      return grant_step_scratch(n) && kv_.grant_rung(context, n);
-    }));
+    n_pending.push_back(embeds_.admit(
+        n_batch_,
+        [this](SequenceContext& context, size_t n) {
+          return grant_step_scratch(n) && kv_.grant_rung(context, n);
+        },
+        [this](const std::shared_ptr<Adapters::Entry>& entry) { return use_adapter(entry); }));
   }
   return n_pending;
 }
@@ -446,9 +450,7 @@ std::vector<std::shared_ptr<Sequence>> Engine::take_rows(std::span<const Share> 
     }
     const std::shared_ptr<Sequence>& sequence = running_[share.sequence];
     kv_.take(sequence->context_, share.n_rows, share.n_rows == sequence->n_pending());
-    const nn::Adapter* const adapter =
-        sequence->adapter_ == nullptr ? nullptr : sequence->adapter_->loaded.get();
-    rows.add(sequence->context_, share.n_rows, sequence->tokens_, adapter);
+    rows.add(sequence->context_, share.n_rows, sequence->tokens_, sequence->lease_.adapter());
     const size_t n_scored = sequence->wants_scores() ? share.n_rows : 1;
     if (sequence->n_pending() == 0) complete.push_back(sequence);
     if (sequence->n_pending() > 0 && !sequence->wants_scores()) continue;

@@ -172,7 +172,10 @@ class Engine {
   // Any number of texts can wait. Texts are granted memory and finish in arrival order. Their KV is
   // freed when they finish. Throws Error as start() does, and as pooling_of() for a model that
   // gives no vectors.
-  std::shared_ptr<const Embedding> embed(std::vector<int32_t> tokens);
+  std::shared_ptr<const Embedding> embed(std::vector<int32_t> tokens,
+                                         const AdapterFiles& adapters = {});
+  // Why adapters cannot be added to this model, in one line; else empty. Any thread.
+  std::string adapter_refusal(const AdapterFiles& files) const;
   // Ends it now; what has finished is ended already.
   void cancel(const Embedding& embedding) { embeds_.cancel(embedding); }
   // Whether there are texts to evaluate, and whether all of them wait for memory of sequences.
@@ -210,9 +213,8 @@ class Engine {
   uint64_t step_scratch_bytes(size_t n_positions) const;
   context::MemoryNeed need_with(size_t adapter_rank) const;
   std::shared_ptr<Adapters::Entry> adapter_for(const AdapterFiles& files);
-  [[nodiscard]] bool use_adapter(Adapters::Entry& entry);
+  [[nodiscard]] Adapters::Lease use_adapter(const std::shared_ptr<Adapters::Entry>& entry);
   void load_adapters();
-  void release_adapter(Sequence& sequence);
   [[nodiscard]] bool grant_scratch(uint64_t n_bytes);
   [[nodiscard]] bool grant_step_scratch(size_t n_positions);
   void check_fits(const context::Course& course, size_t rung, uint64_t n_more = 0) const;
@@ -245,7 +247,7 @@ class Engine {
   nn::PackedWeights packed_;
   std::vector<tensor::Tensor> matrices_;  // that passes multiply with
   std::unique_ptr<arch::Model> model_;
-  Adapters adapters_;
+  mutable Adapters adapters_;  // it locks
   AdapterFiles default_adapters_;
   size_t adapter_rank_ = 0;  // the greatest that scratch is counted for
   tensor::Arena arena_;

@@ -12,18 +12,26 @@ namespace billow::engine {
 std::shared_ptr<Adapters::Entry> Engine::adapter_for(const AdapterFiles& files) {
   const std::shared_ptr<Adapters::Entry> entry =
       adapters_.find(files.empty() ? default_adapters_ : files);
-  if (entry != nullptr && entry->need.rank > adapter_rank_) {
-    adapter_rank_ = entry->need.rank;
+  if (entry != nullptr && entry->need().rank > adapter_rank_) {
+    adapter_rank_ = entry->need().rank;
     step_need_ = need_with(adapter_rank_);
   }
   return entry;
 }
 
-// False when there is no memory for it now. Throws Error where it cannot be loaded.
-bool Engine::use_adapter(Adapters::Entry& entry) {
-  if (!kv_.grant(context::MemoryClass::kAdapters, Adapters::missing_bytes(entry))) return false;
-  adapters_.use(entry);
-  return true;
+std::string Engine::adapter_refusal(const AdapterFiles& files) const {
+  try {
+    (void)adapters_.find(files.empty() ? default_adapters_ : files);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+// Empty when there is no memory for it now. Throws Error where it cannot be loaded.
+Adapters::Lease Engine::use_adapter(const std::shared_ptr<Adapters::Entry>& entry) {
+  return adapters_.use(
+      entry, [this](uint64_t bytes) { return kv_.grant(context::MemoryClass::kAdapters, bytes); });
 }
 
 // For the first sequence that is to begin with one. Those behind it get theirs when it has begun,
@@ -33,19 +41,13 @@ void Engine::load_adapters() {
     return sequence->context_.granted_bytes() == 0 && sequence->adapter_ != nullptr;
   };
   const auto next = std::ranges::find_if(running_, is_next);
-  if (next == running_.end() || (*next)->uses_adapter_) return;
+  if (next == running_.end() || (*next)->lease_) return;
   Sequence& sequence = **next;
   try {
-    sequence.uses_adapter_ = use_adapter(*sequence.adapter_);
+    sequence.lease_ = use_adapter(sequence.adapter_);
   } catch (const Error& error) {
     fail(sequence, error.what());
   }
-}
-
-void Engine::release_adapter(Sequence& sequence) {
-  if (!sequence.uses_adapter_) return;
-  sequence.uses_adapter_ = false;
-  adapters_.release(*sequence.adapter_);
 }
 
 std::vector<std::vector<int32_t>> Engine::latest_prefixes(size_t n_most,
@@ -53,7 +55,7 @@ std::vector<std::vector<int32_t>> Engine::latest_prefixes(size_t n_most,
   const AdapterFiles& wanted = adapters.empty() ? default_adapters_ : adapters;
   const std::shared_ptr<Adapters::Entry> entry = adapters_.known(wanted);
   if (entry == nullptr && !wanted.empty()) return {};
-  return kv_.latest_prefixes(n_most, entry == nullptr ? 0 : entry->number);
+  return kv_.latest_prefixes(n_most, entry == nullptr ? 0 : entry->number());
 }
 
 }  // namespace billow::engine

@@ -21,15 +21,6 @@ struct Release {
   ~Release() { memory.release(context); }
 };
 
-// One use of an adapter, which may be null, until its scope ends.
-struct AdapterUse {
-  Adapters& adapters;
-  Adapters::Entry* entry;
-  ~AdapterUse() {
-    if (entry != nullptr) adapters.release(*entry);
-  }
-};
-
 }  // namespace
 
 void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
@@ -50,7 +41,7 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
                                    .n_logit_rows = std::min(kRowsAtOnce, n_batch_),
                                    .n_positions = n_held,
                                    .n_threads = static_cast<size_t>(team_.size()),
-                                   .adapter_rank = adapter == nullptr ? 0 : adapter->need.rank};
+                                   .adapter_rank = adapter == nullptr ? 0 : adapter->need().rank};
   const uint64_t scratch = arch::most_scratch_bytes(*model_, *kernels_, limits);
   if (!grant_scratch(std::max(scratch, scratch_granted_)))
     throw Error(ErrorCode::kOutOfMemory, "no scratch memory for a text; " + budget_left());
@@ -62,9 +53,9 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
     throw Error(ErrorCode::kOutOfMemory, "all KV memory is in use by running sequences");
   SequenceContext context(kv_.cache(), course, top);
   if (is_long_text(n_held)) context.set_long();
-  if (adapter != nullptr && !use_adapter(*adapter))
+  const Adapters::Lease lease = adapter == nullptr ? Adapters::Lease() : use_adapter(adapter);
+  if (adapter != nullptr && !lease)
     throw Error(ErrorCode::kOutOfMemory, "no memory for the adapter; " + budget_left());
-  const AdapterUse use{adapters_, adapter.get()};
   if (!kv_.grant_rung(context, n_held)) {
     throw Error(ErrorCode::kOutOfMemory, "the text takes " +
                                              format_byte_size(kv_.bytes_for(course, n_held)) +
@@ -84,7 +75,7 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
     kv_.forget_unseen(context);
     kv_.take(context, n, next + n == tokens.size());
     StepRows rows;
-    rows.add(context, n, tokens, adapter == nullptr ? nullptr : adapter->loaded.get());
+    rows.add(context, n, tokens, lease.adapter());
     for (size_t i = 0; i < n && wanted; ++i) rows.logit_rows.push_back(static_cast<uint32_t>(i));
     const tensor::ArenaScope scope(arena_);
     const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);

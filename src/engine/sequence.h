@@ -110,6 +110,7 @@ class Sequence {
  private:
   friend class Engine;
 
+  bool lacks_adapter() const noexcept { return adapter_ != nullptr && !lease_; }
   // Its prompt is still to be scored.
   bool wants_scores() const noexcept {
     return options_.scores_prompt && prompt_scores_.size() < n_prompt_;
@@ -126,7 +127,7 @@ class Sequence {
   Sampler sampler_;
   std::vector<Sampled> prompt_scores_;
   std::shared_ptr<Adapters::Entry> adapter_;  // null: it has none
-  bool uses_adapter_ = false;                 // which is loaded for it
+  Adapters::Lease lease_;                     // of that; empty: it is not loaded for it yet
   size_t n_shared_ = 0;
   bool waiting_ = false;
   size_t refused_rung_ = 0;  // for which there was no memory; 0: it has what it wants

@@ -190,20 +190,24 @@ inline constexpr size_t text_attention_scratch_floats(size_t n_tokens, size_t he
 }
 
 // A low-rank addition to one row of a product: out[i] += sum over j of h[j] * b[i][j], in order of
-// j. Outputs stand in blocks of kLowRankBlock: for each block, `rank` rows of that many values,
-// floats or halves. The last block is filled up with 0.
+// j. Outputs stand in blocks of kLowRankBlock: for each block, `rank` rows of that many values.
+// Rows of codes have a scale each, floats behind all rows of the block. The last block is filled up
+// with 0.
 inline constexpr size_t kLowRankBlock = 64;
+enum class LowRankValues : uint8_t { kFloats, kHalves, kCodes };  // F32, F16, int8
 struct LowRankArgs {
   const std::byte* b = nullptr;  // aligned to 64 bytes
-  bool is_half = false;          // halves (F16), else floats
+  LowRankValues values = LowRankValues::kFloats;
   size_t rank = 0;
   const float* h = nullptr;  // [rank]
   size_t n = 0;              // outputs
   float* out = nullptr;      // [n]
 };
-inline constexpr size_t low_rank_bytes(size_t n, size_t rank, bool is_half) {
+inline constexpr size_t low_rank_bytes(size_t n, size_t rank, LowRankValues values) {
   const size_t n_blocks = (n + kLowRankBlock - 1) / kLowRankBlock;
-  return n_blocks * kLowRankBlock * rank * (is_half ? 2 : sizeof(float));
+  const size_t n_rows = n_blocks * rank;
+  if (values == LowRankValues::kCodes) return n_rows * (kLowRankBlock + sizeof(float));
+  return n_rows * kLowRankBlock * (values == LowRankValues::kHalves ? 2 : sizeof(float));
 }
 
 enum class RopeKind : uint8_t {

@@ -39,10 +39,11 @@ TEST_P(Rows, NormsByTheRootMeanSquare) {
   }
 }
 
-// Every block and tail of outputs, floats and halves. A row's sums do not depend on what stands
-// behind it.
+// Every block and tail of outputs, of all kinds of values. A row's sums do not depend on what
+// stands behind it.
 TEST_P(Rows, AddsLowRankProducts) {
-  for (const bool is_half : {false, true}) {
+  for (const LowRankValues kind :
+       {LowRankValues::kFloats, LowRankValues::kHalves, LowRankValues::kCodes}) {
     for (const size_t n : {size_t{1}, size_t{63}, size_t{64}, size_t{65}, size_t{200}}) {
       for (const size_t rank : {size_t{1}, size_t{7}, size_t{16}}) {
         const std::vector<float> values = gaussian(n * rank, 5);
@@ -52,22 +53,33 @@ TEST_P(Rows, AddsLowRankProducts) {
         out.push_back(123.0f);
         alignas(64) static std::byte b[64 * 1024];
         std::fill(std::begin(b), std::end(b), std::byte{});
-        const size_t bytes = low_rank_bytes(n, rank, is_half);
+        const size_t bytes = low_rank_bytes(n, rank, kind);
         ASSERT_LE(bytes, sizeof b);
         std::vector<double> used(n * rank);
         for (size_t i = 0; i < n; ++i) {
           for (size_t j = 0; j < rank; ++j) {
-            const size_t at = (i / kLowRankBlock * rank + j) * kLowRankBlock + i % kLowRankBlock;
+            std::byte* const block =
+                b + i / kLowRankBlock * low_rank_bytes(kLowRankBlock, rank, kind);
+            const size_t at = j * kLowRankBlock + i % kLowRankBlock;
             const float value = values[i * rank + j];
             const uint16_t half = quant::f32_to_f16(value);
-            if (is_half)
-              std::memcpy(b + 2 * at, &half, 2);
-            else
-              std::memcpy(b + 4 * at, &value, 4);
-            used[i * rank + j] = static_cast<double>(is_half ? quant::f16_to_f32(half) : value);
+            const auto code = static_cast<int8_t>(std::lround(value * 30.0f));
+            const float scale = 1.0f / static_cast<float>(30 + j + i / kLowRankBlock);
+            double& exact = used[i * rank + j];
+            if (kind == LowRankValues::kFloats) {
+              std::memcpy(block + 4 * at, &value, 4);
+              exact = static_cast<double>(value);
+            } else if (kind == LowRankValues::kHalves) {
+              std::memcpy(block + 2 * at, &half, 2);
+              exact = static_cast<double>(quant::f16_to_f32(half));
+            } else {
+              std::memcpy(block + at, &code, 1);
+              std::memcpy(block + rank * kLowRankBlock + j * 4, &scale, 4);
+              exact = static_cast<double>(code) * static_cast<double>(scale);
+            }
           }
         }
-        GetParam()->add_low_rank({b, is_half, rank, h.data(), n, out.data()});
+        GetParam()->add_low_rank({b, kind, rank, h.data(), n, out.data()});
         for (size_t i = 0; i < n; ++i) {
           auto expected = static_cast<double>(before[i]);
           double size = std::abs(expected);

@@ -46,11 +46,7 @@ struct Compute {
   }
   // The greatest rank of the adapters that rows have; 0: no row has one.
   size_t adapter_rank() const noexcept {
-    if (sizing != nullptr) return sizing->adapter_rank;
-    size_t rank = 0;
-    for (const Adapter* adapter : adapters)
-      if (adapter != nullptr && adapter->max_rank() > rank) rank = adapter->max_rank();
-    return rank;
+    return sizing != nullptr ? sizing->adapter_rank : max_rank(adapters);
   }
 };
 

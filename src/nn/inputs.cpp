@@ -20,6 +20,12 @@ void Inputs::add(const InputForm* form, size_t begin, size_t end) {
   runs_.push_back({form, begin, end, first_group, first_group + form->groups(end - begin).n});
 }
 
+bool Inputs::has(const InputForm* form, size_t begin, size_t end) const {
+  return std::ranges::any_of(runs_, [&](const Run& run) {
+    return run.form == form && run.begin == begin && run.end == end;
+  });
+}
+
 std::byte* Inputs::find(const InputForm* form) const {
   for (size_t i = 0; i < n_; ++i) {
     if (made_[i].form == form) return made_[i].bytes;

@@ -26,6 +26,8 @@ class Inputs {
   // Inputs [begin, end) in `form`, which are made by make(). REQUIRES: runs that begin at the same
   // input are equal, and are added one behind the other.
   void add(const kernels::InputForm* form, size_t begin, size_t end);
+  // Whether exactly inputs [begin, end) were added together in `form`.
+  bool has(const kernels::InputForm* form, size_t begin, size_t end) const;
   // Of input 0; null where there is none.
   std::byte* find(const kernels::InputForm* form) const;
 

@@ -162,7 +162,7 @@ void multiply(const Compute& compute, tensor::Matrix x, std::span<const uint32_t
     if (product.weight.packed == nullptr)
       largest_strip = std::max(largest_strip, strip_bytes(product.weight));
   }
-  const LowRankSums adapters(compute, x, rows, products);
+  const LowRankSums adapters(compute, x, rows, products, inputs);
   Inputs::make(compute, inputs, adapters.inputs());
   const std::vector<PackingScratch> scratch =
       make_packing_scratch(compute, largest_strip, x.n_cols);
@@ -186,7 +186,7 @@ void multiply(const Compute& compute, tensor::Matrix x, std::span<const uint32_t
     end += n_units(first.product.weight);
     const InputForm* form = compute.kernels.of(first.product.weight.type).input;
     tasks.push_back({.product = first.product,
-                     .input = adapters.inputs().find(form) + form->bytes(first.begin, x.n_cols),
+                     .input = first.inputs->find(form) + form->bytes(first.begin, x.n_cols),
                      .n_cuts = 1,
                      .end = end});
   }

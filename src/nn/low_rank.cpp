@@ -18,8 +18,8 @@ void add_blocks(const kernels::KernelTable& kernels, const LowRank& pair, const 
                 size_t begin, size_t end, float* out, size_t n_outputs) {
   constexpr size_t kBlock = kernels::kLowRankBlock;
   const size_t first = begin * kBlock;
-  kernels.add_low_rank({.b = pair.b + kernels::low_rank_bytes(first, pair.rank(), pair.b_is_half),
-                        .is_half = pair.b_is_half,
+  kernels.add_low_rank({.b = pair.b + kernels::low_rank_bytes(first, pair.rank(), pair.b_values),
+                        .values = pair.b_values,
                         .rank = pair.rank(),
                         .h = h,
                         .n = std::min(end * kBlock, n_outputs) - first,
@@ -33,13 +33,13 @@ void scale_row(float* row, size_t n, float factor) {
 }  // namespace
 
 LowRankSums::LowRankSums(const Compute& compute, tensor::Matrix x, std::span<const uint32_t> rows,
-                         std::span<const RowsProduct> products)
-    : compute_(compute), inputs_(compute, x, rows) {
+                         std::span<const RowsProduct> products, const Inputs& of_products)
+    : compute_(compute), of_products_(of_products), inputs_(compute, x, rows) {
   const size_t rank = compute.adapter_rank();
   if (rank == 0) return;
   if (compute.sizing != nullptr) {
     for (const RowsProduct& product : products) {
-      const quant::Type type = adapter_type(product.weight.type);
+      const quant::Type type = adapter_type(product.weight.type, product.weight.n_cols);
       inputs_.add(compute.kernels.of(type).input, product.begin, product.end);
       h_of(product.out, rank);
     }
@@ -76,8 +76,10 @@ void LowRankSums::add_part(const Adapter& adapter, const RowsProduct& product, s
   const tensor::Matrix out = {product.out.row(begin), end - begin, product.out.n_cols};
   const size_t n_before = parts_.empty() ? 0 : parts_.back().end;
   parts_.push_back({pair, h, out, n_before + n_blocks(product.weight.n_rows)});
-  inputs_.add(compute_.kernels.of(pair->a.type).input, begin, end);
-  firsts_.push_back({{pair->a, nullptr, h}, begin});
+  const kernels::InputForm* const form = compute_.kernels.of(pair->a.type).input;
+  const bool is_there = of_products_.has(form, begin, end);
+  if (!is_there) inputs_.add(form, begin, end);
+  firsts_.push_back({{pair->a, nullptr, h}, is_there ? &of_products_ : &inputs_, begin});
 }
 
 // Products of different inputs share outputs, and then what their adapters make, too.
@@ -97,7 +99,7 @@ void LowRankSums::add_to_outputs() const {
   for (const Part& part : parts_) {
     for (size_t row = 0; row < part.h.n_rows; ++row) scale(part, row);
     n_bytes += part.h.n_rows *
-               kernels::low_rank_bytes(part.out.n_cols, part.pair->rank(), part.pair->b_is_half);
+               kernels::low_rank_bytes(part.out.n_cols, part.pair->rank(), part.pair->b_values);
   }
   const auto add = [&](size_t begin, size_t end, int) {
     auto part = std::ranges::upper_bound(parts_, begin, {}, &Part::end);
@@ -138,7 +140,7 @@ void add_to_embedding(const Compute& compute, std::span<const int32_t> tokens, t
     quant::row(pair->a.type).decode(pair->a.row(static_cast<size_t>(tokens[row])), n, h);
     scale_row(h, n, pair->b_scale);
     compute.kernels.add_low_rank({.b = pair->b,
-                                  .is_half = pair->b_is_half,
+                                  .values = pair->b_values,
                                   .rank = n,
                                   .h = h,
                                   .n = x.n_cols,

@@ -17,16 +17,18 @@ namespace billow::nn {
 
 class LowRankSums {
  public:
-  // Plans what the adapters of the rows of `x` add to `products`; takes scratch from the arena. All
-  // arguments must outlive it.
+  // Plans what the adapters of the rows of `x` add to `products`, whose inputs are `of_products`;
+  // takes scratch from the arena. All arguments must outlive it.
   LowRankSums(const Compute& compute, tensor::Matrix x, std::span<const uint32_t> rows,
-              std::span<const RowsProduct> products);
+              std::span<const RowsProduct> products, const Inputs& of_products);
 
-  // Inputs of the products h = a x, to be made before these are computed.
+  // Inputs of the products h = a x beside those of the products themselves, to be made before these
+  // are computed.
   const Inputs& inputs() const noexcept { return inputs_; }
-  // Those products: input `begin` and on of inputs(), in the form that `a` wants.
+  // Those products: input `begin` and on of `inputs`, in the form that `a` wants.
   struct First {
     Product product;
+    const Inputs* inputs = nullptr;
     size_t begin = 0;
   };
   std::span<const First> first_products() const noexcept { return firsts_; }
@@ -48,6 +50,7 @@ class LowRankSums {
   tensor::Matrix h_of(const tensor::Matrix& out, size_t rank);
 
   const Compute& compute_;
+  const Inputs& of_products_;
   Inputs inputs_;
   std::vector<Part> parts_;
   std::vector<First> firsts_;

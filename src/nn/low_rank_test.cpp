@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <initializer_list>
 #include <memory>
@@ -11,7 +12,6 @@
 
 #include "nn/packed_weights.h"
 #include "nn/test_data.h"
-#include "quant/half.h"
 
 namespace billow::nn {
 namespace {
@@ -33,15 +33,14 @@ class RandomAdapter final : public Adapter {
       Values& values = values_.emplace_back();
       values.a = gaussian(kRank * kIn, ++seed);
       values.b = gaussian(matrix.n_rows * kRank, ++seed);
-      const quant::Type type = adapter_type(matrix.type);
+      const quant::Type type = adapter_type(matrix.type, kIn);
       sources_.push_back(encoded(type, values.a));
       LowRank pair;
       pair.a = {sources_.back().data(), type, kIn, kRank};
       packed_.add(pair.a);
-      pair.b_is_half = type != quant::Type::kF32;
-      pair.b_scale = 0.25f;
+      pair.b_values = adapter_values(matrix.type, kIn);
       blocks_.push_back(std::make_unique<Blocks>());
-      put(values.b, matrix.n_rows, pair.b_scale, pair.b_is_half, blocks_.back()->bytes);
+      put(values.b, matrix.n_rows, pair.b_values, blocks_.back()->bytes);
       pair.b = blocks_.back()->bytes;
       products_.emplace(matrix.data, pair);
     }
@@ -53,18 +52,24 @@ class RandomAdapter final : public Adapter {
   struct Blocks {
     alignas(64) std::byte bytes[4 * 256 * kRank] = {};
   };
-  static void put(const std::vector<float>& b, size_t n_rows, float scale, bool is_half,
+  static void put(const std::vector<float>& b, size_t n_rows, kernels::LowRankValues kind,
                   std::byte* out) {
     constexpr size_t kBlock = kernels::kLowRankBlock;
+    const bool has_codes = kind == kernels::LowRankValues::kCodes;
+    ASSERT_TRUE(has_codes || kind == kernels::LowRankValues::kFloats);
+    const float scale = 1.0f / 30.0f;
     for (size_t row = 0; row < n_rows; ++row) {
+      std::byte* const block = out + row / kBlock * kernels::low_rank_bytes(kBlock, kRank, kind);
       for (size_t j = 0; j < kRank; ++j) {
-        const size_t at = (row / kBlock * kRank + j) * kBlock + row % kBlock;
-        const float value = b[row * kRank + j] / scale;
-        const uint16_t half = quant::f32_to_f16(value);
-        if (is_half)
-          std::memcpy(out + 2 * at, &half, 2);
-        else
-          std::memcpy(out + 4 * at, &value, 4);
+        const size_t at = j * kBlock + row % kBlock;
+        const float value = b[row * kRank + j];
+        const auto code = static_cast<int8_t>(std::lround(value / scale));
+        if (has_codes) {
+          std::memcpy(block + at, &code, 1);
+          std::memcpy(block + kRank * kBlock + 4 * j, &scale, 4);
+        } else {
+          std::memcpy(block + 4 * at, &value, 4);
+        }
       }
     }
   }
@@ -140,7 +145,8 @@ TEST_P(LowRankProducts, EachRowGetsWhatItsAdapterAdds) {
             h += static_cast<double>(values.a[j * kIn + k] * x[row * kIn + k]);
           sum += h * static_cast<double>(values.b[i * kRank + j]);
         }
-        EXPECT_NEAR(static_cast<double>(got[i] - before[i]), sum, m == 0 ? 2e-3 : 0.6);
+        // Sums are about 31; codes of 8 bits in all three lose a fiftieth at most.
+        EXPECT_NEAR(static_cast<double>(got[i] - before[i]), sum, m == 0 ? 2e-3 : 2.5);
       }
     }
   }
@@ -177,7 +183,8 @@ TEST_P(LowRankProducts, SizingCountsTheScratchOfAdapters) {
   const Matrices matrices({{quant::Type::kQ8_0, 130}});
   const RandomAdapter adapter(matrices.all, 1);
   constexpr size_t kRows = 20000;
-  const std::vector<const Adapter*> adapters(kRows, &adapter);
+  std::vector<const Adapter*> adapters(kRows, &adapter);
+  adapters[0] = nullptr;  // else the adapter would share the inputs of the products
   std::vector<float> x(kRows * kIn, 0.5f);
   std::vector<float> out(kRows * 130);
   cpu::ThreadTeam team(GetParam());

@@ -51,8 +51,11 @@ std::vector<uint32_t> rows_with_outliers(const Compute& compute, tensor::Matrix 
   return rows;
 }
 
-void add_rests(const Compute& compute, tensor::Matrix x, std::span<const uint32_t> rows,
+// Adapters of weights with codes take codes, too.
+void add_rests(const Compute& of_all_rows, tensor::Matrix x, std::span<const uint32_t> rows,
                std::initializer_list<Product> products) {
+  const ComputeOfRows of_rows(of_all_rows, rows);
+  const Compute& compute = of_rows.compute();
   const tensor::ArenaScope scope(compute.arena);
   const tensor::Matrix rests = compute.arena.matrix(rows.size(), x.n_cols);
   if (compute.sizing == nullptr) {

@@ -129,16 +129,13 @@ void Client::check_room(uint64_t n_wanted, const std::string& folder) {
                                           format_byte_size(n_free) + " left");
 }
 
-std::optional<store::Name> Client::whole_model(const store::Name& name) const {
+bool Client::has_whole(const store::Name& name) const {
   try {
     const auto stored = store_.find(name);
-    if (!stored) return std::nullopt;
-    const auto digests = stored->manifest.digests();
-    const bool is_whole = std::ranges::all_of(
-        digests, [&](const store::Digest& digest) { return store_.has_blob(digest); });
-    return is_whole ? std::optional(stored->name) : std::nullopt;
+    const auto is_there = [&](const store::Digest& digest) { return store_.has_blob(digest); };
+    return stored && std::ranges::all_of(stored->manifest.digests(), is_there);
   } catch (const Error&) {  // a broken manifest is as good as none
-    return std::nullopt;
+    return false;
   }
 }
 
@@ -241,22 +238,22 @@ void Client::send(const std::shared_ptr<Session>& session, const store::Name& na
 
 store::Name Client::pull(const store::Name& name, bool insecure, const Listener& listener,
                          std::stop_token stop) {
-  const auto session = this->session(name, insecure);
-  listener({.status = "pulling manifest"});
-  std::string text;
   try {
-    text = fetched_manifest(*session, name.tag, stop);
+    return update(name, insecure, listener, stop);
   } catch (const Error& error) {
-    // Clients pull what they are about to use, also models that were made here, and without a net.
-    const bool is_out_of_reach =
-        error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kIo;
-    const auto stored =
-        is_out_of_reach && !stop.stop_requested() ? whole_model(name) : std::nullopt;
-    if (!stored) throw;
-    listener({.status = std::string(error.what()) + "; the model of the store stays as it is"});
-    listener({.status = "success"});
-    return *stored;
+    if (stop.stop_requested() || !has_whole(name)) throw;
+    throw Error(error.code(), std::string(error.what()) + "; the model of the store was kept");
   }
+}
+
+store::Name Client::update(const store::Name& name, bool insecure, const Listener& listener,
+                           const std::stop_token& stop) {
+  // A model that is there is asked for as it is spelled there.
+  const store::Name stored = store_.resolve(name);
+  const store::Name& asked = store_.manifest_text(stored) ? stored : name;
+  const auto session = this->session(asked, insecure);
+  listener({.status = "pulling manifest"});
+  const std::string text = fetched_manifest(*session, asked.tag, stop);
   const store::Manifest manifest =
       store::parse_manifest(text, "pull model manifest: " + store::full_name(name));
   check_kind(manifest);

@@ -56,10 +56,10 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   // Fetches what the store lacks of a model, and gives it the name. Returns the name as spelled in
-  // the store. Where the registry does not have it or cannot be reached, a whole model of the store
-  // stays as it is, and a step says why. `insecure`: by http. Throws Error: kNotFound "pull model
-  // manifest: file does not exist"; kTooLarge where the disk has no room, before anything is
-  // fetched; what download() throws; kIo once `stop` is set.
+  // the store, under which a registry is asked for a model that is there. `insecure`: by http.
+  // Throws Error: kNotFound "pull model manifest: file does not exist"; kTooLarge where the disk
+  // has no room, before anything is fetched; what download() throws; kIo once `stop` is set. A
+  // model of the store then stays as it is, and the error says so.
   store::Name pull(const store::Name& name, bool insecure, const Listener& listener,
                    std::stop_token stop = {});
 
@@ -80,8 +80,10 @@ class Client {
   class Window;
 
   std::shared_ptr<Session> session(const store::Name& name, bool insecure);
-  // The model's name in the store; nullopt where it or one of its blobs is not there.
-  std::optional<store::Name> whole_model(const store::Name& name) const;
+  // Whether the store has the model and all its blobs.
+  bool has_whole(const store::Name& name) const;
+  store::Name update(const store::Name& name, bool insecure, const Listener& listener,
+                     const std::stop_token& stop);
   void check_room(const std::vector<store::Layer>& layers, const std::string& folder) const;
   static void check_room(uint64_t n_wanted, const std::string& folder);
   void fetch(const std::shared_ptr<Session>& session, const std::string& folder,

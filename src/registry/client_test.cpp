@@ -151,16 +151,40 @@ TEST_F(ClientTest, WhatIsNotThereIsNotFound) {
   EXPECT_FALSE(store::is_folder(here_.folder.path() + "/manifests"));
 }
 
-TEST_F(ClientTest, AModelOfTheStoreStaysWhereTheRegistryHasNone) {
-  here_.store.put(registry_.name(), add_small(here_.store, "weights"));
-  std::vector<std::string> steps;
-  EXPECT_EQ(here_.pull(registry_.name(), [&](const Step& step) { steps.push_back(step.status); }),
-            "success");
-  ASSERT_EQ(steps.size(), 3u);
-  EXPECT_EQ(steps[1],
-            "pull model manifest: file does not exist; the model of the store stays as it is");
+TEST_F(ClientTest, APullThatFailsKeepsTheModelOfTheStoreAndSaysSo) {
+  const std::string kept = "; the model of the store was kept";
+  const store::Name name = registry_.name();
+  here_.store.put(name, add_small(here_.store, "weights"));
+  const std::string before = here_.store.manifest_text(name).value();
+  EXPECT_EQ(here_.pull(name), "pull model manifest: file does not exist" + kept);
+  serve("a/m", random_bytes(200'000, 2));
+  registry_.faults.damages = true;
+  const std::string why = here_.pull(name);
+  EXPECT_TRUE(why.starts_with("digest mismatch") && why.ends_with(kept)) << why;
+  EXPECT_EQ(here_.store.manifest_text(name), before);
+  EXPECT_EQ(store::unsound_model(here_.store), "");
+  // What lacks a blob is no model that is kept.
   std::filesystem::remove(here_.store.blob_path(store::digest_of("weights")));
-  EXPECT_EQ(here_.pull(registry_.name()), "pull model manifest: file does not exist");
+  EXPECT_TRUE(here_.pull(name).starts_with("digest mismatch"));
+  EXPECT_FALSE(here_.pull(name).ends_with(kept));
+}
+
+TEST_F(ClientTest, ARegistryOutOfReachFailsThePullOfAModelThatIsThere) {
+  auto gone = std::make_unique<FakeRegistry>();
+  const store::Name name = gone->name();
+  here_.store.put(name, add_small(here_.store, "weights"));
+  gone.reset();
+  const std::string why = here_.pull(name);
+  EXPECT_TRUE(why.ends_with("; the model of the store was kept")) << why;
+  EXPECT_TRUE(here_.store.find(name));
+}
+
+TEST_F(ClientTest, AModelOfTheStoreIsAskedForAsItIsSpelledThere) {
+  serve("a/m", "weights");
+  EXPECT_EQ(here_.pull(registry_.name("A/M")), "pull model manifest: file does not exist");
+  EXPECT_EQ(here_.pull(registry_.name("a/m")), "success");
+  EXPECT_EQ(here_.pull(registry_.name("A/M")), "success");
+  EXPECT_EQ(here_.store.list().size(), 1u);
 }
 
 TEST_F(ClientTest, AManifestThatIsNoneIsRefused) {

@@ -23,6 +23,8 @@ namespace {
 
 // Of addresses that have expired, without a byte in between.
 constexpr int kMaxRefreshes = 20;
+// So much begins to go to the disk at a time.
+constexpr uint64_t kFlushBytes = 8 << 20;
 // Parts that begin at once.
 constexpr size_t kFirstParts = 2;
 
@@ -86,7 +88,8 @@ class Download {
     if (n_completed_ != n_bytes_) find_url();
     first_open_ = 0;
     sum_.emplace(files_.path(), [this, n_before = uint64_t{0}](uint64_t n_hashed) mutable {
-      files_.begin_flush(std::exchange(n_before, n_hashed), n_hashed);
+      if (n_hashed - n_before >= kFlushBytes)
+        files_.begin_flush(std::exchange(n_before, n_hashed), n_hashed);
       if (options_.on_check) options_.on_check(n_hashed);
     });
     sum_->advance(n_in_a_row());

@@ -24,6 +24,7 @@ namespace billow::runner {
 // taken it. From then on the mutex guards what the job's end tells.
 struct EngineLoop::EmbedJob {
   std::vector<std::vector<int32_t>> texts;
+  engine::AdapterFiles adapters;
   std::deque<std::shared_ptr<const engine::Embedding>> embeddings;  // that have not ended
   std::chrono::steady_clock::time_point begun;
   Vectors vectors;

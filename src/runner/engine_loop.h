@@ -177,7 +177,9 @@ class EngineLoop {
   // The vectors of texts, which are evaluated beside the answers and in the order that they come;
   // waits for them. Any thread. Nullopt when it was stopped, or the loop ends. Throws Error as
   // Engine::embed() does: one text that is refused fails all.
-  std::optional<Vectors> embed(std::vector<std::vector<int32_t>> texts, std::stop_token stop = {});
+  // `adapters`: of all of them.
+  std::optional<Vectors> embed(std::vector<std::vector<int32_t>> texts, std::stop_token stop = {},
+                               engine::AdapterFiles adapters = {});
   LoopState state() const;  // of a moment ago
   // Engine::latest_prefixes, behind the pass under way; waits for it. None once the loop has ended.
   std::vector<std::vector<int32_t>> latest_prefixes(size_t n_most,

@@ -18,9 +18,10 @@ namespace billow::runner {
 using Clock = std::chrono::steady_clock;
 
 std::optional<Vectors> EngineLoop::embed(std::vector<std::vector<int32_t>> texts,
-                                         std::stop_token stop) {
+                                         std::stop_token stop, engine::AdapterFiles adapters) {
   const auto job = std::make_shared<EmbedJob>();
   job->texts = std::move(texts);
+  job->adapters = std::move(adapters);
   {
     const std::scoped_lock lock(board_->mutex);
     if (board_->broken) std::rethrow_exception(board_->broken);
@@ -59,7 +60,7 @@ void EngineLoop::start(const std::shared_ptr<EmbedJob>& job) {
   std::exception_ptr error;
   try {
     for (std::vector<int32_t>& text : job->texts)
-      job->embeddings.push_back(engine_->embed(std::move(text)));
+      job->embeddings.push_back(engine_->embed(std::move(text), job->adapters));
   } catch (...) {
     error = std::current_exception();
   }

@@ -150,6 +150,13 @@ std::vector<std::string> texts_of(const Json& head, const char* field) {
   return strings;
 }
 
+engine::AdapterFiles adapters_of(const Json& head) {
+  engine::AdapterFiles adapters;
+  for (std::string& path : texts_of(head, "adapters"))
+    adapters.push_back({.path = std::move(path)});
+  return adapters;
+}
+
 std::string string_of(const Json& head, const char* field) {
   const auto found = head.find(field);
   if (found == head.end()) return "";
@@ -290,8 +297,7 @@ AnswerRequest parse_completion(std::string_view body) {
   request.max_repeats = static_cast<size_t>(integer(head, "max_repeats", 0, 0, kMostTokens));
   request.constraint = constraint_of(head);
   request.whole = boolean(head, "whole");
-  for (std::string& path : texts_of(head, "adapters"))
-    request.options.adapters.push_back({.path = std::move(path)});
+  request.options.adapters = adapters_of(head);
   return request;
 }
 
@@ -362,6 +368,7 @@ engine::EmbedRequest parse_embed(std::string_view body) {
   if (head.contains("first")) firsts = counts_of(head, "first");
   if (firsts.size() != lengths.size()) refuse("first", "as long as \"n\"");
   const std::string pooling = string_of(head, "pooling");
+  const engine::AdapterFiles adapters = adapters_of(head);
   const std::vector<int32_t> all =
       token_ids(ids, std::accumulate(lengths.begin(), lengths.end(), size_t{0}), "n");
   engine::EmbedRequest request;
@@ -373,6 +380,7 @@ engine::EmbedRequest parse_embed(std::string_view body) {
     engine::EmbedText& text = request.texts.emplace_back();
     text.tokens.assign(begin, end);
     text.n_first = firsts[i];
+    text.adapters = adapters;
     if (!pooling.empty()) text.pooling = engine::find_pooling(pooling);
     if (!pooling.empty() && !text.pooling) refuse("pooling", "the name of one");
     if (text.n_first > lengths[i]) refuse("first", "at most what \"n\" has");

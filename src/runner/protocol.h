@@ -42,7 +42,8 @@ std::string piece_line(const Piece& piece, const tokenizer::Tokenizer& tokenizer
 std::string end_line(const AnswerEnd& end);
 
 // The body of a request for vectors: one line
-//   {"n":[3,5],"first":[0,2],"pooling":"mean","bulk":true,"client":"..."}
+//   {"n":[3,5],"first":[0,2],"pooling":"mean","bulk":true,"client":"...",
+//    "adapters":["/path/of/an/adapter.gguf"]}
 // and behind its '\n' the token ids of all texts, so many each, 32 bits, little-endian. All fields
 // but n may be absent; of `first`, tokens of a pair's first segment, 0 is no pair. Throws Error
 // (kInvalidInput) naming what is wrong.

@@ -89,10 +89,15 @@ void ServedWriter::complete(http::Exchange& exchange) {
 }
 
 void ServedWriter::embed(http::Exchange& exchange) {
-  auto texts = plain_texts(parse_embed(exchange.request().body), loop_.file());
+  engine::EmbedRequest request = parse_embed(exchange.request().body);
+  // All texts of a request have the same.
+  engine::AdapterFiles adapters =
+      request.texts.empty() ? engine::AdapterFiles{} : request.texts.front().adapters;
+  auto texts = plain_texts(std::move(request), loop_.file());
   std::stop_source stop;
   exchange.on_client_gone([stop]() mutable { stop.request_stop(); });
-  const std::optional<Vectors> vectors = loop_.embed(std::move(texts), stop.get_token());
+  const std::optional<Vectors> vectors =
+      loop_.embed(std::move(texts), stop.get_token(), std::move(adapters));
   if (vectors)
     exchange.respond({.status = 200,
                       .content_type = "application/octet-stream",

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "base/saturating.h"
 
@@ -12,13 +13,17 @@ namespace billow::scheduler {
 struct ModelCost {
   uint64_t weight_bytes = 0;
   uint64_t scratch_bytes = 0;  // of passes with this request
-  uint64_t kv_bytes = 0;       // of this request alone, with its adapters
+  uint64_t kv_bytes = 0;       // of this request alone
+  // Of its adapters: loaded once for all requests of the model with the same `adapters`.
+  uint64_t adapter_bytes = 0;
+  std::string adapters{};  // names them; empty: it has none
 };
 
 // All that a loaded model takes while n_parallel such requests run.
-constexpr uint64_t model_bytes(const ModelCost& cost, size_t n_parallel) {
-  return saturating_add(saturating_add(cost.weight_bytes, cost.scratch_bytes),
-                        saturating_multiply(cost.kv_bytes, n_parallel));
+inline uint64_t model_bytes(const ModelCost& cost, size_t n_parallel) {
+  return saturating_add(
+      saturating_add(saturating_add(cost.weight_bytes, cost.scratch_bytes), cost.adapter_bytes),
+      saturating_multiply(cost.kv_bytes, n_parallel));
 }
 
 }  // namespace billow::scheduler

@@ -88,10 +88,13 @@ ModelFacts parse_model_facts(std::string_view output) {
 }
 
 ModelCost cost_of(const ModelFacts& facts, size_t n_positions, bool with_gap) {
-  const uint64_t adapters = n_positions == 0 ? 0 : facts.adapter_bytes;
-  return {.weight_bytes = facts.memory.weight_bytes,
-          .scratch_bytes = facts.memory.scratch_bytes(n_positions),
-          .kv_bytes = saturating_add(facts.memory.kv_bytes(n_positions, with_gap), adapters)};
+  ModelCost cost = {.weight_bytes = facts.memory.weight_bytes,
+                    .scratch_bytes = facts.memory.scratch_bytes(n_positions),
+                    .kv_bytes = facts.memory.kv_bytes(n_positions, with_gap)};
+  if (n_positions == 0) return cost;
+  cost.adapter_bytes = facts.adapter_bytes;
+  cost.adapters = facts.adapters;
+  return cost;
 }
 
 DescribeModel describe_with(std::string program, std::vector<std::string> arguments,
@@ -105,8 +108,10 @@ DescribeModel describe_with(std::string program, std::vector<std::string> argume
     for (const std::string& adapter : wanted.adapters)
       all.insert(all.end(), {"--adapter", adapter});
     if (!wanted.projector.empty()) all.insert(all.end(), {"--projector", wanted.projector});
-    return parse_model_facts(
+    ModelFacts facts = parse_model_facts(
         process::program_output(program, all, {.time = time, .stop = std::move(stop)}));
+    for (const std::string& adapter : wanted.adapters) facts.adapters += adapter + "\n";
+    return facts;
   };
 }
 

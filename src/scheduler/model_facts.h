@@ -27,6 +27,7 @@ struct ModelFacts {
   std::string pooling{};      // as its file states it: "mean", "rank" ...; empty: it does not
   context::MemoryNeed memory{};
   uint64_t adapter_bytes = 0;                      // of its adapters while a request uses them
+  std::string adapters{};                          // names them; empty: it has none
   Engine engine = Engine::kOwn;                    // that runs it: not kAuto
   std::optional<context::PictureRule> pictures{};  // absent: it sees none
 };
@@ -36,8 +37,7 @@ struct ModelFacts {
 ModelFacts parse_model_facts(std::string_view text);
 
 // Of a request that has n_positions of KV when it begins, and its adapters; 0: it only loads the
-// model. `with_gap`:
-// its context may be shifted.
+// model. `with_gap`: its context may be shifted.
 ModelCost cost_of(const ModelFacts& facts, size_t n_positions, bool with_gap = false);
 
 // The facts of the model at `path`, as the wanted engine runs it, with what else `wanted`

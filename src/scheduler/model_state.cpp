@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "base/byte_size.h"
 #include "base/saturating.h"
@@ -50,21 +53,27 @@ bool ModelState::can_join(const Ticket& more, size_t max_parallel) const {
 
 uint64_t ModelState::floor_bytes(const Ticket* more) const {
   uint64_t reserved = 0;
+  uint64_t adapter_bytes = 0;
+  std::set<std::string_view> adapters;
   const auto reserve = [&](const Ticket& ticket) {
-    const uint64_t bytes = ticket.request.cost.kv_bytes;
-    reserved = is_embedding ? std::max(reserved, bytes) : saturating_add(reserved, bytes);
+    const ModelCost& cost = ticket.request.cost;
+    reserved =
+        is_embedding ? std::max(reserved, cost.kv_bytes) : saturating_add(reserved, cost.kv_bytes);
+    if (cost.adapter_bytes != 0 && adapters.insert(cost.adapters).second)
+      adapter_bytes = saturating_add(adapter_bytes, cost.adapter_bytes);
   };
   for (const auto& [id, ticket] : running) reserve(ticket);
   // A request may have grown beyond its reserve; without requests, all above what is kept is idle.
   const uint64_t kept = saturating_add(fixed_bytes, scratch_bytes);
-  const uint64_t grown =
-      running.empty() ? 0 : above(above(held_bytes, parked_bytes), saturating_add(kept, reserved));
+  const uint64_t expected = saturating_add(saturating_add(kept, reserved), adapter_bytes);
+  const uint64_t grown = running.empty() ? 0 : above(above(held_bytes, parked_bytes), expected);
   uint64_t scratch = scratch_bytes;
   if (more != nullptr) {
     reserve(*more);
     scratch = std::max(scratch, more->request.cost.scratch_bytes);
   }
-  return saturating_add(saturating_add(saturating_add(fixed_bytes, scratch), reserved),
+  const uint64_t taken = saturating_add(saturating_add(fixed_bytes, scratch), reserved);
+  return saturating_add(saturating_add(taken, adapter_bytes),
                         saturating_add(grown, promised_bytes));
 }
 
@@ -89,8 +98,12 @@ bool ModelState::can_leave() const {
 
 void ModelState::release(RequestId id, Time now) {
   const auto found = running.find(id);
-  const uint64_t bytes = found->second.request.cost.kv_bytes;
+  const ModelCost cost = std::move(found->second.request.cost);
   running.erase(found);
+  const bool is_shared = std::ranges::any_of(running, [&](const auto& other) {
+    return other.second.request.cost.adapters == cost.adapters;
+  });
+  const uint64_t bytes = saturating_add(cost.kv_bytes, is_shared ? 0 : cost.adapter_bytes);
   const uint64_t in_use =
       above(above(held_bytes, parked_bytes), saturating_add(fixed_bytes, scratch_bytes));
   const uint64_t freed = running.empty() ? in_use : is_embedding ? 0 : std::min(in_use, bytes);

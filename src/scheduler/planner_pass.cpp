@@ -59,8 +59,8 @@ void Planner::refuse_impossible() {
     while (model.phase == Phase::kReady && model.head() != nullptr) {
       const Request& request = model.head()->request;
       const uint64_t scratch = std::max(model.scratch_bytes, request.cost.scratch_bytes);
-      const uint64_t needed =
-          saturating_add(saturating_add(model.fixed_bytes, scratch), request.cost.kv_bytes);
+      const uint64_t own = saturating_add(request.cost.kv_bytes, request.cost.adapter_bytes);
+      const uint64_t needed = saturating_add(saturating_add(model.fixed_bytes, scratch), own);
       if (needed <= options_.budget_bytes) break;
       answer(ActionKind::kRefuse, request.id, kServerError,
              memory_refusal(needed, options_.budget_bytes));

@@ -123,8 +123,9 @@ struct EmbedInput {
 
 struct EmbedJob {
   std::vector<EmbedInput> inputs;
-  std::string pooling{};  // in place of the model's; empty: that
-  bool is_bulk = false;   // runs only when nothing else waits
+  std::string pooling{};                // in place of the model's; empty: that
+  std::vector<std::string> adapters{};  // paths of GGUF files: what the model is added to by
+  bool is_bulk = false;                 // runs only when nothing else waits
   // Whose it is: inputs of one client run in their order, those of several in turn.
   std::string client{};
 };

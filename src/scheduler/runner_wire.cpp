@@ -286,6 +286,7 @@ std::string embed_body(const EmbedJob& job) {
   if (!job.pooling.empty()) head["pooling"] = job.pooling;
   if (job.is_bulk) head["bulk"] = true;
   if (!job.client.empty()) head["client"] = job.client;
+  if (!job.adapters.empty()) head["adapters"] = job.adapters;
   std::string body = json_text(head) + "\n";
   for (const EmbedInput& input : job.inputs) append_tokens(body, input.tokens);
   return body;

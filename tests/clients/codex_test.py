@@ -18,11 +18,13 @@ def coder(server, tmp_path_factory):
 @pytest.mark.parametrize("way", ["provider", "oss"])
 def test_it_runs_a_command_and_answers(server, coder, tmp_path, way):
     provider = f'{{name = "billow", base_url = "{server.url}/v1", wire_api = "responses", request_max_retries = 0, stream_max_retries = 0}}'
+    # Codex pulls what the list of models does not have under this very name.
+    model = coder + ":latest" if way == "oss" else coder
     choice = ["--oss", "--local-provider", "ollama"] if way == "oss" else [
         "-c", 'model_provider = "billow"', "-c", "model_providers.billow = " + provider]
     printed = run_agent(tmp_path, [program_of("@openai/codex-linux-*/vendor/*/bin/codex"), "exec", "--json", "--skip-git-repo-check",
                                    "--sandbox", "danger-full-access", "-c", "analytics.enabled = false",
-                                   "-c", "check_for_update_on_startup = false", "--model", coder, *choice, TASK],
+                                   "-c", "check_for_update_on_startup = false", "--model", model, *choice, TASK],
                         CODEX_OSS_BASE_URL=server.url + "/v1")
     events = [json.loads(line) for line in printed.splitlines()]
     items = [event["item"] for event in events if event["type"] == "item.completed"]

@@ -17,7 +17,11 @@ NOT_ON_LLAMA = {
     "test_async_client": "vectors of a model that writes",
     "test_embeddings_have_length_one_and_tell_texts_apart": "vectors of a model that writes",
     "test_embeddings_as_floats_and_as_base64": "vectors of a model that writes",
-    "test_expressions_and_choices_of_vllm": "regular expressions",
+    "test_vectors_of_a_model_that_writes": "vectors of a model that writes",
+    "test_expressions_of_vllm": "regular expressions",
+    "test_vllm_by_a_choice": "regular expressions, which outlines makes of choices",
+    "test_vllm_by_a_regular_expression": "regular expressions",
+    "test_vllm_by_a_grammar": "grammars of Lark",
     "test_a_prompt_is_scored": "log probabilities of the prompt",
 }
 

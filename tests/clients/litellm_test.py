@@ -81,7 +81,7 @@ def test_messages_of_anthropic(server):
     assert "Paris" in found["content"][0]["text"]
 
 
-def test_vectors(server):
+def test_vectors_of_a_model_that_writes(server):
     for prefix in ("ollama", "openai"):
         found = litellm.embedding(f"{prefix}/smollm2", input=["a", "b"], api_base=base(server, prefix), api_key="none")
         assert len(found.data) == 2 and len(found.data[0]["embedding"]) == 576

@@ -1,4 +1,4 @@
-// What the npm client of Ollama sees of a server: node ollama_npm.mjs PACKAGES URL
+// What the npm client of Ollama sees of a server: node ollama_npm.mjs PACKAGES URL EMBEDDER
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 
@@ -16,7 +16,7 @@ for await (const part of await ollama.chat({ model: 'smollm2', messages, options
 }
 found.models = (await ollama.list()).models.map((model) => model.name)
 found.running = (await ollama.ps()).models.map((model) => model.name)
-found.vectors = (await ollama.embed({ model: 'smollm2', input: ['a', 'b'] })).embeddings.length
+found.vectors = (await ollama.embed({ model: process.argv[4], input: ['a', 'b'] })).embeddings.length
 found.family = (await ollama.show({ model: 'smollm2' })).details.family
 found.created = (await ollama.create({ model: 'node', from: 'smollm2', system: 'Be brief.' })).status
 await ollama.copy({ source: 'node', destination: 'node2' })

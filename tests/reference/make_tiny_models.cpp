@@ -33,6 +33,8 @@ void write_served(const std::string& folder) {
   billow::reference::write_tiny_model(vectors, folder + "/vectors.gguf");
   billow::reference::write_tiny_encoder({.n_context = 512, .n_labels = 1, .pooling = 4},
                                         folder + "/ranker.gguf");
+  billow::reference::write_tiny_encoder({.type = billow::quant::Type::kQ8_0, .n_context = 512},
+                                        folder + "/encoder.gguf");
 }
 
 }  // namespace

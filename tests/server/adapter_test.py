@@ -108,9 +108,6 @@ class Adapters(unittest.TestCase):
             self.assertIn(expected, json.loads(text)["error"], text)
             self.assertEqual(status, 400, text)
         self.assertNotIn("wrong:latest", [model["name"] for model in self.server.json("GET", "/api/tags")["models"]])
-        status, _, text = self.server.request("POST", "/api/embed", {"model": "with1", "input": "7"})
-        self.assertEqual(status, 400, text)
-        self.assertIn("adapter", json.loads(text)["error"])
         path = self.folder / "Modelfile"
         path.write_text(f"FROM base\nADAPTER {broken}\n")
         done = self.billow("create", "wrong", "-f", str(path))
@@ -122,6 +119,43 @@ class Adapters(unittest.TestCase):
         status, _, text = self.server.request("POST", "/api/generate", {"model": "misfit", "prompt": "7", "stream": False})
         self.assertEqual(status, 500, text)
         self.assertIn("made for another model", json.loads(text)["error"])
+
+    def create_kinds(self, base):
+        """Models of `base` with two adapters and without one; their names."""
+        self.server.add_model(base, self.folder / f"{base}.gguf")
+        for seed in (1, 2):
+            path = write_adapter(options.billow, self.folder / f"{base}.gguf", self.folder / f"{base}-{seed}.gguf", seed)
+            self.create(f"{base}-{seed}", f"FROM {base}\nADAPTER {path}\n")
+        return [base, f"{base}-1", f"{base}-2"]
+
+    def expect_alone_and_together(self, base, names, ask):
+        """ask(name, i) of each model is the same alone and among others, and other than those of the other models."""
+        before = set(self.runners())
+        alone = {(name, i): ask(name, i) for name in names for i in range(4)}
+        for i in range(4):
+            self.assertEqual(len({json.dumps(alone[name, i]) for name in names}), len(names), base)
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            for key, answer in [(key, pool.submit(ask, *key)) for key in list(alone) * 3]:
+                self.assertEqual(answer.result(), alone[key], key)
+        self.assertLessEqual(len(set(self.runners()) - before), 1, "they share a runner")
+
+    def test_vectors_of_several_adapters_share_a_runner(self):
+        for base in ("encoder", "vectors"):
+            def embed(name, i):
+                texts = ["7 8 9 " * (1 + 7 * i), "5 5 5"]
+                return self.server.json("POST", "/api/embed", {"model": name, "input": texts, "keep_alive": -1})["embeddings"]
+            self.expect_alone_and_together(base, self.create_kinds(base), embed)
+
+    def test_vectors_of_a_model_that_writes(self):
+        def embed(name, i):
+            return self.server.json("POST", "/api/embed", {"model": name, "input": "3 4 5 " * (1 + i), "keep_alive": -1})["embeddings"]
+        self.expect_alone_and_together("base", ["base", "with1", "both"], embed)
+
+    def test_scores_of_several_adapters_share_a_runner(self):
+        def rank(name, i):
+            body = {"model": name, "query": "7 8 " * (1 + i), "texts": ["1 2 3", "9 9 9 9"], "raw_scores": True}
+            return self.server.json("POST", "/rerank", body)
+        self.expect_alone_and_together("ranker", self.create_kinds("ranker"), rank)
 
     def test_commands_take_adapter_files(self):
         adapter = f"{self.folder}/1.gguf"

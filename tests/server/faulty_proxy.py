@@ -34,6 +34,7 @@ class FaultyProxy:
         self.faults = ()  # of cut, stall, damage, refuse, redirect
         self.share = 0.5  # of blobs' answers that have one
         self.stall_seconds = 60
+        self.n_cut_uploads = 0  # that are still to be cut: half of the part goes to the registry
         self.pause = 0  # seconds behind each 64 KiB of a blob
         self.n_sent = 0  # bytes of blobs
         self.n_faults = {}
@@ -98,7 +99,11 @@ class FaultyProxy:
         upstream = url.netloc or self.upstream
         own = url.netloc or self.host
         path = handler.path.removeprefix(f"{url.scheme}://{url.netloc}") if url.netloc else handler.path
-        body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+        n_body = int(handler.headers.get("Content-Length") or 0)
+        if is_cut := handler.command == "PATCH" and n_body > 1 and self.n_cut_uploads > 0:
+            self.n_cut_uploads -= 1
+            n_body //= 2
+        body = handler.rfile.read(n_body)
         fault = self.fault(path)
         if fault == "refuse":
             return self.refuse(handler, self.random.choice((500, 502, 503, 403)))
@@ -111,10 +116,13 @@ class FaultyProxy:
                 status = self.random.choice(REDIRECTS)
             return self.refuse(handler, status, Location=f"http://{own}{path}?moved={address}")
         connection = http.client.HTTPConnection(upstream, timeout=60)
-        headers = {name: value for name, value in handler.headers.items()
-                   if name not in ("Host", "Content-Length", "Expect", "Proxy-Connection")}
+        dropped = ("Host", "Content-Length", "Expect", "Proxy-Connection", *(["Content-Range"] if is_cut else []))
+        headers = {name: value for name, value in handler.headers.items() if name not in dropped}
         connection.request(handler.command, path.split("?moved=")[0], body, headers)
         answer = connection.getresponse()
+        if is_cut:
+            handler.close_connection = True
+            return connection.close()
         handler.send_response(answer.status)
         for name, value in answer.getheaders():
             if name not in ("Transfer-Encoding", "Date", "Connection"):

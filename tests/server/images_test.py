@@ -17,12 +17,24 @@ import time
 import unittest
 import zlib
 
+import registry as registries
 from llama_place import REAL, Place, options, rest, until
-from pictures import data_url, png, projector, size_of, text64
+from pictures import data_url, gguf_text, png, projector, size_of, text64
 
 VISION = os.environ.get("BILLOW_TEST_VISION")
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "image" / "fixtures"
 MARKER = "<__media__>"
+
+
+def with_own_projector(path, source):
+    """The file of a Llama, as if a projector stood in it: behind its header come more keys, in multiples of the alignment."""
+    data = source.read_bytes()
+    keys = gguf_text("llama.vision.block_count") + struct.pack("<II", 4, 1)
+    filler = gguf_text("filler") + struct.pack("<I", 8)
+    keys += filler + gguf_text("x" * (-(len(keys) + len(filler) + 8) % 32))
+    n_keys = struct.unpack_from("<Q", data, 16)[0]
+    path.write_bytes(data[:16] + struct.pack("<Q", n_keys + 2) + keys + data[24:])
+    return path
 
 
 class Seeing(Place):
@@ -165,6 +177,15 @@ class Refusals(Seeing):
                          "images are not supported yet: own:latest runs on text alone")
         self.assertEqual(self.post("/api/generate", {"model": "own", "prompt": "7", "options": {"num_predict": 1}})["eval_count"], 1)
 
+    def test_a_projector_within_the_models_own_file(self):
+        path = with_own_projector(self.folder / "inside.gguf", self.folder / "writer.gguf")
+        for engine in ("billow", "llama"):
+            self.add("inside-" + engine, path, parameters={"engine": engine})
+            self.assertIn("vision", self.post("/api/show", {"model": "inside-" + engine})["capabilities"])
+            self.assertEqual(self.refused("/api/generate", {"model": "inside-" + engine, "prompt": "a", "images": [text64(png(4, 3))]}),
+                             f"images are not supported yet: inside-{engine}:latest runs on text alone")
+            self.assertEqual(self.post("/api/generate", {"model": "inside-" + engine, "prompt": "7", "options": {"num_predict": 1}})["eval_count"], 1)
+
     def test_what_is_no_picture(self):
         bomb = bytearray(png(1, 1))
         bomb[16:24] = struct.pack(">II", 50_000, 50_000)
@@ -189,6 +210,28 @@ class Refusals(Seeing):
         self.assertEqual(self.refused("/api/generate", {"prompt": "a", "suffix": "b", "images": [text64(png(4, 3))],
                                                         "template": "{{ .Prompt }}{{ .Suffix }}"}).splitlines()[-1][:50],
                          "registry.ollama.ai/library/m:latest does not suppo")
+
+
+@unittest.skipUnless(pathlib.Path(registries.PROGRAM).exists(), "docker-registry is not installed")
+class Pulled(Seeing):
+    """A projector that comes with a model from a registry."""
+
+    def test_the_runner_gets_it(self):
+        registry = registries.Registry(self.folder / "registry")
+        self.addCleanup(registry.stop)
+        name = registry.host + "/me/m"
+        self.assertEqual(self.server.request("POST", "/api/copy", {"source": "m", "destination": name})[0], 200)
+        self.post("/api/push", {"model": name, "insecure": True})
+        for one in ("m", name):
+            self.assertEqual(self.server.request("DELETE", "/api/delete", {"model": one})[0], 200)
+        self.assertEqual(list(self.server.models.glob("blobs/sha256-*")), [])
+        self.post("/api/pull", {"model": name, "insecure": True})
+        self.post("/api/generate", {"model": name, "prompt": "a", "images": [text64(png(4, 3))], "options": {"num_predict": 1}})
+        self.assertEqual(self.sent()[1], [(4, 3)])
+        command = self.notes("command")[-1]["command"]
+        sent = pathlib.Path(command[command.index("--mmproj") + 1])
+        self.assertEqual(sent.read_bytes(), (self.folder / "mmproj.gguf").read_bytes())
+        self.assertEqual(sent.parent, self.server.models / "blobs")
 
 
 class Sizes(Seeing):

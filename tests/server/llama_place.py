@@ -6,6 +6,7 @@ The real one is the program of BILLOW_TEST_LLAMA_SERVER, or llama-server on PATH
 
 import argparse
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -62,7 +63,7 @@ class Place(unittest.TestCase):
 
     def serve(self, *arguments, program=FAKE):
         self.server = Server(self.folder, ["--threads", "1", "--llama-server", str(program), *arguments], program=options.billow,
-                             variables={"BILLOW_FAKE_LLAMA": str(self.plan_path), "LLAMA_ARG_MODEL": "/else/where.gguf"})
+                             variables={"BILLOW_FAKE_LLAMA": str(self.plan_path), "LLAMA_ARG_MODEL": "/else/where.gguf", "no_proxy": "*"})
         self.addCleanup(self.end)
 
     def end(self):
@@ -72,6 +73,16 @@ class Place(unittest.TestCase):
 
     def add(self, name="m", path=None, **fields):
         self.server.add_model(name, path or self.folder / "writer.gguf", **fields)
+
+    def add_adapted(self, name, path, adapters, **fields):
+        """A model with these adapter files."""
+        self.add("adapted-base", path)
+        digests = {}
+        for adapter in adapters:
+            data = adapter.read_bytes()
+            digests[adapter.name] = "sha256:" + hashlib.sha256(data).hexdigest()
+            self.server.request("POST", "/api/blobs/" + digests[adapter.name], data)
+        self.server.json("POST", "/api/create", {"model": name, "from": "adapted-base", "adapters": digests, "stream": False, **fields})
 
     def add_forced(self, name="m", **parameters):
         self.add(name, parameters={"engine": "llama", **parameters})

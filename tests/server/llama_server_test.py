@@ -1,4 +1,4 @@
-"""Models that run on llama-server: a stand-in with faults, and a real one where there is one.
+"""Models that run on llama-server, with a stand-in that has faults. llama_real_test.py has the real one.
 
 llama_server_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
 """
@@ -6,6 +6,7 @@ llama_server_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
 import concurrent.futures
 import json
 import os
+import pathlib
 import signal
 import struct
 import subprocess
@@ -13,8 +14,9 @@ import sys
 import time
 import unittest
 
-from llama_place import FAKE, FIRST, LONG, N_TOKENS, REAL, Place, is_running, options, rest, until
-from server import WEIGHTS, Server
+from adapter_file import write_adapter
+from llama_place import FAKE, FIRST, LONG, N_TOKENS, Place, is_running, options, rest, until
+from server import Server
 
 
 def as_text(text):
@@ -142,6 +144,21 @@ class Answers(Place):
         self.assertGreaterEqual(status, 400, body)
         self.assertIn(b"embed", body)
 
+    def test_adapters_go_to_llama_server_and_models_of_other_adapters_to_another(self):
+        adapters = [write_adapter(options.billow, self.folder / "writer.gguf", self.folder / f"{seed}.gguf", seed) for seed in (1, 2)]
+        for name, given in (("one", adapters[:1]), ("two", adapters)):
+            self.add_adapted(name, self.folder / "writer.gguf", given, parameters={"engine": "llama"})
+            self.answer(model=name, options={"num_predict": 2})
+            command = self.notes("command")[-1]["command"]
+            sent = [pathlib.Path(command[i + 1]).read_bytes() for i, word in enumerate(command) if word == "--lora"]
+            self.assertEqual(sent, [path.read_bytes() for path in given], name)
+        self.assertEqual(len(set(self.pids())), 2)
+        # A scale stands in the file: that of the command would be lost.
+        done = subprocess.run([options.billow, "runner", "--describe", str(self.folder / "writer.gguf"), "--engine", "llama", "--llama-server",
+                               str(FAKE), "--adapter", f"{adapters[0]}:0.5"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("an adapter on llama-server has no scale but that of its file", json.loads(done.stdout)["error"])
+
     def test_many_answers_at_once(self):
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
             results = list(pool.map(lambda n: self.answer(prompt="7 " * (n + 1), options={"num_predict": 200 + n}), range(24)))
@@ -268,41 +285,6 @@ class Memory(Place):
         self.plan(scratch_mib=700)
         for _ in range(3):
             self.assertEqual(self.answer(options={"num_predict": 20})["eval_count"], 20)
-
-
-@unittest.skipUnless(REAL and WEIGHTS.exists(), "no llama-server: set BILLOW_TEST_LLAMA_SERVER or install llama.cpp")
-class Real(Place):
-    """The real program, on the real small model."""
-
-    def setUp(self):
-        super().setUp()
-        self.serve(program=REAL)
-        self.add("m", WEIGHTS, parameters={"engine": "llama"})
-        self.add("own", WEIGHTS)
-
-    def chat(self, model, **fields):
-        return self.server.json("POST", "/api/chat", {
-            "model": model, "stream": False, "options": {"temperature": 0, "num_predict": 24},
-            "messages": [{"role": "user", "content": "Name the capital of France."}], **fields})
-
-    def test_both_engines_answer_alike(self):
-        llama, own = self.chat("m"), self.chat("own")
-        self.assertEqual(llama["prompt_eval_count"], own["prompt_eval_count"])
-        self.assertEqual(llama["message"]["content"][:20], own["message"]["content"][:20])
-
-    def test_an_answer_is_held_to_a_schema(self):
-        schema = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"]}
-        got = self.chat("m", format=schema, options={"temperature": 0, "num_predict": 60})
-        self.assertIn("city", json.loads(got["message"]["content"]))
-
-    def test_log_probabilities(self):
-        body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "logprobs": True, "top_logprobs": 3,
-                "max_tokens": 4, "temperature": 0}
-        got = self.server.json("POST", "/v1/chat/completions", body)["choices"][0]["logprobs"]["content"]
-        own = self.server.json("POST", "/v1/chat/completions", {**body, "model": "own"})["choices"][0]["logprobs"]["content"]
-        self.assertEqual(got[0]["token"], own[0]["token"])
-        self.assertEqual(len(got[0]["top_logprobs"]), 3)
-        self.assertAlmostEqual(got[0]["logprob"], own[0]["logprob"], delta=0.1)
 
 
 if __name__ == "__main__":

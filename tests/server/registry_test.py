@@ -6,6 +6,7 @@
 import base64
 import http.client
 import json
+import subprocess
 import time
 
 import registry as registries
@@ -85,6 +86,38 @@ class Transfers(Case):
         registry.stop()
         self.assertRegex(here.last("pull", registry.host + "/me/none", insecure=True), "Failed to connect|refused")
         self.assertEqual(here.files(), {})
+
+    def test_a_pull_that_fails_keeps_the_model(self):
+        registry = self.registry()
+        here = self.place("here")
+        name = registry.host + "/me/m"
+        here.make(name, random_gguf(MB))
+        before = here.files()
+
+        def command(*arguments):
+            done = subprocess.run([here.server.program, *arguments], env=here.server.environment, capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.stdout, "")
+            return done.returncode, done.stderr.strip().splitlines()[-1]
+
+        kept = "; the model of the store was kept"
+        none = "pull model manifest: file does not exist" + kept
+        self.assertEqual(here.last("pull", name, insecure=True), none)
+        status, _, body = here.server.request("POST", "/api/pull", {"model": name, "insecure": True, "stream": False})
+        self.assertEqual((status, json.loads(body)), (500, {"error": none}))
+        self.assertEqual(command("pull", "--insecure", name), (1, "Error: " + none))
+        returncode, told = command("pull", name)
+        self.assertEqual(returncode, 1)
+        self.assertRegex(told, "^Error: .*--insecure.*" + kept + "$")
+        registry.stop()
+        returncode, told = command("pull", "--insecure", name)
+        self.assertEqual(returncode, 1)
+        self.assertRegex(told, "^Error: .*(connect|refused).*" + kept + "$")
+        self.assertEqual(here.files(), before)
+        # What is there needs no registry.
+        self.assertEqual(here.server.lines("/api/create", {"model": "heir", "from": name, "system": "x"})[-1]["status"], "success")
+        # A GGUF file of no tensors cannot run. Nothing of it is loaded, so nothing is to be stopped.
+        done = subprocess.run([here.server.program, "rm", name, "heir"], env=here.server.environment, capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, f"deleted '{name}'\ndeleted 'heir'\n", ""))
 
     def test_tls_needs_a_certificate_that_is_trusted(self):
         certificate = registries.make_certificate(self.folder)
@@ -233,6 +266,50 @@ class Transfers(Case):
         self.assertIn("unauthorized", here.last("push", registry.host + "/me/m", insecure=True))
         tokens.life = 60
         self.assertEqual(here.last("push", registry.host + "/me/m", insecure=True), "success")
+
+    def test_a_token_that_expires_in_the_middle_of_a_pull_is_renewed(self):
+        tokens = registries.TokenServer(self.folder / "tokens")
+        self.addCleanup(tokens.stop)
+        registry = self.registry(token_server=tokens)
+        proxy = FaultyProxy(registry.host)
+        self.addCleanup(proxy.stop)
+        here = self.place("here")
+        name = proxy.host + "/me/m"
+        content = random_gguf(16 * MB)
+        here.make(name, content)
+        self.assertIn("unauthorized", here.last("push", name, insecure=True))
+        tokens.known_keys.add((here.home / ".ollama/id_ed25519.pub").read_text().split()[1])
+        self.assertEqual(here.last("push", name, insecure=True), "success")
+        before = here.files()
+        here.delete(name)
+        tokens.life = -58  # two seconds: docker-registry allows for a minute
+        tokens.n_tokens = proxy.n_sent = 0
+        proxy.faults, proxy.share, proxy.pause = ("cut",), 1, 0.002
+        pull = Stream(here.server, {"model": name, "insecure": True})
+        # Of ten cuts of three probes and two blobs one blob has four, each with a second behind it.
+        pull.until(lambda line: proxy.n_faults.get("cut", 0) >= 10)
+        proxy.share = 0
+        self.assertEqual(json.loads(pull.answer.read().splitlines()[-1]), {"status": "success"})
+        pull.close()
+        self.assertGreater(tokens.n_tokens, 1)
+        self.assertLess(proxy.n_sent, 1.2 * len(content), "a new token does not begin the blob again")
+        self.assertEqual(here.files(), before)
+
+    def test_a_push_that_is_cut_ends_whole(self):
+        # docker-registry forgets an upload that was cut within a part: it begins again.
+        registry = self.registry()
+        proxy = FaultyProxy(registry.host)
+        self.addCleanup(proxy.stop)
+        here = self.place("here")
+        name = proxy.host + "/me/m"
+        here.make(name, random_gguf(4 * MB))
+        proxy.n_cut_uploads = 2
+        self.assertEqual(here.last("push", name, insecure=True), "success")
+        self.assertEqual(proxy.n_cut_uploads, 0)
+        before = here.files()
+        here.delete(name)
+        self.assertEqual(here.last("pull", name, insecure=True), "success")
+        self.assertEqual(here.files(), before)
 
 
 if __name__ == "__main__":

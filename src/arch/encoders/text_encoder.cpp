@@ -9,6 +9,7 @@
 #include "arch/encoders/text_parts.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "nn/low_rank.h"
 #include "nn/outliers.h"
 #include "nn/rows.h"
 
@@ -37,7 +38,7 @@ TextEncoder::TextEncoder(EncoderStyle style, const gguf::File& file, const LoadO
              std::max(style_.n_embd, style_.n_heads * style_.head_len)) {
   for (const nn::RopeParams& params : style_.ropes) ropes_.emplace_back(params);
   if (style_.alibi > 0.0f) slopes_ = alibi_slopes(style_.n_heads, style_.alibi);
-  load(WeightLoader(file, options.packed));
+  load(WeightLoader(file, options.packed, options.matrices));
   info_ = {.architecture = std::string(file.require_string("general.architecture")),
            .n_vocab = style_.n_vocab,
            .n_embd = style_.n_embd,
@@ -143,6 +144,8 @@ TextEncoder::Part TextEncoder::part_of(const TextBatch& batch, size_t first_text
   Part part;
   part.tokens = batch.tokens.subspan(begin, batch.ends[last_text - 1] - begin);
   part.begin = begin;
+  const auto is_there = [](const nn::Adapter* adapter) { return adapter != nullptr; };
+  const bool has_adapters = std::ranges::any_of(batch.adapters, is_there);
   const bool pairs = types_.size() > style_.n_embd;
   for (size_t text = first_text; text < last_text; ++text) {
     const auto at = static_cast<uint32_t>(part.positions.size());
@@ -155,6 +158,7 @@ TextEncoder::Part TextEncoder::part_of(const TextBatch& batch, size_t first_text
       if (!types_.empty())
         part.types.push_back(types_.data() + (position < n_first ? 0 : style_.n_embd));
     }
+    if (has_adapters) part.adapters.resize(end, batch.adapters[text]);
   }
   return part;
 }
@@ -177,10 +181,14 @@ void TextEncoder::forward(const nn::Compute& compute, const TextBatch& batch,
 void TextEncoder::run_alone(const nn::Compute& compute, std::span<const Part> parts,
                             tensor::Matrix hidden) const {
   size_t n_rows = 0;
-  for (const Part& part : parts) n_rows = std::max(n_rows, part.tokens.size());
+  size_t rank = 0;
+  for (const Part& part : parts) {
+    n_rows = std::max(n_rows, part.tokens.size());
+    rank = std::max(rank, nn::max_rank(part.adapters));
+  }
   const tensor::ArenaScope scope(compute.arena);
   const auto n_threads = static_cast<size_t>(compute.team.size());
-  const size_t n_bytes = bytes_alone(compute.kernels, n_rows);
+  const size_t n_bytes = bytes_alone(compute.kernels, n_rows, rank);
   std::byte* scratch = compute.arena.bytes(n_threads * n_bytes);
   std::vector<std::exception_ptr> failures(n_threads);
   compute.team.for_pieces(parts.size(), 1, [&](size_t first, size_t last, int member) {
@@ -201,7 +209,10 @@ void TextEncoder::run_alone(const nn::Compute& compute, std::span<const Part> pa
     if (failure) std::rethrow_exception(failure);
 }
 
-void TextEncoder::run(const nn::Compute& compute, const Part& part, tensor::Matrix x) const {
+void TextEncoder::run(const nn::Compute& without_adapters, const Part& part,
+                      tensor::Matrix x) const {
+  nn::Compute compute = without_adapters;
+  compute.adapters = part.adapters;
   const tensor::ArenaScope scope(compute.arena);
   embed(compute, part, x);
   const tensor::Matrix y = compute.arena.matrix(x.n_rows, style_.n_embd);
@@ -234,8 +245,19 @@ void TextEncoder::add_result(const nn::Compute& compute, const Norm& norm, tenso
   nn::add(compute, x, y);
 }
 
+void TextEncoder::look_up(const nn::Compute& compute, const Part& part, tensor::Matrix x) const {
+  nn::embed(compute, tokens_, part.tokens.data(), x);
+  nn::add_to_embedding(compute, part.tokens, x);
+}
+
 void TextEncoder::embed(const nn::Compute& compute, const Part& part, tensor::Matrix x) const {
   const tensor::ArenaScope scope(compute.arena);
+  // Adapters that change the embedding are rare: else a row is looked up and normed in one go.
+  const bool looks_up_first =
+      compute.sizing != nullptr || std::ranges::any_of(part.adapters, [](const auto* adapter) {
+        return adapter != nullptr && adapter->embedding() != nullptr;
+      });
+  if (looks_up_first) look_up(compute, part, x);
   const tensor::Matrix decoded = compute.arena.matrix(compute.n_threads(), style_.n_embd);
   if (compute.sizing != nullptr) return;
   const size_t n = style_.n_embd;
@@ -247,7 +269,7 @@ void TextEncoder::embed(const nn::Compute& compute, const Part& part, tensor::Ma
     float* position = decoded.row(static_cast<size_t>(member));
     for (size_t i = begin; i < end; ++i) {
       float* row = x.row(i);
-      decode(tokens_, static_cast<size_t>(part.tokens[i]), row);
+      if (!looks_up_first) decode(tokens_, static_cast<size_t>(part.tokens[i]), row);
       if (style_.embedding_scale != 1.0f)
         std::for_each_n(row, n, [this](float& value) { value *= style_.embedding_scale; });
       if (!part.types.empty()) compute.kernels.add(row, part.types[i], n);
@@ -330,10 +352,11 @@ void TextEncoder::size_run(const nn::Compute& compute, size_t n) const {
 }
 
 // What a part of n rows takes that one thread has.
-size_t TextEncoder::bytes_alone(const kernels::KernelTable& kernels, size_t n) const {
+size_t TextEncoder::bytes_alone(const kernels::KernelTable& kernels, size_t n,
+                                size_t adapter_rank) const {
   tensor::Arena arena{tensor::Arena::Counting{}};
   cpu::ThreadTeam nobody(1);
-  const nn::Sizing sizing = {.n_positions = n, .n_threads = 1};
+  const nn::Sizing sizing = {.n_positions = n, .n_threads = 1, .adapter_rank = adapter_rank};
   size_run({kernels, nobody, arena, &sizing}, n);
   return arena.n_bytes();
 }
@@ -346,7 +369,8 @@ size_t TextEncoder::scratch_bytes(const kernels::KernelTable& kernels,
   tensor::Arena arena{tensor::Arena::Counting{}};
   cpu::ThreadTeam nobody(1);
   const nn::Sizing sizing = {.n_positions = std::min(limits.n_positions, limits.n_rows),
-                             .n_threads = limits.n_threads};
+                             .n_threads = limits.n_threads,
+                             .adapter_rank = limits.adapter_rank};
   const nn::Compute compute = {kernels, nobody, arena, &sizing};
   (void)arena.matrix(limits.n_hidden_rows, style_.n_embd);
   size_run(compute, rows_of_part(rows_together(limits.n_threads)));
@@ -354,7 +378,7 @@ size_t TextEncoder::scratch_bytes(const kernels::KernelTable& kernels,
     const tensor::ArenaScope scope(arena);
     const size_t n_alone =
         std::min(rows_of_part(kRowsAlone), most_rows_alone(limits.n_rows, limits.n_threads));
-    (void)arena.bytes(limits.n_threads * bytes_alone(kernels, n_alone));
+    (void)arena.bytes(limits.n_threads * bytes_alone(kernels, n_alone, limits.adapter_rank));
   }
   const tensor::Matrix pooled = arena.matrix(limits.n_logit_rows, style_.n_embd);
   if (n_labels_ != 0) classify(compute, pooled, arena.matrix(limits.n_logit_rows, n_labels_));

@@ -53,8 +53,9 @@ class TextEncoder final : public Encoder {
     std::span<const int32_t> tokens;
     size_t begin = 0;  // its first row of the pass
     std::vector<uint32_t> ends;
-    std::vector<uint32_t> positions;  // [n]
-    std::vector<const float*> types;  // [n] rows of segments; empty where there are none
+    std::vector<uint32_t> positions;           // [n]
+    std::vector<const float*> types;           // [n] rows of segments; empty where there are none
+    std::vector<const nn::Adapter*> adapters;  // [n]; empty where no row has one
   };
   // What all layers of a part share.
   struct Run {
@@ -75,8 +76,9 @@ class TextEncoder final : public Encoder {
   void run_alone(const nn::Compute& compute, std::span<const Part> parts,
                  tensor::Matrix hidden) const;
   Part part_of(const TextBatch& batch, size_t first_text, size_t last_text) const;
-  void run(const nn::Compute& compute, const Part& part, tensor::Matrix x) const;
+  void run(const nn::Compute& without_adapters, const Part& part, tensor::Matrix x) const;
   void embed(const nn::Compute& compute, const Part& part, tensor::Matrix x) const;
+  void look_up(const nn::Compute& compute, const Part& part, tensor::Matrix x) const;
   // x and out may be the same.
   void attend(const Run& run, const Layer& layer, tensor::Matrix x, tensor::Matrix out) const;
   void feed_forward(const nn::Compute& compute, const Layer& layer, tensor::Matrix x,
@@ -85,7 +87,7 @@ class TextEncoder final : public Encoder {
   void add_result(const nn::Compute& compute, const Norm& norm, tensor::Matrix x,
                   tensor::Matrix y) const;
   void size_run(const nn::Compute& compute, size_t n) const;
-  size_t bytes_alone(const kernels::KernelTable& kernels, size_t n) const;
+  size_t bytes_alone(const kernels::KernelTable& kernels, size_t n, size_t adapter_rank) const;
 
   EncoderStyle style_;
   Norms norms_;

@@ -60,8 +60,9 @@ void remove(const Words& words) {
     try {
       unload(*client, model);
     } catch (const ApiError& error) {
-      // What is not there, the deletion says better.
-      if (error.status() != 404) {
+      // What is not there, the deletion says better. What no server of this kind runs is not
+      // loaded.
+      if (error.status() >= 500) {
         std::fprintf(stderr, "Warning: unable to stop model '%s'\n", model.c_str());
       }
     }

@@ -53,9 +53,10 @@ void add_to(MemoryUse& sum, const MemoryUse& use) {
   sum.kv_block = use.kv_block;
   sum.kv_state = use.kv_state;
   for (const auto field :
-       {&MemoryUse::packed, &MemoryUse::weights, &MemoryUse::kv_reserved, &MemoryUse::kv_granted,
-        &MemoryUse::kv_parked, &MemoryUse::kv_in_use, &MemoryUse::kv_backed, &MemoryUse::kv_most,
-        &MemoryUse::scratch, &MemoryUse::scratch_granted, &MemoryUse::budget, &MemoryUse::wanted})
+       {&MemoryUse::packed, &MemoryUse::weights, &MemoryUse::adapters, &MemoryUse::adapters_cached,
+        &MemoryUse::kv_reserved, &MemoryUse::kv_granted, &MemoryUse::kv_parked,
+        &MemoryUse::kv_in_use, &MemoryUse::kv_backed, &MemoryUse::kv_most, &MemoryUse::scratch,
+        &MemoryUse::scratch_granted, &MemoryUse::budget, &MemoryUse::wanted})
     sum.*field += use.*field;
 }
 

@@ -19,7 +19,7 @@ class Running {
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
-  void start(const EmbedText& text) { all_.push_back(engine_.embed(text.tokens)); }
+  void start(const EmbedText& text) { all_.push_back(engine_.embed(text.tokens, text.adapters)); }
   const Embedding& operator[](size_t i) const { return *all_[i]; }
 
  private:
@@ -60,7 +60,7 @@ std::string DecoderModel::refusal(const EmbedText& text) const {
                         "tokenizer.chat_template.rerank"
                       : "the model takes no pairs";
   }
-  return "";
+  return engine_.adapter_refusal(text.adapters);
 }
 
 void DecoderModel::embed(std::span<const EmbedText* const> texts, std::span<EmbedVector> out) {

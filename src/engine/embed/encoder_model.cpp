@@ -1,6 +1,7 @@
 #include "engine/embed/encoder_model.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/byte_size.h"
@@ -29,37 +30,48 @@ Pooling pooling_of_encoder(const gguf::File& file) {
 }
 
 uint64_t encoder_scratch_bytes(const arch::Encoder& encoder, const kernels::KernelTable& kernels,
-                               size_t n_tokens, size_t n_threads) {
+                               size_t n_tokens, size_t n_threads, size_t adapter_rank) {
   return encoder.scratch_bytes(kernels,
                                {.n_rows = n_tokens,
                                 .n_logit_rows = n_tokens,
                                 .n_hidden_rows = n_tokens,
                                 .n_positions = std::min(n_tokens, encoder.info().max_context),
-                                .n_threads = n_threads});
+                                .n_threads = n_threads,
+                                .adapter_rank = adapter_rank});
 }
 
 uint64_t passes_scratch_bytes(const arch::Encoder& encoder, const kernels::KernelTable& kernels,
-                              const EmbedSizes& sizes, size_t max_tokens, size_t n_threads) {
+                              const EmbedSizes& sizes, size_t max_tokens, size_t n_threads,
+                              size_t adapter_rank) {
   const size_t n_tokens = std::max(sizes.n_batch, text_limit(sizes, max_tokens));
   uint64_t sum = 0;
   for (const size_t share : threads_of_passes(sizes, n_threads))
-    sum += encoder_scratch_bytes(encoder, kernels, n_tokens, share);
+    sum += encoder_scratch_bytes(encoder, kernels, n_tokens, share, adapter_rank);
   return sum;
 }
 
 // What one pass evaluates, and where.
 struct EncoderModel::Pass {
-  std::span<const EmbedText* const> texts;
+  std::vector<const EmbedText*> texts;
   std::vector<int32_t> tokens;
-  std::vector<uint32_t> ends;     // [texts]
-  std::vector<uint32_t> n_first;  // [texts]
-  size_t n_longest = 0;
-  size_t n_ranked = 0;     // texts that the classifier scores
-  size_t n_projected = 0;  // texts whose vectors are projected
+  std::vector<uint32_t> ends;                // [texts]
+  std::vector<uint32_t> n_first;             // [texts]
+  size_t n_ranked = 0;                       // texts that the classifier scores
+  size_t n_projected = 0;                    // texts whose vectors are projected
+  std::vector<Adapters::Lease> leases;       // of all adapters of the pass
+  std::vector<const nn::Adapter*> adapters;  // [texts]; empty: none has one
   tensor::Matrix hidden;
 
   size_t begin(size_t text) const { return text == 0 ? 0 : ends[text - 1]; }
   size_t n(size_t text) const { return ends[text] - begin(text); }
+  // For rows of the texts for which `is_it(text)` holds, in their order.
+  template <typename IsIt>
+  std::vector<const nn::Adapter*> adapters_of(const IsIt& is_it) const {
+    std::vector<const nn::Adapter*> own;
+    for (size_t i = 0; i < adapters.size(); ++i)
+      if (is_it(i)) own.push_back(adapters[i]);
+    return own;
+  }
 };
 
 EncoderModel::Weights::Weights(gguf::File its_file, const EngineOptions& options)
@@ -69,7 +81,10 @@ EncoderModel::Weights::Weights(gguf::File its_file, const EngineOptions& options
                                          : &kernels::select_table(kernels::Work::kTexts)),
       packed(*kernels, options.pack_weights ? arch::most_packed_bytes(file) : 0,
              [this](std::span<const std::byte> bytes) { file.release(bytes); }),
-      encoder(load_encoder(file, {.packed = options.pack_weights ? &packed : nullptr})) {
+      encoder(load_encoder(
+          file, {.packed = options.pack_weights ? &packed : nullptr, .matrices = &matrices})),
+      adapters(file, matrices, *kernels, ledger),
+      default_adapters(options.adapters) {
   const arch::ModelInfo& model = encoder->info();
   info = {.architecture = model.architecture,
           .n_embd = model.n_embd,
@@ -89,6 +104,12 @@ EncoderModel::Weights::Weights(gguf::File its_file, const EngineOptions& options
 
 void EncoderModel::Weights::pack(cpu::ThreadTeam& team, const EngineOptions& options) {
   tokenizer.emplace(pack_weights(team, packed, file, info.n_vocab, options));
+}
+
+bool EncoderModel::Weights::grant(context::MemoryClass memory_class, uint64_t n_bytes) {
+  while (!ledger.grant(memory_class, n_bytes))
+    if (!adapters.drop_idle()) return false;
+  return true;
 }
 
 EncoderModel::EncoderModel(gguf::File file, const EngineOptions& options)
@@ -113,29 +134,44 @@ std::vector<std::unique_ptr<EmbedModel>> EncoderModel::load(gguf::File file,
   return models;
 }
 
+// Of a pass of all these texts.
+arch::PassLimits EncoderModel::limits_of(std::span<const EmbedText* const> texts) const {
+  arch::PassLimits limits = {.n_threads = static_cast<size_t>(team_.size())};
+  size_t n_ranked = 0;
+  size_t n_projected = 0;
+  for (const EmbedText* text : texts) {
+    limits.n_rows += text->tokens.size();
+    limits.n_positions = std::max(limits.n_positions, text->tokens.size());
+    if (pooling_for(*text) == Pooling::kRank) ++n_ranked;
+    if (is_projected(*text)) ++n_projected;
+    const auto entry = weights_->adapters.find(weights_->adapters_of(*text));
+    if (entry != nullptr) limits.adapter_rank = std::max(limits.adapter_rank, entry->need().rank);
+  }
+  limits.n_hidden_rows = limits.n_rows;
+  limits.n_logit_rows = std::max(n_ranked, n_projected);
+  return limits;
+}
+
 // For the largest pass so far, which the arena keeps, or this one.
-void EncoderModel::grant_scratch(size_t n_tokens, size_t n_longest, size_t n_headed) {
+void EncoderModel::grant_scratch(const arch::PassLimits& limits) {
   // A pass that is no larger than one before in anything takes no more, which need not be counted.
-  if (n_tokens <= granted_pass_.n_rows && n_longest <= granted_pass_.n_positions &&
-      n_headed <= granted_pass_.n_logit_rows)
+  if (limits.n_rows <= granted_pass_.n_rows && limits.n_positions <= granted_pass_.n_positions &&
+      limits.n_logit_rows <= granted_pass_.n_logit_rows &&
+      limits.adapter_rank <= granted_pass_.adapter_rank)
     return;
-  const arch::PassLimits pass = {.n_rows = n_tokens,
-                                 .n_logit_rows = n_headed,
-                                 .n_hidden_rows = n_tokens,
-                                 .n_positions = n_longest,
-                                 .n_threads = static_cast<size_t>(team_.size())};
-  const uint64_t wanted = weights_->encoder->scratch_bytes(*weights_->kernels, pass);
+  const uint64_t wanted = weights_->encoder->scratch_bytes(*weights_->kernels, limits);
   if (wanted <= scratch_granted_) return;
-  if (!weights_->ledger.grant(context::MemoryClass::kScratch, wanted - scratch_granted_)) {
+  if (!weights_->grant(context::MemoryClass::kScratch, wanted - scratch_granted_)) {
     const context::Ledger::Account account = weights_->ledger.account();
-    throw Error(ErrorCode::kOutOfMemory,
-                "a pass of " + counted(n_tokens, "tokens") + " takes " + format_byte_size(wanted) +
-                    " of scratch memory, but the budget of " + format_byte_size(account.budget) +
-                    " leaves " + format_byte_size(account.left() + scratch_granted_) +
-                    "; allow more, or smaller passes");
+    throw Error(ErrorCode::kOutOfMemory, "a pass of " + counted(limits.n_rows, "tokens") +
+                                             " takes " + format_byte_size(wanted) +
+                                             " of scratch memory, but the budget of " +
+                                             format_byte_size(account.budget) + " leaves " +
+                                             format_byte_size(account.left() + scratch_granted_) +
+                                             "; allow more, or smaller passes");
   }
   scratch_granted_ = wanted;
-  granted_pass_ = pass;
+  granted_pass_ = limits;
 }
 
 MemoryUse EncoderModel::memory() const {
@@ -145,12 +181,16 @@ MemoryUse EncoderModel::memory() const {
   use.file = weights_->file.n_bytes();
   use.packed = weights_->packed.n_bytes();
   use.weights = account.of(context::MemoryClass::kWeights);
+  use.adapters_cached = account.of(context::MemoryClass::kAdaptersCached);
+  use.adapters = account.of(context::MemoryClass::kAdapters) + use.adapters_cached;
   use.budget = account.budget;
   return use;
 }
 
 uint64_t EncoderModel::set_memory_budget(uint64_t bytes) {
   weights_->ledger.set_budget(bytes);
+  while (weights_->ledger.account().total > bytes && weights_->adapters.drop_idle()) {
+  }
   return weights_->ledger.account().total;
 }
 
@@ -163,34 +203,97 @@ std::string EncoderModel::refusal(const EmbedText& text) const {
   }
   if (pooling_for(text) == Pooling::kRank && weights_->encoder->n_labels() == 0)
     return "the model cannot rank: it has no classifier";
+  try {
+    (void)weights_->adapters.find(weights_->adapters_of(text));
+  } catch (const Error& error) {
+    return error.what();
+  }
   return "";
+}
+
+// False where there is no memory for the text's adapters now.
+bool EncoderModel::add(Pass& pass, const EmbedText& text) {
+  const std::shared_ptr<Adapters::Entry> entry =
+      weights_->adapters.find(weights_->adapters_of(text));
+  if (entry != nullptr) {
+    auto lease = std::ranges::find(pass.leases, entry, &Adapters::Lease::entry);
+    if (lease == pass.leases.end()) {
+      Adapters::Lease own = weights_->adapters.use(entry, [this](uint64_t n_bytes) {
+        return weights_->grant(context::MemoryClass::kAdapters, n_bytes);
+      });
+      if (!own) return false;
+      pass.leases.push_back(std::move(own));
+      lease = pass.leases.end() - 1;
+      pass.adapters.resize(pass.texts.size());
+    }
+    pass.adapters.push_back(lease->adapter());
+  } else if (!pass.leases.empty()) {
+    pass.adapters.push_back(nullptr);
+  }
+  pass.texts.push_back(&text);
+  pass.tokens.insert(pass.tokens.end(), text.tokens.begin(), text.tokens.end());
+  pass.ends.push_back(static_cast<uint32_t>(pass.tokens.size()));
+  pass.n_first.push_back(static_cast<uint32_t>(text.n_first));
+  if (pooling_for(text) == Pooling::kRank) ++pass.n_ranked;
+  if (is_projected(text)) ++pass.n_projected;
+  return true;
 }
 
 void EncoderModel::embed(std::span<const EmbedText* const> texts, std::span<EmbedVector> out) {
   BILLOW_CHECK(texts.size() == out.size());
-  if (texts.empty()) return;
-  Pass pass;
-  pass.texts = texts;
   for (const EmbedText* text : texts) {
     const std::string refused = refusal(*text);
     if (!refused.empty()) throw Error(ErrorCode::kInvalidInput, refused);
-    pass.tokens.insert(pass.tokens.end(), text->tokens.begin(), text->tokens.end());
-    pass.ends.push_back(static_cast<uint32_t>(pass.tokens.size()));
-    pass.n_first.push_back(static_cast<uint32_t>(text->n_first));
-    pass.n_longest = std::max(pass.n_longest, text->tokens.size());
-    if (pooling_for(*text) == Pooling::kRank) ++pass.n_ranked;
-    if (is_projected(*text)) ++pass.n_projected;
   }
-  grant_scratch(pass.tokens.size(), pass.n_longest, std::max(pass.n_ranked, pass.n_projected));
+  if (texts.empty()) return;
+  const uint64_t granted_before = scratch_granted_;
+  const arch::PassLimits limits_before = granted_pass_;
+  grant_scratch(limits_of(texts));
+  std::vector<size_t> left(texts.size());
+  std::iota(left.begin(), left.end(), size_t{0});
+  while (!left.empty()) {
+    Pass pass;
+    std::vector<size_t> taken;
+    std::vector<size_t> later;  // there is no memory for their adapters beside those of the others
+    for (const size_t i : left) {
+      try {
+        (add(pass, *texts[i]) ? taken : later).push_back(i);
+      } catch (const Error& error) {  // its adapter's values are no numbers, or the file is gone
+        if (error.code() == ErrorCode::kOutOfMemory) throw;
+        out[i] = {.values = {}, .error = error.what()};
+      }
+    }
+    if (taken.empty() && !later.empty()) {
+      if (left.size() == texts.size()) {  // nothing has run: the arena has not grown
+        weights_->ledger.give_back(context::MemoryClass::kScratch,
+                                   scratch_granted_ - granted_before);
+        scratch_granted_ = granted_before;
+        granted_pass_ = limits_before;
+      }
+      throw Error(ErrorCode::kOutOfMemory,
+                  "no memory for the adapter of a text; allow more, or fewer requests at once");
+    }
+    std::vector<EmbedVector> vectors(taken.size());
+    if (!taken.empty()) run(pass, vectors);
+    for (size_t i = 0; i < taken.size(); ++i) out[taken[i]] = std::move(vectors[i]);
+    left = std::move(later);
+  }
+}
+
+void EncoderModel::run(Pass& pass, std::span<EmbedVector> out) {
   const tensor::ArenaScope scope(arena_);
   pass.hidden = arena_.matrix(pass.tokens.size(), info().n_embd);
   weights_->encoder->forward({*weights_->kernels, team_, arena_},
-                             {.tokens = pass.tokens, .ends = pass.ends, .n_first = pass.n_first},
+                             {.tokens = pass.tokens,
+                              .ends = pass.ends,
+                              .n_first = pass.n_first,
+                              .adapters = pass.adapters},
                              pass.hidden);
   pool(pass, out);
   if (pass.n_projected != 0) project(pass, out);
   for (size_t i = 0; i < out.size(); ++i)
-    if (pooling_for(*texts[i]) != Pooling::kRank) out[i] = checked_vector(std::move(out[i].values));
+    if (pooling_for(*pass.texts[i]) != Pooling::kRank)
+      out[i] = checked_vector(std::move(out[i].values));
   if (pass.n_ranked != 0) rank(pass, out);
 }
 
@@ -216,14 +319,17 @@ void EncoderModel::pool(const Pass& pass, std::span<EmbedVector> out) {
 void EncoderModel::project(const Pass& pass, std::span<EmbedVector> out) {
   const tensor::ArenaScope scope(arena_);
   const tensor::Matrix vectors = arena_.matrix(pass.n_projected, info().n_embd);
+  const auto projected = [&](size_t i) { return is_projected(*pass.texts[i]); };
   size_t row = 0;
   for (size_t i = 0; i < out.size(); ++i)
-    if (is_projected(*pass.texts[i])) std::ranges::copy(out[i].values, vectors.row(row++));
-  weights_->encoder->project({*weights_->kernels, team_, arena_}, vectors);
+    if (projected(i)) std::ranges::copy(out[i].values, vectors.row(row++));
+  const std::vector<const nn::Adapter*> adapters = pass.adapters_of(projected);
+  weights_->encoder->project(
+      {.kernels = *weights_->kernels, .team = team_, .arena = arena_, .adapters = adapters},
+      vectors);
   row = 0;
   for (size_t i = 0; i < out.size(); ++i)
-    if (is_projected(*pass.texts[i]))
-      std::copy_n(vectors.row(row++), info().n_embd, out[i].values.data());
+    if (projected(i)) std::copy_n(vectors.row(row++), info().n_embd, out[i].values.data());
 }
 
 // The classifier's scores of what it reads: the first tokens, or means.
@@ -236,7 +342,10 @@ void EncoderModel::rank(const Pass& pass, std::span<EmbedVector> out) {
     if (ranked(i))
       pool_rows(weights_->encoder->classifies_mean() ? Pooling::kMean : Pooling::kFirst,
                 pass.hidden.row(pass.begin(i)), pass.n(i), info().n_embd, read.row(row++));
-  weights_->encoder->classify({*weights_->kernels, team_, arena_}, read, scores);
+  const std::vector<const nn::Adapter*> adapters = pass.adapters_of(ranked);
+  weights_->encoder->classify(
+      {.kernels = *weights_->kernels, .team = team_, .arena = arena_, .adapters = adapters}, read,
+      scores);
   row = 0;
   for (size_t i = 0; i < out.size(); ++i) {
     if (!ranked(i)) continue;

@@ -28,10 +28,11 @@ Pooling pooling_of_encoder(const gguf::File& file);
 
 // The most scratch memory of a pass of at most n_tokens, in bytes.
 uint64_t encoder_scratch_bytes(const arch::Encoder& encoder, const kernels::KernelTable& kernels,
-                               size_t n_tokens, size_t n_threads);
+                               size_t n_tokens, size_t n_threads, size_t adapter_rank = 0);
 // The same of all passes at once together, of texts of at most max_tokens.
 uint64_t passes_scratch_bytes(const arch::Encoder& encoder, const kernels::KernelTable& kernels,
-                              const EmbedSizes& sizes, size_t max_tokens, size_t n_threads);
+                              const EmbedSizes& sizes, size_t max_tokens, size_t n_threads,
+                              size_t adapter_rank = 0);
 
 class EncoderModel final : public EmbedModel {
  public:
@@ -47,7 +48,8 @@ class EncoderModel final : public EmbedModel {
   const EmbedModelInfo& info() const noexcept override { return weights_->info; }
   const tokenizer::Tokenizer& tokenizer() const noexcept override { return *weights_->tokenizer; }
   std::string refusal(const EmbedText& text) const override;
-  // A text that refusal() has something against is an Error (kInvalidInput).
+  // A text that refusal() has something against is an Error (kInvalidInput). Texts of several
+  // adapters are evaluated together as far as there is memory for their adapters at once.
   void embed(std::span<const EmbedText* const> texts, std::span<EmbedVector> out) override;
 
   const gguf::File& file() const noexcept { return weights_->file; }
@@ -60,21 +62,32 @@ class EncoderModel final : public EmbedModel {
 
  private:
   struct Pass;
-  // What passes at once share; it does not change, but for the ledger, which locks.
+  // What passes at once share; it does not change, but for the ledger and the adapters, which lock.
   struct Weights {
     Weights(gguf::File its_file, const EngineOptions& options);  // packs nothing yet
     void pack(cpu::ThreadTeam& team, const EngineOptions& options);
+    // From the ledger; adapters that nobody uses make way.
+    bool grant(context::MemoryClass memory_class, uint64_t n_bytes);
+    const AdapterFiles& adapters_of(const EmbedText& text) const {
+      return text.adapters.empty() ? default_adapters : text.adapters;
+    }
     context::Ledger ledger;
     gguf::File file;
     std::optional<tokenizer::Tokenizer> tokenizer;  // always there once the weights are made
     const kernels::KernelTable* kernels;
     nn::PackedWeights packed;
+    std::vector<tensor::Tensor> matrices;  // that adapters can add to
     std::unique_ptr<arch::Encoder> encoder;
     EmbedModelInfo info;
+    Adapters adapters;
+    AdapterFiles default_adapters;
   };
   EncoderModel(std::shared_ptr<Weights> weights, int n_threads, bool is_first)
       : weights_(std::move(weights)), team_(n_threads), is_first_(is_first) {}
-  void grant_scratch(size_t n_tokens, size_t n_longest, size_t n_headed);
+  arch::PassLimits limits_of(std::span<const EmbedText* const> texts) const;
+  void grant_scratch(const arch::PassLimits& limits);
+  bool add(Pass& pass, const EmbedText& text);
+  void run(Pass& pass, std::span<EmbedVector> out);
   Pooling pooling_for(const EmbedText& text) const { return text.pooling.value_or(info().pooling); }
   // What is pooled into one vector.
   bool is_projected(const EmbedText& text) const {

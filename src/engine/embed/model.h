@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/adapters.h"
 #include "engine/engine.h"
 #include "engine/pooling.h"
 #include "tokenizer/tokenizer.h"
@@ -20,6 +21,7 @@ struct EmbedText {
   // Tokens of the first segment of a pair; those behind it are the second. 0: there is one segment.
   size_t n_first = 0;
   std::optional<Pooling> pooling{};  // in place of the model's
+  AdapterFiles adapters{};  // what the model is added to by; empty: EngineOptions::adapters
 };
 
 // Of one text.
@@ -51,7 +53,8 @@ class EmbedModel {
   virtual const tokenizer::Tokenizer& tokenizer() const noexcept = 0;  // any thread
 
   // Nothing when the text can be evaluated; else why not, in one line: no tokens, more than
-  // max_tokens, an id that is no token, pooling that the model has no means for. Any thread.
+  // max_tokens, an id that is no token, pooling that the model has no means for, an adapter that
+  // was made for another model. Any thread.
   virtual std::string refusal(const EmbedText& text) const = 0;
 
   // Evaluates texts that were not refused in one pass, without padding between them: out[i] is of
