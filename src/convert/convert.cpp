@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
+#include <memory>
 
 #include "base/error.h"
 #include "base/one_line.h"
 #include "base/text.h"
+#include "convert/adapter_base.h"
 #include "convert/adapter_settings.h"
 #include "convert/adapter_tensors.h"
 #include "convert/decoder_embedding.h"
@@ -108,28 +111,43 @@ void convert_model(std::span<const SourceFile> files, const Options& options,
   write(writer, listener, sink);
 }
 
-void convert_lora(std::span<const SourceFile> files, std::span<const SourceFile> base,
+// Of the first base whose rules know all of the adapter's tensors; where none does, the first one's
+// Error.
+struct PlannedAdapter {
+  std::string_view architecture;
+  std::unique_ptr<Weights> weights;
+  AdapterPlan plan;
+};
+PlannedAdapter planned_adapter(const Sources& sources, const std::vector<AdapterBase>& bases) {
+  const AdapterSettings settings = read_adapter_settings(sources);
+  std::exception_ptr first;
+  for (const AdapterBase& base : bases) {
+    try {
+      PlannedAdapter planned = {.architecture = base.family->architecture_name(base.config),
+                                .weights = std::make_unique<Weights>(sources),
+                                .plan = {}};
+      planned.plan = plan_adapter(settings, *base.family, base.config, *planned.weights);
+      return planned;
+    } catch (const Error&) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  std::rethrow_exception(first);
+}
+
+void convert_lora(std::span<const SourceFile> files, const std::vector<AdapterBase>& bases,
                   const Options& options, const Listener& listener,
                   const gguf::Writer::Sink& sink) {
   const Sources sources(files);
-  const Sources base_sources(base);
-  const AdapterSettings settings = read_adapter_settings(sources);
-  const LanguageFamily* family = find_language_family(base_sources);
-  if (family == nullptr) {
-    throw Error(ErrorCode::kUnsupported,
-                "the adapter's base is no language model that can be converted (" +
-                    ModelConfig(base_sources).class_name() + ")");
-  }
-  const ModelConfig config(base_sources, family->defaults);
-  Weights weights(sources);
-  const AdapterPlan plan = plan_adapter(settings, *family, config, weights);
+  const PlannedAdapter planned = planned_adapter(sources, bases);
   gguf::Writer writer;
   write_general(writer, options);
-  writer.set_string("general.architecture", family->architecture_name(config));
+  writer.set_string("general.architecture", planned.architecture);
   writer.set_string("general.type", "adapter");
   writer.set_string("adapter.type", "lora");
-  writer.set_float("adapter.lora.alpha", static_cast<float>(plan.alpha));
-  add_tensors(writer, weights, plan.tensors, [&](const PlannedTensor& tensor) {
+  writer.set_float("adapter.lora.alpha",
+                   static_cast<float>(planned.plan.alpha * options.adapter_scale));
+  add_tensors(writer, *planned.weights, planned.plan.tensors, [&](const PlannedTensor& tensor) {
     const bool fits = tensor.shape[0] % quant::row(options.weight_type).group_len == 0;
     return fits ? options.weight_type : quant::Type::kF16;
   });
@@ -153,7 +171,14 @@ void convert(std::span<const SourceFile> files, const Options& options, const Li
 void convert_adapter(std::span<const SourceFile> files, std::span<const SourceFile> base,
                      const Options& options, const Listener& listener,
                      const gguf::Writer::Sink& sink) {
-  with_errors_in_one_line([&] { convert_lora(files, base, options, listener, sink); });
+  with_errors_in_one_line(
+      [&] { convert_lora(files, {base_of(Sources(base))}, options, listener, sink); });
+}
+
+void convert_adapter(std::span<const SourceFile> files, const gguf::File& base,
+                     const Options& options, const Listener& listener,
+                     const gguf::Writer::Sink& sink) {
+  with_errors_in_one_line([&] { convert_lora(files, bases_of(base), options, listener, sink); });
 }
 
 }  // namespace billow::convert

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <iterator>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -187,6 +188,8 @@ class Creation {
   // Puts weights of the type in place of those that the model has.
   void quantize(const std::string& type);
   void add_adapter(const NamedBlob& blob);
+  void add_adapters(const std::vector<NamedBlob>& blobs);
+  void convert_adapter(const std::string& folder, const std::vector<const NamedBlob*>& blobs);
   void apply(const CreateRequest& request);
   Name finish(const Name& name);
 
@@ -456,6 +459,50 @@ void Creation::add_adapter(const NamedBlob& blob) {
   parts_.push_back(std::move(part));
 }
 
+// Files that are no GGUF files are those of adapters to be converted: one in each folder.
+void Creation::add_adapters(const std::vector<NamedBlob>& blobs) {
+  std::map<std::string, std::vector<const NamedBlob*>> folders;
+  for (const NamedBlob& blob : blobs) {
+    const bool is_source = blob.path.ends_with(".json") || is_safetensors(blob);
+    if (!is_source) continue;
+    const size_t slash = blob.path.rfind('/');
+    folders[slash == std::string::npos ? "" : blob.path.substr(0, slash + 1)].push_back(&blob);
+  }
+  for (const NamedBlob& blob : blobs) {
+    const bool is_converted = std::ranges::any_of(folders, [&](const auto& folder) {
+      return std::ranges::find(folder.second, &blob) != folder.second.end();
+    });
+    if (!is_converted) add_adapter(blob);
+  }
+  for (const auto& [folder, files] : folders) convert_adapter(folder, files);
+}
+
+void Creation::convert_adapter(const std::string& folder,
+                               const std::vector<const NamedBlob*>& blobs) {
+  if (!hooks_.convert) not_yet("conversion of safetensors is not supported here");
+  const auto weights = std::ranges::find(parts_, kModelLayer, [](const Part& part) {
+    return std::string_view(part.layer.media_type);
+  });
+  if (weights == parts_.end()) refuse("an adapter needs a model: the request has none");
+  Conversion conversion{.model = blobs.front()->path,
+                        .files = {},
+                        .weight_type = "F32",
+                        .base = store_.blob_path(weights->layer.digest)};
+  for (const NamedBlob* blob : blobs) {
+    conversion.files.push_back({blob->path.substr(folder.size()), hold_blob(*blob)});
+    if (is_safetensors(*blob)) conversion.model = blob->path;
+    if (blob->scale != 1.0f) conversion.scale = blob->scale;
+  }
+  report("converting adapter");
+  Part part;
+  part.layer = store_.add_made_layer(
+      kAdapterLayer, [&](const ByteSink& sink) { hooks_.convert(conversion, sink); }, hold_,
+      &part.created);
+  check_adapter(conversion.model,
+                facts_of(gguf::File::open_header(store_.blob_path(part.layer.digest))), facts_);
+  parts_.push_back(std::move(part));
+}
+
 void Creation::merge_params(const Json& params, bool keep_old) {
   Json merged = Json::object();
   for (const Part& part : parts_) {
@@ -568,7 +615,7 @@ Name create_model(Store& store, const CreateRequest& request, const CreateHooks&
   }
   if (!request.quantize.empty() && !makes_weights_of(request, hooks))
     creation.quantize(request.quantize);
-  for (const NamedBlob& adapter : request.adapters) creation.add_adapter(adapter);
+  creation.add_adapters(request.adapters);
   creation.apply(request);
   return creation.finish(*name);
 }
