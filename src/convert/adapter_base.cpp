@@ -24,6 +24,7 @@ struct Field {
 constexpr Field kFields[] = {{"embedding_length", "hidden_size"},
                              {"attention.head_count", "num_attention_heads"},
                              {"attention.head_count_kv", "num_key_value_heads"},
+                             {"attention.head_count_kv", "num_kv_heads"},
                              {"attention.key_length", "head_dim"},
                              {"attention.kv_lora_rank", "kv_lora_rank"},
                              {"attention.value_length_mla", "v_head_dim"},
@@ -71,6 +72,15 @@ Document config_of(const gguf::File& model, std::string_view architecture,
   const auto rotating = number("rope.dimension_count");
   if (key_length && rotating && *key_length > *rotating)
     config["qk_nope_head_dim"] = *key_length - *rotating;
+  if (const auto kv_heads = number("attention.head_count_kv"))
+    config["multi_query"] = *kv_heads == 1;
+  const gguf::Value* sections = model.find(fmt::format("{}.rope.dimension_sections", architecture));
+  const auto head_len = number("attention.key_length");
+  if (sections != nullptr && rotating && head_len && *head_len != 0) {
+    const double share = static_cast<double>(*rotating) / static_cast<double>(*head_len);
+    config["rope_parameters"] = {{"mrope_section", Document::array()},
+                                 {"partial_rotary_factor", share}};
+  }
   const auto inner = number("ssm.inner_size");
   const auto heads = number("ssm.time_step_rank");
   if (inner && heads && *heads != 0) config["linear_value_head_dim"] = *inner / *heads;

@@ -225,6 +225,50 @@ TEST_F(Adapter, IsRefusedByNameForTensorsThatDoNotFit) {
   EXPECT_NE(refusal().find("changes a table of tokens"), std::string::npos);
 }
 
+// Keys of a GGUF file say the same as config.json.
+TEST_F(Adapter, IsConvertedByTheKeysOfItsBasesGgufFile) {
+  make();
+  const std::vector<std::byte> expected = bytes;
+  gguf::Writer writer;
+  writer.set_string("general.architecture", "llama");
+  writer.set_uint("llama.block_count", 2);
+  writer.set_uint("llama.embedding_length", kWidth);
+  writer.set_uint("llama.attention.head_count", kHeads);
+  writer.set_uint("llama.attention.head_count_kv", 2);
+  writer.set_uint("llama.feed_forward_length", 48);
+  const auto made_by = [&](const gguf::Writer& keys, double scale = 1.0) {
+    const std::vector<std::byte> base_bytes = keys.to_bytes();
+    bytes.clear();
+    convert_adapter(peft.files(), gguf::File::parse(base_bytes, "base.gguf"),
+                    {.name = "a", .weight_type = quant::Type::kF32, .adapter_scale = scale}, {},
+                    [&](std::span<const std::byte> piece) {
+                      bytes.insert(bytes.end(), piece.begin(), piece.end());
+                    });
+    return bytes;
+  };
+  EXPECT_EQ(made_by(writer), expected);
+  made_by(writer, -0.5);
+  const gguf::File scaled = gguf::File::parse(bytes, "scaled.gguf");
+  EXPECT_EQ(gguf::as_float(*scaled.find("adapter.lora.alpha")), -3);
+  const auto refusal_of = [&](const gguf::Writer& keys) -> std::string {
+    try {
+      made_by(keys);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  writer.set_string("general.architecture", "bert");
+  EXPECT_NE(refusal_of(writer).find("\"bert\" cannot be converted"), std::string::npos);
+  writer.set_string("general.architecture", "llama");
+  writer.set_string("llama.attention.head_count", "x");
+  EXPECT_NE(refusal_of(writer).find("llama.attention.head_count"), std::string::npos);
+  gguf::Writer bare;
+  bare.set_string("general.architecture", "llama");
+  EXPECT_NE(refusal_of(bare).find("by its base's GGUF file alone"), std::string::npos)
+      << refusal_of(bare);
+}
+
 TEST_F(Adapter, IsRefusedForABaseThatIsNoLanguageModel) {
   base.config["architectures"] = {"BertModel"};
   EXPECT_NE(refusal().find("is no language model that can be converted (BertModel)"),

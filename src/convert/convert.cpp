@@ -178,7 +178,17 @@ void convert_adapter(std::span<const SourceFile> files, std::span<const SourceFi
 void convert_adapter(std::span<const SourceFile> files, const gguf::File& base,
                      const Options& options, const Listener& listener,
                      const gguf::Writer::Sink& sink) {
-  with_errors_in_one_line([&] { convert_lora(files, bases_of(base), options, listener, sink); });
+  with_errors_in_one_line([&] {
+    try {
+      convert_lora(files, bases_of(base), options, listener, sink);
+    } catch (const Error& error) {
+      // There is no such file: the field is one that GGUF files do not have.
+      if (!std::string_view(error.what()).starts_with("config.json")) throw;
+      throw Error(ErrorCode::kUnsupported,
+                  std::string("the adapter cannot be converted by its base's GGUF file alone (") +
+                      error.what() + "); convert it with the folder of its base");
+    }
+  });
 }
 
 }  // namespace billow::convert

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 #include <iterator>
-#include <map>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -459,22 +459,29 @@ void Creation::add_adapter(const NamedBlob& blob) {
   parts_.push_back(std::move(part));
 }
 
-// Files that are no GGUF files are those of adapters to be converted: one in each folder.
+// Files that are no GGUF files are those of adapters to be converted: one in each folder. Adapters
+// keep the order in which their first files come.
 void Creation::add_adapters(const std::vector<NamedBlob>& blobs) {
-  std::map<std::string, std::vector<const NamedBlob*>> folders;
-  for (const NamedBlob& blob : blobs) {
-    const bool is_source = blob.path.ends_with(".json") || is_safetensors(blob);
-    if (!is_source) continue;
+  const auto folder_of = [](const NamedBlob& blob) {
     const size_t slash = blob.path.rfind('/');
-    folders[slash == std::string::npos ? "" : blob.path.substr(0, slash + 1)].push_back(&blob);
-  }
+    return slash == std::string::npos ? "" : blob.path.substr(0, slash + 1);
+  };
+  const auto is_source = [](const NamedBlob& blob) {
+    return blob.path.ends_with(".json") || is_safetensors(blob);
+  };
+  std::set<std::string> converted;
   for (const NamedBlob& blob : blobs) {
-    const bool is_converted = std::ranges::any_of(folders, [&](const auto& folder) {
-      return std::ranges::find(folder.second, &blob) != folder.second.end();
-    });
-    if (!is_converted) add_adapter(blob);
+    if (!is_source(blob)) {
+      add_adapter(blob);
+      continue;
+    }
+    const std::string folder = folder_of(blob);
+    if (!converted.insert(folder).second) continue;
+    std::vector<const NamedBlob*> files;
+    for (const NamedBlob& other : blobs)
+      if (is_source(other) && folder_of(other) == folder) files.push_back(&other);
+    convert_adapter(folder, files);
   }
-  for (const auto& [folder, files] : folders) convert_adapter(folder, files);
 }
 
 void Creation::convert_adapter(const std::string& folder,
