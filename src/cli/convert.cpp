@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -16,8 +17,10 @@
 #include "cli/client/status_line.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/output_file.h"
+#include "cli/progress_lines.h"
 #include "convert/convert.h"
-#include "gguf/atomic_file.h"
+#include "gguf/file.h"
 #include "store/folder.h"
 
 namespace billow::cli {
@@ -27,10 +30,14 @@ namespace fs = std::filesystem;
 
 struct ConvertOptions {
   std::string folder;
-  std::string output;  // empty: beside the folder
-  std::string type = "F16";
-  std::string name;  // empty: the folder's
+  std::string output;              // empty: in this folder
+  std::string base;                // the folder, or the GGUF file, of an adapter's base
+  std::string type;                // empty: F16, of an adapter F32
+  std::string name;                // empty: the folder's
+  std::vector<std::string> files;  // "NAME\nPATH", in place of a folder
+  double scale = 1.0;              // of an adapter
   bool json = false;
+  bool progress_json = false;
 };
 
 std::string folder_name(const std::string& folder) {
@@ -39,15 +46,58 @@ std::string folder_name(const std::string& folder) {
   return path.filename().string();
 }
 
-std::vector<convert::SourceFile> source_files(const std::string& folder) {
-  if (!store::is_folder(folder))
-    throw Error(ErrorCode::kNotFound, folder + ": there is no such folder");
+std::vector<convert::SourceFile> sources_of(const ConvertOptions& options) {
   std::vector<convert::SourceFile> files;
-  for (const LocalFile& file : model_files(folder)) files.push_back({file.name, file.path});
+  for (const std::string& text : options.files) {
+    const size_t end = text.find('\n');
+    if (end == std::string::npos)
+      throw Error(ErrorCode::kInvalidInput, "--file: give NAME, a new line, and PATH");
+    files.push_back({text.substr(0, end), text.substr(end + 1)});
+  }
+  if (!files.empty()) return files;
+  if (options.folder.empty())
+    throw Error(ErrorCode::kInvalidInput, "give the folder that is to be converted");
+  if (!store::is_folder(options.folder))
+    throw Error(ErrorCode::kNotFound, options.folder + ": there is no such folder");
+  for (const LocalFile& file : model_files(options.folder)) files.push_back({file.name, file.path});
   return files;
 }
 
-void run(const ConvertOptions& options) {
+bool is_adapter(const std::vector<convert::SourceFile>& files) {
+  return std::ranges::find(files, "adapter_config.json", &convert::SourceFile::name) != files.end();
+}
+
+std::string config_of_base(const ConvertOptions& options) {
+  const std::string path = (fs::path(options.base) / "config.json").string();
+  if (!fs::exists(path)) throw Error(ErrorCode::kNotFound, path + ": there is no such file");
+  return path;
+}
+
+// Of its base only the keys are read, or config.json.
+void convert_adapter(const std::vector<convert::SourceFile>& files, const ConvertOptions& options,
+                     const convert::Options& choice, const convert::Listener& listener,
+                     const gguf::Writer::Sink& sink) {
+  if (options.base.empty()) {
+    throw Error(ErrorCode::kInvalidInput,
+                options.folder +
+                    " is an adapter; give the model that it was made for with --base: its folder "
+                    "(config.json is enough) or its GGUF file");
+  }
+  if (!store::is_folder(options.base)) {
+    const gguf::File base = gguf::File::open_header(options.base, gguf::StringArrays::kSkipped);
+    return convert::convert_adapter(files, base, choice, listener, sink);
+  }
+  const std::vector<convert::SourceFile> base = {{"config.json", config_of_base(options)}};
+  convert::convert_adapter(files, base, choice, listener, sink);
+}
+
+convert::Options checked_options(const ConvertOptions& options, bool of_adapter) {
+  if (!of_adapter && !options.base.empty()) {
+    throw Error(ErrorCode::kInvalidInput,
+                options.folder +
+                    " is no adapter (it has no adapter_config.json), so --base has no "
+                    "meaning");
+  }
   const auto type = convert::find_weight_type(options.type);
   if (!type) {
     throw Error(ErrorCode::kInvalidInput,
@@ -55,33 +105,55 @@ void run(const ConvertOptions& options) {
                             "see billow quantize)",
                             options.type));
   }
-  const std::string name = options.name.empty() ? folder_name(options.folder) : options.name;
-  const std::string output =
-      options.output.empty() ? fmt::format("{}-{}.gguf", name, options.type) : options.output;
-  const std::vector<convert::SourceFile> files = source_files(options.folder);
+  return {.name = options.name.empty() ? folder_name(options.folder) : options.name,
+          .weight_type = *type,
+          .adapter_scale = options.scale};
+}
+
+std::string output_of(const ConvertOptions& options, const convert::Options& choice) {
+  if (!options.files.empty()) return std::string(kStandardOutput);
+  return options.output.empty() ? fmt::format("{}-{}.gguf", choice.name, options.type)
+                                : options.output;
+}
+
+void make(ConvertOptions options) {
+  const std::vector<convert::SourceFile> files = sources_of(options);
+  const bool of_adapter = is_adapter(files);
+  if (options.type.empty()) options.type = of_adapter ? "F32" : "F16";
+  const convert::Options choice = checked_options(options, of_adapter);
+  const std::string output = output_of(options, choice);
   const Interrupt interrupt;
   StatusLine status;
+  ProgressLines lines;
   uint64_t n_bytes = 0;
   std::vector<std::string> notes;
   const convert::Listener listener = {
-      .note = [&](const std::string& line) { notes.push_back(line); },
+      .note =
+          [&](const std::string& line) {
+            options.progress_json ? ProgressLines::note(line) : notes.push_back(line);
+          },
       .progress =
           [&](uint64_t n_done, uint64_t n_total) {
             if (const int signal = interrupt.signal()) {
               status.erase();
               throw CLI::RuntimeError(exit_status_of(signal));
             }
-            status.show("converting " + name, n_done, n_total);
+            options.progress_json ? lines.show(n_done, n_total)
+                                  : status.show("converting " + choice.name, n_done, n_total);
           }};
-  gguf::AtomicFile file(output);
-  convert::convert(files, {.name = name, .weight_type = *type}, listener,
-                   [&](std::span<const std::byte> piece) {
-                     file.write(piece);
-                     n_bytes += piece.size();
-                   });
+  OutputFile file(output);
+  const auto sink = [&](std::span<const std::byte> piece) {
+    file.write(piece);
+    n_bytes += piece.size();
+  };
+  if (of_adapter)
+    convert_adapter(files, options, choice, listener, sink);
+  else
+    convert::convert(files, choice, listener, sink);
   file.commit();
   status.erase();
   for (const std::string& note : notes) std::fprintf(stderr, "billow: note: %s\n", note.c_str());
+  if (output == kStandardOutput) return;
   const Json outcome = {{"output", utf8::sanitized(output)}, {"bytes", n_bytes}, {"notes", notes}};
   const std::string text = options.json
                                ? outcome.dump(2) + "\n"
@@ -89,22 +161,40 @@ void run(const ConvertOptions& options) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
+void run(const ConvertOptions& options) {
+  if (!options.progress_json) return make(options);
+  ProgressLines::with_errors([&] { make(options); });
+}
+
 }  // namespace
 
 void add_convert(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("convert", "Make a GGUF file of a folder of safetensors");
+  CLI::App* command = app.add_subcommand("convert",
+                                         "Make a GGUF file of a folder of safetensors: a model "
+                                         "or an adapter");
   auto options = std::make_shared<ConvertOptions>();
-  command
-      ->add_option("FOLDER", options->folder,
-                   "The model as Hugging Face's library keeps it: safetensors, config.json and "
-                   "tokenizer.json")
-      ->required();
-  command->add_option("OUTPUT", options->output,
-                      "The new file; without it NAME-TYPE.gguf in this folder");
-  command->add_option("--outtype", options->type, "The type of matrices: F32, F16, BF16 or Q8_0")
-      ->capture_default_str();
+  command->add_option("FOLDER", options->folder,
+                      "The model as Hugging Face's library keeps it: safetensors, config.json and "
+                      "tokenizer.json; or an adapter as peft keeps it: adapter_config.json and "
+                      "adapter_model.safetensors");
+  command->add_option(
+      "OUTPUT", options->output,
+      "The new file, or - for standard output; without it NAME-TYPE.gguf in this folder");
+  command->add_option("--outtype", options->type,
+                      "The type of matrices: F32, F16, BF16 or Q8_0; without it F16, of adapters "
+                      "F32");
+  command->add_option("--base", options->base,
+                      "Of an adapter: the model that it was made for, as a folder with config.json "
+                      "or as a GGUF file");
+  command->add_option("--scale", options->scale,
+                      "Of an adapter: a factor for all that it adds (1)");
   command->add_option("--name", options->name, "general.name of the file; without it the folder's");
   command->add_flag("--json", options->json, "Print one JSON object");
+  command->add_flag("--progress-json", options->progress_json,
+                    "Write lines of JSON with the bytes done, notes, or the error, to standard "
+                    "error");
+  // For the server, which has files by other names: the new file goes to standard output.
+  command->add_option("--file", options->files, "NAME, a new line, and PATH")->group("");
   command->callback([options] { run(*options); });
 }
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -22,8 +21,9 @@
 #include "cli/client/status_line.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/output_file.h"
+#include "cli/progress_lines.h"
 #include "cpu/cores.h"
-#include "gguf/atomic_file.h"
 #include "gguf/tensor_type.h"
 #include "quantize/quantize.h"
 
@@ -31,8 +31,6 @@ namespace billow::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kStandardOutput = "-";
 
 struct QuantizeOptions {
   std::string input;
@@ -179,44 +177,6 @@ std::string outcome_text(const Outcome& outcome) {
                             outcome.n_threads == 1 ? "" : "s", outcome.paths.output);
 }
 
-// Where the new file goes: a path, at which it appears whole, or standard output.
-class Output {
- public:
-  explicit Output(const std::string& path) {
-    if (path != kStandardOutput) file_.emplace(path);
-  }
-  void write(std::span<const std::byte> bytes) {
-    if (file_) return file_->write(bytes);
-    if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size())
-      throw system_error("cannot write", "standard output", errno);
-  }
-  void commit() {
-    if (file_) return file_->commit();
-    if (std::fflush(stdout) != 0) throw system_error("cannot write", "standard output", errno);
-  }
-
- private:
-  std::optional<gguf::AtomicFile> file_;
-};
-
-// For programs: at most one line for each per cent.
-class ProgressLines {
- public:
-  void show(uint64_t n_done, uint64_t n_total) {
-    const uint64_t percent = n_total == 0 ? 100 : n_done * 100 / n_total;
-    if (percent == shown_) return;
-    shown_ = percent;
-    write_line({{"completed", n_done}, {"total", n_total}});
-  }
-  static void write_line(const Json& line) {
-    const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-    std::fwrite(text.data(), 1, text.size(), stderr);
-  }
-
- private:
-  uint64_t shown_ = UINT64_MAX;
-};
-
 // The seconds that it took.
 double write_file(const gguf::File& file, const quantize::Plan& plan,
                   const quantize::Options& options, const std::string& path, int n_threads,
@@ -236,7 +196,7 @@ double write_file(const gguf::File& file, const quantize::Plan& plan,
             }
             progress_json ? lines.show(n_done, n_total) : status.show(step, n_done, n_total);
           }};
-  Output out(path);
+  OutputFile out(path);
   quantize::quantize(file, plan, options, n_threads, listener,
                      [&](std::span<const std::byte> piece) { out.write(piece); });
   out.commit();
@@ -272,12 +232,7 @@ void make(const QuantizeOptions& options) {
 
 void run(const QuantizeOptions& options) {
   if (!options.progress_json) return make(options);
-  try {
-    make(options);
-  } catch (const Error& error) {
-    ProgressLines::write_line({{"error", error.what()}, {"code", error_code_name(error.code())}});
-    throw CLI::RuntimeError(1);
-  }
+  ProgressLines::with_errors([&] { make(options); });
 }
 
 }  // namespace

@@ -2,12 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
+#include <memory>
 
+#include "base/error.h"
+#include "base/one_line.h"
 #include "base/text.h"
+#include "convert/adapter_base.h"
+#include "convert/adapter_settings.h"
+#include "convert/adapter_tensors.h"
 #include "convert/decoder_embedding.h"
 #include "convert/encoded_rows.h"
 #include "convert/encoder_file.h"
 #include "convert/language_file.h"
+#include "convert/model_config.h"
 #include "convert/quantised_checkpoint.h"
 #include "convert/weights.h"
 
@@ -46,17 +54,45 @@ quant::Type type_of(const QuantisedCheckpoint& quantised, const PlannedTensor& t
   return fits ? wanted : quant::Type::kF16;
 }
 
-}  // namespace
-
-std::optional<quant::Type> find_weight_type(std::string_view name) {
-  for (const WeightType& known : kWeightTypes) {
-    if (equal_ignoring_case(known.name, name)) return known.type;
+// The writer reads the tensors when it writes: `weights` must live until then.
+void add_tensors(gguf::Writer& writer, const Weights& weights,
+                 const std::vector<PlannedTensor>& plan,
+                 const std::function<quant::Type(const PlannedTensor&)>& type_of_tensor) {
+  for (const PlannedTensor& tensor : plan) {
+    const quant::Type type = type_of_tensor(tensor);
+    std::vector<uint64_t> shape{tensor.row_len, tensor.n_rows};
+    if (!tensor.is_matrix) shape = {tensor.row_len * tensor.n_rows};
+    if (!tensor.shape.empty()) shape = tensor.shape;
+    writer.add_tensor(tensor.name, static_cast<uint32_t>(type), shape,
+                      [&weights, tensor, type](const gguf::Writer::Sink& out) {
+                        write_encoded_rows(weights, tensor, type, out);
+                      });
   }
-  return std::nullopt;
 }
 
-void convert(std::span<const SourceFile> files, const Options& options, const Listener& listener,
-             const gguf::Writer::Sink& sink) {
+void write(const gguf::Writer& writer, const Listener& listener, const gguf::Writer::Sink& sink) {
+  const uint64_t n_total = writer.n_tensor_bytes();
+  uint64_t n_done = 0;
+  writer.write_to([&](std::span<const std::byte> piece) {
+    sink(piece);
+    n_done = std::min(n_done + piece.size(), n_total);  // the header is not counted apart
+    if (listener.progress) listener.progress(n_done, n_total);
+  });
+}
+
+// Errors quote names of classes, fields and tensors, which may be any text.
+template <typename Run>
+void with_errors_in_one_line(Run run) {
+  constexpr size_t kMaxErrorBytes = 4096;
+  try {
+    run();
+  } catch (const Error& error) {
+    throw Error(error.code(), one_line(error.what(), kMaxErrorBytes));
+  }
+}
+
+void convert_model(std::span<const SourceFile> files, const Options& options,
+                   const Listener& listener, const gguf::Writer::Sink& sink) {
   const Sources sources(files);
   const LanguageFamily* family = find_language_family(sources);
   Weights weights(sources);
@@ -69,25 +105,89 @@ void convert(std::span<const SourceFile> files, const Options& options, const Li
   if (family != nullptr) describe_decoder_embedding(sources, options.name, weights, plan, writer);
   quantised.add_scales(plan);
   if (!quantised.nvfp4.empty()) writer.set_uint("general.file_type", kNvfp4FileType);
-  uint64_t n_total = 0;
-  for (const PlannedTensor& tensor : plan) {
-    const quant::Type type = type_of(quantised, tensor, options.weight_type);
-    std::vector<uint64_t> shape{tensor.row_len, tensor.n_rows};
-    if (!tensor.is_matrix) shape = {tensor.row_len * tensor.n_rows};
-    if (!tensor.shape.empty()) shape = tensor.shape;
-    uint64_t n_rows = 1;
-    for (size_t i = 1; i < shape.size(); ++i) n_rows *= shape[i];
-    n_total += quant::row_bytes(type, shape[0]) * n_rows;
-    writer.add_tensor(tensor.name, static_cast<uint32_t>(type), shape,
-                      [&weights, tensor, type](const gguf::Writer::Sink& out) {
-                        write_encoded_rows(weights, tensor, type, out);
-                      });
+  add_tensors(writer, weights, plan, [&](const PlannedTensor& tensor) {
+    return type_of(quantised, tensor, options.weight_type);
+  });
+  write(writer, listener, sink);
+}
+
+// Of the first base whose rules know all of the adapter's tensors; where none does, the first one's
+// Error.
+struct PlannedAdapter {
+  std::string_view architecture;
+  std::unique_ptr<Weights> weights;
+  AdapterPlan plan;
+};
+PlannedAdapter planned_adapter(const Sources& sources, const std::vector<AdapterBase>& bases) {
+  const AdapterSettings settings = read_adapter_settings(sources);
+  std::exception_ptr first;
+  for (const AdapterBase& base : bases) {
+    try {
+      PlannedAdapter planned = {.architecture = base.family->architecture_name(base.config),
+                                .weights = std::make_unique<Weights>(sources),
+                                .plan = {}};
+      planned.plan = plan_adapter(settings, *base.family, base.config, *planned.weights);
+      return planned;
+    } catch (const Error&) {
+      if (!first) first = std::current_exception();
+    }
   }
-  uint64_t n_done = 0;
-  writer.write_to([&](std::span<const std::byte> piece) {
-    sink(piece);
-    n_done = std::min(n_done + piece.size(), n_total);  // the header is not counted apart
-    if (listener.progress) listener.progress(n_done, n_total);
+  std::rethrow_exception(first);
+}
+
+void convert_lora(std::span<const SourceFile> files, const std::vector<AdapterBase>& bases,
+                  const Options& options, const Listener& listener,
+                  const gguf::Writer::Sink& sink) {
+  const Sources sources(files);
+  const PlannedAdapter planned = planned_adapter(sources, bases);
+  gguf::Writer writer;
+  write_general(writer, options);
+  writer.set_string("general.architecture", planned.architecture);
+  writer.set_string("general.type", "adapter");
+  writer.set_string("adapter.type", "lora");
+  writer.set_float("adapter.lora.alpha",
+                   static_cast<float>(planned.plan.alpha * options.adapter_scale));
+  add_tensors(writer, *planned.weights, planned.plan.tensors, [&](const PlannedTensor& tensor) {
+    const bool fits = tensor.shape[0] % quant::row(options.weight_type).group_len == 0;
+    return fits ? options.weight_type : quant::Type::kF16;
+  });
+  write(writer, listener, sink);
+}
+
+}  // namespace
+
+std::optional<quant::Type> find_weight_type(std::string_view name) {
+  for (const WeightType& known : kWeightTypes) {
+    if (equal_ignoring_case(known.name, name)) return known.type;
+  }
+  return std::nullopt;
+}
+
+void convert(std::span<const SourceFile> files, const Options& options, const Listener& listener,
+             const gguf::Writer::Sink& sink) {
+  with_errors_in_one_line([&] { convert_model(files, options, listener, sink); });
+}
+
+void convert_adapter(std::span<const SourceFile> files, std::span<const SourceFile> base,
+                     const Options& options, const Listener& listener,
+                     const gguf::Writer::Sink& sink) {
+  with_errors_in_one_line(
+      [&] { convert_lora(files, {base_of(Sources(base))}, options, listener, sink); });
+}
+
+void convert_adapter(std::span<const SourceFile> files, const gguf::File& base,
+                     const Options& options, const Listener& listener,
+                     const gguf::Writer::Sink& sink) {
+  with_errors_in_one_line([&] {
+    try {
+      convert_lora(files, bases_of(base), options, listener, sink);
+    } catch (const Error& error) {
+      // There is no such file: the field is one that GGUF files do not have.
+      if (!std::string_view(error.what()).starts_with("config.json")) throw;
+      throw Error(ErrorCode::kUnsupported,
+                  std::string("the adapter cannot be converted by its base's GGUF file alone (") +
+                      error.what() + "); convert it with the folder of its base");
+    }
   });
 }
 

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "convert/sources.h"
+#include "gguf/file.h"
 #include "gguf/writer.h"
 #include "quant/type.h"
 
@@ -26,6 +27,7 @@ struct Options {
   // Of matrices. Norms, biases, and the tables of positions and token types stay in F32, and rows
   // that Q8_0 cannot hold become F16.
   quant::Type weight_type = quant::Type::kF16;
+  double adapter_scale = 1.0;  // of an adapter: a factor for all that it adds
 };
 
 struct Listener {
@@ -39,5 +41,16 @@ struct Listener {
 // tensor.
 void convert(std::span<const SourceFile> files, const Options& options, const Listener& listener,
              const gguf::Writer::Sink& sink);
+
+// The same for an adapter (LoRA) of the peft library: adapter_config.json and its safetensors. Of
+// `base`, the model that it was made for, only config.json is read. The file is one of
+// src/arch/adapter.h. Throws Error also for an adapter that GGUF cannot express.
+void convert_adapter(std::span<const SourceFile> files, std::span<const SourceFile> base,
+                     const Options& options, const Listener& listener,
+                     const gguf::Writer::Sink& sink);
+// The same where the base is there as a GGUF file: its keys are read in place of config.json.
+void convert_adapter(std::span<const SourceFile> files, const gguf::File& base,
+                     const Options& options, const Listener& listener,
+                     const gguf::Writer::Sink& sink);
 
 }  // namespace billow::convert

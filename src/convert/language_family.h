@@ -68,6 +68,11 @@ struct LanguageFamily {
   const LanguageFamily& (*actual)(const ModelConfig& config) = nullptr;
   // Tensors that are made of the configuration.
   std::vector<ComputedTensor> (*computed)(const LanguageModel& model, KeyWriter& keys) = nullptr;
+
+  // general.architecture of a model with this configuration.
+  std::string_view architecture_name(const ModelConfig& config) const {
+    return architecture_of != nullptr ? architecture_of(config) : architecture;
+  }
 };
 
 // All, in the order in which documents list them.

@@ -108,8 +108,7 @@ std::vector<PlannedTensor> describe_language_model(const Sources& sources,
   LanguagePlan plan = plan_language_tensors(family, config, weights);
   const LanguageModel model{config, weights, n_tokens_of(plan.tensors), plan.n_predicting,
                             family.own_rotation};
-  const std::string architecture(family.architecture_of != nullptr ? family.architecture_of(config)
-                                                                   : family.architecture);
+  const std::string architecture(family.architecture_name(config));
   writer.set_string("general.architecture", architecture);
   KeyWriter keys(writer, architecture);
   family.keys(model, keys);

@@ -39,14 +39,23 @@ class Planner {
   }
 
   LanguagePlan plan() {
-    for (const std::string& name : weights_.names()) sort_in(name);
-    for (auto& [place, group] : groups_) plan_.tensors.push_back(planned(group));
+    plan_names(weights_.names());
     require_all_used();
     check_language_parts(plan_.tensors, n_layers_ + plan_.n_predicting, config_.n_embd());
     return std::move(plan_);
   }
 
+  std::vector<PlannedTensor> plan_only(const std::vector<std::string>& names) {
+    plan_names(names);
+    return std::move(plan_.tensors);
+  }
+
  private:
+  void plan_names(const std::vector<std::string>& names) {
+    for (const std::string& name : names) sort_in(name);
+    for (auto& [place, group] : groups_) plan_.tensors.push_back(planned(group));
+  }
+
   // The rules of a name are those of the first list that has it.
   void add_rules(TensorRules rules) {
     std::unordered_map<std::string_view, std::vector<const TensorRule*>> of_list;
@@ -189,6 +198,12 @@ bool is_kept_in_f32(std::string_view name, size_t n_dims) {
 LanguagePlan plan_language_tensors(const LanguageFamily& family, const ModelConfig& config,
                                    Weights& weights) {
   return Planner(family, config, weights).plan();
+}
+
+std::vector<PlannedTensor> plan_language_matrices(const LanguageFamily& family,
+                                                  const ModelConfig& config, Weights& weights,
+                                                  const std::vector<std::string>& names) {
+  return Planner(family, config, weights).plan_only(names);
 }
 
 }  // namespace billow::convert

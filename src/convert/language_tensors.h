@@ -22,6 +22,12 @@ struct LanguagePlan {
 LanguagePlan plan_language_tensors(const LanguageFamily& family, const ModelConfig& config,
                                    Weights& weights);
 
+// The same for some matrices of a model: those of `names`, which `weights` must have. A name of no
+// known use, or of a part that GGUF files leave out, gives no tensor.
+std::vector<PlannedTensor> plan_language_matrices(const LanguageFamily& family,
+                                                  const ModelConfig& config, Weights& weights,
+                                                  const std::vector<std::string>& names);
+
 // Whether a tensor of this name stays in F32 in every file: by its dimensions and by its name.
 bool is_kept_in_f32(std::string_view name, size_t n_dims);
 

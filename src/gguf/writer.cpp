@@ -224,6 +224,12 @@ void Writer::write_to(const Sink& sink) const {
   }
 }
 
+uint64_t Writer::n_tensor_bytes() const noexcept {
+  uint64_t sum = 0;
+  for (const Pending& tensor : tensors_) sum += tensor.n_bytes;
+  return sum;
+}
+
 Bytes Writer::to_bytes() const {
   Bytes out;
   write_to([&](std::span<const std::byte> piece) { put_bytes(out, piece); });

@@ -45,6 +45,9 @@ class Writer {
   void add_tensor(std::string_view name, uint32_t type, std::span<const uint64_t> shape,
                   Source source);
 
+  // Of all tensors that were added, without what lies between them.
+  uint64_t n_tensor_bytes() const noexcept;
+
   std::vector<std::byte> to_bytes() const;
   // Hands the file to `sink`, piece after piece; what that throws ends it.
   void write_to(const Sink& sink) const;

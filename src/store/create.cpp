@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <iterator>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "base/text.h"
 #include "gguf/writer.h"
 #include "store/adapter_file.h"
+#include "store/create_check.h"
 #include "store/create_config.h"
 #include "store/json_text.h"
 #include "store/modelfile.h"
@@ -49,74 +51,6 @@ const Default* find_default(std::string_view architecture) {
                            : architecture == known.architecture;
   });
   return at == kDefaults.end() ? nullptr : &*at;
-}
-
-void check_path(const std::string& path) {
-  const auto is_bad = [](std::string_view element) {
-    return element.empty() || element == "." || element == ".." ||
-           element.find('\0') != std::string_view::npos;
-  };
-  std::string_view rest = path;
-  for (;;) {
-    const size_t slash = rest.find('/');
-    if (is_bad(rest.substr(0, slash))) refuse("file path must be relative");
-    if (slash == std::string_view::npos) return;
-    rest.remove_prefix(slash + 1);
-  }
-}
-
-void check_blobs(const std::vector<NamedBlob>& blobs) {
-  for (const NamedBlob& blob : blobs) {
-    check_path(blob.path);
-    if (!Digest::parse(blob.digest)) refuse("invalid digest format");
-  }
-}
-
-bool is_safetensors(const NamedBlob& blob) { return blob.path.ends_with(".safetensors"); }
-
-bool is_converted(const CreateRequest& request) {
-  return request.from.empty() && request.files &&
-         std::ranges::any_of(*request.files, is_safetensors);
-}
-
-// The conversion gives the weights their type.
-bool makes_weights_of(const CreateRequest& request, const CreateHooks& hooks) {
-  return is_converted(request) && hooks.has_weight_type && hooks.has_weight_type(request.quantize);
-}
-
-void check_quantize(const CreateRequest& request, const CreateHooks& hooks) {
-  if (!request.draft_quantize.empty() && request.draft_files.empty()) {
-    refuse("--draft-quantize requires a DRAFT model");
-  }
-  if (!request.draft_files.empty()) {
-    not_yet("draft models are not supported yet: create the model without DRAFT");
-  }
-  if (request.quantize.empty()) return;
-  if (makes_weights_of(request, hooks)) return;
-  if (!hooks.has_quantization || !hooks.has_quantization(request.quantize)) {
-    refuse("unsupported quantization type " + request.quantize +
-           " - supported types are F32, F16, Q4_K_S, Q4_K_M, Q8_0");
-  }
-  if (!hooks.quantize) not_yet("quantization is not supported here");
-}
-
-void check(const CreateRequest& request, const CreateHooks& hooks) {
-  if (request.files) check_blobs(*request.files);
-  check_blobs(request.adapters);
-  check_blobs(request.draft_files);
-  if (!request.remote_host.empty()) {
-    if (!request.draft_files.empty()) refuse("DRAFT cannot be used with remote models");
-    not_yet("remote models are not supported yet");
-  }
-  if (request.from.empty() && !request.files) refuse("neither 'from' or 'files' was specified");
-  if (request.from.empty() && request.files->empty()) refuse("no files provided to convert");
-  check_quantize(request, hooks);
-  if (!request.requires_version.empty() && !is_version(request.requires_version)) {
-    refuse(std::string(kVersionFault));
-  }
-  for (const Message& message : request.messages.value_or(std::vector<Message>{})) {
-    if (!is_role(message.role)) refuse(std::string(kRoleFault));
-  }
 }
 
 bool begins_as_gguf(const std::string& path) {
@@ -187,6 +121,8 @@ class Creation {
   // Puts weights of the type in place of those that the model has.
   void quantize(const std::string& type);
   void add_adapter(const NamedBlob& blob);
+  void add_adapters(const std::vector<NamedBlob>& blobs);
+  void convert_adapter(const std::string& folder, const std::vector<const NamedBlob*>& blobs);
   void apply(const CreateRequest& request);
   Name finish(const Name& name);
 
@@ -456,6 +392,57 @@ void Creation::add_adapter(const NamedBlob& blob) {
   parts_.push_back(std::move(part));
 }
 
+// Files that are no GGUF files are those of adapters to be converted: one in each folder. Adapters
+// keep the order in which their first files come.
+void Creation::add_adapters(const std::vector<NamedBlob>& blobs) {
+  const auto folder_of = [](const NamedBlob& blob) {
+    const size_t slash = blob.path.rfind('/');
+    return slash == std::string::npos ? "" : blob.path.substr(0, slash + 1);
+  };
+  const auto is_source = [](const NamedBlob& blob) {
+    return blob.path.ends_with(".json") || is_safetensors(blob);
+  };
+  std::set<std::string> converted;
+  for (const NamedBlob& blob : blobs) {
+    if (!is_source(blob)) {
+      add_adapter(blob);
+      continue;
+    }
+    const std::string folder = folder_of(blob);
+    if (!converted.insert(folder).second) continue;
+    std::vector<const NamedBlob*> files;
+    for (const NamedBlob& other : blobs)
+      if (is_source(other) && folder_of(other) == folder) files.push_back(&other);
+    convert_adapter(folder, files);
+  }
+}
+
+void Creation::convert_adapter(const std::string& folder,
+                               const std::vector<const NamedBlob*>& blobs) {
+  if (!hooks_.convert) not_yet("conversion of safetensors is not supported here");
+  const auto weights = std::ranges::find(parts_, kModelLayer, [](const Part& part) {
+    return std::string_view(part.layer.media_type);
+  });
+  if (weights == parts_.end()) refuse("an adapter needs a model: the request has none");
+  Conversion conversion{.model = blobs.front()->path,
+                        .files = {},
+                        .weight_type = "F32",
+                        .base = store_.blob_path(weights->layer.digest)};
+  for (const NamedBlob* blob : blobs) {
+    conversion.files.push_back({blob->path.substr(folder.size()), hold_blob(*blob)});
+    if (is_safetensors(*blob)) conversion.model = blob->path;
+    if (blob->scale != 1.0f) conversion.scale = blob->scale;
+  }
+  report("converting adapter");
+  Part part;
+  part.layer = store_.add_made_layer(
+      kAdapterLayer, [&](const ByteSink& sink) { hooks_.convert(conversion, sink); }, hold_,
+      &part.created);
+  check_adapter(conversion.model,
+                facts_of(gguf::File::open_header(store_.blob_path(part.layer.digest))), facts_);
+  parts_.push_back(std::move(part));
+}
+
 void Creation::merge_params(const Json& params, bool keep_old) {
   Json merged = Json::object();
   for (const Part& part : parts_) {
@@ -548,7 +535,7 @@ void check_template(const std::string& text, const CreateHooks& hooks) {
 Name create_model(Store& store, const CreateRequest& request, const CreateHooks& hooks) {
   const auto name = parse_name(request.model);
   if (!name) refuse("invalid model name");
-  check(request, hooks);
+  check_create(request, hooks);
   check_template(request.template_text, hooks);
   parameters_of(request);  // a wrong one is found before files are read
   Config unused;
@@ -568,7 +555,7 @@ Name create_model(Store& store, const CreateRequest& request, const CreateHooks&
   }
   if (!request.quantize.empty() && !makes_weights_of(request, hooks))
     creation.quantize(request.quantize);
-  for (const NamedBlob& adapter : request.adapters) creation.add_adapter(adapter);
+  creation.add_adapters(request.adapters);
   creation.apply(request);
   return creation.finish(*name);
 }

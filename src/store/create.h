@@ -48,7 +48,8 @@ struct DetectedTemplate {
   std::vector<std::string> stop;
 };
 
-// Safetensors files, and what describes them, that are to become a GGUF file.
+// Safetensors files, and what describes them, that are to become a GGUF file: of a model, or of an
+// adapter where `base` is set.
 struct Conversion {
   struct File {
     std::string name;  // relative, as the client calls it
@@ -57,6 +58,8 @@ struct Conversion {
   std::string model;  // what it is to be called
   std::vector<File> files;
   std::string weight_type;  // of any case; empty: as the converter likes it best
+  std::string base = "";    // path of the GGUF file that the adapter was made for
+  float scale = 1.0f;       // of an adapter: a factor for all that it adds
 };
 
 // Weights that are to become weights of another type.

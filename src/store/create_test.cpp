@@ -517,7 +517,7 @@ TEST_F(Create, SaysWhatIsNotPossibleYet) {
       {[&](auto& request) { request.files = {{{"a.safetensors", text}}}; },
        "conversion of safetensors is not supported here"},
       {[&](auto& request) { request.adapters = {{"a.safetensors", text}}; },
-       "safetensors can only be a model's weights: a.safetensors"},
+       "conversion of safetensors is not supported here"},
       {[](auto& request) { request.files->push_back(request.files->front()); },
        "a model of several weight files is not supported yet"},
       {[](auto& request) { request.draft_files = *request.files; },

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -5,6 +7,7 @@
 #include <vector>
 
 #include "api/fields.h"
+#include "api/file_work.h"
 #include "api/ollama/errors.h"
 #include "api/ollama/models.h"
 #include "api/ollama/progress.h"
@@ -153,19 +156,25 @@ class PercentLines {
   uint64_t percent_ = 0;
 };
 
-void convert_model(const store::Conversion& conversion, const store::ByteSink& sink,
-                   Progress& progress) {
-  std::vector<convert::SourceFile> files;
-  for (const auto& file : conversion.files) files.push_back({file.name, file.path});
-  convert::Options options{.name = conversion.model};
-  if (const auto type = convert::find_weight_type(conversion.weight_type)) {
-    options.weight_type = *type;
-  }
-  PercentLines lines(progress, "converting model");
-  const convert::Listener listener{
-      .note = [&](const std::string& line) { progress.report_status(line); },
-      .progress = [&](uint64_t n_done, uint64_t n_total) { lines.report(n_done, n_total); }};
-  convert::convert(files, options, listener, sink);
+void convert_model(const std::string& program, const store::Conversion& conversion,
+                   const store::ByteSink& sink, Progress& progress, std::stop_token stop) {
+  PercentLines lines(progress, conversion.base.empty() ? "converting model" : "converting adapter");
+  std::vector<std::string> arguments = {"--name=" + conversion.model};
+  if (!conversion.weight_type.empty()) arguments.push_back("--outtype=" + conversion.weight_type);
+  for (const auto& file : conversion.files)
+    arguments.push_back("--file=" + file.name + "\n" + file.path);
+  if (!conversion.base.empty()) arguments.push_back("--base=" + conversion.base);
+  if (conversion.scale != 1.0f)
+    arguments.push_back("--scale=" + fmt::format("{}", conversion.scale));
+  run_file_work(
+      program,
+      {.command = "convert",
+       .arguments = std::move(arguments),
+       .listener = {
+           .progress = [&](uint64_t n_done, uint64_t n_total) { lines.report(n_done, n_total); },
+           .note = [&](const std::string& line) { progress.report_status(line); }},
+       .stop = std::move(stop)},
+      sink);
 }
 
 std::vector<store::WebFile> web_files_of(const std::string& from) {
@@ -196,8 +205,7 @@ void create(store::Store& store, registry::Client& client, const std::string& pr
       .progress = [&](const std::string& status) { progress.report_status(status); },
       .detect_template = detect_template,
       .check_template = [](const std::string& text) { prompt::GoTemplate{text}; },
-      .convert = [&](const store::Conversion& conversion,
-                     const store::ByteSink& sink) { convert_model(conversion, sink, progress); },
+      .convert = {},
       .web_files = web_files_of,
       .fetch =
           [&](const store::WebFile& file, const store::ByteSink& sink) {
@@ -217,6 +225,9 @@ void create(store::Store& store, registry::Client& client, const std::string& pr
       .has_quantization =
           [](std::string_view name) { return quantize::find_file_type(name) != nullptr; }};
   if (!program.empty()) {
+    hooks.convert = [&](const store::Conversion& conversion, const store::ByteSink& sink) {
+      convert_model(program, conversion, sink, progress, call.stop());
+    };
     hooks.quantize = [&](const store::Quantization& quantization, const store::ByteSink& sink) {
       quantize_model(program, quantization, sink, progress, call.stop());
     };

@@ -35,7 +35,8 @@ struct Pattern {
 };
 
 // The first that finds something says what the weights are.
-constexpr Pattern kWeights[] = {{"model", ".safetensors", true},
+constexpr Pattern kWeights[] = {{"adapter_model", ".safetensors", false},
+                                {"model", ".safetensors", true},
                                 {"consolidated", ".safetensors", false},
                                 {"pytorch_model", ".bin", false},
                                 {"consolidated", ".pth", false},
@@ -257,7 +258,17 @@ CreatePlan plan_create(const store::Modelfile& modelfile, const std::string& fol
   for (const std::string& text : modelfile.all(InstructionKind::kAdapter)) {
     const auto [path, scale] = scaled_path(text, folder);
     std::vector<LocalFile> files = files_of(path, "ADAPTER");
-    for (LocalFile& file : files) file.scale = scale;
+    // Files of several folders have the same names: those of the second and on get a folder.
+    const bool is_taken = std::ranges::any_of(files, [&](const LocalFile& file) {
+      return std::ranges::find(plan.adapters, file.name, &LocalFile::name) != plan.adapters.end();
+    });
+    const bool is_folder = store::is_folder(expanded_path(path, folder));
+    const std::string prefix =
+        is_folder && is_taken ? std::to_string(plan.adapters.size()) + "/" : "";
+    for (LocalFile& file : files) {
+      file.name = prefix + file.name;
+      file.scale = scale;
+    }
     add_files(plan.adapters, std::move(files));
   }
   plan.draft_files = files_of(std::string(modelfile.last(InstructionKind::kDraft)), "DRAFT");
