@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,7 @@ namespace {
 // llama.cpp's names.
 constexpr std::array<std::string_view, 2> kNames{"dense_2", "dense_3"};
 constexpr std::string_view kNoActivation = "Identity";
+constexpr std::string_view kFile = "model.safetensors";
 constexpr const char* kWeight = "linear.weight";
 constexpr uint64_t kMaxLength = 65536;
 
@@ -41,24 +43,17 @@ void check_config(const Sources& sources, const std::string& folder) {
   if (fields.flag("bias").value_or(false)) refuse(name, "a bias is not supported");
 }
 
-PlannedTensor read_layer(const Sources& sources, const std::string& folder, std::string_view name) {
-  check_config(sources, folder);
-  const std::string path = folder + "/model.safetensors";
-  const SourceFile* file = sources.find(path);
-  if (file == nullptr)
-    throw Error(ErrorCode::kInvalidInput,
-                path + " is missing, but modules.json names its folder; send it with the weights");
-  const std::array<SourceFile, 1> own{SourceFile{"model.safetensors", file->path}};
-  Weights weights{Sources(own)};
+// `file` has the name kFile, as weights have that lie in no folder.
+PlannedTensor read_weight(const SourceFile& file) {
+  Weights weights{Sources(std::span(&file, 1))};
   const SafeTensor* tensor = weights.take(kWeight);
   if (tensor == nullptr || tensor->shape.size() != 2 || tensor->shape[0] > kMaxLength ||
       tensor->shape[1] > kMaxLength)
-    refuse(path, fmt::format("there is no matrix '{}'", kWeight));
+    refuse(file.name, fmt::format("there is no matrix '{}'", kWeight));
   if (!weights.left().empty())
-    refuse(path, fmt::format("tensor '{}' is not supported", weights.left().front()));
+    refuse(file.name, fmt::format("tensor '{}' is not supported", weights.left().front()));
   require_known_type(*tensor, kWeight);
   PlannedTensor layer;
-  layer.name = fmt::format("{}.weight", name);
   layer.n_rows = tensor->shape[0];
   layer.row_len = tensor->shape[1];
   layer.is_matrix = true;
@@ -68,6 +63,24 @@ PlannedTensor read_layer(const Sources& sources, const std::string& folder, std:
   layer.values.resize(layer.n_rows * layer.row_len);
   type.decode(bytes.data(), layer.values.size(), layer.values.data());
   return layer;
+}
+
+PlannedTensor read_layer(const Sources& sources, const std::string& folder, std::string_view name) {
+  check_config(sources, folder);
+  const std::string path = fmt::format("{}/{}", folder, kFile);
+  const SourceFile* file = sources.find(path);
+  if (file == nullptr)
+    throw Error(ErrorCode::kInvalidInput,
+                path + " is missing, but modules.json names its folder; send it with the weights");
+  try {
+    PlannedTensor layer = read_weight({std::string(kFile), file->path});
+    layer.name = fmt::format("{}.weight", name);
+    return layer;
+  } catch (const Error& error) {
+    const std::string_view why = error.what();
+    throw Error(error.code(), why.starts_with(kFile) ? fmt::format("{}/{}", folder, why)
+                                                     : fmt::format("{}: {}", path, why));
+  }
 }
 
 }  // namespace
