@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "convert/dense_modules.h"
 #include "convert/encoder_config.h"
 #include "gguf/file.h"
 #include "quant/type.h"
@@ -17,6 +18,7 @@
 namespace billow::convert {
 namespace {
 
+constexpr std::string_view kWithDenseModules = "gemma-embedding";
 constexpr std::string_view kRerankers[] = {"qwen3-reranker", "qwen3-vl-reranker"};
 constexpr std::array<std::string_view, 2> kLabels{"yes", "no"};
 // As the model's authors ask for it.
@@ -103,6 +105,12 @@ void make_reranker(std::string_view architecture, const Weights& weights,
   writer.set_strings("tokenizer.chat_templates", names);
 }
 
+// Of a row in the file.
+uint64_t length_of(const PlannedTensor& tensor) {
+  if (!tensor.shape.empty()) return tensor.shape.front();
+  return tensor.parts.empty() ? tensor.row_len : tensor.parts.front().row_len;
+}
+
 std::string architecture_of(const gguf::Writer& writer) {
   const std::vector<std::byte> bytes = writer.to_bytes();
   return std::string(gguf::File::parse(bytes, "converted").require_string("general.architecture"));
@@ -118,9 +126,14 @@ void describe_decoder_embedding(const Sources& sources, std::string_view name,
   if (is_reranker(sources, architecture, name))
     return make_reranker(architecture, weights, plan, writer);
   if (!has_pooling) return;
-  const PoolingChoice choice = read_pooling(sources, Family{});
+  const bool has_dense = architecture == kWithDenseModules;
+  const PoolingChoice choice = read_pooling(sources, Family{.has_dense_modules = has_dense});
   if (!choice.is_guess)
     writer.set_uint(architecture + ".pooling_type", static_cast<uint32_t>(choice.pooling));
+  if (!has_dense) return;
+  const auto table = std::ranges::find(plan, "token_embd.weight", &PlannedTensor::name);
+  const uint64_t n_embd = table == plan.end() ? 0 : length_of(*table);
+  add_dense_modules(sources, architecture, n_embd, plan, writer);
 }
 
 }  // namespace billow::convert

@@ -152,24 +152,39 @@ Pooling pooling_of(const DocumentFields& fields) {
                   " is not supported (known: mean, cls, lasttoken; one of them)");
 }
 
-// The folder of the pooling's description.
-std::optional<std::string> pooling_folder(const Sources& sources) {
+struct Module {
+  std::string kind;    // "Pooling"
+  std::string folder;  // with its description
+};
+
+// None where there is no modules.json.
+std::vector<Module> modules_of(const Sources& sources) {
   constexpr std::string_view kModules = "modules.json";
-  const auto modules = sources.document(kModules);
-  if (!modules) return std::nullopt;
-  if (!modules->is_array()) {
+  const auto list = sources.document(kModules);
+  if (!list) return {};
+  if (!list->is_array()) {
     throw Error(ErrorCode::kInvalidInput, std::string(kModules) + ": not a JSON array");
   }
-  std::optional<std::string> folder;
-  for (const Document& module : *modules) {
+  std::vector<Module> modules;
+  for (const Document& module : *list) {
     const DocumentFields fields(module, std::string(kModules));
     const std::string type = fields.text("type").value_or("");
-    const std::string name = type.substr(type.rfind('.') + 1);
-    if (name == "Pooling") {
-      folder = fields.text("path").value_or("");
-    } else if (name != "Transformer" && name != "Normalize") {
+    modules.push_back({type.substr(type.rfind('.') + 1), fields.text("path").value_or("")});
+  }
+  return modules;
+}
+
+// The folder of the pooling's description.
+std::optional<std::string> pooling_folder(const Sources& sources, const Family& family) {
+  std::optional<std::string> folder;
+  for (const Module& module : modules_of(sources)) {
+    const bool is_known = module.kind == "Transformer" || module.kind == "Normalize" ||
+                          (module.kind == "Dense" && family.has_dense_modules);
+    if (module.kind == "Pooling") {
+      folder = module.folder;
+    } else if (!is_known) {
       throw Error(ErrorCode::kUnsupported,
-                  std::string(kModules) + ": a module '" + name + "' is not supported");
+                  "modules.json: a module '" + module.kind + "' is not supported");
     }
   }
   return folder;
@@ -232,13 +247,20 @@ EncoderConfig read_encoder_config(const Sources& sources) {
   return config;
 }
 
+std::vector<std::string> dense_folders(const Sources& sources) {
+  std::vector<std::string> folders;
+  for (const Module& module : modules_of(sources))
+    if (module.kind == "Dense") folders.push_back(module.folder);
+  return folders;
+}
+
 PoolingChoice read_pooling(const Sources& sources, const Family& family) {
   if (family.head != Head::kNone) return {Pooling::kRank, false};
-  const std::string folder = pooling_folder(sources).value_or("1_Pooling");
+  const std::string folder = pooling_folder(sources, family).value_or("1_Pooling");
   const std::string name = folder.empty() ? folder : folder + "/config.json";
   const auto document = name.empty() ? std::nullopt : sources.document(name);
   if (document) return {pooling_of(DocumentFields(*document, name)), false};
-  if (sources.find("modules.json") != nullptr && pooling_folder(sources)) {
+  if (sources.find("modules.json") != nullptr && pooling_folder(sources, family)) {
     throw Error(ErrorCode::kInvalidInput,
                 name + " is missing, but modules.json names it; send it with the weights");
   }

@@ -43,7 +43,8 @@ struct Family {
   Head head = Head::kNone;
   bool pads_positions =
       false;  // the position table begins with rows for padding, up to pad_token_id
-  std::string_view prefix = "";  // that names of tensors may have, and that GGUF has not
+  std::string_view prefix = "";    // that names of tensors may have, and that GGUF has not
+  bool has_dense_modules = false;  // may have dense layers behind pooling
 };
 
 struct EncoderConfig {
@@ -87,6 +88,8 @@ struct PoolingChoice {
   bool is_guess = false;
 };
 PoolingChoice read_pooling(const Sources& sources, const Family& family);
+// Folders of the dense layers behind pooling, by modules.json, in their order.
+std::vector<std::string> dense_folders(const Sources& sources);
 
 // --- the parts of read_encoder_config, one a layout ---
 

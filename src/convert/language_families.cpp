@@ -11,19 +11,19 @@ namespace billow::convert {
 namespace {
 
 constexpr std::array kFamilies{
-    &kLlama,      &kSmollm3,      &kArcee,      &kApertus,   &kSeedOss,     &kErnie45,
-    &kInternLm2,  &kExaone,       &kMistral3,   &kMistral4,  &kQwen2,       &kQwen2Moe,
-    &kQwen2Vl,    &kQwen3,        &kQwen3Moe,   &kQwen3Vl,   &kQwen3VlMoe,  &kDots1,
-    &kGemma,      &kGemma2,       &kGemma3,     &kGemma3n,   &kGemma4,      &kPhi2,
-    &kPhi3,       &kPhiMoe,       &kGptOss,     &kGranite,   &kGraniteMoe,  &kGraniteHybrid,
-    &kDeepseek2,  &kGlm4MoeLite,  &kGlm4,       &kGlm4Moe,   &kChatGlm,     &kExaone4,
-    &kExaoneMoe,  &kOlmo,         &kOlmo2,      &kOlmoe,     &kLlama4,      &kAfmoe,
-    &kErnie45Moe, &kHunyuanDense, &kHunyuanMoe, &kMinimaxM2, &kBailingMoe2, &kDbrx,
-    &kCommandR,   &kCohere2,      &kNemotron,   &kStableLm,  &kStarcoder2,  &kStarcoder,
-    &kGpt2,       &kGptNeoX,      &kFalcon,     &kBloom,     &kMpt,         &kMiniCpm,
-    &kDeci,       &kQwen3Next,    &kQwen35,     &kQwen35Moe, &kMamba,       &kMamba2,
-    &kJamba,      &kFalconH1,     &kLfm2,       &kLfm2Moe,   &kKimiLinear,  &kNemotronH,
-    &kRwkv7,      &kARwkv7,
+    &kLlama,          &kSmollm3,    &kArcee,        &kApertus,    &kSeedOss,    &kErnie45,
+    &kInternLm2,      &kExaone,     &kMistral3,     &kMistral4,   &kQwen2,      &kQwen2Moe,
+    &kQwen2Vl,        &kQwen3,      &kQwen3Moe,     &kQwen3Vl,    &kQwen3VlMoe, &kDots1,
+    &kGemma,          &kGemma2,     &kGemma3,       &kGemma3n,    &kGemma4,     &kPhi2,
+    &kGemmaEmbedding, &kPhi3,       &kPhiMoe,       &kGptOss,     &kGranite,    &kGraniteMoe,
+    &kGraniteHybrid,  &kDeepseek2,  &kGlm4MoeLite,  &kGlm4,       &kGlm4Moe,    &kChatGlm,
+    &kExaone4,        &kExaoneMoe,  &kOlmo,         &kOlmo2,      &kOlmoe,      &kLlama4,
+    &kAfmoe,          &kErnie45Moe, &kHunyuanDense, &kHunyuanMoe, &kMinimaxM2,  &kBailingMoe2,
+    &kDbrx,           &kCommandR,   &kCohere2,      &kNemotron,   &kStableLm,   &kStarcoder2,
+    &kStarcoder,      &kGpt2,       &kGptNeoX,      &kFalcon,     &kBloom,      &kMpt,
+    &kMiniCpm,        &kDeci,       &kQwen3Next,    &kQwen35,     &kQwen35Moe,  &kMamba,
+    &kMamba2,         &kJamba,      &kFalconH1,     &kLfm2,       &kLfm2Moe,    &kKimiLinear,
+    &kNemotronH,      &kRwkv7,      &kARwkv7,
 };
 
 // How many letters must be added, removed or changed.

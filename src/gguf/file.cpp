@@ -21,6 +21,7 @@ struct File::State {
   uint32_t n_files = 1;
   uint64_t alignment = 0;
   bool header_only = false;
+  std::vector<std::string> paths;               // of the files; empty when parsed from memory
   std::vector<MappedFile> mappings;             // empty when parsed from memory
   std::vector<std::vector<std::byte>> headers;  // in place of mappings, where nothing is mapped
   std::vector<Entry> metadata;
@@ -47,6 +48,7 @@ namespace {
 
 // The headers of most models are shorter: 152,000 tokens take 6 MB.
 constexpr uint64_t kFirstHeaderBytes = uint64_t{1} << 20;
+constexpr uint64_t kPieceBytes = uint64_t{1} << 20;  // of a tensor that is read
 constexpr uint64_t kMaxHeaderBytes = uint64_t{512} << 20;
 
 Error wrong_type(const std::string& path, std::string_view key, const Value& value,
@@ -63,6 +65,7 @@ Error wrong_type(const std::string& path, std::string_view key, const Value& val
 }  // namespace
 
 Shard File::State::read(const std::string& shard_path, StringArrays string_arrays) {
+  paths.push_back(shard_path);
   if (header_only) return read_header(shard_path, string_arrays);
   const MappedFile& mapping = mappings.emplace_back(shard_path);
   n_bytes += mapping.bytes().size();
@@ -112,12 +115,15 @@ void File::State::add_sibling(const std::string& sibling, uint64_t number, uint6
                                   " of " + std::to_string(keys_of_it.count) +
                                   ", not the part its name says; download it again");
   }
-  add_tensors(shard);
   ++n_files;
+  add_tensors(shard);
 }
 
 void File::State::add_tensors(Shard& shard) {
-  std::ranges::move(shard.tensors, std::back_inserter(tensors));
+  for (TensorInfo& tensor : shard.tensors) {
+    tensor.file = n_files - 1;
+    tensors.push_back(std::move(tensor));
+  }
 }
 
 void File::State::index_tensors() {
@@ -172,10 +178,11 @@ File File::open(std::unique_ptr<State> state, StringArrays string_arrays) {
   return joined(std::move(state), std::move(first), keys, siblings, string_arrays);
 }
 
-File File::open_split(std::span<const std::string> paths, StringArrays string_arrays) {
+File File::open_split_headers(std::span<const std::string> paths, StringArrays string_arrays) {
   BILLOW_CHECK(!paths.empty());
   auto state = std::make_unique<State>();
   state->path = paths.front();
+  state->header_only = true;
   Shard first = state->read(paths.front(), string_arrays);
   const SplitKeys keys = read_split_keys(first, paths.front());
   if (keys.number != 0)
@@ -244,6 +251,21 @@ const TensorInfo* File::find_tensor(std::string_view name) const noexcept {
   const std::optional<size_t> i = state_->names.find(name);
   if (i && state_->found != nullptr) (*state_->found)[*i] = true;
   return i ? &state_->tensors[*i] : nullptr;
+}
+
+void File::read_tensor(const TensorInfo& tensor,
+                       const std::function<void(std::span<const std::byte>)>& sink) const {
+  BILLOW_CHECK(tensor.file < state_->paths.size());
+  const RegularFile file(state_->paths[tensor.file]);
+  std::vector<std::byte> piece(std::min(kPieceBytes, tensor.n_bytes));
+  for (uint64_t done = 0; done < tensor.n_bytes;) {
+    const std::span<std::byte> bytes =
+        std::span(piece).first(std::min<uint64_t>(piece.size(), tensor.n_bytes - done));
+    if (file.read_at(tensor.offset + done, bytes) < bytes.size())
+      throw file_error(file.path(), "the file became shorter while it was read");
+    sink(bytes);
+    done += bytes.size();
+  }
 }
 
 void File::watch_lookups(std::vector<bool>* found) const noexcept {

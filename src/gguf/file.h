@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,6 +27,9 @@ struct TensorInfo {
   uint32_t type = 0;                          // number of the file; see tensor_type.h
   uint32_t n_dims = 1;                        // 1 to 4
   std::array<uint64_t, 4> shape{1, 1, 1, 1};  // shape[0] varies fastest: the row length
+  uint32_t file = 0;                          // which file of the split holds the data
+  uint64_t offset = 0;                        // of the data in that file, bytes
+  uint64_t n_bytes = 0;                       // of the data
   // In the mapping, exactly the tensor's bytes; empty where the header alone was read.
   std::span<const std::byte> data;
   uint64_t n_elements() const noexcept { return shape[0] * shape[1] * shape[2] * shape[3]; }
@@ -50,8 +54,8 @@ class File {
   static File open_header(const std::string& path,
                           StringArrays string_arrays = StringArrays::kRead);
   // The same for all files of a split, in the order of their parts, whatever they are called.
-  static File open_split(std::span<const std::string> paths,
-                         StringArrays string_arrays = StringArrays::kRead);
+  static File open_split_headers(std::span<const std::string> paths,
+                                 StringArrays string_arrays = StringArrays::kRead);
   // Parses one file from memory (no splits). `bytes` must outlive the File; `name` is for messages.
   static File parse(std::span<const std::byte> bytes, const std::string& name);
 
@@ -73,6 +77,11 @@ class File {
   const Value* find(std::string_view key) const noexcept;  // null if absent
   std::span<const TensorInfo> tensors() const noexcept;
   const TensorInfo* find_tensor(std::string_view name) const noexcept;  // null if absent
+  // Hands the tensor's bytes to `sink`, piece after piece, read from its file without a mapping.
+  // Throws Error that names the file when it cannot be read or became shorter, and what `sink`
+  // throws. REQUIRES: `tensor` is one of tensors(), and the File was not parsed from memory.
+  void read_tensor(const TensorInfo& tensor,
+                   const std::function<void(std::span<const std::byte>)>& sink) const;
   // From now on find_tensor() sets the element of each tensor that it finds, for who wants to know
   // what a loader reads; null: no longer. One thread alone may ask for tensors meanwhile. REQUIRES:
   // an element for each of tensors(), which lives until then.

@@ -245,6 +245,8 @@ void Parser::place_data() {
                                            std::to_string(file_bytes_) +
                                            "; the file is truncated: download it again");
     }
+    shard_.tensors[i].offset = begin;
+    shard_.tensors[i].n_bytes = n_bytes;
     if (bytes_.size() == file_bytes_) shard_.tensors[i].data = bytes_.subspan(begin, n_bytes);
   }
 }

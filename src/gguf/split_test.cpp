@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "gguf/file.h"
@@ -90,6 +95,43 @@ TEST_F(Split, TheHeadersAloneSayTheSame) {
     EXPECT_EQ(file.find_tensor(tensor.name), &tensor);
     EXPECT_EQ(tensor.n_elements(), whole.find_tensor(tensor.name)->n_elements());
   }
+}
+
+TEST_F(Split, TensorsAreReadWithoutAMapping) {
+  const std::vector<std::string> paths{path(0), path(1), path(2)};
+  const File file = File::open_split_headers(paths);
+  ASSERT_EQ(file.tensors().size(), 3u);
+  const auto read = [&](const TensorInfo& tensor) {
+    std::vector<std::byte> bytes;
+    file.read_tensor(tensor,
+                     [&](auto piece) { bytes.insert(bytes.end(), piece.begin(), piece.end()); });
+    return bytes;
+  };
+  for (uint8_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(file.tensors()[i].data.empty());
+    EXPECT_EQ(read(file.tensors()[i]), std::vector<std::byte>(4, std::byte(i + 1)));
+  }
+  fs::resize_file(path(1), fs::file_size(path(1)) - 1);
+  EXPECT_EQ(read(file.tensors()[0]).size(), 4u);
+  EXPECT_THROW(read(file.tensors()[1]), Error);
+}
+
+TEST_F(Split, ATensorOfManyPiecesIsReadWhole) {
+  constexpr uint64_t kElements = 700'001;  // of 4 bytes: two pieces and a part of one
+  std::vector<float> values(kElements);
+  for (uint64_t i = 0; i < kElements; ++i) values[i] = static_cast<float>(i);
+  Writer writer;
+  const std::array<uint64_t, 1> shape{kElements};
+  writer.add_tensor("small", 0, std::array<uint64_t, 1>{1},
+                    std::as_bytes(std::span(values).first(1)));
+  writer.add_tensor("large", 0, shape, std::as_bytes(std::span(values)));
+  const std::string written = (folder_ / "large.gguf").string();
+  writer.write(written);
+  const File file = File::open_header(written);
+  std::vector<std::byte> bytes;
+  file.read_tensor(file.tensors()[1],
+                   [&](auto piece) { bytes.insert(bytes.end(), piece.begin(), piece.end()); });
+  EXPECT_TRUE(std::ranges::equal(bytes, std::as_bytes(std::span(values))));
 }
 
 TEST_F(Split, ALongHeaderIsReadWhole) {

@@ -45,7 +45,7 @@ void write_scaled_adapter(const gguf::File& adapter, float scale, const ByteSink
   writer.set_float(kAlpha, scale * (alpha == 0.0f ? common_rank(adapter) : alpha));
   for (const gguf::TensorInfo& tensor : adapter.tensors())
     writer.add_tensor(tensor.name, tensor.type, std::span(tensor.shape).first(tensor.n_dims),
-                      tensor.data);
+                      [&](const gguf::Writer::Sink& out) { adapter.read_tensor(tensor, out); });
   writer.write_to(sink);
 }
 

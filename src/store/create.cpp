@@ -252,10 +252,7 @@ gguf::Writer joined(const gguf::File& split) {
     if (!entry.key.starts_with("split.")) writer.set(entry.key, entry.value);
   for (const gguf::TensorInfo& tensor : split.tensors()) {
     writer.add_tensor(tensor.name, tensor.type, std::span(tensor.shape).first(tensor.n_dims),
-                      [&split, data = tensor.data](const gguf::Writer::Sink& sink) {
-                        sink(data);
-                        split.release(data);
-                      });
+                      [&](const gguf::Writer::Sink& sink) { split.read_tensor(tensor, sink); });
   }
   return writer;
 }
@@ -274,7 +271,7 @@ void Creation::begin_from_split(std::vector<NamedBlob> files) {
   report("joining " + std::to_string(files.size()) + " files");
   Part part;
   try {
-    const gguf::File split = gguf::File::open_split(paths);
+    const gguf::File split = gguf::File::open_split_headers(paths);
     part.layer = store_.add_made_layer(
         kModelLayer, [&](const ByteSink& sink) { joined(split).write_to(sink); }, hold_,
         &part.created);
@@ -384,7 +381,7 @@ void Creation::quantize(const std::string& type) {
 void Creation::add_adapter(const NamedBlob& blob) {
   check_adapter(blob.path, parse_gguf(blob), facts_);
   if (blob.scale == 1.0f) return add_blob(kAdapterLayer, blob);
-  const gguf::File file = gguf::File::open_split(std::vector{hold_blob(blob)});
+  const gguf::File file = gguf::File::open_split_headers(std::vector{hold_blob(blob)});
   Part part;
   part.layer = store_.add_made_layer(
       kAdapterLayer, [&](const ByteSink& sink) { write_scaled_adapter(file, blob.scale, sink); },

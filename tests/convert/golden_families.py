@@ -23,6 +23,12 @@ def with_extra(family, extra, **changes):
     return family
 
 
+def with_dense(family, dense):
+    """A family with layers behind pooling: the shape of each by its folder."""
+    family.dense = dense
+    return family
+
+
 def of(kind, **config):
     return Family(kind, base(**config))
 
@@ -218,6 +224,10 @@ FAMILIES = {
         model_type="gemma3_text", head_dim=32, sliding_window=16, num_hidden_layers=6, query_pre_attn_scalar=32),
         vision={"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
                 "image_size": 28, "patch_size": 14}),
+    "gemma-embedding": with_dense(
+        Family("gemma3_text", base(head_dim=32, sliding_window=16, num_hidden_layers=6, query_pre_attn_scalar=32,
+                                   use_bidirectional_attention=True), model="Gemma3TextModel"),
+        {"2_Dense": [96, 64], "3_Dense": [64, 96]}),
     "mistral3-vision": Family("mistral3", base(model_type="mistral", head_dim=32, sliding_window=None), vision={
         "model_type": "pixtral", "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1,
         "num_attention_heads": 2, "image_size": 28, "patch_size": 14}),

@@ -100,6 +100,22 @@ class Golden : public testing::TestWithParam<std::string> {
                              packed.contains(name) ? "U8" : "F32"};
     }
     add_tokenizer();
+    if (golden.contains("dense")) add_dense(golden["dense"]);
+  }
+
+  // Layers behind pooling, each in a folder of its own.
+  void add_dense(const Json& shapes) {
+    Json modules = {{{"path", ""}, {"type", "sentence_transformers.models.Transformer"}},
+                    {{"path", "1_Pooling"}, {"type", "sentence_transformers.models.Pooling"}}};
+    for (const auto& [folder, shape] : shapes.items()) {
+      modules.push_back({{"path", folder}, {"type", "sentence_transformers.models.Dense"}});
+      model.texts[folder + "/config.json"] =
+          R"({"bias": false, "activation_function": "torch.nn.modules.linear.Identity"})";
+      model.texts[folder + "/model.safetensors"] =
+          safetensors_bytes({{"linear.weight", {shape.get<std::vector<uint64_t>>(), "F32"}}});
+    }
+    model.texts["modules.json"] = modules.dump();
+    model.texts["1_Pooling/config.json"] = R"({"pooling_mode_mean_tokens": true})";
   }
 
   // As many tokens as there are rows; their texts do not matter here.

@@ -11,6 +11,7 @@ src/convert/sample_model.h), so that a test can make the same checkpoint again w
     checkpoint  names and shapes of the tensors, all F32
     texts       further files, if there are any
     keys        metadata of the GGUF file, without general.* and tokenizer.*
+    dense       shapes of the layers behind pooling by folder, if there are any
     tensors     by name: shape in GGUF's order, type where BF16 is asked for, and the digest of the values in F32 (or the
                 values, where an exponential function or a rotation computed in floats leaves the last digits open)
 
@@ -55,13 +56,16 @@ def digest(values):
     return f"{int((words * places).sum(dtype=np.uint64)):016x}"
 
 
-def convert(kind, folder, hparams, file_type, out, no_mtp, gguf):
-    kind.no_mtp = no_mtp
+def convert(kind, folder, hparams, file_type, out, family, gguf):
+    kind.no_mtp = not getattr(family, "mtp", False)
     for name in ("lerp_weights", "_experts_cache", "_alpha_n", "_alpha_p", "_beta", "_eps"):  # of the model before
         if hasattr(kind, name):
             setattr(kind, name, {})
+    if hasattr(kind, "module_paths"):
+        kind.module_paths, kind.dense_features_dims = [], {}
     with torch.inference_mode():
-        kind(folder, file_type, out, use_temp_file=False, eager=True, hparams=hparams).write()
+        kind(folder, file_type, out, use_temp_file=False, eager=True, hparams=hparams,
+             sentence_transformers_dense_modules=bool(getattr(family, "dense", {}))).write()
     return gguf.GGUFReader(out)
 
 
@@ -118,6 +122,20 @@ def make_checkpoint(family, folder):
     for name in getattr(family, "bytes", ()):  # packed weights
         weights[name] = (np.abs(weights[name]) * 64 + 96).astype(np.uint8)
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    dense = getattr(family, "dense", {})
+    for folder_name, shape in dense.items():
+        (folder / folder_name).mkdir()
+        save_file({"linear.weight": pattern("linear.weight", shape[0] * shape[1]).reshape(shape)},
+                  folder / folder_name / "model.safetensors", metadata={"format": "pt"})
+        (folder / folder_name / "config.json").write_text(json.dumps(
+            {"in_features": shape[1], "out_features": shape[0], "bias": False,
+             "activation_function": "torch.nn.modules.linear.Identity"}))
+    if dense:
+        (folder / "1_Pooling").mkdir()
+        (folder / "1_Pooling/config.json").write_text(json.dumps({"pooling_mode_mean_tokens": True}))
+        kinds = {"": "Transformer", "1_Pooling": "Pooling"} | dict.fromkeys(dense, "Dense")
+        (folder / "modules.json").write_text(json.dumps(
+            [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in kinds.items()]))
     return config, shapes
 
 
@@ -139,7 +157,7 @@ def record(name, family, out, folder, conversion, gguf):
     for file_type in (gguf.LlamaFileType.ALL_F32, gguf.LlamaFileType.MOSTLY_BF16):
         given = json.loads(json.dumps(hparams)) if hparams else None
         readers.append(convert(kind, folder, given, file_type, folder / f"{file_type.name}.gguf",
-                               not getattr(family, "mtp", False), gguf))
+                               family, gguf))
     floats, halves = readers
     types = {tensor.name: tensor.tensor_type.name for tensor in halves.tensors}
     tensors = {}
@@ -158,6 +176,8 @@ def record(name, family, out, folder, conversion, gguf):
     about = {"judge": f"llama.cpp's converter, transformers {transformers.__version__}", "config": config}
     if getattr(family, "bytes", ()):
         about["bytes"] = list(family.bytes)
+    if getattr(family, "dense", {}):
+        about["dense"] = family.dense
     lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in about.items()]
     for key, table in (("checkpoint", shapes), ("keys", keys), ("tensors", tensors)):
         rows = ",\n".join(f"  {json.dumps(row)}: {json.dumps(value)}" for row, value in sorted(table.items()))

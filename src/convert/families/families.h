@@ -30,6 +30,7 @@ extern const LanguageFamily kGemma;
 extern const LanguageFamily kGemma2;
 extern const LanguageFamily kGemma3;
 extern const LanguageFamily kGemma3n;
+extern const LanguageFamily kGemmaEmbedding;
 extern const LanguageFamily kGemma4;
 extern const LanguageFamily kGlm4;
 extern const LanguageFamily kGlm4Moe;

@@ -38,6 +38,18 @@ void gemma2_keys(const LanguageModel& model, KeyWriter& keys) {
   keys.count("attention.sliding_window", config.require_size({"sliding_window"}));
 }
 
+// A Gemma 3 without a head, whose tokens see those behind them.
+constexpr std::string_view kGemmaEmbeddingClasses[] = {"Gemma3TextModel"};
+std::string embedding_name(const ModelConfig& /*config*/, std::string name) {
+  return name.starts_with("model.") ? name : "model." + name;
+}
+void embedding_keys(const LanguageModel& model, KeyWriter& keys) {
+  if (!model.config.flag("use_bidirectional_attention"))
+    model.config.refuse_unknown(
+        "a Gemma3TextModel without \"use_bidirectional_attention\" is not supported");
+  gemma3_keys(model, keys);
+}
+
 }  // namespace
 
 void gemma3_keys(const LanguageModel& model, KeyWriter& keys) {
@@ -83,6 +95,16 @@ const LanguageFamily kGemma3 = {
                     "max_position_embeddings": 131072, "rms_norm_eps": 1e-6, "sliding_window": 4096,
                     "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0})",
     .activations = "gelu_pytorch_tanh",
+    .finish = add_one};
+
+const LanguageFamily kGemmaEmbedding = {
+    .classes = kGemmaEmbeddingClasses,
+    .architecture = "gemma-embedding",
+    .rules = {sandwich_norm_names(), head_norm_names(), decoder_names()},
+    .keys = embedding_keys,
+    .defaults = kGemma3.defaults,
+    .activations = "gelu_pytorch_tanh",
+    .rename = embedding_name,
     .finish = add_one};
 
 }  // namespace billow::convert
