@@ -11,8 +11,10 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "convert/convert.h"
 #include "convert/sample_model.h"
@@ -272,6 +274,27 @@ TEST_P(Golden, PartsForPicturesAreTold) {
   };
   EXPECT_EQ(std::ranges::any_of(notes, is_told), has_parts);
 }
+
+class GoldenLlama4 : public Golden {};
+TEST_P(GoldenLlama4, ConstantsThatGgufCannotSayAreRefused) {
+  const Json right = model.config;
+  for (const char* name :
+       {"attention_chunk_size", "attn_scale", "floor_scale", "no_rope_layer_interval"}) {
+    model.config = right;
+    model.config[name] = 2;
+    try {
+      make(quant::Type::kF32);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_TRUE(std::string_view(error.what())
+                      .starts_with(std::string("config.json: \"") + name + "\" must be "))
+          << error.what();
+    }
+    model.config.erase(name);
+    EXPECT_NO_THROW(make(quant::Type::kF32)) << name;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Families, GoldenLlama4, testing::Values("llama4"));
 
 std::string test_name(const testing::TestParamInfo<std::string>& about) {
   std::string name = about.param;

@@ -1,6 +1,10 @@
 // Other families with experts: Llama 4, Trinity, ERNIE 4.5, Hunyuan, MiniMax M2, Ling 2, DBRX.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <utility>
 
 #include "convert/families/families.h"
 #include "convert/families/keys.h"
@@ -33,6 +37,11 @@ constexpr TensorRule kLlama4Names[] = {
     {"model.layers.#.feed_forward.shared_expert.up_proj", "blk.#.ffn_up_shexp"},
     {"model.layers.#.feed_forward.shared_expert.down_proj", "blk.#.ffn_down_shexp"},
 };
+// GGUF has no keys for these: all readers assume the values of Llama 4.
+constexpr std::pair<std::string_view, double> kLlama4Constants[] = {{"attention_chunk_size", 8192},
+                                                                    {"attn_scale", 0.1},
+                                                                    {"floor_scale", 8192},
+                                                                    {"no_rope_layer_interval", 4}};
 void llama4_keys(const LanguageModel& model, KeyWriter& keys) {
   const ModelConfig& config = model.config;
   llama_keys(model, keys);
@@ -41,7 +50,10 @@ void llama4_keys(const LanguageModel& model, KeyWriter& keys) {
   keys.count("expert_feed_forward_length", config.require_size({"intermediate_size"}));
   const std::vector<bool> full = config.layers_of("full_attention");
   if (!full.empty() && std::ranges::find(full, false) == full.end())
-    keys.count("attention.sliding_window", 0);
+    return keys.count("attention.sliding_window", 0);  // which needs none of the constants
+  for (const auto& [name, value] : kLlama4Constants)
+    if (config.number({name}).value_or(value) != value)
+      config.refuse_unknown(fmt::format("\"{}\" must be {} in a Llama 4", name, value));
 }
 
 constexpr TensorRule kAfmoeNames[] = {
