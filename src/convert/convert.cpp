@@ -102,7 +102,8 @@ void convert_model(std::span<const SourceFile> files, const Options& options,
   std::vector<PlannedTensor> plan =
       family == nullptr ? describe_encoder(sources, weights, listener, writer)
                         : describe_language_model(sources, *family, weights, listener, writer);
-  if (family != nullptr) describe_decoder_embedding(sources, options.name, weights, plan, writer);
+  if (family != nullptr)
+    describe_decoder_embedding(sources, options.name, weights, plan, writer, listener);
   quantised.add_scales(plan);
   if (!quantised.nvfp4.empty()) writer.set_uint("general.file_type", kNvfp4FileType);
   add_tensors(writer, weights, plan, [&](const PlannedTensor& tensor) {

@@ -120,13 +120,19 @@ std::string architecture_of(const gguf::Writer& writer) {
 
 void describe_decoder_embedding(const Sources& sources, std::string_view name,
                                 const Weights& weights, std::vector<PlannedTensor>& plan,
-                                gguf::Writer& writer) {
+                                gguf::Writer& writer, const Listener& listener) {
   const bool has_pooling = sources.find("modules.json") != nullptr;
   const std::string architecture = architecture_of(writer);
   if (is_reranker(sources, architecture, name))
     return make_reranker(architecture, weights, plan, writer);
-  if (!has_pooling) return;
   const bool has_dense = architecture == kWithDenseModules;
+  if (!has_pooling) {
+    if (has_dense && listener.note)
+      listener.note(
+          "there is no modules.json: the file says nothing of pooling and has no dense layers, so "
+          "vectors differ from those of the model's authors");
+    return;
+  }
   const PoolingChoice choice = read_pooling(sources, Family{.has_dense_modules = has_dense});
   if (!choice.is_guess)
     writer.set_uint(architecture + ".pooling_type", static_cast<uint32_t>(choice.pooling));

@@ -296,6 +296,19 @@ TEST_P(GoldenLlama4, ConstantsThatGgufCannotSayAreRefused) {
 }
 INSTANTIATE_TEST_SUITE_P(Families, GoldenLlama4, testing::Values("llama4"));
 
+class GoldenEmbedding : public Golden {};
+TEST_P(GoldenEmbedding, DenseLayersThatAreNotThereAreNoted) {
+  const auto is_noted = [](const std::string& line) {
+    return line.starts_with("there is no modules.json: ");
+  };
+  EXPECT_NE(make(quant::Type::kF32).find_tensor("dense_2.weight"), nullptr);
+  EXPECT_TRUE(std::ranges::none_of(notes, is_noted));
+  model.texts.erase("modules.json");
+  EXPECT_EQ(make(quant::Type::kF32).find_tensor("dense_2.weight"), nullptr);
+  EXPECT_TRUE(std::ranges::any_of(notes, is_noted));
+}
+INSTANTIATE_TEST_SUITE_P(Families, GoldenEmbedding, testing::Values("gemma-embedding"));
+
 std::string test_name(const testing::TestParamInfo<std::string>& about) {
   std::string name = about.param;
   for (char& c : name)
