@@ -106,13 +106,13 @@ class AnswerWriter {
 
   const char* stop_reason() const {
     if (cut_short_) return cut_short_;
-    if (sequence_.finish_reason() == engine::FinishReason::kStop) {
+    if (generation_.finish_reason() == engine::FinishReason::kStop) {
       const bool is_complete = sequence_.guide() != nullptr && sequence_.guide()->done();
       if (is_complete && !generation_.has_ended()) return "grammar-complete";
       return is_end_of_text_ ? "end-of-text" : "stop-string";
     }
-    if (sequence_.finish_reason() == engine::FinishReason::kNoMemory) return "out-of-memory";
-    if (sequence_.finish_reason() == engine::FinishReason::kFailed) return "failed";
+    if (generation_.finish_reason() == engine::FinishReason::kNoMemory) return "out-of-memory";
+    if (generation_.finish_reason() == engine::FinishReason::kFailed) return "failed";
     const int64_t most = settings_.sequence.max_new_tokens;
     const bool enough = most >= 0 && sequence_.n_generated() >= static_cast<size_t>(most);
     return enough ? "max-tokens" : "context-full";
@@ -125,9 +125,11 @@ class AnswerWriter {
     answer_.n_prefilled = first_ ? answer_.n_prompt : sequence_.n_evaluated();
     answer_.tokens.assign(generation_.tokens().begin(), generation_.tokens().end());
     answer_.seed = sequence_.seed();
-    answer_.done_reason = engine::finish_reason_name(sequence_.finish_reason());
+    answer_.done_reason = engine::finish_reason_name(generation_.finish_reason());
     answer_.stop_reason = stop_reason();
-    answer_.error = sequence_.error();
+    answer_.error = generation_.error();
+    answer_.n_drafted = sequence_.n_drafted();
+    answer_.n_draft_accepted = sequence_.n_draft_accepted();
     if (sequence_.guide() != nullptr) answer_.guide = sequence_.guide()->stats();
     answer_.prompt_time = first - start_;
     answer_.answer_time = end - first;

@@ -188,6 +188,7 @@ void add_bench(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("bench", "Measure how fast a model reads prompts and writes");
   auto options = std::make_shared<BenchOptions>();
+  options->model.max_draft = 0;  // what is measured is a row, not how well a text can be guessed
   options->model.declare(*command);
   command
       ->add_option("-p,--prompt-tokens", options->n_prompt,

@@ -80,6 +80,13 @@ void ModelOptions::declare_without_context(CLI::App& command) {
       ->capture_default_str()
       ->group(kGroup);
   command
+      .add_option("--draft-max", max_draft,
+                  "Tokens to guess at once from what was written before, at most; answers are the "
+                  "same, but come sooner where they repeat something. 0: guess none")
+      ->check(CLI::Range(0, 256))
+      ->capture_default_str()
+      ->group(kGroup);
+  command
       .add_option("--memory", memory,
                   "Most memory of all kinds together, like 2G, 512M, bytes or a share of what the "
                   "process may use")
@@ -99,6 +106,7 @@ engine::EngineOptions ModelOptions::engine() const {
   options.n_threads = n_threads;
   options.max_context = max_context;
   options.kv_type = kv_type_of(kv_type);
+  options.max_draft = max_draft;
   options.memory_budget = parse_budget(memory);
   return options;
 }

@@ -22,6 +22,7 @@ struct ModelOptions {
   int n_threads = 0;
   size_t max_context = 0;
   std::string kv_type = "f16";
+  size_t max_draft = engine::kDefaultMaxDraft;
   std::string memory = kDefaultMemory;  // as people write sizes
   std::vector<std::string> adapters;    // FILE or FILE:SCALE
 

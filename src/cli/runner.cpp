@@ -155,6 +155,7 @@ Json own_description(const RunnerOptions& options) {
   Json out =
       engine::description_json(engine::describe(file, {.n_parallel = options.max_sequences,
                                                        .n_threads = options.model.n_threads,
+                                                       .max_draft = options.model.max_draft,
                                                        .max_context = options.model.max_context,
                                                        .kv_type = kv_type_of(options.model.kv_type),
                                                        .embed = sizes,

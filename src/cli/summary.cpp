@@ -63,6 +63,7 @@ std::string summary_text(const Answer& answer, size_t kv_most) {
                      rate(answer.n_prefilled, answer.prompt_time), answer.rungs.front().rung);
   out += fmt::format("decode_tokens={} decode_tps={:.1f} final_context={}\n", answer.tokens.size(),
                      decode_rate(answer), answer.rungs.back().rung);
+  out += fmt::format("drafted_tokens={} accepted={}\n", answer.n_drafted, answer.n_draft_accepted);
   out += list_of_events("transitions", answer, context::Step::kGrow);
   out += list_of_events("compactions", answer, context::Step::kCompact);
   out += fmt::format("decode_tps_with_events={:.1f}\n", rate_with_events(answer));
@@ -97,6 +98,8 @@ Json summary_json(const Answer& answer, size_t kv_most) {
           {"decode_tokens", answer.tokens.size()},
           {"decode_tps", decode_rate(answer)},
           {"final_context", answer.rungs.back().rung},
+          {"drafted_tokens", answer.n_drafted},
+          {"draft_tokens_accepted", answer.n_draft_accepted},
           {"transitions", n_events(context::Step::kGrow)},
           {"compactions", n_events(context::Step::kCompact)},
           {"decode_tps_with_events", rate_with_events(answer)},

@@ -70,6 +70,7 @@ Description describe(const gguf::File& file, const DescribeOptions& options) {
   out.memory = memory_need(file, *model, kernels, out.layout, packed,
                            {.n_batch = EngineOptions{}.n_batch,
                             .n_sequences = sequences_of(file, options.n_parallel),
+                            .n_draft = options.max_draft,
                             .n_threads = threads_of(options),
                             .max_context = out.max_context,
                             .adapter_rank = adapters.rank});

@@ -11,6 +11,7 @@
 #include "context/memory_need.h"
 #include "engine/adapters.h"
 #include "engine/embed/plan.h"
+#include "engine/speculation/speculation.h"
 #include "gguf/file.h"
 #include "kernels/kernel_table.h"
 #include "kv/layout.h"
@@ -20,6 +21,7 @@ namespace billow::engine {
 struct DescribeOptions {
   size_t n_parallel = 1;  // sequences of a step
   int n_threads = 0;      // as EngineOptions
+  size_t max_draft = kDefaultMaxDraft;
   size_t max_context = 0;
   kernels::KvType kv_type = kernels::KvType::kInt16;
   EmbedSettings embed{};  // of passes over texts

@@ -13,7 +13,6 @@
 #include "engine/constraint_vocabulary.h"
 #include "engine/load_model.h"
 #include "engine/memory_need.h"
-#include "engine/step_rows.h"
 #include "engine/weights.h"
 
 namespace billow::engine {
@@ -73,6 +72,7 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
       max_sequences_(options.max_sequences),
       asks_for_memory_(options.asks_for_memory),
       defers_trim_(options.defers_trim),
+      speculation_({.max_draft = options.max_draft, .is_eager = options.drafts_eagerly}),
       need_(need_with(0)),
       step_need_(need_),
       embeds_(kv_, model_->info().n_embd) {
@@ -84,6 +84,7 @@ context::MemoryNeed Engine::need_with(size_t adapter_rank) const {
   return memory_need(file_, *model_, *kernels_, kv_.cache().layout(), packed_,
                      {.n_batch = n_batch_,
                       .n_sequences = max_sequences_,
+                      .n_draft = speculation_.max_draft(),
                       .n_threads = static_cast<size_t>(team_.size()),
                       .max_context = max_context_,
                       .adapter_rank = adapter_rank});
@@ -264,6 +265,7 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
       reason == FinishReason::kRepetition)
     kv_.publish(sequence.context_, sequence.tokens_, true);
   kv_.release_soon(sequence.context_);
+  forget_draft(sequence);
   sequence.lease_.reset();
   if (!defers_trim_) kv_.trim();
   std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
@@ -403,155 +405,6 @@ void Engine::end_for_memory() {
       format_byte_size(kv_.bytes_for(context.course(), rung) - context.granted_bytes()) +
       " more, but " + budget_left() + "; allow more, or fewer requests at once";
   end(*sequence, FinishReason::kNoMemory);
-}
-
-// How many rows of a sequence a pass may take. Where all their logits are wanted, they share those
-// that there is scratch for, and each other sequence wants one.
-size_t Engine::max_rows_of(const Sequence& sequence) const {
-  if (!sequence.wants_scores()) return SIZE_MAX;
-  const auto n_scoring =
-      static_cast<size_t>(std::ranges::count_if(running_, &Sequence::wants_scores));
-  return 1 + (max_sequences_ - running_.size()) / n_scoring;
-}
-
-// How many rows each sequence waits to have evaluated, with the memory for them. The texts that
-// become vectors are as one sequence behind the others.
-std::vector<size_t> Engine::pending_rows() {
-  std::vector<size_t> n_pending;
-  for (const auto& sequence : running_) {
-    sequence->waiting_ = !sequence->held_ && !make_room(*sequence);
-    const bool runs = !sequence->held_ && !sequence->waiting_;
-    const size_t n = std::min(sequence->n_pending(), max_rows_of(*sequence));
-    n_pending.push_back(runs ? sequence->context_.rows_of_pass(n) : 0);
-  }
-  if (!embeds_.empty()) {
-    n_pending.push_back(embeds_.admit(
-        n_batch_,
-        [this](SequenceContext& context, size_t n) {
-          return grant_step_scratch(n) && kv_.grant_rung(context, n);
-        },
-        [this](const std::shared_ptr<Adapters::Entry>& entry) { return use_adapter(entry); }));
-  }
-  return n_pending;
-}
-
-// Gathers the rows of a step. Returns the sequences whose tokens are all evaluated with it.
-std::vector<std::shared_ptr<Sequence>> Engine::take_rows(std::span<const Share> shares,
-                                                         StepRows& rows) {
-  std::vector<std::shared_ptr<Sequence>> complete;
-  const auto is_embeds = [this](const Share& share) { return share.sequence == running_.size(); };
-  for (const Share& share : shares)
-    if (!is_embeds(share)) kv_.forget_unseen(running_[share.sequence]->context_);
-  for (const Share& share : shares) {
-    if (is_embeds(share)) {
-      embeds_.take(share.n_rows, *pooling_, rows);
-      n_embedded_ = share.n_rows;
-      continue;
-    }
-    const std::shared_ptr<Sequence>& sequence = running_[share.sequence];
-    kv_.take(sequence->context_, share.n_rows, share.n_rows == sequence->n_pending());
-    rows.add(sequence->context_, share.n_rows, sequence->tokens_, sequence->lease_.adapter());
-    const size_t n_scored = sequence->wants_scores() ? share.n_rows : 1;
-    if (sequence->n_pending() == 0) complete.push_back(sequence);
-    if (sequence->n_pending() > 0 && !sequence->wants_scores()) continue;
-    for (size_t row = rows.tokens.size() - n_scored; row < rows.tokens.size(); ++row)
-      rows.logit_rows.push_back(static_cast<uint32_t>(row));
-  }
-  return complete;
-}
-
-std::vector<Engine::Token> Engine::step(size_t max_rows) {
-  const Clock::time_point start = Clock::now();
-  n_embedded_ = 0;
-  load_adapters();
-  const std::vector<size_t> n_pending = pending_rows();
-  if (!idle() && std::ranges::all_of(n_pending, [](size_t n) { return n == 0; })) {
-    if (std::ranges::none_of(running_, &Sequence::held) && !asking()) end_for_memory();
-    return {};
-  }
-  ask_again();
-  const std::vector<Share> shares = plan_batch(n_pending, std::min(n_batch_, max_rows), n_steps_++);
-  std::vector<Token> out;
-  if (shares.empty()) return out;
-  StepRows rows;
-  const std::vector<std::shared_ptr<Sequence>> complete = take_rows(shares, rows);
-  const tensor::ArenaScope scope(arena_);
-  const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
-  const tensor::Matrix hidden = arena_.matrix(rows.hidden_rows.size(), model().n_embd);
-  {
-    const MaskWorker::Task masks = prepare_masks(complete);
-    model_->forward(compute(), &kv_.cache(), rows.view(), {logits, hidden});
-  }
-  for (const Share& share : shares) {
-    if (share.sequence == running_.size()) {
-      embeds_.pool(*pooling_, hidden);
-      continue;
-    }
-    Sequence& sequence = *running_[share.sequence];
-    note_time(sequence, share.n_rows, start);
-    if (sequence.n_generated() == 0)  // for others with the same prompt
-      kv_.publish(sequence.context_, sequence.tokens_);
-  }
-  sample_all(complete, shares, logits, out);
-  return out;
-}
-
-// The rows of logits are those of the sequences in the order of their shares.
-void Engine::sample_all(const std::vector<std::shared_ptr<Sequence>>& complete,
-                        std::span<const Share> shares, tensor::Matrix logits,
-                        std::vector<Token>& out) {
-  std::vector<std::shared_ptr<Sequence>> sequences;  // as some end meanwhile
-  for (const Share& share : shares)
-    sequences.push_back(share.sequence < running_.size() ? running_[share.sequence] : nullptr);
-  size_t row = 0;
-  for (size_t i = 0; i < shares.size(); ++i) {
-    if (sequences[i] == nullptr) continue;
-    Sequence& sequence = *sequences[i];
-    const bool is_complete = std::ranges::find(complete, sequences[i]) != complete.end();
-    if (sequence.wants_scores()) {
-      const size_t n_rows = shares[i].n_rows;
-      if (!score_prompt(sequence, {logits.row(row), n_rows, logits.n_cols})) {
-        row += n_rows;
-        continue;
-      }
-      row += n_rows - 1;
-    } else if (!is_complete) {
-      continue;
-    }
-    if (is_complete) sample(sequences[i], {logits.row(row), logits.n_cols}, out);
-    ++row;
-  }
-}
-
-// False where the logits are no numbers: the sequence has ended then.
-bool Engine::score_prompt(Sequence& sequence, tensor::Matrix logits) {
-  std::vector<Sampled>& scores = sequence.prompt_scores_;
-  if (scores.empty())
-    scores.push_back(
-        {.token = sequence.tokens_.front(), .logprob = -std::numeric_limits<float>::infinity()});
-  try {
-    for (size_t i = 0; i < logits.n_rows && scores.size() < sequence.n_prompt(); ++i) {
-      scores.push_back(
-          sequence.sampler_.score({logits.row(i), static_cast<size_t>(tokenizer_->n_tokens())},
-                                  sequence.tokens_[scores.size()]));
-    }
-  } catch (const Error& error) {
-    fail(sequence, error.what());
-    return false;
-  }
-  return true;
-}
-
-void Engine::note_time(Sequence& sequence, size_t n_rows, Clock::time_point start) {
-  const Clock::time_point now = Clock::now();
-  if (sequence.refill_start_) {
-    if (sequence.n_pending() > 0) return;
-    sequence.events_.back().time = now - *sequence.refill_start_;
-    sequence.refill_start_.reset();
-  } else if (sequence.n_generated() > 0) {
-    sequence.n_decoded_ += n_rows;
-    sequence.decode_time_ += now - start;
-  }
 }
 
 }  // namespace billow::engine

@@ -25,6 +25,7 @@
 #include "engine/kv_memory.h"
 #include "engine/mask_worker.h"
 #include "engine/sequence.h"
+#include "engine/speculation/speculation.h"
 #include "gguf/file.h"
 #include "kernels/kernel_table.h"
 #include "tensor/arena.h"
@@ -48,7 +49,11 @@ struct EngineOptions {
   // The system gets the memory of ended sequences back by trim(), and not before their ends are
   // known: it takes 0.2 ms.
   bool defers_trim = false;
-  bool pack_weights = true;  // false: compute with weights as they lie in the file; slower
+  // Drafted tokens that a pass compares at most, of all sequences together; 0: none are drafted.
+  // Models with recurrent states draft none.
+  size_t max_draft = kDefaultMaxDraft;
+  bool drafts_eagerly = false;  // whatever it costs: for tests
+  bool pack_weights = true;     // false: compute with weights as they lie in the file; slower
   const kernels::KernelTable* kernels = nullptr;  // null: kernels::select_table()
   AdapterFiles adapters = {};                     // of sequences that ask for none, and of texts
   // Called while weights are packed, by any thread, with how many bytes of all are; it may be late.
@@ -152,7 +157,8 @@ class Engine {
   // memory.
   void hold(const Sequence& sequence, bool held);
 
-  // What a sequence got in a step; several where its grammar leaves no choice.
+  // What a sequence got in a step; several where its grammar leaves no choice, or where it chose
+  // what was drafted for it.
   struct Token {
     std::shared_ptr<const Sequence> sequence;
     Sampled sampled;
@@ -198,11 +204,24 @@ class Engine {
   using Clock = std::chrono::steady_clock;
   nn::Compute compute() { return {*kernels_, team_, arena_, nullptr, listener_}; }
   void check_tokens(std::span<const int32_t> tokens) const;
-  [[nodiscard]] MaskWorker::Task prepare_masks(
-      const std::vector<std::shared_ptr<Sequence>>& sequences);
+  // The rows of one sequence in a pass, or of the texts that become vectors.
+  struct PassPart {
+    std::shared_ptr<Sequence> sequence{};  // null: of texts
+    size_t n_rows = 0;                     // of tokens that wait
+    bool complete = false;                 // no other tokens of the sequence wait
+    Draft draft{};                         // its tokens have the rows behind them
+    size_t n_logits = 0;                   // of the last rows, whose logits are wanted
+  };
+  [[nodiscard]] MaskWorker::Task prepare_masks(std::span<const PassPart> parts);
   size_t max_rows_of(const Sequence& sequence) const;
-  void sample_all(const std::vector<std::shared_ptr<Sequence>>& complete,
-                  std::span<const Share> shares, tensor::Matrix logits, std::vector<Token>& out);
+  std::vector<PassPart> plan_parts(std::span<const size_t> n_pending, size_t max_rows);
+  size_t draft_room(const Sequence& sequence) const;
+  void add_drafts(std::span<PassPart> parts, size_t max_rows);
+  void take_rows(std::span<PassPart> parts, StepRows& rows);
+  void sample_all(std::span<const PassPart> parts, tensor::Matrix logits, std::vector<Token>& out);
+  void sample_part(const PassPart& part, tensor::Matrix logits, std::vector<Token>& out);
+  void learn_from(const PassPart& part, size_t n_written, size_t n_accepted);
+  void forget_draft(Sequence& sequence);
   [[nodiscard]] bool score_prompt(Sequence& sequence, tensor::Matrix logits);
   void sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,
               std::vector<Token>& out);
@@ -225,7 +244,6 @@ class Engine {
   bool is_long_text(size_t n_tokens) const;
   void restart_if_long(Sequence& sequence, Clock::time_point start);
   std::vector<size_t> pending_rows();
-  std::vector<std::shared_ptr<Sequence>> take_rows(std::span<const Share> shares, StepRows& rows);
   void ask_again();
   void end_for_memory();
   uint64_t budget_for(const context::Course& course, size_t rung, uint64_t n_granted) const;
@@ -257,6 +275,7 @@ class Engine {
   size_t max_sequences_;
   bool asks_for_memory_;
   bool defers_trim_;
+  Speculation speculation_;
   context::MemoryNeed need_;
   context::MemoryNeed step_need_;  // the same with adapters of adapter_rank_
   uint64_t scratch_granted_ = 0;

@@ -1,4 +1,5 @@
 // The part of the engine that chooses tokens of answers.
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,10 +13,12 @@
 namespace billow::engine {
 
 // Finds out, while the model is evaluated, which tokens the grammars of these allow next.
-MaskWorker::Task Engine::prepare_masks(const std::vector<std::shared_ptr<Sequence>>& sequences) {
+MaskWorker::Task Engine::prepare_masks(std::span<const PassPart> parts) {
   std::vector<constraint::Guide*> guides;
-  for (const std::shared_ptr<Sequence>& sequence : sequences)
-    if (constraint::Guide* guide = sequence->options_.guide.get()) guides.push_back(guide);
+  for (const PassPart& part : parts) {
+    if (!part.complete) continue;
+    if (constraint::Guide* guide = part.sequence->options_.guide.get()) guides.push_back(guide);
+  }
   return masks_.prepare(std::move(guides));
 }
 
@@ -24,13 +27,56 @@ void Engine::fail(Sequence& sequence, const std::string& error) {
   end(sequence, FinishReason::kFailed);
 }
 
+// Chooses the token behind those that waited. As long as the sequence chooses what was drafted, the
+// logits behind that token are known, too, and it chooses the next.
+void Engine::sample_part(const PassPart& part, tensor::Matrix logits, std::vector<Token>& out) {
+  Sequence& sequence = *part.sequence;
+  const std::vector<int32_t>& draft = part.draft.tokens;
+  const size_t n_before = sequence.tokens_.size();
+  size_t n_accepted = 0;
+  do {
+    sample(part.sequence, {logits.row(n_accepted), logits.n_cols}, out);
+    // A grammar may have added tokens of its own.
+    const std::span<const int32_t> written = std::span(sequence.tokens_).subspan(n_before);
+    const size_t n_known = n_accepted;
+    while (n_accepted < std::min(draft.size(), written.size()) &&
+           written[n_accepted] == draft[n_accepted])
+      ++n_accepted;
+    if (!sequence.finished()) sequence.context_.own(n_accepted - n_known);
+  } while (!sequence.finished() && sequence.n_pending() == 0);
+  learn_from(part, sequence.tokens_.size() - n_before, n_accepted);
+}
+
+void Engine::learn_from(const PassPart& part, size_t n_written, size_t n_accepted) {
+  if (part.draft.tokens.empty()) return;
+  Sequence& sequence = *part.sequence;
+  sequence.n_drafted_ += part.draft.tokens.size();
+  sequence.n_draft_accepted_ += n_accepted;
+  sequence.n_decoded_ += n_accepted;
+  if (!sequence.drafter_) return;  // it has ended
+  const size_t n_compared = std::min({part.draft.tokens.size(), n_written, n_accepted + 1});
+  sequence.drafter_->learn(part.draft, n_compared, n_accepted == n_compared);
+}
+
+// A sequence that ends drafts no more; later ones may draft from its answer.
+void Engine::forget_draft(Sequence& sequence) {
+  constexpr size_t kBefore = 8;  // tokens of the prompt, behind which the answer began
+  sequence.drafter_.reset();
+  if (sequence.n_generated() == 0) return;
+  const size_t begin = saturating_subtract(sequence.n_prompt(), kBefore);
+  speculation_.remember(std::span<const int32_t>(sequence.tokens_).subspan(begin));
+}
+
 void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,
                     std::vector<Token>& out) {
   const SequenceOptions& options = sequence->options_;
   if (options.max_new_tokens == 0) return end(*sequence, FinishReason::kLength);
   std::span<const uint32_t> allowed;
   try {
-    if (options.guide) allowed = options.guide->allowed();
+    if (options.guide) {
+      options.guide->prepare();  // behind a drafted token, it is not yet
+      allowed = options.guide->allowed();
+    }
   } catch (const Error& error) {
     return fail(*sequence, error.what());
   }

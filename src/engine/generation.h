@@ -41,6 +41,10 @@ class Generation {
     return sequence_->tokens().subspan(sequence_->n_prompt(), n_tokens_);
   }
   bool finished() const noexcept { return sequence_->finished(); }
+  // Why it has ended, and what was wrong if something was: the text's own end comes before what the
+  // sequence met behind it in the same step. REQUIRES: finished().
+  FinishReason finish_reason() const { return text_.end().value_or(sequence_->finish_reason()); }
+  std::string error() const { return has_ended() ? "" : sequence_->error(); }
   // Whether a stop string or a repetition has ended it.
   bool has_ended() const noexcept { return text_.end().has_value(); }
 

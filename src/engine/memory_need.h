@@ -17,6 +17,7 @@ namespace billow::engine {
 struct StepSizes {
   size_t n_batch = 1;      // rows of a step
   size_t n_sequences = 1;  // that may run at once
+  size_t n_draft = 0;      // drafted tokens of a step, at most
   size_t n_threads = 1;
   size_t max_context = 0;   // positions of a sequence
   size_t adapter_rank = 0;  // the greatest of adapters in use; 0: none is

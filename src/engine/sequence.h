@@ -17,6 +17,7 @@
 #include "engine/adapters.h"
 #include "engine/sampling/sampler.h"
 #include "engine/sequence_context.h"
+#include "engine/speculation/drafter.h"
 
 namespace billow::engine {
 
@@ -67,6 +68,10 @@ struct SequenceOptions {
   // nothing does. The answer ends where the grammar can only end. Tokens that it leaves no choice
   // about are evaluated together, unless log probabilities are wanted of them.
   std::shared_ptr<constraint::Guide> guide = {};
+  // Drafted tokens that a pass compares at most for this sequence; 0: none are drafted. Drafts make
+  // answers come sooner and change nothing about them.
+  size_t max_draft = SIZE_MAX;
+  std::vector<int32_t> prediction = {};  // a text that the answer may resemble, to draft from
   AdapterFiles adapters = {};  // what the model is added to by; empty: EngineOptions::adapters
 };
 
@@ -95,6 +100,9 @@ class Sequence {
   // Tokens of the answer that were evaluated, but for refills, and the time that it took.
   size_t n_decoded() const noexcept { return n_decoded_; }
   std::chrono::nanoseconds decode_time() const noexcept { return decode_time_; }
+  // Drafted tokens that were compared with the answer's, and those that it has.
+  size_t n_drafted() const noexcept { return n_drafted_; }
+  size_t n_draft_accepted() const noexcept { return n_draft_accepted_; }
   bool finished() const noexcept { return finish_reason_.has_value(); }
   FinishReason finish_reason() const { return finish_reason_.value(); }
   bool waiting() const noexcept { return waiting_; }  // for memory, in the last step
@@ -128,6 +136,9 @@ class Sequence {
   std::vector<Sampled> prompt_scores_;
   std::shared_ptr<Adapters::Entry> adapter_;  // null: it has none
   Adapters::Lease lease_;                     // of that; empty: it is not loaded for it yet
+  std::optional<Drafter> drafter_;            // once there is something to draft for
+  size_t n_drafted_ = 0;
+  size_t n_draft_accepted_ = 0;
   size_t n_shared_ = 0;
   bool waiting_ = false;
   size_t refused_rung_ = 0;  // for which there was no memory; 0: it has what it wants

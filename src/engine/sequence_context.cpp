@@ -38,7 +38,10 @@ bool SequenceContext::take(size_t n, bool ends) {
   n_held_ += n;
   // Soon enough for a token not to wait for the system, late enough to take no memory in vain.
   constexpr size_t kAhead = 8;
-  if (end % kv::kBlockPositions == kv::kBlockPositions - kAhead) blocks_.prepare_next();
+  const auto block_ahead = [](size_t position) {
+    return (position + kAhead) / kv::kBlockPositions;
+  };
+  if (block_ahead(begin) != block_ahead(end)) blocks_.prepare_next();
   return true;
 }
 

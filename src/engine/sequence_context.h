@@ -64,6 +64,12 @@ class SequenceContext {
   // of a prompt or of an answer. False when there are none; nothing has changed then but that some
   // blocks may be there already.
   [[nodiscard]] bool take(size_t n, bool ends);
+  // The last n tokens that were taken are not held after all: their KV is there, but they may not
+  // be the sequence's. The blocks stay.
+  void disown(size_t n) noexcept { n_held_ -= n; }
+  // The next n tokens are those that were disowned: they are held again. REQUIRES: nothing was
+  // taken since.
+  void own(size_t n) noexcept { n_held_ += n; }
   // Before anything is evaluated: holds what is known of all but the last of `tokens`, and returns
   // how many that are.
   size_t share(kv::PrefixIndex& index, std::span<const int32_t> tokens);

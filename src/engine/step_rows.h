@@ -22,11 +22,14 @@ struct StepRows {
   std::vector<uint8_t> is_long;
   std::vector<const nn::Adapter*> adapters;
 
-  // The last n tokens that `context` has taken blocks for; `adapter` may be null.
+  // The last n tokens that `context` has taken blocks for; `adapter` may be null. `draft`: tokens
+  // behind all tokens.
   void add(const SequenceContext& context, size_t n, std::span<const int32_t> all_tokens,
-           const nn::Adapter* adapter = nullptr) {
+           const nn::Adapter* adapter = nullptr, std::span<const int32_t> draft = {}) {
     for (size_t position = context.n_held() - n; position < context.n_held(); ++position) {
-      tokens.push_back(all_tokens[context.index_of(position)]);
+      const size_t index = context.index_of(position);
+      tokens.push_back(index < all_tokens.size() ? all_tokens[index]
+                                                 : draft[index - all_tokens.size()]);
       positions.push_back(static_cast<uint32_t>(context.slot_of(position)));
       sequences.push_back(static_cast<uint32_t>(tables.size()));
     }

@@ -143,15 +143,17 @@ struct EngineLoop::Run {
     const engine::Sequence& sequence = generation.sequence();
     const std::span<const int32_t> written = generation.tokens();
     const Clock::time_point first = first_token.value_or(now);
-    return {.reason = sequence.finish_reason(),
+    return {.reason = generation.finish_reason(),
             .cancelled = answer->cancelled_,
-            .error = sequence.error(),
+            .error = generation.error(),
             .stop_string = std::string(generation.stop_string()),
             .n_prompt = sequence.n_prompt(),
             .n_shared = sequence.n_shared(),
             .seed = sequence.seed(),
             .tokens = {written.begin(), written.end()},
             .n_sampled = written.size() + (has_end_token ? 1 : 0),
+            .n_drafted = sequence.n_drafted(),
+            .n_draft_accepted = sequence.n_draft_accepted(),
             .queued = begun - answer->submitted_,
             .prompted = first - begun,
             .written = now - first,
@@ -420,6 +422,7 @@ EngineLoop::Run& EngineLoop::run_of(const engine::Sequence& sequence) {
 void EngineLoop::take_tokens(const std::vector<engine::Engine::Token>& tokens, News& news) {
   for (const engine::Engine::Token& token : tokens) {
     Run& run = run_of(*token.sequence);
+    if (run.generation.has_ended()) continue;  // by a token of the same pass
     if (!run.first_token) run.first_token = Clock::now();
     run.has_end_token = token.is_end;
     Piece piece = run.new_events();

@@ -69,6 +69,8 @@ struct AnswerEnd {
   int64_t seed = 0;
   std::vector<int32_t> tokens;  // of the answer
   size_t n_sampled = 0;  // tokens that were computed: those of the answer and the one that ended it
+  size_t n_drafted = 0;  // tokens that were guessed and evaluated before they were chosen
+  size_t n_draft_accepted = 0;          // of them, those that were chosen
   std::chrono::nanoseconds queued{};    // until the engine took it
   std::chrono::nanoseconds prompted{};  // from then until its first token
   std::chrono::nanoseconds written{};   // from then to its end

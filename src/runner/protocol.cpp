@@ -335,6 +335,10 @@ std::string end_line(const AnswerEnd& end) {
     out["mask_duration"] = end.guide.mask_time.count();
     out["forced_count"] = end.guide.n_forced;
   }
+  if (end.n_drafted > 0) {
+    out["drafted_count"] = end.n_drafted;
+    out["draft_accepted_count"] = end.n_draft_accepted;
+  }
   if (!end.stop_string.empty()) out["stop_string"] = end.stop_string;
   if (!end.error.empty()) out["error"] = end.error;
   return line(out);

@@ -215,7 +215,7 @@ TEST(Elastic, CP_5_AShiftOfOneLayerIsARefill) {
 // Most of the KV stays where it is: after a shift only new tokens are evaluated.
 TEST(Elastic, AShiftEvaluatesNothingAgainAndGivesMemoryBack) {
   for (const char* architecture : kArchitectures) {
-    TinyEngine model(tiny(architecture));
+    TinyEngine model(tiny(architecture), {.max_draft = 0});
     const auto sequence = model.engine.start(random_tokens(20, 300, 3),
                                              greedy(900, {128}, context::OverflowPolicy::kShift));
     size_t most = 0;

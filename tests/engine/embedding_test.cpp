@@ -114,7 +114,7 @@ TEST(Embedding, EQ_5_TheSameBitsAloneAndInCompany) {
 }
 
 TEST(Embedding, AnswersAreTheSameBesideIt) {
-  TinyEngine tiny({});
+  TinyEngine tiny({}, {.max_draft = 0});
   const auto alone = tiny.engine.start(random_tokens(20, 300, 1), greedy(40));
   while (!tiny.engine.idle()) tiny.engine.step();
   const auto beside = tiny.engine.start(random_tokens(20, 300, 1), greedy(40));

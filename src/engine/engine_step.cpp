@@ -1,0 +1,218 @@
+// The part of the engine that runs passes: which rows they have, and what becomes of their results.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/saturating.h"
+#include "engine/engine.h"
+#include "engine/step_rows.h"
+
+namespace billow::engine {
+
+// How many rows of a sequence a pass may take. Where all their logits are wanted, they share those
+// that there is scratch for, and each other sequence wants one.
+size_t Engine::max_rows_of(const Sequence& sequence) const {
+  if (!sequence.wants_scores()) return SIZE_MAX;
+  const auto n_scoring =
+      static_cast<size_t>(std::ranges::count_if(running_, &Sequence::wants_scores));
+  return 1 + (max_sequences_ - running_.size()) / n_scoring;
+}
+
+// How many rows each sequence waits to have evaluated, with the memory for them. The texts that
+// become vectors are as one sequence behind the others.
+std::vector<size_t> Engine::pending_rows() {
+  std::vector<size_t> n_pending;
+  for (const auto& sequence : running_) {
+    sequence->waiting_ = !sequence->held_ && !make_room(*sequence);
+    const bool runs = !sequence->held_ && !sequence->waiting_;
+    const size_t n = std::min(sequence->n_pending(), max_rows_of(*sequence));
+    n_pending.push_back(runs ? sequence->context_.rows_of_pass(n) : 0);
+  }
+  if (!embeds_.empty()) {
+    n_pending.push_back(embeds_.admit(
+        n_batch_,
+        [this](SequenceContext& context, size_t n) {
+          return grant_step_scratch(n) && kv_.grant_rung(context, n);
+        },
+        [this](const std::shared_ptr<Adapters::Entry>& entry) { return use_adapter(entry); }));
+  }
+  return n_pending;
+}
+
+// The parts of a pass of at most max_rows rows.
+std::vector<Engine::PassPart> Engine::plan_parts(std::span<const size_t> n_pending,
+                                                 size_t max_rows) {
+  std::vector<PassPart> parts;
+  for (const Share& share : plan_batch(n_pending, max_rows, n_steps_++)) {
+    PassPart part = {.n_rows = share.n_rows};
+    if (share.sequence < running_.size()) {
+      part.sequence = running_[share.sequence];
+      part.complete = share.n_rows == part.sequence->n_pending();
+    }
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+// How many drafted tokens a sequence may have behind those that wait. A draft makes nothing grow,
+// and holds no token that could not become part of the answer.
+size_t Engine::draft_room(const Sequence& sequence) const {
+  const SequenceContext& context = sequence.context_;
+  const SequenceOptions& options = sequence.options_;
+  if (sequence.n_generated() == 0 || kv_.has_states()) return 0;
+  const size_t n_used = context.n_held() + sequence.n_pending();
+  size_t room = std::min(options.max_draft, saturating_subtract(context.rung(), n_used));
+  if (options.max_new_tokens >= 0) {
+    const size_t n_left =
+        saturating_subtract(static_cast<size_t>(options.max_new_tokens), sequence.n_generated());
+    room = std::min(room, saturating_subtract(n_left, 1));
+  }
+  if (model().short_text != 0 && !context.is_long())
+    room = std::min(room, saturating_subtract(model().short_text, n_used));
+  return room;
+}
+
+// Adds drafted tokens to the parts of sequences that write, at most max_rows in all.
+void Engine::add_drafts(std::span<PassPart> parts, size_t max_rows) {
+  if (speculation_.max_draft() == 0) return;
+  DraftRoom room = {.max_rows = max_rows};
+  std::vector<Speculation::Writer> writers;
+  std::vector<PassPart*> of_writer;
+  for (PassPart& part : parts) {
+    room.n_rows += part.n_rows;
+    if (!part.complete) continue;
+    ++room.n_writing;
+    Sequence& sequence = *part.sequence;
+    const size_t max_tokens = draft_room(sequence);
+    if (max_tokens == 0) continue;
+    if (!sequence.drafter_)
+      sequence.drafter_.emplace(speculation_.make_drafter(sequence.options_.prediction));
+    writers.push_back({&*sequence.drafter_, sequence.tokens_, max_tokens});
+    of_writer.push_back(&part);
+  }
+  room.max_rows = saturating_subtract(max_rows, room.n_rows);
+  std::vector<Draft> drafts = speculation_.draft(writers, room);
+  for (size_t i = 0; i < drafts.size(); ++i) of_writer[i]->draft = std::move(drafts[i]);
+}
+
+// Gathers the rows of a pass.
+void Engine::take_rows(std::span<PassPart> parts, StepRows& rows) {
+  for (const PassPart& part : parts)
+    if (part.sequence != nullptr) kv_.forget_unseen(part.sequence->context_);
+  for (PassPart& part : parts) {
+    if (part.sequence == nullptr) {
+      embeds_.take(part.n_rows, *pooling_, rows);
+      n_embedded_ = part.n_rows;
+      continue;
+    }
+    Sequence& sequence = *part.sequence;
+    const std::vector<int32_t>& draft = part.draft.tokens;
+    kv_.take(sequence.context_, part.n_rows + draft.size(), part.complete);
+    rows.add(sequence.context_, part.n_rows + draft.size(), sequence.tokens_,
+             sequence.lease_.adapter(), draft);
+    sequence.context_.disown(draft.size());
+    if (sequence.wants_scores())
+      part.n_logits = part.n_rows;
+    else if (part.complete)
+      part.n_logits = 1 + draft.size();
+    for (size_t row = rows.tokens.size() - part.n_logits; row < rows.tokens.size(); ++row)
+      rows.logit_rows.push_back(static_cast<uint32_t>(row));
+  }
+}
+
+std::vector<Engine::Token> Engine::step(size_t max_rows) {
+  const Clock::time_point start = Clock::now();
+  n_embedded_ = 0;
+  load_adapters();
+  const std::vector<size_t> n_pending = pending_rows();
+  if (!idle() && std::ranges::all_of(n_pending, [](size_t n) { return n == 0; })) {
+    if (std::ranges::none_of(running_, &Sequence::held) && !asking()) end_for_memory();
+    return {};
+  }
+  ask_again();
+  max_rows = std::min(n_batch_, max_rows);
+  std::vector<PassPart> parts = plan_parts(n_pending, max_rows);
+  std::vector<Token> out;
+  if (parts.empty()) return out;
+  add_drafts(parts, max_rows);
+  StepRows rows;
+  take_rows(parts, rows);
+  const bool writes_alone = std::ranges::all_of(parts, [](const PassPart& part) {
+    return part.sequence != nullptr && part.sequence->n_generated() > 0 &&
+           !part.sequence->refill_start_;
+  });
+  const tensor::ArenaScope scope(arena_);
+  const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
+  const tensor::Matrix hidden = arena_.matrix(rows.hidden_rows.size(), model().n_embd);
+  {
+    const MaskWorker::Task masks = prepare_masks(parts);
+    model_->forward(compute(), &kv_.cache(), rows.view(), {logits, hidden});
+  }
+  for (const PassPart& part : parts) {
+    if (part.sequence == nullptr) {
+      embeds_.pool(*pooling_, hidden);
+      continue;
+    }
+    Sequence& sequence = *part.sequence;
+    note_time(sequence, part.n_rows, start);
+    if (sequence.n_generated() == 0)  // for others with the same prompt
+      kv_.publish(sequence.context_, sequence.tokens_);
+  }
+  sample_all(parts, logits, out);
+  if (writes_alone) speculation_.note_pass(rows.tokens.size(), Clock::now() - start);
+  return out;
+}
+
+// The rows of logits are those of the parts in their order.
+void Engine::sample_all(std::span<const PassPart> parts, tensor::Matrix logits,
+                        std::vector<Token>& out) {
+  size_t row = 0;
+  for (const PassPart& part : parts) {
+    if (part.n_logits == 0) continue;
+    size_t first = row;
+    row += part.n_logits;
+    Sequence& sequence = *part.sequence;
+    if (sequence.wants_scores()) {
+      if (!score_prompt(sequence, {logits.row(first), part.n_logits, logits.n_cols})) continue;
+      first = row - 1;
+    }
+    if (part.complete) sample_part(part, {logits.row(first), row - first, logits.n_cols}, out);
+  }
+}
+
+// False where the logits are no numbers: the sequence has ended then.
+bool Engine::score_prompt(Sequence& sequence, tensor::Matrix logits) {
+  std::vector<Sampled>& scores = sequence.prompt_scores_;
+  if (scores.empty())
+    scores.push_back(
+        {.token = sequence.tokens_.front(), .logprob = -std::numeric_limits<float>::infinity()});
+  try {
+    for (size_t i = 0; i < logits.n_rows && scores.size() < sequence.n_prompt(); ++i) {
+      scores.push_back(
+          sequence.sampler_.score({logits.row(i), static_cast<size_t>(tokenizer_->n_tokens())},
+                                  sequence.tokens_[scores.size()]));
+    }
+  } catch (const Error& error) {
+    fail(sequence, error.what());
+    return false;
+  }
+  return true;
+}
+
+void Engine::note_time(Sequence& sequence, size_t n_rows, Clock::time_point start) {
+  const Clock::time_point now = Clock::now();
+  if (sequence.refill_start_) {
+    if (sequence.n_pending() > 0) return;
+    sequence.events_.back().time = now - *sequence.refill_start_;
+    sequence.refill_start_.reset();
+  } else if (sequence.n_generated() > 0) {
+    sequence.n_decoded_ += n_rows;
+    sequence.decode_time_ += now - start;
+  }
+}
+
+}  // namespace billow::engine

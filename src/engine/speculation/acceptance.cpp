@@ -1,0 +1,44 @@
+#include "engine/speculation/acceptance.h"
+
+namespace billow::engine {
+namespace {
+
+// What is assumed before anything was compared, and for how many comparisons it counts.
+constexpr std::array<double, 6> kPrior = {0.35, 0.40, 0.55, 0.70, 0.80, 0.90};
+constexpr double kPriorWeight = 4.0;
+// A comparison counts half after about 20 others of its kind.
+constexpr double kKeep = 0.966;
+constexpr double kFade = 0.998;
+
+}  // namespace
+
+size_t Acceptance::class_of(size_t match_length) noexcept {
+  if (match_length <= 1) return 0;
+  if (match_length == 2) return 1;
+  if (match_length <= 4) return 2;
+  if (match_length <= 7) return 3;
+  return match_length <= 15 ? 4 : 5;
+}
+
+double Acceptance::chance(DraftSource source, size_t match_length) const noexcept {
+  const size_t length_class = class_of(match_length);
+  const Counts& counts = counts_[static_cast<size_t>(source)][length_class];
+  return (kPriorWeight * kPrior[length_class] + counts.accepted) / (kPriorWeight + counts.tried);
+}
+
+void Acceptance::learn(DraftSource source, size_t match_length, bool accepted) noexcept {
+  Counts& counts = counts_[static_cast<size_t>(source)][class_of(match_length)];
+  counts.accepted = counts.accepted * kKeep + (accepted ? 1.0 : 0.0);
+  counts.tried = counts.tried * kKeep + 1.0;
+}
+
+void Acceptance::fade() noexcept {
+  for (auto& source : counts_) {
+    for (Counts& counts : source) {
+      counts.accepted *= kFade;
+      counts.tried *= kFade;
+    }
+  }
+}
+
+}  // namespace billow::engine

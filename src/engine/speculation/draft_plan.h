@@ -1,0 +1,25 @@
+// How many drafted tokens a pass should compare. Pure.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "engine/speculation/pass_cost.h"
+
+namespace billow::engine {
+
+// What a pass has without drafts.
+struct DraftRoom {
+  size_t n_rows = 0;     // of all sequences
+  size_t n_writing = 0;  // tokens that it will give: one for each sequence whose rows are complete
+  size_t max_rows = 0;   // that drafts may add
+};
+
+// For each sequence, how many of its drafted tokens to compare: so many that the pass gives the
+// most tokens in its time, as far as is known. `chances`: of each sequence, that a drafted token
+// and all before it are accepted; falling.
+std::vector<size_t> plan_drafts(std::span<const std::span<const double>> chances,
+                                const DraftRoom& room, const PassCost& cost);
+
+}  // namespace billow::engine

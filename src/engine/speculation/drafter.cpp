@@ -1,0 +1,75 @@
+#include "engine/speculation/drafter.h"
+
+#include <optional>
+
+namespace billow::engine {
+namespace {
+
+constexpr size_t kWindow = size_t{1} << 16;  // tokens
+constexpr size_t kRadius = 24;               // around where a text is expected to go on
+constexpr double kMinChance = 0.05;          // of the last token of a draft
+
+}  // namespace
+
+Drafter::Drafter(const MatchFinder& recent, std::span<const int32_t> prediction)
+    : recent_(recent), own_(kWindow) {
+  for (const int32_t token : prediction) own_.add(token);
+  if (prediction.empty()) return;
+  own_.add_border();
+  has_expected_ = true;  // at its beginning
+}
+
+void Drafter::add(std::span<const int32_t> text) {
+  for (; n_added_ < text.size(); ++n_added_) {
+    own_.add(text[n_added_]);
+    ++expected_;
+  }
+}
+
+Draft Drafter::propose(std::span<const int32_t> text, size_t max_tokens) {
+  add(text);
+  acceptance_.fade();
+  Draft best;
+  double best_chance = 0.0;
+  const auto consider = [&](DraftSource source, const std::optional<Match>& match) {
+    if (!match) return;
+    const double chance = acceptance_.chance(source, match->length);
+    if (chance <= best_chance) return;
+    best_chance = chance;
+    best.source = source;
+    best.match = *match;
+  };
+  consider(DraftSource::kText, own_.find(text));
+  if (has_expected_) consider(DraftSource::kNear, own_.find_near(text, expected_, kRadius));
+  consider(DraftSource::kRecent, recent_.find(text));
+  if (best_chance > 0.0)
+    extend(best, best.source == DraftSource::kRecent ? recent_ : own_, max_tokens);
+  return best;
+}
+
+// A text that repeats itself goes on in the draft: what is behind its end is the draft's beginning.
+void Drafter::extend(Draft& draft, const MatchFinder& finder, size_t max_tokens) const {
+  double chance = 1.0;
+  for (size_t i = 0; i < max_tokens; ++i) {
+    const uint32_t position = draft.match.next + static_cast<uint32_t>(i);
+    const std::optional<int32_t> token = position < finder.end()
+                                             ? finder.at(position)
+                                             : std::optional(draft.tokens[position - finder.end()]);
+    if (!token) return;
+    chance *= acceptance_.chance(draft.source, draft.match.length + i);
+    if (chance < kMinChance) return;
+    draft.tokens.push_back(*token);
+    draft.chances.push_back(chance);
+  }
+}
+
+void Drafter::learn(const Draft& draft, size_t n_compared, bool last_accepted) {
+  for (size_t i = 0; i < n_compared; ++i)
+    acceptance_.learn(draft.source, draft.match.length + i, i + 1 < n_compared || last_accepted);
+  if (draft.source == DraftSource::kRecent || n_compared == 0) return;
+  // The tokens of the draft that were accepted, and the one behind them, are still to be added.
+  expected_ = draft.match.next;
+  has_expected_ = true;
+}
+
+}  // namespace billow::engine

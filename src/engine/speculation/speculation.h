@@ -1,0 +1,61 @@
+// Speculation of an engine: which drafted tokens its passes compare, and what they were worth. A
+// drafted token is evaluated behind the tokens that a sequence waits for; the sequence still
+// chooses each token by itself, from the logits that it would have without drafts, so the answer is
+// the same to the bit. One thread at a time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/speculation/draft_plan.h"
+#include "engine/speculation/drafter.h"
+#include "engine/speculation/match_finder.h"
+#include "engine/speculation/pass_cost.h"
+
+namespace billow::engine {
+
+// Drafted tokens of a pass: more gain little, and each takes memory for the logits of a row.
+inline constexpr size_t kDefaultMaxDraft = 32;
+
+struct SpeculationOptions {
+  size_t max_draft = kDefaultMaxDraft;  // tokens of a pass, of all sequences together; 0: none
+  bool is_eager = false;                // compares all that is drafted, whatever that costs
+};
+
+class Speculation {
+ public:
+  explicit Speculation(const SpeculationOptions& options);
+
+  size_t max_draft() const noexcept { return options_.max_draft; }
+
+  // What a new sequence drafts with. This object must outlive it.
+  Drafter make_drafter(std::span<const int32_t> prediction = {}) const {
+    return Drafter(recent_, prediction);
+  }
+
+  // A sequence that may draft in a pass.
+  struct Writer {
+    Drafter* drafter = nullptr;
+    std::span<const int32_t> text;  // all its tokens
+    size_t max_tokens = 0;          // that it has room for
+  };
+  // The drafts of a pass, one for each writer, often empty.
+  std::vector<Draft> draft(std::span<const Writer> writers, const DraftRoom& room) const;
+
+  // A pass over so many rows, all of sequences that write, took so long.
+  void note_pass(size_t n_rows, std::chrono::nanoseconds time) noexcept {
+    cost_.note(n_rows, time);
+  }
+  // An answer has ended: later ones may resemble it.
+  void remember(std::span<const int32_t> answer);
+
+ private:
+  SpeculationOptions options_;
+  MatchFinder recent_;
+  PassCost cost_;
+};
+
+}  // namespace billow::engine

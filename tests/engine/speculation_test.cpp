@@ -1,0 +1,389 @@
+// Answers are the same with and without drafts, to the bit: tokens, log probabilities, ends, and
+// where the context grows or is compacted.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "constraint/guide.h"
+#include "engine/generation.h"
+#include "engine/tiny_engine.h"
+
+namespace billow::engine {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+EngineOptions drafting(EngineOptions options = {}) {
+  options.drafts_eagerly = true;
+  return options;
+}
+
+EngineOptions plain(EngineOptions options = {}) {
+  options.max_draft = 0;
+  return options;
+}
+
+struct Whole {
+  std::string text;
+  Tokens tokens;
+  std::vector<Sampled> sampled;
+  FinishReason reason{};
+  std::string stop_string;
+  std::vector<context::ContextEvent> events;
+  size_t n_drafted = 0;
+  size_t n_accepted = 0;
+  size_t n_steps = 0;
+};
+
+// Runs until all have ended.
+std::vector<Whole> read_all(Engine& engine,
+                            const std::vector<std::unique_ptr<Generation>>& generations) {
+  std::vector<Whole> all(generations.size());
+  while (!engine.idle()) {
+    std::vector<size_t> n_before;
+    const std::vector<Engine::Token> tokens = engine.step();
+    for (size_t i = 0; i < all.size(); ++i) {
+      bool any = false;
+      for (const Engine::Token& token : tokens) {
+        Generation& generation = *generations[i];
+        if (token.sequence.get() != &generation.sequence() || generation.has_ended()) continue;
+        any = true;
+        all[i].sampled.push_back(token.sampled);
+        all[i].text += generation.accept(token);
+      }
+      all[i].n_steps += any ? 1 : 0;
+    }
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    Generation& generation = *generations[i];
+    const Sequence& sequence = generation.sequence();
+    all[i].text += generation.finish();
+    all[i].tokens.assign(generation.tokens().begin(), generation.tokens().end());
+    all[i].reason = generation.finish_reason();
+    all[i].stop_string = generation.stop_string();
+    for (const SequenceEvent& event : sequence.events()) all[i].events.push_back(event.event);
+    all[i].n_drafted = sequence.n_drafted();
+    all[i].n_accepted = sequence.n_draft_accepted();
+  }
+  return all;
+}
+
+Whole answer(Engine& engine, const Tokens& prompt, const SequenceOptions& options,
+             std::vector<std::string> stop = {}) {
+  std::vector<std::unique_ptr<Generation>> one;
+  one.push_back(std::make_unique<Generation>(engine, prompt, options, std::move(stop)));
+  return read_all(engine, one).front();
+}
+
+void expect_same(const Whole& expected, const Whole& found, const std::string& what) {
+  SCOPED_TRACE(what);
+  EXPECT_EQ(found.tokens, expected.tokens);
+  EXPECT_EQ(found.text, expected.text);
+  EXPECT_EQ(found.reason, expected.reason);
+  EXPECT_EQ(found.stop_string, expected.stop_string);
+  ASSERT_EQ(found.sampled.size(), expected.sampled.size());
+  for (size_t i = 0; i < found.sampled.size(); ++i) {
+    EXPECT_EQ(found.sampled[i].logprob, expected.sampled[i].logprob) << i;
+    ASSERT_EQ(found.sampled[i].top.size(), expected.sampled[i].top.size()) << i;
+    for (size_t k = 0; k < found.sampled[i].top.size(); ++k) {
+      EXPECT_EQ(found.sampled[i].top[k].token, expected.sampled[i].top[k].token) << i;
+      EXPECT_EQ(found.sampled[i].top[k].logprob, expected.sampled[i].top[k].logprob) << i;
+    }
+  }
+  ASSERT_EQ(found.events.size(), expected.events.size());
+  for (size_t i = 0; i < found.events.size(); ++i) {
+    EXPECT_EQ(found.events[i].step, expected.events[i].step);
+    EXPECT_EQ(found.events[i].from, expected.events[i].from);
+    EXPECT_EQ(found.events[i].to, expected.events[i].to);
+    EXPECT_EQ(found.events[i].n_held, expected.events[i].n_held);
+    EXPECT_EQ(found.events[i].n_generated, expected.events[i].n_generated);
+    EXPECT_EQ(found.events[i].compaction.keep, expected.events[i].compaction.keep);
+    EXPECT_EQ(found.events[i].compaction.drop, expected.events[i].compaction.drop);
+  }
+}
+
+SequenceOptions drawn(int64_t seed, int64_t n = 80) {
+  SequenceOptions options;
+  options.sampling.temperature = 1.0f;
+  options.sampling.seed = seed;
+  options.max_new_tokens = n;
+  options.ignore_eos = true;
+  return options;
+}
+
+// A text that goes wrong at some places, so that drafts are accepted in parts.
+Tokens edited(Tokens text, unsigned seed) {
+  std::mt19937 random(seed);
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (random() % 7 == 0) text[i] = static_cast<int32_t>(random() % 300);
+    if (random() % 19 == 0) text.erase(text.begin() + static_cast<long>(i));
+    if (random() % 19 == 0)
+      text.insert(text.begin() + static_cast<long>(std::min(i, text.size())), 17);
+  }
+  return text;
+}
+
+struct Way {
+  const char* name;
+  SequenceOptions options;
+};
+
+std::vector<Way> ways() {
+  SequenceOptions penalties = drawn(3);
+  penalties.sampling.temperature = 0.8f;
+  penalties.sampling.repeat_penalty = 1.2f;
+  penalties.sampling.presence_penalty = 0.4f;
+  penalties.sampling.frequency_penalty = 0.2f;
+  SequenceOptions logprobs = drawn(4);
+  logprobs.sampling.logprobs = true;
+  logprobs.sampling.top_logprobs = 5;
+  SequenceOptions mirostat = drawn(5);
+  mirostat.sampling.mirostat = 2;
+  return {{"greedy", greedy(80)},
+          {"drawn", drawn(2)},
+          {"penalties", penalties},
+          {"logprobs", logprobs},
+          {"mirostat", mirostat}};
+}
+
+TEST(Speculation, AnswersAreTheSameToTheBit) {
+  size_t n_rejected = 0;
+  for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
+    for (const kernels::KvType kv_type : {kernels::KvType::kInt16, kernels::KvType::kQ8_0}) {
+      const reference::TinyModelOptions model{.architecture = architecture,
+                                              .type = quant::Type::kQ4_K};
+      TinyEngine without(model, plain({.kv_type = kv_type}));
+      TinyEngine with(model, drafting({.kv_type = kv_type}));
+      for (const Way& way : ways()) {
+        const Tokens prompt = random_tokens(90, 300, 7);
+        const Whole expected = answer(without.engine, prompt, way.options);
+        ASSERT_EQ(expected.n_drafted, 0u);
+        const std::string what = std::string(architecture) + " " + way.name;
+        SequenceOptions options = way.options;
+        for (unsigned seed = 0; seed < 4; ++seed) {
+          options.prediction = edited(expected.tokens, seed);
+          const Whole partly = answer(with.engine, prompt, options);
+          expect_same(expected, partly, what + ", predicted in parts");
+          EXPECT_GT(partly.n_accepted, 5u) << what;
+          n_rejected += partly.n_drafted - partly.n_accepted;
+        }
+        options.prediction = expected.tokens;
+        const Whole found = answer(with.engine, prompt, options);
+        expect_same(expected, found, what + ", predicted");
+        EXPECT_GT(found.n_accepted, 40u) << what;
+        EXPECT_LT(found.n_steps, expected.n_steps / 2) << what;
+      }
+    }
+  }
+  EXPECT_GT(n_rejected, 100u);
+}
+
+// Without a prediction: from the text itself, and from the answers before.
+TEST(Speculation, DraftsFromTheTextAndFromRecentAnswers) {
+  const reference::TinyModelOptions model{.architecture = "llama"};
+  TinyEngine without(model, plain());
+  TinyEngine with(model, drafting());
+  const Tokens prompt = random_tokens(40, 300, 9);
+  const Whole expected = answer(without.engine, prompt, greedy(200));
+  expect_same(expected, answer(with.engine, prompt, greedy(200)), "first");
+  const Whole again = answer(with.engine, prompt, greedy(200));
+  expect_same(expected, again, "again");
+  EXPECT_GT(again.n_accepted, 150u);
+}
+
+TEST(Speculation, SequencesTogetherAreAsEachAlone) {
+  const reference::TinyModelOptions model{.architecture = "gemma3", .type = quant::Type::kQ4_K};
+  for (const size_t n_batch : {512u, 40u}) {
+    for (const int n_threads : {1, 2}) {
+      TinyEngine without(model, plain());
+      TinyEngine with(model, drafting({.n_threads = n_threads, .n_batch = n_batch}));
+      std::vector<Whole> expected;
+      std::vector<std::unique_ptr<Generation>> generations;
+      for (unsigned i = 0; i < 7; ++i) {
+        SequenceOptions options = drawn(i, 40 + 5 * i);
+        const Tokens prompt = random_tokens(10 + 40 * i, 300, i);
+        expected.push_back(answer(without.engine, prompt, options));
+        options.prediction = edited(expected.back().tokens, i);
+        if (i == 3) options.max_draft = 0;
+        if (i == 4) options.max_draft = 2;
+        generations.push_back(
+            std::make_unique<Generation>(with.engine, prompt, options, std::vector<std::string>{}));
+      }
+      const std::vector<Whole> found = read_all(with.engine, generations);
+      for (size_t i = 0; i < found.size(); ++i)
+        expect_same(expected[i], found[i], "sequence " + std::to_string(i));
+      EXPECT_EQ(found[3].n_drafted, 0u);
+      EXPECT_LE(found[4].n_drafted, 2 * found[4].n_steps);
+      EXPECT_EQ(with.engine.kv_bytes(), 0u);
+    }
+  }
+}
+
+// The context grows and is compacted at the same tokens; the answer ends at the same one.
+TEST(Speculation, ContextsTakeTheSameCourse) {
+  for (const char* architecture : {"llama", "gemma3"}) {
+    const reference::TinyModelOptions model{.architecture = architecture};
+    for (const context::OverflowPolicy policy :
+         {context::OverflowPolicy::kStop, context::OverflowPolicy::kRefill,
+          context::OverflowPolicy::kShift}) {
+      SequenceOptions options = drawn(11, 400);
+      options.context.max_context = 128;
+      options.context.sizes = {32, 64, 128};
+      options.context.policy = policy;
+      TinyEngine without(model, plain());
+      TinyEngine with(model, drafting());
+      const Tokens prompt = random_tokens(20, 300, 12);
+      const Whole expected = answer(without.engine, prompt, options);
+      ASSERT_GE(expected.events.size(), 2u);
+      for (unsigned seed = 0; seed < 5; ++seed) {
+        options.prediction = seed == 0 ? expected.tokens : edited(expected.tokens, seed);
+        const Whole found = answer(with.engine, prompt, options);
+        expect_same(expected, found, std::string(architecture) + " " + std::to_string(seed));
+        EXPECT_GT(found.n_accepted, 20u);
+      }
+    }
+  }
+}
+
+// The text ends at its stop string, whatever the model would have said behind it.
+TEST(Speculation, StopStringsEndTheSameText) {
+  const reference::TinyModelOptions model{.architecture = "qwen2"};
+  TinyEngine without(model, plain());
+  TinyEngine with(model, drafting());
+  const Tokens prompt = random_tokens(30, 300, 14);
+  const Whole whole = answer(without.engine, prompt, drawn(15, 60));
+  size_t n_stopped = 0;
+  for (size_t begin = 4; begin + 4 < whole.text.size(); begin += 9) {
+    const std::string stop = whole.text.substr(begin, 3);
+    const Whole expected = answer(without.engine, prompt, drawn(15, 60), {stop});
+    SequenceOptions options = drawn(15, 60);
+    options.prediction = whole.tokens;
+    const Whole found = answer(with.engine, prompt, options, {stop});
+    expect_same(expected, found, stop);
+    n_stopped += found.reason == FinishReason::kStop ? 1 : 0;
+  }
+  EXPECT_GT(n_stopped, 5u);
+}
+
+TEST(Speculation, EndTokensAndLimitsEndTheSameAnswer) {
+  const reference::TinyModelOptions model{.architecture = "llama"};
+  TinyEngine without(model, plain());
+  TinyEngine with(model, drafting());
+  const Tokens prompt = random_tokens(30, 300, 16);
+  size_t n_ends = 0;
+  for (int64_t seed = 0; seed < 25; ++seed) {
+    SequenceOptions options = drawn(seed, 300);
+    options.ignore_eos = false;
+    options.sampling.temperature = 3.0f;
+    const Whole expected = answer(without.engine, prompt, options);
+    n_ends += expected.reason == FinishReason::kStop ? 1 : 0;
+    options.prediction = expected.tokens;
+    options.prediction.insert(options.prediction.end(), {1, 2, 3, 4, 5});
+    expect_same(expected, answer(with.engine, prompt, options), "to its end");
+    for (const int64_t n : {1, 2, 3, 17}) {
+      options.max_new_tokens = n;
+      expect_same(answer(without.engine, prompt, options), answer(with.engine, prompt, options),
+                  "limited");
+    }
+  }
+  EXPECT_GT(n_ends, 0u);
+}
+
+TEST(Speculation, GrammarsHoldTheSameAnswer) {
+  const constraint::Constraint schema = {
+      .grammar = {
+          constraint::GrammarKind::kJsonSchema,
+          R"({"type":"object","properties":{"the name":{"enum":["and the hat","in the sun"]},
+                      "age":{"type":"integer","minimum":0,"maximum":120},"tags":{"type":"array",
+                      "maxItems":6,"items":{"enum":["is for you","of the hen"]}}},
+                      "required":["the name","age","tags"]})"}};
+  TinyEngine without({}, plain());
+  TinyEngine with({}, drafting());
+  const auto held = [&](Engine& engine, SequenceOptions options) {
+    options.guide = std::make_shared<constraint::Guide>(engine.vocabulary(), schema);
+    return options;
+  };
+  const Tokens prompt = random_tokens(12, 300, 3);
+  for (int64_t seed = 0; seed < 12; ++seed) {
+    SequenceOptions options = drawn(seed, 400);
+    options.sampling.logprobs = seed % 2 == 0;
+    const Whole expected = answer(without.engine, prompt, held(without.engine, options));
+    expect_same(expected, answer(with.engine, prompt, held(with.engine, options)), "by itself");
+    for (unsigned edit = 0; edit < 3; ++edit) {
+      options.prediction = edit == 0 ? expected.tokens : edited(expected.tokens, edit);
+      const Whole found = answer(with.engine, prompt, held(with.engine, options));
+      expect_same(expected, found, "predicted");
+    }
+  }
+}
+
+// The next turn of a conversation finds what was accepted in the prefix index, and goes on as it
+// would behind a prompt.
+TEST(Speculation, WhatWasAcceptedIsAPrefixOfTheNextPrompt) {
+  const reference::TinyModelOptions model{.architecture = "llama"};
+  TinyEngine without(model, plain({.max_parked = size_t{1} << 30}));
+  TinyEngine with(model, drafting({.max_parked = size_t{1} << 30}));
+  Tokens prompt = random_tokens(50, 300, 20);
+  for (int turn = 0; turn < 4; ++turn) {
+    SequenceOptions options = drawn(turn, 90);
+    const Whole expected = answer(without.engine, prompt, options);
+    options.prediction = edited(expected.tokens, static_cast<unsigned>(turn));
+    expect_same(expected, answer(with.engine, prompt, options), "turn");
+    prompt.insert(prompt.end(), expected.tokens.begin(), expected.tokens.end());
+    prompt.push_back(5);
+  }
+}
+
+// Readers come and go, are held and cancelled; each answer is the one it would be alone.
+TEST(Speculation, RandomCompanyChangesNothing) {
+  const reference::TinyModelOptions model{.architecture = "gemma3", .type = quant::Type::kQ4_K};
+  TinyEngine without(model, plain());
+  std::mt19937 random(23);
+  for (int round = 0; round < 6; ++round) {
+    TinyEngine with(model, drafting({.n_batch = round % 2 == 0 ? size_t{64} : size_t{512},
+                                     .max_parked = size_t{1} << 22}));
+    struct One {
+      std::shared_ptr<const Sequence> sequence;
+      Tokens expected;
+    };
+    std::vector<One> all;
+    for (int action = 0; action < 120; ++action) {
+      const auto n_running = static_cast<size_t>(
+          std::ranges::count_if(all, [](const One& one) { return !one.sequence->finished(); }));
+      if (random() % 4 == 0 && n_running < with.engine.max_sequences()) {
+        const auto seed = static_cast<unsigned>(random() % 5);
+        SequenceOptions options = drawn(seed, 30 + 10 * static_cast<int64_t>(seed));
+        const Tokens prompt = random_tokens(15 + 30 * seed, 300, seed);
+        const Tokens expected = answer(without.engine, prompt, options).tokens;
+        if (random() % 3 != 0)
+          options.prediction = edited(expected, static_cast<unsigned>(random()));
+        all.push_back({with.engine.start(prompt, options), expected});
+      }
+      if (!all.empty() && random() % 6 == 0) {
+        const One& one = all[random() % all.size()];
+        if (random() % 3 == 0)
+          with.engine.finish(*one.sequence, FinishReason::kStop);
+        else
+          with.engine.hold(*one.sequence, random() % 2 == 0);
+      }
+      with.engine.step(random() % 5 == 0 ? 20 : SIZE_MAX);
+    }
+    for (const One& one : all) with.engine.hold(*one.sequence, false);
+    while (!with.engine.idle()) with.engine.step();
+    size_t n_accepted = 0;
+    for (const One& one : all) {
+      const auto written = one.sequence->tokens().subspan(one.sequence->n_prompt());
+      ASSERT_LE(written.size(), one.expected.size());
+      EXPECT_TRUE(std::ranges::equal(written, std::span(one.expected).first(written.size())));
+      n_accepted += one.sequence->n_draft_accepted();
+    }
+    EXPECT_GT(n_accepted, 30u);
+  }
+}
+
+}  // namespace
+}  // namespace billow::engine
