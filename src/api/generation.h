@@ -84,6 +84,7 @@ struct Options {
   std::optional<std::vector<std::string>> stop{};
   std::optional<int64_t> num_predict{};  // negative: no limit
   std::optional<size_t> num_ctx{};
+  std::optional<size_t> max_draft{};  // draft_num_predict: drafted tokens of a pass
   // Of a model alone: what runs it.
   std::optional<scheduler::Engine> engine{};
   std::optional<int> num_gpu{};
@@ -121,7 +122,8 @@ struct GenerationRequest {
   Think think{};
   bool truncate = true;
   std::optional<bool> shift{};
-  bool ignore_eos = false;  // only num_predict and stop strings end the answer
+  bool ignore_eos = false;   // only num_predict and stop strings end the answer
+  std::string prediction{};  // a text that the answer may resemble: parts of it come sooner then
   bool logprobs = false;
   int top_logprobs = 0;
   bool render_only = false;  // _debug_render_only

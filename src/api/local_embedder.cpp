@@ -293,7 +293,7 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
     metrics_.queued(model->name, trace.route(), reply.load);
     embed_all(*lease, std::move(prepared), request, *model, reply);
     trace.span("embedded", assigned, Clock::now());
-    metrics_.tokens(model->name, reply.n_prompt, 0, 0);
+    metrics_.tokens(model->name, {.n_prompt = reply.n_prompt});
   }
   reply.total = Clock::now() - trace.began();
   return reply;

@@ -324,6 +324,16 @@ void LocalGenerator::end_broken(const std::string& model, Sink& sink) {
   sink.end(ending);
 }
 
+namespace {
+
+std::vector<int32_t> prediction_of(const ServedModel& model, const GenerationRequest& request) {
+  if (request.prediction.empty()) return {};
+  return model.weights->tokenizer.encode(request.prediction,
+                                         {.add_special = false, .parse_special = false});
+}
+
+}  // namespace
+
 LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
                                           const GenerationRequest& request,
                                           const std::stop_token& stop, metrics::Trace& trace) {
@@ -382,6 +392,8 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
                      .stop = options.stop.value_or(std::vector<std::string>()),
                      .num_predict = size_request.num_predict,
                      .ignore_eos = request.ignore_eos,
+                     .max_draft = options.max_draft,
+                     .prediction = prediction_of(model, request),
                      .logprobs = request.logprobs || request.top_logprobs > 0,
                      .top_logprobs = request.top_logprobs,
                      .prompt_logprobs = wants_prompt_logprobs(request),
@@ -451,8 +463,15 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
       plan.completion.may_begin_again ? now - end.written : writer.first().value_or(now);
   if (plan.completion.may_begin_again) trace.span("first token", first, first);
   metrics_.first_token(model.name, trace.route(), first - trace.began());
-  metrics_.tokens(model.name, end.n_prompt, end.n_cached, end.n_generated);
-  trace.span("decode", first, now, {{"tokens", end.n_generated}});
+  metrics_.tokens(model.name, {.n_prompt = end.n_prompt,
+                               .n_cached = end.n_cached,
+                               .n_generated = end.n_generated,
+                               .n_drafted = end.n_drafted,
+                               .n_draft_accepted = end.n_draft_accepted});
+  trace.span("decode", first, now,
+             {{"tokens", end.n_generated},
+              {"drafted", end.n_drafted},
+              {"draft_accepted", end.n_draft_accepted}});
   writer.finish(end.done_reason);
 
   Ending ending{.done_reason = end.done_reason,
@@ -460,6 +479,8 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
                 .n_prompt = plan.completion.images.empty() ? plan.sizing.n_prompt : end.n_prompt,
                 .n_cached = end.n_cached,
                 .n_generated = end.n_generated,
+                .n_drafted = end.n_drafted,
+                .n_draft_accepted = end.n_draft_accepted,
                 .total = now - trace.began(),
                 .load = assigned - trace.began(),
                 .prompted = end.prompted,

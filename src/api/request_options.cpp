@@ -41,6 +41,8 @@ Options options_of(const Json& object) {
   options.num_predict = whole("num_predict");
   if (const auto num_ctx = whole("num_ctx"))
     options.num_ctx = static_cast<size_t>(std::max<int64_t>(0, *num_ctx));
+  if (const auto max_draft = whole("draft_num_predict"); max_draft && *max_draft >= 0)
+    options.max_draft = static_cast<size_t>(*max_draft);
   if (const auto num_gpu = whole("num_gpu"))
     options.num_gpu = static_cast<int>(std::clamp<int64_t>(*num_gpu, -1, kMaxGpuLayers));
   if (const auto engine = object.find("engine"); engine != object.end() && engine->is_string())
@@ -57,6 +59,7 @@ Options overlaid(const Options& model, const Options& request) {
           .stop = request.stop ? request.stop : model.stop,
           .num_predict = request.num_predict ? request.num_predict : model.num_predict,
           .num_ctx = request.num_ctx ? request.num_ctx : model.num_ctx,
+          .max_draft = request.max_draft ? request.max_draft : model.max_draft,
           .engine = model.engine,
           .num_gpu = model.num_gpu};
 }

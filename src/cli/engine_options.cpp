@@ -83,7 +83,7 @@ void ModelOptions::declare_without_context(CLI::App& command) {
       .add_option("--draft-max", max_draft,
                   "Tokens to guess at once from what was written before, at most; answers are the "
                   "same, but come sooner where they repeat something. 0: guess none")
-      ->check(CLI::Range(0, 256))
+      ->check(CLI::Range(size_t{0}, kMaxDraft))
       ->capture_default_str()
       ->group(kGroup);
   command

@@ -12,6 +12,7 @@ class App;
 
 namespace billow::cli {
 
+inline constexpr size_t kMaxDraft = 256;              // of --draft-max
 inline constexpr const char* kDefaultMemory = "80%";  // as engines do unasked
 
 // Of an option that is "f16", "q8_0" or "f32".

@@ -48,7 +48,8 @@ struct RunnerOptions {
   engine::EmbedSettings embed;
   engine::EmbedFaults embed_faults;
   std::string max_parked = "1G";
-  int stream_interval = 16;  // milliseconds
+  int stream_interval = 16;                                                   // milliseconds
+  int max_pass_time = static_cast<int>(engine::kDefaultMaxPassTime.count());  // milliseconds
   int drain_seconds = 30;
   bool with_parent = false;
   bool asks_for_memory = false;
@@ -254,6 +255,7 @@ void run(const RunnerOptions& options) {
   engine.max_sequences = options.max_sequences;
   engine.asks_for_memory = options.asks_for_memory;
   engine.defers_trim = true;
+  engine.max_pass_time = std::chrono::milliseconds(options.max_pass_time);
   engine.max_parked = parse_byte_size(options.max_parked);
   runner::Service service(options.engine == "llama" ? llama_model(options, engine.memory_budget)
                                                     : own_model(options, engine));
@@ -299,6 +301,12 @@ void add_runner(CLI::App& app) {
                    "Least milliseconds between two pieces of a streamed answer: tokens that are "
                    "written faster share a piece. 0: a piece for each token")
       ->check(CLI::Range(0, 10000))
+      ->capture_default_str();
+  command
+      ->add_option("--max-pass-time", options->max_pass_time,
+                   "Milliseconds that a pass may take while somebody writes: prompts are read in "
+                   "chunks then. 0: no bound")
+      ->check(CLI::Range(0, 60000))
       ->capture_default_str();
   command
       ->add_option("--drain-timeout", options->drain_seconds,

@@ -62,6 +62,8 @@ struct ServeOptions {
   std::string engine;  // empty: the environment's
   std::string llama_server;
   std::optional<uint64_t> stream_interval;  // milliseconds
+  std::optional<uint64_t> max_draft;        // tokens
+  std::optional<uint64_t> max_pass_time;    // milliseconds
   engine::EmbedSettings embed;
   engine::EmbedFaults embed_faults;
   size_t max_connections = 4096;
@@ -91,6 +93,7 @@ constexpr const char* kProgram = "/proc/self/exe";
 constexpr size_t kMostTransferStreams = 64;
 constexpr size_t kMostParallel = 1024;           // of a runner
 constexpr uint64_t kMaxStreamInterval = 10'000;  // ms, of a runner
+constexpr uint64_t kLongestPassTime = 60'000;    // ms, of a runner
 
 void warn(const std::string& text) { log::warn(text); }
 
@@ -156,6 +159,15 @@ std::vector<std::string> runner_arguments(const ServeOptions& options,
           options.stream_interval ? options.stream_interval : environment.stream_interval) {
     arguments.emplace_back("--stream-interval");
     arguments.push_back(std::to_string(std::min(*interval, kMaxStreamInterval)));
+  }
+  if (const auto max_time =
+          options.max_pass_time ? options.max_pass_time : environment.max_pass_time) {
+    arguments.emplace_back("--max-pass-time");
+    arguments.push_back(std::to_string(std::min(*max_time, kLongestPassTime)));
+  }
+  if (const auto max_draft = options.max_draft ? options.max_draft : environment.max_draft) {
+    arguments.emplace_back("--draft-max");
+    arguments.push_back(std::to_string(std::min<uint64_t>(*max_draft, kMaxDraft)));
   }
   const std::string& llama_server =
       options.llama_server.empty() ? environment.llama_server : options.llama_server;
@@ -416,6 +428,17 @@ void declare_models(CLI::App& command, ServeOptions& options) {
                   "faster share a piece; 0: a piece for each token; 16 if not given "
                   "(BILLOW_STREAM_INTERVAL)")
       ->check(CLI::Range(uint64_t{0}, kMaxStreamInterval));
+  command
+      .add_option("--max-pass-time", options.max_pass_time,
+                  "Milliseconds that a pass of a model may take while somebody writes: prompts are "
+                  "read in chunks then; 0: no bound; 100 if not given (BILLOW_MAX_PASS_TIME)")
+      ->check(CLI::Range(uint64_t{0}, kLongestPassTime));
+  command
+      .add_option("--draft-max", options.max_draft,
+                  "Tokens to guess at once from what was written before, at most; answers are the "
+                  "same, but come sooner where they repeat something; 0: guess none; 32 if not "
+                  "given (BILLOW_DRAFT_MAX)")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{kMaxDraft}));
   command
       .add_option("--engine", options.engine,
                   "What runs models that name no engine: auto (Billow's own engine, and "

@@ -3,20 +3,17 @@
 #include <algorithm>
 
 namespace billow::engine {
-namespace {
 
-constexpr size_t kMostWritten = 16;  // tokens
-
-}  // namespace
-
-std::vector<Share> plan_batch(std::span<const size_t> n_pending, size_t n_batch, size_t first) {
+std::vector<Share> plan_batch(std::span<const size_t> n_pending, const BatchLimits& limits,
+                              size_t first) {
   std::vector<Share> shares;
-  size_t room = n_batch;
+  size_t room = limits.n_rows;
   const size_t n = n_pending.size();
   for (const bool writing : {true, false}) {
+    if (!writing) room = std::min(room, limits.n_read_rows);
     for (size_t i = 0; i < n && room > 0; ++i) {
       const size_t sequence = (first + i) % n;
-      if (n_pending[sequence] == 0 || (n_pending[sequence] <= kMostWritten) != writing) continue;
+      if (n_pending[sequence] == 0 || (n_pending[sequence] <= kMaxWritten) != writing) continue;
       shares.push_back({sequence, std::min(room, n_pending[sequence])});
       room -= shares.back().n_rows;
     }

@@ -73,6 +73,7 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
       asks_for_memory_(options.asks_for_memory),
       defers_trim_(options.defers_trim),
       speculation_({.max_draft = options.max_draft, .is_eager = options.drafts_eagerly}),
+      pacing_(options.max_pass_time),
       need_(need_with(0)),
       step_need_(need_),
       embeds_(kv_, model_->info().n_embd) {

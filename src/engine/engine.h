@@ -24,6 +24,7 @@
 #include "engine/embedding.h"
 #include "engine/kv_memory.h"
 #include "engine/mask_worker.h"
+#include "engine/pacing.h"
 #include "engine/sequence.h"
 #include "engine/speculation/speculation.h"
 #include "gguf/file.h"
@@ -53,7 +54,10 @@ struct EngineOptions {
   // Models with recurrent states draft none.
   size_t max_draft = kDefaultMaxDraft;
   bool drafts_eagerly = false;  // whatever it costs: for tests
-  bool pack_weights = true;     // false: compute with weights as they lie in the file; slower
+  // How long a pass may take while somebody writes: prompts are read in chunks then. Zero: no
+  // bound.
+  std::chrono::nanoseconds max_pass_time{0};
+  bool pack_weights = true;  // false: compute with weights as they lie in the file; slower
   const kernels::KernelTable* kernels = nullptr;  // null: kernels::select_table()
   AdapterFiles adapters = {};                     // of sequences that ask for none, and of texts
   // Called while weights are packed, by any thread, with how many bytes of all are; it may be late.
@@ -211,9 +215,11 @@ class Engine {
     bool complete = false;                 // no other tokens of the sequence wait
     Draft draft{};                         // its tokens have the rows behind them
     size_t n_logits = 0;                   // of the last rows, whose logits are wanted
+    bool writes = false;                   // its rows are of an answer, and few
   };
   [[nodiscard]] MaskWorker::Task prepare_masks(std::span<const PassPart> parts);
   size_t max_rows_of(const Sequence& sequence) const;
+  size_t max_read_rows(std::span<const size_t> n_pending) const;
   std::vector<PassPart> plan_parts(std::span<const size_t> n_pending, size_t max_rows);
   size_t draft_room(const Sequence& sequence) const;
   void add_drafts(std::span<PassPart> parts, size_t max_rows);
@@ -222,6 +228,7 @@ class Engine {
   void sample_part(const PassPart& part, tensor::Matrix logits, std::vector<Token>& out);
   void learn_from(const PassPart& part, size_t n_written, size_t n_accepted);
   void forget_draft(Sequence& sequence);
+  void note_pass(std::span<const PassPart> parts, std::chrono::nanoseconds time);
   [[nodiscard]] bool score_prompt(Sequence& sequence, tensor::Matrix logits);
   void sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,
               std::vector<Token>& out);
@@ -276,6 +283,7 @@ class Engine {
   bool asks_for_memory_;
   bool defers_trim_;
   Speculation speculation_;
+  Pacing pacing_;
   context::MemoryNeed need_;
   context::MemoryNeed step_need_;  // the same with adapters of adapter_rank_
   uint64_t scratch_granted_ = 0;

@@ -43,15 +43,26 @@ std::vector<size_t> Engine::pending_rows() {
   return n_pending;
 }
 
+// How many rows of prompts and texts a pass may have beside those who write.
+size_t Engine::max_read_rows(std::span<const size_t> n_pending) const {
+  for (size_t i = 0; i < running_.size(); ++i)
+    if (running_[i]->n_generated() > 0 && n_pending[i] > 0 && n_pending[i] <= kMaxWritten)
+      return pacing_.max_read_rows();
+  return SIZE_MAX;
+}
+
 // The parts of a pass of at most max_rows rows.
 std::vector<Engine::PassPart> Engine::plan_parts(std::span<const size_t> n_pending,
                                                  size_t max_rows) {
   std::vector<PassPart> parts;
-  for (const Share& share : plan_batch(n_pending, max_rows, n_steps_++)) {
+  const BatchLimits limits = {.n_rows = max_rows, .n_read_rows = max_read_rows(n_pending)};
+  for (const Share& share : plan_batch(n_pending, limits, n_steps_++)) {
     PassPart part = {.n_rows = share.n_rows};
     if (share.sequence < running_.size()) {
       part.sequence = running_[share.sequence];
       part.complete = share.n_rows == part.sequence->n_pending();
+      part.writes = part.sequence->n_generated() > 0 && share.n_rows <= kMaxWritten &&
+                    !part.sequence->refill_start_;
     }
     parts.push_back(std::move(part));
   }
@@ -141,10 +152,6 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
   add_drafts(parts, max_rows);
   StepRows rows;
   take_rows(parts, rows);
-  const bool writes_alone = std::ranges::all_of(parts, [](const PassPart& part) {
-    return part.sequence != nullptr && part.sequence->n_generated() > 0 &&
-           !part.sequence->refill_start_;
-  });
   const tensor::ArenaScope scope(arena_);
   const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);
   const tensor::Matrix hidden = arena_.matrix(rows.hidden_rows.size(), model().n_embd);
@@ -163,7 +170,7 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
       kv_.publish(sequence.context_, sequence.tokens_);
   }
   sample_all(parts, logits, out);
-  if (writes_alone) speculation_.note_pass(rows.tokens.size(), Clock::now() - start);
+  note_pass(parts, Clock::now() - start);
   return out;
 }
 
@@ -201,6 +208,15 @@ bool Engine::score_prompt(Sequence& sequence, tensor::Matrix logits) {
     return false;
   }
   return true;
+}
+
+// What plans of later passes are made by.
+void Engine::note_pass(std::span<const PassPart> parts, std::chrono::nanoseconds time) {
+  Pacing::Pass pass = {.time = time};
+  for (const PassPart& part : parts)
+    (part.writes ? pass.n_writing : pass.n_reading) += part.n_rows + part.draft.tokens.size();
+  pacing_.note(pass);
+  if (pass.n_reading == 0) speculation_.note_pass(pass.n_writing, time);
 }
 
 void Engine::note_time(Sequence& sequence, size_t n_rows, Clock::time_point start) {

@@ -286,6 +286,11 @@ struct Metrics::State {
       counters("billow_prompt_cached_tokens_total", "Tokens of prompts that were found evaluated.");
   Counters& generated_tokens =
       counters("billow_generated_tokens_total", "Tokens that were generated.");
+  Counters& drafted_tokens =
+      counters("billow_drafted_tokens_total",
+               "Tokens that were guessed and evaluated before they were chosen.");
+  Counters& draft_accepted_tokens = counters("billow_draft_accepted_tokens_total",
+                                             "Guessed tokens that became part of the answer.");
   Counters& loads = counters("billow_model_loads_total", "Loads of models.");
   BoundedValues models;
   BoundedValues routes;
@@ -323,13 +328,15 @@ void Metrics::tokenized(std::string_view model, Duration duration) {
       .Observe(seconds(duration));
 }
 
-void Metrics::tokens(std::string_view model, size_t n_prompt, size_t n_cached, size_t n_generated) {
+void Metrics::tokens(std::string_view model, const Tokens& tokens) {
   const prometheus::Labels labels = {{"model", state_->models.bounded(model)}};
-  state_->prompt_tokens.Add(labels).Increment(number(n_prompt));
-  state_->cached_tokens.Add(labels).Increment(number(n_cached));
-  state_->generated_tokens.Add(labels).Increment(number(n_generated));
-  state_->n_prompt += n_prompt;
-  state_->n_cached += n_cached;
+  state_->prompt_tokens.Add(labels).Increment(number(tokens.n_prompt));
+  state_->cached_tokens.Add(labels).Increment(number(tokens.n_cached));
+  state_->generated_tokens.Add(labels).Increment(number(tokens.n_generated));
+  state_->drafted_tokens.Add(labels).Increment(number(tokens.n_drafted));
+  state_->draft_accepted_tokens.Add(labels).Increment(number(tokens.n_draft_accepted));
+  state_->n_prompt += tokens.n_prompt;
+  state_->n_cached += tokens.n_cached;
 }
 
 void Metrics::model_load(std::string_view model, std::string_view reason) {

@@ -62,7 +62,14 @@ class Metrics {
   void queued(std::string_view model, std::string_view route, Duration duration);
   // A request's texts, or its conversation, have become tokens.
   void tokenized(std::string_view model, Duration duration);
-  void tokens(std::string_view model, size_t n_prompt, size_t n_cached, size_t n_generated);
+  struct Tokens {
+    size_t n_prompt = 0;
+    size_t n_cached = 0;  // of the prompt: found evaluated
+    size_t n_generated = 0;
+    size_t n_drafted = 0;         // guessed and compared with the answer's
+    size_t n_draft_accepted = 0;  // of them, those that the answer has
+  };
+  void tokens(std::string_view model, const Tokens& tokens);
   void model_load(std::string_view model, std::string_view reason);
 
   // Everything. What the load tells by model has the label `model`, and what belongs to none of

@@ -241,8 +241,8 @@ TEST(Metrics, TimesAreInBucketsThatAddUp) {
 
 TEST(Metrics, CountTokensAndLoads) {
   Metrics metrics("1", "scalar");
-  metrics.tokens("m", 100, 64, 10);
-  metrics.tokens("n", 10, 0, 1);
+  metrics.tokens("m", {100, 64, 10, 8, 5});
+  metrics.tokens("n", {10, 0, 1});
   metrics.model_load("m", "request");
   metrics.model_load("m", "request");
   metrics.model_load("m", "crash");
@@ -250,6 +250,8 @@ TEST(Metrics, CountTokensAndLoads) {
   EXPECT_EQ(scrape.value("billow_prompt_tokens_total{model=\"m\"}"), 100.0);
   EXPECT_EQ(scrape.value("billow_prompt_cached_tokens_total{model=\"m\"}"), 64.0);
   EXPECT_EQ(scrape.value("billow_generated_tokens_total{model=\"m\"}"), 10.0);
+  EXPECT_EQ(scrape.value("billow_drafted_tokens_total{model=\"m\"}"), 8.0);
+  EXPECT_EQ(scrape.value("billow_draft_accepted_tokens_total{model=\"m\"}"), 5.0);
   EXPECT_EQ(scrape.value("billow_model_loads_total{model=\"m\",reason=\"request\"}"), 2.0);
   EXPECT_EQ(scrape.value("billow_model_loads_total{model=\"m\",reason=\"crash\"}"), 1.0);
   const Scrape totals(metrics.load_text({}, false));
@@ -259,7 +261,7 @@ TEST(Metrics, CountTokensAndLoads) {
 
 TEST(Metrics, TheShortFormHasFewSeriesAndNoModels) {
   Metrics metrics("1", "scalar");
-  for (int i = 0; i < 100; ++i) metrics.tokens(std::to_string(i), 1, 1, 1);
+  for (int i = 0; i < 100; ++i) metrics.tokens(std::to_string(i), {1, 1, 1});
   const Scrape scrape(metrics.load_text(busy_load(), true));
   EXPECT_LE(scrape.n_series(), 20u);
   EXPECT_TRUE(scrape.label_values("model").empty());
@@ -298,8 +300,8 @@ TEST(Metrics, MayBeTakenForThoseOfVllm) {
 
 TEST(Metrics, LabelsAreEscapedAndValidUtf8) {
   Metrics metrics("1\"\\\n", "scalar");
-  metrics.tokens("a\"b\\c\nd", 1, 0, 0);
-  metrics.tokens("\xFF", 1, 0, 0);
+  metrics.tokens("a\"b\\c\nd", {1, 0, 0});
+  metrics.tokens("\xFF", {1, 0, 0});
   Load load;
   load.models = {{.name = "x\"y\nz", .is_loaded = true}};
   const Scrape scrape(metrics.text(load, true));
@@ -314,10 +316,10 @@ TEST(Metrics, NamesThatAreMadeUpDoNotGrowWithoutBound) {
   Metrics metrics("1", "scalar");
   for (size_t i = 0; i < 3 * kMostLabelValues; ++i) {
     const std::string name = "model " + std::to_string(i);
-    metrics.tokens(name, 1, 0, 0);
+    metrics.tokens(name, {1, 0, 0});
     metrics.request(name, "/api/chat", 200, milliseconds(1));
   }
-  metrics.tokens("model 0", 1, 0, 0);
+  metrics.tokens("model 0", {1, 0, 0});
   const Scrape scrape(metrics.text({}, false));
   EXPECT_EQ(scrape.count("billow_prompt_tokens_total"), kMostLabelValues + 1);
   EXPECT_EQ(scrape.value("billow_prompt_tokens_total{model=\"other\"}"), 2.0 * kMostLabelValues);
@@ -347,7 +349,7 @@ TEST(Metrics, LoseNothingThatManyThreadsCount) {
         metrics.request("m", "/api/chat", 200, milliseconds(k));
         metrics.first_token(own, "/api/chat", milliseconds(k));
         metrics.queued("m", "/api/chat", milliseconds(k));
-        metrics.tokens("m", 10, 5, 1);
+        metrics.tokens("m", {10, 5, 1});
         metrics.model_load(own, "request");
         if (k % 100 == 0) {
           const Scrape scrape(metrics.text({}, true));

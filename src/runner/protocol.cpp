@@ -276,6 +276,25 @@ Parts parts_of(std::string_view body) {
 
 }  // namespace
 
+namespace {
+
+// Ids that are no tokens of the model are never chosen, so they do no harm.
+std::vector<int32_t> prediction_of(const Json& head) {
+  std::vector<int32_t> tokens;
+  const auto found = head.find("prediction");
+  if (found == head.end()) return tokens;
+  if (!found->is_array())
+    throw Error(ErrorCode::kInvalidInput, "prediction must be a list of token ids");
+  for (const Json& token : *found) {
+    if (!token.is_number_integer())
+      throw Error(ErrorCode::kInvalidInput, "prediction must be a list of token ids");
+    tokens.push_back(token.get<int32_t>());
+  }
+  return tokens;
+}
+
+}  // namespace
+
 AnswerRequest parse_completion(std::string_view body) {
   const auto [head, ids] = parts_of(body);
   AnswerRequest request;
@@ -290,6 +309,9 @@ AnswerRequest parse_completion(std::string_view body) {
       integer(head, "num_predict", -1, -2, std::numeric_limits<int64_t>::max());
   request.options.ignore_eos = boolean(head, "ignore_eos");
   request.options.scores_prompt = boolean(head, "prompt_logprobs");
+  if (head.contains("max_draft"))
+    request.options.max_draft = static_cast<size_t>(integer(head, "max_draft", 0, 0, kMostTokens));
+  request.options.prediction = prediction_of(head);
   request.options.context = context_options(head);
   request.stop = texts_of(head, "stop");
   request.markers = texts_of(head, "markers");

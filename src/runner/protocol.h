@@ -17,7 +17,7 @@ namespace billow::runner {
 //    "ignore_eos":false,"logprobs":false,"top_logprobs":0,"max_context":4096,"sizes":[512,1024],
 //    "overflow_policy":"refill","reserve_batches":9,"overflow_batch":64,"max_repeats":0,
 //    "markers":["<tool_call>"],"ends_repetition":false,
-//    "prompt_logprobs":false,"whole":false,"adapters":["/path/of/an/adapter.gguf"],
+//    "max_draft":32,"prediction":[1,2,3],"prompt_logprobs":false,"whole":false,"adapters":["/path/of/an/adapter.gguf"],
 //    "prompt_text":"...","images":[{"at":3,"text_at":12,"n_rows":264,"n_bytes":5000}],
 //    "constraint":{"kind":"json_schema","text":"...","starts_behind":"...","opens_with":"...",
 //                  "starts_within":0,"may_not_start":false}}
@@ -38,7 +38,8 @@ std::string piece_line(const Piece& piece, const tokenizer::Tokenizer& tokenizer
 
 // "{"done":true,"done_reason":"stop",...}\n": counts, durations in nanoseconds, the ids of the
 // answer; "stop_string" where one has ended it; "mask_duration" and "forced_count" where it had a
-// constraint; "error" where something was wrong.
+// constraint; "drafted_count" and "draft_accepted_count" where tokens were drafted; "error" where
+// something was wrong.
 std::string end_line(const AnswerEnd& end);
 
 // The body of a request for vectors: one line

@@ -159,6 +159,8 @@ constexpr Row kRows[] = {
     {"ENGINE", set_engine},
     {"LLAMA_SERVER", set<&Environment::llama_server>},
     {"STREAM_INTERVAL", set<&Environment::stream_interval>},
+    {"DRAFT_MAX", set<&Environment::max_draft>},
+    {"MAX_PASS_TIME", set<&Environment::max_pass_time>},
     {"N_BATCH", set<&Environment::n_batch>},
     {"N_UBATCH", set<&Environment::n_ubatch>},
     {"N_SEQ_MAX", set<&Environment::n_seq_max>},

@@ -64,6 +64,8 @@ TEST(Environment, ReadsEachRow) {
   EXPECT_EQ(of("OLLAMA_NUM_PARALLEL", "4").n_parallel, 4u);
   EXPECT_EQ(of("BILLOW_N_BATCH", "512").n_batch, 512u);
   EXPECT_EQ(of("BILLOW_STREAM_INTERVAL", "0").stream_interval, 0u);
+  EXPECT_EQ(of("BILLOW_DRAFT_MAX", "8").max_draft, 8u);
+  EXPECT_EQ(of("BILLOW_MAX_PASS_TIME", "50").max_pass_time, 50u);
   EXPECT_EQ(of("BILLOW_ENGINE", "llama").engine, Engine::kLlama);
   EXPECT_EQ(of("BILLOW_LLAMA_SERVER", "/opt/llama-server").llama_server, "/opt/llama-server");
   EXPECT_EQ(of("BILLOW_N_UBATCH", "256").n_ubatch, 256u);

@@ -51,6 +51,8 @@ struct Completion {
   std::vector<std::string> stop{};
   int64_t num_predict = -1;
   bool ignore_eos = false;
+  std::optional<size_t> max_draft{};  // drafted tokens of a pass; nullopt: the runner's own limit
+  std::vector<int32_t> prediction{};  // a text that the answer may resemble
   bool logprobs = false;
   int top_logprobs = 0;
   bool prompt_logprobs = false;  // of the prompt's tokens, too
@@ -114,6 +116,8 @@ struct CompletionEnd {
   std::chrono::nanoseconds written{};   // from then to its end
   std::chrono::nanoseconds masked{};    // in which the tokens that the constraint allows were found
   size_t n_forced = 0;                  // tokens that the constraint left no choice about
+  size_t n_drafted = 0;                 // tokens that were guessed and compared with the answer's
+  size_t n_draft_accepted = 0;          // of them, those that the answer has
 };
 
 struct EmbedInput {

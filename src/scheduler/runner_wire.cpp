@@ -187,6 +187,8 @@ CompletionEnd end_of(const Json& line) {
   end.written = duration_field(line, "eval_duration");
   end.masked = duration_field(line, "mask_duration");
   end.n_forced = count_field(line, "forced_count");
+  end.n_drafted = count_field(line, "drafted_count");
+  end.n_draft_accepted = count_field(line, "draft_accepted_count");
   return end;
 }
 
@@ -240,6 +242,8 @@ std::string completion_body(const Completion& request) {
                {"ends_repetition", request.ends_repetition},
                {"markers", request.markers}};
   if (!request.adapters.empty()) head["adapters"] = request.adapters;
+  if (request.max_draft) head["max_draft"] = *request.max_draft;
+  if (!request.prediction.empty()) head["prediction"] = request.prediction;
   if (request.may_begin_again) head["whole"] = true;
   if (request.constraint) head["constraint"] = constraint_json(*request.constraint);
   if (!request.images.empty()) head["prompt_text"] = request.prompt_text;

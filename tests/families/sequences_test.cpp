@@ -1,6 +1,6 @@
 // Random sequences of requests on the tiny models of all families: what each writes is what it
-// writes alone, whatever stands beside it, is cancelled, grows, overflows or is shared, and memory
-// stays within what is granted.
+// writes alone and without drafts, whatever stands beside it, is cancelled, grows, overflows, is
+// shared or drafted, and memory stays within what is granted.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,6 +26,7 @@ constexpr size_t kMostContext = 256;
 struct Request {
   std::vector<int32_t> prompt;
   SequenceOptions options;
+  std::vector<int32_t> expected = {};  // prompt and answer
 };
 
 class Script {
@@ -69,6 +70,18 @@ class Script {
   std::mt19937 random_;
 };
 
+// Parts of an answer, with tokens that it does not have between them: some drafts are right, others
+// in parts.
+std::vector<int32_t> prediction_of(std::span<const int32_t> answer, Script& script) {
+  std::vector<int32_t> out;
+  for (const int32_t token : answer) {
+    const size_t edit = script.below(24);
+    if (edit == 0) continue;
+    out.push_back(edit == 1 ? answer[script.below(answer.size())] : token);
+  }
+  return out;
+}
+
 // The answer of a request that has the engine for itself.
 std::vector<int32_t> answer_alone(Engine& alone, const Request& request) {
   const auto sequence = alone.start(request.prompt, request.options);
@@ -93,25 +106,31 @@ TEST_P(FamilySequences, RequestsWriteWhatTheyWriteAlone) {
   constexpr unsigned kRounds = 1;
   constexpr size_t kRequests = 3;
 #endif
+  size_t n_accepted = 0;
+  bool has_states = false;
   for (unsigned round = 0; round < kRounds; ++round) {
     const auto seed = static_cast<unsigned>(std::hash<std::string>{}(family.name) + round);
     std::mt19937 random(seed);
     constexpr size_t kBatches[] = {512, 13, 70};
     EngineOptions options = {.n_threads = 1 + static_cast<int>(round % 2),
                              .n_batch = kBatches[random() % 3],
-                             .max_sequences = 3};
+                             .max_sequences = 3,
+                             .drafts_eagerly = true};
     options.kv_type = round % 2 == 0 ? kernels::KvType::kInt16 : kernels::KvType::kQ8_0;
     options.max_parked = round % 2 == 0 ? uint64_t{1} << 30 : uint64_t{1} << 18;
     Engine engine(family.path, options);
-    Engine alone(family.path, {.n_threads = 1, .kv_type = options.kv_type});
+    Engine alone(family.path, {.n_threads = 1, .kv_type = options.kv_type, .max_draft = 0});
     Script script(family, engine.max_context(), seed);
     std::map<std::shared_ptr<const Sequence>, Request> running;
     size_t n_left = kRequests;
     while (n_left > 0 || !engine.idle()) {
       if (n_left > 0 && running.size() < options.max_sequences && script.below(3) == 0) {
-        const Request request = script.request();
+        Request request = script.request();
         --n_left;
         try {
+          request.expected = answer_alone(alone, request);
+          const auto answer = std::span(request.expected).subspan(request.prompt.size());
+          if (script.below(4) != 0) request.options.prediction = prediction_of(answer, script);
           running[engine.start(request.prompt, request.options)] = request;
         } catch (const Error& error) {  // the prompt is longer than a compaction can keep
           EXPECT_EQ(error.code(), ErrorCode::kTooLarge) << error.what();
@@ -127,8 +146,8 @@ TEST_P(FamilySequences, RequestsWriteWhatTheyWriteAlone) {
       std::erase_if(running, [&](const auto& one) {
         const auto& [sequence, request] = one;
         if (!sequence->finished()) return false;
-        const std::vector<int32_t> expected = answer_alone(alone, request);
-        EXPECT_TRUE(std::ranges::equal(sequence->tokens(), expected))
+        n_accepted += sequence->n_draft_accepted();
+        EXPECT_TRUE(std::ranges::equal(sequence->tokens(), request.expected))
             << "a prompt of " << request.prompt.size() << " tokens, " << sequence->n_shared()
             << " shared, answer of " << sequence->n_generated() << ", " << sequence->events().size()
             << " events, seed " << seed;
@@ -138,7 +157,12 @@ TEST_P(FamilySequences, RequestsWriteWhatTheyWriteAlone) {
     const engine::MemoryUse use = engine.memory();
     EXPECT_EQ(use.kv_granted, 0u);
     EXPECT_EQ(use.kv_in_use, use.kv_parked);
+    has_states = use.kv_state > 0;
   }
+  if (has_states)
+    EXPECT_EQ(n_accepted, 0u);  // nothing is drafted
+  else
+    EXPECT_GT(n_accepted, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FamilySequences, testing::ValuesIn(family_names()),

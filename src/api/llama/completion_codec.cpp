@@ -31,6 +31,8 @@ CompletionRequest decode_common(const Fields& fields, const FieldTable& table) {
   generation.raw = true;
   generation.options = openai::given_options(fields);
   if (!generation.options.num_predict) generation.options.num_predict = fields.integer("n_predict");
+  if (const auto max_draft = fields.integer("speculative.n_max"); max_draft && *max_draft >= 0)
+    generation.options.max_draft = static_cast<size_t>(*max_draft);
   generation.grammar = grammar_of(fields);
   generation.ignore_eos = fields.flag("ignore_eos").value_or(false);
   generation.keep_alive = keep_alive_of(fields.value("keep_alive"));
@@ -79,6 +81,10 @@ Json timings_json(const Ending& ending) {
   add_rate(timings, "prompt", ending.n_prompt - std::min(ending.n_prompt, ending.n_cached),
            ending.prompted);
   add_rate(timings, "predicted", ending.n_generated, ending.written);
+  if (ending.n_drafted > 0) {
+    timings["draft_n"] = ending.n_drafted;
+    timings["draft_n_accepted"] = ending.n_draft_accepted;
+  }
   return timings;
 }
 

@@ -212,6 +212,27 @@ TEST(LlamaObject, HasWhatWasWritten) {
   EXPECT_EQ(it.body(), whole("Hello", settings("false")) + "}\n");
 }
 
+TEST(LlamaObject, TimingsSayHowManyTokensWereDrafted) {
+  const auto timings_of = [](const Ending& ending) {
+    Answered it("");
+    it.answer->end(ending);
+    return Json::parse(it.body())["timings"];
+  };
+  Ending ending = kEnding;
+  ending.n_drafted = 9;
+  ending.n_draft_accepted = 4;
+  const Json timings = timings_of(ending);
+  EXPECT_EQ(timings["draft_n"], 9);
+  EXPECT_EQ(timings["draft_n_accepted"], 4);
+  EXPECT_FALSE(timings_of(kEnding).contains("draft_n"));
+}
+
+TEST(LlamaObject, TheMostOfADraftIsAnOption) {
+  EXPECT_EQ(decoded(R"("model":"m","speculative.n_max":5)").generation.options.max_draft, 5u);
+  EXPECT_EQ(decoded(R"("model":"m","speculative.n_max":0)").generation.options.max_draft, 0u);
+  EXPECT_FALSE(decoded(R"("model":"m")").generation.options.max_draft.has_value());
+}
+
 TEST(LlamaObject, TellsWhatEndedIt) {
   const auto ended = [](const Ending& ending) {
     Answered it("");

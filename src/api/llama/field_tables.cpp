@@ -8,6 +8,7 @@ using enum Treatment;
 constexpr const char* kCaching = "prompts that begin alike are always cached";
 constexpr const char* kNoSampler = "this server has no such sampler";
 constexpr const char* kWithoutRange = "it belongs to a sampler that this server does not have";
+constexpr const char* kDrafts = "how many are worth a try is measured; answers are the same";
 constexpr const char* kModel = "or ?model=NAME; not needed where the store has one model";
 
 constexpr FieldRule kCompletion[] = {
@@ -33,6 +34,9 @@ constexpr FieldRule kCompletion[] = {
     {"seed"},
     {"logit_bias", kHonoured, "by token ids"},
     {"ignore_eos"},
+    {"speculative.n_max", kHonoured, "drafted tokens of a pass; 0: none"},
+    {"speculative.n_min", kIgnored, kDrafts},
+    {"speculative.p_min", kIgnored, kDrafts},
     {"grammar", kHonoured, "GBNF where it has ::=, else Lark"},
     {"json_schema"},
     {"n_probs", kHonoured, "up to 20; entries have no id"},
@@ -93,6 +97,9 @@ constexpr FieldRule kInfill[] = {
     {"seed"},
     {"logit_bias", kHonoured, "by token ids"},
     {"ignore_eos"},
+    {"speculative.n_max", kHonoured, "drafted tokens of a pass; 0: none"},
+    {"speculative.n_min", kIgnored, kDrafts},
+    {"speculative.p_min", kIgnored, kDrafts},
     {"grammar", kHonoured, "GBNF where it has ::=, else Lark"},
     {"json_schema"},
     {"n_probs", kHonoured, "up to 20; entries have no id"},

@@ -71,7 +71,7 @@ constexpr FieldRule kOptions[] = {
     {"num_ctx", kHonoured,
      "a cap with --num-ctx-policy cap; else contexts have the size they need"},
     {"num_keep", kIgnored, "what stays when the context is full is the prompt"},
-    {"draft_num_predict", kIgnored, "there is no draft"},
+    {"draft_num_predict", kHonoured, "drafted tokens of a pass; 0: none"},
     {"num_batch", kIgnored, kMachine},
     {"num_gpu", kIgnored, "of a model that runs on llama-server its PARAMETER counts"},
     {"engine", kRefused, "a model's PARAMETER engine says what runs it", "\"auto\""},

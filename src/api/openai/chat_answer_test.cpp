@@ -70,6 +70,24 @@ TEST(ChatObject, HasWhatWasWritten) {
                 std::string(kUsage) + "}\n");
 }
 
+TEST(ChatObject, OfAPredictionItSaysHowMuchWasRight) {
+  TextRequest request{.n = 1};
+  request.generations.emplace_back().prediction = "Hello";
+  TestCall test;
+  TestClock clock;
+  const auto answer = chat_answer(test.call, kHead, request, clock.now());
+  answer->delta(content("Hello"));
+  Ending ending = kEnding;
+  ending.n_drafted = 7;
+  ending.n_draft_accepted = 5;
+  EXPECT_TRUE(answer->end(ending));
+  EXPECT_NE(
+      test.exchange.body().find(R"("completion_tokens_details":{"accepted_prediction_tokens":5,)"
+                                R"("rejected_prediction_tokens":2})"),
+      std::string::npos)
+      << test.exchange.body();
+}
+
 TEST(ChatObject, HasReasoningCallsAndLogprobs) {
   Answered it(false);
   Delta delta = joined(thinking("hm"), call_delta(0, "f"));

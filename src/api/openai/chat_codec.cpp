@@ -57,13 +57,17 @@ Json logprobs_json(const std::vector<Logprob>& logprobs) {
 // The reason of an answer that has called tools.
 const char* reason_of_calls(bool legacy) { return legacy ? "function_call" : "tool_calls"; }
 
+bool predicts(const TextRequest& request) {
+  return !request.generations.empty() && !request.generations.front().prediction.empty();
+}
+
 class ChatObject : public TextAnswer {
  public:
   ChatObject(Call& call, AnswerHead head, const TextRequest& request)
       : TextAnswer(call, std::move(head)),
         legacy_calls_(request.legacy_calls),
         choices_(request.n),
-        usage_(request.n) {}
+        usage_(request.n, predicts(request)) {}
 
   bool delta(const Delta& delta) override {
     choices_[delta.choice].parts.add(delta);
@@ -134,7 +138,7 @@ class ChatStream : public TextAnswer {
         legacy_calls_(request.legacy_calls),
         chunk_head_(chunk_head(head_, "chat.completion.chunk")),
         choices_(request.n),
-        usage_(request.n) {}
+        usage_(request.n, predicts(request)) {}
 
   void still_working() override { stream_.still_working(); }
   bool fail(int status, std::string_view text) override { return stream_.fail(status, text); }
@@ -265,6 +269,29 @@ class ChatStream : public TextAnswer {
 
 }  // namespace
 
+namespace {
+
+// {"type":"content","content":TEXT or [{"type":"text","text":TEXT}]}; empty where there is none.
+std::string prediction_of(const Fields& fields) {
+  const auto given = fields.fields("prediction");
+  if (!given) return "";
+  constexpr const char* kForm =
+      "field \"prediction\" must be {\"type\": \"content\", \"content\": a text or a list of text "
+      "parts}";
+  if (given->text("type") != "content") refuse(kForm);
+  const Json* content = given->value("content");
+  if (content != nullptr && content->is_string()) return content->get<std::string>();
+  if (content == nullptr || !content->is_array()) refuse(kForm);
+  std::string text;
+  for (const Fields& part : given->objects("content")) {
+    if (part.text("type") != "text") refuse(kForm);
+    text += part.text("text");
+  }
+  return text;
+}
+
+}  // namespace
+
 TextRequest decode_chat(std::string_view body) {
   const Fields fields = parse_body(body, "ChatCompletionRequest");
   TextRequest request = decode_common(fields, TextRoute::kChat);
@@ -272,6 +299,7 @@ TextRequest decode_chat(std::string_view body) {
   generation.kind = GenerationKind::kChat;
   request.best_of = request.n;
   generation.messages = decode_messages(fields);
+  generation.prediction = prediction_of(fields);
   generation.think = think_of(fields);
   generation.tools = tools_of(fields);
   if (generation.tools.empty()) {

@@ -59,6 +59,7 @@ TEST(ChatRequest, FieldsBecomeOptions) {
       {R"("top_p":0)", R"({"top_p":0})"},
       {R"("seed":42,"frequency_penalty":0.5,"presence_penalty":-1)",
        R"({"seed":42,"frequency_penalty":0.5,"presence_penalty":-1})"},
+      {R"("options":{"draft_num_predict":5})", R"({"draft_num_predict":5})"},
       {R"("stop":"END")", R"({"stop":["END"]})"},
       {R"("stop":["a",1,null,"b"])", R"({"stop":["a","b"]})"},
       {R"("stop":7)", "{}"},
@@ -101,6 +102,22 @@ TEST(ChatRequest, FieldsAreRead) {
   EXPECT_EQ(decoded(R"("keep_alive":-1)").keep_alive, scheduler::kForever);
   EXPECT_TRUE(decoded(R"("ignore_eos":true)").ignore_eos);
   EXPECT_EQ(decode_chat(with(R"("n":3)")).n, 3u);
+}
+
+TEST(ChatRequest, APredictionIsATextOrPartsOfOne) {
+  EXPECT_EQ(decoded(R"("prediction":null)").prediction, "");
+  EXPECT_EQ(decoded(R"("prediction":{"type":"content","content":"ab c"})").prediction, "ab c");
+  EXPECT_EQ(decoded(R"("prediction":{"type":"content","content":[{"type":"text","text":"ab"},)"
+                    R"({"type":"text","text":"c"}]})")
+                .prediction,
+            "abc");
+  for (const char* wrong : {R"({"type":"other","content":"a"})", R"({"type":"content"})",
+                            R"({"type":"content","content":7})",
+                            R"({"type":"content","content":[{"type":"image_url","text":"a"}]})"}) {
+    EXPECT_TRUE(refusal(decode_chat, with(std::string("\"prediction\":") + wrong))
+                    .starts_with("field \"prediction\" must be"))
+        << wrong;
+  }
 }
 
 TEST(ChatRequest, ToolsKeepTheirDeclarations) {

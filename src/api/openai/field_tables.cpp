@@ -39,7 +39,7 @@ constexpr FieldRule kChat[] = {
     {"modalities", kRefused, kTextOnly, R"(["text"] [])"},
     {"audio", kRefused, kTextOnly},
     {"web_search_options", kRefused, "this server does not search"},
-    {"prediction", kIgnored, "it would only make the same answer come sooner"},
+    {"prediction", kHonoured, "text; what the answer has of it comes sooner"},
     {"verbosity", kIgnored, "models here have no such setting; ask for it in the prompt"},
     {"user", kIgnored, kAccounts},
     {"safety_identifier", kIgnored, kAccounts},

@@ -13,6 +13,8 @@ bool EventStream::fail(int status, std::string_view text) {
 
 void Usage::add(const Ending& ending) {
   n_generated_ += ending.n_generated;
+  n_drafted_ += ending.n_drafted;
+  n_draft_accepted_ += ending.n_draft_accepted;
   if (ending.choice % n_each_ != 0) return;
   n_prompt_ += ending.n_prompt;
   n_cached_ += ending.n_cached;
@@ -24,6 +26,11 @@ Json Usage::to_json() const {
   usage["completion_tokens"] = n_generated_;
   usage["total_tokens"] = n_prompt_ + n_generated_;
   usage["prompt_tokens_details"]["cached_tokens"] = n_cached_;
+  if (predicts_) {
+    Json& details = usage["completion_tokens_details"];
+    details["accepted_prediction_tokens"] = n_draft_accepted_;
+    details["rejected_prediction_tokens"] = n_drafted_ - n_draft_accepted_;
+  }
   return usage;
 }
 

@@ -36,10 +36,13 @@ class EventStream : public api::EventStream {
 // The tokens of all choices.
 class Usage {
  public:
-  // n_each: choices for each prompt, whose tokens count once.
-  explicit Usage(size_t n_each) : n_each_(n_each) {}
+  // n_each: choices for each prompt, whose tokens count once. `predicts`: the request has a
+  // prediction, of which the answer's part is wanted.
+  explicit Usage(size_t n_each, bool predicts = false) : n_each_(n_each), predicts_(predicts) {}
   void add(const Ending& ending);
-  // {"prompt_tokens","completion_tokens","total_tokens","prompt_tokens_details":{"cached_tokens"}}
+  // {"prompt_tokens","completion_tokens","total_tokens","prompt_tokens_details":{"cached_tokens"}},
+  // and with a prediction "completion_tokens_details":{"accepted_prediction_tokens",
+  // "rejected_prediction_tokens"}: of all tokens that were guessed.
   Json to_json() const;
 
  private:
@@ -47,6 +50,9 @@ class Usage {
   size_t n_prompt_ = 0;
   size_t n_cached_ = 0;
   size_t n_generated_ = 0;
+  bool predicts_;
+  size_t n_drafted_ = 0;
+  size_t n_draft_accepted_ = 0;
 };
 
 // "stop", or null where there is none.

@@ -1,5 +1,7 @@
 #include "engine/speculation/acceptance.h"
 
+#include <algorithm>
+
 namespace billow::engine {
 namespace {
 
@@ -9,6 +11,9 @@ constexpr double kPriorWeight = 4.0;
 // A comparison counts half after about 20 others of its kind.
 constexpr double kKeep = 0.966;
 constexpr double kFade = 0.998;
+// What the comparisons of all kinds together say about those that were not tried yet.
+constexpr double kEaseWeight = 6.0;
+constexpr double kEaseKeep = 0.985;
 
 }  // namespace
 
@@ -23,16 +28,23 @@ size_t Acceptance::class_of(size_t match_length) noexcept {
 double Acceptance::chance(DraftSource source, size_t match_length) const noexcept {
   const size_t length_class = class_of(match_length);
   const Counts& counts = counts_[static_cast<size_t>(source)][length_class];
-  return (kPriorWeight * kPrior[length_class] + counts.accepted) / (kPriorWeight + counts.tried);
+  const double ease = (kEaseWeight + all_accepted_) / (kEaseWeight + all_assumed_);
+  const double prior = std::min(kPrior[length_class] * ease, kPrior.back());
+  return (kPriorWeight * prior + counts.accepted) / (kPriorWeight + counts.tried);
 }
 
 void Acceptance::learn(DraftSource source, size_t match_length, bool accepted) noexcept {
-  Counts& counts = counts_[static_cast<size_t>(source)][class_of(match_length)];
+  const size_t length_class = class_of(match_length);
+  Counts& counts = counts_[static_cast<size_t>(source)][length_class];
   counts.accepted = counts.accepted * kKeep + (accepted ? 1.0 : 0.0);
   counts.tried = counts.tried * kKeep + 1.0;
+  all_accepted_ = all_accepted_ * kEaseKeep + (accepted ? 1.0 : 0.0);
+  all_assumed_ = all_assumed_ * kEaseKeep + kPrior[length_class];
 }
 
 void Acceptance::fade() noexcept {
+  all_accepted_ *= kFade;
+  all_assumed_ *= kFade;
   for (auto& source : counts_) {
     for (Counts& counts : source) {
       counts.accepted *= kFade;

@@ -32,6 +32,8 @@ class Acceptance {
   static size_t class_of(size_t match_length) noexcept;
 
   std::array<std::array<Counts, kLengthClasses>, kDraftSources> counts_;
+  double all_accepted_ = 0.0;
+  double all_assumed_ = 0.0;  // that would have been accepted, had the priors been right
 };
 
 }  // namespace billow::engine

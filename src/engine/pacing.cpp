@@ -1,0 +1,51 @@
+#include "engine/pacing.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace billow::engine {
+namespace {
+
+constexpr double kShare = 1.0 / 3.0;   // of their rate alone that those who write keep
+constexpr double kMaxSlowdown = 2.0;   // of a pass that reads, in passes of those who write
+constexpr double kWeight = 0.25;       // of a new measurement
+constexpr size_t kFirstRows = 32;      // where nothing is known of the machine
+constexpr double kMinRows = 8.0;       // fewer cost as much time
+constexpr double kMaxCredit = 1.0;     // quiet times are not saved up
+constexpr double kMinCredit = -200.0;  // one pass that took seconds is not paid back for ever
+
+double averaged(double known, double measured) noexcept {
+  return known == 0.0 ? measured : known + kWeight * (measured - known);
+}
+
+}  // namespace
+
+Pacing::Pacing(std::chrono::nanoseconds max_pass_time) noexcept
+    : max_seconds_(std::chrono::duration<double>(max_pass_time).count()) {}
+
+size_t Pacing::max_read_rows() const noexcept {
+  if (max_seconds_ <= 0.0) return SIZE_MAX;
+  if (credit_ < 0.0) return 0;
+  if (read_seconds_ == 0.0) return kFirstRows;
+  // Where those who write need most of the time, a pass may take twice as long as theirs.
+  const double max_seconds = std::max(max_seconds_, kMaxSlowdown * write_seconds_);
+  const double n_rows = (max_seconds - write_seconds_) / read_seconds_;
+  return static_cast<size_t>(std::clamp(n_rows, kMinRows, 1e6));
+}
+
+void Pacing::note(const Pass& pass) noexcept {
+  const double seconds = std::chrono::duration<double>(pass.time).count();
+  if (pass.n_reading == 0) {
+    write_seconds_ = averaged(write_seconds_, seconds);
+  } else {
+    const double rest = pass.n_writing > 0 ? std::max(0.0, seconds - write_seconds_) : seconds;
+    read_seconds_ = averaged(read_seconds_, rest / static_cast<double>(pass.n_reading));
+  }
+  if (pass.n_writing == 0) {
+    credit_ = 0.0;  // nobody was held up
+  } else if (write_seconds_ > 0.0) {
+    credit_ = std::clamp(credit_ + 1.0 - kShare * seconds / write_seconds_, kMinCredit, kMaxCredit);
+  }
+}
+
+}  // namespace billow::engine
