@@ -36,12 +36,13 @@ bool SequenceContext::take(size_t n, bool ends) {
   marks_.ends = ends;
   if (!blocks_.grow(end) || !blocks_.grow_states(begin, end, marks_)) return false;
   n_held_ += n;
-  // Soon enough for a token not to wait for the system, late enough to take no memory in vain.
+  // Soon enough for a token not to wait for the system, late enough to take no memory in vain: for
+  // sequences that write.
   constexpr size_t kAhead = 8;
   const auto block_ahead = [](size_t position) {
     return (position + kAhead) / kv::kBlockPositions;
   };
-  if (block_ahead(begin) != block_ahead(end)) blocks_.prepare_next();
+  if (n < kv::kBlockPositions && block_ahead(begin) != block_ahead(end)) blocks_.prepare_next();
   return true;
 }
 

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <string>
@@ -319,11 +321,12 @@ bool same_report(const Sampled& a, const Sampled& b) {
 // Returns how many there were.
 size_t run_and_compare(Engine& engine, Engine& alone) {
   size_t n_compared = 0;
+  std::map<std::shared_ptr<const engine::Sequence>, size_t> n_seen;
   while (!engine.idle()) {
     for (const Engine::Token& token : engine.step()) {
-      // The sequence has the token already; it was chosen behind the others.
-      const std::span<const int32_t> tokens = token.sequence->tokens();
-      const std::span<const int32_t> before = tokens.first(tokens.size() - 1);
+      // The sequence has the token already; it was chosen behind those before it.
+      const size_t n_before = token.sequence->n_prompt() + n_seen[token.sequence]++;
+      const std::span<const int32_t> before = token.sequence->tokens().first(n_before);
       const std::vector<float> logits = logits_of(alone, before, before.size() - 1);
       EXPECT_TRUE(same_report(token.sampled, sampled_alone(alone, logits)))
           << "behind " << before.size() << " tokens, of a prompt of " << token.sequence->n_prompt();

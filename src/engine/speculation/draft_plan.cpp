@@ -1,6 +1,7 @@
 #include "engine/speculation/draft_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace billow::engine {
 namespace {
@@ -11,7 +12,14 @@ constexpr double kMinGain = 1.02;
 struct Candidate {
   double chance = 0.0;
   size_t sequence = 0;
+  size_t position = 0;  // in the sequence's draft
 };
+
+// The likeliest first; the tokens of a sequence stay in their order.
+bool goes_before(const Candidate& a, const Candidate& b) noexcept {
+  if (a.chance != b.chance) return a.chance > b.chance;
+  return std::pair(a.sequence, a.position) < std::pair(b.sequence, b.position);
+}
 
 }  // namespace
 
@@ -20,9 +28,8 @@ std::vector<size_t> plan_drafts(std::span<const std::span<const double>> chances
   std::vector<size_t> lengths(chances.size(), 0);
   std::vector<Candidate> candidates;
   for (size_t i = 0; i < chances.size(); ++i)
-    for (const double chance : chances[i]) candidates.push_back({chance, i});
-  // Stable: as chances fall within a sequence, its tokens stay in their order.
-  std::ranges::stable_sort(candidates, std::ranges::greater(), &Candidate::chance);
+    for (size_t k = 0; k < chances[i].size(); ++k) candidates.push_back({chances[i][k], i, k});
+  std::ranges::sort(candidates, goes_before);
   const auto n_base = static_cast<double>(room.n_writing);
   double gained = 0.0;
   double best = kMinGain * n_base / cost.of(std::max<size_t>(1, room.n_rows));
