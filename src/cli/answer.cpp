@@ -1,5 +1,6 @@
 #include "cli/answer.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -70,8 +71,13 @@ class AnswerWriter {
     } else {
       ++answer_.rungs.back().n_tokens;
       if (settings_.sequence.sampling.logprobs) answer_.sampled.push_back(token.sampled);
-      if (trace_ != nullptr)
-        trace_->add({now_ - *first_, sequence_.n_evaluated(), sequence_.rung(), engine_.memory()});
+      if (trace_ != nullptr) {
+        // Of several tokens of a step, those before this one were evaluated when it was chosen.
+        const size_t n_before =
+            sequence_.n_prompt() + generation_.tokens().size() - sequence_.n_dropped();
+        trace_->add({now_ - *first_, std::min(sequence_.n_evaluated(), n_before), sequence_.rung(),
+                     engine_.memory()});
+      }
     }
     show(generation_.accept(token));
   }

@@ -63,7 +63,6 @@ std::string summary_text(const Answer& answer, size_t kv_most) {
                      rate(answer.n_prefilled, answer.prompt_time), answer.rungs.front().rung);
   out += fmt::format("decode_tokens={} decode_tps={:.1f} final_context={}\n", answer.tokens.size(),
                      decode_rate(answer), answer.rungs.back().rung);
-  out += fmt::format("drafted_tokens={} accepted={}\n", answer.n_drafted, answer.n_draft_accepted);
   out += list_of_events("transitions", answer, context::Step::kGrow);
   out += list_of_events("compactions", answer, context::Step::kCompact);
   out += fmt::format("decode_tps_with_events={:.1f}\n", rate_with_events(answer));
@@ -75,6 +74,7 @@ std::string summary_text(const Answer& answer, size_t kv_most) {
   out += fmt::format("tokens_evaluated_again={} per_generated_token={:.3f}\n",
                      all_evaluated_again(answer), evaluated_again_per_token(answer));
   out += fmt::format("peak_kv_memory={}\n", format_byte_size(kv_most));
+  out += fmt::format("drafted_tokens={} accepted={}\n", answer.n_drafted, answer.n_draft_accepted);
   return out;
 }
 

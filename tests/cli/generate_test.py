@@ -29,6 +29,7 @@ decode_tps_with_events=\d+\.\d
 tokens_per_context:(?P<rungs>(?:\n  ctx\d+ tokens=\d+ decode_tps=\d+\.\d)+)
 tokens_evaluated_again=(?P<again>\d+) per_generated_token=(?P<per_token>\d+\.\d+)
 peak_kv_memory=\d+(?:\.\d)? [KMGT]?i?B
+drafted_tokens=(?P<drafted>\d+) accepted=(?P<accepted>\d+)
 """)
 
 

@@ -1,6 +1,8 @@
 // The same seed gives the same tokens: alone or among others, with one thread or two, in any batch.
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "engine/tiny_engine.h"
 
 namespace billow::engine {
@@ -56,6 +58,25 @@ TEST(Determinism, SameTokensAloneOrAmongSevenOthersWithOneThreadOrTwo) {
     const auto differs = other.engine.start(random_tokens(100, 300, 1), sampled(43));
     run(other.engine);
     EXPECT_NE(answer(*differs), expected);
+  }
+}
+
+// While others write, prompts are read in chunks of few tokens.
+TEST(Determinism, PacedPromptsGiveTheSameTokens) {
+  const reference::TinyModelOptions model{.architecture = "llama"};
+  std::vector<std::vector<int32_t>> expected;
+  for (const auto max_pass_time : {std::chrono::nanoseconds(0), std::chrono::nanoseconds(1000)}) {
+    TinyEngine tiny(model, {.max_pass_time = max_pass_time});
+    std::vector<std::shared_ptr<const Sequence>> sequences;
+    for (unsigned i = 0; i < 6; ++i) {
+      sequences.push_back(tiny.engine.start(random_tokens(10 + 60 * i, 300, i), sampled(i)));
+      tiny.engine.step();
+    }
+    run(tiny.engine);
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      if (max_pass_time.count() == 0) expected.push_back(answer(*sequences[i]));
+      EXPECT_EQ(answer(*sequences[i]), expected[i]);
+    }
   }
 }
 

@@ -1,0 +1,106 @@
+"""Drafted tokens through the server: answers are the same with and without, and what was drafted is counted.
+
+speculation_test.py --billow PROGRAM [unittest arguments]; exits with 77 where the small model is not here.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import threading
+import unittest
+
+import prometheus_text
+from server import WEIGHTS, Server
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--billow", required=True)
+options, rest = parser.parse_known_args()
+
+LIST = "\n".join(f"{number}. The river number {number} carries boats to the old harbour." for number in range(1, 40))
+MESSAGES = [{"role": "user", "content": "Write this list again:\n" + LIST}]
+
+
+class Speculation(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.server = Server(folder.name, program=options.billow)
+        cls.addClassCleanup(cls.server.stop)
+        cls.server.add_model("m")
+
+    def chat(self, **fields):
+        body = {"model": "m", "messages": MESSAGES, "max_tokens": 150, "temperature": 0, "seed": 3, "logprobs": True, **fields}
+        status, headers, text = self.server.request("POST", "/v1/chat/completions", body)
+        self.assertEqual(status, 200, text)
+        answer = json.loads(text)
+        spans = self.server.json("GET", "/api/trace/" + headers["X-Request-Id"])["spans"]
+        drafts = next(span["attributes"] for span in spans if span["name"] == "decode")
+        return answer, drafts
+
+    def samples(self):
+        return prometheus_text.parse(self.server.request("GET", "/metrics")[2].decode())[0]
+
+    def test_answers_are_the_same_and_sooner_known(self):
+        for temperature in (0, 0.9):
+            plain, none = self.chat(temperature=temperature, options={"draft_num_predict": 0})
+            self.assertEqual((none["drafted"], none["draft_accepted"]), (0, 0))
+            text = plain["choices"][0]["message"]["content"]
+            for prediction in (text, [{"type": "text", "text": text[:200]}, {"type": "text", "text": text[240:]}]):
+                answer, drafts = self.chat(temperature=temperature, prediction={"type": "content", "content": prediction})
+                self.assertEqual(answer["choices"], plain["choices"])
+                details = answer["usage"]["completion_tokens_details"]
+                self.assertEqual(details["accepted_prediction_tokens"], drafts["draft_accepted"])
+                self.assertEqual(details["rejected_prediction_tokens"], drafts["drafted"] - drafts["draft_accepted"])
+                self.assertGreater(drafts["draft_accepted"], 10)
+
+    def test_a_prediction_of_another_form_is_refused(self):
+        for prediction in ("text", {"type": "content", "content": 5}, {"type": "image", "content": "x"}):
+            status, _, text = self.server.request("POST", "/v1/chat/completions",
+                                                  {"model": "m", "messages": MESSAGES, "prediction": prediction})
+            self.assertEqual(status, 400, text)
+            self.assertIn(b"prediction", text)
+
+    def test_timings_and_metrics_count_drafts(self):
+        body = {"model": "m", "prompt": LIST + "\n40. The river number", "n_predict": 120, "temperature": 0}
+        before = self.samples()
+        plain = self.server.json("POST", "/completion", {**body, "speculative.n_max": 0})
+        self.assertNotIn("draft_n", plain["timings"])
+        drafted = self.server.json("POST", "/completion", body)
+        self.assertEqual(drafted["content"], plain["content"])
+        self.assertEqual(drafted["tokens_predicted"], plain["tokens_predicted"])
+        timings = drafted["timings"]
+        self.assertGreaterEqual(timings["draft_n"], timings["draft_n_accepted"])
+        self.assertGreater(timings["draft_n_accepted"], 10)
+        after = self.samples()
+        for name, count in (("billow_drafted_tokens_total", timings["draft_n"]),
+                            ("billow_draft_accepted_tokens_total", timings["draft_n_accepted"])):
+            self.assertEqual(prometheus_text.total(after, name) - prometheus_text.total(before, name), count)
+
+    # Streams beside a long prompt of another: all of them are as each is alone.
+    def test_a_long_prompt_changes_no_stream(self):
+        def generated(prompt, results, key):
+            lines = self.server.lines("/api/generate", {"model": "m", "prompt": prompt, "raw": True,
+                                                        "options": {"num_predict": 120, "seed": 5, "temperature": 0.8}})
+            results[key] = "".join(line["response"] for line in lines)
+
+        prompts = {"short": "Once upon a time", "list": LIST, "long": LIST * 3 + " And"}
+        alone = {}
+        for key, prompt in prompts.items():
+            generated(prompt, alone, key)
+        for _ in range(2):
+            together = {}
+            threads = [threading.Thread(target=generated, args=(prompt, together, key)) for key, prompt in prompts.items()]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(together, alone)
+
+
+if __name__ == "__main__":
+    if not WEIGHTS.exists():
+        print(f"skipped: no model at {WEIGHTS}; tools/setup models fetches it")
+        sys.exit(77)
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
