@@ -167,6 +167,10 @@ bool Engine::grant_step_scratch(size_t n_positions) {
 void Engine::check_tokens(std::span<const int32_t> tokens) const {
   if (tokens.empty())
     throw Error(ErrorCode::kInvalidInput, "the prompt is empty; give at least one token");
+  check_ids(tokens);
+}
+
+void Engine::check_ids(std::span<const int32_t> tokens) const {
   for (const int32_t token : tokens) {
     if (!tokenizer_->has(token)) {
       throw Error(ErrorCode::kInvalidInput, "token id " + std::to_string(token) +
@@ -179,6 +183,7 @@ void Engine::check_tokens(std::span<const int32_t> tokens) const {
 std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
                                               const SequenceOptions& options) {
   check_tokens(prompt);
+  check_ids(options.prediction);
   context::Course course = course_of(prompt.size(), options, max_context_, kv_, model());
   const size_t rung = course.ladder.first(prompt.size());
   if (running_.size() == max_sequences_) {

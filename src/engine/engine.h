@@ -140,9 +140,10 @@ class Engine {
   // What is granted against the budget; others may take and give back, too.
   context::Ledger& ledger() noexcept { return ledger_; }
 
-  // Throws Error when the prompt is empty, holds an id that is no token or does not fit the
-  // context or the memory budget, when an option is out of range, or when max_sequences are
-  // running. A sequence for which there is no memory now waits for that of others.
+  // Throws Error when the prompt is empty, it or the prediction holds an id that is no token, it
+  // does not fit the context or the memory budget, when an option is out of range, or when
+  // max_sequences are running. A sequence for which there is no memory now waits for that of
+  // others.
   std::shared_ptr<const Sequence> start(std::vector<int32_t> prompt,
                                         const SequenceOptions& options);
   // Ends a sequence now and frees its memory; finished ones are ended already.
@@ -208,6 +209,7 @@ class Engine {
   using Clock = std::chrono::steady_clock;
   nn::Compute compute() { return {*kernels_, team_, arena_, nullptr, listener_}; }
   void check_tokens(std::span<const int32_t> tokens) const;
+  void check_ids(std::span<const int32_t> tokens) const;
   // The rows of one sequence in a pass, or of the texts that become vectors.
   struct PassPart {
     std::shared_ptr<Sequence> sequence{};  // null: of texts

@@ -274,11 +274,6 @@ Parts parts_of(std::string_view body) {
   return {std::move(head), body.substr(end + 1)};
 }
 
-}  // namespace
-
-namespace {
-
-// Ids that are no tokens of the model are never chosen, so they do no harm.
 std::vector<int32_t> prediction_of(const Json& head) {
   std::vector<int32_t> tokens;
   const auto found = head.find("prediction");

@@ -133,6 +133,7 @@ TEST(RunnerWire, ReadsTheEnd) {
       R"({"done":true,"done_reason":"length","seed":-4,"prompt_eval_count":9,)"
       R"("prompt_cached_count":5,"queue_duration":1,"prompt_eval_duration":2,"eval_count":2,)"
       R"("eval_duration":3,"tokens":[4,5],"mask_duration":8,"forced_count":2,)"
+      R"("drafted_count":9,"draft_accepted_count":4,)"
       R"("stop_string":"END","error":"no memory"})");
   ASSERT_TRUE(line.is_end);
   EXPECT_EQ(line.end.done_reason, "length");
@@ -145,6 +146,8 @@ TEST(RunnerWire, ReadsTheEnd) {
   EXPECT_EQ(line.end.tokens, (std::vector<int32_t>{4, 5}));
   EXPECT_EQ(line.end.masked.count(), 8);
   EXPECT_EQ(line.end.n_forced, 2u);
+  EXPECT_EQ(line.end.n_drafted, 9u);
+  EXPECT_EQ(line.end.n_draft_accepted, 4u);
   EXPECT_EQ(line.end.queued.count() + line.end.prompted.count() + line.end.written.count(), 6);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "constraint/guide.h"
 #include "engine/generation.h"
 #include "engine/tiny_engine.h"
@@ -319,6 +320,17 @@ TEST(Speculation, GrammarsHoldTheSameAnswer) {
       expect_same(expected, found, "predicted");
     }
   }
+}
+
+// Drafted tokens are looked up in the model's table: what is no token is refused.
+TEST(Speculation, APredictionHoldsTokensAlone) {
+  TinyEngine tiny({}, drafting());
+  for (const int32_t wrong : {-1, 1000000, INT32_MIN, INT32_MAX}) {
+    SequenceOptions options = greedy(5);
+    options.prediction = {1, 2, wrong};
+    EXPECT_THROW((void)tiny.engine.start({1, 2, 3}, options), Error) << wrong;
+  }
+  EXPECT_TRUE(tiny.engine.idle());
 }
 
 // The next turn of a conversation finds what was accepted in the prefix index, and goes on as it

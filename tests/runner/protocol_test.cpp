@@ -64,6 +64,7 @@ TEST(Protocol, ReadsACompletionWithAllItHas) {
       R"("logit_bias":[[5,1.5],[6,null]]},"stop":["a","b"],"num_predict":12,"ignore_eos":true,)"
       R"("logprobs":true,"top_logprobs":2,"max_context":1024,"sizes":[64,128],)"
       R"("overflow_policy":"shift","reserve_batches":3,"overflow_batch":16,"max_repeats":30,)"
+      R"("max_draft":6,"prediction":[4,70000],)"
       R"("constraint":{"kind":"regex","text":"a+","starts_behind":"</t>","opens_with":"<t>",)"
       R"("starts_within":5,"may_not_start":true}})",
       {1, 70000, 3}));
@@ -78,6 +79,8 @@ TEST(Protocol, ReadsACompletionWithAllItHas) {
   EXPECT_EQ(request.options.sampling.top_logprobs, 2);
   EXPECT_EQ(request.options.max_new_tokens, 12);
   EXPECT_TRUE(request.options.ignore_eos);
+  EXPECT_EQ(request.options.max_draft, 6u);
+  EXPECT_EQ(request.options.prediction, (std::vector<int32_t>{4, 70000}));
   EXPECT_EQ(request.options.context.max_context, 1024u);
   EXPECT_EQ(request.options.context.sizes, (std::vector<size_t>{64, 128}));
   EXPECT_EQ(request.options.context.policy, context::OverflowPolicy::kShift);
@@ -125,6 +128,9 @@ TEST(Protocol, NamesWhatIsWrong) {
                         {R"({"stop":[1]})", "stop"},
                         {R"({"num_predict":-3})", "num_predict"},
                         {R"({"ignore_eos":1})", "ignore_eos"},
+                        {R"({"max_draft":-1})", "max_draft"},
+                        {R"({"prediction":7})", "prediction"},
+                        {R"({"prediction":["a"]})", "prediction"},
                         {R"({"top_logprobs":21})", "top_logprobs"},
                         {R"({"sizes":[-5]})", "sizes"},
                         {R"({"overflow_policy":"burn"})", "overflow_policy"},
