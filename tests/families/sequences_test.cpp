@@ -159,10 +159,11 @@ TEST_P(FamilySequences, RequestsWriteWhatTheyWriteAlone) {
     EXPECT_EQ(use.kv_in_use, use.kv_parked);
     has_states = use.kv_state > 0;
   }
-  if (has_states)
+  if (has_states) {
     EXPECT_EQ(n_accepted, 0u);  // nothing is drafted
-  else if (kRounds > 1)         // few requests may have no draft that is right
+  } else if (kRounds > 1) {     // few requests may have no draft that is right
     EXPECT_GT(n_accepted, 0u);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FamilySequences, testing::ValuesIn(family_names()),
