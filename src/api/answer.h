@@ -88,7 +88,7 @@ struct Ending {
   size_t n_prompt = 0;
   size_t n_cached = 0;
   size_t n_generated = 0;       // tokens of the answer, and the one that ended it where one did
-  size_t n_drafted = 0;         // tokens that were guessed and compared with the answer's
+  size_t n_drafted = 0;         // tokens that were guessed and evaluated before they were chosen
   size_t n_draft_accepted = 0;  // of them, those that the answer has
   std::chrono::nanoseconds total{};
   std::chrono::nanoseconds load{};

@@ -39,7 +39,7 @@ struct Answer {
   std::vector<engine::Sampled> sampled;  // with their log probabilities, where those are wanted
   size_t n_prompt = 0;
   size_t n_prefilled = 0;       // of the prompt: all of it, unless the answer was cut short before
-  size_t n_drafted = 0;         // tokens that were guessed and compared with the answer's
+  size_t n_drafted = 0;         // tokens that were guessed and evaluated before they were chosen
   size_t n_draft_accepted = 0;  // of them, those that the answer has
   int64_t seed = 0;
   const char* done_reason = "";  // "stop" or "length"

@@ -12,6 +12,7 @@ class App;
 
 namespace billow::cli {
 
+inline constexpr unsigned kLongestPassTime = 60'000;  // milliseconds, of --max-pass-time
 inline constexpr size_t kMaxDraft = 256;              // of --draft-max
 inline constexpr const char* kDefaultMemory = "80%";  // as engines do unasked
 

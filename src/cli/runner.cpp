@@ -306,7 +306,7 @@ void add_runner(CLI::App& app) {
       ->add_option("--max-pass-time", options->max_pass_time,
                    "Milliseconds that a pass may take while somebody writes: prompts are read in "
                    "chunks then. 0: no bound")
-      ->check(CLI::Range(0, 60000))
+      ->check(CLI::Range(0, static_cast<int>(kLongestPassTime)))
       ->capture_default_str();
   command
       ->add_option("--drain-timeout", options->drain_seconds,

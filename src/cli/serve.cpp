@@ -93,7 +93,6 @@ constexpr const char* kProgram = "/proc/self/exe";
 constexpr size_t kMostTransferStreams = 64;
 constexpr size_t kMostParallel = 1024;           // of a runner
 constexpr uint64_t kMaxStreamInterval = 10'000;  // ms, of a runner
-constexpr uint64_t kLongestPassTime = 60'000;    // ms, of a runner
 
 void warn(const std::string& text) { log::warn(text); }
 
@@ -163,7 +162,7 @@ std::vector<std::string> runner_arguments(const ServeOptions& options,
   if (const auto max_time =
           options.max_pass_time ? options.max_pass_time : environment.max_pass_time) {
     arguments.emplace_back("--max-pass-time");
-    arguments.push_back(std::to_string(std::min(*max_time, kLongestPassTime)));
+    arguments.push_back(std::to_string(std::min<uint64_t>(*max_time, kLongestPassTime)));
   }
   if (const auto max_draft = options.max_draft ? options.max_draft : environment.max_draft) {
     arguments.emplace_back("--draft-max");
@@ -432,7 +431,7 @@ void declare_models(CLI::App& command, ServeOptions& options) {
       .add_option("--max-pass-time", options.max_pass_time,
                   "Milliseconds that a pass of a model may take while somebody writes: prompts are "
                   "read in chunks then; 0: no bound; 100 if not given (BILLOW_MAX_PASS_TIME)")
-      ->check(CLI::Range(uint64_t{0}, kLongestPassTime));
+      ->check(CLI::Range(uint64_t{0}, uint64_t{kLongestPassTime}));
   command
       .add_option("--draft-max", options.max_draft,
                   "Tokens to guess at once from what was written before, at most; answers are the "

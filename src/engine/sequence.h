@@ -100,7 +100,7 @@ class Sequence {
   // Tokens of the answer that were evaluated, but for refills, and the time that it took.
   size_t n_decoded() const noexcept { return n_decoded_; }
   std::chrono::nanoseconds decode_time() const noexcept { return decode_time_; }
-  // Drafted tokens that were compared with the answer's, and those that it has.
+  // Drafted tokens that were evaluated, and those that the answer has.
   size_t n_drafted() const noexcept { return n_drafted_; }
   size_t n_draft_accepted() const noexcept { return n_draft_accepted_; }
   bool finished() const noexcept { return finish_reason_.has_value(); }

@@ -66,7 +66,7 @@ class Metrics {
     size_t n_prompt = 0;
     size_t n_cached = 0;  // of the prompt: found evaluated
     size_t n_generated = 0;
-    size_t n_drafted = 0;         // guessed and compared with the answer's
+    size_t n_drafted = 0;         // guessed and evaluated before they were chosen
     size_t n_draft_accepted = 0;  // of them, those that the answer has
   };
   void tokens(std::string_view model, const Tokens& tokens);

@@ -116,8 +116,8 @@ struct CompletionEnd {
   std::chrono::nanoseconds written{};   // from then to its end
   std::chrono::nanoseconds masked{};    // in which the tokens that the constraint allows were found
   size_t n_forced = 0;                  // tokens that the constraint left no choice about
-  size_t n_drafted = 0;                 // tokens that were guessed and compared with the answer's
-  size_t n_draft_accepted = 0;          // of them, those that the answer has
+  size_t n_drafted = 0;         // tokens that were guessed and evaluated before they were chosen
+  size_t n_draft_accepted = 0;  // of them, those that the answer has
 };
 
 struct EmbedInput {

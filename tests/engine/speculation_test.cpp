@@ -45,7 +45,6 @@ std::vector<Whole> read_all(Engine& engine,
                             const std::vector<std::unique_ptr<Generation>>& generations) {
   std::vector<Whole> all(generations.size());
   while (!engine.idle()) {
-    std::vector<size_t> n_before;
     const std::vector<Engine::Token> tokens = engine.step();
     for (size_t i = 0; i < all.size(); ++i) {
       bool any = false;

@@ -37,7 +37,7 @@ class EventStream : public api::EventStream {
 class Usage {
  public:
   // n_each: choices for each prompt, whose tokens count once. `predicts`: the request has a
-  // prediction, of which the answer's part is wanted.
+  // prediction, so the usage counts guessed tokens.
   explicit Usage(size_t n_each, bool predicts = false) : n_each_(n_each), predicts_(predicts) {}
   void add(const Ending& ending);
   // {"prompt_tokens","completion_tokens","total_tokens","prompt_tokens_details":{"cached_tokens"}},

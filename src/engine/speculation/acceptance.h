@@ -17,7 +17,8 @@ inline constexpr size_t kDraftSources = 3;
 
 class Acceptance {
  public:
-  // Of a token drafted behind a match of so many tokens, if all drafted before it were accepted.
+  // The probability that a drafted token is accepted, if all tokens drafted before it were.
+  // `match_length`: the tokens before it that match.
   double chance(DraftSource source, size_t match_length) const noexcept;
   void learn(DraftSource source, size_t match_length, bool accepted) noexcept;
   // Lets what was learned count a little less: a text that was hard to guess may become easy.

@@ -16,9 +16,9 @@ struct DraftRoom {
   size_t max_rows = 0;   // that drafts may add
 };
 
-// For each sequence, how many of its drafted tokens to compare: so many that the pass gives the
-// most tokens in its time, as far as is known. `chances`: of each sequence, that a drafted token
-// and all before it are accepted; falling.
+// Returns how many drafted tokens of each sequence the pass compares. The plan maximizes the
+// expected tokens per second of the pass. `chances`: for each sequence, the probability that a
+// drafted token and all before it are accepted; falling.
 std::vector<size_t> plan_drafts(std::span<const std::span<const double>> chances,
                                 const DraftRoom& room, const PassCost& cost);
 

@@ -22,7 +22,7 @@ class MatchFinder {
   static constexpr size_t kMinMatch = 2;   // tokens, of find()
   static constexpr size_t kMaxMatch = 32;  // longer matches count as this long
 
-  // Remembers at most so many of the tokens that were added last.
+  // Remembers the last max_window tokens.
   explicit MatchFinder(size_t max_window);
 
   void add(int32_t token);

@@ -32,7 +32,6 @@ Tokens random_text(std::mt19937& random, size_t n, unsigned n_kinds) {
   return text;
 }
 
-// Few kinds of tokens make many candidates, of which the finder looks at some.
 TEST(MatchFinder, FindsTheLongestMatchOfRandomTexts) {
   std::mt19937 random(1);
   for (const size_t max_window : {1000u, 60u, 7u}) {

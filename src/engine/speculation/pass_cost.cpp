@@ -9,7 +9,7 @@ constexpr double kScaleWeight = 0.125;  // of a new measurement, for the time of
 constexpr double kRatioWeight = 0.06;   // for the ratio of a number of rows, if that is known
 constexpr size_t kKnown = 4;            // measurements
 constexpr double kGuessedSlope = 0.2;  // what a row more costs where nothing is known, of the first
-constexpr double kMaxSurprise = 1.5;   // a pass counts as at most so many times its guess
+constexpr double kMaxSurprise = 1.5;   // limits the ratio of a measured time to its guess
 
 }  // namespace
 

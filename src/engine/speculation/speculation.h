@@ -45,7 +45,7 @@ class Speculation {
   // The drafts of a pass, one for each writer, often empty.
   std::vector<Draft> draft(std::span<const Writer> writers, const DraftRoom& room) const;
 
-  // A pass over so many rows, all of sequences that write, took so long.
+  // Learns the time of a pass over n_rows rows. REQUIRES: all rows are of sequences that write.
   void note_pass(size_t n_rows, std::chrono::nanoseconds time) noexcept {
     cost_.note(n_rows, time);
   }
