@@ -35,10 +35,13 @@ uint64_t KvMemory::bytes_for(const context::Course& course, size_t rung) const {
   return cache_.layout().bytes_for(rung, n_batch_, shifts(course));
 }
 
+// The system gets what was dropped before anything else is taken.
 bool KvMemory::grant(MemoryClass memory_class, uint64_t n_bytes) {
-  while (!ledger_.grant(memory_class, n_bytes))
-    if (!drop_anything()) return false;
-  return true;
+  bool granted = ledger_.grant(memory_class, n_bytes);
+  if (granted) return true;
+  while (!granted && drop_anything()) granted = ledger_.grant(memory_class, n_bytes);
+  cache_.trim();
+  return granted;
 }
 
 // What is read again in milliseconds goes before what would have to be computed again.
@@ -49,8 +52,10 @@ void KvMemory::fit_budget() {
     const context::Ledger::Account account = ledger_.account();
     return account.total > account.budget;
   };
+  if (!over()) return;
   while (over() && drop_anything()) {
   }
+  cache_.trim();
 }
 
 bool KvMemory::grant_rung(SequenceContext& context, size_t rung) {
@@ -81,6 +86,7 @@ void KvMemory::publish(const SequenceContext& context, std::span<const int32_t> 
 void KvMemory::forget_parked() {
   while (drop_parked()) {
   }
+  cache_.trim();
 }
 
 void KvMemory::forget_unseen(SequenceContext& context) {
@@ -112,7 +118,6 @@ void KvMemory::release_soon(SequenceContext& context) {
 
 bool KvMemory::drop_parked() {
   if (!prefixes_.drop_oldest()) return false;
-  cache_.trim();
   settle_parked();
   return true;
 }
@@ -122,12 +127,14 @@ void KvMemory::settle_parked() {
   if (max_parked_ == 0) return;
   const uint64_t granted = ledger_.account().of(MemoryClass::kKvParked);
   uint64_t parked = prefixes_.parked_bytes();
+  bool dropped = false;
   while (parked > max_parked_ ||
          (parked > granted && !ledger_.grant(MemoryClass::kKvParked, parked - granted))) {
-    prefixes_.drop_oldest();
-    cache_.trim();
+    dropped = prefixes_.drop_oldest();
+    BILLOW_CHECK(dropped);
     parked = prefixes_.parked_bytes();
   }
+  if (dropped) cache_.trim();
   if (granted > parked) ledger_.give_back(MemoryClass::kKvParked, granted - parked);
 }
 

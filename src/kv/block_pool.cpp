@@ -23,6 +23,7 @@ BlockPool::BlockPool(size_t block_bytes, size_t max_blocks)
       space_(saturating_multiply(block_bytes, max_blocks), "KV memory"),
       held_((space_.size() + kHeldBytes - 1) / kHeldBytes),
       owners_(max_blocks),
+      kept_(max_blocks),
       backed_(max_blocks),
       n_in_extent_((max_blocks + kExtentBlocks - 1) / kExtentBlocks) {
   for (size_t e = n_in_extent_.size(); e > 0; --e)
@@ -85,12 +86,28 @@ void BlockPool::prepare(BlockId behind) {
 
 void BlockPool::share(BlockId block) {
   BILLOW_CHECK(block < owners_.size() && owners_[block] > 0);
+  if (is_parked(block)) --n_parked_;
   ++owners_[block];
+}
+
+void BlockPool::keep(BlockId block) {
+  share(block);
+  BILLOW_CHECK(!kept_[block]);
+  kept_[block] = true;
+}
+
+void BlockPool::give_back_kept(BlockId block) {
+  BILLOW_CHECK(block < owners_.size() && kept_[block]);
+  if (is_parked(block)) --n_parked_;
+  kept_[block] = false;
+  give_back(block);
 }
 
 void BlockPool::give_back(BlockId block) {
   BILLOW_CHECK(block < owners_.size() && owners_[block] > 0);
-  if (--owners_[block] > 0) return;
+  --owners_[block];
+  if (is_parked(block)) ++n_parked_;
+  if (owners_[block] > 0) return;
   --n_in_use_;
   const auto extent = static_cast<uint32_t>(block / kExtentBlocks);
   if (--n_in_extent_[extent] == 0) unused_extents_.push_back(extent);

@@ -36,6 +36,12 @@ class BlockPool {
   void prepare(BlockId behind);
   void share(BlockId block);      // one owner more
   void give_back(BlockId block);  // one owner less; nobody's bytes may be anything
+  // The same for an owner that keeps the block for others. A block has one keeper at most.
+  void keep(BlockId block);
+  void give_back_kept(BlockId block);
+  // Whether its keeper is the only owner, and how many such blocks there are.
+  bool is_parked(BlockId block) const { return kept_[block] && owners_[block] == 1; }
+  size_t n_parked() const noexcept { return n_parked_; }
   // Returns the memory of blocks without owners to the system, as far as they fill huge pages.
   void trim();
 
@@ -66,11 +72,13 @@ class BlockPool {
   AddressSpace space_;
   std::vector<bool> held_;             // pieces of it
   std::vector<uint32_t> owners_;       // of each block
+  std::vector<bool> kept_;             // blocks that have a keeper
   std::vector<bool> backed_;           // blocks that may have memory
   std::vector<uint32_t> n_in_extent_;  // blocks in use
   std::vector<uint32_t> unused_extents_;
   Populator populator_;
   size_t n_in_use_ = 0;
+  size_t n_parked_ = 0;
   size_t most_in_use_ = 0;
 };
 

@@ -19,7 +19,7 @@ size_t PrefixIndex::KeyHash::operator()(const Key& key) const noexcept {
 PrefixIndex::~PrefixIndex() {
   for (const auto& [key, entry] : entries_) {
     for (size_t g = 0; g < entry.blocks.size(); ++g)
-      if (entry.blocks[g] != kNoBlock) cache_.pool(g).give_back(entry.blocks[g]);
+      if (entry.blocks[g] != kNoBlock) cache_.pool(g).give_back_kept(entry.blocks[g]);
   }
 }
 
@@ -38,16 +38,33 @@ PrefixIndex::Key PrefixIndex::key_of(const Entry* parent, std::span<const int32_
 
 std::vector<PrefixIndex::Entry*> PrefixIndex::find(std::span<const int32_t> tokens, size_t n_blocks,
                                                    const TextMarks& marks) {
-  ++clock_;
   std::vector<Entry*> chain;
   while (chain.size() < n_blocks) {
     const auto found =
         entries_.find(key_of(chain.empty() ? nullptr : chain.back(), tokens, chain.size(), marks));
     if (found == entries_.end()) break;
-    found->second.last_use = clock_;
     chain.push_back(&found->second);
   }
   return chain;
+}
+
+PrefixIndex::Entry& PrefixIndex::insert(Entry* parent, const Key& key, const TextMarks& marks) {
+  const auto at = entries_.try_emplace(key).first;
+  Entry& entry = at->second;
+  entry.key = &at->first;
+  entry.number = ++n_numbers_;
+  entry.adapter = marks.adapter;
+  entry.parent = parent;
+  entry.depth = parent == nullptr ? 0 : parent->depth + 1;
+  entry.blocks.assign(cache_.layout().groups.size(), kNoBlock);
+  entry.by_use = by_use_.insert(by_use_.end(), &entry);
+  if (parent != nullptr) ++parent->n_children;
+  return entry;
+}
+
+void PrefixIndex::touch(std::span<Entry* const> chain) {
+  for (size_t i = chain.size(); i > 0; --i)
+    by_use_.splice(by_use_.end(), by_use_, chain[i - 1]->by_use);
 }
 
 void PrefixIndex::add(std::span<const int32_t> tokens, const BlockTable& table,
@@ -69,21 +86,14 @@ void PrefixIndex::add(std::span<const int32_t> tokens, const BlockTable& table,
   std::vector<Entry*> chain = find(tokens, n_blocks, marks);
   while (chain.size() < n_blocks) {
     Entry* parent = chain.empty() ? nullptr : chain.back();
-    Entry& entry = entries_[key_of(parent, tokens, chain.size(), marks)];
-    entry.number = ++n_numbers_;
-    entry.adapter = marks.adapter;
-    entry.parent = parent;
-    entry.depth = chain.size();
-    entry.last_use = clock_;
-    entry.blocks.assign(n_groups, kNoBlock);
-    if (parent != nullptr) ++parent->n_children;
-    chain.push_back(&entry);
+    chain.push_back(&insert(parent, key_of(parent, tokens, chain.size(), marks), marks));
   }
+  touch(chain);
   for (Entry* entry : chain) {
     for (size_t g = 0; g < n_groups; ++g) {
       const BlockId block = table.blocks(g)[entry->depth];
       if (entry->blocks[g] != kNoBlock || block == kNoBlock || !is_kept(g, entry->depth)) continue;
-      cache_.pool(g).share(block);
+      cache_.pool(g).keep(block);
       entry->blocks[g] = block;
     }
   }
@@ -100,6 +110,7 @@ PrefixIndex::Shared PrefixIndex::share(std::span<const int32_t> tokens, size_t n
                                        BlockTable& table, const TextMarks& marks) {
   const std::vector<Entry*> chain =
       find(tokens, std::min(tokens.size(), n_most) / kBlockPositions, marks);
+  touch(chain);
   const size_t n_groups = cache_.layout().groups.size();
   const auto serves = [&](size_t n_blocks) {
     for (size_t g = 0; g < n_groups; ++g) {
@@ -119,37 +130,28 @@ PrefixIndex::Shared PrefixIndex::share(std::span<const int32_t> tokens, size_t n
 }
 
 std::vector<std::vector<int32_t>> PrefixIndex::latest(size_t n_most, uint64_t adapter) const {
-  std::unordered_map<const Entry*, const Key*> keys;
   std::vector<const Entry*> ends;
-  for (const auto& [key, entry] : entries_) {
-    keys[&entry] = &key;
-    if (entry.n_children == 0 && entry.adapter == adapter) ends.push_back(&entry);
-  }
-  std::ranges::sort(ends, [](const Entry* a, const Entry* b) {
-    return std::pair(a->last_use, a->number) > std::pair(b->last_use, b->number);
-  });
-  ends.resize(std::min(ends.size(), n_most));
+  for (auto it = by_use_.rbegin(); it != by_use_.rend() && ends.size() < n_most; ++it)
+    if ((*it)->n_children == 0 && (*it)->adapter == adapter) ends.push_back(*it);
   std::vector<std::vector<int32_t>> texts;
   for (const Entry* entry : ends) {
     std::vector<int32_t>& text = texts.emplace_back((entry->depth + 1) * kBlockPositions);
     for (; entry != nullptr; entry = entry->parent) {
       const auto at = static_cast<std::ptrdiff_t>(entry->depth * kBlockPositions);
-      std::ranges::copy(keys.at(entry)->tokens, text.begin() + at);
+      std::ranges::copy(entry->key->tokens, text.begin() + at);
     }
   }
   return texts;
 }
 
 bool PrefixIndex::is_parked(size_t group, BlockId block) const {
-  return block != kNoBlock && cache_.pool(group).n_owners(block) == 1;
+  return block != kNoBlock && cache_.pool(group).is_parked(block);
 }
 
 size_t PrefixIndex::parked_bytes() const noexcept {
   size_t sum = 0;
-  for (const auto& [key, entry] : entries_) {
-    for (size_t g = 0; g < entry.blocks.size(); ++g)
-      if (is_parked(g, entry.blocks[g])) sum += cache_.pool(g).block_bytes();
-  }
+  for (size_t g = 0; g < cache_.layout().groups.size(); ++g)
+    sum += cache_.pool(g).n_parked() * cache_.pool(g).block_bytes();
   return sum;
 }
 
@@ -159,34 +161,30 @@ bool PrefixIndex::drop_oldest() {
       if (is_parked(g, entry.blocks[g])) return true;
     return false;
   };
-  auto oldest = entries_.end();
-  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-    if (!has_parked(it->second)) continue;
-    if (oldest == entries_.end() || std::pair(it->second.last_use, oldest->second.depth) <
-                                        std::pair(oldest->second.last_use, it->second.depth))
-      oldest = it;
-  }
-  if (oldest == entries_.end()) return false;
-  std::vector<BlockId>& blocks = oldest->second.blocks;
-  for (size_t g = 0; g < blocks.size(); ++g) {
-    if (is_parked(g, blocks[g])) cache_.pool(g).give_back(std::exchange(blocks[g], kNoBlock));
+  if (parked_bytes() == 0) return false;
+  // What is in use moves to the end, so that the next call does not look at it again.
+  while (!has_parked(*by_use_.front())) by_use_.splice(by_use_.end(), by_use_, by_use_.begin());
+  Entry* oldest = by_use_.front();
+  for (size_t g = 0; g < oldest->blocks.size(); ++g) {
+    if (is_parked(g, oldest->blocks[g]))
+      cache_.pool(g).give_back_kept(std::exchange(oldest->blocks[g], kNoBlock));
   }
   erase_empty(oldest);
   return true;
 }
 
 // An entry without blocks stays while others hang on it.
-void PrefixIndex::erase_empty(Entries::iterator entry) {
+void PrefixIndex::erase_empty(Entry* entry) {
   const auto is_empty = [](const Entry& e) {
     return e.n_children == 0 &&
            std::ranges::all_of(e.blocks, [](BlockId block) { return block == kNoBlock; });
   };
-  while (is_empty(entry->second)) {
-    Entry* parent = entry->second.parent;
-    entries_.erase(entry);
-    if (parent == nullptr) return;
-    --parent->n_children;
-    entry = std::ranges::find_if(entries_, [&](const auto& e) { return &e.second == parent; });
+  while (entry != nullptr && is_empty(*entry)) {
+    Entry* parent = entry->parent;
+    if (parent != nullptr) --parent->n_children;
+    by_use_.erase(entry->by_use);
+    entries_.erase(entries_.find(*entry->key));
+    entry = parent;
   }
 }
 

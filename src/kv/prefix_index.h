@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -36,15 +37,16 @@ class PrefixIndex {
   Shared share(std::span<const int32_t> tokens, size_t n_most, BlockTable& table,
                const TextMarks& marks = {});
 
-  // Gives up the parked blocks of what has been of no use for longest, the end of a text before its
-  // beginning. False when nothing is parked.
+  // Gives up the parked blocks of what was not used for longest, the end of a text before its
+  // beginning. Blocks that sequences own count as used now. False when nothing is parked. Takes
+  // constant time, averaged over calls.
   bool drop_oldest();
 
   // The tokens of what was of use last with this adapter: at most n_most texts, the latest first,
   // in whole blocks. None of them is the beginning of another.
   std::vector<std::vector<int32_t>> latest(size_t n_most, uint64_t adapter = 0) const;
 
-  size_t parked_bytes() const noexcept;
+  size_t parked_bytes() const noexcept;  // constant time
   size_t n_entries() const noexcept { return entries_.size(); }
 
  private:
@@ -59,31 +61,36 @@ class PrefixIndex {
     size_t operator()(const Key& key) const noexcept;
   };
   struct Entry {
+    const Key* key = nullptr;
     uint64_t number = 0;
     Entry* parent = nullptr;
     size_t depth = 0;  // blocks before it
     size_t n_children = 0;
-    uint64_t last_use = 0;
     uint64_t adapter = 0;
-    std::vector<BlockId> blocks;  // [group]; kNoBlock: not there
+    std::vector<BlockId> blocks;         // [group]; kNoBlock: not there
+    std::list<Entry*>::iterator by_use;  // in by_use_
   };
   using Entries = std::unordered_map<Key, Entry, KeyHash>;
 
   static uint64_t root_of(const TextMarks& marks) noexcept;
   static Key key_of(const Entry* parent, std::span<const int32_t> tokens, size_t block,
                     const TextMarks& marks);
-  // The entries of the leading blocks of `tokens`, as far as there are any, marked as used.
+  // The entries of the leading blocks of `tokens`, as far as there are any.
   std::vector<Entry*> find(std::span<const int32_t> tokens, size_t n_blocks,
                            const TextMarks& marks);
+  Entry& insert(Entry* parent, const Key& key, const TextMarks& marks);
+  // All of a text's entries were used now.
+  void touch(std::span<Entry* const> chain);
   // The first block of a group that a query behind n_blocks blocks needs.
   size_t first_seen(size_t group, size_t n_blocks) const;
   bool is_parked(size_t group, BlockId block) const;
-  void erase_empty(Entries::iterator entry);
+  void erase_empty(Entry* entry);
 
   Cache& cache_;
   Entries entries_;
+  // The entry that was not used for longest comes first; a text's end comes before its beginning.
+  std::list<Entry*> by_use_;
   uint64_t n_numbers_ = 0;
-  uint64_t clock_ = 0;
 };
 
 }  // namespace billow::kv

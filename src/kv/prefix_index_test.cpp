@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <list>
 #include <random>
 #include <utility>
 
@@ -182,6 +183,56 @@ TEST_F(PrefixIndexTest, NeverSharesOtherBlocksThanThoseOfTheSameTokens) {
   }
   while (index.drop_oldest()) {
   }
+  EXPECT_EQ(cache.bytes_in_use(), 0u);
+}
+
+// Random texts, some of which stay in use: the index always knows what is parked, and gives up the
+// parked blocks that were not used for longest.
+TEST_F(PrefixIndexTest, CountsParkedBlocksWhateverHappens) {
+  std::mt19937 random(9);
+  std::vector<std::vector<int32_t>> texts;
+  for (unsigned i = 0; i < 6; ++i) texts.push_back(text(64 * (1 + random() % 3), i));
+  std::list<BlockTable> in_use;
+  const auto recount = [&] {
+    size_t n_bytes = 0;
+    for (size_t g = 0; g < 2; ++g) {
+      std::vector<bool> used(cache.pool(g).max_blocks());
+      for (const BlockTable& table : in_use)
+        for (const BlockId block : table.blocks(g))
+          if (block != kNoBlock) used[block] = true;
+      for (BlockId block = 0; block < used.size(); ++block)
+        if (cache.pool(g).n_owners(block) > 0 && !used[block])
+          n_bytes += cache.pool(g).block_bytes();
+    }
+    return n_bytes;
+  };
+  for (int step = 0; step < 1000; ++step) {
+    const auto what = random() % 8;
+    if (what == 0 && !in_use.empty()) {
+      in_use.pop_front();
+    } else if (what < 3) {
+      const bool was_parked = index.parked_bytes() > 0;
+      const size_t before = index.parked_bytes();
+      ASSERT_EQ(index.drop_oldest(), was_parked);
+      ASSERT_EQ(index.parked_bytes() < before, was_parked);
+    } else {
+      std::vector<int32_t> tokens = joined(texts[random() % 6], texts[random() % 6]);
+      BlockTable table(cache);
+      const size_t n = index.share(tokens, tokens.size() - 1, table).n_tokens;
+      for (size_t at = n; at < tokens.size(); at += 64) {
+        table.forget_before_window(at);
+        while (!table.grow(at + 64)) {
+          if (!index.drop_oldest()) in_use.pop_front();
+        }
+        index.add(std::span(tokens).first(at + 64), table);
+      }
+      if (random() % 2 == 0) in_use.push_back(std::move(table));
+    }
+    ASSERT_EQ(index.parked_bytes(), recount()) << "step " << step;
+  }
+  in_use.clear();
+  while (index.drop_oldest()) ASSERT_EQ(index.parked_bytes(), recount());
+  EXPECT_EQ(index.n_entries(), 0u);
   EXPECT_EQ(cache.bytes_in_use(), 0u);
 }
 
