@@ -55,6 +55,14 @@ bool AddressSpace::hold(size_t begin, size_t end) noexcept {
   return begin >= end || ::mprotect(base_ + begin, end - begin, PROT_READ | PROT_WRITE) == 0;
 }
 
+// The advice has the system map large pages of its file cache as such, where it has any.
+bool AddressSpace::show_file(int fd, size_t n_bytes) noexcept {
+  if (n_bytes == 0) return true;
+  void* shown = ::mmap(base_, n_bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
+  if (shown != MAP_FAILED) ask_for_huge_pages(base_, n_bytes);
+  return shown != MAP_FAILED;
+}
+
 // A mapping in place of the old one: taking the right to write away would leave the promise.
 void AddressSpace::give_back(size_t begin, size_t end) noexcept {
   if (begin >= end) return;

@@ -28,7 +28,10 @@ class AddressSpace {
   // 0. False, and nothing has changed, when the system refuses. Holding what is held changes
   // nothing.
   [[nodiscard]] bool hold(size_t begin, size_t end) noexcept;
-  // The opposite: the memory goes back to the system, and so does the promise of it.
+  // Shows the first n_bytes of a file at the beginning of the range, read-only, until give_back().
+  // False, and nothing has changed, when the system refuses. REQUIRES: n_bytes <= size().
+  [[nodiscard]] bool show_file(int fd, size_t n_bytes) noexcept;
+  // The opposite of both: the memory goes back to the system, and so does the promise of it.
   void give_back(size_t begin, size_t end) noexcept;
 
  private:

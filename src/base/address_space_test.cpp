@@ -1,7 +1,9 @@
 #include "base/address_space.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <fstream>
@@ -56,6 +58,23 @@ TEST(AddressSpace, SaysWhereTheSystemRefuses) {
   EXPECT_FALSE(all);
   EXPECT_TRUE(some);
   space.data()[0] = std::byte{1};
+}
+
+TEST(AddressSpace, ShowsAFileInPlaceOfItsMemory) {
+  const std::string path = testing::TempDir() + "/shown" + std::to_string(::getpid());
+  std::ofstream(path) << std::string(5000, 'x');
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  AddressSpace space(2 * kPage, "tests");
+  EXPECT_FALSE(space.show_file(-1, 5000));
+  ASSERT_TRUE(space.show_file(fd, 5000));
+  ::close(fd);
+  EXPECT_EQ(space.data()[4999], std::byte{'x'});
+  space.give_back(0, 5000);
+  ASSERT_TRUE(space.hold(0, kPage));
+  EXPECT_EQ(space.data()[4999], std::byte{0});
+  space.data()[4999] = std::byte{7};
+  ::unlink(path.c_str());
 }
 
 }  // namespace

@@ -19,12 +19,15 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
   const std::string& path() const noexcept { return path_; }
+  // Path, size, inode and time of the last change as they were when the file was opened: one line.
+  const std::string& version() const noexcept { return version_; }
   // Gives the memory of whole pages within `part` back to the system, if it lies in this file; who
   // reads there again gets the same bytes from the file.
   void release(std::span<const std::byte> part) const noexcept;
 
  private:
   std::string path_;
+  std::string version_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
 };

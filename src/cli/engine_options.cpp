@@ -14,6 +14,14 @@ namespace {
 
 constexpr const char* kGroup = "Model and machine";
 
+uint64_t parse_limit(const char* option, const std::string& text) {
+  try {
+    return parse_byte_size(text);
+  } catch (const Error& error) {
+    throw Error(error.code(), std::string(option) + ": " + error.what());
+  }
+}
+
 uint64_t parse_budget(const std::string& text) {
   uint64_t bytes = 0;
   try {
@@ -92,6 +100,21 @@ void ModelOptions::declare_without_context(CLI::App& command) {
                   "process may use")
       ->capture_default_str()
       ->group(kGroup);
+  declare_packed_cache(command);
+}
+
+void ModelOptions::declare_packed_cache(CLI::App& command) {
+  command
+      .add_option("--packed-dir", packed_dir,
+                  "Keep the packed form of weights in this folder, so that the model loads quickly "
+                  "the next time; if not given, nothing is kept")
+      ->group(kGroup);
+  command
+      .add_option("--packed-limit", packed_limit,
+                  "Max size of that folder: bytes, with K, M or G. The models that were not loaded "
+                  "for longest make way; a tenth of the disk stays free")
+      ->capture_default_str()
+      ->group(kGroup);
 }
 
 engine::AdapterFiles ModelOptions::adapter_files() const {
@@ -108,6 +131,7 @@ engine::EngineOptions ModelOptions::engine() const {
   options.kv_type = kv_type_of(kv_type);
   options.max_draft = max_draft;
   options.memory_budget = parse_budget(memory);
+  options.packed_cache.folder = {packed_dir, parse_limit("--packed-limit", packed_limit)};
   return options;
 }
 

@@ -73,6 +73,7 @@ struct ServeOptions {
   double drain_timeout = 30.0;
   std::vector<std::string> preload;
   bool read_only = false;
+  std::string packed_limit;
   std::string registry_mirror;
   std::string node_name;
   std::string metrics_alias;
@@ -146,6 +147,27 @@ registry::ClientOptions registry_options(const ServeOptions& options,
   return made;
 }
 
+std::string models_folder(const ServeOptions& options, const scheduler::Environment& environment) {
+  std::string folder = options.models.empty() ? environment.models : options.models;
+  if (!folder.empty()) return folder;
+  throw Error(ErrorCode::kInvalidInput,
+              "no folder for models: HOME is not set; set HOME or OLLAMA_MODELS, or give --models");
+}
+
+// Where runners keep packed weights: beside the models.
+std::vector<std::string> packed_cache_arguments(const ServeOptions& options,
+                                                const scheduler::Environment& environment) {
+  std::string limit =
+      options.packed_limit.empty() ? environment.packed_limit : options.packed_limit;
+  if (limit.empty()) limit = kDefaultPackedLimit;
+  try {
+    if (parse_byte_size(limit) == 0 || options.read_only) return {};
+  } catch (const Error& error) {
+    throw Error(error.code(), std::string("--packed-limit: ") + error.what());
+  }
+  return {"--packed-dir", models_folder(options, environment) + "/packed", "--packed-limit", limit};
+}
+
 // What runners are started with beside their model.
 std::vector<std::string> runner_arguments(const ServeOptions& options,
                                           const scheduler::Environment& environment,
@@ -175,6 +197,8 @@ std::vector<std::string> runner_arguments(const ServeOptions& options,
     arguments.emplace_back("--threads");
     arguments.push_back(std::to_string(options.n_threads));
   }
+  const std::vector<std::string> packed = packed_cache_arguments(options, environment);
+  arguments.insert(arguments.end(), packed.begin(), packed.end());
   return arguments;
 }
 
@@ -243,12 +267,7 @@ server::Options server_options(const ServeOptions& options,
     if (made.max_bodies_bytes < made.max_body_bytes)
       throw Error(ErrorCode::kInvalidInput, "--max-bodies must be at least --max-body");
   }
-  made.models = options.models.empty() ? environment.models : options.models;
-  if (made.models.empty()) {
-    throw Error(
-        ErrorCode::kInvalidInput,
-        "no folder for models: HOME is not set; set HOME or OLLAMA_MODELS, or give --models");
-  }
+  made.models = models_folder(options, environment);
   made.read_only = options.read_only;
   made.prune = !environment.no_prune;
   made.models_loaded = models_loaded(options, environment);
@@ -419,6 +438,9 @@ void declare_models(CLI::App& command, ServeOptions& options) {
       .add_option("--memory", options.memory,
                   "For all models together: bytes, with K, M or G, or a share of what there is")
       ->capture_default_str();
+  command.add_option("--packed-limit", options.packed_limit,
+                     "Max size of packed weights that are kept beside the models, so that models "
+                     "load quickly; 0: none; 16G if not given (BILLOW_PACKED_LIMIT)");
   command.add_option("--threads", options.n_threads, "Threads of a runner; 0: the physical cores")
       ->check(CLI::Range(0, 1024));
   command

@@ -20,6 +20,13 @@ bool read_number(const char*& at, const char* end, int& out) {
   return error == std::errc() && out >= 0 && out < static_cast<int>(kMaxNodes);
 }
 
+std::vector<int> nodes_with_memory() {
+  std::ifstream file("/sys/devices/system/node/has_memory");
+  std::string line;
+  std::getline(file, line);
+  return nodes_of_list(line);
+}
+
 }  // namespace
 
 std::vector<int> nodes_of_list(const std::string& list) {
@@ -41,11 +48,10 @@ std::vector<int> nodes_of_list(const std::string& list) {
   return nodes;
 }
 
+bool has_several_nodes() { return nodes_with_memory().size() > 1; }
+
 void spread_over_nodes(void* data, size_t n_bytes) {
-  std::ifstream file("/sys/devices/system/node/has_memory");
-  std::string line;
-  std::getline(file, line);
-  const std::vector<int> nodes = nodes_of_list(line);
+  const std::vector<int> nodes = nodes_with_memory();
   if (nodes.size() < 2) return;
   std::array<unsigned long, kMaxNodes / kWordBits> mask{};
   for (const int node : nodes) {

@@ -57,6 +57,7 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
       team_(options.n_threads > 0 ? options.n_threads : cpu::usable_cores()),
       packed_(*kernels_, options.pack_weights ? arch::most_packed_bytes(file_) : 0,
               [this](std::span<const std::byte> bytes) { file_.release(bytes); }),
+      packed_cache_(options.packed_cache),
       model_(load_model(
           file_, {.packed = options.pack_weights ? &packed_ : nullptr, .matrices = &matrices_})),
       adapters_(file_, matrices_, *kernels_, ledger_),
@@ -78,7 +79,8 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
       step_need_(need_),
       embeds_(kv_, model_->info().n_embd) {
   grant_weights(ledger_, file_, packed_);
-  tokenizer_.emplace(pack_weights(team_, packed_, file_, model_->info().n_vocab, options));
+  tokenizer_.emplace(load_weights(team_, packed_, packed_cache_, file_, kernels_->name,
+                                  model_->info().n_vocab, options));
 }
 
 context::MemoryNeed Engine::need_with(size_t adapter_rank) const {

@@ -25,6 +25,7 @@
 #include "engine/kv_memory.h"
 #include "engine/mask_worker.h"
 #include "engine/pacing.h"
+#include "engine/packed_cache.h"
 #include "engine/sequence.h"
 #include "engine/speculation/speculation.h"
 #include "gguf/file.h"
@@ -58,6 +59,7 @@ struct EngineOptions {
   // bound.
   std::chrono::nanoseconds max_pass_time{0};
   bool pack_weights = true;  // false: compute with weights as they lie in the file; slower
+  PackedCacheOptions packed_cache = {};
   const kernels::KernelTable* kernels = nullptr;  // null: kernels::select_table()
   AdapterFiles adapters = {};                     // of sequences that ask for none, and of texts
   // Called while weights are packed, by any thread, with how many bytes of all are; it may be late.
@@ -135,6 +137,9 @@ class Engine {
   // Whether something waits to know if the budget can be raised (EngineOptions::asks_for_memory):
   // by MemoryUse::wanted, or more.
   bool asking() const noexcept;
+  // Waits until the packed weights are on disk (EngineOptions::packed_cache), if they are to be
+  // kept.
+  void wait_for_packed_cache() { packed_cache_.wait(); }
   // What the model takes of memory: all that is granted is reckoned with it.
   const context::MemoryNeed& need() const noexcept { return need_; }
   // What is granted against the budget; others may take and give back, too.
@@ -272,6 +277,7 @@ class Engine {
   const kernels::KernelTable* kernels_;
   cpu::ThreadTeam team_;
   nn::PackedWeights packed_;
+  PackedCache packed_cache_;
   std::vector<tensor::Tensor> matrices_;  // that passes multiply with
   std::unique_ptr<arch::Model> model_;
   mutable Adapters adapters_;  // it locks

@@ -26,10 +26,12 @@ void grant_weights(context::Ledger& ledger, const gguf::File& file,
                   "; allow more or take a smaller model");
 }
 
-tokenizer::Tokenizer pack_weights(cpu::ThreadTeam& team, nn::PackedWeights& packed,
-                                  const gguf::File& file, size_t n_vocab,
+tokenizer::Tokenizer load_weights(cpu::ThreadTeam& team, nn::PackedWeights& packed,
+                                  PackedCache& cache, const gguf::File& file,
+                                  std::string_view kernels, size_t n_vocab,
                                   const EngineOptions& options) {
-  packed.hold();  // here, where it can throw
+  const std::unique_ptr<PackedCache::Found> found = cache.find(file, kernels, packed);
+  if (!found) packed.hold();  // here, where it can throw
   std::optional<tokenizer::Tokenizer> tokenizer;
   std::exception_ptr error;
   nn::PackedWeights::Progress progress;
@@ -40,15 +42,22 @@ tokenizer::Tokenizer pack_weights(cpu::ThreadTeam& team, nn::PackedWeights& pack
     } catch (...) {
       error = std::current_exception();
     }
+    if (found) return found->check(progress);
     packed.pack(progress);
   });
   if (error) std::rethrow_exception(error);
+  const bool is_packed = !found || cache.accept(*found, packed);
+  if (!is_packed) {
+    packed.hold();
+    team.run([&](int) { packed.pack(progress); });
+  }
   const auto n_tokens = static_cast<size_t>(tokenizer->n_tokens());
   if (n_tokens > n_vocab) {
     throw Error(ErrorCode::kInvalidInput,
                 file.path() + ": the vocabulary has " + std::to_string(n_tokens) +
                     " tokens, but tensor token_embd.weight only " + std::to_string(n_vocab));
   }
+  if (!found || !is_packed) cache.save(file, kernels, packed);
   return std::move(*tokenizer);
 }
 

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "context/ledger.h"
 #include "cpu/thread_team.h"
 #include "engine/engine.h"
+#include "engine/packed_cache.h"
 #include "gguf/file.h"
 #include "nn/packed_weights.h"
 #include "tokenizer/tokenizer.h"
@@ -21,11 +23,13 @@ uint64_t memory_budget(const EngineOptions& options);
 void grant_weights(context::Ledger& ledger, const gguf::File& file,
                    const nn::PackedWeights& packed);
 
-// Packs what `packed` lists; one thread reads the vocabulary while the others begin, and returns
-// it. Throws Error naming the file: also for a vocabulary of more than n_vocab tokens, which
-// token_embd.weight has.
-tokenizer::Tokenizer pack_weights(cpu::ThreadTeam& team, nn::PackedWeights& packed,
-                                  const gguf::File& file, size_t n_vocab,
+// Packs what `packed` lists, or takes it from `cache`, which gets it otherwise. One thread reads
+// the vocabulary while the others begin, and returns it. `kernels`: the name of their table. Throws
+// Error naming the file: also for a vocabulary of more than n_vocab tokens, which token_embd.weight
+// has.
+tokenizer::Tokenizer load_weights(cpu::ThreadTeam& team, nn::PackedWeights& packed,
+                                  PackedCache& cache, const gguf::File& file,
+                                  std::string_view kernels, size_t n_vocab,
                                   const EngineOptions& options);
 
 }  // namespace billow::engine

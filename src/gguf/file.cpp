@@ -235,6 +235,13 @@ uint32_t File::version() const noexcept { return state_->version; }
 uint64_t File::n_bytes() const noexcept { return state_->n_bytes; }
 uint32_t File::n_files() const noexcept { return state_->n_files; }
 uint64_t File::alignment() const noexcept { return state_->alignment; }
+
+std::string File::versions() const {
+  std::string lines;
+  for (const MappedFile& mapping : state_->mappings) lines += mapping.version() + "\n";
+  return lines;
+}
+
 void File::release(std::span<const std::byte> bytes) const noexcept {
   for (const MappedFile& mapping : state_->mappings) mapping.release(bytes);
 }

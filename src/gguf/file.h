@@ -65,8 +65,10 @@ class File {
 
   const std::string& path() const noexcept;
   uint32_t version() const noexcept;
-  uint64_t n_bytes() const noexcept;    // of all files together
-  uint32_t n_files() const noexcept;    // more than 1 for a split
+  uint64_t n_bytes() const noexcept;  // of all files together
+  uint32_t n_files() const noexcept;  // more than 1 for a split
+  // A line for each file: MappedFile::version(). Empty where the files are not mapped.
+  std::string versions() const;
   uint64_t alignment() const noexcept;  // of tensor data in the (first) file, bytes
 
   // Gives the memory that holds `bytes` of a tensor back to the system; reading them again is

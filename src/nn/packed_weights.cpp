@@ -57,6 +57,16 @@ size_t PackedWeights::n_source_bytes() const noexcept {
   return sum;
 }
 
+std::string PackedWeights::contents() const {
+  std::string lines;
+  for (const Job& job : jobs_) {
+    lines += std::string(quant::row(job.weight.type).name) + " " +
+             std::to_string(job.weight.n_rows) + "x" + std::to_string(job.weight.n_cols) + " at " +
+             std::to_string(job.begin) + "\n";
+  }
+  return lines;
+}
+
 void PackedWeights::pack(const Progress& progress) {
   hold();
   size_t most_columns = 0;

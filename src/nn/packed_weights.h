@@ -1,6 +1,6 @@
 // Owns the packed form of a model's weights (quant/packing.h). Loading has two steps: one thread
-// adds the matrices, then any number of threads make the packed forms together. After that any
-// thread may read them.
+// adds the matrices, then any number of threads make the packed forms together, or a file that has
+// them is shown in their place. After that any thread may read them.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <functional>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/address_space.h"
@@ -43,7 +44,18 @@ class PackedWeights {
   // when all of them have returned.
   void pack(const Progress& progress = {});
 
+  // Shows the first n_bytes() of a file in place of what pack() would make. False, and nothing has
+  // changed, when the system refuses. REQUIRES: neither hold() nor pack() was called.
+  [[nodiscard]] bool show_file(int fd) noexcept { return space_.show_file(fd, used_); }
+  // Undoes show_file(): pack() can be called.
+  void hide_file() noexcept { space_.give_back(0, used_); }
+
   size_t n_bytes() const noexcept { return used_; }
+  // REQUIRES: pack() or show_file().
+  std::span<const std::byte> bytes() const noexcept { return {space_.data(), used_}; }
+  // What was added, in words: a line for each matrix with its type, its shape and its place. The
+  // same build makes the same bytes of the same lines and the same file.
+  std::string contents() const;
   size_t n_source_bytes() const noexcept;  // of what was added, in its file
 
  private:

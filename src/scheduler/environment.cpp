@@ -155,6 +155,7 @@ constexpr Row kRows[] = {
     {"IGPU_ENABLE", set<&Environment::igpu>},
     {"MAX_TRANSFER_STREAMS", set<&Environment::n_transfer_streams>},
     {"CLOUD_BASE_URL", set<&Environment::cloud_base_url>},
+    {"PACKED_LIMIT", set<&Environment::packed_limit>},
     {"REGISTRY_MIRROR", set<&Environment::registry_mirror>},
     {"ENGINE", set_engine},
     {"LLAMA_SERVER", set<&Environment::llama_server>},

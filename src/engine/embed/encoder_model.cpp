@@ -81,6 +81,7 @@ EncoderModel::Weights::Weights(gguf::File its_file, const EngineOptions& options
                                          : &kernels::select_table(kernels::Work::kTexts)),
       packed(*kernels, options.pack_weights ? arch::most_packed_bytes(file) : 0,
              [this](std::span<const std::byte> bytes) { file.release(bytes); }),
+      packed_cache(options.packed_cache),
       encoder(load_encoder(
           file, {.packed = options.pack_weights ? &packed : nullptr, .matrices = &matrices})),
       adapters(file, matrices, *kernels, ledger),
@@ -103,7 +104,8 @@ EncoderModel::Weights::Weights(gguf::File its_file, const EngineOptions& options
 }
 
 void EncoderModel::Weights::pack(cpu::ThreadTeam& team, const EngineOptions& options) {
-  tokenizer.emplace(pack_weights(team, packed, file, info.n_vocab, options));
+  tokenizer.emplace(
+      load_weights(team, packed, packed_cache, file, kernels->name, info.n_vocab, options));
 }
 
 bool EncoderModel::Weights::grant(context::MemoryClass memory_class, uint64_t n_bytes) {

@@ -76,6 +76,7 @@ class EncoderModel final : public EmbedModel {
     std::optional<tokenizer::Tokenizer> tokenizer;  // always there once the weights are made
     const kernels::KernelTable* kernels;
     nn::PackedWeights packed;
+    PackedCache packed_cache;
     std::vector<tensor::Tensor> matrices;  // that adapters can add to
     std::unique_ptr<arch::Encoder> encoder;
     EmbedModelInfo info;

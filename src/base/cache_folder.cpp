@@ -1,0 +1,219 @@
+#include "base/cache_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/byte_size.h"
+#include "base/error.h"
+
+namespace billow {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Beside a file NAME: the record that its content was checked, whose time is that of the last use,
+// and what a writer has written so far.
+constexpr std::string_view kChecked = ".checked";
+constexpr std::string_view kWriting = ".writing";
+
+// No more than nine tenths of a disk are filled.
+constexpr uint64_t kFreePart = 10;
+
+std::string number_of_boot() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+int64_t nanoseconds_of(const timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+// Any change of the content or of the name changes one of these.
+std::string record_of(const struct stat& status) {
+  std::string text = number_of_boot();
+  for (const int64_t n : {static_cast<int64_t>(status.st_dev), static_cast<int64_t>(status.st_ino),
+                          static_cast<int64_t>(status.st_size), nanoseconds_of(status.st_mtim),
+                          nanoseconds_of(status.st_ctim)})
+    text += " " + std::to_string(n);
+  return text + "\n";
+}
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+struct Kept {
+  std::string path;
+  uint64_t n_bytes = 0;
+  int64_t last_use = 0;
+};
+
+// The finished files of a folder.
+std::vector<Kept> list(const std::string& folder) {
+  std::vector<Kept> files;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string path = it->path().string();
+    if (path.ends_with(kChecked) || path.ends_with(kWriting)) continue;
+    struct stat status{};
+    if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    Kept file = {path, static_cast<uint64_t>(status.st_size), nanoseconds_of(status.st_mtim)};
+    struct stat used{};
+    if (::stat((path + std::string(kChecked)).c_str(), &used) == 0)
+      file.last_use = std::max(file.last_use, nanoseconds_of(used.st_mtim));
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+void remove_file(const std::string& path) {
+  ::unlink(path.c_str());
+  ::unlink((path + std::string(kChecked)).c_str());
+}
+
+// The lock of an unfinished file ends with its writer. Whether this process has the lock now, and
+// `fd` is still the file of that path.
+bool lock(int fd, const std::string& path) {
+  struct stat own{};
+  struct stat named{};
+  return ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &own) == 0 &&
+         ::stat(path.c_str(), &named) == 0 && own.st_ino == named.st_ino;
+}
+
+bool disk_has_room(const std::string& folder, uint64_t n_bytes) {
+  struct statvfs disk{};
+  if (::statvfs(folder.c_str(), &disk) != 0) return false;
+  const uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
+  const uint64_t to_leave = uint64_t{disk.f_blocks} * disk.f_frsize / kFreePart;
+  return free >= to_leave && free - to_leave >= n_bytes;
+}
+
+}  // namespace
+
+std::string CacheFolder::path_of(std::string_view name, std::string_view suffix) const {
+  return options_.path + "/" + std::string(name) + std::string(suffix);
+}
+
+std::optional<RegularFile> CacheFolder::open(std::string_view name) const {
+  if (!is_enabled()) return std::nullopt;
+  try {
+    RegularFile file(path_of(name));
+    ::utimensat(AT_FDCWD, path_of(name, kChecked).c_str(), nullptr, 0);
+    return file;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+void CacheFolder::remove(std::string_view name) const {
+  if (is_enabled()) remove_file(path_of(name));
+}
+
+bool CacheFolder::is_checked(std::string_view name, const RegularFile& file) const {
+  return content_of(path_of(name, kChecked)) == record_of(file.status());
+}
+
+void CacheFolder::set_checked(std::string_view name, const RegularFile& file) const {
+  std::ofstream(path_of(name, kChecked), std::ios::binary) << record_of(file.status());
+}
+
+// Removes files until n_bytes more fit, but not the one that is replaced: its readers may lose it
+// only when there is another.
+bool CacheFolder::make_room(uint64_t n_bytes, std::string_view name) const {
+  std::vector<Kept> files = list(options_.path);
+  std::erase_if(files, [&](const Kept& file) { return file.path == path_of(name); });
+  std::ranges::sort(files, {},
+                    [](const Kept& file) { return std::pair(file.last_use, file.path); });
+  uint64_t sum = 0;
+  for (const Kept& file : files) sum += file.n_bytes;
+  for (const Kept& file : files) {
+    if (n_bytes <= options_.max_bytes && sum <= options_.max_bytes - n_bytes) return true;
+    remove_file(file.path);
+    sum -= file.n_bytes;
+  }
+  return n_bytes <= options_.max_bytes;
+}
+
+std::unique_ptr<CacheFolder::Writer> CacheFolder::write(std::string_view name, uint64_t n_bytes,
+                                                        std::string* why) const {
+  if (!is_enabled() || n_bytes > options_.max_bytes) {
+    *why = format_byte_size(n_bytes) + " are more than the limit of " +
+           format_byte_size(options_.max_bytes);
+    return nullptr;
+  }
+  std::error_code error;
+  fs::create_directories(options_.path, error);
+  if (error) throw system_error("cannot make folder", options_.path, error.value());
+  const std::string path = path_of(name, kWriting);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd < 0) throw system_error("cannot write", path, errno);
+  if (!lock(fd, path)) {
+    ::close(fd);
+    *why = "another process writes " + path;
+    return nullptr;
+  }
+  std::unique_ptr<Writer> writer(new Writer(*this, std::string(name), fd));
+  if (::ftruncate(fd, 0) != 0) throw system_error("cannot write", path, errno);
+  make_room(n_bytes, name);
+  if (disk_has_room(options_.path, n_bytes)) return writer;
+  *why = "the disk of " + options_.path + " would be less than a tenth free";
+  return nullptr;
+}
+
+void CacheFolder::clean(const std::function<bool(const std::string& path)>& is_useless) const {
+  if (!is_enabled()) return;
+  for (const Kept& file : list(options_.path))
+    if (is_useless(file.path)) remove_file(file.path);
+  std::error_code error;
+  for (fs::directory_iterator it(options_.path, error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string path = it->path().string();
+    if (!path.ends_with(kWriting)) continue;
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) continue;
+    if (lock(fd, path)) ::unlink(path.c_str());
+    ::close(fd);
+  }
+}
+
+CacheFolder::Writer::Writer(const CacheFolder& folder, std::string name, int fd)
+    : folder_(folder), name_(std::move(name)), path_(folder.path_of(name_, kWriting)), fd_(fd) {}
+
+CacheFolder::Writer::~Writer() {
+  if (!is_done_) ::unlink(path_.c_str());
+  ::close(fd_);
+}
+
+void CacheFolder::Writer::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw system_error("cannot write", path_, errno);
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+}
+
+// Nothing is flushed: after a crash of the machine no file counts as checked.
+void CacheFolder::Writer::commit() {
+  const std::string path = folder_.path_of(name_);
+  if (::rename(path_.c_str(), path.c_str()) != 0) throw system_error("cannot write", path, errno);
+  is_done_ = true;
+  folder_.set_checked(name_, RegularFile(path));
+}
+
+}  // namespace billow

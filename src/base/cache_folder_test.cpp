@@ -1,0 +1,185 @@
+#include "base/cache_folder.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "base/error.h"
+
+namespace billow {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CacheFolderTest : public testing::Test {
+ protected:
+  CacheFolderTest() { fs::remove_all(path_); }
+  ~CacheFolderTest() override { fs::remove_all(path_); }
+
+  static std::span<const std::byte> bytes(const std::string& text) {
+    return std::as_bytes(std::span(text));
+  }
+  void put(const CacheFolder& folder, const std::string& name, const std::string& text) {
+    std::string why;
+    const auto writer = folder.write(name, text.size(), &why);
+    ASSERT_NE(writer, nullptr) << why;
+    writer->write(bytes(text));
+    writer->commit();
+  }
+  std::string text_of(const CacheFolder& folder, const std::string& name) {
+    const auto file = folder.open(name);
+    if (!file) return "(none)";
+    std::string text(file->size_bytes(), ' ');
+    file->read_at(0, std::as_writable_bytes(std::span(text)));
+    return text;
+  }
+  // Makes a file the one that was not used for longest.
+  void age(const std::string& name) {
+    const timespec times[2] = {{.tv_sec = 1000, .tv_nsec = 0}, {.tv_sec = 1000, .tv_nsec = 0}};
+    for (const char* suffix : {"", ".checked"})
+      ::utimensat(AT_FDCWD, (path_ + "/" + name + suffix).c_str(), times, 0);
+  }
+  size_t n_files() const {
+    if (!fs::exists(path_)) return 0;
+    return static_cast<size_t>(std::distance(fs::directory_iterator(path_), {}));
+  }
+
+  const std::string path_ =
+      (fs::path(testing::TempDir()) / ("cache_folder" + std::to_string(::getpid()))).string();
+};
+
+TEST_F(CacheFolderTest, KeepsAFileAndReplacesIt) {
+  const CacheFolder folder({path_, 100});
+  EXPECT_EQ(text_of(folder, "a"), "(none)");
+  put(folder, "a", "one");
+  EXPECT_EQ(text_of(folder, "a"), "one");
+  put(folder, "a", "two");
+  EXPECT_EQ(text_of(folder, "a"), "two");
+  folder.remove("a");
+  EXPECT_EQ(text_of(folder, "a"), "(none)");
+  EXPECT_EQ(n_files(), 0u);
+}
+
+TEST_F(CacheFolderTest, AFileWithoutCommitIsRemoved) {
+  const CacheFolder folder({path_, 100});
+  put(folder, "a", "one");
+  {
+    std::string why;
+    const auto writer = folder.write("a", 3, &why);
+    writer->write(bytes("tw"));
+    EXPECT_EQ(text_of(folder, "a"), "one");
+  }
+  EXPECT_EQ(text_of(folder, "a"), "one");
+  EXPECT_EQ(n_files(), 2u);  // with its record
+}
+
+TEST_F(CacheFolderTest, AFileIsCheckedUntilItChanges) {
+  const CacheFolder folder({path_, 100});
+  put(folder, "a", "one");
+  EXPECT_TRUE(folder.is_checked("a", *folder.open("a")));
+  std::ofstream(path_ + "/a") << "0ne";
+  EXPECT_FALSE(folder.is_checked("a", *folder.open("a")));
+  folder.set_checked("a", *folder.open("a"));
+  EXPECT_TRUE(folder.is_checked("a", *folder.open("a")));
+  fs::remove(path_ + "/a.checked");
+  EXPECT_FALSE(folder.is_checked("a", *folder.open("a")));
+  std::ofstream(path_ + "/a.checked") << "another boot 1 2 3 4 5\n";
+  EXPECT_FALSE(folder.is_checked("a", *folder.open("a")));
+}
+
+TEST_F(CacheFolderTest, TheFileThatWasNotUsedForLongestMakesWay) {
+  const CacheFolder folder({path_, 10});
+  put(folder, "a", "1234");
+  put(folder, "b", "1234");
+  age("a");
+  age("b");
+  ASSERT_TRUE(folder.open("a"));
+  put(folder, "c", "1234");
+  EXPECT_EQ(text_of(folder, "b"), "(none)");
+  EXPECT_EQ(text_of(folder, "a"), "1234");
+  EXPECT_EQ(text_of(folder, "c"), "1234");
+}
+
+TEST_F(CacheFolderTest, AFileAboveTheLimitIsRefusedAndNothingMakesWay) {
+  const CacheFolder folder({path_, 10});
+  put(folder, "a", "1234");
+  std::string why;
+  EXPECT_EQ(folder.write("b", 11, &why), nullptr);
+  EXPECT_NE(why.find("limit"), std::string::npos) << why;
+  EXPECT_EQ(text_of(folder, "a"), "1234");
+}
+
+TEST_F(CacheFolderTest, ADiskThatWouldBeFullIsRefused) {
+  const CacheFolder folder({path_, UINT64_MAX});
+  std::string why;
+  EXPECT_EQ(folder.write("a", uint64_t{1} << 60, &why), nullptr);
+  EXPECT_NE(why.find("disk"), std::string::npos) << why;
+  EXPECT_EQ(n_files(), 0u);
+}
+
+TEST_F(CacheFolderTest, OneProcessWritesAFileAtATime) {
+  const CacheFolder folder({path_, 100});
+  std::string why;
+  auto writer = folder.write("a", 3, &why);
+  ASSERT_NE(writer, nullptr);
+  std::string reason;
+  EXPECT_EQ(folder.write("a", 3, &reason), nullptr);
+  EXPECT_NE(reason.find("another process"), std::string::npos) << reason;
+  EXPECT_NE(folder.write("b", 3, &why), nullptr);
+  writer.reset();
+  EXPECT_NE(folder.write("a", 3, &why), nullptr);
+}
+
+TEST_F(CacheFolderTest, WhatAKilledWriterLeftIsRemoved) {
+  const CacheFolder folder({path_, 100});
+  put(folder, "a", "one");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::string why;
+    const auto writer = folder.write("b", 3, &why);
+    writer->write(bytes("tw"));
+    ::_exit(0);  // without a destructor
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(n_files(), 3u);
+  std::string why;
+  const auto writer = folder.write("c", 3, &why);
+  folder.clean([](const std::string&) { return false; });
+  EXPECT_EQ(n_files(), 3u);  // a, its record, and c, which is being written
+  EXPECT_EQ(text_of(folder, "b"), "(none)");
+  writer->commit();
+  folder.clean([](const std::string& path) { return path.ends_with("/a"); });
+  EXPECT_EQ(text_of(folder, "a"), "(none)");
+  EXPECT_EQ(n_files(), 2u);
+}
+
+TEST_F(CacheFolderTest, NothingIsKeptWithoutAFolderOrALimit) {
+  for (const CacheFolder& folder : {CacheFolder({"", 100}), CacheFolder({path_, 0})}) {
+    EXPECT_FALSE(folder.is_enabled());
+    EXPECT_FALSE(folder.open("a"));
+    std::string why;
+    EXPECT_EQ(folder.write("a", 1, &why), nullptr);
+    folder.remove("a");
+    folder.clean([](const std::string&) { return true; });
+  }
+  EXPECT_FALSE(fs::exists(path_));
+}
+
+TEST_F(CacheFolderTest, AFolderThatCannotBeMadeIsAnError) {
+  std::ofstream(path_ + ".file") << "x";
+  const CacheFolder folder({path_ + ".file/folder", 100});
+  std::string why;
+  EXPECT_THROW(folder.write("a", 1, &why), Error);
+  fs::remove(path_ + ".file");
+}
+
+}  // namespace
+}  // namespace billow
