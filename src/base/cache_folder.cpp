@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -95,6 +96,16 @@ bool lock(int fd, const std::string& path) {
          ::stat(path.c_str(), &named) == 0 && own.st_ino == named.st_ino;
 }
 
+}  // namespace
+
+std::string cache_name(std::string_view text) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  const uint64_t number = XXH3_64bits(text.data(), text.size());
+  std::string name(16, '0');
+  for (size_t i = 0; i < name.size(); ++i) name[i] = kDigits[number >> (60 - 4 * i) & 15];
+  return name;
+}
+
 bool disk_has_room(const std::string& folder, uint64_t n_bytes) {
   struct statvfs disk{};
   if (::statvfs(folder.c_str(), &disk) != 0) return false;
@@ -102,8 +113,6 @@ bool disk_has_room(const std::string& folder, uint64_t n_bytes) {
   const uint64_t to_leave = uint64_t{disk.f_blocks} * disk.f_frsize / kFreePart;
   return free >= to_leave && free - to_leave >= n_bytes;
 }
-
-}  // namespace
 
 std::string CacheFolder::path_of(std::string_view name, std::string_view suffix) const {
   return options_.path + "/" + std::string(name) + std::string(suffix);

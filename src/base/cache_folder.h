@@ -21,6 +21,12 @@ struct CacheFolderOptions {
   uint64_t max_bytes = 0;  // of all files together; 0: nothing is kept
 };
 
+// 16 hexadecimal digits that name a file for what `text` says: XXH3 of it.
+std::string cache_name(std::string_view text);
+
+// Whether a tenth of the disk of this folder stays free when n_bytes are written to it.
+bool disk_has_room(const std::string& folder, uint64_t n_bytes);
+
 class CacheFolder {
  public:
   explicit CacheFolder(CacheFolderOptions options) : options_(std::move(options)) {}

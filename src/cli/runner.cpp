@@ -48,6 +48,8 @@ struct RunnerOptions {
   engine::EmbedSettings embed;
   engine::EmbedFaults embed_faults;
   std::string max_parked = "1G";
+  std::string sessions_dir;  // empty: conversations do not stay on disk
+  std::string sessions_limit = "2G";
   int stream_interval = 16;                                                   // milliseconds
   int max_pass_time = static_cast<int>(engine::kDefaultMaxPassTime.count());  // milliseconds
   int drain_seconds = 30;
@@ -257,6 +259,7 @@ void run(const RunnerOptions& options) {
   engine.defers_trim = true;
   engine.max_pass_time = std::chrono::milliseconds(options.max_pass_time);
   engine.max_parked = parse_byte_size(options.max_parked);
+  engine.sessions = {options.sessions_dir, parse_byte_size(options.sessions_limit)};
   runner::Service service(options.engine == "llama" ? llama_model(options, engine.memory_budget)
                                                     : own_model(options, engine));
   http::ServerOptions listen;
@@ -295,6 +298,14 @@ void add_runner(CLI::App& app) {
   command
       ->add_option("--keep-kv", options->max_parked,
                    "Most KV memory of finished answers to keep for prompts that begin alike")
+      ->capture_default_str();
+  command->add_option("--sessions-dir", options->sessions_dir,
+                      "Keep the KV of finished answers in this folder, so that conversations go on "
+                      "after a restart without reading their texts again; if not given, it is not "
+                      "kept");
+  command
+      ->add_option("--sessions-limit", options->sessions_limit,
+                   "Max size of what is kept there for this model")
       ->capture_default_str();
   command
       ->add_option("--stream-interval", options->stream_interval,

@@ -74,6 +74,7 @@ struct ServeOptions {
   std::vector<std::string> preload;
   bool read_only = false;
   std::string packed_limit;
+  std::string sessions_limit;
   std::string registry_mirror;
   std::string node_name;
   std::string metrics_alias;
@@ -154,18 +155,23 @@ std::string models_folder(const ServeOptions& options, const scheduler::Environm
               "no folder for models: HOME is not set; set HOME or OLLAMA_MODELS, or give --models");
 }
 
-// Where runners keep packed weights: beside the models.
-std::vector<std::string> packed_cache_arguments(const ServeOptions& options,
-                                                const scheduler::Environment& environment) {
-  std::string limit =
-      options.packed_limit.empty() ? environment.packed_limit : options.packed_limit;
-  if (limit.empty()) limit = kDefaultPackedLimit;
+// A folder of runners beside the models: its options, or none where its limit is 0 or nothing may
+// be written.
+std::vector<std::string> folder_arguments(const ServeOptions& options,
+                                          const scheduler::Environment& environment,
+                                          const std::string& name, const std::string& limit) {
   try {
     if (parse_byte_size(limit) == 0 || options.read_only) return {};
   } catch (const Error& error) {
-    throw Error(error.code(), std::string("--packed-limit: ") + error.what());
+    throw Error(error.code(), "--" + name + "-limit: " + error.what());
   }
-  return {"--packed-dir", models_folder(options, environment) + "/packed", "--packed-limit", limit};
+  return {"--" + name + "-dir", models_folder(options, environment) + "/" + name,
+          "--" + name + "-limit", limit};
+}
+
+std::string first_of(const std::string& option, const std::string& variable, const char* usual) {
+  if (!option.empty()) return option;
+  return variable.empty() ? usual : variable;
 }
 
 // What runners are started with beside their model.
@@ -197,8 +203,15 @@ std::vector<std::string> runner_arguments(const ServeOptions& options,
     arguments.emplace_back("--threads");
     arguments.push_back(std::to_string(options.n_threads));
   }
-  const std::vector<std::string> packed = packed_cache_arguments(options, environment);
-  arguments.insert(arguments.end(), packed.begin(), packed.end());
+  const std::string packed_limit =
+      first_of(options.packed_limit, environment.packed_limit, kDefaultPackedLimit);
+  const std::string sessions_limit =
+      first_of(options.sessions_limit, environment.sessions_limit, "0");
+  for (const auto& [name, limit] :
+       {std::pair("packed", packed_limit), std::pair("sessions", sessions_limit)}) {
+    const std::vector<std::string> more = folder_arguments(options, environment, name, limit);
+    arguments.insert(arguments.end(), more.begin(), more.end());
+  }
   return arguments;
 }
 
@@ -441,6 +454,10 @@ void declare_models(CLI::App& command, ServeOptions& options) {
   command.add_option("--packed-limit", options.packed_limit,
                      "Max size of packed weights that are kept beside the models, so that models "
                      "load quickly; 0: none; 16G if not given (BILLOW_PACKED_LIMIT)");
+  command.add_option("--sessions-limit", options.sessions_limit,
+                     "Max size of the KV of conversations that is kept on disk for each model, so "
+                     "that they go on after a restart without reading their texts again; 0: none; "
+                     "0 if not given (BILLOW_SESSIONS_LIMIT)");
   command.add_option("--threads", options.n_threads, "Threads of a runner; 0: the physical cores")
       ->check(CLI::Range(0, 1024));
   command

@@ -1,10 +1,12 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
 #include "arch/scratch.h"
+#include "base/build_id.h"
 #include "base/byte_size.h"
 #include "base/check.h"
 #include "base/error.h"
@@ -23,6 +25,20 @@ size_t context_of(const gguf::File& file, const EngineOptions& options) {
       std::string(file.require_string("general.architecture")) + ".context_length";
   const size_t most = file.get_uint(key).value_or(0);
   return options.max_context == 0 ? most : std::min(most, options.max_context);
+}
+
+// The KV of the same tokens is the same for the same file, build, instruction set and type.
+kv::PrefixFileOptions sessions_of(const gguf::File& file, const kernels::KernelTable& kernels,
+                                  const EngineOptions& options) {
+  const std::string versions = file.versions();
+  if (versions.empty() || build_id().empty()) return {};
+  const std::string path = std::filesystem::absolute(file.path()).string();
+  const std::string of_one_file = path + "\n" + std::string(kernels.name) + "\n" +
+                                  std::to_string(static_cast<int>(options.kv_type)) + "\n";
+  return {.folder = options.sessions.path,
+          .max_bytes = options.sessions.max_bytes,
+          .name = cache_name(of_one_file),
+          .contents = of_one_file + versions + build_id() + "\n"};
 }
 
 // The course of a sequence's context. Throws Error when the sizes make no sense, or the prompt
@@ -69,6 +85,7 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
            .n_batch = n_batch_,
            .type = options.kv_type,
            .max_parked = options.max_parked,
+           .sessions = sessions_of(file_, *kernels_, options),
            .drop_other = [this] { return adapters_.drop_idle(); }}),
       max_sequences_(options.max_sequences),
       asks_for_memory_(options.asks_for_memory),

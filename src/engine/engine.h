@@ -45,6 +45,9 @@ struct EngineOptions {
   // Bytes of KV of finished sequences that are kept for prompts that begin alike, as long as nobody
   // else wants them; 0: none.
   uint64_t max_parked = 0;
+  // Where the KV of finished sequences stays on disk, for prompts that begin alike after this
+  // engine has ended, as save_one() writes it. Needs max_parked. Only a file's model has it.
+  CacheFolderOptions sessions = {};
   // The budget may be raised for who asks: what lacks memory waits for set_memory_budget(), and is
   // compacted or ended only above its ceiling.
   bool asks_for_memory = false;
@@ -162,6 +165,11 @@ class Engine {
   // `adapters`: of texts that were evaluated with these.
   std::vector<std::vector<int32_t>> latest_prefixes(size_t n_most,
                                                     const AdapterFiles& adapters = {});
+
+  // Whether there is KV that is to be written to disk (EngineOptions::sessions), and writes that of
+  // 64 tokens.
+  bool has_to_save() const noexcept { return kv_.has_to_save(); }
+  void save_one() { kv_.save_one(); }
 
   // While a sequence is held, it gets no rows: its reader has no room for more. It keeps its
   // memory.

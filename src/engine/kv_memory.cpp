@@ -1,8 +1,12 @@
 #include "engine/kv_memory.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "base/check.h"
+#include "base/error.h"
+#include "base/log.h"
 
 namespace billow::engine {
 namespace {
@@ -29,7 +33,18 @@ KvMemory::KvMemory(context::Ledger& ledger, const std::vector<kv::LayerNeed>& ne
       prefixes_(cache_),
       n_batch_(options.n_batch),
       max_parked_(options.max_parked),
-      drop_other_(options.drop_other) {}
+      drop_other_(options.drop_other) {
+  if (options.sessions.folder.empty() || options.sessions.max_bytes == 0 || max_parked_ == 0)
+    return;
+  try {
+    std::string why;
+    auto file = kv::PrefixFile::open(options.sessions, cache_.layout(), &why);
+    if (file == nullptr) log::warn("conversations are not kept on disk: " + why);
+    if (file != nullptr) prefixes_.attach(std::move(file));
+  } catch (const Error& error) {
+    log::warn(std::string("conversations are not kept on disk: ") + error.what());
+  }
+}
 
 uint64_t KvMemory::bytes_for(const context::Course& course, size_t rung) const {
   return cache_.layout().bytes_for(rung, n_batch_, shifts(course));
@@ -69,6 +84,8 @@ bool KvMemory::grant_rung(SequenceContext& context, size_t rung) {
 
 size_t KvMemory::share(SequenceContext& context, std::span<const int32_t> tokens) {
   if (max_parked_ == 0) return 0;
+  const uint64_t to_load = context.bytes_to_load(prefixes_, tokens);
+  if (to_load != 0 && grant(MemoryClass::kKvParked, to_load)) context.load(prefixes_, tokens);
   const size_t n = context.share(prefixes_, tokens);
   settle_parked();
   return n;
@@ -84,6 +101,7 @@ void KvMemory::publish(const SequenceContext& context, std::span<const int32_t> 
 }
 
 void KvMemory::forget_parked() {
+  prefixes_.forget_file();
   while (drop_parked()) {
   }
   cache_.trim();

@@ -22,6 +22,9 @@ struct KvMemoryOptions {
   size_t n_batch = 1;  // rows of a step
   kv::KvType type = kv::KvType::kInt16;
   uint64_t max_parked = 0;  // bytes of finished sequences that are kept
+  // Where the KV of finished sequences stays on disk, without name and contents; its folder is
+  // empty: it does not.
+  kv::PrefixFileOptions sessions = {};
   // Gives back memory of another kind that nobody needs; false where there is none.
   std::function<bool()> drop_other = {};
 };
@@ -62,7 +65,11 @@ class KvMemory {
     return prefixes_.latest(n_most, adapter);
   }
 
-  // Nothing that is known now is shared again.
+  // Whether there is KV that is not on disk yet and is to be.
+  bool has_to_save() const noexcept { return prefixes_.has_to_write(); }
+  // Writes the KV of 64 tokens. REQUIRES: has_to_save().
+  void save_one() { prefixes_.write_one(); }
+  // Nothing that is known now is shared again, be it in memory or on disk.
   void forget_parked();
 
   // Gives back what no window of a sequence sees any more.

@@ -98,13 +98,6 @@ bool has_lost_its_model(const std::string& path) {
   }
 }
 
-std::string hexadecimal(uint64_t number) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text(16, '0');
-  for (size_t i = 0; i < text.size(); ++i) text[i] = kDigits[number >> (60 - 4 * i) & 15];
-  return text;
-}
-
 }  // namespace
 
 PackedCache::PackedCache(const PackedCacheOptions& options)
@@ -123,7 +116,7 @@ PackedCache::Key PackedCache::key_of(const gguf::File& model, std::string_view k
                                      const nn::PackedWeights& weights) const {
   const std::string path = std::filesystem::absolute(model.path()).string();
   const std::string of_one_file = path + "\n" + std::string(kernels);
-  return {hexadecimal(XXH3_64bits(of_one_file.data(), of_one_file.size())) + ".packed",
+  return {cache_name(of_one_file) + ".packed",
           of_one_file + "\n" + build_id() + "\n" + model.versions() + weights.contents()};
 }
 

@@ -73,6 +73,13 @@ class SequenceContext {
   // Before anything is evaluated: holds what is known of all but the last of `tokens`, and returns
   // how many that are.
   size_t share(kv::PrefixIndex& index, std::span<const int32_t> tokens);
+  // What share() could hold beside is on disk: its bytes, and reads it.
+  size_t bytes_to_load(kv::PrefixIndex& index, std::span<const int32_t> tokens) const {
+    return index.bytes_to_load(tokens, tokens.size() - 1, marks_);
+  }
+  void load(kv::PrefixIndex& index, std::span<const int32_t> tokens) const {
+    index.load(tokens, tokens.size() - 1, marks_);
+  }
   void unshare();  // gives that back
   // Makes what is held known: the first n_held() of `tokens`. REQUIRES: nothing was dropped, and
   // what was taken is evaluated.

@@ -54,17 +54,30 @@ PrefixIndex::Entry& PrefixIndex::insert(Entry* parent, const Key& key, const Tex
   entry.key = &at->first;
   entry.number = ++n_numbers_;
   entry.adapter = marks.adapter;
+  entry.is_long = marks.is_long;
   entry.parent = parent;
   entry.depth = parent == nullptr ? 0 : parent->depth + 1;
   entry.blocks.assign(cache_.layout().groups.size(), kNoBlock);
-  entry.by_use = by_use_.insert(by_use_.end(), &entry);
+  entry.place = others_.insert(others_.end(), &entry);
   if (parent != nullptr) ++parent->n_children;
   return entry;
 }
 
 void PrefixIndex::touch(std::span<Entry* const> chain) {
-  for (size_t i = chain.size(); i > 0; --i)
-    by_use_.splice(by_use_.end(), by_use_, chain[i - 1]->by_use);
+  for (size_t i = chain.size(); i > 0; --i) move_to_end(*chain[i - 1]);
+}
+
+void PrefixIndex::move_to_end(Entry& entry) {
+  std::list<Entry*>& from = entry.has_memory ? by_use_ : others_;
+  entry.has_memory =
+      std::ranges::any_of(entry.blocks, [](BlockId block) { return block != kNoBlock; });
+  std::list<Entry*>& to = entry.has_memory ? by_use_ : others_;
+  to.splice(to.end(), from, entry.place);
+}
+
+void PrefixIndex::keep(Entry& entry, size_t group, BlockId block) {
+  cache_.pool(group).keep(block);
+  entry.blocks[group] = block;
 }
 
 void PrefixIndex::add(std::span<const int32_t> tokens, const BlockTable& table,
@@ -88,15 +101,16 @@ void PrefixIndex::add(std::span<const int32_t> tokens, const BlockTable& table,
     Entry* parent = chain.empty() ? nullptr : chain.back();
     chain.push_back(&insert(parent, key_of(parent, tokens, chain.size(), marks), marks));
   }
-  touch(chain);
   for (Entry* entry : chain) {
     for (size_t g = 0; g < n_groups; ++g) {
       const BlockId block = table.blocks(g)[entry->depth];
       if (entry->blocks[g] != kNoBlock || block == kNoBlock || !is_kept(g, entry->depth)) continue;
-      cache_.pool(g).keep(block);
-      entry->blocks[g] = block;
+      keep(*entry, g, block);
     }
   }
+  touch(chain);
+  for (Entry* entry : chain)
+    if (is_to_be_written(*entry)) wait_for_disk(*entry);
 }
 
 size_t PrefixIndex::first_seen(size_t group, size_t n_blocks) const {
@@ -106,21 +120,31 @@ size_t PrefixIndex::first_seen(size_t group, size_t n_blocks) const {
   return window == 0 || next + 1 <= window ? 0 : (next + 1 - window) / kBlockPositions;
 }
 
+bool PrefixIndex::has(const Entry& entry, size_t group, bool on_disk) const {
+  if (entry.blocks[group] != kNoBlock) return true;
+  return on_disk && entry.stored != nullptr && entry.stored->blocks[group].has_value();
+}
+
+size_t PrefixIndex::longest(std::span<Entry* const> chain, bool on_disk) const {
+  const auto serves = [&](size_t n_blocks) {
+    for (size_t g = 0; g < cache_.layout().groups.size(); ++g) {
+      for (size_t b = first_seen(g, n_blocks); b < n_blocks; ++b)
+        if (!has(*chain[b], g, on_disk)) return false;
+    }
+    return true;
+  };
+  size_t n_blocks = chain.size();
+  while (n_blocks > 0 && !serves(n_blocks)) --n_blocks;
+  return n_blocks;
+}
+
 PrefixIndex::Shared PrefixIndex::share(std::span<const int32_t> tokens, size_t n_most,
                                        BlockTable& table, const TextMarks& marks) {
   const std::vector<Entry*> chain =
       find(tokens, std::min(tokens.size(), n_most) / kBlockPositions, marks);
   touch(chain);
   const size_t n_groups = cache_.layout().groups.size();
-  const auto serves = [&](size_t n_blocks) {
-    for (size_t g = 0; g < n_groups; ++g) {
-      for (size_t b = first_seen(g, n_blocks); b < n_blocks; ++b)
-        if (chain[b]->blocks[g] == kNoBlock) return false;
-    }
-    return true;
-  };
-  size_t n_blocks = chain.size();
-  while (n_blocks > 0 && !serves(n_blocks)) --n_blocks;
+  const size_t n_blocks = longest(chain, false);
   for (size_t g = 0; g < n_groups; ++g) {
     std::vector<BlockId> blocks(n_blocks, kNoBlock);
     for (size_t b = first_seen(g, n_blocks); b < n_blocks; ++b) blocks[b] = chain[b]->blocks[g];
@@ -131,8 +155,10 @@ PrefixIndex::Shared PrefixIndex::share(std::span<const int32_t> tokens, size_t n
 
 std::vector<std::vector<int32_t>> PrefixIndex::latest(size_t n_most, uint64_t adapter) const {
   std::vector<const Entry*> ends;
-  for (auto it = by_use_.rbegin(); it != by_use_.rend() && ends.size() < n_most; ++it)
-    if ((*it)->n_children == 0 && (*it)->adapter == adapter) ends.push_back(*it);
+  for (const std::list<Entry*>* list : {&by_use_, &others_}) {
+    for (auto it = list->rbegin(); it != list->rend() && ends.size() < n_most; ++it)
+      if ((*it)->n_children == 0 && (*it)->adapter == adapter) ends.push_back(*it);
+  }
   std::vector<std::vector<int32_t>> texts;
   for (const Entry* entry : ends) {
     std::vector<int32_t>& text = texts.emplace_back((entry->depth + 1) * kBlockPositions);
@@ -163,27 +189,35 @@ bool PrefixIndex::drop_oldest() {
   };
   if (parked_bytes() == 0) return false;
   // What is in use moves to the end, so that the next call does not look at it again.
-  while (!has_parked(*by_use_.front())) by_use_.splice(by_use_.end(), by_use_, by_use_.begin());
-  Entry* oldest = by_use_.front();
-  for (size_t g = 0; g < oldest->blocks.size(); ++g) {
-    if (is_parked(g, oldest->blocks[g]))
-      cache_.pool(g).give_back_kept(std::exchange(oldest->blocks[g], kNoBlock));
+  while (!has_parked(*by_use_.front())) move_to_end(*by_use_.front());
+  Entry& oldest = *by_use_.front();
+  for (size_t g = 0; g < oldest.blocks.size(); ++g) {
+    if (is_parked(g, oldest.blocks[g]))
+      cache_.pool(g).give_back_kept(std::exchange(oldest.blocks[g], kNoBlock));
   }
-  erase_empty(oldest);
+  move_to_end(oldest);
+  erase_empty(&oldest);
   return true;
 }
 
 // An entry without blocks stays while others hang on it.
+bool PrefixIndex::is_empty(const Entry& entry) const {
+  for (size_t g = 0; g < entry.blocks.size(); ++g)
+    if (has(entry, g, true)) return false;
+  return entry.n_children == 0;
+}
+
+void PrefixIndex::erase(Entry& entry) {
+  if (entry.parent != nullptr) --entry.parent->n_children;
+  if (entry.waiting) to_write_.erase(*entry.waiting);
+  (entry.has_memory ? by_use_ : others_).erase(entry.place);
+  entries_.erase(entries_.find(*entry.key));
+}
+
 void PrefixIndex::erase_empty(Entry* entry) {
-  const auto is_empty = [](const Entry& e) {
-    return e.n_children == 0 &&
-           std::ranges::all_of(e.blocks, [](BlockId block) { return block == kNoBlock; });
-  };
   while (entry != nullptr && is_empty(*entry)) {
     Entry* parent = entry->parent;
-    if (parent != nullptr) --parent->n_children;
-    by_use_.erase(entry->by_use);
-    entries_.erase(entries_.find(*entry->key));
+    erase(*entry);
     entry = parent;
   }
 }

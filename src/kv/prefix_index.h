@@ -1,18 +1,23 @@
 // Blocks by the tokens whose KV they hold, so that a sequence that begins like an earlier one goes
 // on behind what they share. Whole blocks only, which nobody writes to again. The index is an owner
-// of its blocks: those that nobody else owns are parked. Used by one thread at a time.
+// of its blocks: those that nobody else owns are parked. With a file, blocks are on disk, too, and
+// are read again when a text that begins alike comes after their memory went to others. Used by one
+// thread at a time.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "kv/block_table.h"
 #include "kv/layout.h"
+#include "kv/prefix_file.h"
 
 namespace billow::kv {
 
@@ -46,6 +51,22 @@ class PrefixIndex {
   // in whole blocks. None of them is the beginning of another.
   std::vector<std::vector<int32_t>> latest(size_t n_most, uint64_t adapter = 0) const;
 
+  // From here on what `file` has is known, and what is added waits to be written to it. REQUIRES:
+  // nothing was added.
+  void attach(std::unique_ptr<PrefixFile> file);
+  // Texts of adapters are not written.
+  bool has_to_write() const noexcept { return !to_write_.empty(); }
+  // Writes the blocks of 64 tokens, and what of the tokens before them is not in the newer file.
+  // Where the disk fails, nothing is written any more, with a warning. REQUIRES: has_to_write().
+  void write_one();
+  // The bytes of the blocks that load() would read.
+  size_t bytes_to_load(std::span<const int32_t> tokens, size_t n_most, const TextMarks& marks = {});
+  // Reads blocks so that share() of the same tokens finds as many as memory and disk have together.
+  // What was read is parked. Blocks that are damaged are forgotten.
+  void load(std::span<const int32_t> tokens, size_t n_most, const TextMarks& marks = {});
+  // Forgets all that is on disk, and empties the files.
+  void forget_file();
+
   size_t parked_bytes() const noexcept;  // constant time
   size_t n_entries() const noexcept { return entries_.size(); }
 
@@ -60,6 +81,11 @@ class PrefixIndex {
   struct KeyHash {
     size_t operator()(const Key& key) const noexcept;
   };
+  // What of an entry is on disk.
+  struct Stored {
+    std::array<uint64_t, 2> records{};                     // [file] its record; 0: none
+    std::vector<std::optional<PrefixFile::Place>> blocks;  // [group]
+  };
   struct Entry {
     const Key* key = nullptr;
     uint64_t number = 0;
@@ -67,8 +93,12 @@ class PrefixIndex {
     size_t depth = 0;  // blocks before it
     size_t n_children = 0;
     uint64_t adapter = 0;
-    std::vector<BlockId> blocks;         // [group]; kNoBlock: not there
-    std::list<Entry*>::iterator by_use;  // in by_use_
+    bool is_long = false;         // TextMarks::is_long
+    std::vector<BlockId> blocks;  // [group]; kNoBlock: not in memory
+    bool has_memory = false;      // it stands in by_use_, else in others_
+    std::list<Entry*>::iterator place;
+    std::optional<std::list<Entry*>::iterator> waiting;  // in to_write_; none: it does not wait
+    std::unique_ptr<Stored> stored;                      // null: not on disk
   };
   using Entries = std::unordered_map<Key, Entry, KeyHash>;
 
@@ -81,16 +111,39 @@ class PrefixIndex {
   Entry& insert(Entry* parent, const Key& key, const TextMarks& marks);
   // All of a text's entries were used now.
   void touch(std::span<Entry* const> chain);
+  void move_to_end(Entry& entry);
+  bool has(const Entry& entry, size_t group, bool on_disk) const;
+  // How many blocks of the chain share() could give: from memory, or from disk, too.
+  size_t longest(std::span<Entry* const> chain, bool on_disk) const;
+  void keep(Entry& entry, size_t group, BlockId block);
+  bool is_empty(const Entry& entry) const;
+  void erase(Entry& entry);
+  bool is_to_be_written(const Entry& entry) const;
+  void wait_for_disk(Entry& entry);
+  std::vector<Entry*> without_record(Entry& entry) const;
+  [[nodiscard]] bool write(Entry& entry);
+  [[nodiscard]] bool write_record(Entry& entry);
+  void forget_places(uint8_t file);
+  void stop_writing();
+  // Calls each(entry, group) for the blocks that are read so that n_blocks of the chain can be
+  // shared, until it returns false.
+  template <typename Each>
+  void for_blocks_to_load(std::span<Entry* const> chain, size_t n_blocks, const Each& each);
   // The first block of a group that a query behind n_blocks blocks needs.
   size_t first_seen(size_t group, size_t n_blocks) const;
   bool is_parked(size_t group, BlockId block) const;
-  void erase_empty(Entry* entry);
+  void erase_empty(Entry* entry);  // and those before it that are empty then
 
   Cache& cache_;
   Entries entries_;
-  // The entry that was not used for longest comes first; a text's end comes before its beginning.
+  // Entries with blocks in memory. The one that was not used for longest comes first; a text's end
+  // comes before its beginning.
   std::list<Entry*> by_use_;
+  std::list<Entry*> others_;  // in the same order
   uint64_t n_numbers_ = 0;
+  std::unique_ptr<PrefixFile> file_;
+  std::list<Entry*> to_write_;
+  bool is_writable_ = true;  // the disk has not failed
 };
 
 }  // namespace billow::kv

@@ -15,6 +15,9 @@ using engine::FinishReason;
 
 namespace {
 
+// A process that is told to end is killed after 2 seconds.
+constexpr std::chrono::milliseconds kSaveTime{1000};
+
 std::string text_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -269,6 +272,7 @@ void EngineLoop::run() {
     run->answer->cancel();
   }
   end_finished();
+  if (!broken()) save_sessions();
   const std::scoped_lock lock(board_->mutex);
   jobs_.insert(jobs_.end(), board_->new_embeds.begin(), board_->new_embeds.end());
   board_->new_embeds.clear();
@@ -298,9 +302,21 @@ bool EngineLoop::wait_for_work() {
   any_able = any_able || (engine_->embeds() && !engine_->embeds_waiting());
   // Those that wait for memory get it, or end, unless it is with one that is held, or asked for.
   const bool can_step = any_able || (!engine_->idle() && !any_held && !engine_->asking());
+  const auto has_work = [&] { return can_step || board_->news || board_->stopping; };
   std::unique_lock lock(board_->mutex);
-  board_->work.wait(lock, [&] { return can_step || board_->news || board_->stopping; });
+  while (!has_work() && engine_->has_to_save()) {
+    lock.unlock();
+    engine_->save_one();
+    lock.lock();
+  }
+  board_->work.wait(lock, has_work);
   return !board_->stopping;
+}
+
+// What was written last, before the loop ends: others wait for its memory.
+void EngineLoop::save_sessions() {
+  const Clock::time_point end = Clock::now() + kSaveTime;
+  while (engine_->has_to_save() && Clock::now() < end) engine_->save_one();
 }
 
 // What others have asked for since the last pass.

@@ -1,5 +1,6 @@
 // An engine on a thread of its own, for any number of threads that want answers from it. The thread
-// sleeps while there is nothing to do. Answers may outlive the loop.
+// sleeps while there is nothing to do; before it sleeps, it writes KV to disk that is to survive
+// (EngineOptions::sessions). Answers may outlive the loop.
 #pragma once
 
 #include <chrono>
@@ -200,6 +201,7 @@ class EngineLoop {
   friend struct Board;
   void run();
   bool wait_for_work();
+  void save_sessions();
   void take_news();
   void take_answers();
   void start(const std::shared_ptr<Answer>& answer);

@@ -156,6 +156,7 @@ constexpr Row kRows[] = {
     {"MAX_TRANSFER_STREAMS", set<&Environment::n_transfer_streams>},
     {"CLOUD_BASE_URL", set<&Environment::cloud_base_url>},
     {"PACKED_LIMIT", set<&Environment::packed_limit>},
+    {"SESSIONS_LIMIT", set<&Environment::sessions_limit>},
     {"REGISTRY_MIRROR", set<&Environment::registry_mirror>},
     {"ENGINE", set_engine},
     {"LLAMA_SERVER", set<&Environment::llama_server>},

@@ -1,0 +1,371 @@
+#include "kv/prefix_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <list>
+#include <random>
+
+#include "base/error.h"
+#include "kv/cache.h"
+#include "kv/prefix_index.h"
+
+namespace billow::kv {
+namespace {
+
+namespace fs = std::filesystem;
+
+// One group that sees everything, one with a window of 100.
+const std::vector<LayerNeed> kNeeds = {{1, 16, 16, 0}, {1, 16, 16, 100}};
+
+std::vector<int32_t> text(size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<int32_t> tokens(n);
+  for (int32_t& token : tokens) token = static_cast<int32_t>(random() % 1000);
+  return tokens;
+}
+
+std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+class PrefixFileTest : public testing::Test {
+ protected:
+  PrefixFileTest() { fs::remove_all(folder_); }
+  ~PrefixFileTest() override { fs::remove_all(folder_); }
+
+  // What a process has: KV memory and an index of it, on the files.
+  struct Process {
+    explicit Process(const PrefixFileTest& test) {
+      std::string why;
+      auto file = PrefixFile::open(test.options(), cache.layout(), &why);
+      EXPECT_NE(file, nullptr) << why;
+      if (file != nullptr) index.attach(std::move(file));
+    }
+    void write_all() {
+      while (index.has_to_write()) index.write_one();
+    }
+    void drop_all() {
+      while (index.drop_oldest()) {
+      }
+    }
+    Cache cache{kNeeds, 64 * 64};
+    PrefixIndex index{cache};
+  };
+
+  PrefixFileOptions options() const {
+    return {.folder = folder_, .max_bytes = max_bytes_, .name = "m", .contents = contents_};
+  }
+  // The bytes that stand for the KV of a block: they depend on all tokens before it.
+  static std::byte content_of(std::span<const int32_t> tokens, size_t group) {
+    uint32_t hash = static_cast<uint32_t>(group) + 1;
+    for (const int32_t token : tokens) hash = hash * 31 + static_cast<uint32_t>(token);
+    return static_cast<std::byte>(hash >> 8 & 0xff);
+  }
+  static void fill(Process& process, const BlockTable& table, std::span<const int32_t> tokens,
+                   size_t block) {
+    for (size_t g = 0; g < 2; ++g) {
+      BlockPool& pool = process.cache.pool(g);
+      const int byte = static_cast<int>(content_of(tokens.first(64 * (block + 1)), g));
+      std::memset(pool.base() + table.blocks(g)[block] * pool.block_bytes(), byte,
+                  pool.block_bytes());
+    }
+  }
+  // Evaluates a text behind what is shared, as an engine does, and returns how much was shared.
+  // What is shared has the right bytes.
+  static size_t evaluate(Process& process, const std::vector<int32_t>& tokens,
+                         bool may_load = true) {
+    BlockTable table(process.cache);
+    return evaluate(process, tokens, may_load, table);
+  }
+  static size_t evaluate(Process& process, const std::vector<int32_t>& tokens, bool may_load,
+                         BlockTable& table) {
+    const size_t most = tokens.size() - 1;
+    if (may_load && process.index.bytes_to_load(tokens, most) != 0)
+      process.index.load(tokens, most);
+    const size_t n = process.index.share(tokens, most, table).n_tokens;
+    for (size_t g = 0; g < 2; ++g) {
+      const BlockPool& pool = process.cache.pool(g);
+      for (size_t b = 0; b < n / 64; ++b) {
+        const BlockId block = table.blocks(g)[b];
+        if (block == kNoBlock) continue;
+        const std::byte* bytes = pool.base() + block * pool.block_bytes();
+        const std::byte expected = content_of(std::span(tokens).first(64 * (b + 1)), g);
+        EXPECT_EQ(std::count(bytes, bytes + pool.block_bytes(), expected),
+                  static_cast<long>(pool.block_bytes()));
+      }
+    }
+    for (size_t at = n; at < tokens.size();) {
+      table.forget_before_window(at);
+      const size_t end = std::min((at / 64 + 1) * 64, tokens.size());
+      while (!table.grow(end)) EXPECT_TRUE(process.index.drop_oldest());
+      if (end % 64 == 0) fill(process, table, tokens, end / 64 - 1);
+      process.index.add(std::span(tokens).first(end), table);
+      at = end;
+    }
+    return n;
+  }
+
+  const std::string folder_ =
+      (fs::path(testing::TempDir()) / ("prefix_file" + std::to_string(::getpid()))).string();
+  uint64_t max_bytes_ = uint64_t{1} << 30;
+  std::string contents_ = "model";
+};
+
+TEST_F(PrefixFileTest, ATextIsSharedAfterARestart) {
+  const std::vector<int32_t> first = text(640, 1);
+  const std::vector<int32_t> second = joined(first, text(100, 2));
+  {
+    Process process(*this);
+    EXPECT_EQ(evaluate(process, first), 0u);
+    EXPECT_TRUE(process.index.has_to_write());
+    process.write_all();
+  }
+  Process process(*this);
+  EXPECT_FALSE(process.index.has_to_write());
+  EXPECT_EQ(process.cache.bytes_in_use(), 0u);
+  EXPECT_EQ(process.index.latest(5), (std::vector<std::vector<int32_t>>{first}));
+  EXPECT_EQ(evaluate(process, text(640, 9)), 0u);
+  EXPECT_EQ(evaluate(process, second), 640u);
+}
+
+TEST_F(PrefixFileTest, OnlyWhatIsNeededIsRead) {
+  const std::vector<int32_t> tokens = joined(text(640, 1), {7});
+  {
+    Process process(*this);
+    evaluate(process, tokens);
+    process.write_all();
+  }
+  Process process(*this);
+  const size_t block = process.cache.pool(0).block_bytes();
+  // Of the window the blocks that position 640 sees: 541 and later.
+  EXPECT_EQ(process.index.bytes_to_load(tokens, 640), 12 * block);
+  process.index.load(tokens, 640);
+  EXPECT_EQ(process.index.parked_bytes(), 12 * block);
+  EXPECT_EQ(process.index.bytes_to_load(tokens, 640), 0u);
+}
+
+TEST_F(PrefixFileTest, WhatMakesWayIsReadAgain) {
+  Process process(*this);
+  const std::vector<int32_t> tokens = text(300, 1);
+  evaluate(process, tokens);
+  process.write_all();
+  process.drop_all();
+  EXPECT_EQ(process.cache.bytes_in_use(), 0u);
+  EXPECT_EQ(evaluate(process, tokens, false), 0u);
+  process.drop_all();
+  EXPECT_EQ(evaluate(process, tokens), 256u);
+}
+
+TEST_F(PrefixFileTest, WhatWasDroppedBeforeItWasWrittenIsNotKnown) {
+  const std::vector<int32_t> tokens = text(300, 1);
+  {
+    Process process(*this);
+    evaluate(process, tokens);
+    process.index.write_one();
+    process.drop_all();
+    process.write_all();
+  }
+  Process process(*this);
+  EXPECT_EQ(evaluate(process, tokens), 64u);
+}
+
+TEST_F(PrefixFileTest, TextsOfAdaptersStayInMemory) {
+  Process process(*this);
+  const std::vector<int32_t> tokens = text(128, 1);
+  BlockTable table(process.cache);
+  ASSERT_TRUE(table.grow(128));
+  process.index.add(tokens, table, {.adapter = 3});
+  EXPECT_FALSE(process.index.has_to_write());
+  BlockTable other(process.cache);
+  ASSERT_TRUE(other.grow(128));
+  process.index.add(tokens, other, {.is_long = true});
+  EXPECT_TRUE(process.index.has_to_write());
+}
+
+TEST_F(PrefixFileTest, FilesOfOtherContentsAreEmptied) {
+  const std::vector<int32_t> tokens = text(300, 1);
+  {
+    Process process(*this);
+    evaluate(process, tokens);
+    process.write_all();
+  }
+  contents_ = "another";
+  {
+    Process process(*this);
+    EXPECT_EQ(process.index.n_entries(), 0u);
+    EXPECT_EQ(evaluate(process, tokens), 0u);
+    process.write_all();
+  }
+  contents_ = "model";
+  Process process(*this);
+  EXPECT_EQ(process.index.n_entries(), 0u);
+}
+
+TEST_F(PrefixFileTest, OneProcessHasTheFiles) {
+  const Process process(*this);
+  std::string why;
+  const Cache cache(kNeeds, 640);
+  EXPECT_EQ(PrefixFile::open(options(), cache.layout(), &why), nullptr);
+  EXPECT_NE(why.find("another process"), std::string::npos) << why;
+}
+
+TEST_F(PrefixFileTest, FilesStayBelowTheirLimitAndTheLatestTextsStay) {
+  const Cache cache(kNeeds, 64);
+  const uint64_t block = cache.pool(0).block_bytes() + cache.pool(1).block_bytes();
+  max_bytes_ = 60 * block;
+  Process process(*this);
+  std::vector<int32_t> last;
+  for (unsigned i = 0; i < 50; ++i) {
+    last = text(300, i);
+    evaluate(process, last);
+    process.write_all();
+    uint64_t n_bytes = 0;
+    for (const auto& entry : fs::directory_iterator(folder_)) n_bytes += entry.file_size();
+    ASSERT_LE(n_bytes, max_bytes_);
+  }
+  process.drop_all();
+  EXPECT_EQ(evaluate(process, last), 256u);
+  EXPECT_GT(process.index.n_entries(), 20u);
+  EXPECT_LT(process.index.n_entries(), 70u);
+}
+
+TEST_F(PrefixFileTest, AConversationThatGoesOnMovesToTheNewerFile) {
+  const Cache cache(kNeeds, 64);
+  max_bytes_ = 80 * (cache.pool(0).block_bytes() + cache.pool(1).block_bytes());
+  std::vector<int32_t> conversation = text(200, 1);
+  {
+    Process process(*this);
+    for (unsigned i = 0; i < 30; ++i) {
+      conversation = joined(conversation, text(64, 100 + i));
+      EXPECT_EQ(evaluate(process, conversation), i == 0 ? 0 : (conversation.size() - 65) / 64 * 64);
+      process.write_all();
+      evaluate(process, text(130, 500 + i));  // of others
+      process.write_all();
+      if (i % 7 == 0) process.drop_all();
+    }
+  }
+  Process process(*this);
+  EXPECT_EQ(evaluate(process, conversation), conversation.size() / 64 * 64);
+}
+
+TEST_F(PrefixFileTest, ATextThatIsLongerThanAFileIsLeftOut) {
+  max_bytes_ = 40000;
+  Process process(*this);
+  const std::vector<int32_t> tokens = text(4000, 1);
+  evaluate(process, tokens);
+  process.write_all();
+  process.drop_all();
+  EXPECT_LT(evaluate(process, tokens), 4000u);
+  uint64_t n_bytes = 0;
+  for (const auto& entry : fs::directory_iterator(folder_)) n_bytes += entry.file_size();
+  EXPECT_LE(n_bytes, max_bytes_);
+}
+
+TEST_F(PrefixFileTest, ForgettingEmptiesTheFiles) {
+  {
+    Process process(*this);
+    evaluate(process, text(300, 1));
+    process.write_all();
+    evaluate(process, text(300, 2));
+    process.drop_all();
+    process.index.forget_file();
+    EXPECT_EQ(process.index.n_entries(), 0u);
+    EXPECT_FALSE(process.index.has_to_write());
+  }
+  const Process process(*this);
+  EXPECT_EQ(process.index.n_entries(), 0u);
+}
+
+// Files that were cut short or changed anywhere: never a wrong byte, and the next process can
+// write.
+TEST_F(PrefixFileTest, DamageNeverGivesWrongBytes) {
+  std::vector<std::vector<int32_t>> texts;
+  for (unsigned i = 0; i < 6; ++i) texts.push_back(joined(text(192, i / 2), text(150, 10 + i)));
+  {
+    Process process(*this);
+    for (const std::vector<int32_t>& one : texts) evaluate(process, one);
+    process.write_all();
+  }
+  const std::string saved = folder_ + ".saved";
+  fs::remove_all(saved);
+  fs::copy(folder_, saved);
+  std::mt19937 random(3);
+  size_t n_shared = 0;
+  for (int round = 0; round < 150; ++round) {
+    fs::remove_all(folder_);
+    fs::copy(saved, folder_);
+    const std::string path = folder_ + "/m.0.kv";
+    const size_t size = fs::file_size(path);
+    if (round % 3 == 0) {
+      fs::resize_file(path, random() % size);
+    } else {
+      std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+      // Heads are few bytes among many: they are hit as often.
+      const size_t at = round % 3 == 1 ? random() % size : random() % 300;
+      file.seekg(static_cast<long>(at));
+      const int byte = file.get();
+      file.seekp(static_cast<long>(at));
+      file.put(static_cast<char>(byte ^ (1 << random() % 8)));
+    }
+    {
+      Process process(*this);
+      for (const std::vector<int32_t>& one : texts) n_shared += evaluate(process, one);
+      process.write_all();
+    }
+    Process process(*this);
+    for (const std::vector<int32_t>& one : texts)
+      ASSERT_EQ(evaluate(process, one), one.size() / 64 * 64) << round;
+  }
+  EXPECT_GT(n_shared, 10000u);
+  fs::remove_all(saved);
+}
+
+// Random texts with common beginnings, restarts, drops and writes: what is shared has the right
+// bytes (evaluate() looks), and nothing leaks.
+TEST_F(PrefixFileTest, RandomTextsAndRestarts) {
+  const Cache cache(kNeeds, 64);
+  max_bytes_ = 90 * (cache.pool(0).block_bytes() + cache.pool(1).block_bytes());
+  std::mt19937 random(5);
+  std::vector<std::vector<int32_t>> parts;
+  for (unsigned i = 0; i < 6; ++i) parts.push_back(text(64 * (1 + random() % 3), i));
+  auto process = std::make_unique<Process>(*this);
+  std::list<BlockTable> in_use;
+  size_t n_shared = 0;
+  for (int step = 0; step < 1500; ++step) {
+    const auto what = random() % 20;
+    if (what == 0) {
+      in_use.clear();
+      process.reset();
+      process = std::make_unique<Process>(*this);
+    } else if (what < 4) {
+      (void)process->index.drop_oldest();
+    } else if (what < 8) {
+      if (process->index.has_to_write()) process->index.write_one();
+    } else if (what == 8) {
+      process->drop_all();
+    } else {
+      if (in_use.size() > 3) in_use.pop_front();
+      std::vector<int32_t> tokens;
+      for (size_t i = 0; i < 1 + random() % 3; ++i) tokens = joined(tokens, parts[random() % 6]);
+      BlockTable table(process->cache);
+      n_shared += evaluate(*process, tokens, random() % 4 != 0, table);
+      if (random() % 3 == 0) in_use.push_back(std::move(table));
+    }
+    ASSERT_FALSE(HasFailure()) << "step " << step;
+  }
+  EXPECT_GT(n_shared, 20000u);
+  in_use.clear();
+  process->index.forget_file();
+  process->drop_all();
+  EXPECT_EQ(process->index.n_entries(), 0u);
+  EXPECT_EQ(process->cache.bytes_in_use(), 0u);
+}
+
+}  // namespace
+}  // namespace billow::kv

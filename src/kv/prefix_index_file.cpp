@@ -1,0 +1,202 @@
+// The part of PrefixIndex that has to do with blocks on disk.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "kv/cache.h"
+#include "kv/prefix_index.h"
+
+namespace billow::kv {
+
+void PrefixIndex::attach(std::unique_ptr<PrefixFile> file) {
+  BILLOW_CHECK(entries_.empty());
+  file_ = std::move(file);
+  std::map<std::pair<uint8_t, uint64_t>, Entry*> by_record;
+  file_->scan([&](uint8_t number, const PrefixFile::Record& record) {
+    Entry* parent = nullptr;
+    if (record.parent != 0) {
+      const auto found = by_record.find({number, record.parent});
+      if (found == by_record.end()) return;
+      parent = found->second;
+    }
+    const TextMarks marks = {.is_long = record.is_long};
+    const Key key = {.parent = parent != nullptr ? parent->number : root_of(marks),
+                     .tokens = record.tokens};
+    const auto known = entries_.find(key);
+    Entry& entry = known != entries_.end() ? known->second : insert(parent, key, marks);
+    if (entry.stored == nullptr) {
+      entry.stored = std::make_unique<Stored>();
+      entry.stored->blocks.resize(entry.blocks.size());
+    }
+    entry.stored->records[number] = record.id;
+    by_record[{number, record.id}] = &entry;
+    for (size_t g = 0; g < entry.blocks.size(); ++g)
+      if (record.blocks[g]) entry.stored->blocks[g] = record.blocks[g];
+    std::vector<Entry*> chain;
+    for (Entry* e = &entry; e != nullptr; e = e->parent) chain.insert(chain.begin(), e);
+    touch(chain);
+  });
+}
+
+// Whether a block that is in memory is not in the newer file.
+bool PrefixIndex::is_to_be_written(const Entry& entry) const {
+  if (file_ == nullptr || !is_writable_ || entry.adapter != 0 || entry.waiting) return false;
+  for (size_t g = 0; g < entry.blocks.size(); ++g) {
+    if (entry.blocks[g] == kNoBlock) continue;
+    if (entry.stored == nullptr || !entry.stored->blocks[g] ||
+        entry.stored->blocks[g]->file != file_->newer())
+      return true;
+  }
+  return false;
+}
+
+void PrefixIndex::wait_for_disk(Entry& entry) {
+  entry.waiting = to_write_.insert(to_write_.end(), &entry);
+}
+
+void PrefixIndex::write_one() {
+  BILLOW_CHECK(has_to_write());
+  Entry& entry = *to_write_.front();
+  to_write_.pop_front();
+  entry.waiting.reset();
+  if (is_to_be_written(entry) && !write(entry)) stop_writing();
+}
+
+// What exists on disk stays readable.
+void PrefixIndex::stop_writing() {
+  log::warn(
+      "conversations are no longer kept on disk: the disk cannot be written, or is nearly full");
+  for (Entry* entry : to_write_) entry->waiting.reset();
+  to_write_.clear();
+  is_writable_ = false;
+}
+
+// The entry and those before it that have no record in the newer file, from the beginning on.
+std::vector<PrefixIndex::Entry*> PrefixIndex::without_record(Entry& entry) const {
+  std::vector<Entry*> chain = {&entry};
+  for (Entry* e = entry.parent; e != nullptr; e = e->parent) {
+    if (e->stored != nullptr && e->stored->records[file_->newer()] != 0) break;
+    chain.push_back(e);
+  }
+  std::ranges::reverse(chain);
+  return chain;
+}
+
+// False where the disk fails. A text that is longer than a file is left out.
+bool PrefixIndex::write(Entry& entry) {
+  size_t bytes_of_record = PrefixFile::kMaxRecordHead;
+  for (const Group& group : cache_.layout().groups) bytes_of_record += group.block_bytes;
+  std::vector<Entry*> chain = without_record(entry);
+  if (!file_->has_room(chain.size() * bytes_of_record)) {
+    if (!file_->turn()) return false;
+    forget_places(file_->newer());
+    chain = without_record(entry);
+    if (!file_->has_room(chain.size() * bytes_of_record)) return true;
+  }
+  return std::ranges::all_of(chain, [this](Entry* e) { return write_record(*e); });
+}
+
+bool PrefixIndex::write_record(Entry& entry) {
+  const uint8_t newer = file_->newer();
+  std::vector<std::span<const std::byte>> blocks(entry.blocks.size());
+  for (size_t g = 0; g < blocks.size(); ++g) {
+    if (entry.blocks[g] == kNoBlock) continue;
+    if (entry.stored != nullptr && entry.stored->blocks[g] &&
+        entry.stored->blocks[g]->file == newer)
+      continue;
+    const BlockPool& pool = cache_.pool(g);
+    blocks[g] = {pool.base() + entry.blocks[g] * pool.block_bytes(), pool.block_bytes()};
+  }
+  PrefixFile::Record record = {
+      .parent = entry.parent == nullptr ? 0 : entry.parent->stored->records[newer],
+      .is_long = entry.is_long,
+      .tokens = entry.key->tokens,
+      .blocks = {}};
+  if (!file_->append(record, blocks)) return false;
+  if (entry.stored == nullptr) {
+    entry.stored = std::make_unique<Stored>();
+    entry.stored->blocks.resize(blocks.size());
+  }
+  entry.stored->records[newer] = record.id;
+  for (size_t g = 0; g < blocks.size(); ++g)
+    if (record.blocks[g]) entry.stored->blocks[g] = record.blocks[g];
+  return true;
+}
+
+// A file was emptied.
+void PrefixIndex::forget_places(uint8_t file) {
+  std::vector<Entry*> forgotten;
+  for (auto& [key, entry] : entries_) {
+    if (entry.stored == nullptr) continue;
+    entry.stored->records[file] = 0;
+    for (std::optional<PrefixFile::Place>& place : entry.stored->blocks)
+      if (place && place->file == file) place.reset();
+    forgotten.push_back(&entry);
+  }
+  std::ranges::sort(forgotten, {}, [](const Entry* e) { return std::pair(~e->depth, e->number); });
+  for (Entry* entry : forgotten)
+    if (is_empty(*entry)) erase(*entry);  // those behind it came first
+}
+
+void PrefixIndex::forget_file() {
+  if (file_ == nullptr) return;
+  for (Entry* entry : to_write_) entry->waiting.reset();
+  to_write_.clear();
+  for (int i = 0; i < 2; ++i) {
+    if (!file_->turn()) is_writable_ = false;
+    forget_places(file_->newer());
+  }
+}
+
+template <typename Each>
+void PrefixIndex::for_blocks_to_load(std::span<Entry* const> chain, size_t n_blocks,
+                                     const Each& each) {
+  for (size_t g = 0; g < cache_.layout().groups.size(); ++g) {
+    for (size_t b = first_seen(g, n_blocks); b < n_blocks; ++b)
+      if (chain[b]->blocks[g] == kNoBlock && !each(*chain[b], g)) return;
+  }
+}
+
+size_t PrefixIndex::bytes_to_load(std::span<const int32_t> tokens, size_t n_most,
+                                  const TextMarks& marks) {
+  if (file_ == nullptr) return 0;
+  const std::vector<Entry*> chain =
+      find(tokens, std::min(tokens.size(), n_most) / kBlockPositions, marks);
+  touch(chain);
+  const size_t n_blocks = longest(chain, true);
+  if (n_blocks <= longest(chain, false)) return 0;
+  size_t sum = 0;
+  for_blocks_to_load(chain, n_blocks, [&](const Entry&, size_t g) {
+    sum += cache_.pool(g).block_bytes();
+    return true;
+  });
+  return sum;
+}
+
+void PrefixIndex::load(std::span<const int32_t> tokens, size_t n_most, const TextMarks& marks) {
+  if (file_ == nullptr) return;
+  const std::vector<Entry*> chain =
+      find(tokens, std::min(tokens.size(), n_most) / kBlockPositions, marks);
+  const size_t n_blocks = longest(chain, true);
+  if (n_blocks <= longest(chain, false)) return;
+  std::vector<BlockId> last(cache_.layout().groups.size(), kNoBlock);
+  for_blocks_to_load(chain, n_blocks, [&](Entry& entry, size_t g) {
+    BlockPool& pool = cache_.pool(g);
+    const std::optional<BlockId> block = pool.take(last[g]);
+    if (!block) return false;
+    last[g] = *block;
+    std::optional<PrefixFile::Place>& place = entry.stored->blocks[g];
+    const bool is_good =
+        file_->read(*place, {pool.base() + *block * pool.block_bytes(), pool.block_bytes()});
+    if (is_good) keep(entry, g, *block);
+    if (!is_good) place.reset();
+    pool.give_back(*block);
+    return is_good;
+  });
+  touch(chain);
+}
+
+}  // namespace billow::kv

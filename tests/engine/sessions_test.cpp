@@ -1,0 +1,160 @@
+// KV that stays on disk: a conversation goes on after a restart with the same tokens, and reads
+// only what is new.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "engine/tiny_engine.h"
+
+namespace billow::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SessionsTest : public testing::Test {
+ protected:
+  SessionsTest() {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~SessionsTest() override { fs::remove_all(folder_); }
+
+  void write_model(const reference::TinyModelOptions& options) {
+    const std::vector<std::byte> bytes = reference::make_tiny_model(options);
+    fs::remove(model_);
+    std::ofstream(model_, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<long>(bytes.size()));
+  }
+  EngineOptions options(kernels::KvType type = kernels::KvType::kInt16) const {
+    return {.kv_type = type,
+            .max_parked = uint64_t{1} << 30,
+            .sessions = {folder_ + "/sessions", uint64_t{1} << 30}};
+  }
+  struct Turn {
+    std::vector<int32_t> tokens;  // of prompt and answer
+    size_t n_shared = 0;
+  };
+  static Turn turn(Engine& engine, const std::vector<int32_t>& prompt, int64_t n_new = 70) {
+    SequenceOptions wanted = greedy(n_new);
+    wanted.sampling.temperature = 0.8f;
+    wanted.sampling.seed = 7;
+    const auto sequence = engine.start(prompt, wanted);
+    while (!engine.idle()) engine.step();
+    return {{sequence->tokens().begin(), sequence->tokens().end()}, sequence->n_shared()};
+  }
+  static void save(Engine& engine) {
+    while (engine.has_to_save()) engine.save_one();
+  }
+
+  const std::string folder_ =
+      (fs::path(testing::TempDir()) / ("sessions" + std::to_string(::getpid()))).string();
+  const std::string model_ = folder_ + "/model.gguf";
+};
+
+TEST_F(SessionsTest, AConversationGoesOnAfterEachRestart) {
+  for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
+    for (const kernels::KvType type :
+         {kernels::KvType::kInt16, kernels::KvType::kQ8_0, kernels::KvType::kF32}) {
+      if (type != kernels::KvType::kInt16 && architecture != std::string("llama")) continue;
+      write_model({.architecture = architecture, .type = quant::Type::kQ4_K, .n_context = 1024});
+      fs::remove_all(folder_ + "/sessions");
+      std::vector<int32_t> prompt = random_tokens(300, 300, 1);
+      EngineOptions in_memory = options(type);
+      in_memory.sessions = {};
+      Engine kept(model_, in_memory);
+      for (unsigned i = 0; i < 3; ++i) {
+        Engine alone(model_, {.kv_type = type});
+        const std::vector<int32_t> expected = turn(alone, prompt).tokens;
+        const size_t n_shared = turn(kept, prompt).n_shared;
+        Engine engine(model_, options(type));
+        const Turn found = turn(engine, prompt);
+        EXPECT_EQ(found.tokens, expected) << architecture << " turn " << i;
+        EXPECT_EQ(found.n_shared, n_shared) << architecture << " turn " << i;
+        EXPECT_EQ(n_shared > 0, i > 0);
+        save(engine);
+        prompt = expected;
+        const std::vector<int32_t> more = random_tokens(40, 300, 20 + i);
+        prompt.insert(prompt.end(), more.begin(), more.end());
+      }
+    }
+  }
+}
+
+TEST_F(SessionsTest, AnotherModelOrKvTypeStartsFromTheBeginning) {
+  write_model({.type = quant::Type::kQ4_K, .seed = 1});
+  const std::vector<int32_t> prompt = random_tokens(200, 300, 1);
+  {
+    Engine engine(model_, options());
+    turn(engine, prompt);
+    save(engine);
+  }
+  {
+    Engine engine(model_, options(kernels::KvType::kQ8_0));
+    EXPECT_EQ(turn(engine, prompt).n_shared, 0u);
+    save(engine);
+  }
+  {
+    Engine engine(model_, options());  // each type has files of its own
+    EXPECT_EQ(turn(engine, prompt).n_shared, 192u);
+  }
+  write_model({.type = quant::Type::kQ4_K, .seed = 2});
+  Engine engine(model_, options());
+  Engine alone(model_, {});
+  const Turn found = turn(engine, prompt);
+  EXPECT_EQ(found.n_shared, 0u);
+  EXPECT_EQ(found.tokens, turn(alone, prompt).tokens);
+}
+
+TEST_F(SessionsTest, WhatIsReadCountsAsMemory) {
+  write_model({.type = quant::Type::kQ4_K});
+  const std::vector<int32_t> prompt = random_tokens(400, 300, 1);
+  {
+    Engine engine(model_, options());
+    turn(engine, prompt);
+    save(engine);
+  }
+  Engine engine(model_, options());
+  EXPECT_EQ(engine.memory().kv_parked, 0u);
+  EXPECT_EQ(engine.memory().kv_in_use, 0u);
+  EXPECT_EQ(turn(engine, prompt).n_shared, 384u);
+  const MemoryUse use = engine.memory();
+  EXPECT_EQ(use.kv_parked, use.kv_in_use);
+  EXPECT_EQ(use.kv_parked, (400 + 69) / 64 * use.kv_block);
+}
+
+// Long texts make each other's memory go; those that come back are read from the disk.
+TEST_F(SessionsTest, TextsThatMadeWayComeBackFromTheDisk) {
+  write_model({.type = quant::Type::kQ4_K});
+  std::vector<std::vector<int32_t>> prompts;
+  for (unsigned i = 0; i < 5; ++i) prompts.push_back(random_tokens(300, 300, i));
+  EngineOptions wanted = options();
+  {
+    const Engine engine(model_, wanted);
+    wanted.max_parked = 8 * engine.memory().kv_block;
+  }
+  Engine engine(model_, wanted);
+  Engine alone(model_, {});
+  std::mt19937 random(3);
+  for (int round = 0; round < 30; ++round) {
+    const std::vector<int32_t>& prompt = prompts[random() % prompts.size()];
+    const Turn found = turn(engine, prompt, 10);
+    EXPECT_EQ(found.tokens, turn(alone, prompt, 10).tokens);
+    EXPECT_LE(engine.memory().kv_parked, wanted.max_parked);
+    EXPECT_TRUE(round <= 20 || found.n_shared == 256) << found.n_shared;
+    save(engine);
+  }
+}
+
+TEST_F(SessionsTest, AFolderThatCannotBeWrittenIsNoError) {
+  write_model({.type = quant::Type::kQ4_K});
+  std::ofstream(folder_ + "/sessions") << "a file";
+  Engine engine(model_, options());
+  turn(engine, random_tokens(200, 300, 1));
+  EXPECT_FALSE(engine.has_to_save());
+}
+
+}  // namespace
+}  // namespace billow::engine
