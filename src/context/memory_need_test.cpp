@@ -45,6 +45,9 @@ TEST(MemoryNeed, StatesDoNotGrowAndCannotBeShifted) {
   EXPECT_EQ(hybrid.kv_bytes(6400, true), 100 * 100 + 3 * 1000u);
   hybrid.n_batch = 512;  // two states are kept on the way
   EXPECT_EQ(hybrid.kv_bytes(6400), 100 * 100 + 4 * 1000u);
+  hybrid.kv_groups.back().n_draft_states = 1;
+  EXPECT_EQ(hybrid.kv_bytes(1), 2100u);
+  EXPECT_EQ(hybrid.kv_bytes(6400), 100 * 100 + 5 * 1000u);
   EXPECT_EQ(possible_policy(OverflowPolicy::kShift, false), OverflowPolicy::kRefill);
   EXPECT_EQ(possible_policy(OverflowPolicy::kShift, true), OverflowPolicy::kShift);
   EXPECT_EQ(possible_policy(OverflowPolicy::kStop, false), OverflowPolicy::kStop);

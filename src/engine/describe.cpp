@@ -25,7 +25,7 @@ Description described(const gguf::File& file, const DescribeOptions& options,
                       const arch::ModelInfo& model, const nn::PackedWeights& packed) {
   const size_t most = model.max_context;
   return {.model = model,
-          .layout = kv::Layout(model.kv, options.kv_type),
+          .layout = kv::Layout(model.kv, options.kv_type, draft_states(options.max_draft)),
           .max_context = options.max_context == 0 ? most : std::min(most, options.max_context),
           .file_bytes = file.n_bytes(),
           .mapped_bytes = file.n_bytes() - packed.n_source_bytes(),
@@ -85,7 +85,8 @@ Json memory_need_json(const context::MemoryNeed& need) {
   for (const context::KvGroup& group : need.kv_groups) {
     groups.push_back({{"block_bytes", group.block_bytes},
                       {"window", group.window},
-                      {"state_stride", group.state_stride}});
+                      {"state_stride", group.state_stride},
+                      {"draft_states", group.n_draft_states}});
   }
   return {{"weight_bytes", need.weight_bytes},
           {"scratch", std::move(scratch)},

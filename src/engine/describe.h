@@ -45,7 +45,8 @@ struct Description {
 Description describe(const gguf::File& file, const DescribeOptions& options);
 
 // {"weight_bytes","scratch":[{"positions","bytes"}],
-// "kv_groups":[{"block_bytes","window","state_stride"}],"block_positions","batch"}
+// "kv_groups":[{"block_bytes","window","state_stride","draft_states"}],
+// "block_positions","batch"}
 Json memory_need_json(const context::MemoryNeed& need);
 
 // {"architecture","max_context","embedding_length","pooling"?,"is_embedding","adapter_bytes"?,

@@ -67,12 +67,15 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
            .n_positions = max_context_,
            .n_batch = n_batch_,
            .type = options.kv_type,
+           .n_draft_states = draft_states(options.max_draft),
            .max_parked = options.max_parked,
            .drop_other = [this] { return adapters_.drop_idle(); }}),
       max_sequences_(options.max_sequences),
       asks_for_memory_(options.asks_for_memory),
       defers_trim_(options.defers_trim),
-      speculation_({.max_draft = options.max_draft, .is_eager = options.drafts_eagerly}),
+      speculation_({.max_draft = options.max_draft,
+                    .is_eager = options.drafts_eagerly,
+                    .evaluates_again = kv_.has_states()}),
       pacing_(options.max_pass_time),
       need_(need_with(0)),
       step_need_(need_),
@@ -266,6 +269,7 @@ void Engine::hold(const Sequence& sequence, bool held) {
 void Engine::end(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
   sequence.waiting_ = false;
+  sequence.context_.settle_draft();
   // Where memory is short, nothing is parked, nor what may be wrong.
   if (reason == FinishReason::kStop || reason == FinishReason::kLength ||
       reason == FinishReason::kRepetition)

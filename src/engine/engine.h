@@ -51,7 +51,6 @@ struct EngineOptions {
   // known: it takes 0.2 ms.
   bool defers_trim = false;
   // Drafted tokens that a pass compares at most, of all sequences together; 0: none are drafted.
-  // Models with recurrent states draft none.
   size_t max_draft = kDefaultMaxDraft;
   bool drafts_eagerly = false;  // whatever it costs: for tests
   // How long a pass may take while somebody writes: prompts are read in chunks then. Zero: no

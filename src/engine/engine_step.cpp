@@ -74,9 +74,10 @@ std::vector<Engine::PassPart> Engine::plan_parts(std::span<const size_t> n_pendi
 size_t Engine::draft_room(const Sequence& sequence) const {
   const SequenceContext& context = sequence.context_;
   const SequenceOptions& options = sequence.options_;
-  if (sequence.n_generated() == 0 || kv_.has_states()) return 0;
+  if (sequence.n_generated() == 0) return 0;
   const size_t n_used = context.n_held() + sequence.n_pending();
-  size_t room = std::min(options.max_draft, saturating_subtract(context.rung(), n_used));
+  size_t room = std::min({options.max_draft, saturating_subtract(context.rung(), n_used),
+                          context.draft_room(sequence.n_pending())});
   if (options.max_new_tokens >= 0) {
     const size_t n_left =
         saturating_subtract(static_cast<size_t>(options.max_new_tokens), sequence.n_generated());
@@ -122,7 +123,7 @@ void Engine::take_rows(std::span<PassPart> parts, StepRows& rows) {
     }
     Sequence& sequence = *part.sequence;
     const std::vector<int32_t>& draft = part.draft.tokens;
-    kv_.take(sequence.context_, part.n_rows + draft.size(), part.complete);
+    kv_.take(sequence.context_, part.n_rows, draft.size(), part.complete);
     rows.add(sequence.context_, part.n_rows + draft.size(), sequence.tokens_,
              sequence.lease_.adapter(), draft);
     sequence.context_.disown(draft.size());

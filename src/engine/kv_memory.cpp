@@ -25,7 +25,8 @@ KvMemory::KvMemory(context::Ledger& ledger, const std::vector<kv::LayerNeed>& ne
                    const KvMemoryOptions& options)
     : ledger_(ledger),
       most_positions_(whole_blocks(options.n_positions)),
-      cache_(needs, most_positions_ * (options.n_sequences + 1), options.type),
+      cache_(needs, most_positions_ * (options.n_sequences + 1), options.type,
+             options.n_draft_states),
       prefixes_(cache_),
       n_batch_(options.n_batch),
       max_parked_(options.max_parked),
@@ -87,8 +88,8 @@ void KvMemory::forget_unseen(SequenceContext& context) {
   if (context.forget_unseen()) settle_parked();
 }
 
-void KvMemory::take(SequenceContext& context, size_t n, bool ends) {
-  while (!context.take(n, ends)) {
+void KvMemory::take(SequenceContext& context, size_t n, size_t n_draft, bool ends) {
+  while (!context.take(n, n_draft, ends)) {
     const bool dropped = drop_parked();
     BILLOW_CHECK(dropped);  // without what is parked, there is room for all sequences
   }

@@ -21,7 +21,8 @@ struct KvMemoryOptions {
   size_t n_positions = 0;
   size_t n_batch = 1;  // rows of a step
   kv::KvType type = kv::KvType::kInt16;
-  uint64_t max_parked = 0;  // bytes of finished sequences that are kept
+  size_t n_draft_states = 0;  // of a sequence, where there are states
+  uint64_t max_parked = 0;    // bytes of finished sequences that are kept
   // Gives back memory of another kind that nobody needs; false where there is none.
   std::function<bool()> drop_other = {};
 };
@@ -67,9 +68,9 @@ class KvMemory {
 
   // Gives back what no window of a sequence sees any more.
   void forget_unseen(SequenceContext& context);
-  // Blocks for the next n tokens. `ends`: they are the last of a prompt or of an answer.
+  // Blocks for the next n tokens, and n_draft drafted ones: see SequenceContext::take.
   // REQUIRES: fewer sequences than n_sequences beside this one.
-  void take(SequenceContext& context, size_t n, bool ends);
+  void take(SequenceContext& context, size_t n, size_t n_draft, bool ends);
   void compact(SequenceContext& context, const context::Compaction& compaction);
   // Gives back all that a sequence has, to the system, too.
   void release(SequenceContext& context);

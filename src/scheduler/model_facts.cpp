@@ -46,7 +46,8 @@ context::MemoryNeed parse_memory(const Json& json) {
   for (const Json& group : member(json, "kv_groups", &Json::is_array)) {
     if (!group.is_object()) refuse("kv_groups");
     need.kv_groups.push_back({count(group, "block_bytes"), count(group, "window", false),
-                              count(group, "state_stride", false)});
+                              count(group, "state_stride", false),
+                              count(group, "draft_states", false)});
   }
   return need;
 }

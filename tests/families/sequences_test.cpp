@@ -107,7 +107,6 @@ TEST_P(FamilySequences, RequestsWriteWhatTheyWriteAlone) {
   constexpr size_t kRequests = 3;
 #endif
   size_t n_accepted = 0;
-  bool has_states = false;
   for (unsigned round = 0; round < kRounds; ++round) {
     const auto seed = static_cast<unsigned>(std::hash<std::string>{}(family.name) + round);
     std::mt19937 random(seed);
@@ -157,11 +156,8 @@ TEST_P(FamilySequences, RequestsWriteWhatTheyWriteAlone) {
     const engine::MemoryUse use = engine.memory();
     EXPECT_EQ(use.kv_granted, 0u);
     EXPECT_EQ(use.kv_in_use, use.kv_parked);
-    has_states = use.kv_state > 0;
   }
-  if (has_states) {
-    EXPECT_EQ(n_accepted, 0u);  // nothing is drafted
-  } else if (kRounds > 1) {     // few requests may have no draft that is right
+  if (kRounds > 1) {  // few requests may have no draft that is right
     EXPECT_GT(n_accepted, 0u);
   }
 }

@@ -33,7 +33,7 @@ std::vector<Draft> Speculation::draft(std::span<const Writer> writers,
     drafts[i] = writer.drafter->propose(writer.text, std::min(writer.max_tokens, max_rows));
     chances[i] = drafts[i].chances;
   }
-  const DraftRoom within = {room.n_rows, room.n_writing, max_rows};
+  const DraftRoom within = {room.n_rows, room.n_writing, max_rows, options_.evaluates_again};
   const std::vector<size_t> lengths =
       options_.is_eager ? all_of(chances, max_rows) : plan_drafts(chances, within, cost_);
   for (size_t i = 0; i < writers.size(); ++i) {

@@ -20,9 +20,16 @@ namespace billow::engine {
 // Drafted tokens of a pass: more gain little, and each takes memory for the logits of a row.
 inline constexpr size_t kDefaultMaxDraft = 32;
 
+// States that a sequence may have behind drafted rows, for KvGroup::n_draft_states. The state
+// behind the rows before a draft and the one behind all of it serve the two most frequent ends,
+// that nothing is accepted and that all is. One behind each row would take as much memory and
+// traffic again for each drafted token.
+constexpr size_t draft_states(size_t max_draft) noexcept { return max_draft == 0 ? 0 : 1; }
+
 struct SpeculationOptions {
   size_t max_draft = kDefaultMaxDraft;  // tokens of a pass, of all sequences together; 0: none
   bool is_eager = false;                // compares all that is drafted, whatever that costs
+  bool evaluates_again = false;         // DraftRoom::evaluates_again
 };
 
 class Speculation {
