@@ -27,10 +27,13 @@ struct ModelOptions {
   size_t max_draft = engine::kDefaultMaxDraft;
   std::string memory = kDefaultMemory;  // as people write sizes
   std::vector<std::string> adapters;    // FILE or FILE:SCALE
+  std::string draft;                    // file of a draft model; empty: there is none
 
   void declare(CLI::App& command);
   // The same but --max-context, for a command that has an option of its own for it.
   void declare_without_context(CLI::App& command);
+  // --draft, for commands that write.
+  void declare_draft(CLI::App& command);
   // Throws Error where --memory is no size, or --adapter has no scale behind its colon.
   engine::EngineOptions engine() const;
   engine::AdapterFiles adapter_files() const;

@@ -40,6 +40,14 @@ uint64_t kv_bytes(std::span<const KvGroup> groups, size_t block_positions, size_
   return sum;
 }
 
+MemoryNeed with_draft(MemoryNeed need, const MemoryNeed& draft) {
+  need.weight_bytes = saturating_add(need.weight_bytes, draft.weight_bytes);
+  for (ScratchStep& step : need.scratch)
+    step.bytes = std::max(step.bytes, draft.scratch_bytes(step.n_positions));
+  need.kv_groups.insert(need.kv_groups.end(), draft.kv_groups.begin(), draft.kv_groups.end());
+  return need;
+}
+
 std::vector<size_t> scratch_positions(size_t max_context) {
   const Ladder ladder(std::max<size_t>(1, max_context));
   return {ladder.rungs().begin(), ladder.rungs().end()};

@@ -64,6 +64,9 @@ struct MemoryNeed {
   bool operator==(const MemoryNeed&) const = default;
 };
 
+// Of a model and one that drafts for it, whose passes take turns: they share scratch memory.
+MemoryNeed with_draft(MemoryNeed need, const MemoryNeed& draft);
+
 // The positions at which the scratch of a model is reckoned: 512, doubling, up to its maximum.
 std::vector<size_t> scratch_positions(size_t max_context);
 

@@ -53,6 +53,19 @@ TEST(MemoryNeed, StatesDoNotGrowAndCannotBeShifted) {
   EXPECT_EQ(possible_policy(OverflowPolicy::kStop, false), OverflowPolicy::kStop);
 }
 
+TEST(MemoryNeed, ADraftModelStandsBesideAndSharesScratch) {
+  MemoryNeed draft = need();
+  draft.weight_bytes = 7;
+  draft.scratch = {{1024, 15}};
+  draft.kv_groups = {{5, 1000}};
+  const MemoryNeed both = with_draft(need(), draft);
+  EXPECT_EQ(both.weight_bytes, need().weight_bytes + 7);
+  for (const size_t n : {100u, 1000u, 5000u}) {
+    EXPECT_EQ(both.scratch_bytes(n), std::max<uint64_t>(need().scratch_bytes(n), 15));
+    EXPECT_EQ(both.kv_bytes(n), need().kv_bytes(n) + draft.kv_bytes(n));
+  }
+}
+
 TEST(MemoryNeed, MorePositionsNeverTakeLess) {
   for (size_t n = 1; n < 4000; ++n) {
     ASSERT_GE(need().kv_bytes(n), need().kv_bytes(n - 1));

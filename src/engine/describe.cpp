@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "cpu/cores.h"
+#include "engine/draft_model.h"
 #include "engine/embed/encoder_model.h"
 #include "engine/embedding.h"
 #include "engine/engine.h"
@@ -57,7 +59,12 @@ Description describe_encoder(const gguf::File& file, const DescribeOptions& opti
 }  // namespace
 
 Description describe(const gguf::File& file, const DescribeOptions& options) {
-  if (arch::is_encoder(file)) return describe_encoder(file, options);
+  if (arch::is_encoder(file)) {
+    if (!options.draft_model.empty())
+      throw Error(ErrorCode::kUnsupported,
+                  file.path() + ": an embedding model writes nothing, so it takes no draft model");
+    return describe_encoder(file, options);
+  }
   const kernels::KernelTable& kernels = kernels::select_table();
   nn::PackedWeights packed(kernels, arch::most_packed_bytes(file), {});
   std::vector<tensor::Tensor> matrices;
@@ -74,6 +81,17 @@ Description describe(const gguf::File& file, const DescribeOptions& options) {
                             .n_threads = threads_of(options),
                             .max_context = out.max_context,
                             .adapter_rank = adapters.rank});
+  if (options.draft_model.empty() || options.max_draft == 0) return out;
+  const gguf::File draft = gguf::File::open(options.draft_model);
+  check_draft_vocabulary(draft, file);
+  const context::MemoryNeed draft_memory =
+      draft_need(draft, kernels,
+                 {.n_sequences = sequences_of(file, options.n_parallel),
+                  .n_threads = threads_of(options),
+                  .max_context = out.max_context,
+                  .kv_type = options.kv_type});
+  out.draft_bytes = draft_memory.weight_bytes;
+  out.memory = context::with_draft(std::move(out.memory), draft_memory);
   return out;
 }
 

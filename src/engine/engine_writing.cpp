@@ -55,13 +55,14 @@ void Engine::learn_from(const PassPart& part, size_t n_written, size_t n_accepte
   sequence.n_draft_accepted_ += n_accepted;
   if (!sequence.drafter_) return;  // it has ended
   const size_t n_compared = std::min({part.draft.tokens.size(), n_written, n_accepted + 1});
-  sequence.drafter_->learn(part.draft, n_compared, n_accepted == n_compared);
+  speculation_.learn(*sequence.drafter_, part.draft, n_compared, n_accepted == n_compared);
 }
 
 // A sequence that ends drafts no more; later ones may draft from its answer.
 void Engine::forget_draft(Sequence& sequence) {
   constexpr size_t kBefore = 8;  // tokens of the prompt, behind which the answer began
   sequence.drafter_.reset();
+  sequence.read_text_.reset();
   if (sequence.n_generated() == 0) return;
   const size_t begin = saturating_subtract(sequence.n_prompt(), kBefore);
   speculation_.remember(std::span<const int32_t>(sequence.tokens_).subspan(begin));

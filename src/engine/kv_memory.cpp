@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/saturating.h"
 
 namespace billow::engine {
 namespace {
@@ -30,10 +31,14 @@ KvMemory::KvMemory(context::Ledger& ledger, const std::vector<kv::LayerNeed>& ne
       prefixes_(cache_),
       n_batch_(options.n_batch),
       max_parked_(options.max_parked),
+      other_groups_(options.other_groups),
       drop_other_(options.drop_other) {}
 
 uint64_t KvMemory::bytes_for(const context::Course& course, size_t rung) const {
-  return cache_.layout().bytes_for(rung, n_batch_, shifts(course));
+  const bool with_gap = shifts(course);
+  return saturating_add(
+      cache_.layout().bytes_for(rung, n_batch_, with_gap),
+      context::kv_bytes(other_groups_, kv::kBlockPositions, rung, n_batch_, with_gap));
 }
 
 bool KvMemory::grant(MemoryClass memory_class, uint64_t n_bytes) {

@@ -22,7 +22,9 @@ struct KvMemoryOptions {
   size_t n_batch = 1;  // rows of a step
   kv::KvType type = kv::KvType::kInt16;
   size_t n_draft_states = 0;  // of a sequence, where there are states
-  uint64_t max_parked = 0;    // bytes of finished sequences that are kept
+  // Blocks that a sequence may take elsewhere on its rung, for a draft model.
+  std::vector<kv::Group> other_groups = {};
+  uint64_t max_parked = 0;  // bytes of finished sequences that are kept
   // Gives back memory of another kind that nobody needs; false where there is none.
   std::function<bool()> drop_other = {};
 };
@@ -91,6 +93,7 @@ class KvMemory {
   kv::PrefixIndex prefixes_;
   size_t n_batch_;
   uint64_t max_parked_;
+  std::vector<kv::Group> other_groups_;
   std::function<bool()> drop_other_;
 };
 

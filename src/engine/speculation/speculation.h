@@ -40,7 +40,7 @@ class Speculation {
 
   // What a new sequence drafts with. This object must outlive it.
   Drafter make_drafter(std::span<const int32_t> prediction = {}) const {
-    return Drafter(recent_, prediction);
+    return Drafter(recent_, prediction, ease_);
   }
 
   // A sequence that may draft in a pass.
@@ -49,20 +49,44 @@ class Speculation {
     std::span<const int32_t> text;  // all its tokens
     size_t max_tokens = 0;          // that it has room for
   };
-  // The drafts of a pass, one for each writer, often empty.
-  std::vector<Draft> draft(std::span<const Writer> writers, const DraftRoom& room) const;
+  // What texts hold that may follow, one draft for each writer, often empty.
+  std::vector<Draft> propose(std::span<const Writer> writers, const DraftRoom& room);
+  // Shortens the drafts of a pass to what it should compare. Writers and drafts are those of
+  // propose(), whose drafts may have been replaced by guesses of a draft model.
+  void limit(std::span<const Writer> writers, const DraftRoom& room, std::span<Draft> drafts);
+  // Learns from a draft whose first n_compared tokens, at least one, were compared: all but the
+  // last one were accepted, and that one if `last_accepted`.
+  void learn(Drafter& drafter, const Draft& draft, size_t n_compared, bool last_accepted);
+
+  // Which sequences a draft model should guess one token more of, in one pass. `chances`: of each,
+  // that this guess and all before it are accepted; 0: it gets none. It is worth the time where the
+  // tokens that it is expected to save take longer.
+  std::vector<bool> worth_guessing(std::span<const double> chances, const DraftRoom& room) const;
+  // How many rows a draft model may read in this pass to catch up with texts.
+  size_t rows_to_catch_up(const DraftRoom& room) const;
+  // Adds a guess to which the draft model gives this probability.
+  void add_guess(Draft& draft, int32_t token, double probability) const;
 
   // Learns the time of a pass over n_rows rows. REQUIRES: all rows are of sequences that write.
   void note_pass(size_t n_rows, std::chrono::nanoseconds time) noexcept {
     cost_.note(n_rows, time);
   }
+  // The same for a pass of the draft model.
+  void note_guess_pass(size_t n_rows, std::chrono::nanoseconds time) noexcept {
+    guess_cost_.note(n_rows, time);
+  }
   // An answer has ended: later ones may resemble it.
   void remember(std::span<const int32_t> answer);
 
  private:
+  void note_guess(Drafter& drafter, double worth) noexcept;
+
   SpeculationOptions options_;
   MatchFinder recent_;
   PassCost cost_;
+  PassCost guess_cost_;  // of a draft model
+  Acceptance guesses_;   // of all sequences: how sure the model is says what a guess is worth
+  double ease_;          // chance_of_guess() of a new sequence
 };
 
 }  // namespace billow::engine
