@@ -109,6 +109,7 @@ DescribeModel describe_with(std::string program, std::vector<std::string> argume
     for (const std::string& adapter : wanted.adapters)
       all.insert(all.end(), {"--adapter", adapter});
     if (!wanted.projector.empty()) all.insert(all.end(), {"--projector", wanted.projector});
+    if (!wanted.draft.empty()) all.insert(all.end(), {"--draft", wanted.draft});
     ModelFacts facts = parse_model_facts(
         process::program_output(program, all, {.time = time, .stop = std::move(stop)}));
     for (const std::string& adapter : wanted.adapters) facts.adapters += adapter + "\n";
