@@ -128,7 +128,7 @@ bool ServedModel::can(std::string_view capability) const {
 
 scheduler::EngineChoice ServedModel::engine() const {
   const scheduler::Engine engine = weights->facts.engine;
-  if (engine != scheduler::Engine::kLlama) return {.engine = engine};
+  if (engine != scheduler::Engine::kLlama) return {.engine = engine, .draft = draft};
   return {.engine = engine,
           .n_gpu_layers = options.num_gpu,
           .adapters = stored.adapters,
@@ -254,10 +254,11 @@ Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::
       .engine = model->options.engine.value_or(scheduler::Engine::kAuto),
       .projector = model->projector};
   model->weights = weights_of(stored->weights, jinja, wanted, stop);
+  wanted.engine = model->weights->facts.engine;
+  if (!stored->draft.empty()) take_draft(*model, *stored, wanted, stop);
   if (!stored->adapters.empty()) {
-    wanted.engine = model->weights->facts.engine;
     wanted.adapters = stored->adapters;
-    model->with_adapters = describe_(stored->weights, wanted, std::move(stop));
+    model->with_others = describe_(stored->weights, wanted, std::move(stop));
   }
   model->stored.adapters = stored->adapters;  // which engine() needs
   // Models of one base share a runner of Billow's own engine, whatever their adapters.
@@ -265,6 +266,7 @@ Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::
   scheduler::RunnerParts parts{
       .path = stored->weights, .adapters = choice.adapters, .options = key_options(choice)};
   if (!choice.projector.empty()) parts.projectors.push_back(choice.projector);
+  if (!choice.draft.empty()) parts.drafts.push_back(choice.draft);
   model->key = scheduler::runner_key(parts);
   const store::PromptTraits traits = traits_of(*stored, options_.go_templates);
   model->template_source = traits.source;
@@ -277,6 +279,22 @@ Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::
   model->format = format_of(*model, *stored, jinja);
   model->stored = std::move(*stored);
   return model;
+}
+
+// A draft model only makes answers sooner: a model whose own cannot be used is served without it.
+void Catalog::take_draft(ServedModel& model, const store::Model& stored,
+                         scheduler::EngineChoice& wanted, const std::stop_token& stop) {
+  if (wanted.engine != scheduler::Engine::kOwn)
+    return log::warn(model.name + ": its draft model is not used, as llama-server runs it");
+  wanted.draft = stored.draft;
+  try {
+    model.with_others = describe_(stored.weights, wanted, stop);
+    model.draft = stored.draft;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kOutOfMemory) throw;
+    wanted.draft.clear();
+    log::warn(model.name + ": its draft model is not used: " + error.what());
+  }
 }
 
 std::shared_ptr<const Weights> Catalog::weights_of(const std::string& path,

@@ -43,8 +43,10 @@ struct ServedModel {
   std::string key;          // of its runner
   std::string label;        // what listings show of it while it is loaded: see store/show.h
   std::string projector{};  // path of the file that makes the model see; empty: none
+  std::string draft{};      // path of the file of a draft model; empty: none that can be used
   std::shared_ptr<const Weights> weights;
-  std::optional<scheduler::ModelFacts> with_adapters{};  // absent: the model has none
+  // With its adapters and its draft model; absent: it has none.
+  std::optional<scheduler::ModelFacts> with_others{};
   store::PromptTraits::Source template_source = store::PromptTraits::Source::kNone;
   std::optional<prompt::GoTemplate> go;  // where it is that of the model
   std::vector<std::string> capabilities;
@@ -59,10 +61,8 @@ struct ServedModel {
     return weights->facts.engine == scheduler::Engine::kOwn ? stored.adapters
                                                             : std::vector<std::string>();
   }
-  // What it takes and can do, with its adapters.
-  const scheduler::ModelFacts& facts() const {
-    return with_adapters ? *with_adapters : weights->facts;
-  }
+  // What it takes and can do, with its adapters and its draft model.
+  const scheduler::ModelFacts& facts() const { return with_others ? *with_others : weights->facts; }
   size_t max_context() const { return weights->facts.max_context; }
 };
 
@@ -117,6 +117,8 @@ class Catalog {
   // The rest runs on threads of `lookups_`.
   Found look_up(const store::Name& name, const std::string& wanted, std::stop_token stop);
   Found load(const store::Name& spelled, Version& version, std::stop_token stop);
+  void take_draft(ServedModel& model, const store::Model& stored, scheduler::EngineChoice& wanted,
+                  const std::stop_token& stop);
   std::shared_ptr<const Weights> weights_of(const std::string& path, const std::string& jinja,
                                             const scheduler::EngineChoice& wanted,
                                             std::stop_token stop);

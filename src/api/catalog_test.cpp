@@ -15,6 +15,7 @@
 #include <string>
 
 #include "api/sample_served.h"
+#include "base/error.h"
 #include "http/status.h"
 
 namespace billow::api {
@@ -65,6 +66,38 @@ TEST(Catalog, RefusesModelsThatMakeImages) {
   } catch (const http::StatusError& error) {
     EXPECT_EQ(error.status(), 400);
     EXPECT_STREQ(error.what(), "image generation models are not currently supported");
+  }
+}
+
+// One whose draft model can be used has a runner of its own; else it is served as the model
+// without.
+TEST(Catalog, ADraftModelIsPartOfTheRunnerWhereItCanBeUsed) {
+  SampleStore models;
+  models.add({.name = "plain", .go = kLines});
+  store::Manifest manifest =
+      store::load_model(models.store, *store::parse_name("plain"))->stored.manifest;
+  store::Layer draft = manifest.layers.front();
+  ASSERT_EQ(draft.media_type, store::kModelLayer);
+  draft.media_type = store::kDraftLayer;
+  manifest.layers.push_back(draft);
+  models.store.put(*store::parse_name("drafting"), manifest);
+  for (const bool is_usable : {true, false}) {
+    Catalog catalog(models.store, [&](const std::string&, const scheduler::EngineChoice& wanted,
+                                      const std::stop_token&) {
+      scheduler::ModelFacts facts = models.facts;
+      if (wanted.draft.empty()) return facts;
+      if (!is_usable) throw Error(ErrorCode::kUnsupported, "it cannot draft");
+      facts.memory.weight_bytes += 7;
+      return facts;
+    });
+    const auto plain = catalog.find("plain");
+    const auto drafting = catalog.find("drafting");
+    EXPECT_TRUE(plain->engine().draft.empty());
+    EXPECT_EQ(drafting->engine().draft, is_usable ? drafting->stored.draft : "");
+    EXPECT_FALSE(drafting->stored.draft.empty());
+    EXPECT_EQ(drafting->key != plain->key, is_usable);
+    EXPECT_EQ(drafting->facts().memory.weight_bytes - plain->facts().memory.weight_bytes,
+              is_usable ? 7u : 0u);
   }
 }
 

@@ -114,6 +114,8 @@ Rates measure(engine::Engine& engine, const BenchOptions& options, const char* w
 
 engine::EngineOptions engine_options(const BenchOptions& options) {
   engine::EngineOptions result = options.model.engine();
+  if (!options.model.draft.empty() && options.model.max_draft == 0)
+    result.max_draft = engine::kDefaultMaxDraft;
   result.max_sequences = std::max(result.max_sequences, options.n_parallel());
   return result;
 }
@@ -190,6 +192,7 @@ void add_bench(CLI::App& app) {
   auto options = std::make_shared<BenchOptions>();
   options->model.max_draft = 0;  // what is measured is a row, not how well a text can be guessed
   options->model.declare(*command);
+  options->model.declare_draft(*command);
   command
       ->add_option("-p,--prompt-tokens", options->n_prompt,
                    "Tokens of the prompt, or of each text of an encoder; 0: do not measure")

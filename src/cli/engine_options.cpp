@@ -117,6 +117,16 @@ void ModelOptions::declare_packed_cache(CLI::App& command) {
       ->group(kGroup);
 }
 
+void ModelOptions::declare_draft(CLI::App& command) {
+  command
+      .add_option(
+          "--draft", draft,
+          "GGUF file of a draft model: a small one with the same vocabulary, which guesses "
+          "where the text itself holds nothing to guess from. Not loaded with --draft-max 0")
+      ->type_name("FILE")
+      ->group(kGroup);
+}
+
 engine::AdapterFiles ModelOptions::adapter_files() const {
   engine::AdapterFiles files;
   for (const std::string& text : adapters) files.push_back(parse_adapter(text));
@@ -130,6 +140,7 @@ engine::EngineOptions ModelOptions::engine() const {
   options.max_context = max_context;
   options.kv_type = kv_type_of(kv_type);
   options.max_draft = max_draft;
+  options.draft_model = draft;
   options.memory_budget = parse_budget(memory);
   options.packed_cache.folder = {packed_dir, parse_limit("--packed-limit", packed_limit)};
   return options;

@@ -30,10 +30,13 @@ struct ModelOptions {
   std::vector<std::string> adapters;    // FILE or FILE:SCALE
   std::string packed_dir;               // empty: packed weights are not kept on disk
   std::string packed_limit = kDefaultPackedLimit;
+  std::string draft;  // file of a draft model; empty: there is none
 
   void declare(CLI::App& command);
   // The same but --max-context, for a command that has an option of its own for it.
   void declare_without_context(CLI::App& command);
+  // --draft, for commands that write.
+  void declare_draft(CLI::App& command);
   // Throws Error where --memory or --packed-limit is no size, or --adapter has no scale behind its
   // colon.
   engine::EngineOptions engine() const;

@@ -49,6 +49,7 @@ constexpr RecommendedCount kCounts[] = {
 void GenerateOptions::declare(CLI::App& command) {
   command_ = &command;
   model.declare_without_context(command);
+  model.declare_draft(command);
   declare_prompt(command);
   declare_answer(command);
   constraint.declare(command);

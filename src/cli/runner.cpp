@@ -154,7 +154,9 @@ Json llama_description(const RunnerOptions& options) {
 
 Json own_description(const RunnerOptions& options) {
   const engine::EmbedSettings sizes = embed_settings(options);
-  const gguf::File file = gguf::File::open(options.described, gguf::StringArrays::kSkipped);
+  const gguf::File file =
+      gguf::File::open(options.described, options.model.draft.empty() ? gguf::StringArrays::kSkipped
+                                                                      : gguf::StringArrays::kRead);
   Json out =
       engine::description_json(engine::describe(file, {.n_parallel = options.max_sequences,
                                                        .n_threads = options.model.n_threads,
@@ -162,7 +164,8 @@ Json own_description(const RunnerOptions& options) {
                                                        .max_context = options.model.max_context,
                                                        .kv_type = kv_type_of(options.model.kv_type),
                                                        .embed = sizes,
-                                                       .adapters = options.model.adapter_files()}));
+                                                       .adapters = options.model.adapter_files(),
+                                                       .draft_model = options.model.draft}));
   limit_texts(out, sizes);
   return out;
 }
@@ -285,6 +288,7 @@ void add_runner(CLI::App& app) {
   CLI::App* command = app.add_subcommand("runner", "Serve one model on a Unix socket");
   auto options = std::make_shared<RunnerOptions>();
   options->model.declare(*command);
+  options->model.declare_draft(*command);
   auto* socket = command->add_option("--socket", options->socket, "Path of the Unix socket");
   CLI::Option* model = command->get_option("--model");
   model->required(false);  // one of the two

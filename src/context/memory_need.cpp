@@ -33,11 +33,19 @@ uint64_t kv_bytes(std::span<const KvGroup> groups, size_t block_positions, size_
     }
     if (group.state_stride != 0) {
       const size_t n_kept = most_kept_states(group.state_stride, block_positions, n_batch);
-      n_blocks = std::min<uint64_t>(n_blocks, 2 + n_kept);
+      n_blocks = saturating_add(std::min<uint64_t>(n_blocks, 2 + n_kept), group.n_draft_states);
     }
     sum = saturating_add(sum, saturating_multiply(n_blocks, group.block_bytes));
   }
   return sum;
+}
+
+MemoryNeed with_draft(MemoryNeed need, const MemoryNeed& draft) {
+  need.weight_bytes = saturating_add(need.weight_bytes, draft.weight_bytes);
+  for (ScratchStep& step : need.scratch)
+    step.bytes = std::max(step.bytes, draft.scratch_bytes(step.n_positions));
+  need.kv_groups.insert(need.kv_groups.end(), draft.kv_groups.begin(), draft.kv_groups.end());
+  return need;
 }
 
 std::vector<size_t> scratch_positions(size_t max_context) {

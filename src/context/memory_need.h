@@ -17,6 +17,8 @@ struct KvGroup {
   // 0: a block holds keys and values of its positions. Else a block holds the states behind its
   // last position, and every state_stride-th block is kept for prompts that begin alike.
   size_t state_stride = 0;
+  // Of a group of states: those that a sequence has beside, for what is drafted.
+  size_t n_draft_states = 0;
   bool operator==(const KvGroup&) const = default;
 };
 
@@ -38,8 +40,9 @@ struct ScratchStep {
 
 // The most that a sequence of n_positions takes, in whole blocks, while at most n_batch of them are
 // evaluated at a time. Groups with a window keep what the first row of a pass sees; a group of
-// states has the one that a pass begins with, the one that it ends with, and those that it keeps. A
-// gap, which a shift leaves, may begin and end within blocks; models with states have none.
+// states has the one that a pass begins with, the one that it ends with, those that it keeps, and
+// those behind drafted rows. A gap, which a shift leaves, may begin and end within blocks; models
+// with states have none.
 // REQUIRES: blocks hold at least one position.
 uint64_t kv_bytes(std::span<const KvGroup> groups, size_t block_positions, size_t n_positions,
                   size_t n_batch, bool with_gap);
@@ -60,6 +63,9 @@ struct MemoryNeed {
 
   bool operator==(const MemoryNeed&) const = default;
 };
+
+// Of a model and one that drafts for it, whose passes take turns: they share scratch memory.
+MemoryNeed with_draft(MemoryNeed need, const MemoryNeed& draft);
 
 // The positions at which the scratch of a model is reckoned: 512, doubling, up to its maximum.
 std::vector<size_t> scratch_positions(size_t max_context);

@@ -45,9 +45,25 @@ TEST(MemoryNeed, StatesDoNotGrowAndCannotBeShifted) {
   EXPECT_EQ(hybrid.kv_bytes(6400, true), 100 * 100 + 3 * 1000u);
   hybrid.n_batch = 512;  // two states are kept on the way
   EXPECT_EQ(hybrid.kv_bytes(6400), 100 * 100 + 4 * 1000u);
+  hybrid.kv_groups.back().n_draft_states = 1;
+  EXPECT_EQ(hybrid.kv_bytes(1), 2100u);
+  EXPECT_EQ(hybrid.kv_bytes(6400), 100 * 100 + 5 * 1000u);
   EXPECT_EQ(possible_policy(OverflowPolicy::kShift, false), OverflowPolicy::kRefill);
   EXPECT_EQ(possible_policy(OverflowPolicy::kShift, true), OverflowPolicy::kShift);
   EXPECT_EQ(possible_policy(OverflowPolicy::kStop, false), OverflowPolicy::kStop);
+}
+
+TEST(MemoryNeed, ADraftModelStandsBesideAndSharesScratch) {
+  MemoryNeed draft = need();
+  draft.weight_bytes = 7;
+  draft.scratch = {{1024, 15}};
+  draft.kv_groups = {{5, 1000}};
+  const MemoryNeed both = with_draft(need(), draft);
+  EXPECT_EQ(both.weight_bytes, need().weight_bytes + 7);
+  for (const size_t n : {100u, 1000u, 5000u}) {
+    EXPECT_EQ(both.scratch_bytes(n), std::max<uint64_t>(need().scratch_bytes(n), 15));
+    EXPECT_EQ(both.kv_bytes(n), need().kv_bytes(n) + draft.kv_bytes(n));
+  }
 }
 
 TEST(MemoryNeed, MorePositionsNeverTakeLess) {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "cpu/cores.h"
+#include "engine/draft_model.h"
 #include "engine/embed/encoder_model.h"
 #include "engine/embedding.h"
 #include "engine/engine.h"
@@ -25,7 +27,7 @@ Description described(const gguf::File& file, const DescribeOptions& options,
                       const arch::ModelInfo& model, const nn::PackedWeights& packed) {
   const size_t most = model.max_context;
   return {.model = model,
-          .layout = kv::Layout(model.kv, options.kv_type),
+          .layout = kv::Layout(model.kv, options.kv_type, draft_states(options.max_draft)),
           .max_context = options.max_context == 0 ? most : std::min(most, options.max_context),
           .file_bytes = file.n_bytes(),
           .mapped_bytes = file.n_bytes() - packed.n_source_bytes(),
@@ -57,7 +59,12 @@ Description describe_encoder(const gguf::File& file, const DescribeOptions& opti
 }  // namespace
 
 Description describe(const gguf::File& file, const DescribeOptions& options) {
-  if (arch::is_encoder(file)) return describe_encoder(file, options);
+  if (arch::is_encoder(file)) {
+    if (!options.draft_model.empty())
+      throw Error(ErrorCode::kUnsupported,
+                  file.path() + ": an embedding model writes nothing, so it takes no draft model");
+    return describe_encoder(file, options);
+  }
   const kernels::KernelTable& kernels = kernels::select_table();
   nn::PackedWeights packed(kernels, arch::most_packed_bytes(file), {});
   std::vector<tensor::Tensor> matrices;
@@ -74,6 +81,17 @@ Description describe(const gguf::File& file, const DescribeOptions& options) {
                             .n_threads = threads_of(options),
                             .max_context = out.max_context,
                             .adapter_rank = adapters.rank});
+  if (options.draft_model.empty() || options.max_draft == 0) return out;
+  const gguf::File draft = gguf::File::open(options.draft_model);
+  check_draft_vocabulary(draft, file);
+  const context::MemoryNeed draft_memory =
+      draft_need(draft, kernels,
+                 {.n_sequences = sequences_of(file, options.n_parallel),
+                  .n_threads = threads_of(options),
+                  .max_context = out.max_context,
+                  .kv_type = options.kv_type});
+  out.draft_bytes = draft_memory.weight_bytes;
+  out.memory = context::with_draft(std::move(out.memory), draft_memory);
   return out;
 }
 
@@ -85,7 +103,8 @@ Json memory_need_json(const context::MemoryNeed& need) {
   for (const context::KvGroup& group : need.kv_groups) {
     groups.push_back({{"block_bytes", group.block_bytes},
                       {"window", group.window},
-                      {"state_stride", group.state_stride}});
+                      {"state_stride", group.state_stride},
+                      {"draft_states", group.n_draft_states}});
   }
   return {{"weight_bytes", need.weight_bytes},
           {"scratch", std::move(scratch)},

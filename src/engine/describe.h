@@ -26,6 +26,8 @@ struct DescribeOptions {
   kernels::KvType kv_type = kernels::KvType::kInt16;
   EmbedSettings embed{};  // of passes over texts
   AdapterFiles adapters{};
+  // As EngineOptions; its header is read. The model's file must have its string arrays then.
+  std::string draft_model{};
 };
 
 struct Description {
@@ -36,6 +38,7 @@ struct Description {
   uint64_t mapped_bytes = 0;  // of the file, what is used beside packed weights
   uint64_t packed_bytes = 0;
   uint64_t adapter_bytes = 0;    // of the adapters, beside `memory`
+  uint64_t draft_bytes = 0;      // weights of the draft model, part of `memory`
   context::MemoryNeed memory{};  // of an encoder: the scratch of its passes, and no KV
   // As the file states it, of an encoder always there; empty: it is no embedding model.
   std::string pooling{};
@@ -45,7 +48,8 @@ struct Description {
 Description describe(const gguf::File& file, const DescribeOptions& options);
 
 // {"weight_bytes","scratch":[{"positions","bytes"}],
-// "kv_groups":[{"block_bytes","window","state_stride"}],"block_positions","batch"}
+// "kv_groups":[{"block_bytes","window","state_stride","draft_states"}],
+// "block_positions","batch"}
 Json memory_need_json(const context::MemoryNeed& need);
 
 // {"architecture","max_context","embedding_length","pooling"?,"is_embedding","adapter_bytes"?,

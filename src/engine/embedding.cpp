@@ -130,7 +130,7 @@ void EmbedQueue::take(size_t n, Pooling pooling, StepRows& rows) {
     const auto end = static_cast<uint32_t>(begin + n_own);
     const bool is_first = embedding->n_evaluated() == 0;
     memory_.forget_unseen(embedding->context_);
-    memory_.take(embedding->context_, n_own, n_own == embedding->n_pending());
+    memory_.take(embedding->context_, n_own, 0, n_own == embedding->n_pending());
     rows.add(embedding->context_, n_own, embedding->tokens_, embedding->lease_.adapter());
     const size_t n_before = rows.hidden_rows.size();
     if (pooling == Pooling::kMean)

@@ -55,6 +55,14 @@ context::Course course_of(size_t n_prompt, const SequenceOptions& options, size_
   return course;
 }
 
+// Null where there is none.
+std::unique_ptr<DraftModel> load_draft_model(const EngineOptions& options, const gguf::File& target,
+                                             const kernels::KernelTable& kernels,
+                                             const DraftModelOptions& of_it) {
+  if (options.draft_model.empty() || options.max_draft == 0) return nullptr;
+  return std::make_unique<DraftModel>(options.draft_model, target, kernels, of_it);
+}
+
 }  // namespace
 
 const char* finish_reason_name(FinishReason reason) noexcept {
@@ -79,18 +87,29 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
       adapters_(file_, matrices_, *kernels_, ledger_),
       default_adapters_(options.adapters),
       n_batch_(std::max<size_t>(1, options.n_batch)),
+      draft_model_(load_draft_model(options, file_, *kernels_,
+                                    {.n_sequences = options.max_sequences,
+                                     .n_threads = static_cast<size_t>(team_.size()),
+                                     .max_context = max_context_,
+                                     .kv_type = options.kv_type,
+                                     .pack_weights = options.pack_weights,
+                                     .packed_cache = options.packed_cache})),
       kv_(ledger_, model_->info().kv,
           {.n_sequences = options.max_sequences,
            .n_positions = max_context_,
            .n_batch = n_batch_,
            .type = options.kv_type,
+           .n_draft_states = draft_states(options.max_draft),
+           .other_groups = draft_model_ ? draft_model_->need().kv_groups : std::vector<kv::Group>(),
            .max_parked = options.max_parked,
            .sessions = sessions_of(file_, *kernels_, options),
            .drop_other = [this] { return adapters_.drop_idle(); }}),
       max_sequences_(options.max_sequences),
       asks_for_memory_(options.asks_for_memory),
       defers_trim_(options.defers_trim),
-      speculation_({.max_draft = options.max_draft, .is_eager = options.drafts_eagerly}),
+      speculation_({.max_draft = options.max_draft,
+                    .is_eager = options.drafts_eagerly,
+                    .evaluates_again = kv_.has_states()}),
       pacing_(options.max_pass_time),
       need_(need_with(0)),
       step_need_(need_),
@@ -98,16 +117,26 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
   grant_weights(ledger_, file_, packed_);
   tokenizer_.emplace(load_weights(team_, packed_, packed_cache_, file_, kernels_->name,
                                   model_->info().n_vocab, options));
+  if (!draft_model_) return;
+  grant_weights(ledger_, draft_model_->file(), draft_model_->packed());
+  (void)load_weights(team_, draft_model_->packed(), draft_model_->packed_cache(),
+                     draft_model_->file(), kernels_->name, draft_model_->n_vocab(), {});
 }
 
 context::MemoryNeed Engine::need_with(size_t adapter_rank) const {
-  return memory_need(file_, *model_, *kernels_, kv_.cache().layout(), packed_,
-                     {.n_batch = n_batch_,
-                      .n_sequences = max_sequences_,
-                      .n_draft = speculation_.max_draft(),
-                      .n_threads = static_cast<size_t>(team_.size()),
-                      .max_context = max_context_,
-                      .adapter_rank = adapter_rank});
+  context::MemoryNeed need = memory_need(file_, *model_, *kernels_, kv_.cache().layout(), packed_,
+                                         {.n_batch = n_batch_,
+                                          .n_sequences = max_sequences_,
+                                          .n_draft = speculation_.max_draft(),
+                                          .n_threads = static_cast<size_t>(team_.size()),
+                                          .max_context = max_context_,
+                                          .adapter_rank = adapter_rank});
+  return draft_model_ ? context::with_draft(std::move(need), draft_model_->need()) : need;
+}
+
+void Engine::trim() {
+  kv_.trim();
+  if (draft_model_) draft_model_->cache().trim();
 }
 
 Engine::~Engine() {
@@ -142,25 +171,34 @@ bool Engine::asking() const noexcept {
 
 MemoryUse Engine::memory() const {
   const context::Ledger::Account account = ledger_.account();
-  return {.file = file_.n_bytes(),
-          .packed = packed_.n_bytes(),
-          .weights = account.of(context::MemoryClass::kWeights),
-          .kv_block = kv_.cache().layout().block_bytes(),
-          .kv_state = kv_.cache().layout().state_bytes(),
-          .kv_reserved = kv_.cache().bytes_reserved(),
-          .kv_granted = account.of(context::MemoryClass::kKvInUse),
-          .adapters = account.of(context::MemoryClass::kAdapters) +
-                      account.of(context::MemoryClass::kAdaptersCached),
-          .adapters_cached = account.of(context::MemoryClass::kAdaptersCached),
-          .kv_parked = account.of(context::MemoryClass::kKvParked),
-          .kv_in_use = kv_.cache().bytes_in_use(),
-          .kv_backed = kv_.cache().bytes_backed(),
-          .kv_most = kv_.cache().most_bytes_in_use(),
-          .scratch = arena_.n_bytes(),
-          .scratch_granted = account.of(context::MemoryClass::kScratch),
-          .budget = account.budget,
-          .wanted = wanted_bytes(),
-          .asking = asking()};
+  MemoryUse use = {.file = file_.n_bytes(),
+                   .packed = packed_.n_bytes(),
+                   .weights = account.of(context::MemoryClass::kWeights),
+                   .kv_block = kv_.cache().layout().block_bytes(),
+                   .kv_state = kv_.cache().layout().state_bytes(),
+                   .kv_granted = account.of(context::MemoryClass::kKvInUse),
+                   .adapters = account.of(context::MemoryClass::kAdapters) +
+                               account.of(context::MemoryClass::kAdaptersCached),
+                   .adapters_cached = account.of(context::MemoryClass::kAdaptersCached),
+                   .kv_parked = account.of(context::MemoryClass::kKvParked),
+                   .scratch = arena_.n_bytes(),
+                   .scratch_granted = account.of(context::MemoryClass::kScratch),
+                   .budget = account.budget,
+                   .wanted = wanted_bytes(),
+                   .asking = asking()};
+  const auto add = [&use](const kv::Cache& cache) {
+    use.kv_reserved += cache.bytes_reserved();
+    use.kv_in_use += cache.bytes_in_use();
+    use.kv_backed += cache.bytes_backed();
+    use.kv_most += cache.most_bytes_in_use();
+  };
+  add(kv_.cache());
+  if (draft_model_) {
+    use.file += draft_model_->file().n_bytes();
+    use.packed += draft_model_->packed().n_bytes();
+    add(draft_model_->cache());
+  }
+  return use;
 }
 
 // Of a step that has a sequence of n_positions among those that were granted scratch before; at
@@ -285,6 +323,7 @@ void Engine::hold(const Sequence& sequence, bool held) {
 void Engine::end(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
   sequence.waiting_ = false;
+  sequence.context_.settle_draft();
   // Where memory is short, nothing is parked, nor what may be wrong.
   if (reason == FinishReason::kStop || reason == FinishReason::kLength ||
       reason == FinishReason::kRepetition)
@@ -292,7 +331,7 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
   kv_.release_soon(sequence.context_);
   forget_draft(sequence);
   sequence.lease_.reset();
-  if (!defers_trim_) kv_.trim();
+  if (!defers_trim_) trim();
   std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
     return candidate.get() == &sequence;
   });

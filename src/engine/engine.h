@@ -21,6 +21,7 @@
 #include "cpu/thread_team.h"
 #include "engine/adapters.h"
 #include "engine/batcher.h"
+#include "engine/draft_model.h"
 #include "engine/embedding.h"
 #include "engine/kv_memory.h"
 #include "engine/mask_worker.h"
@@ -55,9 +56,11 @@ struct EngineOptions {
   // known: it takes 0.2 ms.
   bool defers_trim = false;
   // Drafted tokens that a pass compares at most, of all sequences together; 0: none are drafted.
-  // Models with recurrent states draft none.
   size_t max_draft = kDefaultMaxDraft;
   bool drafts_eagerly = false;  // whatever it costs: for tests
+  // GGUF file of a small model with the same vocabulary, which guesses where texts hold nothing to
+  // draft from; empty: none does. It is not loaded where max_draft is 0.
+  std::string draft_model = {};
   // How long a pass may take while somebody writes: prompts are read in chunks then. Zero: no
   // bound.
   std::chrono::nanoseconds max_pass_time{0};
@@ -158,7 +161,7 @@ class Engine {
   void finish(const Sequence& sequence, FinishReason reason);
 
   // Returns the memory of ended sequences to the system (EngineOptions::defers_trim).
-  void trim() { kv_.trim(); }
+  void trim();
 
   // The tokens of the prompts and answers, in whole blocks of 64, that are known and were of use
   // last: a prompt that begins like one of them is read quickly.
@@ -238,6 +241,19 @@ class Engine {
   std::vector<PassPart> plan_parts(std::span<const size_t> n_pending, size_t max_rows);
   size_t draft_room(const Sequence& sequence) const;
   void add_drafts(std::span<PassPart> parts, size_t max_rows);
+  void add_guesses(std::span<const Speculation::Writer> writers,
+                   std::span<Sequence* const> sequences, const DraftRoom& room,
+                   std::span<Draft> drafts);
+  // A sequence that the draft model guesses for.
+  struct Guessing {
+    size_t writer = 0;  // index
+    DraftModel::Text* text = nullptr;
+    std::vector<int32_t> tokens{};  // to read in the next pass; empty: it takes part no more
+    bool catches_up = false;        // they are not all that it lacks: no guess follows yet
+    size_t max_tokens = 0;          // of the draft
+    Draft draft{};
+  };
+  [[nodiscard]] bool guess_next(std::span<Guessing> all);
   void take_rows(std::span<PassPart> parts, StepRows& rows);
   void sample_all(std::span<const PassPart> parts, tensor::Matrix logits, std::vector<Token>& out);
   void sample_part(const PassPart& part, tensor::Matrix logits, std::vector<Token>& out);
@@ -293,12 +309,14 @@ class Engine {
   size_t adapter_rank_ = 0;  // the greatest that scratch is counted for
   tensor::Arena arena_;
   size_t n_batch_;
+  std::unique_ptr<DraftModel> draft_model_;  // null: there is none
   nn::ProductListener* listener_ = nullptr;
   KvMemory kv_;
   size_t max_sequences_;
   bool asks_for_memory_;
   bool defers_trim_;
   Speculation speculation_;
+  std::chrono::nanoseconds guess_time_{};  // of this step
   Pacing pacing_;
   context::MemoryNeed need_;
   context::MemoryNeed step_need_;  // the same with adapters of adapter_rank_

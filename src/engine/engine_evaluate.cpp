@@ -73,7 +73,7 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
     const size_t n =
         std::min({wanted ? kRowsAtOnce : SIZE_MAX, n_batch_, top - context.n_held(), end - next});
     kv_.forget_unseen(context);
-    kv_.take(context, n, next + n == tokens.size());
+    kv_.take(context, n, 0, next + n == tokens.size());
     StepRows rows;
     rows.add(context, n, tokens, lease.adapter());
     for (size_t i = 0; i < n && wanted; ++i) rows.logit_rows.push_back(static_cast<uint32_t>(i));

@@ -69,47 +69,6 @@ std::vector<Engine::PassPart> Engine::plan_parts(std::span<const size_t> n_pendi
   return parts;
 }
 
-// How many drafted tokens a sequence may have behind those that wait. A draft makes nothing grow,
-// and holds no token that could not become part of the answer.
-size_t Engine::draft_room(const Sequence& sequence) const {
-  const SequenceContext& context = sequence.context_;
-  const SequenceOptions& options = sequence.options_;
-  if (sequence.n_generated() == 0 || kv_.has_states()) return 0;
-  const size_t n_used = context.n_held() + sequence.n_pending();
-  size_t room = std::min(options.max_draft, saturating_subtract(context.rung(), n_used));
-  if (options.max_new_tokens >= 0) {
-    const size_t n_left =
-        saturating_subtract(static_cast<size_t>(options.max_new_tokens), sequence.n_generated());
-    room = std::min(room, saturating_subtract(n_left, 1));
-  }
-  if (model().short_text != 0 && !context.is_long())
-    room = std::min(room, saturating_subtract(model().short_text, n_used));
-  return room;
-}
-
-// Adds drafted tokens to the parts of sequences that write, at most max_rows in all.
-void Engine::add_drafts(std::span<PassPart> parts, size_t max_rows) {
-  if (speculation_.max_draft() == 0) return;
-  DraftRoom room = {.max_rows = max_rows};
-  std::vector<Speculation::Writer> writers;
-  std::vector<PassPart*> of_writer;
-  for (PassPart& part : parts) {
-    room.n_rows += part.n_rows;
-    if (!part.complete) continue;
-    ++room.n_writing;
-    Sequence& sequence = *part.sequence;
-    const size_t max_tokens = draft_room(sequence);
-    if (max_tokens == 0) continue;
-    if (!sequence.drafter_)
-      sequence.drafter_.emplace(speculation_.make_drafter(sequence.options_.prediction));
-    writers.push_back({&*sequence.drafter_, sequence.tokens_, max_tokens});
-    of_writer.push_back(&part);
-  }
-  room.max_rows = saturating_subtract(max_rows, room.n_rows);
-  std::vector<Draft> drafts = speculation_.draft(writers, room);
-  for (size_t i = 0; i < drafts.size(); ++i) of_writer[i]->draft = std::move(drafts[i]);
-}
-
 // Gathers the rows of a pass.
 void Engine::take_rows(std::span<PassPart> parts, StepRows& rows) {
   for (const PassPart& part : parts)
@@ -122,7 +81,7 @@ void Engine::take_rows(std::span<PassPart> parts, StepRows& rows) {
     }
     Sequence& sequence = *part.sequence;
     const std::vector<int32_t>& draft = part.draft.tokens;
-    kv_.take(sequence.context_, part.n_rows + draft.size(), part.complete);
+    kv_.take(sequence.context_, part.n_rows, draft.size(), part.complete);
     rows.add(sequence.context_, part.n_rows + draft.size(), sequence.tokens_,
              sequence.lease_.adapter(), draft);
     sequence.context_.disown(draft.size());
@@ -138,6 +97,7 @@ void Engine::take_rows(std::span<PassPart> parts, StepRows& rows) {
 std::vector<Engine::Token> Engine::step(size_t max_rows) {
   const Clock::time_point start = Clock::now();
   n_embedded_ = 0;
+  guess_time_ = {};
   load_adapters();
   const std::vector<size_t> n_pending = pending_rows();
   if (!idle() && std::ranges::all_of(n_pending, [](size_t n) { return n == 0; })) {
@@ -216,7 +176,7 @@ void Engine::note_pass(std::span<const PassPart> parts, std::chrono::nanoseconds
   for (const PassPart& part : parts)
     (part.writes ? pass.n_writing : pass.n_reading) += part.n_rows + part.draft.tokens.size();
   pacing_.note(pass);
-  if (pass.n_reading == 0) speculation_.note_pass(pass.n_writing, time);
+  if (pass.n_reading == 0) speculation_.note_pass(pass.n_writing, time - guess_time_);
 }
 
 void Engine::note_time(Sequence& sequence, size_t n_rows, Clock::time_point start) {

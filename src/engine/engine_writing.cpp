@@ -44,6 +44,7 @@ void Engine::sample_part(const PassPart& part, tensor::Matrix logits, std::vecto
       ++n_accepted;
     if (!sequence.finished()) sequence.context_.own(n_accepted - n_known);
   } while (!sequence.finished() && sequence.n_pending() == 0);
+  sequence.n_decoded_ += n_accepted - sequence.context_.settle_draft();
   learn_from(part, sequence.tokens_.size() - n_before, n_accepted);
 }
 
@@ -52,16 +53,16 @@ void Engine::learn_from(const PassPart& part, size_t n_written, size_t n_accepte
   Sequence& sequence = *part.sequence;
   sequence.n_drafted_ += part.draft.tokens.size();
   sequence.n_draft_accepted_ += n_accepted;
-  sequence.n_decoded_ += n_accepted;
   if (!sequence.drafter_) return;  // it has ended
   const size_t n_compared = std::min({part.draft.tokens.size(), n_written, n_accepted + 1});
-  sequence.drafter_->learn(part.draft, n_compared, n_accepted == n_compared);
+  speculation_.learn(*sequence.drafter_, part.draft, n_compared, n_accepted == n_compared);
 }
 
 // A sequence that ends drafts no more; later ones may draft from its answer.
 void Engine::forget_draft(Sequence& sequence) {
   constexpr size_t kBefore = 8;  // tokens of the prompt, behind which the answer began
   sequence.drafter_.reset();
+  sequence.read_text_.reset();
   if (sequence.n_generated() == 0) return;
   const size_t begin = saturating_subtract(sequence.n_prompt(), kBefore);
   speculation_.remember(std::span<const int32_t>(sequence.tokens_).subspan(begin));

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/saturating.h"
 
 namespace billow::engine {
 namespace {
@@ -29,10 +30,12 @@ KvMemory::KvMemory(context::Ledger& ledger, const std::vector<kv::LayerNeed>& ne
                    const KvMemoryOptions& options)
     : ledger_(ledger),
       most_positions_(whole_blocks(options.n_positions)),
-      cache_(needs, most_positions_ * (options.n_sequences + 1), options.type),
+      cache_(needs, most_positions_ * (options.n_sequences + 1), options.type,
+             options.n_draft_states),
       prefixes_(cache_),
       n_batch_(options.n_batch),
       max_parked_(options.max_parked),
+      other_groups_(options.other_groups),
       drop_other_(options.drop_other) {
   if (options.sessions.folder.empty() || options.sessions.max_bytes == 0 || max_parked_ == 0)
     return;
@@ -47,7 +50,10 @@ KvMemory::KvMemory(context::Ledger& ledger, const std::vector<kv::LayerNeed>& ne
 }
 
 uint64_t KvMemory::bytes_for(const context::Course& course, size_t rung) const {
-  return cache_.layout().bytes_for(rung, n_batch_, shifts(course));
+  const bool with_gap = shifts(course);
+  return saturating_add(
+      cache_.layout().bytes_for(rung, n_batch_, with_gap),
+      context::kv_bytes(other_groups_, kv::kBlockPositions, rung, n_batch_, with_gap));
 }
 
 // The system gets what was dropped before anything else is taken.
@@ -111,8 +117,8 @@ void KvMemory::forget_unseen(SequenceContext& context) {
   if (context.forget_unseen()) settle_parked();
 }
 
-void KvMemory::take(SequenceContext& context, size_t n, bool ends) {
-  while (!context.take(n, ends)) {
+void KvMemory::take(SequenceContext& context, size_t n, size_t n_draft, bool ends) {
+  while (!context.take(n, n_draft, ends)) {
     const bool dropped = drop_parked();
     BILLOW_CHECK(dropped);  // without what is parked, there is room for all sequences
   }

@@ -21,6 +21,9 @@ struct KvMemoryOptions {
   size_t n_positions = 0;
   size_t n_batch = 1;  // rows of a step
   kv::KvType type = kv::KvType::kInt16;
+  size_t n_draft_states = 0;  // of a sequence, where there are states
+  // Blocks that a sequence may take elsewhere on its rung, for a draft model.
+  std::vector<kv::Group> other_groups = {};
   uint64_t max_parked = 0;  // bytes of finished sequences that are kept
   // Where the KV of finished sequences stays on disk, without name and contents; its folder is
   // empty: it does not.
@@ -74,9 +77,9 @@ class KvMemory {
 
   // Gives back what no window of a sequence sees any more.
   void forget_unseen(SequenceContext& context);
-  // Blocks for the next n tokens. `ends`: they are the last of a prompt or of an answer.
+  // Blocks for the next n tokens, and n_draft drafted ones: see SequenceContext::take.
   // REQUIRES: fewer sequences than n_sequences beside this one.
-  void take(SequenceContext& context, size_t n, bool ends);
+  void take(SequenceContext& context, size_t n, size_t n_draft, bool ends);
   void compact(SequenceContext& context, const context::Compaction& compaction);
   // Gives back all that a sequence has, to the system, too.
   void release(SequenceContext& context);
@@ -97,6 +100,7 @@ class KvMemory {
   kv::PrefixIndex prefixes_;
   size_t n_batch_;
   uint64_t max_parked_;
+  std::vector<kv::Group> other_groups_;
   std::function<bool()> drop_other_;
 };
 

@@ -17,8 +17,7 @@ context::MemoryNeed memory_need(const gguf::File& file, const arch::Model& model
                               .kv_groups = layout.groups,
                               .block_positions = kv::kBlockPositions,
                               .n_batch = sizes.n_batch};
-  // The engine drafts nothing for models with states.
-  const size_t n_logit_rows = sizes.n_sequences + (layout.states ? 0 : sizes.n_draft);
+  const size_t n_logit_rows = sizes.n_sequences + sizes.n_draft;
   for (const size_t n_positions : context::scratch_positions(sizes.max_context)) {
     const arch::PassLimits limits = {.n_rows = sizes.n_batch,
                                      .n_logit_rows = std::min(sizes.n_batch, n_logit_rows),

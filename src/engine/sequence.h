@@ -15,6 +15,7 @@
 
 #include "constraint/guide.h"
 #include "engine/adapters.h"
+#include "engine/draft_model.h"
 #include "engine/sampling/sampler.h"
 #include "engine/sequence_context.h"
 #include "engine/speculation/drafter.h"
@@ -134,9 +135,10 @@ class Sequence {
   SequenceOptions options_;
   Sampler sampler_;
   std::vector<Sampled> prompt_scores_;
-  std::shared_ptr<Adapters::Entry> adapter_;  // null: it has none
-  Adapters::Lease lease_;                     // of that; empty: it is not loaded for it yet
-  std::optional<Drafter> drafter_;            // once there is something to draft for
+  std::shared_ptr<Adapters::Entry> adapter_;   // null: it has none
+  Adapters::Lease lease_;                      // of that; empty: it is not loaded for it yet
+  std::optional<Drafter> drafter_;             // once there is something to draft for
+  std::optional<DraftModel::Text> read_text_;  // by the draft model, once it guesses
   size_t n_drafted_ = 0;
   size_t n_draft_accepted_ = 0;
   size_t n_shared_ = 0;

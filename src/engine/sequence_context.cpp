@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/batcher.h"
+
 namespace billow::engine {
 
 std::optional<context::Compaction> SequenceContext::next_without_growth() const {
@@ -30,20 +32,35 @@ size_t SequenceContext::rows_of_pass(size_t n) const noexcept {
   return n_held_ < junction ? std::min(n, junction - n_held_) : n;
 }
 
-bool SequenceContext::take(size_t n, bool ends) {
+bool SequenceContext::take(size_t n, size_t n_draft, bool ends) {
   const size_t begin = slot_of(n_held_);
-  const size_t end = begin + n;
+  const size_t end = begin + n + n_draft;
   marks_.ends = ends;
-  if (!blocks_.grow(end) || !blocks_.grow_states(begin, end, marks_)) return false;
-  n_held_ += n;
+  if (!blocks_.grow(end) || !blocks_.grow_states(begin, begin + n, marks_)) return false;
+  if (n_draft != 0 && !blocks_.grow_draft(begin + n, end)) return false;
+  n_held_ += n + n_draft;
   // Soon enough for a token not to wait for the system, late enough to take no memory in vain: for
   // sequences that write.
   constexpr size_t kAhead = 8;
   const auto block_ahead = [](size_t position) {
     return (position + kAhead) / kv::kBlockPositions;
   };
-  if (n < kv::kBlockPositions && block_ahead(begin) != block_ahead(end)) blocks_.prepare_next();
+  if (end - begin < kv::kBlockPositions && block_ahead(begin) != block_ahead(end))
+    blocks_.prepare_next();
   return true;
+}
+
+size_t SequenceContext::draft_room(size_t n) const noexcept {
+  if (!blocks_.has_states()) return SIZE_MAX;
+  const size_t begin = slot_of(n_held_ + n);
+  return std::min(kMaxWritten, kv::kBlockPositions - begin % kv::kBlockPositions);
+}
+
+size_t SequenceContext::settle_draft() {
+  if (!blocks_.has_states()) return 0;
+  const size_t n_owned = n_held_;
+  n_held_ = blocks_.settle_draft(n_owned);
+  return n_owned - n_held_;
 }
 
 size_t SequenceContext::share(kv::PrefixIndex& index, std::span<const int32_t> tokens) {

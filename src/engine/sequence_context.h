@@ -60,16 +60,24 @@ class SequenceContext {
   bool forget_unseen() { return blocks_.forget_before_window(slot_of(n_held_)); }
   // How many of n tokens the next pass may evaluate: up to where a state is to be kept.
   size_t rows_of_pass(size_t n) const noexcept;
-  // Takes blocks for the next n tokens, which are then to be evaluated. `ends`: they are the last
-  // of a prompt or of an answer. False when there are none; nothing has changed then but that some
-  // blocks may be there already.
-  [[nodiscard]] bool take(size_t n, bool ends);
-  // The last n tokens that were taken are not held after all: their KV is there, but they may not
-  // be the sequence's. The blocks stay.
+  // Takes blocks for the next n tokens, which are then to be evaluated, and for n_draft drafted
+  // ones behind them: at most draft_room(n). `ends`: the n are the last of a prompt or of an
+  // answer. False when there are none; nothing has changed then but that some blocks may be there
+  // already.
+  [[nodiscard]] bool take(size_t n, size_t n_draft, bool ends);
+  // How many drafted tokens a pass may have behind the next n: where there are states, up to the
+  // end of a block, and so few that they are no burden when they are evaluated again.
+  size_t draft_room(size_t n) const noexcept;
+  // The last n tokens that were taken are not held after all: they were drafted, and may not be
+  // the sequence's. Their KV is there.
   void disown(size_t n) noexcept { n_held_ -= n; }
   // The next n tokens are those that were disowned: they are held again. REQUIRES: nothing was
   // taken since.
   void own(size_t n) noexcept { n_held_ += n; }
+  // No more of what was disowned is owned. A state cannot be cut back: where not all of a draft is
+  // owned, what is of it must be evaluated again. Returns how many tokens that are; they are not
+  // held.
+  size_t settle_draft();
   // Before anything is evaluated: holds what is known of all but the last of `tokens`, and returns
   // how many that are.
   size_t share(kv::PrefixIndex& index, std::span<const int32_t> tokens);

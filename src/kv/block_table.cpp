@@ -15,6 +15,7 @@ BlockTable::~BlockTable() { clear(); }
 BlockTable::BlockTable(BlockTable&& other) noexcept
     : cache_(other.cache_),
       groups_(std::exchange(other.groups_, {})),
+      draft_(std::exchange(other.draft_, {})),
       n_positions_(std::exchange(other.n_positions_, 0)),
       gap_begin_(std::exchange(other.gap_begin_, 0)),
       gap_end_(std::exchange(other.gap_end_, 0)) {}
@@ -61,6 +62,36 @@ bool BlockTable::grow_states(size_t begin, size_t end, const TextMarks& marks) {
     behind = blocks[block] = *taken;
   }
   return true;
+}
+
+bool BlockTable::grow_draft(size_t begin, size_t end) {
+  const std::optional<uint32_t> group = cache_->layout().states;
+  if (!group) return true;
+  BILLOW_CHECK(begin < end && begin / kBlockPositions == (end - 1) / kBlockPositions);
+  if (draft_.block == kNoBlock) {
+    const size_t source = (begin - 1) / kBlockPositions;
+    const std::optional<BlockId> taken = cache_->pool(*group).take(groups_[*group].blocks[source]);
+    if (!taken) return false;
+    draft_.block = *taken;
+  }
+  draft_.begin = begin;
+  draft_.end = end;
+  return true;
+}
+
+// The state behind a draft takes the place of the one in its block of positions, if there is any.
+size_t BlockTable::settle_draft(size_t n_held) {
+  if (draft_.end == 0) return n_held;
+  BILLOW_CHECK(draft_.begin <= n_held && n_held <= draft_.end);
+  const bool whole = n_held == draft_.end;
+  if (whole) {
+    std::vector<BlockId>& blocks = groups_[*cache_->layout().states].blocks;
+    std::swap(blocks[draft_.begin / kBlockPositions], draft_.block);
+  }
+  const size_t n_there = whole ? draft_.end : draft_.begin;
+  draft_.begin = 0;
+  draft_.end = 0;
+  return n_there;
 }
 
 bool BlockTable::has_states() const noexcept { return cache_->layout().states.has_value(); }
@@ -128,6 +159,8 @@ void BlockTable::clear() {
     }
     groups_[g] = {};
   }
+  if (draft_.block != kNoBlock) cache_->pool(*cache_->layout().states).give_back(draft_.block);
+  draft_ = {};
   n_positions_ = 0;
   gap_begin_ = 0;
   gap_end_ = 0;

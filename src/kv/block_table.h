@@ -31,6 +31,14 @@ class BlockTable {
   // ones that it makes useless. The state behind begin - 1 stays. REQUIRES: grow(end), and that the
   // positions before begin are evaluated.
   [[nodiscard]] bool grow_states(size_t begin, size_t end, const TextMarks& marks);
+  // Takes a block for the state behind drafted positions [begin, end): the pass that was grown to
+  // `begin` writes it there, and the state behind begin - 1 where it would without a draft. At most
+  // one draft at a time. Does nothing where there are no states.
+  // REQUIRES: grow(end), and that the draft lies within one block of positions.
+  [[nodiscard]] bool grow_draft(size_t begin, size_t end);
+  // The first n_held positions are right. Returns how many of them have a state behind them that is
+  // there, and makes it the table's: of a draft all, or none.
+  size_t settle_draft(size_t n_held);
   // Has the blocks behind the last one made resident, in the background: they will be wanted soon.
   void prepare_next();
   // Gives back blocks that no query at position `next` or later sees any more: those before a
@@ -49,6 +57,13 @@ class BlockTable {
   bool has_states() const noexcept;
   // Block ids of a group; kNoBlock for forgotten ones.
   std::span<const BlockId> blocks(size_t group) const noexcept { return groups_[group].blocks; }
+  // The state behind drafted positions, of a table that has states.
+  struct DraftState {
+    size_t begin = 0;
+    size_t end = 0;  // 0: nothing is drafted
+    BlockId block = kNoBlock;
+  };
+  const DraftState& draft() const noexcept { return draft_; }
   size_t n_positions() const noexcept { return n_positions_; }  // that there is room for
   size_t gap_begin() const noexcept { return gap_begin_; }      // equal to its end: there is none
   size_t gap_end() const noexcept { return gap_end_; }
@@ -61,6 +76,7 @@ class BlockTable {
   bool forget(size_t group, size_t begin, size_t end);
   Cache* cache_;
   std::vector<GroupBlocks> groups_;
+  DraftState draft_;  // its block stays for the next draft
   size_t n_positions_ = 0;
   size_t gap_begin_ = 0;
   size_t gap_end_ = 0;

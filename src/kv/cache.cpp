@@ -4,8 +4,9 @@
 
 namespace billow::kv {
 
-Cache::Cache(const std::vector<LayerNeed>& needs, size_t max_positions, KvType type)
-    : layout_(needs, type) {
+Cache::Cache(const std::vector<LayerNeed>& needs, size_t max_positions, KvType type,
+             size_t n_draft_states)
+    : layout_(needs, type, n_draft_states) {
   const size_t n_blocks = (max_positions + kBlockPositions - 1) / kBlockPositions;
   for (const Group& group : layout_.groups) {
     pools_.push_back(std::make_unique<BlockPool>(group.block_bytes, n_blocks));

@@ -14,8 +14,9 @@ namespace billow::kv {
 class Cache {
  public:
   // Room for `max_positions` positions in all sequences together (each sequence rounded up to whole
-  // blocks).
-  Cache(const std::vector<LayerNeed>& needs, size_t max_positions, KvType type = KvType::kInt16);
+  // blocks). `n_draft_states`: as Layout has it.
+  Cache(const std::vector<LayerNeed>& needs, size_t max_positions, KvType type = KvType::kInt16,
+        size_t n_draft_states = 0);
 
   const Layout& layout() const noexcept { return layout_; }
   BlockPool& pool(size_t group) noexcept { return *pools_[group]; }

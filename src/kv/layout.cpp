@@ -23,7 +23,7 @@ size_t stride_for(size_t state_bytes, size_t kv_bytes) {
 
 }  // namespace
 
-Layout::Layout(const std::vector<LayerNeed>& needs, KvType type) {
+Layout::Layout(const std::vector<LayerNeed>& needs, KvType type, size_t n_draft_states) {
   size_t n_state_bytes = 0;
   for (const LayerNeed& need : needs) {
     LayerPlace place;
@@ -46,7 +46,10 @@ Layout::Layout(const std::vector<LayerNeed>& needs, KvType type) {
   if (n_state_bytes == 0) return;
   const size_t stride = stride_for(n_state_bytes, block_bytes());
   states = static_cast<uint32_t>(groups.size());
-  groups.push_back({.block_bytes = n_state_bytes, .window = 0, .state_stride = stride});
+  groups.push_back({.block_bytes = n_state_bytes,
+                    .window = 0,
+                    .state_stride = stride,
+                    .n_draft_states = n_draft_states});
 }
 
 size_t Layout::block_bytes() const noexcept {

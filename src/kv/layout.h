@@ -46,7 +46,8 @@ struct LayerPlace {
 using Group = context::KvGroup;
 
 struct Layout {
-  Layout(const std::vector<LayerNeed>& needs, KvType type);
+  // `n_draft_states`: KvGroup::n_draft_states of the states, if there are any.
+  Layout(const std::vector<LayerNeed>& needs, KvType type, size_t n_draft_states = 0);
 
   // context::kv_bytes()
   size_t bytes_for(size_t n_positions, size_t n_batch, bool with_gap = false) const;

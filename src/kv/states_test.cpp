@@ -177,5 +177,41 @@ TEST_F(StateTables, TheSecondTextWithABeginningLeavesAStateBehindIt) {
   EXPECT_EQ(index.share(third, 200, last).n_tokens, 192u);
 }
 
+// A draft has a block beside. It takes the place of the text's own only where all of it is right.
+TEST_F(StateTables, ADraftIsTakenAsAWholeOrNotAtAll) {
+  BlockTable table(cache);
+  ASSERT_TRUE(table.grow(100) && table.grow_states(0, 70, {.ends = true}));
+  EXPECT_EQ(table.settle_draft(70), 70u);  // there is none
+  const std::vector<BlockId> before(table.blocks(1).begin(), table.blocks(1).end());
+  ASSERT_TRUE(table.grow_draft(70, 75));
+  EXPECT_EQ(table.draft().begin, 70u);
+  EXPECT_EQ(table.draft().end, 75u);
+  const BlockId beside = table.draft().block;
+  EXPECT_EQ(std::ranges::count(before, beside), 0);
+  EXPECT_EQ(table.settle_draft(74), 70u);
+  EXPECT_TRUE(std::ranges::equal(table.blocks(1), before));
+  ASSERT_TRUE(table.grow_draft(70, 75));
+  EXPECT_EQ(table.draft().block, beside);  // it is used again
+  EXPECT_EQ(table.settle_draft(75), 75u);
+  EXPECT_EQ(table.blocks(1)[1], beside);
+  EXPECT_EQ(table.draft().end, 0u);
+  // Behind a whole block, the state there stays, and the draft's is in the next one.
+  ASSERT_TRUE(table.grow(140) && table.grow_states(75, 128, {.ends = true}));
+  ASSERT_TRUE(table.grow_draft(128, 140));
+  const BlockId whole = table.blocks(1)[1];
+  EXPECT_EQ(table.settle_draft(140), 140u);
+  EXPECT_EQ(table.blocks(1)[1], whole);
+  EXPECT_NE(table.blocks(1)[2], kNoBlock);
+  table.clear();
+  EXPECT_EQ(cache.bytes_in_use(), 0u);
+}
+
+TEST(DraftStates, AreNothingWhereThereAreNoStates) {
+  Cache cache({{1, 16, 16, 0}}, 64 * 64, KvType::kF32);
+  BlockTable table(cache);
+  ASSERT_TRUE(table.grow(300) && table.grow_draft(100, 300));
+  EXPECT_EQ(table.settle_draft(200), 200u);
+}
+
 }  // namespace
 }  // namespace billow::kv

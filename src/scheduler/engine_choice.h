@@ -36,6 +36,8 @@ struct EngineChoice {
   std::vector<std::string> adapters{};
   // GGUF file of what makes rows of pictures; empty: there is none. Not for Billow's own engine.
   std::string projector{};
+  // GGUF file of a draft model, of Billow's own engine alone; empty: there is none.
+  std::string draft{};
   bool operator==(const EngineChoice&) const = default;
 };
 

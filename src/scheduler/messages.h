@@ -155,6 +155,7 @@ struct RunnerParts {
   std::string path;  // of the weights' blob
   std::vector<std::string> adapters{};
   std::vector<std::string> projectors{};
+  std::vector<std::string> drafts{};
   std::vector<std::string> options{};
 };
 std::string runner_key(const RunnerParts& parts);

@@ -46,7 +46,8 @@ context::MemoryNeed parse_memory(const Json& json) {
   for (const Json& group : member(json, "kv_groups", &Json::is_array)) {
     if (!group.is_object()) refuse("kv_groups");
     need.kv_groups.push_back({count(group, "block_bytes"), count(group, "window", false),
-                              count(group, "state_stride", false)});
+                              count(group, "state_stride", false),
+                              count(group, "draft_states", false)});
   }
   return need;
 }
@@ -108,6 +109,7 @@ DescribeModel describe_with(std::string program, std::vector<std::string> argume
     for (const std::string& adapter : wanted.adapters)
       all.insert(all.end(), {"--adapter", adapter});
     if (!wanted.projector.empty()) all.insert(all.end(), {"--projector", wanted.projector});
+    if (!wanted.draft.empty()) all.insert(all.end(), {"--draft", wanted.draft});
     ModelFacts facts = parse_model_facts(
         process::program_output(program, all, {.time = time, .stop = std::move(stop)}));
     for (const std::string& adapter : wanted.adapters) facts.adapters += adapter + "\n";

@@ -32,6 +32,7 @@ std::string runner_key(const RunnerParts& parts) {
   };
   append("adapter", parts.adapters);
   append("projector", parts.projectors);
+  append("draft", parts.drafts);
   append("option", parts.options);
   // Behind all of it, where the path ends: a path may look like the rest of another key.
   if (key.find('\n') != std::string::npos) key += fmt::format("\n{}", parts.path.size());

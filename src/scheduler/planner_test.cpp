@@ -231,6 +231,7 @@ TEST(Planner, KeysTellRunnersApart) {
   const std::vector<std::string> others = {
       runner_key({.path = "/m/a", .adapters = {"/m/y"}}),
       runner_key({.path = "/m/a", .projectors = {"/m/x"}}),
+      runner_key({.path = "/m/a", .drafts = {"/m/x"}}),
       runner_key({.path = "/m/a", .adapters = {"/m/x", "/m/x"}}),
       runner_key({.path = "/m/a", .adapters = {"/m/x\nadapter 4 /m/x"}}),
       runner_key({.path = "/m/a", .adapters = {"/m/x"}, .options = {"kv=q8_0"}}),

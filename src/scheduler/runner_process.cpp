@@ -28,6 +28,7 @@ std::vector<std::string> command_of(const RunnerProgram& program, const Launch& 
   add("--engine", std::string(engine_name(launch.engine.engine)));
   if (launch.engine.n_gpu_layers) add("--gpu-layers", std::to_string(*launch.engine.n_gpu_layers));
   if (!launch.engine.projector.empty()) add("--projector", launch.engine.projector);
+  if (!launch.engine.draft.empty()) add("--draft", launch.engine.draft);
   for (const std::string& adapter : launch.engine.adapters) add("--adapter", adapter);
   command.emplace_back("--ask-for-memory");
   add("--drain-timeout", "0");  // what it still does when it is ended, nobody waits for

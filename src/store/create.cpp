@@ -123,6 +123,8 @@ class Creation {
   void add_adapter(const NamedBlob& blob);
   void add_adapters(const std::vector<NamedBlob>& blobs);
   void convert_adapter(const std::string& folder, const std::vector<const NamedBlob*>& blobs);
+  // In place of the one that the base has.
+  void set_draft(const NamedBlob& blob);
   void apply(const CreateRequest& request);
   Name finish(const Name& name);
 
@@ -440,6 +442,26 @@ void Creation::convert_adapter(const std::string& folder,
   parts_.push_back(std::move(part));
 }
 
+void Creation::set_draft(const NamedBlob& blob) {
+  const GgufFacts draft = parse_gguf(blob);
+  if (draft.kind != "model" || draft.is_projector())
+    refuse(blob.path + ": DRAFT needs a GGUF file of a model");
+  const auto weights = std::ranges::find(parts_, kModelLayer, [](const Part& part) {
+    return std::string_view(part.layer.media_type);
+  });
+  if (weights == parts_.end()) refuse("a draft model needs a model: the request has none");
+  if (hooks_.check_draft) {
+    try {
+      hooks_.check_draft(hold_blob(blob), store_.blob_path(weights->layer.digest));
+    } catch (const Error& error) {
+      throw Error(error.code(), blob.path + ": " + error.what());
+    }
+  }
+  std::erase_if(parts_, [](const Part& part) { return part.layer.media_type == kDraftLayer; });
+  add_blob(kDraftLayer, blob);
+  config_.draft_json = compact({{"model_format", "gguf"}, {"architecture", draft.architecture}});
+}
+
 void Creation::merge_params(const Json& params, bool keep_old) {
   Json merged = Json::object();
   for (const Part& part : parts_) {
@@ -553,6 +575,7 @@ Name create_model(Store& store, const CreateRequest& request, const CreateHooks&
   if (!request.quantize.empty() && !makes_weights_of(request, hooks))
     creation.quantize(request.quantize);
   creation.add_adapters(request.adapters);
+  if (!request.draft_files.empty()) creation.set_draft(request.draft_files.front());
   creation.apply(request);
   return creation.finish(*name);
 }

@@ -95,6 +95,9 @@ struct CreateHooks {
   // Hands the GGUF file of the quantised model to the sink. Without it weights stay as they are,
   // and a request for another type is refused.
   std::function<void(const Quantization& quantization, const ByteSink& sink)> quantize;
+  // Throws Error where the GGUF file `draft` cannot draft for the model `weights`, with what is
+  // wrong with it. Paths of blobs. Without it nothing is checked.
+  std::function<void(const std::string& draft, const std::string& weights)> check_draft;
   // Whether `quantize` knows the type.
   std::function<bool(std::string_view name)> has_quantization;
 };

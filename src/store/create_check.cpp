@@ -44,9 +44,10 @@ void check_quantize(const CreateRequest& request, const CreateHooks& hooks) {
   if (!request.draft_quantize.empty() && request.draft_files.empty()) {
     refuse("--draft-quantize requires a DRAFT model");
   }
-  if (!request.draft_files.empty()) {
-    not_yet("draft models are not supported yet: create the model without DRAFT");
-  }
+  if (!request.draft_quantize.empty())
+    not_yet("--draft-quantize is not supported yet: give a DRAFT that is quantized");
+  if (request.draft_files.size() > 1)
+    not_yet("a draft model of several files is not supported yet: give one GGUF file");
   if (request.quantize.empty()) return;
   if (makes_weights_of(request, hooks)) return;
   if (!hooks.has_quantization || !hooks.has_quantization(request.quantize)) {

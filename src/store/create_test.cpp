@@ -508,6 +508,46 @@ TEST_F(Create, AConversionThatFailsLeavesNothing) {
   EXPECT_TRUE(store.list().empty());
 }
 
+TEST_F(Create, ADraftModelIsKeptInheritedAndReplaced) {
+  std::vector<std::pair<std::string, std::string>> checked;
+  hooks.check_draft = [&](const std::string& draft, const std::string& weights) {
+    checked.emplace_back(draft, weights);
+  };
+  CreateRequest request = of_file(sample_gguf());
+  request.keep_files = true;
+  request.draft_files = *request.files;
+  create_model(store, request, hooks);
+  const auto made = load_model(store, parse_name(request.model).value());
+  ASSERT_TRUE(made.has_value());
+  EXPECT_EQ(made->draft, made->weights);
+  ASSERT_EQ(checked.size(), 1u);
+  EXPECT_EQ(checked.front(), (std::pair{made->draft, made->weights}));
+  EXPECT_NE(made->config.draft_json.find("\"model_format\":\"gguf\""), std::string::npos);
+  CreateRequest heir;
+  heir.model = "heir";
+  heir.from = request.model;
+  create_model(store, heir, hooks);
+  EXPECT_EQ(load_model(store, parse_name("heir").value())->draft, made->draft);
+  heir.draft_files = request.draft_files;
+  create_model(store, heir, hooks);
+  const auto again = load_model(store, parse_name("heir").value());
+  EXPECT_EQ(
+      std::ranges::count_if(again->stored.manifest.layers,
+                            [](const Layer& layer) { return layer.media_type == kDraftLayer; }),
+      1);
+}
+
+TEST_F(Create, ADraftModelThatCannotDraftIsRefused) {
+  hooks.check_draft = [](const std::string&, const std::string&) {
+    throw Error(ErrorCode::kInvalidInput, "token 3 is not the same");
+  };
+  CreateRequest request = of_file(sample_gguf());
+  request.keep_files = true;
+  request.draft_files = *request.files;
+  EXPECT_EQ(refusal(request), request.files->front().path + ": token 3 is not the same");
+  EXPECT_TRUE(store.list().empty());
+}
+
 TEST_F(Create, SaysWhatIsNotPossibleYet) {
   const std::string text = store.add_layer(kSystemLayer, "no GGUF").digest.text();
   const struct {
@@ -520,8 +560,15 @@ TEST_F(Create, SaysWhatIsNotPossibleYet) {
        "conversion of safetensors is not supported here"},
       {[](auto& request) { request.files->push_back(request.files->front()); },
        "a model of several weight files is not supported yet"},
-      {[](auto& request) { request.draft_files = *request.files; },
-       "draft models are not supported yet"},
+      {[](auto& request) {
+         request.draft_files = *request.files;
+         request.draft_quantize = "Q8_0";
+       },
+       "--draft-quantize is not supported yet"},
+      {[](auto& request) {
+         request.draft_files = {request.files->front(), request.files->front()};
+       },
+       "a draft model of several files is not supported yet"},
       {[](auto& request) { request.remote_host = "h"; }, "remote models are not supported yet"},
   };
   for (const auto& test : cases) {

@@ -73,14 +73,17 @@ class Server:
 
     def add_files(self, name, paths, **fields):
         """A model of several files, as a model and its projector."""
-        files = {}
-        for file, path in paths.items():
-            with path.open("rb") as blob:
-                digest = files[file] = "sha256:" + hashlib.file_digest(blob, "sha256").hexdigest()
-            if self.request("HEAD", "/api/blobs/" + digest)[0] != 200:
-                with path.open("rb") as blob:
-                    assert self.request("POST", "/api/blobs/" + digest, blob.read())[0] == 201
+        files = {file: self.upload(path) for file, path in paths.items()}
         self.json("POST", "/api/create", {"model": name, "files": files, "stream": False, **fields})
+
+    def upload(self, path):
+        """The digest of a file, which is a blob of the server then."""
+        with path.open("rb") as blob:
+            digest = "sha256:" + hashlib.file_digest(blob, "sha256").hexdigest()
+        if self.request("HEAD", "/api/blobs/" + digest)[0] != 200:
+            with path.open("rb") as blob:
+                assert self.request("POST", "/api/blobs/" + digest, blob.read())[0] == 201
+        return digest
 
     def blob(self, name):
         """The path of a model's GGUF file."""

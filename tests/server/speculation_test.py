@@ -5,6 +5,8 @@ speculation_test.py --billow PROGRAM [unittest arguments]; exits with 77 where t
 
 import argparse
 import json
+import pathlib
+import subprocess
 import sys
 import tempfile
 import threading
@@ -17,6 +19,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--billow", required=True)
 options, rest = parser.parse_known_args()
 
+CUT_LAYERS = pathlib.Path(__file__).resolve().parents[2] / "bench" / "cut_layers"
 LIST = "\n".join(f"{number}. The river number {number} carries boats to the old harbour." for number in range(1, 40))
 MESSAGES = [{"role": "user", "content": "Write this list again:\n" + LIST}]
 
@@ -77,6 +80,39 @@ class Speculation(unittest.TestCase):
         for name, count in (("billow_drafted_tokens_total", timings["draft_n"]),
                             ("billow_draft_accepted_tokens_total", timings["draft_n_accepted"])):
             self.assertEqual(prometheus_text.total(after, name) - prometheus_text.total(before, name), count)
+
+    # Nothing in the prompt repeats, so that texts alone give no draft.
+    def test_a_draft_model_changes_no_answer(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "draft.gguf")
+            subprocess.run([CUT_LAYERS, WEIGHTS, "3", path], check=True)
+            draft = self.server.upload(path)
+            self.server.json("POST", "/api/create", {"model": "with-draft", "from": "m", "draft_files": {"draft.gguf": draft},
+                                                     "stream": False})
+        shown = self.server.json("POST", "/api/show", {"model": "with-draft"})
+        self.assertIn("\nDRAFT ", shown["modelfile"])
+        self.server.json("POST", "/api/create", {"model": "heir", "from": "with-draft", "stream": False})
+        self.assertIn("\nDRAFT ", self.server.json("POST", "/api/show", {"model": "heir"})["modelfile"])
+        for temperature in (0, 0.8):
+            body = {"prompt": "The quick brown fox", "n_predict": 60, "temperature": temperature, "seed": 4, "n_probs": 2}
+            plain = self.server.json("POST", "/completion", {**body, "model": "m", "speculative.n_max": 0})
+            found = self.server.json("POST", "/completion", {**body, "model": "heir"})
+            self.assertEqual(found["content"], plain["content"])
+            self.assertEqual(found["completion_probabilities"], plain["completion_probabilities"])
+            if temperature == 0:
+                self.assertGreater(found["timings"]["draft_n"], 0)
+        commands = [pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in self.server.runners()]
+        self.assertEqual(sum(b"--draft" in command for command in commands), 1)  # that of the heir alone
+
+    def test_a_draft_model_with_other_tokens_is_refused(self):
+        status, _, text = self.server.request("POST", "/api/create", {
+            "model": "wrong", "from": "m", "draft_files": {"draft.gguf": self.server.upload(self.other_vocabulary())},
+            "stream": False})
+        self.assertEqual(status, 400, text)
+        self.assertIn(b"the same vocabulary", text)
+
+    def other_vocabulary(self):
+        return pathlib.Path(__file__).resolve().parents[1] / "families" / "data" / "olmo.gguf"
 
     # Streams beside a long prompt of another: all of them are as each is alone.
     def test_a_long_prompt_changes_no_stream(self):

@@ -14,15 +14,18 @@
 #include "api/ollama/requested_name.h"
 #include "api/ollama/transfer_steps.h"
 #include "api/quantize_work.h"
+#include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "convert/convert.h"
+#include "gguf/file.h"
 #include "http/status.h"
 #include "prompt/go_template.h"
 #include "prompt/named_templates.h"
 #include "quantize/file_type.h"
 #include "registry/web_file.h"
 #include "store/create.h"
+#include "tokenizer/same_vocabulary.h"
 
 namespace billow::api::ollama {
 namespace {
@@ -197,6 +200,14 @@ void quantize_model(const std::string& program, const store::Quantization& quant
       sink);
 }
 
+void check_draft(const std::string& draft, const std::string& weights) {
+  const std::string why = tokenizer::vocabulary_difference(gguf::File::open_header(draft),
+                                                           gguf::File::open_header(weights));
+  if (why.empty()) return;
+  throw Error(ErrorCode::kInvalidInput, "it cannot draft for the model: " + why +
+                                            "; a draft model needs the same vocabulary");
+}
+
 void create(store::Store& store, registry::Client& client, const std::string& program, Call& call) {
   const auto [request, stream] =
       decode_create(Fields::parse(call.take_body().text, "CreateRequest"));
@@ -222,6 +233,7 @@ void create(store::Store& store, registry::Client& client, const std::string& pr
       .has_weight_type =
           [](std::string_view name) { return convert::find_weight_type(name).has_value(); },
       .quantize = {},
+      .check_draft = check_draft,
       .has_quantization =
           [](std::string_view name) { return quantize::find_file_type(name) != nullptr; }};
   if (!program.empty()) {

@@ -69,6 +69,7 @@ nn::StatePart Pass::states(size_t index, size_t first_float) const {
 }
 
 // Rows of a sequence write the state to each block that is there from their first position on.
+// Those that are drafted write it to a block of their own.
 void Pass::find_runs() {
   constexpr size_t kBlock = kv::kBlockPositions;
   const size_t group = *cache->layout().states;
@@ -89,11 +90,15 @@ void Pass::find_runs() {
       run.from = bytes_of(source);
     }
     const size_t n_before = stops_.size();
-    for (size_t block = begin / kBlock; block <= (end - 1) / kBlock; ++block) {
+    const kv::BlockTable::DraftState& draft = batch.tables[sequence]->draft();
+    const size_t sure_end = draft.end != 0 ? draft.begin : end;
+    for (size_t block = begin / kBlock; block <= (sure_end - 1) / kBlock; ++block) {
       if (ids[block] == kv::kNoBlock) continue;
-      const size_t stop = std::min(end, (block + 1) * kBlock);
+      const size_t stop = std::min(sure_end, (block + 1) * kBlock);
       stops_.push_back({run.row_begin + (stop - begin), bytes_of(ids[block])});
     }
+    if (draft.end != 0)
+      stops_.push_back({run.row_begin + (draft.end - begin), bytes_of(draft.block)});
     BILLOW_CHECK(stops_.size() > n_before && stops_.back().row_end == run.row_end);
     n_stops.push_back(stops_.size() - n_before);
     runs.push_back(run);

@@ -6,7 +6,7 @@ namespace billow::engine {
 namespace {
 
 // What is assumed before anything was compared, and for how many comparisons it counts.
-constexpr std::array<double, 6> kPrior = {0.35, 0.40, 0.55, 0.70, 0.80, 0.90};
+constexpr std::array<double, Acceptance::kGrades> kPrior = {0.35, 0.40, 0.55, 0.70, 0.80, 0.90};
 constexpr double kPriorWeight = 4.0;
 // A comparison counts half after about 20 others of its kind.
 constexpr double kKeep = 0.966;
@@ -17,7 +17,7 @@ constexpr double kEaseKeep = 0.985;
 
 }  // namespace
 
-size_t Acceptance::class_of(size_t match_length) noexcept {
+size_t Acceptance::grade_of_match(size_t match_length) noexcept {
   if (match_length <= 1) return 0;
   if (match_length == 2) return 1;
   if (match_length <= 4) return 2;
@@ -25,21 +25,24 @@ size_t Acceptance::class_of(size_t match_length) noexcept {
   return match_length <= 15 ? 4 : 5;
 }
 
-double Acceptance::chance(DraftSource source, size_t match_length) const noexcept {
-  const size_t length_class = class_of(match_length);
-  const Counts& counts = counts_[static_cast<size_t>(source)][length_class];
+size_t Acceptance::grade_of_probability(double probability) noexcept {
+  constexpr std::array<double, kGrades - 1> kLeast = {0.3, 0.5, 0.7, 0.85, 0.95};
+  return static_cast<size_t>(std::ranges::upper_bound(kLeast, probability) - kLeast.begin());
+}
+
+double Acceptance::chance(DraftSource source, size_t grade) const noexcept {
+  const Counts& counts = counts_[static_cast<size_t>(source)][grade];
   const double ease = (kEaseWeight + all_accepted_) / (kEaseWeight + all_assumed_);
-  const double prior = std::min(kPrior[length_class] * ease, kPrior.back());
+  const double prior = std::min(kPrior[grade] * ease, kPrior.back());
   return (kPriorWeight * prior + counts.accepted) / (kPriorWeight + counts.tried);
 }
 
-void Acceptance::learn(DraftSource source, size_t match_length, bool accepted) noexcept {
-  const size_t length_class = class_of(match_length);
-  Counts& counts = counts_[static_cast<size_t>(source)][length_class];
+void Acceptance::learn(DraftSource source, size_t grade, bool accepted) noexcept {
+  Counts& counts = counts_[static_cast<size_t>(source)][grade];
   counts.accepted = counts.accepted * kKeep + (accepted ? 1.0 : 0.0);
   counts.tried = counts.tried * kKeep + 1.0;
   all_accepted_ = all_accepted_ * kEaseKeep + (accepted ? 1.0 : 0.0);
-  all_assumed_ = all_assumed_ * kEaseKeep + kPrior[length_class];
+  all_assumed_ = all_assumed_ * kEaseKeep + kPrior[grade];
 }
 
 void Acceptance::fade() noexcept {

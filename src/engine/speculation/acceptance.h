@@ -1,5 +1,6 @@
 // How likely drafted tokens are to be the ones that a sequence chooses, learned from those that
-// were compared, by where a draft came from and how long its match was. Pure; one thread at a time.
+// were compared, by where a draft came from and how sure its source was. Pure; one thread at a
+// time.
 #pragma once
 
 #include <array>
@@ -12,27 +13,31 @@ enum class DraftSource : uint8_t {
   kText,    // elsewhere in the sequence's own text
   kNear,    // close to where the draft before it went wrong
   kRecent,  // in the answers of others
+  kModel,   // guessed by a draft model
 };
-inline constexpr size_t kDraftSources = 3;
+inline constexpr size_t kDraftSources = 4;
 
 class Acceptance {
  public:
+  static constexpr size_t kGrades = 6;
+  // How sure a source is of a token, in grades from 0 on: by how many tokens before it match, and
+  // by the probability that a draft model gives it.
+  static size_t grade_of_match(size_t match_length) noexcept;
+  static size_t grade_of_probability(double probability) noexcept;
+
   // The probability that a drafted token is accepted, if all tokens drafted before it were.
-  // `match_length`: the tokens before it that match.
-  double chance(DraftSource source, size_t match_length) const noexcept;
-  void learn(DraftSource source, size_t match_length, bool accepted) noexcept;
+  double chance(DraftSource source, size_t grade) const noexcept;
+  void learn(DraftSource source, size_t grade, bool accepted) noexcept;
   // Lets what was learned count a little less: a text that was hard to guess may become easy.
   void fade() noexcept;
 
  private:
-  static constexpr size_t kLengthClasses = 6;
   struct Counts {
     double accepted = 0.0;
     double tried = 0.0;
   };
-  static size_t class_of(size_t match_length) noexcept;
 
-  std::array<std::array<Counts, kLengthClasses>, kDraftSources> counts_;
+  std::array<std::array<Counts, kGrades>, kDraftSources> counts_;
   double all_accepted_ = 0.0;
   double all_assumed_ = 0.0;  // that would have been accepted, had the priors been right
 };

@@ -15,6 +15,15 @@ struct Candidate {
   size_t position = 0;  // in the sequence's draft
 };
 
+// Of a draft with these chances, as many accepted tokens are evaluated again as are expected to be
+// there where not all of it is accepted.
+double expected_again(std::span<const double> chances) noexcept {
+  if (chances.empty()) return 0.0;
+  double sum = 0.0;
+  for (const double chance : chances) sum += chance;
+  return sum - static_cast<double>(chances.size()) * chances.back();
+}
+
 // The likeliest first; the tokens of a sequence stay in their order.
 bool goes_before(const Candidate& a, const Candidate& b) noexcept {
   if (a.chance != b.chance) return a.chance > b.chance;
@@ -31,17 +40,27 @@ std::vector<size_t> plan_drafts(std::span<const std::span<const double>> chances
     for (size_t k = 0; k < chances[i].size(); ++k) candidates.push_back({chances[i][k], i, k});
   std::ranges::sort(candidates, goes_before);
   const auto n_base = static_cast<double>(room.n_writing);
+  const double base_cost = cost.of(std::max<size_t>(1, room.n_rows));
   double gained = 0.0;
-  double best = kMinGain * n_base / cost.of(std::max<size_t>(1, room.n_rows));
-  size_t n_best = 0;
+  double n_again = 0.0;  // rows that are evaluated again
+  double best = kMinGain * n_base / base_cost;
+  std::vector<size_t> tried(chances.size(), 0);
   for (size_t n = 1; n <= std::min(candidates.size(), room.max_rows); ++n) {
-    gained += candidates[n - 1].chance;
-    const double rate = (n_base + gained) / cost.of(room.n_rows + n);
+    const Candidate& next = candidates[n - 1];
+    const std::span<const double> draft = chances[next.sequence];
+    size_t& length = tried[next.sequence];
+    gained += next.chance;
+    n_again += expected_again(draft.first(length + 1)) - expected_again(draft.first(length));
+    ++length;
+    double pass_cost = cost.of(room.n_rows + n);
+    // Such a row costs what a drafted one does.
+    if (room.evaluates_again)
+      pass_cost += n_again * (pass_cost - base_cost) / static_cast<double>(n);
+    const double rate = (n_base + gained) / pass_cost;
     if (rate <= best) continue;
     best = rate;
-    n_best = n;
+    lengths = tried;
   }
-  for (size_t n = 0; n < n_best; ++n) ++lengths[candidates[n].sequence];
   return lengths;
 }
 

@@ -24,9 +24,11 @@ PassCost cost_with(double slope) {
   return cost;
 }
 
-Lengths plan(const std::vector<Chances>& chances, double slope, size_t max_rows = 32) {
+Lengths plan(const std::vector<Chances>& chances, double slope, size_t max_rows = 32,
+             bool evaluates_again = false) {
   const std::vector<std::span<const double>> spans(chances.begin(), chances.end());
-  return plan_drafts(spans, {chances.size(), chances.size(), max_rows}, cost_with(slope));
+  return plan_drafts(spans, {chances.size(), chances.size(), max_rows, evaluates_again},
+                     cost_with(slope));
 }
 
 Chances falling(double chance, size_t n) {
@@ -64,6 +66,36 @@ TEST(DraftPlan, FindsTheBestLength) {
       EXPECT_NEAR(static_cast<double>(plan({chances}, slope).front()), static_cast<double>(best),
                   1.0)
           << chance << " " << slope;
+    }
+  }
+}
+
+// Rows that are evaluated again count: the best length is the one for which
+// (1 + sum of chances) / (cost with them) is the greatest.
+TEST(DraftPlan, CountsWhatIsEvaluatedAgain) {
+  for (const double chance : {0.5, 0.7, 0.9, 0.97}) {
+    for (const double slope : {0.1, 0.2, 0.3}) {
+      const Chances chances = falling(chance, 32);
+      size_t best = 0;
+      double best_rate = 1.02;
+      for (size_t n = 1; n <= chances.size(); ++n) {
+        double n_gained = 0.0;
+        double n_again = 0.0;
+        double all_before = 1.0;
+        for (size_t k = 0; k < n; ++k) {  // exactly k are accepted
+          n_gained += static_cast<double>(k) * (all_before - chances[k]);
+          n_again += static_cast<double>(k) * (all_before - chances[k]);
+          all_before = chances[k];
+        }
+        n_gained += static_cast<double>(n) * all_before;
+        const double rate = (1.0 + n_gained) / (1.0 + slope * (static_cast<double>(n) + n_again));
+        if (rate > best_rate) best = n;
+        best_rate = std::max(best_rate, rate);
+      }
+      const size_t found = plan({chances}, slope, 32, true).front();
+      EXPECT_NEAR(static_cast<double>(found), static_cast<double>(best), 1.0)
+          << chance << " " << slope;
+      EXPECT_LE(found, plan({chances}, slope).front());
     }
   }
 }

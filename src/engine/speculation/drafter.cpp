@@ -7,12 +7,14 @@ namespace {
 
 constexpr size_t kWindow = size_t{1} << 16;  // tokens
 constexpr size_t kRadius = 24;               // around where a text is expected to go on
-constexpr double kMinChance = 0.05;          // of the last token of a draft
+constexpr double kEaseWeight = 0.1;          // of a new guess
+constexpr double kHope = 0.7;                // that guesses return to,
+constexpr double kHopeWeight = 0.002;        // by so much in a pass
 
 }  // namespace
 
-Drafter::Drafter(const MatchFinder& recent, std::span<const int32_t> prediction)
-    : recent_(recent), own_(kWindow) {
+Drafter::Drafter(const MatchFinder& recent, std::span<const int32_t> prediction, double ease)
+    : recent_(recent), own_(kWindow), ease_(ease) {
   for (const int32_t token : prediction) own_.add(token);
   if (prediction.empty()) return;
   own_.add_border();
@@ -29,11 +31,12 @@ void Drafter::add(std::span<const int32_t> text) {
 Draft Drafter::propose(std::span<const int32_t> text, size_t max_tokens) {
   add(text);
   acceptance_.fade();
+  ease_ += kHopeWeight * (kHope - ease_);
   Draft best;
   double best_chance = 0.0;
   const auto consider = [&](DraftSource source, const std::optional<Match>& match) {
     if (!match) return;
-    const double chance = acceptance_.chance(source, match->length);
+    const double chance = acceptance_.chance(source, Acceptance::grade_of_match(match->length));
     if (chance <= best_chance) return;
     best_chance = chance;
     best.source = source;
@@ -56,20 +59,24 @@ void Drafter::extend(Draft& draft, const MatchFinder& finder, size_t max_tokens)
                                              ? finder.at(position)
                                              : std::optional(draft.tokens[position - finder.end()]);
     if (!token) return;
-    chance *= acceptance_.chance(draft.source, draft.match.length + i);
-    if (chance < kMinChance) return;
+    const size_t grade = Acceptance::grade_of_match(draft.match.length + i);
+    chance *= acceptance_.chance(draft.source, grade);
+    if (chance < kMinDraftChance) return;
     draft.tokens.push_back(*token);
     draft.chances.push_back(chance);
+    draft.grades.push_back(grade);
   }
 }
 
 void Drafter::learn(const Draft& draft, size_t n_compared, bool last_accepted) {
   for (size_t i = 0; i < n_compared; ++i)
-    acceptance_.learn(draft.source, draft.match.length + i, i + 1 < n_compared || last_accepted);
+    acceptance_.learn(draft.source, draft.grades[i], i + 1 < n_compared || last_accepted);
   if (draft.source == DraftSource::kRecent || n_compared == 0) return;
   // The tokens of the draft that were accepted, and the one behind them, are still to be added.
   expected_ = draft.match.next;
   has_expected_ = true;
 }
+
+void Drafter::note_guess(double worth) noexcept { ease_ += kEaseWeight * (worth - ease_); }
 
 }  // namespace billow::engine

@@ -16,6 +16,8 @@ class PassCost {
   // Of a pass over n_rows rows, as a multiple of what a pass over one row takes. What was
   // not measured yet is guessed from its neighbours. REQUIRES: n_rows > 0.
   double of(size_t n_rows) const noexcept;
+  // The same in seconds; 0: nothing was measured.
+  double seconds(size_t n_rows) const noexcept { return one_row_ * of(n_rows); }
 
  private:
   static constexpr size_t kClasses = 12;

@@ -6,6 +6,10 @@ namespace billow::engine {
 namespace {
 
 constexpr size_t kRecentTokens = size_t{1} << 16;
+constexpr double kHope = 0.7;           // that a guess is accepted, where nothing is known;
+constexpr double kHopeWeight = 0.0005;  // what is known returns to it by so much in a pass
+constexpr double kEaseWeight = 0.02;    // of a new guess
+constexpr double kMinGain = 1.1;        // of what a guess saves, to what it takes
 
 // As much of each draft as there are rows for.
 std::vector<size_t> all_of(std::span<const std::span<const double>> chances, size_t max_rows) {
@@ -20,27 +24,94 @@ std::vector<size_t> all_of(std::span<const std::span<const double>> chances, siz
 }  // namespace
 
 Speculation::Speculation(const SpeculationOptions& options)
-    : options_(options), recent_(kRecentTokens) {}
+    : options_(options), recent_(kRecentTokens), ease_(kHope) {}
 
-std::vector<Draft> Speculation::draft(std::span<const Writer> writers,
-                                      const DraftRoom& room) const {
+std::vector<Draft> Speculation::propose(std::span<const Writer> writers, const DraftRoom& room) {
   const size_t max_rows = std::min(room.max_rows, options_.max_draft);
+  guesses_.fade();
+  ease_ += kHopeWeight * (kHope - ease_);
   std::vector<Draft> drafts(writers.size());
-  if (max_rows == 0) return drafts;
-  std::vector<std::span<const double>> chances(writers.size());
-  for (size_t i = 0; i < writers.size(); ++i) {
+  for (size_t i = 0; i < writers.size() && max_rows > 0; ++i) {
     const Writer& writer = writers[i];
     drafts[i] = writer.drafter->propose(writer.text, std::min(writer.max_tokens, max_rows));
-    chances[i] = drafts[i].chances;
-  }
-  const DraftRoom within = {room.n_rows, room.n_writing, max_rows};
-  const std::vector<size_t> lengths =
-      options_.is_eager ? all_of(chances, max_rows) : plan_drafts(chances, within, cost_);
-  for (size_t i = 0; i < writers.size(); ++i) {
-    drafts[i].tokens.resize(lengths[i]);
-    drafts[i].chances.resize(lengths[i]);
   }
   return drafts;
+}
+
+void Speculation::limit(std::span<const Writer> writers, const DraftRoom& room,
+                        std::span<Draft> drafts) {
+  const size_t max_rows = std::min(room.max_rows, options_.max_draft);
+  std::vector<std::span<const double>> chances;
+  for (const Draft& draft : drafts) chances.emplace_back(draft.chances);
+  const DraftRoom within = {room.n_rows, room.n_writing, max_rows, options_.evaluates_again};
+  const std::vector<size_t> lengths =
+      options_.is_eager ? all_of(chances, max_rows) : plan_drafts(chances, within, cost_);
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    Draft& draft = drafts[i];
+    if (draft.source == DraftSource::kModel && lengths[i] == 0 && !draft.tokens.empty())
+      note_guess(*writers[i].drafter, draft.chances.front());
+    draft.tokens.resize(lengths[i]);
+    draft.chances.resize(lengths[i]);
+    draft.grades.resize(lengths[i]);
+  }
+}
+
+void Speculation::note_guess(Drafter& drafter, double worth) noexcept {
+  drafter.note_guess(worth);
+  ease_ += kEaseWeight * (worth - ease_);
+}
+
+void Speculation::learn(Drafter& drafter, const Draft& draft, size_t n_compared,
+                        bool last_accepted) {
+  if (draft.source != DraftSource::kModel) return drafter.learn(draft, n_compared, last_accepted);
+  for (size_t i = 0; i < n_compared; ++i) {
+    const bool accepted = i + 1 < n_compared || last_accepted;
+    guesses_.learn(draft.source, draft.grades[i], accepted);
+    note_guess(drafter, accepted ? 1.0 : 0.0);
+  }
+}
+
+std::vector<bool> Speculation::worth_guessing(std::span<const double> chances,
+                                              const DraftRoom& room) const {
+  const double pass = cost_.seconds(room.n_rows);
+  const auto n_open = static_cast<size_t>(
+      std::ranges::count_if(chances, [](double chance) { return chance > 0.0; }));
+  const double guess = guess_cost_.seconds(std::max<size_t>(1, n_open));
+  if (options_.is_eager || pass == 0.0 || guess == 0.0)
+    return std::vector<bool>(chances.size(), true);
+  constexpr size_t kFew = 4;
+  const double row = (cost_.seconds(room.n_rows + kFew) - pass) / static_cast<double>(kFew);
+  const double token = pass / static_cast<double>(std::max<size_t>(1, room.n_writing));
+  std::vector<bool> worth;
+  double saved = 0.0;
+  for (const double chance : chances) {
+    const double seconds = chance * token - row;
+    worth.push_back(seconds > 0.0);
+    saved += std::max(0.0, seconds);
+  }
+  if (saved < kMinGain * guess) worth.assign(chances.size(), false);
+  return worth;
+}
+
+size_t Speculation::rows_to_catch_up(const DraftRoom& room) const {
+  constexpr size_t kLeast = 8;
+  constexpr size_t kMost = 64;
+  constexpr double kShare = 0.25;  // of the pass that writes
+  const double most = kShare * cost_.seconds(room.n_rows);
+  if (options_.is_eager) return kMost;
+  if (most == 0.0) return kLeast;
+  size_t n = kLeast;
+  while (n < kMost && guess_cost_.seconds(n + kLeast) <= most) n += kLeast;
+  return n;
+}
+
+void Speculation::add_guess(Draft& draft, int32_t token, double probability) const {
+  const size_t grade = Acceptance::grade_of_probability(probability);
+  const double before = draft.chances.empty() ? 1.0 : draft.chances.back();
+  draft.source = DraftSource::kModel;
+  draft.tokens.push_back(token);
+  draft.chances.push_back(before * guesses_.chance(DraftSource::kModel, grade));
+  draft.grades.push_back(grade);
 }
 
 void Speculation::remember(std::span<const int32_t> answer) {

@@ -1,0 +1,275 @@
+// A second model that drafts: whatever it guesses, answers are the same to the bit, and what it
+// takes of memory is granted.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "constraint/guide.h"
+#include "engine/answers.h"
+#include "engine/describe.h"
+
+namespace billow::engine {
+namespace {
+
+// The file of a generated model, which goes with it.
+struct TinyFile {
+  explicit TinyFile(const reference::TinyModelOptions& model) : path(unused_path()) {
+    reference::write_tiny_model(model, path);
+  }
+  ~TinyFile() { std::filesystem::remove(path); }
+  TinyFile(const TinyFile&) = delete;
+  TinyFile& operator=(const TinyFile&) = delete;
+
+  std::string path;
+
+ private:
+  static std::string unused_path() {
+    static int n_made = 0;
+    const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
+    return (std::filesystem::temp_directory_path() /
+            (std::string("draft-") + test->name() + "-" + std::to_string(::getpid()) + "-" +
+             std::to_string(n_made++) + ".gguf"))
+        .string();
+  }
+};
+
+EngineOptions guessing(const TinyFile& draft, EngineOptions options = {}) {
+  options.draft_model = draft.path;
+  return drafting(options);
+}
+
+const reference::TinyModelOptions kTarget = {.architecture = "llama", .type = quant::Type::kQ4_K};
+// Like the target, with other roundings: most guesses are right.
+const reference::TinyModelOptions kAlike = {.architecture = "llama", .type = quant::Type::kQ8_0};
+// Another model with the same vocabulary: few are.
+const reference::TinyModelOptions kOther = {.architecture = "qwen2", .n_layers = 2, .seed = 9};
+
+std::vector<SequenceOptions> ways() {
+  SequenceOptions penalties = drawn(3);
+  penalties.sampling.temperature = 0.8f;
+  penalties.sampling.repeat_penalty = 1.2f;
+  penalties.sampling.presence_penalty = 0.4f;
+  SequenceOptions logprobs = drawn(4);
+  logprobs.sampling.logprobs = true;
+  logprobs.sampling.top_logprobs = 5;
+  SequenceOptions cold = drawn(5);
+  cold.sampling.temperature = 0.2f;
+  cold.sampling.logprobs = true;
+  return {greedy(80), drawn(2), penalties, logprobs, cold};
+}
+
+TEST(DraftModel, AnswersAreTheSameToTheBit) {
+  for (const reference::TinyModelOptions& model : {kTarget, kAlike, kOther}) {
+    const TinyFile draft(model);
+    size_t n_drafted = 0;
+    for (const kernels::KvType kv_type : {kernels::KvType::kInt16, kernels::KvType::kQ8_0}) {
+      TinyEngine without(kTarget, plain({.kv_type = kv_type}));
+      TinyEngine with(kTarget, guessing(draft, {.kv_type = kv_type}));
+      for (const SequenceOptions& options : ways()) {
+        const Tokens prompt = random_tokens(90, 300, 7);
+        const Whole expected = answer(without.engine, prompt, options);
+        const Whole found = answer(with.engine, prompt, options);
+        expect_same(expected, found, model.architecture);
+        n_drafted += found.n_drafted;
+      }
+    }
+    EXPECT_GT(n_drafted, 100u);
+  }
+}
+
+// The model as its own draft: when it takes its best token, all that is guessed is accepted.
+TEST(DraftModel, AModelGuessesItselfRight) {
+  const TinyFile draft(kTarget);
+  TinyEngine without(kTarget, plain());
+  TinyEngine with(kTarget, guessing(draft));
+  const Tokens prompt = random_tokens(40, 300, 3);
+  SequenceOptions options = greedy(60);
+  options.max_draft = 5;
+  const Whole expected = answer(without.engine, prompt, options);
+  const Whole found = answer(with.engine, prompt, options);
+  expect_same(expected, found, "itself");
+  // Some passes compare matches of the text instead, which may be wrong.
+  EXPECT_GT(found.n_accepted, 35u);
+  EXPECT_LT(found.n_steps, 25u);
+}
+
+TEST(DraftModel, OneOfTheSameFamilyIsMostlyRightAndAnotherIsNot) {
+  const Tokens prompt = random_tokens(40, 300, 5);
+  const auto share = [&](const reference::TinyModelOptions& model) {
+    const TinyFile draft(model);
+    TinyEngine with(kTarget, guessing(draft));
+    SequenceOptions options = greedy(100);
+    options.max_draft = 3;
+    const Whole found = answer(with.engine, prompt, options);
+    return static_cast<double>(found.n_accepted) / static_cast<double>(found.n_drafted);
+  };
+  EXPECT_GT(share(kAlike), share(kOther));
+}
+
+TEST(DraftModel, SequencesTogetherAreAsEachAlone) {
+  const TinyFile draft(kAlike);
+  for (const size_t n_batch : {512u, 40u}) {
+    TinyEngine without(kTarget, plain());
+    TinyEngine with(kTarget, guessing(draft, {.n_threads = 2, .n_batch = n_batch}));
+    std::vector<Whole> expected;
+    std::vector<std::unique_ptr<Generation>> generations;
+    for (unsigned i = 0; i < 7; ++i) {
+      SequenceOptions options = i % 2 == 0 ? greedy(40 + 5 * i) : drawn(i, 40 + 5 * i);
+      const Tokens prompt = random_tokens(10 + 60 * i, 300, i);  // some take several passes
+      expected.push_back(answer(without.engine, prompt, options));
+      if (i == 3) options.max_draft = 0;
+      generations.push_back(
+          std::make_unique<Generation>(with.engine, prompt, options, std::vector<std::string>{}));
+    }
+    const std::vector<Whole> found = read_all(with.engine, generations);
+    size_t n_accepted = 0;
+    for (size_t i = 0; i < found.size(); ++i) {
+      expect_same(expected[i], found[i], "sequence " + std::to_string(i));
+      n_accepted += found[i].n_accepted;
+    }
+    EXPECT_EQ(found[3].n_drafted, 0u);
+    EXPECT_GT(n_accepted, 60u);
+    EXPECT_EQ(with.engine.kv_bytes(), 0u);
+    EXPECT_EQ(with.engine.memory().kv_in_use, 0u);
+  }
+}
+
+TEST(DraftModel, ContextsTakeTheSameCourse) {
+  const TinyFile draft(kAlike);
+  for (const char* architecture : {"llama", "qwen2"}) {
+    const reference::TinyModelOptions model{.architecture = architecture,
+                                            .type = quant::Type::kQ4_K};
+    for (const context::OverflowPolicy policy :
+         {context::OverflowPolicy::kStop, context::OverflowPolicy::kRefill,
+          context::OverflowPolicy::kShift}) {
+      SequenceOptions options = drawn(11, 400);
+      options.sampling.temperature = 0.3f;
+      options.context.max_context = 128;
+      options.context.sizes = {32, 64, 128};
+      options.context.policy = policy;
+      TinyEngine without(model, plain());
+      TinyEngine with(model, guessing(draft));
+      const Tokens prompt = random_tokens(20, 300, 12);
+      const Whole expected = answer(without.engine, prompt, options);
+      const Whole found = answer(with.engine, prompt, options);
+      expect_same(expected, found, architecture);
+      EXPECT_GT(found.n_drafted, 20u);
+    }
+  }
+}
+
+TEST(DraftModel, GrammarsHoldTheSameAnswer) {
+  const constraint::Constraint schema = {
+      .grammar = {
+          constraint::GrammarKind::kJsonSchema,
+          R"({"type":"object","properties":{"age":{"type":"integer","minimum":0,"maximum":120},
+              "tags":{"type":"array","maxItems":6,"items":{"enum":["is for you","of the hen"]}}},
+              "required":["age","tags"]})"}};
+  const TinyFile draft(kAlike);
+  TinyEngine without(kTarget, plain());
+  TinyEngine with(kTarget, guessing(draft));
+  const auto held = [&](Engine& engine, SequenceOptions options) {
+    options.guide = std::make_shared<constraint::Guide>(engine.vocabulary(), schema);
+    return options;
+  };
+  const Tokens prompt = random_tokens(12, 300, 3);
+  for (int64_t seed = 0; seed < 8; ++seed) {
+    SequenceOptions options = drawn(seed, 400);
+    options.sampling.logprobs = seed % 2 == 0;
+    expect_same(answer(without.engine, prompt, held(without.engine, options)),
+                answer(with.engine, prompt, held(with.engine, options)), "held");
+  }
+}
+
+// Weights, KV of a rung and scratch are in the one reckoning, and nothing takes more.
+TEST(DraftModel, WhatItTakesIsGrantedAndDescribed) {
+  const TinyFile draft(kAlike);
+  TinyEngine without(kTarget, drafting());
+  TinyEngine with(kTarget, guessing(draft, {.max_sequences = 3}));
+  EXPECT_GT(with.engine.need().weight_bytes, without.engine.need().weight_bytes);
+  EXPECT_GT(with.engine.need().kv_bytes(500), without.engine.need().kv_bytes(500));
+  EXPECT_EQ(with.engine.memory().weights, with.engine.need().weight_bytes);
+  for (unsigned i = 0; i < 3; ++i) with.engine.start(random_tokens(50, 300, i), greedy(100));
+  size_t most = 0;
+  while (!with.engine.idle()) {
+    with.engine.step();
+    const MemoryUse use = with.engine.memory();
+    EXPECT_LE(use.kv_in_use, use.kv_granted);
+    EXPECT_LE(use.scratch, use.scratch_granted);
+    most = std::max(most, use.kv_in_use - with.engine.kv_bytes());
+  }
+  EXPECT_GT(most, 0u);  // the draft model had KV
+  const TinyFile target(kTarget);
+  DescribeOptions options;
+  options.n_parallel = 3;
+  options.n_threads = with.engine.n_threads();
+  options.draft_model = draft.path;
+  EXPECT_EQ(describe(gguf::File::open(target.path), options).memory, with.engine.need());
+}
+
+TEST(DraftModel, AnswersGoOnWhereMemoryIsShort) {
+  const TinyFile draft(kAlike);
+  TinyEngine without(kTarget, plain());
+  TinyEngine measured(kTarget, guessing(draft, {.max_sequences = 4}));
+  const context::MemoryNeed& need = measured.engine.need();
+  TinyEngine with(kTarget,
+                  guessing(draft, {.max_sequences = 4,
+                                   .memory_budget = need.weight_bytes + need.scratch_bytes(2048) +
+                                                    2 * need.kv_bytes(512)}));
+  std::vector<Whole> expected;
+  std::vector<std::unique_ptr<Generation>> generations;
+  for (unsigned i = 0; i < 4; ++i) {
+    const Tokens prompt = random_tokens(30 + i, 300, i);
+    expected.push_back(answer(without.engine, prompt, greedy(60)));
+    generations.push_back(
+        std::make_unique<Generation>(with.engine, prompt, greedy(60), std::vector<std::string>{}));
+  }
+  const std::vector<Whole> found = read_all(with.engine, generations);
+  for (size_t i = 0; i < found.size(); ++i) expect_same(expected[i], found[i], "short of memory");
+}
+
+TEST(DraftModel, IsNotLoadedWhereNothingIsDrafted) {
+  EngineOptions options = plain();
+  options.draft_model = "/there/is/none.gguf";
+  TinyEngine tiny(kTarget, options);
+  EXPECT_EQ(answer(tiny.engine, {1, 2, 3}, greedy(5)).tokens.size(), 5u);
+}
+
+TEST(DraftModel, IsRefusedWhereItsVocabularyIsAnother) {
+  const auto refusal = [](const std::string& path) {
+    try {
+      EngineOptions options;
+      options.draft_model = path;
+      TinyEngine tiny(kTarget, options);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const TinyFile gemma({.architecture = "gemma3"});
+  const std::string line = refusal(gemma.path);
+  EXPECT_NE(line.find("cannot draft for tiny.gguf"), std::string::npos) << line;
+  EXPECT_NE(line.find("the same vocabulary"), std::string::npos) << line;
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  EXPECT_NE(refusal("/there/is/none.gguf").find("/there/is/none.gguf"), std::string::npos);
+}
+
+// What is guessed is not worth the time for a text that the draft model does not know: it is asked
+// ever less. The rule has no clock in it where drafts are eager, so this one runs as users have it.
+TEST(DraftModel, OneThatIsNeverRightIsHardlyAsked) {
+  const TinyFile draft(kOther);
+  EngineOptions options;
+  options.draft_model = draft.path;
+  TinyEngine with(kTarget, options);
+  const Whole found = answer(with.engine, random_tokens(40, 300, 5), drawn(1, 600));
+  EXPECT_LT(found.n_drafted, 120u);
+}
+
+}  // namespace
+}  // namespace billow::engine
