@@ -69,6 +69,7 @@ struct Environment {
   std::optional<uint64_t> max_pass_time;                  // MAX_PASS_TIME, ms; not Ollama's
   std::optional<uint64_t> max_draft;                      // DRAFT_MAX: tokens; not Ollama's
   std::string registry_mirror;                            // REGISTRY_MIRROR; not Ollama's
+  bool web_page = true;                                   // WEB_PAGE; not Ollama's
   Engine engine = Engine::kAuto;                          // ENGINE; not Ollama's
   std::string llama_server;                               // LLAMA_SERVER; not Ollama's
   // Of passes over texts to embed; none is Ollama's.
