@@ -315,7 +315,7 @@ export const en = {
     retry: 'Try again',
   },
   dialog: { ok: 'OK', cancel: 'Cancel', remove: 'Delete', close: 'Close' },
-  code: { copy: 'Copy the code', plain: 'text' },
+  code: { copy: 'Copy the code', plain: 'text', formula: 'Formula', table: 'Table' },
   loading: 'Loading',
   yes: 'yes',
   no: 'no',
