@@ -19,9 +19,16 @@ const DESKTOP = { width: 1280, height: 800 };
 // model does not make on demand.
 async function front(chat) {
   const server = http.createServer((request, response) => {
-    if (chat && request.url === '/api/chat' && request.method === 'POST') {
-      request.resume();
-      return void chat(request, response);
+    if (chat && ['/api/chat', '/api/generate'].includes(request.url)) {
+      let body = '';
+      request.on('data', (piece) => { body += piece; });
+      request.on('end', () => {
+        const asked = JSON.parse(body);
+        if (!asked._debug_render_only) return void chat(asked, response);
+        response.writeHead(200, { 'Content-Type': 'application/json' });
+        response.end(JSON.stringify({ _debug_info: { rendered_template: '<user>Go<answer>' } }));
+      });
+      return;
     }
     const target = new URL(request.url, setting.main);
     const headers = { ...request.headers, host: target.host };
@@ -37,7 +44,7 @@ async function front(chat) {
   return { url: `http://127.0.0.1:${server.address().port}`, close: () => { server.closeAllConnections(); server.close(); } };
 }
 
-const line = (content, more = {}) => `${JSON.stringify({ model: 'writer', message: { role: 'assistant', content }, done: false, ...more })}\n`;
+const line = (content, more = {}) => `${JSON.stringify({ model: 'writer', response: content, message: { role: 'assistant', content }, done: false, ...more })}\n`;
 const end = (more = {}) => `${JSON.stringify({ model: 'writer', message: { role: 'assistant', content: '' }, done: true, done_reason: 'stop', prompt_eval_count: 1515, prompt_cached_count: 1200,
   eval_count: 412, eval_duration: 10_842_000_000, prompt_eval_duration: 900_000_000, ...more })}\n`;
 function telling(text, more = {}) {
@@ -227,7 +234,9 @@ const cases = {
   async faults(page) {
     page.allowsFailures = true;
     let how = 'cut';
+    let asked;
     const server = await front((request, response) => {
+      asked = request;
       if (how === 'cut') {
         response.writeHead(200, { 'Content-Type': 'application/x-ndjson' });
         response.write(line('The first half'));
@@ -250,6 +259,8 @@ const cases = {
     how = 'well';
     await page.getByRole('button', { name: 'Continue' }).click();
     await page.getByText('The first half and the rest').waitFor();
+    assert.equal(asked.prompt, '<user>Go<answer>The first half');
+    assert.equal(asked.raw, true);
     how = 'told';
     await page.getByRole('button', { name: 'Again' }).click();
     await page.locator('.error').getByText('the model broke <b>down</b>').waitFor();

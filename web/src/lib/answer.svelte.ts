@@ -11,7 +11,8 @@ const POLL_MS = 400;
 
 export interface Work {
   message: Message; // that is filled; its text so far stays
-  body: Record<string, unknown>;
+  path: string; // /api/chat, or /api/generate
+  body: (signal: AbortSignal) => Promise<Record<string, unknown>>;
   model: string;
   save: (message: Message) => Promise<void>;
   announce: (text: string) => void;
@@ -118,8 +119,9 @@ export class Answer {
       const polling = new AbortController();
       try {
         this.phase = 'sending';
+        const body = await this.work.body(this.#stop.signal);
         void this.#watch(polling.signal);
-        return await ask('POST', '/api/chat', this.work.body, {
+        return await ask('POST', this.work.path, body, {
           signal: this.#stop.signal,
           headers: { 'X-Request-Id': this.requestId },
         });
@@ -162,7 +164,8 @@ export class Answer {
     void this.#watch(polling.signal);
     for await (const line of lines(response)) {
       if (typeof line['error'] === 'string') throw new Failure(500, line['error']);
-      const message = (line['message'] ?? {}) as { content?: string; thinking?: string; tool_calls?: { function: ToolCall }[] };
+      // /api/generate has the text itself where /api/chat has a message.
+      const message = (line['message'] ?? { content: line['response'] }) as { content?: string; thinking?: string; tool_calls?: { function: ToolCall }[] };
       this.#take(message);
       if (Array.isArray(line['events'])) this.#note(line['events'] as LiveEvent[]);
       if (!polling.signal.aborted && (message.content || message.thinking || message.tool_calls)) {

@@ -64,6 +64,7 @@ class App {
   info = $state.raw<ServerInfo | null>(null);
   haveModels = $state(false); // the list has come
   isUp = $state(true);
+  isDark = $state(false); // the theme in use
   isReady = $state(false); // the chats have come
   notice = $state('');
   isLasting = $state(true);
@@ -256,17 +257,25 @@ class App {
     made.forEach((message, index) => this.#run(message, bodies[index] ?? {}, chat.models[index] ?? ''));
   }
 
-  // Goes on with an answer that was cut off.
+  // Goes on with an answer that was cut off: what the model's template makes of the conversation,
+  // and behind it the text so far, is a prompt as it stands.
   continueAnswer(chat: Chat, message: Message): void {
-    const path = pathTo(this.tree, message.id);
     const model = message.model ?? chat.models[0] ?? '';
-    this.#run(message, bodyOf(chat, model, path), model);
+    const before = pathTo(this.tree, message.parent);
+    const asked = { ...bodyOf(chat, model, before), stream: false, _debug_render_only: true };
+    const { options, keep_alive } = asked as { options?: unknown; keep_alive?: unknown };
+    const prepare = async (signal: AbortSignal) => {
+      const shown = await json<{ _debug_info: { rendered_template: string } }>('POST', '/api/chat', asked, { signal });
+      const prompt = shown._debug_info.rendered_template + message.text;
+      return { model, prompt, raw: true, stream: true, live_events: true, options, ...(keep_alive === undefined ? {} : { keep_alive }) };
+    };
+    this.#run(message, prepare, model);
   }
 
-  #run(message: Message, body: Record<string, unknown>, model: string): void {
+  #run(message: Message, body: Record<string, unknown> | ((signal: AbortSignal) => Promise<Record<string, unknown>>), model: string): void {
     const answer = new Answer({
       message,
-      body,
+      ...(typeof body === 'function' ? { path: '/api/generate', body } : { path: '/api/chat', body: () => Promise.resolve(body) }),
       model,
       announce: this.announce,
       save: (whole) => this.put([], [whole]),

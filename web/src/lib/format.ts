@@ -20,6 +20,7 @@ export function size(bytes: number): string {
 
 // Of milliseconds.
 export function duration(ms: number): string {
+  if (ms < 0.001) return ms > 0 ? '<1 µs' : '0';
   if (ms < 1) return `${(ms * 1000).toFixed(0)} µs`;
   if (ms < 1000) return `${ms < 10 ? ms.toFixed(1) : ms.toFixed(0)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
