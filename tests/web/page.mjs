@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
-import http from 'node:http';
 import { gzipSync } from 'node:zlib';
+import { HOSTILE, RICH, end, front as frontOf, line, telling } from './front.mjs';
 
 const require = createRequire(new URL('../../web/package.json', import.meta.url));
 const { chromium } = require('playwright-core');
@@ -12,89 +12,9 @@ const axeSource = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 
 const setting = JSON.parse(process.argv[2]);
 const control = (name) => fetch(`${setting.control}/${name}`, { method: 'POST' });
+const front = (chat, capabilities) => frontOf(setting.main, chat, capabilities);
 const PHONE = { width: 390, height: 844 };
 const DESKTOP = { width: 1280, height: 800 };
-
-// A server in front of the real one, which answers /api/chat by `chat` where that is given: for texts and faults that a
-// model does not make on demand.
-async function front(chat) {
-  const server = http.createServer((request, response) => {
-    if (chat && ['/api/chat', '/api/generate'].includes(request.url)) {
-      let body = '';
-      request.on('data', (piece) => { body += piece; });
-      request.on('end', () => {
-        const asked = JSON.parse(body);
-        if (!asked._debug_render_only) return void chat(asked, response);
-        response.writeHead(200, { 'Content-Type': 'application/json' });
-        response.end(JSON.stringify({ _debug_info: { rendered_template: '<user>Go<answer>' } }));
-      });
-      return;
-    }
-    const target = new URL(request.url, setting.main);
-    const headers = { ...request.headers, host: target.host };
-    if (headers.origin) headers.origin = setting.main;
-    const onward = http.request(target, { method: request.method, headers }, (reply) => {
-      response.writeHead(reply.statusCode, reply.headers);
-      reply.pipe(response);
-    });
-    onward.on('error', () => response.destroy());
-    request.pipe(onward);
-  });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { url: `http://127.0.0.1:${server.address().port}`, close: () => { server.closeAllConnections(); server.close(); } };
-}
-
-const line = (content, more = {}) => `${JSON.stringify({ model: 'writer', response: content, message: { role: 'assistant', content }, done: false, ...more })}\n`;
-const end = (more = {}) => `${JSON.stringify({ model: 'writer', message: { role: 'assistant', content: '' }, done: true, done_reason: 'stop', prompt_eval_count: 1515, prompt_cached_count: 1200,
-  eval_count: 412, eval_duration: 10_842_000_000, prompt_eval_duration: 900_000_000, ...more })}\n`;
-function telling(text, more = {}) {
-  return (_request, response) => {
-    response.writeHead(200, { 'Content-Type': 'application/x-ndjson', 'X-Billow-Context': '8192' });
-    for (let at = 0; at < text.length; at += 7) response.write(line(text.slice(at, at + 7)));
-    response.end(end(more));
-  };
-}
-
-const RICH = `Here is a short answer with **what people use**.
-
-## A table and some code
-
-| option | default | what it does |
-|---|---:|---|
-| \`--parallel\` | 8 | requests that run at once |
-| \`--keep-alive\` | 5m | how long a model stays |
-
-\`\`\`python
-def greet(name: str) -> str:
-    """Say hello."""
-    return f"Hello, {name}!"  # a comment
-\`\`\`
-
-1. First, the mean is $\\bar x = \\frac{1}{n}\\sum_{i=1}^{n} x_i$.
-2. Then, the energy:
-
-$$E = mc^2$$
-
-> Quotes stand apart, and [links](https://example.org/) open in a tab of their own.
-
-- [x] done
-- [ ] not yet
-`;
-
-const HOSTILE = `<img src=x onerror="window.pwned=1"> <script>window.pwned=2</script>
-
-[click](javascript:window.pwned=3) ![leak](https://evil.example/leak.png) ![x](javascript:alert(1))
-
-<iframe src="https://evil.example/"></iframe>
-
-[a](data:text/html,<script>window.pwned=4</script>) <a href="javascript:window.pwned=5">b</a> &lt;b&gt;
-
-$\\href{javascript:window.pwned=6}{x}$ $\\includegraphics{https://evil.example/y.png}$
-
-\`\`\`html
-<script>window.pwned=7</script>
-\`\`\`
-`;
 
 const cases = {
   async chat(page) {
@@ -159,6 +79,53 @@ const cases = {
     await shot(page, 'chat-dark');
     await page.locator('.list').evaluate((list) => list.scrollTo(0, 0));
     await shot(page, 'chat-top-dark');
+    server.close();
+  },
+
+  async tools(page) {
+    // Images, thinking, and a tool whose result goes back.
+    let asked;
+    const server = await front((body, response) => {
+      asked = body;
+      response.writeHead(200, { 'Content-Type': 'application/x-ndjson', 'X-Billow-Context': '4096' });
+      const last = body.messages[body.messages.length - 1];
+      if (last.role === 'tool') {
+        response.write(line(`It is ${last.content}.`));
+      } else {
+        response.write(`${JSON.stringify({ message: { role: 'assistant', content: '', thinking: 'The user wants to know the weather.' }, done: false })}\n`);
+        response.write(`${JSON.stringify({ message: { role: 'assistant', content: '', tool_calls: [{ function: { name: 'weather', arguments: { city: 'Bergen' } } }] }, done: false })}\n`);
+      }
+      response.end(end());
+    }, ['completion', 'vision', 'thinking', 'tools']);
+    await open(page, server.url);
+    const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
+    await page.locator('.composer input[type=file]').setInputFiles([{ name: 'a.txt', mimeType: 'text/plain', buffer: png }]);
+    await page.getByText('a.txt is no image').waitFor();
+    await page.locator('.composer input[type=file]').setInputFiles([{ name: 'a.png', mimeType: 'image/png', buffer: png }]);
+    await page.locator('.composer img').waitFor();
+    await page.getByRole('button', { name: 'Options' }).click();
+    await page.getByLabel('System prompt').fill('You may ask for the weather.');
+    await page.getByLabel('Tools, as JSON').fill('[{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}]');
+    await page.getByLabel('Thinking').selectOption('On');
+    await page.getByRole('button', { name: 'OK' }).click();
+    await ask(page, 'What is the weather in Bergen?');
+    assert.equal(asked.messages[0].role, 'system');
+    assert.deepEqual(asked.messages[1].images, [png.toString('base64')]);
+    assert.equal(asked.tools[0].function.name, 'weather');
+    assert.equal(asked.think, true);
+    await page.locator('.images img').waitFor();
+    await page.getByText('Calls weather').waitFor();
+    assert.equal(await page.getByText('The user wants to know').isVisible(), false);
+    await page.locator('.thinking summary').click();
+    await page.getByText('The user wants to know').waitFor();
+    await axe(page, 'tools');
+    await shot(page, 'tools');
+    await page.getByLabel('Result').fill('raining');
+    await page.getByRole('button', { name: 'Send the result' }).click();
+    await page.getByText('It is raining.').waitFor();
+    const sent = asked.messages.slice(-2);
+    assert.deepEqual(sent[0].tool_calls[0].function, { name: 'weather', arguments: { city: 'Bergen' } });
+    assert.equal(sent[1].tool_name, 'weather');
     server.close();
   },
 
