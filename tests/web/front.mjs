@@ -3,8 +3,14 @@ import http from 'node:http';
 
 // A server in front of the real one, which answers /api/chat by `chat` where that is given: for texts and faults that a
 // model does not make on demand. `capabilities`: what the list of models says of the first one.
-export async function front(main, chat, capabilities) {
+// `prefix`: the path under which all of it lies.
+export async function front(main, chat, capabilities, prefix = '') {
   const server = http.createServer((request, response) => {
+    if (!request.url.startsWith(`${prefix}/`)) {
+      response.writeHead(404).end();
+      return;
+    }
+    request.url = request.url.slice(prefix.length);
     if (chat && ['/api/chat', '/api/generate'].includes(request.url)) {
       let body = '';
       request.on('data', (piece) => { body += piece; });
@@ -38,7 +44,7 @@ export async function front(main, chat, capabilities) {
     request.pipe(onward);
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { url: `http://127.0.0.1:${server.address().port}`, close: () => { server.closeAllConnections(); server.close(); } };
+  return { url: `http://127.0.0.1:${server.address().port}${prefix}`, close: () => { server.closeAllConnections(); server.close(); } };
 }
 
 export const line = (content, more = {}) => `${JSON.stringify({ model: 'writer', response: content, message: { role: 'assistant', content }, done: false, ...more })}\n`;

@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { HOSTILE, RICH, end, front as frontOf, line, telling } from './front.mjs';
+import { ask, askForMuch, theme } from './steps.mjs';
 
 const require = createRequire(new URL('../../web/package.json', import.meta.url));
 const { chromium } = require('playwright-core');
@@ -12,7 +13,7 @@ const axeSource = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 
 const setting = JSON.parse(process.argv[2]);
 const control = (name) => fetch(`${setting.control}/${name}`, { method: 'POST' });
-const front = (chat, capabilities) => frontOf(setting.main, chat, capabilities);
+const front = (...more) => frontOf(setting.main, ...more);
 const PHONE = { width: 390, height: 844 };
 const DESKTOP = { width: 1280, height: 800 };
 
@@ -57,6 +58,33 @@ const cases = {
     await page.goto(`${setting.main}/ui`);
     assert.equal(page.url().split('#')[0], `${setting.main}/ui/`);
     assert.equal((await fetch(`${setting.main}/ui/nothing`)).status, 404);
+  },
+
+  async prefix(page) {
+    // A proxy may put the whole server under a path of its own.
+    const server = await front(undefined, undefined, '/models/one');
+    await page.goto(`${server.url}/`);
+    assert.equal(page.url().split('#')[0], `${server.url}/ui/`);
+    await open(page, server.url);
+    await ask(page, '1 2 3');
+    await page.getByRole('link', { name: 'Trace' }).click();
+    await page.getByRole('cell', { name: 'sized' }).waitFor();
+    await page.goto(`${server.url}/ui`);
+    assert.equal(page.url().split('#')[0], `${server.url}/ui/`);
+    server.close();
+  },
+
+  async grown(page) {
+    // An answer beyond the context of the model: the gauge tells of growth and of what was forgotten.
+    await open(page, setting.main);
+    await askForMuch(page);
+    await page.locator('#composer').fill('1 2 3');
+    await page.keyboard.press('Enter');
+    await page.locator('.gauge').getByText('grew from 512 to 1,024').waitFor();
+    await page.getByText(/The model has forgotten what stands above/).waitFor({ timeout: 90_000 });
+    await page.locator('#composer').press('Escape');
+    await page.getByText('Stopped', { exact: true }).first().waitFor();
+    await shot(page, 'grown');
   },
 
   async rich(page) {
@@ -502,21 +530,6 @@ async function open(page, url, view = '') {
   await page.locator('.pickers select').first().selectOption('writer:latest');
 }
 
-async function ask(page, text) {
-  await page.locator('#composer').fill(text);
-  await page.keyboard.press('Enter');
-  await page.getByRole('button', { name: 'Again' }).first().waitFor({ timeout: 20_000 });
-}
-
-// A form that no answer reaches soon: these models end by chance.
-async function askForMuch(page) {
-  await page.getByRole('button', { name: 'Options' }).click();
-  await page.getByLabel('Most tokens of an answer').fill('30000');
-  await page.getByLabel('Form of the answer').selectOption('JSON by a schema');
-  await page.getByLabel('JSON schema').fill('{"type":"array","items":{"type":"integer"},"minItems":4000}');
-  await page.getByRole('button', { name: 'OK' }).click();
-}
-
 async function axe(page, where) {
   await page.evaluate(axeSource);
   const found = await page.evaluate(async () => (await window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] })).violations.map((one) => `${one.id}: ${one.nodes.map((node) => `${node.target} ${node.failureSummary}`).slice(0, 3).join(' | ')}`));
@@ -524,11 +537,6 @@ async function axe(page, where) {
   nAxe += 1;
 }
 let nAxe = 0;
-
-async function theme(page, name) {
-  await page.emulateMedia({ colorScheme: name });
-  await page.waitForFunction((wanted) => document.documentElement.dataset.theme === wanted, name);
-}
 
 async function shot(page, name, viewport = DESKTOP) {
   await page.setViewportSize(viewport);

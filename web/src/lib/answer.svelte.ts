@@ -30,7 +30,7 @@ export class Answer {
   events = $state.raw<LiveEvent[]>([]);
   context = $state(0);
   shortened = $state('');
-  readonly requestId = `web-${newId()}`;
+  requestId = `web-${newId()}`; // of the latest attempt
   readonly ended: Promise<void>;
 
   #text: string;
@@ -81,6 +81,7 @@ export class Answer {
     addEventListener('pagehide', onHide);
     try {
       const response = await this.#ask();
+      stats.requestId = this.requestId;
       stats = await this.#read(response, stats);
     } catch (error) {
       if (isAbort(error)) {
@@ -117,6 +118,7 @@ export class Answer {
   async #ask(): Promise<Response> {
     for (let attempt = 1; ; attempt += 1) {
       const polling = new AbortController();
+      if (attempt > 1) this.requestId = `web-${newId()}`; // the trace of the first attempt has ended
       try {
         this.phase = 'sending';
         const body = await this.work.body(this.#stop.signal);

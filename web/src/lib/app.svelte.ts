@@ -174,8 +174,6 @@ class App {
   }
   async open(id: string): Promise<void> {
     const rows = id ? await this.#store.messages(id) : [];
-    // An answer that was cut off by the end of the page is told as such.
-    for (const row of rows) if (row.state === 'partial' && !this.answers.has(row.id)) row.state = 'stopped';
     this.treeOf = id;
     this.tree = treeOf(rows);
   }
@@ -278,7 +276,10 @@ class App {
       ...(typeof body === 'function' ? { path: '/api/generate', body } : { path: '/api/chat', body: () => Promise.resolve(body) }),
       model,
       announce: this.announce,
-      save: (whole) => this.put([], [whole]),
+      // A chat that was deleted meanwhile stays away.
+      save: async (whole) => {
+        if (this.find(whole.chat)) await this.put([], [whole]);
+      },
     });
     this.answers.set(message.id, answer);
     void answer.ended.then(async () => {

@@ -113,6 +113,7 @@ export const en = {
     pick: 'Model',
     pickMore: 'Compare with more models',
     compare: 'Compare',
+    leaveOut: 'Leave this one out',
     none: 'No models yet',
     noneHint: 'Pull one by its name, or add a GGUF file of yours.',
     pull: 'Pull a model',
