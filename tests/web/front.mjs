@@ -11,6 +11,11 @@ export async function front(main, chat, capabilities, prefix = '') {
       return;
     }
     request.url = request.url.slice(prefix.length);
+    if (chat && request.url.startsWith('/api/trace/web-')) {
+      response.writeHead(200, { 'Content-Type': 'application/json' });
+      response.end('{"spans":[]}');
+      return;
+    }
     if (chat && ['/api/chat', '/api/generate'].includes(request.url)) {
       let body = '';
       request.on('data', (piece) => { body += piece; });

@@ -81,9 +81,11 @@ const cases = {
     await page.locator('#composer').fill('1 2 3');
     await page.keyboard.press('Enter');
     await page.locator('.gauge').getByText('grew from 512 to 1,024').waitFor();
-    await page.getByText(/The model has forgotten what stands above/).waitFor({ timeout: 90_000 });
+    await page.getByText(/the model has forgotten/).waitFor({ timeout: 90_000 });
     await page.locator('#composer').press('Escape');
     await page.getByText('Stopped', { exact: true }).first().waitFor();
+    assert.match(await page.locator('.stats').last().innerText(), /about [\d,]+ tokens/);
+    await page.getByRole('meter', { name: 'Context' }).waitFor();
     await shot(page, 'grown');
   },
 

@@ -3,6 +3,7 @@
 import { Failure, ask, isAbort, json, lines, messageOf, pause } from './api';
 import { newId } from './ids';
 import { say } from './language';
+import { TokenCount } from './pieces';
 import type { LiveEvent, Message, Stats, ToolCall, TraceFull } from './types';
 import { progressOf, type Progress } from './waterfall';
 
@@ -25,8 +26,8 @@ export class Answer {
   phase = $state<Progress['phase'] | 'busy' | 'done'>('sending');
   progress = $state.raw<Progress>({ phase: 'sending' });
   busySeconds = $state(0);
-  nPieces = $state(0);
-  speed = $state(0); // pieces of the last seconds, per second
+  held = $state(0); // tokens of the context
+  speed = $state(0); // tokens of the last seconds, per second
   events = $state.raw<LiveEvent[]>([]);
   context = $state(0);
   shortened = $state('');
@@ -34,6 +35,7 @@ export class Answer {
   readonly ended: Promise<void>;
 
   #text: string;
+  #tokens = new TokenCount();
   #thinking = '';
   #frame = 0;
   #stop = new AbortController();
@@ -100,7 +102,11 @@ export class Answer {
     if (this.shortened) stats.shortened = this.shortened;
     if (this.#firstMs) stats.firstMs = this.#firstMs;
     if (stats.prompt === undefined && this.progress.prompt !== undefined) stats.prompt = this.progress.prompt;
-    if (stats.written === undefined && this.nPieces > 0) stats.written = this.nPieces;
+    if (stats.written === undefined && this.#tokens.written > 0) {
+      stats.written = this.#tokens.written;
+      stats.held = this.#tokens.held;
+      stats.isAbout = true;
+    }
     const whole: Message = { ...this.snapshot(), ...ending, state: ending.state ?? 'done', stats };
     if (whole.state !== 'error') delete whole.error;
     await work.save(whole).catch(() => undefined);
@@ -157,6 +163,16 @@ export class Answer {
     }
   }
 
+  // What the trace says of the prompt, where the first token came before anybody asked.
+  async #learn(): Promise<void> {
+    try {
+      if (this.progress.prompt === undefined) this.progress = progressOf((await json<TraceFull>('GET', `/api/trace/${this.requestId}`)).spans);
+      this.#tokens.prompt = this.progress.prompt ?? 0;
+    } catch {
+      // The gauge waits for the end.
+    }
+  }
+
   async #read(response: Response, stats: Stats): Promise<Stats> {
     this.context = Number(response.headers.get('X-Billow-Context')) || this.context;
     this.shortened = response.headers.get('X-Billow-Shortened') ?? '';
@@ -174,6 +190,7 @@ export class Answer {
         polling.abort();
         this.#firstMs = performance.now() - this.#started;
         this.phase = 'writing';
+        void this.#learn();
         this.work.announce(say.phase.started(this.work.model));
       }
       if (line['done'] === true) {
@@ -218,11 +235,11 @@ export class Answer {
       this.#saved = now;
       void this.work.save(this.snapshot()).catch(() => undefined);
     }
-    if (message.content || message.thinking) this.#pieces += 1;
+    if (message.content || message.thinking) this.#tokens.piece();
   }
-  #pieces = 0;
 
   #note(events: LiveEvent[]): void {
+    for (const event of events) this.#tokens.event(event);
     this.events = [...this.events, ...events.map((event) => ({ ...event, at: this.#text.length }))];
   }
 
@@ -230,10 +247,10 @@ export class Answer {
     this.#frame = 0;
     this.text = this.#text;
     this.thinking = this.#thinking;
-    this.nPieces = this.#pieces;
+    this.held = this.#tokens.held;
     const first = this.#times[0];
     const last = this.#times[this.#times.length - 1];
-    if (first !== undefined && last !== undefined && last > first) this.speed = ((this.#times.length - 1) * 1000) / (last - first);
+    if (first !== undefined && last !== undefined && last > first) this.speed = ((this.#times.length - 1) * 1000 * this.#tokens.perPiece) / (last - first);
   }
 }
 

@@ -68,7 +68,7 @@ export const en = {
     sendResult: 'Send the result',
     choose: 'Go on with this answer',
     chosen: 'The chat goes on with this one',
-    forgotten: (n: string) => `The model has forgotten what stands above: ${n} tokens made room`,
+    forgotten: (n: string) => `To make room, the model has forgotten ${n} tokens of this answer, the oldest first`,
     shortened: (before: string, after: string) => `The oldest messages were left out: ${before} tokens became ${after}`,
     stopped: 'Stopped',
     interrupted: 'This answer is not complete: the page was closed, or the connection was lost.',
@@ -104,6 +104,7 @@ export const en = {
   },
   stats: {
     tokens: (n: string) => `${n} tokens`,
+    about: (n: string) => `about ${n} tokens`,
     speed: (n: string) => `${n}/s`,
     first: (time: string) => `first after ${time}`,
     cached: (share: string) => `${share} of the prompt cached`,

@@ -4,7 +4,8 @@ import type { Message, Stats } from './types';
 export interface Live {
   prompt?: number | undefined;
   read?: number | undefined;
-  written: number;
+  held: number; // once it writes
+  isWriting: boolean;
   context: number;
 }
 
@@ -36,13 +37,13 @@ export function gaugeOf(last: Message | undefined, live?: Live): Gauge | undefin
   if (live) {
     if (live.context <= 0 && !live.prompt) return undefined;
     const prompt = live.prompt ?? 0;
-    const evaluated = live.written > 0 ? prompt : Math.min(live.read ?? 0, prompt);
-    const used = evaluated + live.written;
-    return { cached: 0, evaluated, written: live.written, limit: live.context, rung: rungOf(prompt + live.written + 1, live.context), used, isLive: true };
+    const used = live.isWriting ? live.held : Math.min(live.read ?? 0, prompt);
+    const evaluated = Math.min(prompt, used);
+    return { cached: 0, evaluated, written: used - evaluated, limit: live.context, rung: rungOf(Math.max(prompt, used) + 1, live.context), used, isLive: true };
   }
   const stats = last?.stats;
   if (!stats?.context || stats.prompt === undefined) return undefined;
-  const used = heldOf(stats);
+  const used = stats.held ?? heldOf(stats);
   const cached = Math.min(stats.cached ?? 0, used);
   const evaluated = Math.min((stats.prompt ?? 0) - (stats.cached ?? 0), used - cached);
   const grown = [...stats.events].reverse().find((event) => event.type === 'transition')?.to;

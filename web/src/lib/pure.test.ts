@@ -6,6 +6,7 @@ import { errorText, lines, Failure } from './api';
 import { count, duration, moment, share, size } from './format';
 import { gaugeOf, rungOf } from './gauge';
 import { highlight } from './highlight';
+import { TokenCount } from './pieces';
 import { bodyOf, optionsOf } from './request';
 import { Sha256 } from './sha256';
 import type { Chat, Message } from './types';
@@ -60,11 +61,26 @@ describe('the gauge', () => {
     expect(gaugeOf(said('assistant', 'x', { stats: { ...stats, events } }))).toMatchObject({ used: 927, cached: 927, written: 0, rung: 4096 });
   });
   it('fills while a prompt is read', () => {
-    expect(gaugeOf(undefined, { prompt: 1000, read: 400, written: 0, context: 4096 })).toMatchObject({ evaluated: 400, used: 400, rung: 1024, isLive: true });
-    expect(gaugeOf(undefined, { prompt: 1000, read: 1000, written: 30, context: 4096 })).toMatchObject({ used: 1030, rung: 2048 });
-    expect(gaugeOf(undefined, { written: 0, context: 0 })).toBeUndefined();
+    expect(gaugeOf(undefined, { prompt: 1000, read: 400, held: 0, isWriting: false, context: 4096 })).toMatchObject({ evaluated: 400, used: 400, rung: 1024, isLive: true });
+    expect(gaugeOf(undefined, { prompt: 1000, read: 1000, held: 1030, isWriting: true, context: 4096 })).toMatchObject({ used: 1030, rung: 2048 });
+    expect(gaugeOf(undefined, { held: 0, isWriting: false, context: 0 })).toBeUndefined();
   });
   it('never has more memory than the limit', () => expect(rungOf(700, 600)).toBe(600));
+});
+
+it('counts tokens by what the server says of them', () => {
+  const count = new TokenCount();
+  count.prompt = 12;
+  for (let i = 0; i < 100; i += 1) count.piece();
+  expect([count.written, count.held]).toEqual([100, 112]);
+  count.event({ type: 'transition', from: 512, to: 1024, tokens: 512, at: 0 });
+  expect([count.written, count.held, count.perPiece]).toEqual([500, 512, 5]);
+  for (let i = 0; i < 10; i += 1) count.piece();
+  expect([count.written, count.held]).toEqual([550, 562]);
+  count.event({ type: 'compaction', drop: 400, keep: 212, tokens: 612, at: 0 });
+  expect([count.written, count.held, count.perPiece]).toEqual([600, 212, 10]);
+  count.piece();
+  expect([count.written, count.held]).toEqual([610, 222]);
 });
 
 describe('a request', () => {

@@ -12,6 +12,7 @@ export interface LiveEvent {
   context?: number;
   drop?: number;
   keep?: number;
+  tokens?: number; // that the context holds at this moment
   at: number; // characters of the answer before it
 }
 
@@ -20,6 +21,8 @@ export interface Stats {
   prompt?: number; // tokens
   cached?: number; // of them
   written?: number;
+  isAbout?: boolean; // the server did not say how many: the answer was cut off
+  held?: number; // by the context at the end, where isAbout
   context?: number; // the limit of the request
   firstMs?: number;
   promptMs?: number;
