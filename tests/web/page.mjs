@@ -43,6 +43,10 @@ const cases = {
     await page.goto('about:blank');
     await page.goto(here);
     await page.locator('.user').getByText('1 2 3 4 5').waitFor();
+    await page.getByRole('button', { name: 'Fork' }).click();
+    await page.getByRole('link', { name: '1 2 3 4 5 (fork)' }).waitFor();
+    await page.locator('.user').getByText('1 2 3 4 5').waitFor();
+    assert.equal(await page.getByText(/ of 2$/).count(), 0);
     // Its trace.
     await page.getByRole('link', { name: 'Trace' }).click();
     await page.getByRole('cell', { name: 'tokenised' }).waitFor();

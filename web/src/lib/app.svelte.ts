@@ -290,6 +290,20 @@ class App {
     });
   }
 
+  // A new chat that begins with what stands up to a message.
+  async fork(chat: Chat, message: Message): Promise<void> {
+    const now = Date.now();
+    const made: Chat = { ...chat, id: newId(), title: say.chat.forkOf(chat.title), pinned: false, created: now, updated: now, leaf: '' };
+    const copies: Message[] = [];
+    for (const row of pathTo(this.tree, message.id)) {
+      const { group: _, ...plain } = row;
+      copies.push({ ...plain, id: newId(), chat: made.id, parent: copies[copies.length - 1]?.id ?? '' });
+    }
+    made.leaf = copies[copies.length - 1]?.id ?? '';
+    await this.put([made], copies);
+    this.go(`/chat/${made.id}`);
+  }
+
   // Shows another version of a message, and what follows it.
   show(chat: Chat, message: Message): Promise<void> {
     return this.put([{ ...chat, leaf: latestLeaf(this.tree, message.id) }], []);

@@ -58,6 +58,8 @@ export const en = {
     again: 'Again',
     goOn: 'Continue',
     trace: 'Trace',
+    fork: 'Fork',
+    forkOf: (title: string) => `${title} (fork)`,
     previous: 'Previous version',
     next: 'Next version',
     version: (n: number, of: number) => `${n} of ${of}`,
