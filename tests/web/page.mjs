@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { HOSTILE, RICH, end, front as frontOf, line, telling } from './front.mjs';
+import { faultCases } from './faults.mjs';
 import { ask, askForMuch, theme } from './steps.mjs';
 
 const require = createRequire(new URL('../../web/package.json', import.meta.url));
@@ -232,88 +233,6 @@ const cases = {
     server.close();
   },
 
-  async faults(page) {
-    page.allowsFailures = true;
-    let how = 'cut';
-    let asked;
-    const server = await front((request, response) => {
-      asked = request;
-      if (how === 'cut') {
-        response.writeHead(200, { 'Content-Type': 'application/x-ndjson' });
-        response.write(line('The first half'));
-        setTimeout(() => response.destroy(), 100);
-      } else if (how === 'told') {
-        response.writeHead(200, { 'Content-Type': 'application/x-ndjson' });
-        response.write(line('Some text'));
-        response.end(`${JSON.stringify({ error: 'the model broke <b>down</b>' })}\n`);
-      } else if (how === 'busy') {
-        how = 'well';
-        response.writeHead(503, { 'Content-Type': 'application/json', 'Retry-After': '1' });
-        response.end('{"error":"server busy"}');
-      } else telling(' and the rest')(request, response);
-    });
-    await open(page, server.url);
-    await page.locator('#composer').fill('Go');
-    await page.keyboard.press('Enter');
-    await page.locator('.error').getByText('The connection was lost before the answer ended').waitFor();
-    await page.getByText('The first half').waitFor();
-    how = 'well';
-    await page.getByRole('button', { name: 'Continue' }).click();
-    await page.getByText('The first half and the rest').waitFor();
-    assert.equal(asked.prompt, '<user>Go<answer>The first half');
-    assert.equal(asked.raw, true);
-    how = 'told';
-    await page.getByRole('button', { name: 'Again' }).click();
-    await page.locator('.error').getByText('the model broke <b>down</b>').waitFor();
-    how = 'busy';
-    await page.getByRole('button', { name: 'Try again' }).click();
-    await page.getByText(/The server is busy/).first().waitFor();
-    await page.getByText('and the rest').first().waitFor();
-    server.close();
-  },
-
-  async crash(page) {
-    page.allowsFailures = true;
-    await open(page, setting.main);
-    await askForMuch(page);
-    await page.locator('#composer').fill('1 2 3');
-    await page.keyboard.press('Enter');
-    await page.getByText('Writing').waitFor();
-    await control('crash');
-    await page.locator('.error').getByText(/unexpectedly stopped/).waitFor();
-    await page.getByRole('button', { name: 'Continue' }).waitFor();
-  },
-
-  async queue(page) {
-    page.allowsFailures = true;
-    await control('fill');
-    await open(page, setting.narrow);
-    await page.locator('#composer').fill('1 2 3');
-    await page.keyboard.press('Enter');
-    await page.getByText(/The server is busy/).first().waitFor({ timeout: 20_000 });
-    await control('empty');
-    await page.getByRole('button', { name: /Again|Try again/ }).waitFor({ timeout: 40_000 });
-    assert.equal(await page.locator('.error').count(), 0);
-  },
-
-  async stop(page) {
-    await open(page, setting.main);
-    await askForMuch(page);
-    // Enter that ends a composition does not send.
-    await page.locator('#composer').fill('1 2');
-    await page.locator('#composer').evaluate((area) => area.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', isComposing: true, bubbles: true })));
-    assert.equal(await page.locator('article').count(), 0);
-    await page.locator('#composer').press('Shift+Enter');
-    assert.equal(await page.locator('#composer').inputValue(), '1 2\n');
-    await page.locator('#composer').press('Enter');
-    await page.getByText('Writing').waitFor();
-    await page.locator('#composer').press('Escape');
-    await page.getByText('Stopped', { exact: true }).first().waitFor();
-    // The server has stopped, too.
-    await page.goto(`${setting.main}/ui/#/requests`);
-    await page.getByRole('cell', { name: '499' }).first().waitFor();
-  },
-
   async compare(page) {
     await open(page, setting.main);
     await page.getByRole('button', { name: 'Compare with more models' }).click();
@@ -504,28 +423,16 @@ const cases = {
     const first = [...index.matchAll(/(?:src|href)="\.\/(assets\/[^"]+)"/g)].map(([, name]) => name);
     assert.ok(first.length >= 2);
     for (const name of first) await load(name);
+    const licences = await (await fetch(`${setting.main}/ui/licences.txt`)).text();
+    for (const name of ['svelte', 'marked', 'katex', 'uplot', 'idb', 'highlight.js', 'lowlight']) assert.match(licences, new RegExp(`^${name} [0-9]`, 'm'));
     const sum = (names) => names.reduce((total, name) => total + seen.get(name), 0);
     console.log(`  first load ${(sum(first) / 1024).toFixed(1)} KiB, all ${(sum([...seen.keys()]) / 1024).toFixed(1)} KiB, gzip, ${seen.size} files`);
     assert.ok(seen.size >= 8);
     assert.ok(sum(first) < 90 * 1024);
     assert.ok(sum([...seen.keys()]) < 400 * 1024);
   },
-  async gone(page) {
-    page.allowsFailures = true;
-    await open(page, setting.main);
-    await askForMuch(page);
-    await page.locator('#composer').fill('1 2 3');
-    await page.keyboard.press('Enter');
-    await page.getByText('Writing').waitFor();
-    await control('kill');
-    await page.locator('.error').getByText('The connection was lost before the answer ended').waitFor();
-    await page.getByText('The server does not answer').waitFor();
-    await page.locator('#composer').fill('kept while it is away');
-    await shot(page, 'server-gone');
-    await control('start');
-    await page.getByText('The server is back').waitFor({ timeout: 20_000 });
-    assert.equal(await page.locator('#composer').inputValue(), 'kept while it is away');
-  },
+
+  ...faultCases({ setting, control, front, open: (...all) => open(...all), shot: (...all) => shot(...all) }),
 };
 
 async function open(page, url, view = '') {

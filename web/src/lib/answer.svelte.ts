@@ -26,6 +26,7 @@ export class Answer {
   phase = $state<Progress['phase'] | 'busy' | 'done'>('sending');
   progress = $state.raw<Progress>({ phase: 'sending' });
   busySeconds = $state(0);
+  loadRatio = $state(0); // of the model, from 0 to 1
   held = $state(0); // tokens of the context
   speed = $state(0); // tokens of the last seconds, per second
   events = $state.raw<LiveEvent[]>([]);
@@ -157,10 +158,16 @@ export class Answer {
         this.progress = progressOf(trace.spans);
         this.phase = this.progress.phase;
         if (this.progress.context) this.context = this.progress.context;
+        if (this.phase === 'loading' || this.phase === 'waiting') await this.#watchLoad(signal);
       }
     } catch {
       // It has ended, or there is no trace: the answer itself says more.
     }
+  }
+
+  async #watchLoad(signal: AbortSignal): Promise<void> {
+    const { models } = await json<{ models: { name: string; load_ratio?: number }[] }>('GET', '/api/memory', undefined, { signal });
+    this.loadRatio = models.find((row) => row.name === this.work.model)?.load_ratio ?? 0;
   }
 
   // What the trace says of the prompt, where the first token came before anybody asked.

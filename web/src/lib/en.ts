@@ -82,7 +82,7 @@ export const en = {
   phase: {
     sending: 'Sending',
     waiting: 'Waiting for a place',
-    loading: (model: string) => `Loading ${model}`,
+    loading: (model: string, share = '') => `Loading ${model}${share ? `, ${share}` : ''}`,
     reading: (done: string, all: string) => `Reading ${done} of ${all} tokens`,
     readingAll: 'Reading the prompt',
     writing: 'Writing',
@@ -263,7 +263,7 @@ export const en = {
     version: 'Billow',
     api: 'Version of Ollama’s API',
     address: 'Address',
-    keys: 'Keys',
+    licences: 'Licences of the libraries in this page',
     exposed: 'This server can be reached from the network. Whoever reaches it can use its models; there are no accounts.',
   },
   params: {
