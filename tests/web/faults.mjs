@@ -1,7 +1,7 @@
 // Cases of page.mjs in which something goes wrong, or is stopped: the server, the model's process, the connection, the page.
 import assert from 'node:assert/strict';
 import { end, line, telling } from './front.mjs';
-import { askForMuch } from './steps.mjs';
+import { ask, askForMuch } from './steps.mjs';
 
 export const faultCases = ({ setting, control, front, open, shot }) => ({
   async faults(page) {
@@ -42,6 +42,21 @@ export const faultCases = ({ setting, control, front, open, shot }) => ({
     await page.getByText(/The server is busy/).first().waitFor();
     await page.getByText('and the rest').first().waitFor();
     server.close();
+  },
+
+  async storage(page) {
+    // A browser that keeps nothing, then one that is full: the chat goes on, and the page says so.
+    await page.addInitScript(() => Object.defineProperty(window, 'indexedDB', { get() { throw new DOMException('no', 'SecurityError'); } }));
+    await open(page, setting.main);
+    await page.getByText('This browser keeps nothing for this page').waitFor();
+    await ask(page, '1 2 3');
+    await page.locator('nav').getByText('1 2 3').waitFor();
+    const full = await page.context().newPage();
+    await full.addInitScript(() => { IDBObjectStore.prototype.put = () => { throw new DOMException('full', 'QuotaExceededError'); }; });
+    await open(full, setting.main);
+    await ask(full, '4 5 6');
+    await full.getByText('This browser has no room for more chats').waitFor();
+    await full.locator('.user').getByText('4 5 6').waitFor();
   },
 
   async crash(page) {

@@ -6,7 +6,7 @@ import { Failure, json, messageOf } from './api';
 import { newId } from './ids';
 import { say } from './language';
 import { bodyOf } from './request';
-import { MemoryStore, StorageFull, openStore, type Store } from './store';
+import { MemoryStore, OverlayStore, StorageFull, openStore, type Store } from './store';
 import { childrenOf, latestLeaf, pathTo, titleFrom, treeOf, type Tree } from './tree';
 import type { Chat, LoadedRow, Message, ModelRow } from './types';
 
@@ -182,6 +182,9 @@ class App {
       await this.#store.put(chats, messages);
     } catch (error) {
       if (!(error instanceof StorageFull)) throw error;
+      this.#store = new OverlayStore(this.#store);
+      await this.#store.put(chats, messages);
+      this.isLasting = false;
       this.tell(say.errors.storageFull, 0);
     }
     for (const chat of chats) this.chats = [chat, ...this.chats.filter((other) => other.id !== chat.id)];

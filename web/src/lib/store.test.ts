@@ -1,6 +1,6 @@
 import 'fake-indexeddb/auto';
 import { describe, expect, it } from 'vitest';
-import { MemoryStore, openStore, type Store } from './store';
+import { MemoryStore, OverlayStore, openStore, type Store } from './store';
 import type { Chat, Message } from './types';
 
 const chat = (id: string, updated: number): Chat => ({ id, title: id, models: [], system: '', params: {}, leaf: '', pinned: false, created: 0, updated });
@@ -38,6 +38,18 @@ for (const [name, open] of stores) {
     });
   });
 }
+
+it('reads what was kept and what is new, where a store is full', async () => {
+  const base = new MemoryStore();
+  await base.put([chat('a', 1), chat('b', 2)], [message('1', 'a')]);
+  const store = new OverlayStore(base);
+  await store.put([{ ...chat('a', 5), title: 'changed' }], [message('2', 'a')]);
+  expect((await store.chats()).map((one) => one.title)).toEqual(['changed', 'b']);
+  expect((await store.messages('a')).map((one) => one.id)).toEqual(['1', '2']);
+  expect(await base.messages('a')).toHaveLength(1);
+  await store.removeChat('a');
+  expect(await store.messages('a')).toEqual([]);
+});
 
 it('works from memory where the browser has no database', async () => {
   const kept = globalThis.indexedDB;

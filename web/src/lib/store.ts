@@ -90,6 +90,37 @@ export class MemoryStore implements Store {
   }
 }
 
+// What was kept before a store was full stays to be read; all that is new is in memory.
+export class OverlayStore implements Store {
+  readonly isLasting = false;
+  #new = new MemoryStore();
+  constructor(private readonly base: Store) {}
+
+  async chats(): Promise<Chat[]> {
+    return merged(await this.base.chats(), await this.#new.chats()).sort((a, b) => b.updated - a.updated);
+  }
+  async messages(chat: string): Promise<Message[]> {
+    return merged(await this.base.messages(chat), await this.#new.messages(chat));
+  }
+  put(chats: Chat[], messages: Message[]): Promise<void> {
+    return this.#new.put(chats, messages);
+  }
+  async removeChat(id: string): Promise<void> {
+    await this.#new.removeChat(id);
+    await this.base.removeChat(id);
+  }
+  draft(chat: string): Promise<string> {
+    return this.#new.draft(chat);
+  }
+  putDraft(chat: string, text: string): Promise<void> {
+    return this.#new.putDraft(chat, text);
+  }
+}
+
+function merged<T extends { id: string }>(old: T[], fresh: T[]): T[] {
+  return [...new Map([...old, ...fresh].map((one) => [one.id, one])).values()];
+}
+
 // What structured clones take: no proxies of Svelte.
 function plain<T>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
