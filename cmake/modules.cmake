@@ -19,17 +19,18 @@ set(BILLOW_MODULE_TABLE
   "image: base"
   "metrics: base"
   "http: base"
+  "web: base http"
   "store: base gguf"
   "registry: base http store"
   "process: base http"
   "scheduler: base cpu context http constraint process"
   "api: base gguf tokenizer prompt output constraint context image metrics http store registry process scheduler convert quantize"
-  "server: base cpu gguf tokenizer prompt output constraint context image metrics http store registry process scheduler api"
+  "server: base cpu gguf tokenizer prompt output constraint context image metrics http web store registry process scheduler api"
   "arch: base gguf quant tensor kernels nn kv"
   "engine: base cpu gguf quantize tokenizer constraint kernels tensor nn kv context arch"
   "runner: base gguf tokenizer constraint kernels tensor kv context http arch engine"
   "llama: base gguf tokenizer constraint context kernels http process engine runner"
-  "cli: base cpu gguf tokenizer prompt output constraint quant convert quantize kernels tensor nn kv context image metrics http store registry process scheduler api server arch engine runner llama"
+  "cli: base cpu gguf tokenizer prompt output constraint quant convert quantize kernels tensor nn kv context image metrics http web store registry process scheduler api server arch engine runner llama"
 )
 
 # The same for our headers outside src/, made by the build or of the bridge: "header: the modules that may include it".

@@ -10,8 +10,8 @@ import re
 import sys
 import tempfile
 
-FOLDERS = ["src", "bridge", "tests", "fuzz", "bench", "tools", "cmake"]
-CODE = {".h", ".cpp", ".c", ".rs", ".py", ".cmake", ".txt", ""}
+FOLDERS = ["src", "bridge", "tests", "fuzz", "bench", "tools", "cmake", "web/src", "web/tools"]
+CODE = {".h", ".cpp", ".c", ".rs", ".py", ".cmake", ".txt", ".ts", ".mjs", ".svelte", ".css", ""}
 SKIPPED = {"target", "__pycache__", "data", "corpus"}
 MAX_LINES = 600
 

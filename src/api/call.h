@@ -91,6 +91,9 @@ struct Route {
   std::optional<uint64_t> max_body_bytes{};
   bool writes_store = false;  // refused with 403 where the store is read-only
   bool is_traced = false;     // its traces are kept
+  // Asked again and again by programs that watch: where nothing is wrong, answers are logged at
+  // level debug.
+  bool is_watched = false;
 };
 
 // `status` and the text of an error, as an API has them.

@@ -79,6 +79,7 @@ struct ServeOptions {
   std::string node_name;
   std::string metrics_alias;
   size_t n_traces = 1000;
+  std::string web_page;  // empty: the environment's
   std::string api_version = "0.33.0";
 };
 
@@ -301,6 +302,7 @@ server::Options server_options(const ServeOptions& options,
   made.isa = kernels::select_table().name;
   made.node_name = options.node_name.empty() ? machine_name() : options.node_name;
   made.n_traces = options.n_traces;
+  made.web_page = options.web_page.empty() ? environment.web_page : options.web_page == "on";
   made.metrics_aliases = options.metrics_alias == "vllm";
   return made;
 }
@@ -387,6 +389,10 @@ void run(const ServeOptions& options) {
   log::info("Listening on " + (made.socket_path.empty() ? "" : made.socket_path + " and ") +
             made.host + ":" + std::to_string(server.port()) + " (version " + made.own_version +
             ", kernels " + made.isa + ")");
+  if (server.has_web_page() && server.port() != 0) {
+    const scheduler::Endpoint listening{.host = made.host, .port = server.port(), .path = "ui/"};
+    log::info("the web page is at " + listening.for_clients().url());
+  }
   while (!signals.wait_for(kTrimEvery)) trim_heap();
   log::info("ending: new requests are refused, those that run have " +
             std::to_string(static_cast<int>(options.drain_timeout)) +
@@ -528,6 +534,10 @@ void declare_operation(CLI::App& command, ServeOptions& options) {
       .add_option("--metrics-alias", options.metrics_alias,
                   "Names of another server that /metrics has, too")
       ->check(CLI::IsMember({"vllm"}));
+  command
+      .add_option("--web-page", options.web_page,
+                  "The web page at /ui/: on or off; on if not given (BILLOW_WEB_PAGE)")
+      ->check(CLI::IsMember({"on", "off"}));
   command.add_option("--traces", options.n_traces, "Traces of requests that are kept")
       ->capture_default_str();
   command

@@ -62,6 +62,18 @@ constexpr std::array<Reason, 43> kReasons{{
     {507, "Insufficient Storage"},
 }};
 
+// Whether parameters of an entry say that it is not wanted: "q=0", "level=1; q=0.00".
+bool is_no_weight(std::string_view parameters) noexcept {
+  for (;;) {
+    const size_t semicolon = parameters.find(';');
+    std::string_view one = trimmed(parameters.substr(0, semicolon), " \t");
+    if (one.size() > 2 && (one[0] == 'q' || one[0] == 'Q') && one[1] == '=')
+      return one.find_first_not_of("0.", 2) == std::string_view::npos;
+    if (semicolon == std::string_view::npos) return false;
+    parameters.remove_prefix(semicolon + 1);
+  }
+}
+
 }  // namespace
 
 std::string_view method_name(Method method) noexcept {
@@ -125,6 +137,23 @@ void Headers::set(std::string name, std::string value) {
 
 void Headers::remove(std::string_view name) {
   std::erase_if(fields_, [&](const Field& field) { return equal_ignoring_case(field.name, name); });
+}
+
+bool accepts(const Headers& headers, std::string_view name, std::string_view token) noexcept {
+  for (const Headers::Field& field : headers) {
+    if (!equal_ignoring_case(field.name, name)) continue;
+    std::string_view rest = field.value;
+    for (;;) {
+      const size_t comma = rest.find(',');
+      const std::string_view entry = rest.substr(0, comma);
+      const size_t semicolon = entry.find(';');
+      if (equal_ignoring_case(trimmed(entry.substr(0, semicolon), " \t"), token))
+        return semicolon == std::string_view::npos || !is_no_weight(entry.substr(semicolon + 1));
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+    }
+  }
+  return false;
 }
 
 Response text_response(int status, std::string_view text) {

@@ -53,6 +53,11 @@ class Headers {
   std::vector<Field> fields_;
 };
 
+// Whether the comma-separated lists of the fields `name`, "gzip, br;q=0.5", have `token` in any
+// case and with a weight above 0. As RFC 9110 has it for Accept and Accept-Encoding, without
+// wildcards.
+bool accepts(const Headers& headers, std::string_view name, std::string_view token) noexcept;
+
 // Names and values of a query or of a route's pattern, percent-decoded. Of a repeated name the
 // first value counts.
 using Parameters = std::map<std::string, std::string, std::less<>>;

@@ -30,6 +30,17 @@ TEST(Headers, TokensAreWholeEntriesOfAllFields) {
   EXPECT_FALSE(headers.has_token("Upgrade", "close"));
 }
 
+TEST(Headers, AcceptedIsWhatHasAWeight) {
+  const Headers headers{{"Accept", "text/plain;level=1;q=0.0, TEXT/HTML ; q=0.1"},
+                        {"accept", "a/b;q=0.000;x=1,c/d"}};
+  EXPECT_TRUE(accepts(headers, "Accept", "text/html"));
+  EXPECT_TRUE(accepts(headers, "ACCEPT", "c/d"));
+  EXPECT_FALSE(accepts(headers, "Accept", "text/plain"));
+  EXPECT_FALSE(accepts(headers, "Accept", "a/b"));
+  EXPECT_FALSE(accepts(headers, "Accept", "text"));
+  EXPECT_FALSE(accepts(headers, "Accept-Encoding", "c/d"));
+}
+
 TEST(Methods, HaveTheNamesOfTheStandard) {
   for (const char* name : {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}) {
     EXPECT_EQ(method_name(method_of(name)), name);

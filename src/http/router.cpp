@@ -45,7 +45,6 @@ Router::Router(const std::vector<RoutePattern>& patterns) {
       if (is_parameter && text.size() == 1) refuse("a parameter has no name");
       row.segments.push_back({std::string(text.substr(is_parameter ? 1 : 0)), is_parameter});
     }
-    if (row.segments.size() > 1 && row.segments.back().text.empty()) refuse("ends with a slash");
     for (const Row& other : rows_) {
       if (!same_path(row, other)) continue;
       for (const Method method : row.methods) {

@@ -12,7 +12,8 @@
 namespace billow::http {
 
 // A row of the route table. Segments of the pattern that begin with ':' are parameters, which match
-// any one segment that is not empty: "/api/blobs/:digest".
+// any one segment that is not empty: "/api/blobs/:digest". One that ends with a slash, "/ui/",
+// takes that path alone.
 struct RoutePattern {
   std::vector<Method> methods;
   std::string pattern;

@@ -110,8 +110,17 @@ TEST(Router, RefusesTablesThatMakeNoSense) {
   refused({{{Method::kGet}, ""}});
   refused({{{}, "/x"}});
   refused({{{Method::kGet}, "/x/:"}});
-  refused({{{Method::kGet}, "/x/"}});
   refused({{{Method::kGet}, "/x/:a"}, {{Method::kPost, Method::kGet}, "/x/:b"}});
+}
+
+TEST(Router, APatternThatEndsWithASlashIsAPathOfItsOwn) {
+  const Router router(
+      {{{Method::kGet}, "/ui"}, {{Method::kGet}, "/ui/"}, {{Method::kGet}, "/ui/:file"}});
+  EXPECT_EQ(router.match(Method::kGet, "/ui").route, 0u);
+  EXPECT_EQ(router.match(Method::kGet, "/ui/").route, 1u);
+  EXPECT_EQ(router.match(Method::kGet, "/ui/").kind, Kind::kFound);
+  EXPECT_EQ(router.match(Method::kGet, "/ui/x").route, 2u);
+  EXPECT_EQ(router.match(Method::kGet, "/ui//").location, "/ui/");
 }
 
 TEST(Router, AnswersInPlainText) {

@@ -297,6 +297,7 @@ struct Metrics::State {
   BoundedValues reasons;
   std::atomic<uint64_t> n_prompt = 0;  // of all models
   std::atomic<uint64_t> n_cached = 0;
+  std::atomic<uint64_t> n_generated = 0;
   const Labels build;
 };
 
@@ -337,6 +338,13 @@ void Metrics::tokens(std::string_view model, const Tokens& tokens) {
   state_->draft_accepted_tokens.Add(labels).Increment(number(tokens.n_draft_accepted));
   state_->n_prompt += tokens.n_prompt;
   state_->n_cached += tokens.n_cached;
+  state_->n_generated += tokens.n_generated;
+}
+
+Metrics::Tokens Metrics::totals() const {
+  return {.n_prompt = state_->n_prompt,
+          .n_cached = state_->n_cached,
+          .n_generated = state_->n_generated};
 }
 
 void Metrics::model_load(std::string_view model, std::string_view reason) {

@@ -70,6 +70,8 @@ class Metrics {
     size_t n_draft_accepted = 0;  // of them, those that the answer has
   };
   void tokens(std::string_view model, const Tokens& tokens);
+  // Tokens of all models so far.
+  Tokens totals() const;
   void model_load(std::string_view model, std::string_view reason);
 
   // Everything. What the load tells by model has the label `model`, and what belongs to none of

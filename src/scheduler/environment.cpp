@@ -116,6 +116,15 @@ void set_kv_cache_type(Environment& environment, const Value& value) {
     return value.disregarded("type of keys and values: f16, q8_0, q4_0 or f32");
   environment.kv_cache_type = value.text;
 }
+void set_web_page(Environment& environment, const Value& value) {
+  if (const std::optional<bool> truth = truth_of(value.text)) {
+    environment.web_page = *truth;
+  } else if (value.text == "on" || value.text == "off") {
+    environment.web_page = value.text == "on";
+  } else {
+    value.disregarded("switch: on or off");
+  }
+}
 void set_engine(Environment& environment, const Value& value) {
   const std::optional<Engine> engine = find_engine(value.text);
   if (!engine) return value.disregarded("engine: auto, billow or llama");
@@ -158,6 +167,7 @@ constexpr Row kRows[] = {
     {"PACKED_LIMIT", set<&Environment::packed_limit>},
     {"SESSIONS_LIMIT", set<&Environment::sessions_limit>},
     {"REGISTRY_MIRROR", set<&Environment::registry_mirror>},
+    {"WEB_PAGE", set_web_page},
     {"ENGINE", set_engine},
     {"LLAMA_SERVER", set<&Environment::llama_server>},
     {"STREAM_INTERVAL", set<&Environment::stream_interval>},

@@ -79,6 +79,7 @@ struct Record {
   int status = 0;
   Clock::duration time{};
   std::string_view error{};
+  bool is_watched = false;  // Route::is_watched
 };
 
 // Text from outside as part of one line: no control characters, and not much of it.
@@ -104,7 +105,13 @@ void record(metrics::Metrics& metrics, const Record& answer) {
       target.empty() ? "-" : in_line(target),
       std::chrono::duration<double, std::milli>(answer.time).count(), part(" model=", answer.model),
       part(" id=", answer.id), part(" trace=", answer.trace), part(": ", answer.error));
-  answer.status >= 500 && answer.status != 503 ? log::warn(line) : log::info(line);
+  if (answer.status >= 500 && answer.status != 503) {
+    log::warn(line);
+  } else if (answer.is_watched && answer.status < 400) {
+    log::debug(line);
+  } else {
+    log::info(line);
+  }
   metrics.request(answer.model, answer.route, answer.status, answer.time);
 }
 
@@ -161,7 +168,8 @@ class Caller {
                               .trace = trace.id() == id ? std::string_view() : trace.id(),
                               .status = end.status,
                               .time = time,
-                              .error = end.text});
+                              .error = end.text,
+                              .is_watched = route_.is_watched});
   }
 
   CallContext& context_;

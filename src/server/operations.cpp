@@ -77,6 +77,7 @@ std::vector<api::Route> operation_routes(const Operations& operations) {
     route.methods = {Method::kGet, Method::kHead};
     route.pattern = pattern;
     route.handler = std::move(handler);
+    route.is_watched = true;
   };
   add("/healthz", [](Call& call) { call.respond(http::text_response(200, "ok\n")); });
   add("/readyz", [&](Call& call) { ready(call, operations); });
@@ -88,6 +89,9 @@ std::vector<api::Route> operation_routes(const Operations& operations) {
     respond_metrics(call, operations.metrics.load_text(operations.load(), true));
   });
   add("/api/trace", [&](Call& call) { list_traces(call, operations.traces); });
+  add("/api/memory", [&](Call& call) { respond_json(call, 200, operations.memory()); });
+  add("/api/history", [&](Call& call) { respond_json(call, 200, operations.history()); });
+  add("/api/server", [&](Call& call) { respond_json(call, 200, operations.server()); });
   add("/api/trace/:id", [&](Call& call) { show_trace(call, operations.traces); });
   return routes;
 }

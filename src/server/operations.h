@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/call.h"
+#include "base/json_fwd.h"
 #include "metrics/metrics.h"
 #include "scheduler/scheduler.h"
 
@@ -20,11 +21,15 @@ struct Operations {
   std::function<metrics::Load()> load;
   metrics::Metrics& metrics;
   metrics::TraceStore& traces;
+  std::function<Json()> memory;   // memory_json()
+  std::function<Json()> history;  // History::json()
+  // What a page shows of the server: {"version","node","read_only","on_network"}.
+  std::function<Json()> server;
   bool aliases = false;  // vLLM's names in the whole text, too
 };
 
-// GET /healthz, /readyz, /health, /metrics, /metrics/load, /api/trace, /api/trace/:id. The
-// operations outlive the routes.
+// GET /healthz, /readyz, /health, /metrics, /metrics/load, /api/trace, /api/trace/:id, /api/memory,
+// /api/history, /api/server. The operations outlive the routes.
 std::vector<api::Route> operation_routes(const Operations& operations);
 
 // What the scheduler's state says of the load.

@@ -49,6 +49,7 @@ struct Options {
   std::string node_name{};             // of this host, in answers and traces
   size_t n_traces = 1000;              // that are kept
   bool metrics_aliases = false;        // vLLM's names in /metrics, too
+  bool web_page = true;                // the page at /ui/, where the program has it
 };
 
 }  // namespace billow::server

@@ -29,8 +29,11 @@
 #include "http/status.h"
 #include "server/calls.h"
 #include "server/operations.h"
+#include "server/watching.h"
+#include "server/web_routes.h"
 #include "store/folder.h"
 #include "store/store.h"
+#include "web/asset.h"
 
 namespace billow::server {
 namespace {
@@ -62,8 +65,14 @@ void preload(api::Generator& generator, api::Embedder& embedder, const std::stri
 
 // So long those wait who ask whether the server, or a model, is ready.
 constexpr std::chrono::milliseconds kProbePatience{10'000};
+constexpr std::chrono::milliseconds kSampleEvery{2'000};
 constexpr std::chrono::milliseconds kStorePatience{2'000};
 constexpr std::chrono::milliseconds kPrunePatience{10'000};
+
+// Whether nobody else reaches what listens there.
+bool is_own_machine(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
 
 void append(std::vector<api::Route>& routes, std::vector<api::Route> more) {
   std::ranges::move(more, std::back_inserter(routes));
@@ -94,12 +103,16 @@ class Server::Parts {
             .load = [this] { return load(); },
             .metrics = metrics_,
             .traces = traces_,
+            .memory = [this] { return memory_json(scheduler_.state()); },
+            .history = [this] { return history_->json(); },
+            .server = [this] { return server_json(); },
             .aliases = options_.metrics_aliases},
         origins_(options_.origins),
         names_(http::machine_names()) {
     check_store();
     if (options_.prune && !options_.read_only) prune();
     for (const std::string& model : options_.preload) cold_.emplace_back(model, "being loaded");
+    history_.emplace(kSampleEvery, [this] { return sample(); });
     http_.emplace(http_options(), http_routes(context_, routes()));
     if (!options_.preload.empty())
       preloader_ = std::jthread([this](std::stop_token stop) { load_all(stop); });
@@ -108,6 +121,7 @@ class Server::Parts {
   ~Parts() { stop(); }
 
   uint16_t port() const { return http_->port(); }
+  bool has_web_page() const { return options_.web_page && !web::embedded_assets().empty(); }
 
   bool drain(std::chrono::milliseconds delay, std::chrono::milliseconds timeout) {
     {
@@ -232,7 +246,8 @@ class Server::Parts {
     append(routes, api::ollama::store_routes(store_, registry_,
                                              {.version = options_.version,
                                               .go_templates = options_.go_templates,
-                                              .program = options_.program}));
+                                              .program = options_.program,
+                                              .web_page = has_web_page()}));
     append(routes, api::ollama::ps_routes(
                        {[this] { return scheduler_.state(); },
                         [this](const std::string& key) { return latest_contexts_.of(key); },
@@ -250,7 +265,28 @@ class Server::Parts {
                                        .n_parallel = options_.models_loaded.n_parallel,
                                        .max_context = options_.generation.max_context}));
     append(routes, api::llama::aliases(routes));
+    if (options_.web_page) append(routes, web_routes());
     return routes;
+  }
+
+  Sample sample() const {
+    const metrics::Load now = load_of(scheduler_.state());
+    const metrics::Metrics::Tokens totals = metrics_.totals();
+    Sample sample{.time = std::chrono::system_clock::now(),
+                  .n_running = now.n_running,
+                  .n_waiting = now.n_waiting,
+                  .busy_ratio = now.busy_ratio,
+                  .n_prompt = totals.n_prompt,
+                  .n_generated = totals.n_generated};
+    for (const metrics::Load::ModelLoad& model : now.models) sample.held_bytes += model.held_bytes;
+    return sample;
+  }
+
+  Json server_json() const {
+    return {{"version", options_.own_version},
+            {"node", options_.node_name},
+            {"read_only", options_.read_only},
+            {"on_network", !options_.host.empty() && !is_own_machine(options_.host)}};
   }
 
   metrics::Load load() const {
@@ -328,6 +364,7 @@ class Server::Parts {
 
   std::vector<std::pair<std::string, std::string>> cold_;  // to be preloaded, and how that stands
 
+  std::optional<History> history_;
   std::optional<http::Server> http_;  // its handlers use all of the above
   std::mutex preloader_mutex_;
   std::jthread preloader_;
@@ -336,6 +373,7 @@ class Server::Parts {
 Server::Server(Options options) : parts_(std::make_unique<Parts>(std::move(options))) {}
 Server::~Server() = default;
 uint16_t Server::port() const { return parts_->port(); }
+bool Server::has_web_page() const { return parts_->has_web_page(); }
 bool Server::drain(std::chrono::milliseconds delay, std::chrono::milliseconds timeout) {
   return parts_->drain(delay, timeout);
 }

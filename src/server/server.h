@@ -22,6 +22,8 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   uint16_t port() const;  // 0 without TCP
+  // Whether it serves the web page: it was told to, and the program has the page.
+  bool has_web_page() const;
 
   // Not ready any more from now on, while requests are served as before for `delay`; then new ones
   // are refused, and those that run have so long to finish. Returns whether all did. stop() ends

@@ -14,8 +14,17 @@ CallHandler refusing(int status, std::string text) {
 
 }  // namespace
 
-std::vector<Route> identity_routes(std::string version) {
-  const auto root = [](Call& call) { call.respond(http::text_response(200, "Ollama is running")); };
+std::vector<Route> identity_routes(std::string version, bool web_page) {
+  const auto root = [web_page](Call& call) {
+    if (web_page) call.add_header("Vary", "Accept");
+    if (!web_page || !http::accepts(call.request().headers, "Accept", "text/html")) {
+      call.respond(http::text_response(200, "Ollama is running"));
+      return;
+    }
+    // Relative, so that it holds behind a proxy that adds a prefix.
+    call.add_header("Location", "ui/");
+    call.respond({.status = 302});
+  };
   const auto tell_version = [version = std::move(version)](Call& call) {
     respond_json(call, {{"version", version}});
   };
@@ -52,7 +61,7 @@ std::vector<Route> identity_routes(std::string version) {
 
 std::vector<Route> store_routes(store::Store& store, registry::Client& client,
                                 const StoreRouteOptions& options) {
-  std::vector<Route> all = identity_routes(options.version);
+  std::vector<Route> all = identity_routes(options.version, options.web_page);
   for (const std::vector<Route>& some :
        {model_routes(store, options.go_templates), create_routes(store, client, options.program),
         transfer_routes(client)}) {

@@ -15,7 +15,8 @@ namespace billow::api::ollama {
 
 // GET and HEAD / and /api/version, whose answer `version` is: clients ask it for what they may use.
 // Then what belongs to accounts in a cloud, which this server has none of.
-std::vector<Route> identity_routes(std::string version = "0.33.0");
+// `web_page`: a browser that asks for / is sent on to the page at ui/; other clients are not.
+std::vector<Route> identity_routes(std::string version = "0.33.0", bool web_page = false);
 
 // /api/tags, /api/show, /api/copy, /api/delete. `go_templates` is that of the catalog, so that a
 // model is shown with the template that it is used with.
@@ -31,6 +32,7 @@ struct StoreRouteOptions {
   std::string version = "0.33.0";  // of Ollama, for clients
   prompt::GoTemplateUse go_templates = prompt::GoTemplateUse::kAuto;
   std::string program{};  // billow; empty: there is no quantisation
+  bool web_page = false;  // of identity_routes()
 };
 
 // All of the above. `client` pulls into the store.

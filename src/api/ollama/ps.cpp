@@ -90,7 +90,8 @@ std::vector<Route> ps_routes(PsSource source) {
     for (const auto& model : loaded) models.push_back(entry_of(source, model, n_prefixes));
     respond_json(call, {{"models", std::move(models)}});
   };
-  return {{.methods = {http::Method::kGet}, .pattern = "/api/ps", .handler = list}};
+  return {
+      {.methods = {http::Method::kGet}, .pattern = "/api/ps", .handler = list, .is_watched = true}};
 }
 
 }  // namespace billow::api::ollama

@@ -1,0 +1,12 @@
+// The routes of the web page: /ui/ and the files behind it. Any thread.
+#pragma once
+
+#include <vector>
+
+#include "api/call.h"
+
+namespace billow::server {
+
+std::vector<api::Route> web_routes();
+
+}  // namespace billow::server

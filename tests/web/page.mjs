@@ -1,0 +1,497 @@
+// The cases of page_test.py, which says what is needed around them. Each case has a browser context of its own. Every one
+// of them fails where the page asks another host, breaks its policy, or writes an error to the console.
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import { HOSTILE, RICH, end, front as frontOf, line, telling } from './front.mjs';
+import { faultCases } from './faults.mjs';
+import { ask, askForMuch, theme } from './steps.mjs';
+
+const require = createRequire(new URL('../../web/package.json', import.meta.url));
+const { chromium } = require('playwright-core');
+const axeSource = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+
+const setting = JSON.parse(process.argv[2]);
+const control = (name) => fetch(`${setting.control}/${name}`, { method: 'POST' });
+const front = (...more) => frontOf(setting.main, ...more);
+const PHONE = { width: 390, height: 844 };
+const DESKTOP = { width: 1280, height: 800 };
+
+const cases = {
+  async chat(page) {
+    await open(page, setting.main);
+    await page.locator('#composer').fill('1 2 3 4 5');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Again' }).waitFor();
+    const stats = await page.locator('.stats').last().innerText();
+    assert.match(stats, /tokens .*\/s/);
+    await page.getByRole('meter', { name: 'Context' }).waitFor();
+    assert.match(await page.locator('.gauge').innerText(), /of [\d,]+ tokens/);
+    // Another version, an edit, and the way back to the first.
+    await page.getByRole('button', { name: 'Again' }).click();
+    await page.getByText('2 of 2').waitFor();
+    await page.getByRole('button', { name: 'Again' }).waitFor();
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.locator('.edit textarea').fill('9 8 7');
+    await page.getByRole('button', { name: 'Send again' }).click();
+    await page.locator('.user').getByText('9 8 7').waitFor();
+    await page.getByRole('button', { name: 'Again' }).waitFor();
+    await page.locator('.user').getByRole('button', { name: 'Previous version' }).click();
+    await page.locator('.user').getByText('1 2 3 4 5').waitFor();
+    // The chat survives the page.
+    const here = page.url();
+    await page.goto('about:blank');
+    await page.goto(here);
+    await page.locator('.user').getByText('1 2 3 4 5').waitFor();
+    await page.getByRole('button', { name: 'Fork' }).click();
+    await page.getByRole('link', { name: '1 2 3 4 5 (fork)' }).waitFor();
+    await page.locator('.user').getByText('1 2 3 4 5').waitFor();
+    assert.equal(await page.getByText(/ of 2$/).count(), 0);
+    // Its trace.
+    await page.getByRole('link', { name: 'Trace' }).click();
+    await page.getByRole('cell', { name: 'tokenised' }).waitFor();
+    await page.getByRole('cell', { name: /^decode/ }).waitFor();
+  },
+
+  async redirects(page) {
+    const reply = await page.goto(`${setting.main}/`);
+    assert.equal(reply.status(), 200);
+    assert.equal(page.url().split('#')[0], `${setting.main}/ui/`);
+    const plain = await fetch(`${setting.main}/`);
+    assert.equal(await plain.text(), 'Ollama is running');
+    await page.goto(`${setting.main}/ui`);
+    assert.equal(page.url().split('#')[0], `${setting.main}/ui/`);
+    assert.equal((await fetch(`${setting.main}/ui/nothing`)).status, 404);
+  },
+
+  async prefix(page) {
+    // A proxy may put the whole server under a path of its own.
+    const server = await front(undefined, undefined, '/models/one');
+    await page.goto(`${server.url}/`);
+    assert.equal(page.url().split('#')[0], `${server.url}/ui/`);
+    await open(page, server.url);
+    await ask(page, '1 2 3');
+    await page.getByRole('link', { name: 'Trace' }).click();
+    await page.getByRole('cell', { name: 'sized' }).waitFor();
+    await page.goto(`${server.url}/ui`);
+    assert.equal(page.url().split('#')[0], `${server.url}/ui/`);
+    server.close();
+  },
+
+  async grown(page) {
+    // An answer beyond the context of the model: the gauge tells of growth and of what was forgotten.
+    await open(page, setting.main);
+    await askForMuch(page);
+    await page.locator('#composer').fill('1 2 3');
+    await page.keyboard.press('Enter');
+    await page.locator('.gauge').getByText('grew from 512 to 1,024').waitFor();
+    await page.getByText(/the model has forgotten/).waitFor({ timeout: 90_000 });
+    await page.locator('#composer').press('Escape');
+    await page.getByText('Stopped', { exact: true }).first().waitFor();
+    assert.match(await page.locator('.stats').last().innerText(), /about [\d,]+ tokens/);
+    await page.getByRole('meter', { name: 'Context' }).waitFor();
+    await shot(page, 'grown');
+  },
+
+  async rich(page) {
+    const server = await front(telling(RICH));
+    await open(page, server.url);
+    await ask(page, 'Show me everything');
+    await page.locator('.hljs-keyword').first().waitFor();
+    await page.locator('math').first().waitFor();
+    assert.equal(await page.locator('math').count(), 2);
+    assert.equal(await page.locator('article table tbody tr').count(), 2);
+    assert.match(await page.locator('.gauge').innerText(), /1,927 of 8,192 tokens/);
+    assert.match(await page.locator('.gauge').innerText(), /cached 1,200/);
+    assert.match(await page.locator('.stats').last().innerText(), /412 tokens · 38\.0\/s/);
+    await page.getByRole('button', { name: 'Copy the code' }).waitFor();
+    await axe(page, 'rich chat');
+    await shot(page, 'chat');
+    await shot(page, 'chat-phone', PHONE);
+    await theme(page, 'dark');
+    await axe(page, 'rich chat, dark');
+    await shot(page, 'chat-dark');
+    await page.locator('.list').evaluate((list) => list.scrollTo(0, 0));
+    await shot(page, 'chat-top-dark');
+    server.close();
+  },
+
+  async tools(page) {
+    // Images, thinking, and a tool whose result goes back.
+    let asked;
+    const server = await front((body, response) => {
+      asked = body;
+      response.writeHead(200, { 'Content-Type': 'application/x-ndjson', 'X-Billow-Context': '4096' });
+      const last = body.messages[body.messages.length - 1];
+      if (last.role === 'tool') {
+        response.write(line(`It is ${last.content}.`));
+      } else {
+        response.write(`${JSON.stringify({ message: { role: 'assistant', content: '', thinking: 'The user wants to know the weather.' }, done: false })}\n`);
+        response.write(`${JSON.stringify({ message: { role: 'assistant', content: '', tool_calls: [{ function: { name: 'weather', arguments: { city: 'Bergen' } } }] }, done: false })}\n`);
+      }
+      response.end(end());
+    }, ['completion', 'vision', 'thinking', 'tools']);
+    await open(page, server.url);
+    const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
+    await page.locator('.composer input[type=file]').setInputFiles([{ name: 'a.txt', mimeType: 'text/plain', buffer: png }]);
+    await page.getByText('a.txt is no image').waitFor();
+    await page.locator('.composer input[type=file]').setInputFiles([{ name: 'a.png', mimeType: 'image/png', buffer: png }]);
+    await page.locator('.composer img').waitFor();
+    await page.getByRole('button', { name: 'Options' }).click();
+    await page.getByLabel('System prompt').fill('You may ask for the weather.');
+    await page.getByLabel('Tools, as JSON').fill('[{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}]');
+    await page.getByLabel('Thinking').selectOption('On');
+    await page.getByRole('button', { name: 'OK' }).click();
+    await ask(page, 'What is the weather in Bergen?');
+    assert.equal(asked.messages[0].role, 'system');
+    assert.deepEqual(asked.messages[1].images, [png.toString('base64')]);
+    assert.equal(asked.tools[0].function.name, 'weather');
+    assert.equal(asked.think, true);
+    await page.locator('.images img').waitFor();
+    await page.getByText('Calls weather').waitFor();
+    assert.equal(await page.getByText('The user wants to know').isVisible(), false);
+    await page.locator('.thinking summary').click();
+    await page.getByText('The user wants to know').waitFor();
+    await axe(page, 'tools');
+    await shot(page, 'tools');
+    await page.getByLabel('Result').fill('raining');
+    await page.getByRole('button', { name: 'Send the result' }).click();
+    await page.getByText('It is raining.').waitFor();
+    const sent = asked.messages.slice(-2);
+    assert.deepEqual(sent[0].tool_calls[0].function, { name: 'weather', arguments: { city: 'Bergen' } });
+    assert.equal(sent[1].tool_name, 'weather');
+    server.close();
+  },
+
+  async hostile(page) {
+    const server = await front((request, response) => telling(HOSTILE)(request, response));
+    await open(page, server.url);
+    await ask(page, '<img src=x onerror=window.pwned=9>');
+    await page.locator('.katex, .math').first().waitFor();
+    await page.waitForTimeout(300);
+    assert.equal(await page.evaluate(() => window.pwned), undefined);
+    assert.equal(await page.locator('article iframe, article script, article img').count(), 0);
+    const links = await page.locator('article a[href]').evaluateAll((all) => all.map((one) => one.getAttribute('href')));
+    assert.ok(links.every((href) => /^(https:\/\/evil\.example\/leak\.png$|#\/requests\/)/.test(href)), links.join(' '));
+    assert.ok((await page.locator('.assistant').innerText()).includes('<script>window.pwned=2</script>'));
+    // A file of chats from a stranger.
+    await page.goto(`${server.url}/ui/#/settings`);
+    const file = [{ kind: 'billow-chats', version: 1 }, { chat: { id: '1', title: '<img src=x onerror=window.pwned=10>', models: ['<b>'], leaf: '2', params: { stop: 7, __proto__: 1 } } },
+      { message: { id: '2', chat: '1', parent: '2', role: 'assistant', text: HOSTILE, model: '<script>' } }, { message: { id: '3', chat: 'other', role: 'user', text: 'x' } }, { message: 7 }];
+    await page.locator('input[type=file]').setInputFiles({ name: 'x.jsonl', mimeType: 'text/plain', buffer: Buffer.from(file.map((row) => JSON.stringify(row)).join('\n')) });
+    await page.getByText('1 chat was imported').waitFor();
+    await page.locator('nav').getByText('<img src=x onerror=window.pwned=10>').click();
+    await page.locator('.assistant').waitFor();
+    await page.goto(`${server.url}/ui/#/settings`);
+    await page.locator('input[type=file]').setInputFiles({ name: 'x.jsonl', mimeType: 'text/plain', buffer: Buffer.from('{}') });
+    await page.getByText('This file cannot be imported').waitFor();
+    assert.equal(await page.evaluate(() => window.pwned), undefined);
+    server.close();
+  },
+
+  async streaming(page) {
+    // A long answer, at 300 pieces a second and more: frames stay short, and who scrolls up is left in peace.
+    const server = await front((_request, response) => {
+      response.writeHead(200, { 'Content-Type': 'application/x-ndjson', 'X-Billow-Context': '32768' });
+      let n = 0;
+      const timer = setInterval(() => {
+        let text = '';
+        for (let i = 0; i < 8; i += 1, n += 1) text += line(n % 60 === 59 ? '.\n\n' : n % 200 === 100 ? '\n\n- item **bold** `code`\n' : `word${n} `);
+        response.write(text);
+        if (n > 6000) {
+          clearInterval(timer);
+          response.end(end());
+        }
+      }, 4);
+      response.on('close', () => clearInterval(timer));
+    });
+    await open(page, server.url);
+    await page.evaluate(() => {
+      window.frames_ = [];
+      let last = performance.now();
+      const next = () => { const now = performance.now(); window.frames_.push(now - last); last = now; requestAnimationFrame(next); };
+      requestAnimationFrame(next);
+    });
+    await page.locator('#composer').fill('Tell me a long story');
+    await page.keyboard.press('Enter');
+    await page.getByText('word600 ').waitFor();
+    await page.locator('.list').hover();
+    await page.mouse.wheel(0, -600);
+    await page.getByRole('button', { name: /Go to the latest/ }).waitFor();
+    const top = await page.locator('.list').evaluate((list) => list.scrollTop);
+    await page.waitForTimeout(400);
+    assert.equal(await page.locator('.list').evaluate((list) => list.scrollTop), top, 'the reader is not pulled down');
+    // Typing goes on meanwhile.
+    await page.locator('#composer').fill('the next question');
+    await page.getByRole('button', { name: 'Again' }).waitFor({ timeout: 60_000 });
+    assert.equal(await page.locator('#composer').inputValue(), 'the next question');
+    const frames = (await page.evaluate(() => window.frames_)).sort((a, b) => a - b);
+    const median = frames[Math.floor(frames.length / 2)];
+    console.log(`  frames while streaming: median ${median.toFixed(1)} ms, 95 % ${frames[Math.floor(frames.length * 0.95)].toFixed(1)} ms`);
+    assert.ok(median < 60, `the median frame takes ${median} ms`);
+    server.close();
+  },
+
+  async compare(page) {
+    await open(page, setting.main);
+    await page.getByRole('button', { name: 'Compare with more models' }).click();
+    assert.equal(await page.locator('.pickers select').count(), 2);
+    await page.locator('#composer').fill('1 2 3');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Again' }).nth(1).waitFor({ timeout: 20_000 });
+    await axe(page, 'compare');
+    await shot(page, 'compare');
+    await page.getByRole('button', { name: 'Go on with this answer' }).click();
+    await page.getByText('The chat goes on with this one').waitFor();
+  },
+
+  async models(page) {
+    await open(page, setting.main, 'models');
+    await page.getByRole('heading', { name: 'writer:latest' }).waitFor();
+    await page.getByLabel('Name', { exact: true }).fill(`${setting.registry}/a/small`);
+    await page.getByLabel('The registry has no TLS').check();
+    await page.getByRole('button', { name: 'Pull', exact: true }).click();
+    await page.locator('.job progress[value]').waitFor();
+    await shot(page, 'models-pull');
+    await page.locator('.job').getByRole('button', { name: 'Stop' }).click();
+    await page.getByText('was stopped').first().waitFor();
+    await control('fast');
+    await page.getByLabel('Name', { exact: true }).fill(`${setting.registry}/a/small`);
+    await page.getByRole('button', { name: 'Pull', exact: true }).click();
+    await page.getByText('is here').first().waitFor();
+    const pulled = page.locator('.models > li').filter({ has: page.getByRole('heading', { name: /a\/small/ }) });
+    await pulled.waitFor();
+    await axe(page, 'models');
+    await shot(page, 'models');
+    await shot(page, 'models-phone', PHONE);
+    await pulled.getByRole('button', { name: 'Load', exact: true }).click();
+    await pulled.getByText('Loaded', { exact: true }).waitFor();
+    await pulled.getByRole('button', { name: 'Unload' }).click();
+    await pulled.getByText('not loaded').waitFor();
+    await pulled.getByRole('button', { name: 'Details' }).click();
+    await page.getByRole('dialog').getByText('general.architecture').waitFor();
+    await axe(page, 'details of a model');
+    await page.keyboard.press('Escape');
+    await pulled.getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await pulled.waitFor({ state: 'detached' });
+    // A name that is nowhere is an error in one line.
+    await page.getByLabel('Name', { exact: true }).fill(`${setting.registry}/a/nothing`);
+    await page.getByRole('button', { name: 'Pull', exact: true }).click();
+    await page.locator('.job [role=alert]').waitFor();
+    // A variant.
+    const writer = page.locator('.models > li').filter({ has: page.getByRole('heading', { name: 'writer:latest' }) });
+    await writer.getByRole('button', { name: 'A variant of this model' }).click();
+    await page.getByLabel('Name of the model').fill('pirate');
+    await page.getByLabel('System prompt').fill('Speak like a pirate.');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('heading', { name: 'pirate:latest' }).waitFor();
+  },
+
+  async upload(page) {
+    page.allowsFailures = true; // a HEAD that says 404 is an error to the console
+    await open(page, setting.main, 'models');
+    const digest = (await (await fetch(`${setting.main}/api/show`, { method: 'POST', body: '{"model":"vectors"}' })).json()).modelfile.match(/sha256-[0-9a-f]{64}/)?.[0];
+    assert.ok(digest);
+    const own = Buffer.concat([readFileSync(process.env.BILLOW_TINY_GGUF), Buffer.from('another end')]);
+    await page.locator('#gguf').setInputFiles({ name: 'My Model.gguf', mimeType: 'application/octet-stream', buffer: own });
+    assert.equal(await page.locator('#gguf-name').inputValue(), 'my-model');
+    await page.getByRole('button', { name: 'Add', exact: true }).click();
+    await page.getByRole('heading', { name: 'my-model:latest' }).waitFor();
+  },
+
+  async inside(page) {
+    await open(page, setting.main);
+    await ask(page, '1 2 3');
+    await page.goto(`${setting.main}/ui/#/requests`);
+    await page.getByRole('cell', { name: '/api/chat' }).first().waitFor();
+    await axe(page, 'requests');
+    await shot(page, 'requests');
+    await shot(page, 'requests-phone', PHONE);
+    await page.locator('tbody tr').first().getByRole('link').click();
+    await page.getByRole('cell', { name: 'sized' }).waitFor();
+    await axe(page, 'trace');
+    await shot(page, 'trace');
+    await page.goto(`${setting.main}/ui/#/memory`);
+    await page.getByRole('cell', { name: /writer/ }).waitFor();
+    await page.locator('.uplot canvas').first().waitFor();
+    await axe(page, 'memory');
+    await shot(page, 'memory');
+    await theme(page, 'dark');
+    await axe(page, 'memory, dark');
+    await shot(page, 'memory-dark');
+    await page.goto(`${setting.main}/ui/#/requests/web-not-there`).catch(() => undefined);
+    page.allowsFailures = true;
+    await page.getByText('This trace is not here any more').waitFor();
+  },
+
+  async embeddings(page) {
+    await open(page, setting.main, 'embeddings');
+    await page.getByLabel('Model').selectOption('vectors:latest');
+    await page.getByRole('button', { name: 'Compare' }).click();
+    await page.getByText('dimensions').waitFor();
+    const cells = await page.locator('.heat tbody td').allInnerTexts();
+    assert.equal(cells.length, 25);
+    assert.equal(cells[0], '1.00');
+    assert.equal(cells[1], cells[5]);
+    await axe(page, 'embeddings');
+    await shot(page, 'embeddings');
+    await shot(page, 'embeddings-phone', PHONE);
+    await page.getByRole('button', { name: 'Rerank' }).click();
+    await page.getByLabel('Model').selectOption('ranker:latest');
+    await page.getByRole('button', { name: 'Rank the texts' }).click();
+    await page.locator('.score .bar').first().waitFor();
+    assert.equal(await page.locator('tbody tr').count(), 5);
+    page.allowsFailures = true;
+    await page.getByLabel('Model').selectOption('vectors:latest');
+    await page.getByRole('button', { name: 'Rank the texts' }).click();
+    await page.locator('[role=alert]').waitFor();
+  },
+
+  async settings(page) {
+    await open(page, setting.main, 'settings');
+    await page.getByLabel('Dark').check();
+    assert.equal(await page.locator('html').getAttribute('data-theme'), 'dark');
+    await axe(page, 'settings');
+    await shot(page, 'settings-dark');
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.reload();
+    assert.equal(await page.locator('html').getAttribute('data-theme'), 'dark');
+  },
+
+  async empty(page) {
+    await open(page, setting.bare);
+    await page.getByText('No models yet').waitFor();
+    await axe(page, 'no models');
+    await shot(page, 'empty');
+    await shot(page, 'empty-phone', PHONE);
+    await page.setViewportSize(PHONE);
+    await page.getByRole('button', { name: 'Open the menu' }).click();
+    await page.waitForTimeout(300);
+    await axe(page, 'menu of a phone');
+    await page.screenshot({ path: `${setting.output}/menu-phone.png` });
+    await page.getByRole('link', { name: 'Models' }).click();
+    await page.getByText('read-only').waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Pull' }).count(), 0);
+  },
+
+  async many(page) {
+    // 500 messages open at once, and the way by the keyboard alone.
+    await open(page, setting.main, 'settings');
+    const rows = [{ kind: 'billow-chats', version: 1 }, { chat: { id: 'c', title: 'A long one', models: ['writer:latest'], leaf: 'm499' } }];
+    for (let i = 0; i < 500; i += 1) rows.push({ message: { id: `m${i}`, chat: 'c', parent: i ? `m${i - 1}` : '', role: i % 2 ? 'assistant' : 'user', text: `Message ${i} with **bold** and \`code\`.\n\n- a\n- b`, created: i } });
+    await page.locator('input[type=file]').setInputFiles({ name: 'x.jsonl', mimeType: 'text/plain', buffer: Buffer.from(rows.map((row) => JSON.stringify(row)).join('\n')) });
+    await page.getByText('1 chat was imported').waitFor();
+    const began = Date.now();
+    await page.locator('nav').getByText('A long one').click();
+    await page.getByText('Message 499').waitFor();
+    console.log(`  500 messages open in ${Date.now() - began} ms`);
+    assert.ok(Date.now() - began < 6000);
+    await page.keyboard.press('Control+k');
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'find-chat');
+    await page.keyboard.press('Control+Shift+o');
+    await page.waitForFunction(() => document.activeElement.id === 'composer');
+  },
+
+  async paint(page) {
+    const times = [];
+    for (let i = 0; i < 3; i += 1) {
+      await page.goto('about:blank');
+      await page.goto(`${setting.main}/ui/`);
+      await page.locator('#composer').waitFor();
+      times.push(await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0));
+    }
+    console.log(`  first paint: ${times.map((time) => time.toFixed(0)).join(', ')} ms`);
+    assert.ok(Math.min(...times) < 1000);
+  },
+
+  async sizes() {
+    const index = await (await fetch(`${setting.main}/ui/`)).text();
+    const seen = new Map();
+    const load = async (name) => {
+      if (seen.has(name)) return;
+      const reply = await fetch(`${setting.main}/ui/${name}`, { headers: { 'Accept-Encoding': 'gzip' } });
+      assert.equal(reply.status, 200, name);
+      assert.match(reply.headers.get('cache-control'), /immutable/);
+      const text = await reply.text();
+      seen.set(name, gzipSync(text, { level: 9 }).length);
+      for (const [, other] of text.matchAll(/["'`](?:\.\/|assets\/)([\w.-]+\.(?:js|css))["'`]/g)) await load(`assets/${other}`);
+    };
+    const first = [...index.matchAll(/(?:src|href)="\.\/(assets\/[^"]+)"/g)].map(([, name]) => name);
+    assert.ok(first.length >= 2);
+    for (const name of first) await load(name);
+    const licences = await (await fetch(`${setting.main}/ui/licences.txt`)).text();
+    for (const name of ['svelte', 'marked', 'katex', 'uplot', 'idb', 'highlight.js', 'lowlight']) assert.match(licences, new RegExp(`^${name} [0-9]`, 'm'));
+    const sum = (names) => names.reduce((total, name) => total + seen.get(name), 0);
+    console.log(`  first load ${(sum(first) / 1024).toFixed(1)} KiB, all ${(sum([...seen.keys()]) / 1024).toFixed(1)} KiB, gzip, ${seen.size} files`);
+    assert.ok(seen.size >= 8);
+    assert.ok(sum(first) < 90 * 1024);
+    assert.ok(sum([...seen.keys()]) < 400 * 1024);
+  },
+
+  ...faultCases({ setting, control, front, open: (...all) => open(...all), shot: (...all) => shot(...all) }),
+};
+
+async function open(page, url, view = '') {
+  await page.goto(`${url}/ui/${view ? `#/${view}` : ''}`);
+  await page.locator('aside nav').first().waitFor({ state: 'attached' });
+  if (view || url === setting.bare) return;
+  await page.waitForFunction(() => document.querySelector('.pickers select')?.value);
+  await page.locator('.pickers select').first().selectOption('writer:latest');
+}
+
+async function axe(page, where) {
+  await page.evaluate(axeSource);
+  const found = await page.evaluate(async () => (await window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] })).violations.map((one) => `${one.id}: ${one.nodes.map((node) => `${node.target} ${node.failureSummary}`).slice(0, 3).join(' | ')}`));
+  assert.deepEqual(found, [], `axe, ${where}`);
+  nAxe += 1;
+}
+let nAxe = 0;
+
+async function shot(page, name, viewport = DESKTOP) {
+  await page.setViewportSize(viewport);
+  await page.waitForTimeout(250);
+  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  assert.ok(overflow <= 0, `${name}: the page is ${overflow} pixels too wide`);
+  await page.screenshot({ path: `${setting.output}/${name}.png` });
+  await page.setViewportSize(DESKTOP);
+}
+
+const browser = await chromium.launch({ executablePath: setting.chromium });
+const failed = [];
+for (const [name, run] of Object.entries(cases)) {
+  if (setting.names.length > 0 && !setting.names.includes(name)) continue;
+  const began = Date.now();
+  const context = await browser.newContext({ viewport: DESKTOP, reducedMotion: 'reduce', colorScheme: 'light' });
+  context.setDefaultTimeout(12_000);
+  const faults = [];
+  await context.exposeFunction('onViolation', (text) => faults.push(`policy: ${text}`));
+  await context.addInitScript(() => addEventListener('securitypolicyviolation', (event) => window.onViolation(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`)));
+  const page = await context.newPage();
+  page.on('console', (message) => {
+    if (message.type() !== 'error' && message.type() !== 'warning') return;
+    if (page.allowsFailures && /Failed to load resource|ERR_/.test(message.text())) return;
+    faults.push(`console: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => faults.push(`error: ${error.stack ?? error}`));
+  page.on('request', (request) => {
+    const { protocol, hostname } = new URL(request.url());
+    if (!['data:', 'blob:', 'about:'].includes(protocol) && hostname !== '127.0.0.1') faults.push(`request to another host: ${request.url()}`);
+  });
+  try {
+    await run(page);
+    assert.deepEqual(faults, []);
+    console.log(`ok ${name} (${Date.now() - began} ms)`);
+  } catch (error) {
+    failed.push(name);
+    console.log(`FAILED ${name} (${Date.now() - began} ms): ${error.stack ?? error}\n${faults.join('\n')}`);
+    await page.screenshot({ path: `${setting.output}/FAILED-${name}.png` }).catch(() => undefined);
+  }
+  await context.close();
+}
+await browser.close();
+console.log(failed.length > 0 ? `failed: ${failed.join(', ')}` : `all is well; axe found nothing in ${nAxe} views`);
+process.exit(failed.length > 0 ? 1 : 0);

@@ -1,0 +1,179 @@
+"""The web page in Chromium against a real `billow serve`: starts the servers and a registry, and runs page.mjs beside them.
+
+  page_test.py --billow PROGRAM --make-models PROGRAM --node PROGRAM --output FOLDER [NAME...]
+
+page.mjs has the cases. It asks this program for what a page cannot do, as POST /NAME to an address of its own: to kill the server,
+to start it again, to kill a model's process, to fill a queue.
+"""
+
+import argparse
+import http.server
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "server"))
+
+from scripted_registry import ScriptedRegistry, digest_of  # noqa: E402
+from server import Server  # noqa: E402
+
+SKIPPED = 77
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+MODEL = "application/vnd.ollama.image.model"
+
+
+class SlowRegistry(ScriptedRegistry):
+    """Sends blobs a piece at a time while it is `slow`."""
+
+    slow = True
+
+    def answer_as_registry(self, request):
+        whole = super().answer_as_registry(request)
+        if not self.slow or "/blobs/" not in request.path or not isinstance(whole, bytes):
+            return whole
+        return self.pieces(whole)
+
+    @staticmethod
+    def pieces(whole):
+        step = len(whole) // 24 + 1
+        for at in range(0, len(whole), step):
+            yield whole[at:at + step]
+            time.sleep(0.25)
+
+
+class Stage:
+    """The servers that the cases run against."""
+
+    def __init__(self, options, folder):
+        made = folder / "gguf"
+        made.mkdir()
+        subprocess.run([options.make_models, made, "--to-serve"], check=True, stdout=subprocess.DEVNULL)
+        self.main = Server(self.place(folder / "main"), program=options.billow)
+        self.narrow = Server(self.place(folder / "narrow"), ("--parallel", "1", "--max-queue", "1"), program=options.billow)
+        self.bare = Server(self.place(folder / "bare"), ("--read-only",), program=options.billow)
+        for server in (self.main, self.narrow):
+            server.add_model("writer", made / "writer.gguf", parameters={"num_predict": 48, "seed": 7, "temperature": 0.8})
+        self.main.add_model("other", made / "large.gguf", parameters={"num_predict": 24, "seed": 7})
+        self.main.add_model("vectors", made / "encoder.gguf")
+        self.main.add_model("ranker", made / "ranker.gguf")
+        self.tiny = made / "writer.gguf"
+        weights = self.tiny.read_bytes() + b"other weights"  # a model that shares them is loaded under one name
+        self.registry = SlowRegistry()
+        self.registry.blobs = {digest_of(weights): weights, digest_of(b"{}"): b"{}"}
+        layer = {"mediaType": MODEL, "digest": digest_of(weights), "size": len(weights)}
+        self.registry.manifests["a/small:latest"] = {
+            "schemaVersion": 2, "mediaType": "application/vnd.docker.distribution.manifest.v2+json",
+            "config": {"mediaType": "config", "digest": digest_of(b"{}"), "size": 2}, "layers": [layer]}
+        self.stopping = threading.Event()
+
+    @staticmethod
+    def place(folder):
+        folder.mkdir(parents=True)
+        return folder
+
+    # What page.mjs may ask for.
+
+    def kill(self):
+        for pid in self.main.runners():
+            os.kill(pid, signal.SIGKILL)
+        self.main.process.kill()
+        self.main.process.wait()
+
+    def start(self):
+        with self.main.log.open("ab") as log:
+            self.main.process = subprocess.Popen([self.main.program, "serve"], env=self.main.environment, stderr=log)
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                urllib.request.urlopen(self.main.url + "/healthz", timeout=5).read()
+                return
+            except OSError:
+                assert time.monotonic() < deadline, "the server does not come back"
+                time.sleep(0.05)
+
+    def crash(self):
+        for pid in self.main.runners():
+            os.kill(pid, signal.SIGKILL)
+
+    def fill(self):
+        """Requests that fill the narrow server, until `empty`."""
+        self.stopping.clear()
+
+        def occupy():
+            while not self.stopping.is_set():
+                self.narrow.request("POST", "/api/generate", {"model": "writer", "prompt": "1 2 3", "stream": False, "options": {"num_predict": 3000}})
+
+        for _ in range(4):
+            threading.Thread(target=occupy, daemon=True).start()
+        time.sleep(0.5)
+
+    def empty(self):
+        self.stopping.set()
+
+    def fast(self):
+        self.registry.slow = False
+
+    def stop(self):
+        self.stopping.set()
+        for server in (self.main, self.narrow, self.bare):
+            if server.process.poll() is None:
+                server.process.kill()
+                server.process.wait()
+        self.registry.stop()
+
+
+def serve_controls(stage):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            name = self.path.strip("/")
+            assert name in ("kill", "start", "crash", "fill", "empty", "fast"), name
+            getattr(stage, name)()
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("--billow", "--make-models", "--node", "--output"):
+        parser.add_argument(name, type=pathlib.Path, required=True)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    options.billow = str(options.billow.resolve())
+    if not pathlib.Path(CHROMIUM).exists():
+        print("skipped: chromium is not installed")
+        return SKIPPED
+    shutil.rmtree(options.output, ignore_errors=True)
+    options.output.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as folder:
+        stage = Stage(options, pathlib.Path(folder))
+        try:
+            setting = {"main": stage.main.url, "narrow": stage.narrow.url, "bare": stage.bare.url, "control": serve_controls(stage),
+                       "registry": stage.registry.host, "chromium": CHROMIUM, "output": str(options.output.resolve()), "names": options.names}
+            done = subprocess.run([options.node, HERE / "page.mjs", json.dumps(setting)], check=False,
+                                  env={**os.environ, "BILLOW_TINY_GGUF": str(stage.tiny)})
+            if done.returncode != 0:
+                for server in (stage.main, stage.narrow):
+                    print(server.log.read_text()[-3000:])
+            return done.returncode
+        finally:
+            stage.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+// The server, asked by fetch. Every failure is a Failure with one line for people.
+
+export class Failure extends Error {
+  constructor(
+    readonly status: number, // 0: no answer came
+    message: string,
+    readonly retryAfter = 0, // seconds; 0: it says nothing
+  ) {
+    super(message);
+  }
+}
+
+// The page lies at PREFIX/ui/, so the routes lie one step above it.
+export function url(path: string): string {
+  return new URL(`..${path}`, document.baseURI).href;
+}
+
+export function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'AbortError';
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+// The line of an error's body, whatever its form.
+export function errorText(status: number, body: string): string {
+  try {
+    const json: unknown = JSON.parse(body);
+    if (json && typeof json === 'object' && 'error' in json) {
+      const error = (json as { error: unknown }).error;
+      if (typeof error === 'string') return error;
+      if (error && typeof error === 'object' && 'message' in error) return String((error as { message: unknown }).message);
+    }
+  } catch {
+    // Plain text.
+  }
+  return body.trim().slice(0, 300) || `the server answered ${status}`;
+}
+
+export async function ask(method: string, path: string, body?: unknown, init: RequestInit = {}): Promise<Response> {
+  let response: Response;
+  const headers = new Headers(init.headers);
+  const isRaw = body instanceof Blob;
+  if (body !== undefined && !isRaw) headers.set('Content-Type', 'application/json');
+  try {
+    response = await fetch(url(path), {
+      cache: 'no-store',
+      ...init,
+      method,
+      headers,
+      ...(body === undefined ? {} : { body: isRaw ? body : JSON.stringify(body) }),
+    });
+  } catch (error) {
+    if (isAbort(error)) throw error;
+    throw new Failure(0, 'the server cannot be reached');
+  }
+  if (!response.ok) {
+    const text = await response.text().catch(() => '');
+    throw new Failure(response.status, errorText(response.status, text), Number(response.headers.get('Retry-After')) || 0);
+  }
+  return response;
+}
+
+export async function json<T>(method: string, path: string, body?: unknown, init?: RequestInit): Promise<T> {
+  return (await (await ask(method, path, body, init)).json()) as T;
+}
+
+// The lines of an answer of NDJSON, as they come. Throws Failure(0) where the connection breaks.
+export async function* lines(response: Response): AsyncGenerator<Record<string, unknown>> {
+  const reader = response.body?.getReader();
+  if (!reader) return;
+  const decoder = new TextDecoder();
+  let rest = '';
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
+      let end = rest.indexOf('\n');
+      while (end >= 0) {
+        const line = rest.slice(0, end).trim();
+        rest = rest.slice(end + 1);
+        if (line) yield parsed(line);
+        end = rest.indexOf('\n');
+      }
+      if (done) break;
+    }
+    if (rest.trim()) yield parsed(rest);
+  } catch (error) {
+    if (isAbort(error) || error instanceof Failure) throw error;
+    throw new Failure(0, 'the connection was lost');
+  } finally {
+    reader.cancel().catch(() => undefined);
+  }
+}
+
+function parsed(line: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    throw new Failure(0, 'the connection was lost');
+  }
+  if (!value || typeof value !== 'object') throw new Failure(0, 'the server sent a line that is no object');
+  return value as Record<string, unknown>;
+}
+
+// "3" seconds, or a date, of Retry-After are numbers already; waits so long unless it is aborted.
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener('abort', () => {
+      clearTimeout(timer);
+      reject(new DOMException('stopped', 'AbortError'));
+    });
+  });
+}

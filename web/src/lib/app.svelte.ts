@@ -1,0 +1,320 @@
+// What the whole page shares: the way (#/...), the chats, the models, the answers on their way, and
+// what is told to the reader. One object; components read it.
+import { SvelteMap } from 'svelte/reactivity';
+import { Answer } from './answer.svelte';
+import { Failure, json, messageOf } from './api';
+import { newId } from './ids';
+import { say } from './language';
+import { bodyOf } from './request';
+import { MemoryStore, OverlayStore, StorageFull, openStore, type Store } from './store';
+import { childrenOf, latestLeaf, pathTo, titleFrom, treeOf, type Tree } from './tree';
+import type { Chat, LoadedRow, Message, ModelRow } from './types';
+
+export interface Settings {
+  theme: 'system' | 'light' | 'dark';
+  enterSends: boolean;
+  model: string; // of new chats
+}
+
+const SETTINGS_KEY = 'billow-settings';
+
+function readSettings(): Settings {
+  const usual: Settings = { theme: 'system', enterSends: true, model: '' };
+  try {
+    const kept = JSON.parse(localStorage.getItem(SETTINGS_KEY) ?? '{}') as Partial<Settings>;
+    return {
+      theme: kept.theme === 'light' || kept.theme === 'dark' ? kept.theme : 'system',
+      enterSends: kept.enterSends !== false,
+      model: typeof kept.model === 'string' ? kept.model : '',
+    };
+  } catch {
+    return usual;
+  }
+}
+
+export interface Way {
+  view: string; // "chat", "models", ...
+  id: string;
+}
+
+function readWay(): Way {
+  const [view = '', id = ''] = location.hash.replace(/^#\/?/, '').split('/');
+  try {
+    return { view: view || 'chat', id: decodeURIComponent(id) };
+  } catch {
+    return { view: view || 'chat', id: '' };
+  }
+}
+
+export interface ServerInfo {
+  version: string;
+  node: string;
+  read_only: boolean;
+  on_network: boolean;
+}
+
+class App {
+  way = $state.raw<Way>(readWay());
+  settings = $state<Settings>(readSettings());
+  chats = $state.raw<Chat[]>([]);
+  tree = $state.raw<Tree>(new Map()); // of the chat that is shown
+  treeOf = $state('');
+  models = $state.raw<ModelRow[]>([]);
+  loaded = $state.raw<LoadedRow[]>([]);
+  info = $state.raw<ServerInfo | null>(null);
+  haveModels = $state(false); // the list has come
+  isUp = $state(true);
+  isDark = $state(false); // the theme in use
+  isReady = $state(false); // the chats have come
+  notice = $state('');
+  isLasting = $state(true);
+  announcement = $state('');
+  answers = new SvelteMap<string, Answer>(); // by message
+  #store: Store = new MemoryStore();
+  #others: BroadcastChannel | null = null;
+  #noticeTimer = 0;
+  #down = 0;
+
+  async start(): Promise<void> {
+    addEventListener('hashchange', () => (this.way = readWay()));
+    this.#store = await openStore('billow', () => this.tell(say.errors.otherTab, 0));
+    this.isLasting = this.#store.isLasting;
+    if (!this.isLasting) this.tell(say.errors.storageOff, 0);
+    if ('BroadcastChannel' in globalThis) {
+      this.#others = new BroadcastChannel('billow-chats');
+      this.#others.onmessage = () => void this.#reload();
+    }
+    this.chats = await this.#store.chats();
+    this.isReady = true;
+    void this.refreshModels();
+    void json<ServerInfo>('GET', '/api/server').then((info) => (this.info = info)).catch(() => undefined);
+  }
+
+  async #reload(): Promise<void> {
+    this.chats = await this.#store.chats();
+    if (this.treeOf && ![...this.tree.keys()].some((id) => this.answers.has(id))) this.tree = treeOf(await this.#store.messages(this.treeOf));
+  }
+
+  go(way: string): void {
+    location.hash = way;
+  }
+
+  set<K extends keyof Settings>(name: K, value: Settings[K]): void {
+    this.settings[name] = value;
+    try {
+      localStorage.setItem(SETTINGS_KEY, JSON.stringify(this.settings));
+    } catch {
+      // It holds until the page closes.
+    }
+  }
+
+  // A line at the top; `ms` 0: until the next one.
+  tell(text: string, ms = 6000): void {
+    this.notice = text;
+    clearTimeout(this.#noticeTimer);
+    if (ms > 0) this.#noticeTimer = window.setTimeout(() => (this.notice = ''), ms);
+  }
+  announce = (text: string): void => {
+    this.announcement = text;
+  };
+  fail(error: unknown): void {
+    if (error instanceof Failure && error.status === 0) return this.serverGone();
+    this.tell(error instanceof StorageFull ? say.errors.storageFull : messageOf(error), 10_000);
+  }
+
+  // The server does not answer: asked again, more and more rarely, until it does.
+  serverGone(): void {
+    if (!this.isUp) return;
+    this.isUp = false;
+    this.#down = 0;
+    const again = async (): Promise<void> => {
+      try {
+        await json('GET', '/api/version');
+        this.isUp = true;
+        this.tell(say.errors.back, 3000);
+        await this.refreshModels();
+      } catch {
+        this.#down = Math.min(this.#down + 1, 5);
+        setTimeout(() => void again(), 500 * 2 ** this.#down);
+      }
+    };
+    setTimeout(() => void again(), 500);
+  }
+
+  async refreshModels(): Promise<void> {
+    try {
+      const [tags, ps] = await Promise.all([
+        json<{ models: ModelRow[] }>('GET', '/api/tags'),
+        json<{ models: LoadedRow[] }>('GET', '/api/ps'),
+      ]);
+      this.models = tags.models;
+      this.loaded = ps.models;
+      this.haveModels = true;
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  get writers(): ModelRow[] {
+    return this.models.filter((model) => !model.capabilities || model.capabilities.includes('completion'));
+  }
+  can(model: string, capability: string): boolean {
+    return this.models.find((row) => row.name === model)?.capabilities?.includes(capability) ?? false;
+  }
+
+  // Chats.
+
+  newChat(): Chat {
+    const first = this.writers.find((model) => model.name === this.settings.model) ?? this.writers[0];
+    const now = Date.now();
+    return { id: newId(), title: '', models: first ? [first.name] : [], system: '', params: {}, leaf: '', pinned: false, created: now, updated: now };
+  }
+  find(id: string): Chat | undefined {
+    return this.chats.find((chat) => chat.id === id);
+  }
+  async open(id: string): Promise<void> {
+    const rows = id ? await this.#store.messages(id) : [];
+    this.treeOf = id;
+    this.tree = treeOf(rows);
+  }
+  async put(chats: Chat[], messages: Message[]): Promise<void> {
+    try {
+      await this.#store.put(chats, messages);
+    } catch (error) {
+      if (!(error instanceof StorageFull)) throw error;
+      this.#store = new OverlayStore(this.#store);
+      await this.#store.put(chats, messages);
+      this.isLasting = false;
+      this.tell(say.errors.storageFull, 0);
+    }
+    for (const chat of chats) this.chats = [chat, ...this.chats.filter((other) => other.id !== chat.id)];
+    this.chats = [...this.chats].sort((a, b) => Number(b.pinned) - Number(a.pinned) || b.updated - a.updated);
+    const own = messages.filter((message) => message.chat === this.treeOf);
+    if (own.length > 0) this.tree = treeOf([...new Map([...this.tree, ...own.map((message) => [message.id, message] as const)]).values()]);
+    this.#others?.postMessage('changed');
+  }
+  async removeChat(id: string): Promise<void> {
+    for (const answer of this.answersOf(id)) answer.stop();
+    await this.#store.removeChat(id);
+    this.chats = this.chats.filter((chat) => chat.id !== id);
+    this.#others?.postMessage('changed');
+    if (this.way.id === id) this.go('/chat');
+  }
+  allMessages(chat: string): Promise<Message[]> {
+    return this.#store.messages(chat);
+  }
+  draft(chat: string): Promise<string> {
+    return this.#store.draft(chat);
+  }
+  putDraft(chat: string, text: string): void {
+    void this.#store.putDraft(chat, text).catch(() => undefined);
+  }
+
+  answersOf(chat: string): Answer[] {
+    return [...this.answers].filter(([, answer]) => answer.snapshot().chat === chat).map(([, answer]) => answer);
+  }
+
+  // A question, or the result of a tool, behind `parent`, and answers to it.
+  async send(chat: Chat, parent: string, message: Pick<Message, 'text' | 'role'> & Partial<Message>): Promise<void> {
+    const now = Date.now();
+    const question: Message = { ...message, id: newId(), chat: chat.id, parent, state: 'done', created: now };
+    const title = chat.title || titleFrom(message.text) || say.chats.untitled;
+    await this.#answer({ ...chat, title }, [question], question.id);
+  }
+
+  // Another answer to what stands above `parent`.
+  answerAgain(chat: Chat, parent: string): Promise<void> {
+    return this.#answer(chat, [], parent);
+  }
+
+  async #answer(chat: Chat, before: Message[], parent: string): Promise<void> {
+    const now = Date.now();
+    const group = chat.models.length > 1 ? newId() : undefined;
+    const made: Message[] = chat.models.map((model, index) => ({
+      id: newId(),
+      chat: chat.id,
+      parent,
+      role: 'assistant',
+      text: '',
+      model,
+      state: 'partial',
+      created: now + 1 + index,
+      ...(group ? { group } : {}),
+    }));
+    const first = made[0];
+    if (!first) return this.tell(say.errors.noModel);
+    const next: Chat = { ...chat, leaf: first.id, updated: now };
+    if (this.treeOf !== chat.id) await this.open(chat.id);
+    const path = pathTo(treeOf([...this.tree.values(), ...before]), parent);
+    let bodies: Record<string, unknown>[];
+    try {
+      bodies = chat.models.map((model) => bodyOf(next, model, path));
+    } catch (error) {
+      return this.tell(say.params.wrongJson(messageOf(error)), 0);
+    }
+    await this.put([next], [...before, ...made]);
+    if (this.way.id !== chat.id) this.go(`/chat/${chat.id}`);
+    if (chat.models[0]) this.set('model', chat.models[0]);
+    made.forEach((message, index) => this.#run(message, bodies[index] ?? {}, chat.models[index] ?? ''));
+  }
+
+  // Goes on with an answer that was cut off: what the model's template makes of the conversation,
+  // and behind it the text so far, is a prompt as it stands.
+  continueAnswer(chat: Chat, message: Message): void {
+    const model = message.model ?? chat.models[0] ?? '';
+    const before = pathTo(this.tree, message.parent);
+    const asked = { ...bodyOf(chat, model, before), stream: false, _debug_render_only: true };
+    const { options, keep_alive } = asked as { options?: unknown; keep_alive?: unknown };
+    const prepare = async (signal: AbortSignal) => {
+      const shown = await json<{ _debug_info: { rendered_template: string } }>('POST', '/api/chat', asked, { signal });
+      const prompt = shown._debug_info.rendered_template + message.text;
+      return { model, prompt, raw: true, stream: true, live_events: true, options, ...(keep_alive === undefined ? {} : { keep_alive }) };
+    };
+    this.#run(message, prepare, model);
+  }
+
+  #run(message: Message, body: Record<string, unknown> | ((signal: AbortSignal) => Promise<Record<string, unknown>>), model: string): void {
+    const answer = new Answer({
+      message,
+      ...(typeof body === 'function' ? { path: '/api/generate', body } : { path: '/api/chat', body: () => Promise.resolve(body) }),
+      model,
+      announce: this.announce,
+      // A chat that was deleted meanwhile stays away.
+      save: async (whole) => {
+        if (this.find(whole.chat)) await this.put([], [whole]);
+      },
+    });
+    this.answers.set(message.id, answer);
+    void answer.ended.then(async () => {
+      this.answers.delete(message.id);
+      const kept = this.tree.get(message.id);
+      if (kept?.error === say.errors.network || kept?.error === say.errors.lost) this.serverGone();
+      else void this.refreshModels();
+    });
+  }
+
+  // A new chat that begins with what stands up to a message.
+  async fork(chat: Chat, message: Message): Promise<void> {
+    const now = Date.now();
+    const made: Chat = { ...chat, id: newId(), title: say.chat.forkOf(chat.title), pinned: false, created: now, updated: now, leaf: '' };
+    const copies: Message[] = [];
+    for (const row of pathTo(this.tree, message.id)) {
+      const { group: _, ...plain } = row;
+      copies.push({ ...plain, id: newId(), chat: made.id, parent: copies[copies.length - 1]?.id ?? '' });
+    }
+    made.leaf = copies[copies.length - 1]?.id ?? '';
+    await this.put([made], copies);
+    this.go(`/chat/${made.id}`);
+  }
+
+  // Shows another version of a message, and what follows it.
+  show(chat: Chat, message: Message): Promise<void> {
+    return this.put([{ ...chat, leaf: latestLeaf(this.tree, message.id) }], []);
+  }
+
+  siblings(message: Message): Message[] {
+    return message.group ? childrenOf(this.tree, message.parent).filter((other) => other.group === message.group) : [message];
+  }
+}
+
+export const app = new App();

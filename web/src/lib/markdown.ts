@@ -1,0 +1,124 @@
+// Markdown to tokens, a piece at a time. Text of a model never becomes HTML: components render the
+// tokens, and a token of HTML is shown as the text that it is.
+import { Marked, type Token, type TokenizerAndRendererExtension } from 'marked';
+
+export type { Token };
+
+// "$x$", "\(x\)" within a line; "$$x$$" and "\[x\]" as blocks of their own.
+const inlineMath: TokenizerAndRendererExtension = {
+  name: 'inlineMath',
+  level: 'inline',
+  start: (text) => {
+    const at = text.search(/\$|\\\(|\\\[/);
+    return at < 0 ? undefined : at;
+  },
+  tokenizer(text) {
+    const found =
+      /^\$\$([^$\n]+?)\$\$/.exec(text) ??
+      /^\\\(([\s\S]+?)\\\)/.exec(text) ??
+      /^\\\[([\s\S]+?)\\\]/.exec(text) ??
+      /^\$(?![\s$])((?:\\.|[^$\n\\])+?)(?<![\s\\])\$(?![\d$])/.exec(text);
+    if (!found) return undefined;
+    return { type: 'inlineMath', raw: found[0], text: found[1] ?? '' };
+  },
+};
+
+const blockMath: TokenizerAndRendererExtension = {
+  name: 'blockMath',
+  level: 'block',
+  start: (text) => {
+    const at = text.search(/(^|\n)(\$\$|\\\[)/);
+    return at < 0 ? undefined : at;
+  },
+  tokenizer(text) {
+    const found = /^\$\$\s*\n?([\s\S]+?)\$\$[ \t]*(?:\n|$)/.exec(text) ?? /^\\\[\s*\n?([\s\S]+?)\\\][ \t]*(?:\n|$)/.exec(text);
+    if (!found) return undefined;
+    return { type: 'blockMath', raw: found[0], text: (found[1] ?? '').trim() };
+  },
+};
+
+const marked = new Marked({ gfm: true });
+marked.use({ extensions: [inlineMath, blockMath] });
+
+export function lex(text: string): Token[] {
+  return marked.lexer(text);
+}
+
+export interface Block {
+  id: number;
+  token: Token;
+  isOpen: boolean; // more of it may come
+}
+
+// The blocks of a text that grows. All but the last two are frozen: they stay the same objects, so
+// nothing of them is parsed or drawn again.
+export class GrowingMarkdown {
+  blocks: Block[] = [];
+  #frozen: Block[] = [];
+  #nFrozen = 0; // characters
+  #text = '';
+  #nextId = 0;
+
+  // `text` is all of it. A text that does not go on from the last one is parsed from its beginning.
+  update(text: string, isWhole: boolean): Block[] {
+    if (!text.startsWith(this.#text) || isWhole) this.#restart();
+    this.#text = text;
+    const tokens = lex(text.slice(this.#nFrozen));
+    if (!isWhole) {
+      const isText = (token: Token) => token.type !== 'space';
+      const solid = tokens.flatMap((token, index) => (isText(token) ? [index] : []));
+      const cut = solid.length > 2 ? (solid[solid.length - 2] ?? 0) : 0;
+      const closed = tokens.slice(0, cut);
+      // Tokens lose tabs and line ends of Windows; their lengths count only where they add up.
+      const nRaw = closed.reduce((sum, token) => sum + token.raw.length, 0);
+      if (cut > 0 && text.slice(this.#nFrozen, this.#nFrozen + nRaw) === closed.map((token) => token.raw).join('')) {
+        for (const token of closed) this.#frozen.push({ id: this.#nextId++, token, isOpen: false });
+        this.#nFrozen += nRaw;
+        tokens.splice(0, cut);
+      }
+    }
+    const open = tokens.map((token, index) => ({ id: this.#nextId + index, token, isOpen: !isWhole && index === tokens.length - 1 }));
+    this.blocks = [...this.#frozen, ...open];
+    return this.blocks;
+  }
+
+  #restart(): void {
+    this.#frozen = [];
+    this.#nFrozen = 0;
+    this.#nextId = 0;
+  }
+}
+
+// Where a link may lead: other schemes, as "javascript:", give none.
+export function safeLink(href: string): string | undefined {
+  try {
+    const link = new URL(href);
+    return ['http:', 'https:', 'mailto:'].includes(link.protocol) ? link.href : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const ENTITIES: Record<string, string> = {
+  amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0', copy: '©', reg: '®', hellip: '…', mdash: '—', ndash: '–',
+  lsquo: '‘', rsquo: '’', ldquo: '“', rdquo: '”', times: '×', deg: '°', rarr: '→', larr: '←', le: '≤', ge: '≥', ne: '≠', euro: '€',
+};
+
+// "&lt;" is "<", as Markdown has it. The result is text, never HTML.
+export function decodeEntities(text: string): string {
+  if (!text.includes('&')) return text;
+  return text.replace(/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-zA-Z]{2,8}));/g, (all, decimal, hex, name) => {
+    if (name) return ENTITIES[name as string] ?? all;
+    const point = decimal ? parseInt(decimal as string, 10) : parseInt(hex as string, 16);
+    return point > 0 && point <= 0x10ffff && !(point >= 0xd800 && point < 0xe000) ? String.fromCodePoint(point) : '\ufffd';
+  });
+}
+
+// Whether a fenced block has its end.
+export function isClosed(token: Token): boolean {
+  if (token.type !== 'code') return true;
+  const fence = /^ {0,3}(`{3,}|~{3,})/.exec(token.raw);
+  if (!fence) return true;
+  const last = token.raw.trimEnd().split('\n');
+  return last.length > 1 && (last[last.length - 1] ?? '').trim().startsWith(fence[1] ?? '```');
+}

@@ -1,0 +1,59 @@
+import 'fake-indexeddb/auto';
+import { describe, expect, it } from 'vitest';
+import { MemoryStore, OverlayStore, openStore, type Store } from './store';
+import type { Chat, Message } from './types';
+
+const chat = (id: string, updated: number): Chat => ({ id, title: id, models: [], system: '', params: {}, leaf: '', pinned: false, created: 0, updated });
+const message = (id: string, of: string): Message => ({ id, chat: of, parent: '', role: 'user', text: id, state: 'done', created: 0 });
+
+const stores: [string, () => Promise<Store>][] = [
+  ['IndexedDB', () => openStore('test')],
+  ['memory', async () => new MemoryStore()],
+];
+
+for (const [name, open] of stores) {
+  describe(name, () => {
+    it('keeps chats, messages and drafts', async () => {
+      const store = await open();
+      expect(store.isLasting).toBe(name === 'IndexedDB');
+      await store.put([chat('a', 1), chat('b', 2)], [message('1', 'a'), message('2', 'a'), message('3', 'b')]);
+      expect((await store.chats()).map((one) => one.id)).toEqual(['b', 'a']);
+      expect((await store.messages('a')).map((one) => one.id).sort()).toEqual(['1', '2']);
+      await store.put([], [{ ...message('1', 'a'), text: 'changed' }]);
+      expect((await store.messages('a')).find((one) => one.id === '1')?.text).toBe('changed');
+      await store.putDraft('a', 'half a question');
+      expect(await store.draft('a')).toBe('half a question');
+      await store.removeChat('a');
+      expect((await store.chats()).map((one) => one.id)).toEqual(['b']);
+      expect(await store.messages('a')).toEqual([]);
+      expect(await store.draft('a')).toBe('');
+      expect(await store.messages('b')).toHaveLength(1);
+    });
+    it('gives copies', async () => {
+      const store = await open();
+      const mine = chat('c', 3);
+      await store.put([mine], []);
+      mine.title = 'changed outside';
+      expect((await store.chats()).find((one) => one.id === 'c')?.title).toBe('c');
+    });
+  });
+}
+
+it('reads what was kept and what is new, where a store is full', async () => {
+  const base = new MemoryStore();
+  await base.put([chat('a', 1), chat('b', 2)], [message('1', 'a')]);
+  const store = new OverlayStore(base);
+  await store.put([{ ...chat('a', 5), title: 'changed' }], [message('2', 'a')]);
+  expect((await store.chats()).map((one) => one.title)).toEqual(['changed', 'b']);
+  expect((await store.messages('a')).map((one) => one.id)).toEqual(['1', '2']);
+  expect(await base.messages('a')).toHaveLength(1);
+  await store.removeChat('a');
+  expect(await store.messages('a')).toEqual([]);
+});
+
+it('works from memory where the browser has no database', async () => {
+  const kept = globalThis.indexedDB;
+  Object.defineProperty(globalThis, 'indexedDB', { value: { open: () => { throw new Error('forbidden'); } }, configurable: true });
+  expect((await openStore('other')).isLasting).toBe(false);
+  Object.defineProperty(globalThis, 'indexedDB', { value: kept, configurable: true });
+});

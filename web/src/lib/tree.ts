@@ -1,0 +1,170 @@
+// The messages of a chat are a tree: an edit or another answer is a sibling, so nothing is lost.
+// Pure functions over plain messages.
+import type { Chat, Message } from './types';
+
+export type Tree = Map<string, Message>;
+
+export function treeOf(messages: readonly Message[]): Tree {
+  return new Map([...messages].sort((a, b) => a.created - b.created || (a.id < b.id ? -1 : 1)).map((message) => [message.id, message]));
+}
+
+export function childrenOf(tree: Tree, parent: string): Message[] {
+  return [...tree.values()].filter((message) => message.parent === parent);
+}
+
+// From the first message to the leaf. A circle, or a parent that is missing, ends it.
+export function pathTo(tree: Tree, leaf: string): Message[] {
+  const path: Message[] = [];
+  const seen = new Set<string>();
+  for (let at = tree.get(leaf); at && !seen.has(at.id); at = tree.get(at.parent)) {
+    seen.add(at.id);
+    path.unshift(at);
+  }
+  return path;
+}
+
+// The end of the way that goes on below a message, the newest children first.
+export function latestLeaf(tree: Tree, from: string): string {
+  const seen = new Set<string>();
+  let at = from;
+  for (;;) {
+    seen.add(at);
+    const children = childrenOf(tree, at);
+    const last = children[children.length - 1];
+    if (!last || seen.has(last.id)) return at;
+    at = last.id;
+  }
+}
+
+// The other versions of a message, itself included, the oldest first. Answers of several models to
+// one question stand side by side and count as one.
+export function versionsOf(tree: Tree, message: Message): Message[] {
+  const seen = new Set<string>();
+  return childrenOf(tree, message.parent).filter((other) => {
+    if (other.role !== message.role) return false;
+    if (!other.group) return true;
+    if (other.group === message.group) return other.id === message.id;
+    if (seen.has(other.group)) return false;
+    seen.add(other.group);
+    return true;
+  });
+}
+
+export function titleFrom(text: string): string {
+  const line = text.trim().split('\n')[0]?.replace(/[#*_`>]/g, '').trim() ?? '';
+  return line.length > 60 ? `${line.slice(0, 57).trimEnd()}…` : line;
+}
+
+// A file of chats: a line that says what it is, then a line for each chat and each message.
+const KIND = 'billow-chats';
+
+export function exportLines(chats: readonly { chat: Chat; messages: readonly Message[] }[]): string {
+  const rows: unknown[] = [{ kind: KIND, version: 1 }];
+  for (const { chat, messages } of chats) {
+    rows.push({ chat });
+    for (const message of messages) rows.push({ message });
+  }
+  return `${rows.map((row) => JSON.stringify(row)).join('\n')}\n`;
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function number(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) ? value : 0;
+}
+
+function record(value: unknown): Record<string, unknown> {
+  return value && typeof value === 'object' && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+}
+
+// Reads such a file, written by anybody: only known fields are taken, each by its type, and every
+// id is new, so that nothing that is here is overwritten. Throws Error for what is no such file.
+export function importLines(file: string, newId: () => string): { chats: Chat[]; messages: Message[] } {
+  const rows = file
+    .split('\n')
+    .filter((line) => line.trim())
+    .map((line, index) => {
+      try {
+        return record(JSON.parse(line));
+      } catch {
+        throw new Error(`line ${index + 1} is no JSON`);
+      }
+    });
+  const head = rows.shift();
+  if (!head || head['kind'] !== KIND) throw new Error('it is no file of chats of this page');
+  if (head['version'] !== 1) throw new Error(`its version ${JSON.stringify(head['version'])} is not known`);
+  const chats: Chat[] = [];
+  const messages: Message[] = [];
+  const ids = new Map<string, string>();
+  const fresh = (old: string) => {
+    if (!old) return '';
+    const known = ids.get(old);
+    if (known) return known;
+    const made = newId();
+    ids.set(old, made);
+    return made;
+  };
+  for (const row of rows) {
+    if (row['chat']) {
+      const chat = record(row['chat']);
+      chats.push({
+        id: fresh(`c:${text(chat['id'])}`),
+        title: text(chat['title']).slice(0, 200),
+        models: Array.isArray(chat['models']) ? chat['models'].map(text).filter(Boolean).slice(0, 8) : [],
+        system: text(chat['system']),
+        params: paramsFrom(record(chat['params'])),
+        leaf: chat['leaf'] ? fresh(`m:${text(chat['leaf'])}`) : '',
+        pinned: chat['pinned'] === true,
+        created: number(chat['created']),
+        updated: number(chat['updated']),
+      });
+    } else if (row['message']) {
+      const message = record(row['message']);
+      const role = text(message['role']);
+      if (role !== 'user' && role !== 'assistant' && role !== 'tool') continue;
+      const state = text(message['state']);
+      const made: Message = {
+        id: fresh(`m:${text(message['id'])}`),
+        chat: fresh(`c:${text(message['chat'])}`),
+        parent: message['parent'] ? fresh(`m:${text(message['parent'])}`) : '',
+        role,
+        text: text(message['text']),
+        state: state === 'error' || state === 'stopped' ? state : state === 'partial' ? 'stopped' : 'done',
+        created: number(message['created']),
+      };
+      if (message['thinking']) made.thinking = text(message['thinking']);
+      if (message['model']) made.model = text(message['model']);
+      if (message['error']) made.error = text(message['error']);
+      if (message['toolName']) made.toolName = text(message['toolName']);
+      if (message['group']) made.group = fresh(`g:${text(message['group'])}`);
+      if (Array.isArray(message['images'])) made.images = message['images'].map(text).filter((image) => /^[A-Za-z0-9+/]+=*$/.test(image));
+      if (Array.isArray(message['tools']))
+        made.tools = message['tools'].map((call) => ({ name: text(record(call)['name']), arguments: record(call)['arguments'] }));
+      messages.push(made);
+    }
+  }
+  const known = new Set(chats.map((chat) => chat.id));
+  return { chats, messages: messages.filter((message) => known.has(message.chat)) };
+}
+
+function paramsFrom(params: Record<string, unknown>): Chat['params'] {
+  const made: Record<string, unknown> = {};
+  for (const name of ['temperature', 'top_k', 'top_p', 'min_p', 'repeat_penalty', 'seed', 'num_predict'])
+    if (typeof params[name] === 'number') made[name] = params[name];
+  for (const name of ['stop', 'schema', 'tools', 'keepAlive']) if (typeof params[name] === 'string') made[name] = params[name];
+  if (params['think'] === 'on' || params['think'] === 'off') made['think'] = params['think'];
+  if (params['format'] === 'json' || params['format'] === 'schema') made['format'] = params['format'];
+  return made as Chat['params'];
+}
+
+export function asMarkdown(chat: Chat, path: readonly Message[], names: { you: string; tool: string }): string {
+  const parts = [`# ${chat.title}`];
+  if (chat.system) parts.push(`> ${chat.system.split('\n').join('\n> ')}`);
+  for (const message of path) {
+    const who = message.role === 'user' ? names.you : message.role === 'tool' ? names.tool : (message.model ?? '');
+    parts.push(`## ${who}\n\n${message.text}`);
+  }
+  return `${parts.join('\n\n')}\n`;
+}
