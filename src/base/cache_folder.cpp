@@ -29,8 +29,9 @@ namespace fs = std::filesystem;
 constexpr std::string_view kChecked = ".checked";
 constexpr std::string_view kWriting = ".writing";
 
-// No more than nine tenths of a disk are filled.
+// What stays free of a disk: a tenth, or 8 GiB of a large one.
 constexpr uint64_t kFreePart = 10;
+constexpr uint64_t kMaxFree = uint64_t{8} << 30;
 
 std::string number_of_boot() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -110,7 +111,8 @@ bool disk_has_room(const std::string& folder, uint64_t n_bytes) {
   struct statvfs disk{};
   if (::statvfs(folder.c_str(), &disk) != 0) return false;
   const uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
-  const uint64_t to_leave = uint64_t{disk.f_blocks} * disk.f_frsize / kFreePart;
+  const uint64_t to_leave =
+      std::min(uint64_t{disk.f_blocks} * disk.f_frsize / kFreePart, kMaxFree);
   return free >= to_leave && free - to_leave >= n_bytes;
 }
 
@@ -180,7 +182,7 @@ std::unique_ptr<CacheFolder::Writer> CacheFolder::write(std::string_view name, u
   if (::ftruncate(fd, 0) != 0) throw system_error("cannot write", path, errno);
   make_room(n_bytes, name);
   if (disk_has_room(options_.path, n_bytes)) return writer;
-  *why = "the disk of " + options_.path + " would be less than a tenth free";
+  *why = "the disk of " + options_.path + " would be nearly full";
   return nullptr;
 }
 

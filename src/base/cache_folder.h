@@ -24,7 +24,7 @@ struct CacheFolderOptions {
 // 16 hexadecimal digits that name a file for what `text` says: XXH3 of it.
 std::string cache_name(std::string_view text);
 
-// Whether a tenth of the disk of this folder stays free when n_bytes are written to it.
+// Whether a tenth of the folder's disk, or 8 GiB of a large one, stays free with n_bytes more.
 bool disk_has_room(const std::string& folder, uint64_t n_bytes);
 
 class CacheFolder {
@@ -67,7 +67,7 @@ class CacheFolder {
     bool is_done_ = false;
   };
   // Makes room for a file of n_bytes and begins to write it. Null if the folder cannot hold the
-  // file, another process writes it now, or less than a tenth of the disk would stay free; `why`
+  // file, another process writes it now, or the disk would be nearly full (disk_has_room); `why`
   // gets the reason. Throws Error when the folder cannot be written. The folder must outlive the
   // writer.
   std::unique_ptr<Writer> write(std::string_view name, uint64_t n_bytes, std::string* why) const;

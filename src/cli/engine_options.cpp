@@ -112,7 +112,7 @@ void ModelOptions::declare_packed_cache(CLI::App& command) {
   command
       .add_option("--packed-limit", packed_limit,
                   "Max size of that folder: bytes, with K, M or G. The models that were not loaded "
-                  "for longest make way; a tenth of the disk stays free")
+                  "for longest make way")
       ->capture_default_str()
       ->group(kGroup);
 }
