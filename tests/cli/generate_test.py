@@ -324,6 +324,24 @@ class Generate(ProgramTest):
         for size in ("2G", "50%"):
             self.assertEqual(self.generate("--prompt", "x", "--memory", size, "--max-tokens", 2)["eval_count"], 2)
 
+    def test_a_draft_model_changes_no_answer(self):
+        draft = self.dir / "qwen2.gguf"
+        for temperature in (0, 0.8):
+            args = ["--prompt", "hello there", "--max-tokens", 60, "--seed", 3, "--tokens", "--temperature", temperature]
+            plain = self.generate(*args, "--draft-max", 0)
+            found = self.generate(*args, "--draft", draft)
+            self.assertEqual(found["tokens"], plain["tokens"])
+            self.assertGreater(found["summary"]["drafted_tokens"], 0)
+        alone, both = (json.loads(self.ok("runner", "--describe", self.model, *more))["memory"]
+                       for more in ([], ["--draft", draft]))
+        self.assertGreater(both["weight_bytes"], alone["weight_bytes"])
+        self.assertGreater(len(both["kv_groups"]), len(alone["kv_groups"]))
+        self.assertEqual(json.loads(self.ok("runner", "--describe", self.model, "--draft", draft, "--draft-max", 0))["memory"],
+                         json.loads(self.ok("runner", "--describe", self.model, "--draft-max", 0))["memory"])
+        other = self.dir / "gemma3.gguf"
+        self.refused("generate", "--model", self.model, "--prompt", "x", "--draft", other,
+                     names=[self.model, other, "the same vocabulary"])
+
     def test_a_prompt_that_compaction_could_not_keep_is_refused_with_both_numbers(self):
         self.refused("generate", "--model", self.model, "--raw", "--prompt", "a b c d e " * 30, "--max-context-size", 256,
                      names=["tokens", "context of 256"])

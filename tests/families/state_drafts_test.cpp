@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "engine/answers.h"
 #include "families/family_files.h"
+#include "tokenizer/same_vocabulary.h"
 
 namespace billow::families {
 namespace {
@@ -213,6 +215,48 @@ TEST_P(StateDrafts, MemoryForThemIsGranted) {
   }
   EXPECT_EQ(most, with.need().kv_bytes(60));
   EXPECT_EQ(with.memory().kv_in_use, 0u);
+}
+
+// A draft model guesses for a model with states as for others.
+TEST_P(StateDrafts, ADraftModelChangesNothing) {
+  const std::vector<std::string> with_states = families_with_states();
+  const gguf::File own = gguf::File::open_header(family_.path);
+  std::string draft;
+  for (const std::string& name : family_names()) {
+    if (std::ranges::find(with_states, name) != with_states.end()) continue;
+    const Family other = read_family(name, BILLOW_FLOAT_FAMILIES);
+    if (!tokenizer::vocabulary_difference(gguf::File::open_header(other.path), own).empty())
+      continue;
+    draft = other.path;
+    break;
+  }
+  if (draft.empty())
+    GTEST_SKIP() << "no family without states has the vocabulary of " << family_.name;
+  EngineOptions options = drafting({.n_threads = 1});
+  options.draft_model = draft;
+  Engine without(family_.path, plain({.n_threads = 1}));
+  Engine with(family_.path, options);
+  size_t n_drafted = 0;
+  for (const size_t n_prompt : {1u, 40u, 64u}) {
+    const SequenceOptions wanted = reporting(static_cast<int64_t>(n_prompt), 60);
+    const Whole found = answer(with, prompt(n_prompt), wanted);
+    expect_same(answer(without, prompt(n_prompt), wanted), found, std::to_string(n_prompt));
+    n_drafted += found.n_drafted;
+  }
+  EXPECT_GT(n_drafted, 20u);
+}
+
+TEST_P(StateDrafts, CannotDraftForOthers) {
+  EngineOptions options = drafting({.n_threads = 1});
+  options.draft_model = family_.path;
+  try {
+    const Engine engine(family_.path, options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+    EXPECT_NE(std::string(error.what()).find("recurrent states"), std::string::npos)
+        << error.what();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StateDrafts, testing::ValuesIn(families_with_states()), test_name);

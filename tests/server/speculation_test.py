@@ -19,7 +19,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--billow", required=True)
 options, rest = parser.parse_known_args()
 
-CUT_LAYERS = pathlib.Path(__file__).resolve().parents[2] / "bench" / "cut_layers"
+CHANGE_LAYERS = pathlib.Path(__file__).resolve().parents[2] / "bench" / "change_layers"
 LIST = "\n".join(f"{number}. The river number {number} carries boats to the old harbour." for number in range(1, 40))
 MESSAGES = [{"role": "user", "content": "Write this list again:\n" + LIST}]
 
@@ -85,7 +85,7 @@ class Speculation(unittest.TestCase):
     def test_a_draft_model_changes_no_answer(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "draft.gguf")
-            subprocess.run([CUT_LAYERS, WEIGHTS, "3", path], check=True)
+            subprocess.run([CHANGE_LAYERS, WEIGHTS, "3", path], check=True)
             draft = self.server.upload(path)
             self.server.json("POST", "/api/create", {"model": "with-draft", "from": "m", "draft_files": {"draft.gguf": draft},
                                                      "stream": False})
