@@ -138,6 +138,16 @@ const cases = {
     await page.getByText('a.txt is no image').waitFor();
     await page.locator('.composer input[type=file]').setInputFiles([{ name: 'a.png', mimeType: 'image/png', buffer: png }]);
     await page.locator('.composer img').waitFor();
+    for (const kind of ['paste', 'drop']) {
+      await page.locator('#composer').evaluate((area, [type, data]) => {
+        const transfer = new DataTransfer();
+        transfer.items.add(new File([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], 'b.png', { type: 'image/png' }));
+        area.dispatchEvent(type === 'paste' ? new ClipboardEvent(type, { clipboardData: transfer, bubbles: true, cancelable: true }) : new DragEvent(type, { dataTransfer: transfer, bubbles: true, cancelable: true }));
+      }, [kind, png.toString('base64')]);
+      await page.locator('.composer img').nth(1).waitFor();
+      await page.getByRole('button', { name: 'Remove image 2' }).click();
+      await page.locator('.composer img').nth(1).waitFor({ state: 'detached' });
+    }
     await page.getByRole('button', { name: 'Options' }).click();
     await page.getByLabel('System prompt').fill('You may ask for the weather.');
     await page.getByLabel('Tools, as JSON').fill('[{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}]');

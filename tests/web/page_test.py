@@ -13,6 +13,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -73,7 +74,7 @@ class Stage:
         self.registry.manifests["a/small:latest"] = {
             "schemaVersion": 2, "mediaType": "application/vnd.docker.distribution.manifest.v2+json",
             "config": {"mediaType": "config", "digest": digest_of(b"{}"), "size": 2}, "layers": [layer]}
-        self.stopping = threading.Event()
+        self.held = []  # connections
 
     @staticmethod
     def place(folder):
@@ -105,25 +106,28 @@ class Stage:
             os.kill(pid, signal.SIGKILL)
 
     def fill(self):
-        """Requests that fill the narrow server, until `empty`."""
-        self.stopping.clear()
-
-        def occupy():
-            while not self.stopping.is_set():
-                self.narrow.request("POST", "/api/generate", {"model": "writer", "prompt": "1 2 3", "stream": False, "options": {"num_predict": 3000}})
-
-        for _ in range(4):
-            threading.Thread(target=occupy, daemon=True).start()
-        time.sleep(0.5)
+        """Requests that fill the narrow server, until `empty`: one runs and one waits, and their answers are long."""
+        long = {"type": "array", "items": {"type": "string", "pattern": "^[a-z]{4,12}$"}, "minItems": 9000}
+        body = json.dumps({"model": "writer", "prompt": "1 2 3", "format": long, "options": {"num_predict": 60000}}).encode()
+        head = f"POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        deadline = time.monotonic() + 20
+        for busy in (lambda memory: any(model["running"] for model in memory["models"]), lambda memory: memory["waiting"] > 0):
+            connection = socket.create_connection(("127.0.0.1", self.narrow.port))
+            connection.sendall(head.encode() + body)
+            self.held.append(connection)
+            while not busy(self.narrow.json("GET", "/api/memory")):
+                assert time.monotonic() < deadline, "the narrow server does not fill"
+                time.sleep(0.05)
 
     def empty(self):
-        self.stopping.set()
+        while self.held:
+            self.held.pop().close()
 
     def fast(self):
         self.registry.slow = False
 
     def stop(self):
-        self.stopping.set()
+        self.empty()
         for server in (self.main, self.narrow, self.bare):
             if server.process.poll() is None:
                 server.process.kill()

@@ -2,14 +2,27 @@
 // Pure functions over plain messages.
 import type { Chat, Message } from './types';
 
-export type Tree = Map<string, Message>;
+export type Tree = ReadonlyMap<string, Message>;
 
 export function treeOf(messages: readonly Message[]): Tree {
   return new Map([...messages].sort((a, b) => a.created - b.created || (a.id < b.id ? -1 : 1)).map((message) => [message.id, message]));
 }
 
-export function childrenOf(tree: Tree, parent: string): Message[] {
-  return [...tree.values()].filter((message) => message.parent === parent);
+// By their parents, found once for each tree: every message of a chat asks for its versions.
+const indexes = new WeakMap<Tree, Map<string, Message[]>>();
+
+export function childrenOf(tree: Tree, parent: string): readonly Message[] {
+  let index = indexes.get(tree);
+  if (!index) {
+    index = new Map();
+    for (const message of tree.values()) {
+      const siblings = index.get(message.parent);
+      if (siblings) siblings.push(message);
+      else index.set(message.parent, [message]);
+    }
+    indexes.set(tree, index);
+  }
+  return index.get(parent) ?? [];
 }
 
 // From the first message to the leaf. A circle, or a parent that is missing, ends it.
