@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <link.h>
 
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <string_view>
@@ -10,7 +11,7 @@
 namespace billow {
 namespace {
 
-constexpr std::string_view kOwner("GNU", 4);  // with its final zero
+constexpr std::array<char, 4> kOwner = {'G', 'N', 'U', '\0'};
 
 constexpr size_t padded(size_t n) { return (n + 3) / 4 * 4; }
 
@@ -34,7 +35,7 @@ std::string find_in(const unsigned char* at, size_t n_bytes) {
     const size_t next = content + padded(note.n_descsz);
     if (next > n_bytes) break;
     const std::string_view owner(reinterpret_cast<const char*>(at) + name, note.n_namesz);
-    if (note.n_type == NT_GNU_BUILD_ID && owner == kOwner)
+    if (note.n_type == NT_GNU_BUILD_ID && owner == std::string_view(kOwner.data(), kOwner.size()))
       return digits_of(at + content, note.n_descsz);
     at += next;
     n_bytes -= next;
@@ -47,6 +48,7 @@ int visit(dl_phdr_info* object, size_t, void* out) {
   for (size_t i = 0; i < object->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = object->dlpi_phdr[i];
     if (segment.p_type != PT_NOTE) continue;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the linker gives addresses as numbers
     const auto* notes = reinterpret_cast<const unsigned char*>(object->dlpi_addr + segment.p_vaddr);
     std::string id = find_in(notes, segment.p_memsz);
     if (!id.empty()) *static_cast<std::string*>(out) = std::move(id);

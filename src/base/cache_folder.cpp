@@ -111,8 +111,7 @@ bool disk_has_room(const std::string& folder, uint64_t n_bytes) {
   struct statvfs disk{};
   if (::statvfs(folder.c_str(), &disk) != 0) return false;
   const uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
-  const uint64_t to_leave =
-      std::min(uint64_t{disk.f_blocks} * disk.f_frsize / kFreePart, kMaxFree);
+  const uint64_t to_leave = std::min(uint64_t{disk.f_blocks} * disk.f_frsize / kFreePart, kMaxFree);
   return free >= to_leave && free - to_leave >= n_bytes;
 }
 
