@@ -72,7 +72,7 @@ class KvMemory {
   bool has_to_save() const noexcept { return prefixes_.has_to_write(); }
   // Writes the KV of 64 tokens. REQUIRES: has_to_save().
   void save_one() { prefixes_.write_one(); }
-  // Nothing that is known now is shared again, be it in memory or on disk.
+  // Forgets all cached KV, in memory and on disk.
   void forget_parked();
 
   // Gives back what no window of a sequence sees any more.

@@ -85,6 +85,22 @@ std::vector<std::byte> head_of(uint64_t turn, const std::string& contents) {
   return out;
 }
 
+// A file that cannot be read, or that nobody has written to yet, stays.
+bool has_lost_its_model(const std::string& path) {
+  try {
+    const RegularFile file(path);
+    FileHead head;
+    if (!read_all(file.fd(), 0, std::as_writable_bytes(std::span(&head, size_t{1})))) return false;
+    if (head.magic != kFileMagic || head.n_contents > kMaxContents) return false;
+    std::string contents(head.n_contents, '\0');
+    if (!read_all(file.fd(), sizeof head, std::as_writable_bytes(std::span(contents))))
+      return false;
+    return !std::filesystem::exists(contents.substr(0, contents.find('\n')));
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 size_t record_head_bytes(size_t n_groups) {
   return sizeof(RecordHead) + n_groups * sizeof(BlockHead) + sizeof(uint64_t);
 }
@@ -114,6 +130,7 @@ std::unique_ptr<PrefixFile> PrefixFile::open(const PrefixFileOptions& options, c
   std::filesystem::create_directories(options.folder, error);
   if (error) throw system_error("cannot make folder", options.folder, error.value());
   ::chmod(options.folder.c_str(), 0700);  // what people wrote is nobody else's business
+  CacheFolder({options.folder, options.max_bytes}).clean(has_lost_its_model);
   std::unique_ptr<PrefixFile> made(new PrefixFile(options, layout));
   for (size_t i = 0; i < 2; ++i) {
     if (made->open_file(i)) continue;
@@ -123,8 +140,6 @@ std::unique_ptr<PrefixFile> PrefixFile::open(const PrefixFileOptions& options, c
   made->newer_ = made->files_[1].turn > made->files_[0].turn ? 1 : 0;
   File& newer = made->files_[made->newer_];
   if (newer.turn == 0) made->empty(newer, 1);
-  for (const uint8_t number : {static_cast<uint8_t>(1 - made->newer_), made->newer_})
-    made->scan_file(number, [&](const Record& record) { made->found_[number].push_back(record); });
   return made;
 }
 
@@ -215,9 +230,9 @@ void PrefixFile::scan_file(uint8_t number, const std::function<void(const Record
   file.n_bytes = at;
 }
 
-void PrefixFile::scan(const std::function<void(uint8_t file, const Record& record)>& each) const {
+void PrefixFile::scan(const std::function<void(uint8_t file, const Record& record)>& each) {
   for (const uint8_t number : {static_cast<uint8_t>(1 - newer_), newer_})
-    for (const Record& record : found_[number]) each(number, record);
+    scan_file(number, [&](const Record& record) { each(number, record); });
 }
 
 bool PrefixFile::append(Record& record, std::span<const std::span<const std::byte>> blocks) {

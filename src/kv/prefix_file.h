@@ -47,7 +47,8 @@ class PrefixFile {
     std::vector<std::optional<Place>> blocks;  // [groups]
   };
 
-  // Opens the files, or makes them. Null if the folder or the limit is empty, or if another process
+  // Opens the files, or makes them, and removes those of models that are gone. The contents' first
+  // line is the path of the model. Null if the folder or the limit is empty, or if another process
   // has the files; `why` gets the reason. Throws Error if the files cannot be made.
   static std::unique_ptr<PrefixFile> open(const PrefixFileOptions& options, const Layout& layout,
                                           std::string* why);
@@ -55,15 +56,16 @@ class PrefixFile {
   PrefixFile(const PrefixFile&) = delete;
   PrefixFile& operator=(const PrefixFile&) = delete;
 
-  // Calls `each` with all records, older ones first. A record's parent comes before it.
-  void scan(const std::function<void(uint8_t file, const Record& record)>& each) const;
+  // Calls `each` with all records, older ones first. A record's parent comes before it. What is not
+  // whole at a file's end is cut off. REQUIRES: called once, before the other functions.
+  void scan(const std::function<void(uint8_t file, const Record& record)>& each);
 
   // The file that gets new records.
   uint8_t newer() const noexcept { return newer_; }
   // Empties the older file, which becomes the newer one: its places and records are no longer
   // valid. False when the system cannot write.
   [[nodiscard]] bool turn();
-  // Whether the newer file has room for so many bytes of records.
+  // Whether n_bytes of records fit into the newer file.
   bool has_room(uint64_t n_bytes) const noexcept {
     return files_[newer_].n_bytes <= max_bytes_ && n_bytes <= max_bytes_ - files_[newer_].n_bytes;
   }
@@ -73,8 +75,6 @@ class PrefixFile {
   [[nodiscard]] bool append(Record& record, std::span<const std::span<const std::byte>> blocks);
   // Reads a block; false if it cannot be read or is damaged.
   [[nodiscard]] bool read(const Place& place, std::span<std::byte> out) const;
-
-  uint64_t n_bytes() const noexcept { return files_[0].n_bytes + files_[1].n_bytes; }
 
  private:
   struct File {
@@ -94,7 +94,6 @@ class PrefixFile {
   std::vector<size_t> block_bytes_;  // [groups]
   std::array<File, 2> files_;
   uint8_t newer_ = 0;
-  std::array<std::vector<Record>, 2> found_;  // when the files were opened
 };
 
 }  // namespace billow::kv

@@ -13,26 +13,12 @@
 #include "base/error.h"
 #include "kv/cache.h"
 #include "kv/prefix_index.h"
+#include "kv/test_texts.h"
 
 namespace billow::kv {
 namespace {
 
 namespace fs = std::filesystem;
-
-// One group that sees everything, one with a window of 100.
-const std::vector<LayerNeed> kNeeds = {{1, 16, 16, 0}, {1, 16, 16, 100}};
-
-std::vector<int32_t> text(size_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<int32_t> tokens(n);
-  for (int32_t& token : tokens) token = static_cast<int32_t>(random() % 1000);
-  return tokens;
-}
-
-std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 class PrefixFileTest : public testing::Test {
  protected:
@@ -114,7 +100,7 @@ class PrefixFileTest : public testing::Test {
   const std::string folder_ =
       (fs::path(testing::TempDir()) / ("prefix_file" + std::to_string(::getpid()))).string();
   uint64_t max_bytes_ = uint64_t{1} << 30;
-  std::string contents_ = "model";
+  std::string contents_ = "/proc/self/exe\nmodel";  // a path that exists
 };
 
 TEST_F(PrefixFileTest, ATextIsSharedAfterARestart) {
@@ -195,16 +181,39 @@ TEST_F(PrefixFileTest, FilesOfOtherContentsAreEmptied) {
     evaluate(process, tokens);
     process.write_all();
   }
-  contents_ = "another";
+  contents_ = "/proc/self/exe\nanother";
   {
     Process process(*this);
     EXPECT_EQ(process.index.n_entries(), 0u);
     EXPECT_EQ(evaluate(process, tokens), 0u);
     process.write_all();
   }
-  contents_ = "model";
+  contents_ = "/proc/self/exe\nmodel";
   Process process(*this);
   EXPECT_EQ(process.index.n_entries(), 0u);
+}
+
+TEST_F(PrefixFileTest, FilesOfModelsThatAreGoneAreRemoved) {
+  const std::string model = folder_ + ".model";
+  std::ofstream(model) << "x";
+  contents_ = model + "\nmodel";
+  {
+    Process process(*this);
+    evaluate(process, text(300, 1));
+    process.write_all();
+  }
+  const std::string path = folder_ + "/m.0.kv";
+  PrefixFileOptions other = options();
+  other.name = "other";
+  other.contents = "/proc/self/exe\nother";
+  const Cache cache(kNeeds, 640);
+  std::string why;
+  EXPECT_NE(PrefixFile::open(other, cache.layout(), &why), nullptr);
+  EXPECT_TRUE(fs::exists(path));
+  fs::remove(model);
+  EXPECT_NE(PrefixFile::open(other, cache.layout(), &why), nullptr);
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_TRUE(fs::exists(folder_ + "/other.0.kv"));
 }
 
 TEST_F(PrefixFileTest, OneProcessHasTheFiles) {

@@ -15,7 +15,7 @@ using engine::FinishReason;
 
 namespace {
 
-// A process that is told to end is killed after 2 seconds.
+// The server kills a runner 2 seconds after it has asked the runner to end.
 constexpr std::chrono::milliseconds kSaveTime{1000};
 
 std::string text_of(const std::exception_ptr& error) {

@@ -31,10 +31,8 @@ class PackedCacheTest : public testing::Test {
   ~PackedCacheTest() override { fs::remove_all(folder_); }
 
   void write_model(const reference::TinyModelOptions& options) {
-    const std::vector<std::byte> bytes = reference::make_tiny_model(options);
     const std::string path = model_ + ".new";  // another inode, as after a pull
-    std::ofstream(path, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<long>(bytes.size()));
+    reference::write_tiny_model(options, path);
     fs::rename(path, model_);
   }
   EngineOptions options(const kernels::KernelTable* kernels = nullptr) const {

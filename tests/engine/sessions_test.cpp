@@ -23,10 +23,8 @@ class SessionsTest : public testing::Test {
   ~SessionsTest() override { fs::remove_all(folder_); }
 
   void write_model(const reference::TinyModelOptions& options) {
-    const std::vector<std::byte> bytes = reference::make_tiny_model(options);
     fs::remove(model_);
-    std::ofstream(model_, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<long>(bytes.size()));
+    reference::write_tiny_model(options, model_);
   }
   EngineOptions options(kernels::KvType type = kernels::KvType::kInt16) const {
     return {.kv_type = type,

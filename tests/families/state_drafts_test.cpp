@@ -197,7 +197,7 @@ TEST_P(StateDrafts, StopStringsEndTheSameText) {
   }
 }
 
-// What a sequence has beside for drafts is granted, and part of what is told about the model.
+// The state that a sequence keeps for drafts is granted, and the model's description counts it.
 TEST_P(StateDrafts, MemoryForThemIsGranted) {
   Engine with(family_.path, drafting({.n_threads = 1}));
   Engine without(family_.path, plain({.n_threads = 1}));

@@ -80,7 +80,7 @@ const cases = {
   },
 
   async grown(page) {
-    // An answer beyond the context of the model: the gauge tells of growth and of what was forgotten.
+    // An answer beyond the context of the model: the gauge shows growth and the forgotten tokens.
     await open(page, setting.main);
     await askForMuch(page);
     await page.locator('#composer').fill('1 2 3');

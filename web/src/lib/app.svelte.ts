@@ -1,5 +1,5 @@
-// What the whole page shares: the way (#/...), the chats, the models, the answers on their way, and
-// what is told to the reader. One object; components read it.
+// What the whole page shares: the route (#/...), the chats, the models, the running answers, and the
+// notices. One object; components read it.
 import { SvelteMap } from 'svelte/reactivity';
 import { Answer } from './answer.svelte';
 import { Failure, json, messageOf } from './api';

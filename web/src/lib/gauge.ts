@@ -1,4 +1,4 @@
-// What the gauge of a chat shows: who has which part of the context. Pure.
+// What the gauge of a chat shows: the parts of the context. Pure.
 import type { Message, Stats } from './types';
 
 export interface Live {
@@ -14,7 +14,7 @@ export interface Gauge {
   evaluated: number;
   written: number;
   limit: number;
-  rung: number; // memory is there for so many; 0: not known
+  rung: number; // tokens that the granted memory can hold; 0: not known
   used: number;
   isLive: boolean;
 }
