@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const llama::Projector projector = llama::projector_of(file);
     if (projector.pictures)
       for (const uint64_t edge : {uint64_t{1}, uint64_t{1000}, uint64_t{1} << 32})
-        context::most_rows(*projector.pictures, edge, 1000);
+        context::max_rows(*projector.pictures, edge, 1000);
   } catch (const Error&) {
   }
   return 0;

@@ -236,7 +236,7 @@ def load(server, texts, n_clients, n_a_request):
     return figures([time for client in clients for time in client.times], len(texts) / seconds) | {"resident_bytes": server.resident()}
 
 
-def beside_bulk(server, texts, n_single=200, n_bulk=32, n_in_flight=1):
+def with_bulk(server, texts, n_single=200, n_bulk=32, n_in_flight=1):
     """The times of a client with one text at a time, beside one that always has so many to embed in each of its requests."""
     over = threading.Event()
     bulk = [Client(server, lambda: None if over.is_set() else texts[:n_bulk], "bulk") for _ in range(n_in_flight)]
@@ -264,7 +264,7 @@ def fairness(server, texts, n_single=200):
     run_all([single])
     alone = figures(single.times)
     tokens_before, seconds_before = server.passes()
-    beside = beside_bulk(server, texts, n_single, n_bulk=64, n_in_flight=2)
+    beside = with_bulk(server, texts, n_single, n_bulk=64, n_in_flight=2)
     tokens, seconds = server.passes()
     pass_ms = 1000 * PASS_TOKENS * (seconds - seconds_before) / max(1, tokens - tokens_before)
     return {"alone": alone, "beside": beside, "pass_ms": pass_ms, "bound_ms": 2 * pass_ms + alone["p50_ms"]}

@@ -50,8 +50,8 @@ def transitions(result, max_context):
     """The ladder is reckoned here once more, so that plan and engine cannot be wrong together."""
     rungs = [FIRST_RUNG << i for i in range(32) if FIRST_RUNG << i < max_context] + [max_context]
     n_prompt = result["prompt_eval_count"]
-    n_most = n_prompt + result["eval_count"] - 1  # the last token takes no position
-    wanted = [(a, b, a) for a, b in zip(rungs, rungs[1:]) if n_prompt < a < n_most]
+    n_max = n_prompt + result["eval_count"] - 1  # the last token takes no position
+    wanted = [(a, b, a) for a, b in zip(rungs, rungs[1:]) if n_prompt < a < n_max]
     seen = [(event["from"], event["to"], event["tokens"]) for event in result["events"] if event["type"] == "transition"]
 
     def text(steps):

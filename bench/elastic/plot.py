@@ -63,10 +63,10 @@ class _Plot:
         # Behind the last token nothing is in use; a line down to there would only hide the frame.
         self.kv = staircase(kv[:-1] if len(kv) > 1 and kv[-1] == 0 else kv)
         self.rates = list(trace.rates(RATE_WINDOW))
-        most_memory = max(value for _, value in self.capacity + self.kv)
-        most_rate = max((rate for _, rate in self.rates), default=1)
-        self.memory_step = nice_step(max(most_memory, 1e-3) / N_INTERVALS)
-        self.rate_step = nice_step(most_rate / N_INTERVALS)
+        max_memory = max(value for _, value in self.capacity + self.kv)
+        max_rate = max((rate for _, rate in self.rates), default=1)
+        self.memory_step = nice_step(max(max_memory, 1e-3) / N_INTERVALS)
+        self.rate_step = nice_step(max_rate / N_INTERVALS)
         self.token_step = nice_step(max(10, len(trace)) / 8)
 
     def x(self, token):

@@ -13,10 +13,10 @@ namespace billow::bench {
 
 void count(benchmark::State& state, double seconds, const Peaks& peaks, double peak_macs,
            double macs, double bytes) {
-  const double least_seconds = std::max(macs / peak_macs, bytes / peaks.memory_bytes);
+  const double min_seconds = std::max(macs / peak_macs, bytes / peaks.memory_bytes);
   state.counters["GMAC/s"] = macs / seconds / 1e9;
   state.counters["GB/s"] = bytes / seconds / 1e9;
-  state.counters["roof%"] = 100 * least_seconds / seconds;
+  state.counters["roof%"] = 100 * min_seconds / seconds;
 }
 
 namespace {

@@ -47,7 +47,7 @@ billow_status billow_template_compile(const char* source, size_t n_source_bytes,
                                       const billow_limits* limits, billow_template** result,
                                       billow_text* message);
 
-/* Renders with the members of a JSON object (at most 127 levels deep) as the template's variables.
+/* Renders with the members of a JSON object (at max 127 levels deep) as the template's variables.
  * The member "strftime_now", a text such as "2026-07-26T12:30:00", sets the clock of the function
  * of that name; without it the function tells local time. *text is the rendering, or on failure the
  * message. */
@@ -80,7 +80,7 @@ typedef struct billow_tokens {
   size_t n_tokens;
   const char* bytes;       /* of all tokens, one behind the other */
   const uint32_t* n_bytes; /* of each; 0: a control token, which no grammar allows */
-  const uint32_t* ends;    /* tokens that end a text, at least one */
+  const uint32_t* ends;    /* tokens that end a text, at min one */
   size_t n_ends;
   /* Cuts a text of any bytes into tokens as the model saw it in training: fills in up to `capacity`
    * of them and returns how many there are; 0 where it cannot. Called by any thread as long as the

@@ -19,15 +19,15 @@ using constraint::Grammar;
 using constraint::GrammarKind;
 
 // Has the grammar begin where the text of the answer does.
-void put_behind_thinking(Constraint& made, const output::Format& format,
-                         const output::Start& start) {
+void put_after_thinking(Constraint& made, const output::Format& format,
+                        const output::Start& start) {
   if (output::is_harmony(format)) {
-    made.starts_behind = "<|channel|>final<|message|>";
+    made.starts_after = "<|channel|>final<|message|>";
     return;
   }
   const output::Thinking& thinking = format.thinking;
   if (start.state == output::StartState::kText || thinking.close.empty()) return;
-  made.starts_behind = thinking.close.front();
+  made.starts_after = thinking.close.front();
   if (start.state == output::StartState::kMayThink && !thinking.begins_open &&
       !thinking.open.empty())
     made.opens_with = thinking.open.front();
@@ -126,7 +126,7 @@ Constraint required_message(const GenerationRequest& request) {
   const Json* parameters = tool->parameters();
   return {
       .grammar = grammar_of_schema(parameters != nullptr ? *parameters : Json{{"type", "object"}}),
-      .starts_behind =
+      .starts_after =
           "<|channel|>commentary to=functions." + known_as + " <|constrain|>json<|message|>",
       .starts_within = kMaxFreeTokens};
 }
@@ -139,11 +139,11 @@ AnswerShape unchecked_shape(const GenerationRequest& request, const output::Form
     shape.constraint = required_message(request);
   } else if (may_call && request.tool_choice.use == ToolUse::kRequired) {
     shape.constraint = Constraint{.grammar = grammar_of_schema(calls_schema(request, ""))};
-    put_behind_thinking(*shape.constraint, format, start);
+    put_after_thinking(*shape.constraint, format, start);
     read_calls_in_array(shape);
   } else if (request.grammar) {
     shape.constraint = Constraint{.grammar = *request.grammar};
-    put_behind_thinking(*shape.constraint, format, start);
+    put_after_thinking(*shape.constraint, format, start);
     const std::optional<Json> schema = json_schema_of(*request.grammar);
     if (may_call && schema) {
       shape.constraint->grammar = grammar_of_schema(
@@ -154,7 +154,7 @@ AnswerShape unchecked_shape(const GenerationRequest& request, const output::Form
     const std::string marker = json_marker(format);
     if (marker.empty()) return shape;
     shape.constraint = Constraint{.grammar = grammar_of_schema(call_schema(request.tools, "", "")),
-                                  .starts_behind = marker,
+                                  .starts_after = marker,
                                   .may_not_start = true};
   }
   return shape;

@@ -49,19 +49,19 @@ TEST(AnswerShape, AGrammarBeginsBehindTheThinking) {
   const auto of = [&](StartState state) {
     return *shape_of(request, thinking_format(), {state}).constraint;
   };
-  EXPECT_EQ(of(StartState::kText).starts_behind, "");
-  EXPECT_EQ(of(StartState::kThinking).starts_behind, "</think>");
+  EXPECT_EQ(of(StartState::kText).starts_after, "");
+  EXPECT_EQ(of(StartState::kThinking).starts_after, "</think>");
   EXPECT_EQ(of(StartState::kThinking).opens_with, "");
-  EXPECT_EQ(of(StartState::kMayThink).starts_behind, "</think>");
+  EXPECT_EQ(of(StartState::kMayThink).starts_after, "</think>");
   EXPECT_EQ(of(StartState::kMayThink).opens_with, "<think>");
   output::Format harmony;
   harmony.calls = {output::HarmonyCalls{}};
-  EXPECT_EQ(shape_of(request, harmony, {StartState::kMayThink}).constraint->starts_behind,
+  EXPECT_EQ(shape_of(request, harmony, {StartState::kMayThink}).constraint->starts_after,
             "<|channel|>final<|message|>");
   GenerationRequest calling = request_with({});
   calling.tools = {tool("get.weather", "{}"), tool("get-weather", "{}")};
   calling.tool_choice = {.use = ToolUse::kRequired, .name = "get-weather"};
-  EXPECT_EQ(shape_of(calling, harmony, {StartState::kMayThink}).constraint->starts_behind,
+  EXPECT_EQ(shape_of(calling, harmony, {StartState::kMayThink}).constraint->starts_after,
             "<|channel|>commentary to=functions.get_weather_2 <|constrain|>json<|message|>")
       << "by the name that the prompt declares";
 }
@@ -155,7 +155,7 @@ TEST(AnswerShape, StrictCallsAreHeldBehindTheirMarker) {
   GenerationRequest request = request_with({});
   request.tools = {tool("f", R"({"type":"object"})", true)};
   const AnswerShape shape = shape_of(request, thinking_format(), {StartState::kText});
-  EXPECT_EQ(shape.constraint->starts_behind, "<tool_call>");
+  EXPECT_EQ(shape.constraint->starts_after, "<tool_call>");
   EXPECT_TRUE(shape.constraint->may_not_start);
   EXPECT_EQ(schema_of(shape)["anyOf"][0]["properties"]["name"]["const"], "f");
   output::Format bare;

@@ -29,7 +29,7 @@ bool Call::begin_stream(int status, std::string_view content_type, std::string_v
   return exchange_.begin_stream(status, content_type, headers_, first);
 }
 
-void tell_sizing(Call& call, const Sizing& sizing) {
+void report_sizing(Call& call, const Sizing& sizing) {
   call.add_header("X-Billow-Context", std::to_string(sizing.context));
   call.add_header("X-Billow-Context-Reason", sizing.reason);
   if (sizing.n_prompt == sizing.n_prompt_full) return;
@@ -37,7 +37,7 @@ void tell_sizing(Call& call, const Sizing& sizing) {
                   std::to_string(sizing.n_prompt_full) + "->" + std::to_string(sizing.n_prompt));
 }
 
-void tell_unknown_fields(Call& call, const std::vector<std::string>& names) {
+void report_unknown_fields(Call& call, const std::vector<std::string>& names) {
   if (names.empty()) return;
   call.trace().mark("unknown fields", {{"names", names}});
   std::string list;

@@ -72,13 +72,13 @@ class Call {
 };
 
 // Has the answer's head tell what context the request was given and why, and what its prompt lost.
-void tell_sizing(Call& call, const Sizing& sizing);
+void report_sizing(Call& call, const Sizing& sizing);
 
 // Notes in the trace and in a debug line that the request has fields that nobody here knows.
-void tell_unknown_fields(Call& call, const std::vector<std::string>& names);
+void report_unknown_fields(Call& call, const std::vector<std::string>& names);
 
 // How long the head of a stream waits for the first token, so that another host may still be tried.
-inline constexpr std::chrono::seconds kHeadPatience{10};
+inline constexpr std::chrono::seconds kHeadTimeout{10};
 
 using CallHandler = std::function<void(Call&)>;
 

@@ -13,7 +13,7 @@ namespace billow::api {
 
 void CallAnswer::found(const std::string& model) { call_.set_model(model); }
 
-void CallAnswer::sized(const Sizing& sizing) { tell_sizing(call_, sizing); }
+void CallAnswer::sized(const Sizing& sizing) { report_sizing(call_, sizing); }
 
 bool CallAnswer::fail(int, std::string_view) { return false; }
 
@@ -55,7 +55,7 @@ bool EventStream::finish(std::string_view events) {
   return (has_begun_ || begin()) && call_.finish(events);
 }
 
-bool EventStream::must_begin() const { return !has_begun_ && now_() - last_sent_ >= kHeadPatience; }
+bool EventStream::must_begin() const { return !has_begun_ && now_() - last_sent_ >= kHeadTimeout; }
 
 void EventStream::still_working() {
   if (must_begin())

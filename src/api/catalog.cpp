@@ -72,7 +72,7 @@ bool same(const std::optional<store::FileStatus>& a, const std::optional<store::
 }
 
 // So long a model that is kept waits for its manifest's state; then it is served as it is.
-constexpr std::chrono::milliseconds kStatePatience{5'000};
+constexpr std::chrono::milliseconds kStateTimeout{5'000};
 constexpr size_t kMaxFailures = 1024;
 
 // A renderer stands for the template that the model's makers publish, which is in its file. It goes
@@ -140,11 +140,11 @@ Catalog::Catalog(const store::Store& store, scheduler::DescribeModel describe,
     : store_(store), describe_(std::move(describe)), options_(options) {}
 
 Catalog::Found Catalog::find(std::string_view name, std::stop_token stop) {
-  return find(name, std::move(stop), options_.patience);
+  return find(name, std::move(stop), options_.timeout);
 }
 
 Catalog::Found Catalog::find(std::string_view name, std::stop_token stop,
-                             std::chrono::milliseconds patience) {
+                             std::chrono::milliseconds timeout) {
   const std::string wanted(trimmed(name));
   if (Found model = kept(wanted, stop)) return model;
   const store::SourcedName sourced = [&] {
@@ -159,7 +159,7 @@ Catalog::Found Catalog::find(std::string_view name, std::stop_token stop,
   if (sourced.source == store::Source::kCloud)
     throw StatusError(403, "ollama cloud is disabled: remote model is unavailable");
   return *lookups_.get<Found>("model '" + store::display_name(*parsed) + "'",
-                              {.patience = patience, .stop = std::move(stop)},
+                              {.timeout = timeout, .stop = std::move(stop)},
                               [this, parsed = *parsed, wanted](std::stop_token ending) {
                                 return look_up(parsed, wanted, std::move(ending));
                               });
@@ -177,7 +177,7 @@ Catalog::Found Catalog::kept(const std::string& wanted, std::stop_token stop) {
   const std::string& path = entry.version.manifest_path;
   try {
     const auto now = lookups_.get<std::optional<store::FileStatus>>(
-        "the state of " + path, {.patience = kStatePatience, .stop = std::move(stop)},
+        "the state of " + path, {.timeout = kStateTimeout, .stop = std::move(stop)},
         [path](std::stop_token) { return store::file_status(path); });
     if (*now && same(*now, entry.version.manifest)) return entry.model;
   } catch (const StatusError&) {
@@ -319,7 +319,7 @@ std::shared_ptr<const Weights> Catalog::weights_of(const std::string& path,
     return weights;
   };
   return *lookups_.get<Shared>("file " + key,
-                               {.patience = options_.patience, .stop = std::move(stop)}, read);
+                               {.timeout = options_.timeout, .stop = std::move(stop)}, read);
 }
 
 void Catalog::keep(Entry entry) {

@@ -70,7 +70,7 @@ struct CatalogOptions {
   prompt::GoTemplateUse go_templates = prompt::GoTemplateUse::kAuto;
   size_t n_kept = 16;  // models that are kept ready
   // So long a request waits for its model's files.
-  std::chrono::milliseconds patience = std::chrono::seconds(90);
+  std::chrono::milliseconds timeout = std::chrono::seconds(90);
   // So long a broken model is not looked at again, as long as its files are the same.
   std::chrono::milliseconds failure_time = std::chrono::seconds(10);
 };
@@ -87,7 +87,7 @@ class Catalog {
   // or cancel() was called, 499 where `stop` is set meanwhile.
   std::shared_ptr<const ServedModel> find(std::string_view name, std::stop_token stop = {});
   std::shared_ptr<const ServedModel> find(std::string_view name, std::stop_token stop,
-                                          std::chrono::milliseconds patience);
+                                          std::chrono::milliseconds timeout);
 
   // Ends all waits, and the programs that describe models. Nothing can be looked up any more.
   void cancel() { lookups_.cancel(); }

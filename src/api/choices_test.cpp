@@ -17,8 +17,8 @@ class Writers : public Generator {
   void run(const GenerationRequest& request, Sink& sink, std::stop_token stop,
            metrics::Trace&) override {
     const size_t n = ++n_running;
-    size_t most = most_running;
-    while (n > most && !most_running.compare_exchange_weak(most, n)) {
+    size_t max = max_running;
+    while (n > max && !max_running.compare_exchange_weak(max, n)) {
     }
     const int64_t seed = request.options.sampling.seed.value_or(0);
     const bool fails = seed == failing_seed;
@@ -38,7 +38,7 @@ class Writers : public Generator {
     --n_running;
   }
   std::atomic<size_t> n_running = 0;
-  std::atomic<size_t> most_running = 0;
+  std::atomic<size_t> max_running = 0;
   int64_t failing_seed = -1;
 };
 
@@ -115,7 +115,7 @@ TEST_F(Choices, TheFirstAnswerToAPromptRunsAhead) {
 TEST_F(Choices, AreWrittenAFewAtATime) {
   run({prompt_of("a")}, kMaxChoices);
   EXPECT_EQ(sink.ended.size(), kMaxChoices);
-  EXPECT_LE(writers.most_running, kChoicesAtOnce);
+  EXPECT_LE(writers.max_running, kChoicesAtOnce);
 }
 
 TEST_F(Choices, OneThatFailsEndsTheOthers) {

@@ -58,9 +58,9 @@ std::vector<EmbedInput> embed_inputs(const Json& input, InputKinds kinds, bool p
   if (!input.is_array()) throw StatusError(400, kInvalidType);
   if (kinds == InputKinds::kTextsAndTokens && !input.empty() && input.front().is_number())
     return {one_input(input, kinds, partial)};
-  if (input.size() > kMostInputs) {
+  if (input.size() > kMaxInputs) {
     throw StatusError(413, "the request has " + std::to_string(input.size()) +
-                               " inputs; send at most " + std::to_string(kMostInputs) + " at once");
+                               " inputs; send at most " + std::to_string(kMaxInputs) + " at once");
   }
   std::vector<EmbedInput> inputs;
   inputs.reserve(input.size());

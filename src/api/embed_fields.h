@@ -15,7 +15,7 @@
 
 namespace billow::api {
 
-inline constexpr size_t kMostInputs = kMaxJsonElements;  // of one request
+inline constexpr size_t kMaxInputs = kMaxJsonElements;  // of one request
 
 enum class InputKinds : uint8_t {
   kTexts,
@@ -23,7 +23,7 @@ enum class InputKinds : uint8_t {
 };
 
 // A text, or an array of inputs. One that is neither is an UnusableInput where `partial`, else
-// refused with "invalid input type"; more than kMostInputs are 413.
+// refused with "invalid input type"; more than kMaxInputs are 413.
 std::vector<EmbedInput> embed_inputs(const Json& input, InputKinds kinds, bool partial);
 
 // "truncate", "truncation_direction", "pooling", "normalize", "dimensions" (if above 0), "partial".

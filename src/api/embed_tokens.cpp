@@ -41,14 +41,14 @@ EmbedTokens cut(const Tokenizer& tokenizer, Ids tokens, size_t limit, Truncation
   if (tokens.size() <= limit) return {.tokens = std::move(tokens)};
   if (truncation == Truncation::kNone) refuse_length(tokens.size(), limit);
   const size_t n_before = tokenizer.add_bos() && tokens.front() == tokenizer.bos() ? 1 : 0;
-  const size_t n_behind =
+  const size_t n_after =
       tokenizer.add_eos() && tokens.back() == last_token(tokenizer) && tokens.size() > n_before ? 1
                                                                                                 : 0;
-  if (limit <= n_before + n_behind) throw StatusError(400, kNothingLeft);
+  if (limit <= n_before + n_after) throw StatusError(400, kNothingLeft);
   const auto n_over = static_cast<std::ptrdiff_t>(tokens.size() - limit);
   const auto begin = truncation == Truncation::kLeft
                          ? tokens.begin() + static_cast<std::ptrdiff_t>(n_before)
-                         : tokens.end() - static_cast<std::ptrdiff_t>(n_behind) - n_over;
+                         : tokens.end() - static_cast<std::ptrdiff_t>(n_after) - n_over;
   tokens.erase(begin, begin + n_over);
   return {.tokens = std::move(tokens), .is_cut = true};
 }

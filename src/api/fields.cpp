@@ -49,10 +49,10 @@ std::string struct_name(std::string_view field, bool is_list) {
   return name;
 }
 
-bool is_whole(const Json& value, int64_t least, int64_t most) {
-  if (value.is_number_unsigned()) return value.get<uint64_t>() <= static_cast<uint64_t>(most);
+bool is_whole(const Json& value, int64_t min, int64_t max) {
+  if (value.is_number_unsigned()) return value.get<uint64_t>() <= static_cast<uint64_t>(max);
   if (!value.is_number_integer()) return false;
-  return value.get<int64_t>() >= least && value.get<int64_t>() <= most;
+  return value.get<int64_t>() >= min && value.get<int64_t>() <= max;
 }
 
 }  // namespace

@@ -83,26 +83,28 @@ TEST(Fields, ValuesOfAnotherKindAreRefusedInGosWords) {
     return "json: cannot unmarshal " + std::string(kind) + " into Go struct field ChatRequest." +
            std::string(field) + " of type " + std::string(type);
   };
-  EXPECT_EQ(refusal([&] { fields.text("n"); }), told("number", "n", "string"));
-  EXPECT_EQ(refusal([&] { fields.text("a"); }), told("array", "a", "string"));
-  EXPECT_EQ(refusal([&] { fields.flag("s"); }), told("string", "s", "bool"));
-  EXPECT_EQ(refusal([&] { fields.integer("s"); }), told("string", "s", "int"));
-  EXPECT_EQ(refusal([&] { fields.integer("b"); }), told("bool", "b", "int"));
-  EXPECT_EQ(refusal([&] { fields.integer("r"); }), told("number 1.5", "r", "int"));
+  EXPECT_EQ(refusal([&] { fields.text("n"); }), answer_text("number", "n", "string"));
+  EXPECT_EQ(refusal([&] { fields.text("a"); }), answer_text("array", "a", "string"));
+  EXPECT_EQ(refusal([&] { fields.flag("s"); }), answer_text("string", "s", "bool"));
+  EXPECT_EQ(refusal([&] { fields.integer("s"); }), answer_text("string", "s", "int"));
+  EXPECT_EQ(refusal([&] { fields.integer("b"); }), answer_text("bool", "b", "int"));
+  EXPECT_EQ(refusal([&] { fields.integer("r"); }), answer_text("number 1.5", "r", "int"));
   EXPECT_EQ(refusal([&] { fields.integer("big"); }),
-            told("number 18446744073709551615", "big", "int"));
-  EXPECT_EQ(refusal([&] { fields.number("o"); }), told("object", "o", "float64"));
-  EXPECT_EQ(refusal([&] { fields.texts("s"); }), told("string", "s", "[]string"));
-  EXPECT_EQ(refusal([&] { fields.texts("list"); }), told("number", "list", "string"));
-  EXPECT_EQ(refusal([&] { fields.integers("s"); }), told("string", "s", "[]int"));
-  EXPECT_EQ(refusal([&] { fields.integers("wide"); }), told("number 4294967296", "wide", "int"));
-  EXPECT_EQ(refusal([&] { fields.object("s"); }), told("string", "s", "map[string]interface {}"));
-  EXPECT_EQ(refusal([&] { fields.array("o"); }), told("object", "o", "[]interface {}"));
-  EXPECT_EQ(refusal([&] { fields.objects("s"); }), told("string", "s", "[]api.S"));
-  EXPECT_EQ(refusal([&] { fields.objects("list"); }), told("string", "list", "api.List"));
-  EXPECT_EQ(refusal([&] { fields.fields("b"); }), told("bool", "b", "api.B"));
+            answer_text("number 18446744073709551615", "big", "int"));
+  EXPECT_EQ(refusal([&] { fields.number("o"); }), answer_text("object", "o", "float64"));
+  EXPECT_EQ(refusal([&] { fields.texts("s"); }), answer_text("string", "s", "[]string"));
+  EXPECT_EQ(refusal([&] { fields.texts("list"); }), answer_text("number", "list", "string"));
+  EXPECT_EQ(refusal([&] { fields.integers("s"); }), answer_text("string", "s", "[]int"));
+  EXPECT_EQ(refusal([&] { fields.integers("wide"); }),
+            answer_text("number 4294967296", "wide", "int"));
+  EXPECT_EQ(refusal([&] { fields.object("s"); }),
+            answer_text("string", "s", "map[string]interface {}"));
+  EXPECT_EQ(refusal([&] { fields.array("o"); }), answer_text("object", "o", "[]interface {}"));
+  EXPECT_EQ(refusal([&] { fields.objects("s"); }), answer_text("string", "s", "[]api.S"));
+  EXPECT_EQ(refusal([&] { fields.objects("list"); }), answer_text("string", "list", "api.List"));
+  EXPECT_EQ(refusal([&] { fields.fields("b"); }), answer_text("bool", "b", "api.B"));
   EXPECT_EQ(refusal([&] { fields.objects("messages")[0].text("role"); }),
-            told("number", "messages.role", "string"));
+            answer_text("number", "messages.role", "string"));
 }
 
 TEST(Fields, WhatIsNoObjectIsRefused) {

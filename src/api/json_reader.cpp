@@ -278,14 +278,14 @@ void Reader::escape(std::string& out) {
   }
   // Half of a pair: with the other half behind it, it is a character.
   if (unit <= 0xDBFF && text_.substr(at_).starts_with("\\u")) {
-    const size_t behind_first = at_;
+    const size_t after_first = at_;
     at_ += 2;
     const char32_t second = code_unit();
     if (second >= 0xDC00 && second <= 0xDFFF) {
       utf8::append(out, 0x10000 + ((unit - 0xD800) << 10) + (second - 0xDC00));
       return;
     }
-    at_ = behind_first;
+    at_ = after_first;
   }
   utf8::append(out, kReplacement);
 }

@@ -140,16 +140,16 @@ uint64_t digest_of(const Prepared& prepared, const EmbedRequest& request,
 
 // The context of each input, in their order: "1024 x 3, 2048, 1024 x 2". Only the first so many
 // changes are listed.
-std::string contexts_text(const std::vector<scheduler::EmbedInput>& inputs, size_t most) {
-  constexpr size_t kMostRuns = 32;
+std::string contexts_text(const std::vector<scheduler::EmbedInput>& inputs, size_t max) {
+  constexpr size_t kMaxRuns = 32;
   const auto context_of = [&](size_t i) {
-    return context::embedding_context(inputs[i].tokens.size(), most);
+    return context::embedding_context(inputs[i].tokens.size(), max);
   };
   std::string text;
   size_t begin = 0;
   for (size_t n_runs = 0; begin < inputs.size(); ++n_runs) {
     if (n_runs > 0) text += ", ";
-    if (n_runs == kMostRuns) return text + "...";
+    if (n_runs == kMaxRuns) return text + "...";
     size_t end = begin + 1;
     while (end < inputs.size() && context_of(end) == context_of(begin)) ++end;
     text += std::to_string(context_of(begin));
@@ -159,10 +159,10 @@ std::string contexts_text(const std::vector<scheduler::EmbedInput>& inputs, size
   return text;
 }
 
-std::string context_reason(size_t n_inputs, size_t n_longest, size_t most) {
+std::string context_reason(size_t n_inputs, size_t n_longest, size_t max) {
   const std::string which =
       n_inputs == 1 ? "the input" : "the longest of " + std::to_string(n_inputs) + " inputs";
-  return std::to_string(n_longest) + " tokens of " + which + ", of " + std::to_string(most);
+  return std::to_string(n_longest) + " tokens of " + which + ", of " + std::to_string(max);
 }
 
 // One output of the runner into its place; `size` is that of the model's vectors.

@@ -339,12 +339,12 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
                                           const std::stop_token& stop, metrics::Trace& trace) {
   const Options options = overlaid(model.options, request.options);
   const int64_t num_predict = options.num_predict.value_or(context::kUnlimited);
-  const size_t most = policy_.max_context == 0 ? model.max_context()
-                                               : std::min(policy_.max_context, model.max_context());
+  const size_t max = policy_.max_context == 0 ? model.max_context()
+                                              : std::min(policy_.max_context, model.max_context());
   context::SizeRequest size_request{
       .n_prompt = 0,
       .num_predict = num_predict < context::kFillContext ? context::kUnlimited : num_predict,
-      .max_context = most};
+      .max_context = max};
   if (policy_.num_ctx == NumCtxPolicy::kCap) size_request.num_ctx_cap = options.num_ctx.value_or(0);
   const size_t limit = context::right_size(size_request).max_context;
 
@@ -409,7 +409,7 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
                      .adapters = model.adapters_of_request()};
   plan.format = std::move(shape.format);
   if (plan.completion.num_predict == context::kUnlimited && !ends_when_full)
-    plan.completion.num_predict = static_cast<int64_t>(kMostContexts * size.max_context);
+    plan.completion.num_predict = static_cast<int64_t>(kMaxContexts * size.max_context);
   return plan;
 }
 
@@ -436,8 +436,9 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
   Writer writer(request,
                 form_of(model, request, std::move(plan.format), std::move(plan.prompt.start)), sink,
                 trace);
-  const auto on_stage = [&writer, &sink, told = trace_stages(trace)](scheduler::JobStage stage) {
-    told(stage);
+  const auto on_stage = [&writer, &sink,
+                         trace_stage = trace_stages(trace)](scheduler::JobStage stage) {
+    trace_stage(stage);
     if (stage == scheduler::JobStage::kRetrying) writer.restart();
     if (stage == scheduler::JobStage::kWaiting) sink.still_working();
   };

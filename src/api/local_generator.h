@@ -28,7 +28,7 @@ struct GenerationPolicy {
 };
 
 // An answer without a limit of its own ends after so many times the model's context.
-inline constexpr size_t kMostContexts = 10;
+inline constexpr size_t kMaxContexts = 10;
 // As with Ollama, an answer ends where the text of a token comes again more than so often in a row.
 inline constexpr size_t kMaxRepeats = 30;
 

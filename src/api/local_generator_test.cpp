@@ -20,7 +20,7 @@ class Kept : public Sink {
   void sized(const Sizing& sizing) override { size = sizing; }
   bool delta(const Delta& delta) override {
     parts.add(delta);
-    return ++n_deltas < most_deltas;
+    return ++n_deltas < max_deltas;
   }
   bool end(const Ending& ending) override {
     ends.push_back(ending);
@@ -38,7 +38,7 @@ class Kept : public Sink {
   std::string text;
   std::vector<Ending> ends;
   size_t n_deltas = 0;
-  size_t most_deltas = 1000;
+  size_t max_deltas = 1000;
 };
 
 class LocalGeneratorTest : public testing::Test {
@@ -310,7 +310,7 @@ TEST_F(LocalGeneratorTest, AClientThatLeavesEndsTheAnswer) {
   LocalGenerator generator(models.catalog, scheduler, metrics, contexts, {});
   metrics::Trace trace("id", "/api/generate", "node");
   Kept sink;
-  sink.most_deltas = 1;
+  sink.max_deltas = 1;
   EXPECT_THROW(generator.run(prompt("hi"), sink, {}, trace), scheduler::Cancelled);
   EXPECT_EQ(sink.whole().text, "Hello");
   EXPECT_TRUE(sink.ends.empty());
@@ -319,7 +319,7 @@ TEST_F(LocalGeneratorTest, AClientThatLeavesEndsTheAnswer) {
 TEST_F(LocalGeneratorTest, AnAnswerThatNobodyHasSeenBeginsAgainWhereItsRunnerDies) {
   change([](scheduler::FakeScript& script) {
     script.n_deaths = 1;
-    script.dies_behind = 1;
+    script.dies_after = 1;
   });
   class Whole : public Kept {
    public:

@@ -72,7 +72,7 @@ Lookups::Outcome Lookups::run(const std::string& key, const Wait& wait,
   const auto at = running_.find(key);
   const std::shared_ptr<Flight> flight =
       at != running_.end() ? at->second : begin(key, std::move(work));
-  changed_.wait_until(lock, wait.stop, flight->began + wait.patience,
+  changed_.wait_until(lock, wait.stop, flight->began + wait.timeout,
                       [&] { return flight->done || stop_.stop_requested(); });
   if (flight->done && flight->raise) flight->raise();
   if (flight->done) return flight->outcome;
@@ -80,7 +80,7 @@ Lookups::Outcome Lookups::run(const std::string& key, const Wait& wait,
   if (wait.stop.stop_requested()) throw StatusError(kClientGone, "the client is gone");
   const std::string text = words_of(key) +
                            " cannot be read: the file system has not answered for " +
-                           std::to_string(wait.patience.count() / 1000) + " s";
+                           std::to_string(wait.timeout.count() / 1000) + " s";
   log::warn(text);
   throw StatusError(503, text);
 }

@@ -28,7 +28,7 @@ class Lookups {
 
   struct Wait {
     // From the beginning of the work: who comes to work that is older does not wait at all.
-    std::chrono::milliseconds patience = std::chrono::seconds(60);
+    std::chrono::milliseconds timeout = std::chrono::seconds(60);
     std::stop_token stop{};  // the one who asks is gone
   };
 

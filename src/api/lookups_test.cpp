@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kEnough = std::chrono::minutes(5);
 
 int get(Lookups& lookups, const std::string& key, const std::function<int(std::stop_token)>& work,
-        const Lookups::Wait& wait = {.patience = kEnough}) {
+        const Lookups::Wait& wait = {.timeout = kEnough}) {
   return *lookups.get<int>(key, wait, work);
 }
 
@@ -76,9 +76,9 @@ TEST(Lookups, WorkThatHangsHoldsUpNobodyElse) {
   Hanging hanging;
   Lookups lookups;
   const auto work = [&](std::stop_token) { return hanging(); };
-  EXPECT_THROW(get(lookups, "a", work, {.patience = milliseconds(0)}), http::StatusError);
+  EXPECT_THROW(get(lookups, "a", work, {.timeout = milliseconds(0)}), http::StatusError);
   hanging.wait_until_begun();
-  EXPECT_EQ(refusal(lookups, "a", {.patience = milliseconds(1)}), 503);
+  EXPECT_EQ(refusal(lookups, "a", {.timeout = milliseconds(1)}), 503);
   EXPECT_EQ(get(lookups, "b", [](std::stop_token) { return 7; }), 7);
   EXPECT_EQ(lookups.n_running(), 1u);
   auto patient = std::async(std::launch::async, [&] { return get(lookups, "a", work); });
@@ -100,7 +100,7 @@ TEST(Lookups, AWaitEndsWhenTheClientIsGone) {
   auto waiting = std::async(std::launch::async, [&] {
     try {
       get(lookups, "a", [&](std::stop_token) { return hanging(); },
-          {.patience = kEnough, .stop = gone.get_token()});
+          {.timeout = kEnough, .stop = gone.get_token()});
       return 0;
     } catch (const http::StatusError& error) {
       return error.status();
@@ -131,7 +131,7 @@ TEST(Lookups, CancelEndsWaitsAndTellsTheWork) {
   lookups.cancel();
   EXPECT_EQ(waiting.get(), 503);
   told.get_future().wait();
-  EXPECT_EQ(refusal(lookups, "b", {.patience = kEnough}), 503) << "nothing begins any more";
+  EXPECT_EQ(refusal(lookups, "b", {.timeout = kEnough}), 503) << "nothing begins any more";
   hanging.let_go();
 }
 
@@ -139,14 +139,14 @@ TEST(Lookups, TooMuchThatHangsIsRefusedAtOnce) {
   Hanging first;
   Hanging second;
   Lookups lookups(2);
-  EXPECT_THROW(get(lookups, "a", [&](std::stop_token) { return first(); }, {.patience = {}}),
+  EXPECT_THROW(get(lookups, "a", [&](std::stop_token) { return first(); }, {.timeout = {}}),
                http::StatusError);
-  EXPECT_THROW(get(lookups, "b", [&](std::stop_token) { return second(); }, {.patience = {}}),
+  EXPECT_THROW(get(lookups, "b", [&](std::stop_token) { return second(); }, {.timeout = {}}),
                http::StatusError);
-  EXPECT_EQ(refusal(lookups, "c", {.patience = kEnough}), 503);
+  EXPECT_EQ(refusal(lookups, "c", {.timeout = kEnough}), 503);
   first.let_go();
   EXPECT_EQ(get(lookups, "a", [](std::stop_token) { return 42; }), 42);
-  EXPECT_EQ(refusal(lookups, "c", {.patience = kEnough}), 0);
+  EXPECT_EQ(refusal(lookups, "c", {.timeout = kEnough}), 0);
   second.let_go();
 }
 

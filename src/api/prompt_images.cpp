@@ -14,7 +14,7 @@ namespace {
 
 // A side may be so many times as long as the other. Beyond that models that keep a picture's shape
 // have rows without end.
-constexpr uint64_t kMostRatio = 200;
+constexpr uint64_t kMaxRatio = 200;
 
 [[noreturn]] void refuse(size_t image, const std::string& why) {
   throw http::StatusError(400, "image " + std::to_string(image + 1) + ": " + why);
@@ -28,10 +28,10 @@ image::Size checked_size(const std::string& bytes, size_t image) {
     refuse(image, error.what());
   }
   const uint64_t longer = std::max(size.width, size.height);
-  if (longer > kMostRatio * std::min(size.width, size.height))
+  if (longer > kMaxRatio * std::min(size.width, size.height))
     refuse(image, "the picture has " + std::to_string(size.width) + " x " +
                       std::to_string(size.height) + " pixels: one side is more than " +
-                      std::to_string(kMostRatio) + " times as long as the other");
+                      std::to_string(kMaxRatio) + " times as long as the other");
   return size;
 }
 
@@ -46,7 +46,7 @@ std::string PromptImages::mark(size_t image) const { return word_ + std::to_stri
 size_t PromptImages::take(std::string bytes) {
   const size_t image = images_.size();
   const image::Size size = checked_size(bytes, image);
-  const size_t n_rows = rule_ == nullptr ? 0 : most_rows(*rule_, size.width, size.height);
+  const size_t n_rows = rule_ == nullptr ? 0 : max_rows(*rule_, size.width, size.height);
   images_.push_back({std::make_shared<const std::string>(std::move(bytes)), n_rows});
   return image;
 }
@@ -55,20 +55,20 @@ void PromptImages::add(Message& message) {
   std::vector<size_t>& own = of_messages_.emplace_back();
   if (message.n_images() == 0) return;
   std::string text;
-  bool is_behind_text = false;
+  bool is_after_text = false;
   size_t n_before = 0;  // images before the first text
   size_t n_texts = 0;
   for (Part& part : message.parts) {
     if (auto* image = std::get_if<ImagePart>(&part)) {
       own.push_back(take(std::exchange(image->bytes, {})));
       text += mark(own.back());
-      is_behind_text = false;
+      is_after_text = false;
       n_before += n_texts == 0 ? 1 : 0;
     } else if (const auto* one = std::get_if<TextPart>(&part);
                one != nullptr && !one->text.empty()) {
-      if (is_behind_text) text += "\n\n";
+      if (is_after_text) text += "\n\n";
       text += one->text;
-      is_behind_text = true;
+      is_after_text = true;
       ++n_texts;
     }
   }

@@ -40,18 +40,18 @@ class StoredModels {
   // who asks is gone. `what` is as the key of Lookups::get().
   template <typename Result>
   Result one(const std::string& what, std::stop_token stop, std::function<Result()> read,
-             std::chrono::milliseconds patience = kOnePatience) {
-    return *lookups_.get<Result>(what, {.patience = patience, .stop = std::move(stop)},
+             std::chrono::milliseconds timeout = kOneTimeout) {
+    return *lookups_.get<Result>(what, {.timeout = timeout, .stop = std::move(stop)},
                                  [read = std::move(read)](std::stop_token) { return read(); });
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds kOnePatience{30'000};
-  static constexpr std::chrono::milliseconds kListPatience{5'000};
+  static constexpr std::chrono::milliseconds kOneTimeout{30'000};
+  static constexpr std::chrono::milliseconds kListTimeout{5'000};
   // Of a listing in which some models do not answer, and how long each of those is waited for then.
-  static constexpr std::chrono::milliseconds kSlowListPatience{15'000};
-  static constexpr std::chrono::milliseconds kLeastPatience{200};
+  static constexpr std::chrono::milliseconds kSlowListTimeout{15'000};
+  static constexpr std::chrono::milliseconds kMinTimeout{200};
 
   template <typename Result>
   static void add(std::vector<Result>& results, const store::Name& name,
@@ -76,10 +76,10 @@ std::vector<Result> StoredModels::each(
     const std::string& what, std::function<std::optional<Result>(const store::Name&)> read) {
   using Results = std::vector<Result>;
   const auto names = lookups_.get<std::vector<store::Name>>(
-      "the names of the stored models", {.patience = kListPatience},
+      "the names of the stored models", {.timeout = kListTimeout},
       [this](std::stop_token) { return store_.names(); });
   try {
-    return *lookups_.get<Results>(what + " of all models", {.patience = kListPatience},
+    return *lookups_.get<Results>(what + " of all models", {.timeout = kListTimeout},
                                   [names, read](std::stop_token stop) {
                                     Results results;
                                     for (const store::Name& name : *names)
@@ -90,7 +90,7 @@ std::vector<Result> StoredModels::each(
     log::debug(std::string(error.what()) + "; the models are read one by one");
   }
   Results results;
-  const Clock::time_point until = Clock::now() + kSlowListPatience;
+  const Clock::time_point until = Clock::now() + kSlowListTimeout;
   for (const store::Name& name : *names) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
     try {
@@ -99,9 +99,9 @@ std::vector<Result> StoredModels::each(
         add(one, name, read);
         return one;
       };
-      const auto one = lookups_.get<Results>(
-          what + " of model '" + store::display_name(name) + "'",
-          {.patience = std::clamp(left, kLeastPatience, kListPatience)}, read_one);
+      const auto one =
+          lookups_.get<Results>(what + " of model '" + store::display_name(name) + "'",
+                                {.timeout = std::clamp(left, kMinTimeout, kListTimeout)}, read_one);
       results.insert(results.end(), one->begin(), one->end());
     } catch (const http::StatusError& error) {
       log::debug(std::string(error.what()) + "; left out");

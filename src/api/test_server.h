@@ -78,7 +78,7 @@ class TestServer {
 };
 
 // "200 {...}": the status and the body, for comparisons in one line.
-inline std::string told(const http::Response& response) {
+inline std::string answer_text(const http::Response& response) {
   return std::to_string(response.status) + " " + response.body;
 }
 

@@ -77,7 +77,7 @@ struct LoadOptions {
 };
 
 // Bytes that the packed forms of all matrices of `file` take at most.
-size_t most_packed_bytes(const gguf::File& file);
+size_t max_packed_bytes(const gguf::File& file);
 
 // Loads the model of `file`, which must outlive it. An architecture, weight format, or tensor that
 // is unknown, missing or of another shape than it should be is an Error that names it.

@@ -32,7 +32,7 @@ std::span<const ArchDef> architectures() noexcept {
   return kRows;
 }
 
-size_t most_packed_bytes(const gguf::File& file) {
+size_t max_packed_bytes(const gguf::File& file) {
   size_t sum = 0;
   for (const gguf::TensorInfo& tensor : file.tensors()) {
     const quant::TypeRow* type = quant::find_type(tensor.type);

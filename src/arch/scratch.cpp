@@ -6,8 +6,8 @@
 
 namespace billow::arch {
 
-size_t most_scratch_bytes(const Model& model, const kernels::KernelTable& kernels,
-                          const PassLimits& limits) {
+size_t max_scratch_bytes(const Model& model, const kernels::KernelTable& kernels,
+                         const PassLimits& limits) {
   tensor::Arena arena{tensor::Arena::Counting{}};
   cpu::ThreadTeam nobody(1);
   const nn::Sizing sizing = {.n_positions = limits.n_positions,

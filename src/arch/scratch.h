@@ -21,7 +21,7 @@ struct PassLimits {
 
 // The most bytes that the arena holds after any number of passes of the model, its logits and
 // hidden states included: what a sizing pass counts.
-size_t most_scratch_bytes(const Model& model, const kernels::KernelTable& kernels,
-                          const PassLimits& limits);
+size_t max_scratch_bytes(const Model& model, const kernels::KernelTable& kernels,
+                         const PassLimits& limits);
 
 }  // namespace billow::arch

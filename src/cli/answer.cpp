@@ -119,8 +119,8 @@ class AnswerWriter {
     }
     if (generation_.finish_reason() == engine::FinishReason::kNoMemory) return "out-of-memory";
     if (generation_.finish_reason() == engine::FinishReason::kFailed) return "failed";
-    const int64_t most = settings_.sequence.max_new_tokens;
-    const bool enough = most >= 0 && sequence_.n_generated() >= static_cast<size_t>(most);
+    const int64_t max = settings_.sequence.max_new_tokens;
+    const bool enough = max >= 0 && sequence_.n_generated() >= static_cast<size_t>(max);
     return enough ? "max-tokens" : "context-full";
   }
 

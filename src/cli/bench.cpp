@@ -98,8 +98,7 @@ double generation_rate(engine::Engine& engine, const BenchOptions& options, unsi
 void print_rates(const Rates& rates, const char* what, size_t n_parallel, size_t n, size_t depth) {
   const std::string times = n_parallel > 1 ? std::to_string(n_parallel) + " x " : "";
   std::printf("%-8s %9s tokens at depth %-6zu %10.1f tokens/s (%.1f to %.1f)\n", what,
-              (times + std::to_string(n)).c_str(), depth, rates.median(), rates.least(),
-              rates.most());
+              (times + std::to_string(n)).c_str(), depth, rates.median(), rates.min(), rates.max());
 }
 
 using Measure = double (*)(engine::Engine&, const BenchOptions&, unsigned seed);

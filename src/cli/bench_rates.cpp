@@ -16,11 +16,11 @@ double Rates::median() const {
   return n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
-double Rates::least() const { return *std::min_element(runs.begin(), runs.end()); }
-double Rates::most() const { return *std::max_element(runs.begin(), runs.end()); }
+double Rates::min() const { return *std::min_element(runs.begin(), runs.end()); }
+double Rates::max() const { return *std::max_element(runs.begin(), runs.end()); }
 
 Json Rates::json() const {
-  return {{"tokens_per_second", median()}, {"min", least()}, {"max", most()}, {"runs", runs}};
+  return {{"tokens_per_second", median()}, {"min", min()}, {"max", max()}, {"runs", runs}};
 }
 
 Rates measure_rates(const char* what, size_t n_runs, const std::function<double(unsigned)>& run) {

@@ -13,8 +13,8 @@ struct Rates {
   std::vector<double> runs;  // not empty
 
   double median() const;
-  double least() const;
-  double most() const;
+  double min() const;
+  double max() const;
   Json json() const;
 };
 

@@ -51,7 +51,7 @@ void ConstraintFlags::declare(CLI::App& command) {
 
 std::optional<constraint::Constraint> ConstraintFlags::constraint() const {
   constraint::Constraint out;
-  out.starts_behind = behind;
+  out.starts_after = behind;
   std::string source = "--regex";
   if (!json_schema.empty()) {
     source = json_schema;

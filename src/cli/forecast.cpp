@@ -11,12 +11,12 @@
 namespace billow::cli {
 namespace {
 
-constexpr int64_t kMostTokens = int64_t{1} << 30;
+constexpr int64_t kMaxTokens = int64_t{1} << 30;
 
-size_t checked(const char* option, int64_t value, int64_t least, int64_t most) {
-  if (value < least || value > most) {
+size_t checked(const char* option, int64_t value, int64_t min, int64_t max) {
+  if (value < min || value > max) {
     throw Error(ErrorCode::kInvalidInput,
-                fmt::format("{} is {}; give a number from {} to {}", option, value, least, most));
+                fmt::format("{} is {}; give a number from {} to {}", option, value, min, max));
   }
   return static_cast<size_t>(value);
 }
@@ -32,27 +32,28 @@ context::OverflowPolicy wanted_policy(const PlanOptions& options) {
 context::Ladder ladder_of(const std::vector<int64_t>& wanted, size_t top) {
   std::vector<size_t> sizes;
   for (const int64_t size : wanted)
-    sizes.push_back(checked("--context-sizes", size, 1, kMostTokens));
+    sizes.push_back(checked("--context-sizes", size, 1, kMaxTokens));
   return sizes.empty() ? context::Ladder(top) : context::Ladder(sizes, top);
 }
 
-context::RunPlan plan_of(const context::Course& course, size_t n_prompt, int64_t num_predict) {
+context::RunPlan plan_of(const context::ContextPlan& context_plan, size_t n_prompt,
+                         int64_t num_predict) {
   if (num_predict == 0) {  // the prompt alone
     context::RunPlan plan;
-    plan.first_rung = course.ladder.first(n_prompt);
+    plan.first_rung = context_plan.ladder.first(n_prompt);
     plan.rungs.push_back({plan.first_rung, 0});
     plan.n_held = n_prompt;
     return plan;
   }
   // Beyond the second compaction all is as before.
-  const size_t enough = 3 * course.ladder.top() + 2;
+  const size_t enough = 3 * context_plan.ladder.top() + 2;
   const size_t n = num_predict < 0 ? enough : std::min(enough, static_cast<size_t>(num_predict));
-  return context::plan_run(course, n_prompt, n);
+  return context::plan_run(context_plan, n_prompt, n);
 }
 
 context::Size size_of(const PlanOptions& options, size_t n_prompt, size_t model_context) {
-  const size_t limit = checked("--max-context-size", options.max_context, 0, kMostTokens);
-  const size_t num_ctx = checked("--num-ctx", options.num_ctx, 0, kMostTokens);
+  const size_t limit = checked("--max-context-size", options.max_context, 0, kMaxTokens);
+  const size_t num_ctx = checked("--num-ctx", options.num_ctx, 0, kMaxTokens);
   return context::right_size(
       {.n_prompt = n_prompt,
        .num_predict = options.num_predict,
@@ -60,26 +61,27 @@ context::Size size_of(const PlanOptions& options, size_t n_prompt, size_t model_
        .num_ctx_cap = options.caps() ? num_ctx : 0});
 }
 
-context::Course course_of(const PlanOptions& options, size_t n_prompt, size_t max_context,
-                          bool can_shift) {
+context::ContextPlan context_plan_of(const PlanOptions& options, size_t n_prompt,
+                                     size_t max_context, bool can_shift) {
   return {
       .ladder = ladder_of(options.sizes, max_context),
       .policy = context::possible_policy(wanted_policy(options), can_shift),
-      .compaction = {checked("--overflow-reserve-batches", options.reserve_batches, 0, kMostTokens),
-                     checked("--overflow-batch", options.overflow_batch, 1, kMostTokens)},
+      .compaction = {checked("--overflow-reserve-batches", options.reserve_batches, 0, kMaxTokens),
+                     checked("--overflow-batch", options.overflow_batch, 1, kMaxTokens)},
       .n_anchor = n_prompt};
 }
 
 }  // namespace
 
 Forecast forecast(const PlanOptions& options, const engine::Description& model) {
-  const size_t n_prompt = checked("--prompt-tokens", options.n_prompt, 1, kMostTokens);
+  const size_t n_prompt = checked("--prompt-tokens", options.n_prompt, 1, kMaxTokens);
   const context::Size size = size_of(options, n_prompt, model.max_context);
   const bool can_shift =
       !context::has_states(model.memory.kv_groups) && model.model.rotates_alike(size.max_context);
-  Forecast run{.size = size, .course = course_of(options, n_prompt, size.max_context, can_shift)};
-  context::check_anchor(run.course, options.num_predict);
-  run.plan = plan_of(run.course, n_prompt, options.num_predict);
+  Forecast run{.size = size,
+               .context_plan = context_plan_of(options, n_prompt, size.max_context, can_shift)};
+  context::check_anchor(run.context_plan, options.num_predict);
+  run.plan = plan_of(run.context_plan, n_prompt, options.num_predict);
   const auto first =
       std::ranges::find(run.plan.events, context::Step::kCompact, &context::ContextEvent::step);
   if (first != run.plan.events.end()) run.compaction = *first;
@@ -103,8 +105,8 @@ engine::DescribeOptions describe_options(const PlanOptions& options) {
           .kv_type = kv_type_of(options.kv_type)};
 }
 
-RequestMemory reckon(const PlanOptions& options, const engine::Description& model,
-                     const Forecast& run) {
+RequestMemory request_memory(const PlanOptions& options, const engine::Description& model,
+                             const Forecast& run) {
   const context::MemoryNeed& need = model.memory;
   RequestMemory memory;
   memory.n_parallel = describe_options(options).n_parallel;
@@ -119,11 +121,11 @@ RequestMemory reckon(const PlanOptions& options, const engine::Description& mode
     memory.kv_token += group.block_bytes / need.block_positions;
     if (group.window != 0) memory.kv_window_token += group.block_bytes / need.block_positions;
   }
-  const bool with_gap = run.course.policy == context::OverflowPolicy::kShift;
+  const bool with_gap = run.context_plan.policy == context::OverflowPolicy::kShift;
   for (const context::RungTokens& part : run.plan.rungs)
     memory.rungs.push_back({part.rung, need.kv_bytes(part.rung, with_gap)});
   memory.scratch_start = need.scratch_bytes(run.plan.first_rung);
-  memory.scratch_most = need.scratch_bytes(run.last_rung());
+  memory.scratch_max = need.scratch_bytes(run.last_rung());
   memory.usable = cpu::usable_memory();
   memory.budget = parse_byte_size(options.memory, memory.usable);
   return memory;

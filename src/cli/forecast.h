@@ -14,7 +14,7 @@
 
 namespace billow::cli {
 
-// As given: forecast() and reckon() say what is wrong with them.
+// As given: forecast() and request_memory() say what is wrong with them.
 struct PlanOptions {
   std::string model;
   int64_t n_prompt = 0;
@@ -38,7 +38,7 @@ struct PlanOptions {
 // How one request's context develops.
 struct Forecast {
   context::Size size;
-  context::Course course;
+  context::ContextPlan context_plan;
   context::RunPlan plan = {};  // whole, or as far as it takes to see what repeats
   // The first one; the others are like it.
   std::optional<context::ContextEvent> compaction = {};
@@ -48,7 +48,7 @@ struct Forecast {
 
   size_t last_rung() const { return plan.rungs.back().rung; }
   size_t again_each() const {
-    const bool refills = course.policy == context::OverflowPolicy::kRefill;
+    const bool refills = context_plan.policy == context::OverflowPolicy::kRefill;
     return compaction && refills ? compaction->compaction.keep : 0;
   }
 };
@@ -67,7 +67,7 @@ struct RequestMemory {
   uint64_t kv_window_token = 0;  // of it, in layers that drop it when their window has passed
   std::vector<RungBytes> rungs;
   uint64_t scratch_start = 0;
-  uint64_t scratch_most = 0;
+  uint64_t scratch_max = 0;
   uint64_t usable = 0;
   uint64_t budget = 0;
   size_t n_parallel = 1;
@@ -75,8 +75,8 @@ struct RequestMemory {
   uint64_t start() const {
     return mapped + packed + scratch_start + rungs.front().one * n_parallel;
   }
-  uint64_t most() const { return mapped + packed + scratch_most + rungs.back().one * n_parallel; }
-  bool fits() const { return most() <= budget; }
+  uint64_t max() const { return mapped + packed + scratch_max + rungs.back().one * n_parallel; }
+  bool fits() const { return max() <= budget; }
 };
 
 // Throws Error naming the option that is out of range, or both numbers where a prompt does not fit.
@@ -84,7 +84,7 @@ Forecast forecast(const PlanOptions& options, const engine::Description& model);
 // How the model is described for these options. Throws Error naming the one that is out of range.
 engine::DescribeOptions describe_options(const PlanOptions& options);
 // `model` is what describe() says with those options.
-RequestMemory reckon(const PlanOptions& options, const engine::Description& model,
-                     const Forecast& run);
+RequestMemory request_memory(const PlanOptions& options, const engine::Description& model,
+                             const Forecast& run);
 
 }  // namespace billow::cli

@@ -59,7 +59,7 @@ Json report(const engine::Engine& engine, const GenerateOptions& options, const 
   if (answer.guide) {
     out["constraint"] = {{"masks", answer.guide->n_masks},
                          {"mask_duration", answer.guide->mask_time.count()},
-                         {"longest_mask_duration", answer.guide->most_mask_time.count()},
+                         {"longest_mask_duration", answer.guide->max_mask_time.count()},
                          {"forced_count", answer.guide->n_forced}};
   }
   if (options.sampling.n_logprobs >= 0) {
@@ -70,7 +70,7 @@ Json report(const engine::Engine& engine, const GenerateOptions& options, const 
   out["events"] = Json::array();
   for (const engine::SequenceEvent& event : answer.events)
     out["events"].push_back(event_json(event));
-  out["summary"] = summary_json(answer, engine.memory().kv_most);
+  out["summary"] = summary_json(answer, engine.memory().kv_max);
   return out;
 }
 
@@ -98,7 +98,7 @@ void show(const engine::Engine& engine, const GenerateOptions& options, const An
           std::chrono::nanoseconds load_time) {
   if (options.json) return print_now(report(engine, options, answer, load_time).dump() + "\n");
   if (!answer.text.ends_with('\n')) print_now("\n");
-  if (!options.quiet) std::fputs(summary_text(answer, engine.memory().kv_most).c_str(), stderr);
+  if (!options.quiet) std::fputs(summary_text(answer, engine.memory().kv_max).c_str(), stderr);
 }
 
 // What a prompt may have: half of the context, or what an answer of limited length leaves of it.

@@ -175,7 +175,7 @@ GenerateSettings GenerateOptions::settings(const gguf::File& file) const {
   out.engine = model.engine();
   out.engine.max_context = context_for(file);
   // A conversation is its own next prompt.
-  if (chat) out.engine.max_parked = std::numeric_limits<uint64_t>::max();
+  if (chat) out.engine.max_cached = std::numeric_limits<uint64_t>::max();
 
   engine::SequenceOptions& sequence = out.answer.sequence;
   sequence.sampling = sampling_for(file);
@@ -208,15 +208,15 @@ size_t GenerateOptions::context_for(const gguf::File& file) const {
     refuse(fmt::format("--max-context-size is {}, but must be at least 1", max_context_size));
   const auto wanted = static_cast<size_t>(max_context_size);
   const std::string architecture(file.require_string("general.architecture"));
-  const auto most = file.get_uint(architecture + ".context_length");
-  if (!most || *most == 0) return wanted;  // loading tells what is wrong with the model
-  if (wanted > *most && given("--max-context-size")) {
+  const auto max = file.get_uint(architecture + ".context_length");
+  if (!max || *max == 0) return wanted;  // loading tells what is wrong with the model
+  if (wanted > *max && given("--max-context-size")) {
     refuse(
         fmt::format("--max-context-size {} is above the maximum context of {}, {} tokens; give "
                     "at most that",
-                    wanted, file.path(), *most));
+                    wanted, file.path(), *max));
   }
-  return std::min<size_t>(wanted, *most);
+  return std::min<size_t>(wanted, *max);
 }
 
 std::vector<size_t> GenerateOptions::rungs() const {

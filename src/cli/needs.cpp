@@ -95,7 +95,7 @@ std::optional<std::pair<uint64_t, std::string_view>> block_of(std::string_view n
 }
 
 std::vector<std::string> missing_tensors(const gguf::File& file, const std::string& architecture) {
-  constexpr uint64_t kMostBlocks = 4096;  // far beyond any model
+  constexpr uint64_t kMaxBlocks = 4096;  // far beyond any model
   constexpr std::array kOfAllModels = {"token_embd.weight", "output_norm.weight"};
   std::vector<std::string> missing;
   for (const char* name : kOfAllModels)
@@ -105,7 +105,7 @@ std::vector<std::string> missing_tensors(const gguf::File& file, const std::stri
   std::map<std::string_view, std::set<uint64_t>> blocks_with;  // by what stands behind the number
   for (const gguf::TensorInfo& tensor : file.tensors())
     if (const auto place = block_of(tensor.name)) blocks_with[place->second].insert(place->first);
-  for (uint64_t block = 0; block < std::min(n_blocks, kMostBlocks); ++block) {
+  for (uint64_t block = 0; block < std::min(n_blocks, kMaxBlocks); ++block) {
     for (const auto& [name, blocks] : blocks_with)
       if (!blocks.contains(block))
         missing.push_back("blk." + std::to_string(block) + "." + std::string(name));

@@ -20,11 +20,11 @@ TEST(Numpy, HeadersAreThoseOfVersionOne) {
 TEST(Numpy, RowsReachTheSinkInPiecesOfBoundedSize) {
   constexpr size_t kRows = 40;
   constexpr size_t kValues = 20000;
-  constexpr size_t kMostBytes = (size_t{1} << 20) + 4 * kValues;
+  constexpr size_t kMaxBytes = (size_t{1} << 20) + 4 * kValues;
   std::string file;
   size_t n_pieces = 0;
   NumpyRows rows(kRows, kValues, [&](std::span<const std::byte> bytes) {
-    EXPECT_LE(bytes.size(), kMostBytes);
+    EXPECT_LE(bytes.size(), kMaxBytes);
     file.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     ++n_pieces;
   });

@@ -17,11 +17,10 @@ namespace {
 void run(const PlanOptions& options) {
   const gguf::File file = gguf::File::open(options.model, gguf::StringArrays::kSkipped);
   const engine::Description model = engine::describe(file, describe_options(options));
-  const Forecast course = forecast(options, model);
-  const RequestMemory memory = reckon(options, model, course);
-  const std::string out = options.json
-                              ? plan_json(options, model.model, course, memory).dump(2) + "\n"
-                              : plan_text(options, model.model, course, memory);
+  const Forecast run = forecast(options, model);
+  const RequestMemory memory = request_memory(options, model, run);
+  const std::string out = options.json ? plan_json(options, model.model, run, memory).dump(2) + "\n"
+                                       : plan_text(options, model.model, run, memory);
   std::fwrite(out.data(), 1, out.size(), stdout);
 }
 

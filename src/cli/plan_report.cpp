@@ -59,9 +59,9 @@ Json memory_json(const RequestMemory& memory) {
           {"state_bytes", memory.state},
           {"rungs", std::move(rungs)},
           {"scratch_bytes_start", memory.scratch_start},
-          {"scratch_bytes_most", memory.scratch_most},
+          {"scratch_bytes_max", memory.scratch_max},
           {"total_bytes_start", memory.start()},
-          {"total_bytes_most", memory.most()},
+          {"total_bytes_max", memory.max()},
           {"usable_bytes", memory.usable},
           {"budget_bytes", memory.budget},
           {"fits", memory.fits()}};
@@ -107,7 +107,7 @@ std::string course_text(const Forecast& run) {
                        event.n_held, event.n_generated);
   }
   out += compaction_text(run);
-  if (run.plan.context_full && run.course.policy != context::OverflowPolicy::kStop) {
+  if (run.plan.context_full && run.context_plan.policy != context::OverflowPolicy::kStop) {
     out +=
         fmt::format("          no compaction: the prompt is more than half of the context of {}\n",
                     run.last_rung());
@@ -136,15 +136,15 @@ std::string memory_text(const RequestMemory& memory) {
     out += "\n";
   }
   out += fmt::format("scratch   at most {}", size(memory.scratch_start));
-  if (memory.scratch_most != memory.scratch_start)
-    out += fmt::format(" at the start, {} later", size(memory.scratch_most));
+  if (memory.scratch_max != memory.scratch_start)
+    out += fmt::format(" at the start, {} later", size(memory.scratch_max));
   out += "\n";
   out += fmt::format("total     {} at the start, {} at the most\n", size(memory.start()),
-                     size(memory.most()));
+                     size(memory.max()));
   const std::string budget =
       fmt::format("budget    {} of {} usable: ", size(memory.budget), size(memory.usable));
   if (memory.fits()) return out + budget + "fits\n";
-  return out + budget + fmt::format("{} too little\n", size(memory.most() - memory.budget));
+  return out + budget + fmt::format("{} too little\n", size(memory.max() - memory.budget));
 }
 
 }  // namespace

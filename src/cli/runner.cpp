@@ -47,7 +47,7 @@ struct RunnerOptions {
   size_t max_sequences = 8;
   engine::EmbedSettings embed;
   engine::EmbedFaults embed_faults;
-  std::string max_parked = "1G";
+  std::string max_cached = "1G";
   std::string sessions_dir;  // empty: conversations do not stay on disk
   std::string sessions_limit = "2G";
   int stream_interval = 16;                                                   // milliseconds
@@ -58,8 +58,8 @@ struct RunnerOptions {
   std::string engine = "auto";
   std::string llama_server;  // empty: the one on PATH
   std::optional<int> n_gpu_layers;
-  std::string projector;    // GGUF file of what makes rows of pictures; empty: none
-  int llama_patience = 30;  // seconds
+  std::string projector;   // GGUF file of what makes rows of pictures; empty: none
+  int llama_timeout = 30;  // seconds
 };
 
 constexpr int kBroken = SIGUSR1;  // to this process, by its engine's thread
@@ -92,8 +92,8 @@ engine::EmbedSettings embed_settings(const RunnerOptions& options) {
 // Texts to embed have a limit of their own, too.
 void limit_texts(Json& description, const engine::EmbedSettings& settings) {
   if (!description["is_embedding"].get<bool>()) return;
-  const auto most = description["max_context"].get<size_t>();
-  description["max_context"] = engine::text_limit(engine::resolve_sizes(settings, most), most);
+  const auto max = description["max_context"].get<size_t>();
+  description["max_context"] = engine::text_limit(engine::resolve_sizes(settings, max), max);
 }
 
 llama::FactsOptions llama_facts(const RunnerOptions& options) {
@@ -208,13 +208,13 @@ void describe(const RunnerOptions& options) {
   std::_Exit(kBrokenStatus);
 }
 
-void tell_of_break() { ::kill(::getpid(), kBroken); }
+void report_break() { ::kill(::getpid(), kBroken); }
 
 runner::LoadModel own_model(const RunnerOptions& options, const engine::EngineOptions& engine) {
   return runner::own_model(
       options.model.model, engine,
       {.stream_interval = std::chrono::milliseconds(options.stream_interval),
-       .on_broken = tell_of_break},
+       .on_broken = report_break},
       {.faults = options.embed_faults, .batcher = {.sizes = embed_settings(options)}});
 }
 
@@ -241,9 +241,9 @@ runner::LoadModel llama_model(const RunnerOptions& options, uint64_t budget_byte
                                .n_threads = options.model.n_threads,
                                .n_gpu_layers = options.n_gpu_layers},
                    .asks_for_memory = options.asks_for_memory,
-                   .patience = std::chrono::seconds(options.llama_patience),
+                   .timeout = std::chrono::seconds(options.llama_timeout),
                    .on_line = [on_load, n_lines] { on_load(++*n_lines, 0); },
-                   .on_broken = tell_of_break};
+                   .on_broken = report_break};
     return std::make_unique<llama::ServedLlama>(served);
   };
 }
@@ -261,7 +261,7 @@ void run(const RunnerOptions& options) {
   engine.asks_for_memory = options.asks_for_memory;
   engine.defers_trim = true;
   engine.max_pass_time = std::chrono::milliseconds(options.max_pass_time);
-  engine.max_parked = parse_byte_size(options.max_parked);
+  engine.max_cached = parse_byte_size(options.max_cached);
   engine.sessions = {options.sessions_dir, parse_byte_size(options.sessions_limit)};
   runner::Service service(options.engine == "llama" ? llama_model(options, engine.memory_budget)
                                                     : own_model(options, engine));
@@ -300,7 +300,7 @@ void add_runner(CLI::App& app) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command
-      ->add_option("--keep-kv", options->max_parked,
+      ->add_option("--keep-kv", options->max_cached,
                    "Most KV memory of finished answers to keep for prompts that begin alike")
       ->capture_default_str();
   command->add_option("--sessions-dir", options->sessions_dir,
@@ -340,7 +340,7 @@ void add_runner(CLI::App& app) {
   command->add_option("--llama-server", options->llama_server,
                       "llama-server of llama.cpp; the one on PATH if not given");
   command
-      ->add_option("--llama-patience", options->llama_patience,
+      ->add_option("--llama-patience", options->llama_timeout,
                    "Seconds after which a llama-server that does not answer is ended")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();

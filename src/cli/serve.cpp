@@ -93,8 +93,8 @@ constexpr milliseconds kTrimEvery = std::chrono::minutes(1);
 
 // Runners are this program, too.
 constexpr const char* kProgram = "/proc/self/exe";
-constexpr size_t kMostTransferStreams = 64;
-constexpr size_t kMostParallel = 1024;           // of a runner
+constexpr size_t kMaxTransferStreams = 64;
+constexpr size_t kMaxParallel = 1024;            // of a runner
 constexpr uint64_t kMaxStreamInterval = 10'000;  // ms, of a runner
 
 void warn(const std::string& text) { log::warn(text); }
@@ -145,7 +145,7 @@ registry::ClientOptions registry_options(const ServeOptions& options,
     throw Error(ErrorCode::kInvalidInput, "the registry mirror is no address: " + made.mirror +
                                               "; write http://HOST:PORT or https://HOST");
   if (const auto n = environment.n_transfer_streams; n && *n > 0)
-    made.download.n_at_once = std::min<size_t>(*n, kMostTransferStreams);
+    made.download.n_at_once = std::min<size_t>(*n, kMaxTransferStreams);
   return made;
 }
 
@@ -233,7 +233,7 @@ scheduler::Options models_loaded(const ServeOptions& options,
   if (options.n_max_loaded) loaded.n_max_loaded = *options.n_max_loaded;
   if (options.n_max_queue) loaded.n_max_queue = *options.n_max_queue;
   if (!options.keep_alive.empty()) loaded.keep_alive = keep_alive_of(options.keep_alive);
-  loaded.n_parallel = std::min(loaded.n_parallel, kMostParallel);
+  loaded.n_parallel = std::min(loaded.n_parallel, kMaxParallel);
   return loaded;
 }
 
@@ -448,7 +448,7 @@ void declare_models(CLI::App& command, ServeOptions& options) {
   command
       .add_option("--parallel", options.n_parallel,
                   "Requests that run on one model at once (OLLAMA_NUM_PARALLEL)")
-      ->check(CLI::Range(size_t{1}, kMostParallel));
+      ->check(CLI::Range(size_t{1}, kMaxParallel));
   command.add_option("--max-loaded-models", options.n_max_loaded,
                      "Models that are loaded at once (OLLAMA_MAX_LOADED_MODELS); 0: automatic");
   command.add_option("--keep-alive", options.keep_alive,

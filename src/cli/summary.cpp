@@ -56,7 +56,7 @@ std::string list_of_events(const char* name, const Answer& answer, context::Step
 
 }  // namespace
 
-std::string summary_text(const Answer& answer, size_t kv_most) {
+std::string summary_text(const Answer& answer, size_t kv_max) {
   std::string out = "=== Summary ===\n";
   out += fmt::format("prompt_tokens={}\nstop_reason={}\n", answer.n_prompt, answer.stop_reason);
   out += fmt::format("prefill={:.1f}ms ({:.1f} t/s) context={}\n", milliseconds(answer.prompt_time),
@@ -73,12 +73,12 @@ std::string summary_text(const Answer& answer, size_t kv_most) {
   }
   out += fmt::format("tokens_evaluated_again={} per_generated_token={:.3f}\n",
                      all_evaluated_again(answer), evaluated_again_per_token(answer));
-  out += fmt::format("peak_kv_memory={}\n", format_byte_size(kv_most));
+  out += fmt::format("peak_kv_memory={}\n", format_byte_size(kv_max));
   out += fmt::format("drafted_tokens={} accepted={}\n", answer.n_drafted, answer.n_draft_accepted);
   return out;
 }
 
-Json summary_json(const Answer& answer, size_t kv_most) {
+Json summary_json(const Answer& answer, size_t kv_max) {
   Json rungs = Json::array();
   for (const RungUse& use : answer.rungs) {
     rungs.push_back({{"context", use.rung},
@@ -106,7 +106,7 @@ Json summary_json(const Answer& answer, size_t kv_most) {
           {"tokens_per_context", std::move(rungs)},
           {"tokens_evaluated_again", all_evaluated_again(answer)},
           {"tokens_evaluated_again_per_token", evaluated_again_per_token(answer)},
-          {"peak_kv_bytes", kv_most}};
+          {"peak_kv_bytes", kv_max}};
 }
 
 }  // namespace billow::cli

@@ -9,10 +9,10 @@
 
 namespace billow::cli {
 
-// Lines of name=value below "=== Summary ===". `kv_most`: the most KV memory so far, in bytes.
-std::string summary_text(const Answer& answer, size_t kv_most);
+// Lines of name=value below "=== Summary ===". `kv_max`: the most KV memory so far, in bytes.
+std::string summary_text(const Answer& answer, size_t kv_max);
 
 // The same values; its events are in event_json's form, elsewhere.
-Json summary_json(const Answer& answer, size_t kv_most);
+Json summary_json(const Answer& answer, size_t kv_max);
 
 }  // namespace billow::cli

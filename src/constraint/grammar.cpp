@@ -45,14 +45,14 @@ void check_start(const Constraint& constraint) {
   const auto refuse = [](const std::string& what) {
     throw Error(ErrorCode::kInvalidInput, "constraint: " + what);
   };
-  if (constraint.starts_behind.size() > kMaxMarkerBytes ||
+  if (constraint.starts_after.size() > kMaxMarkerBytes ||
       constraint.opens_with.size() > kMaxMarkerBytes)
-    refuse("starts_behind and opens_with may have at most " + std::to_string(kMaxMarkerBytes) +
+    refuse("starts_after and opens_with may have at most " + std::to_string(kMaxMarkerBytes) +
            " bytes");
-  if (!constraint.starts_behind.empty()) return;
-  if (!constraint.opens_with.empty()) refuse("opens_with needs starts_behind");
-  if (constraint.starts_within != 0) refuse("starts_within needs starts_behind");
-  if (constraint.may_not_start) refuse("may_not_start needs starts_behind");
+  if (!constraint.starts_after.empty()) return;
+  if (!constraint.opens_with.empty()) refuse("opens_with needs starts_after");
+  if (constraint.starts_within != 0) refuse("starts_within needs starts_after");
+  if (constraint.may_not_start) refuse("may_not_start needs starts_after");
 }
 
 }  // namespace billow::constraint

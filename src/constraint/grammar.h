@@ -23,7 +23,7 @@ const char* grammar_kind_name(GrammarKind kind) noexcept;
 std::optional<GrammarKind> find_grammar_kind(std::string_view name) noexcept;
 
 inline constexpr size_t kMaxGrammarBytes = size_t{1} << 20;
-inline constexpr size_t kMaxMarkerBytes = 1024;  // of starts_behind and opens_with
+inline constexpr size_t kMaxMarkerBytes = 1024;  // of starts_after and opens_with
 
 struct Grammar {
   GrammarKind kind = GrammarKind::kJsonObject;
@@ -36,13 +36,13 @@ struct Constraint {
   Grammar grammar = {};
   // The grammar begins with the token after the one that completes this text; what comes before is
   // free, but no end token. Blanks right behind it are free, too. Empty: it begins with the answer.
-  std::string starts_behind = {};
-  // With starts_behind: an answer that does not begin with this text is held to the grammar from
+  std::string starts_after = {};
+  // With starts_after: an answer that does not begin with this text is held to the grammar from
   // its beginning. For models that think, or do not, as they like. Empty: the answer begins free.
   std::string opens_with = {};
-  // With starts_behind: after so many free tokens that text is written for the model; 0: never.
+  // With starts_after: after so many free tokens that text is written for the model; 0: never.
   size_t starts_within = 0;
-  // With starts_behind: the answer may end before the grammar has begun.
+  // With starts_after: the answer may end before the grammar has begun.
   bool may_not_start = false;
   bool operator==(const Constraint&) const = default;
 };

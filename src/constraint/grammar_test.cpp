@@ -148,19 +148,18 @@ TEST(Constraint, FieldsThatNeedAMarkerSaySo) {
       return error.what();
     }
   };
-  EXPECT_EQ(verdict_of({.grammar = {},
-                        .starts_behind = "</think>",
-                        .opens_with = "<think>",
-                        .starts_within = 9}),
-            "");
+  EXPECT_EQ(
+      verdict_of(
+          {.grammar = {}, .starts_after = "</think>", .opens_with = "<think>", .starts_within = 9}),
+      "");
   EXPECT_EQ(verdict_of({.grammar = {}, .opens_with = "<think>"}),
-            "constraint: opens_with needs starts_behind");
+            "constraint: opens_with needs starts_after");
   EXPECT_EQ(verdict_of({.grammar = {}, .starts_within = 3}),
-            "constraint: starts_within needs starts_behind");
+            "constraint: starts_within needs starts_after");
   EXPECT_EQ(verdict_of({.grammar = {}, .may_not_start = true}),
-            "constraint: may_not_start needs starts_behind");
-  EXPECT_EQ(verdict_of({.grammar = {}, .starts_behind = std::string(2000, 'x')}),
-            "constraint: starts_behind and opens_with may have at most 1024 bytes");
+            "constraint: may_not_start needs starts_after");
+  EXPECT_EQ(verdict_of({.grammar = {}, .starts_after = std::string(2000, 'x')}),
+            "constraint: starts_after and opens_with may have at most 1024 bytes");
 }
 
 }  // namespace

@@ -10,11 +10,11 @@ namespace billow::constraint {
 namespace {
 
 // Tokens of blanks that a model may write between the end of the free text and the grammar.
-constexpr size_t kMostBlank = 4;
+constexpr size_t kMaxBlank = 4;
 
 const std::string& checked_start(const Constraint& constraint) {
   check_start(constraint);
-  return constraint.starts_behind;
+  return constraint.starts_after;
 }
 
 void set(std::span<uint32_t> mask, int32_t token, bool value) {
@@ -27,13 +27,13 @@ void set(std::span<uint32_t> mask, int32_t token, bool value) {
 
 Guide::Guide(std::shared_ptr<const Vocabulary> vocabulary, const Constraint& constraint)
     : vocabulary_(std::move(vocabulary)),
-      starts_behind_(checked_start(constraint)),
+      starts_after_(checked_start(constraint)),
       starts_within_(constraint.starts_within),
       may_not_start_(constraint.may_not_start),
       matcher_(vocabulary_, constraint.grammar),
-      phase_(starts_behind_.empty() ? Phase::kGrammar : Phase::kFree),
+      phase_(starts_after_.empty() ? Phase::kGrammar : Phase::kFree),
       mask_(vocabulary_->n_words()) {
-  if (starts_within_ != 0) marker_ = vocabulary_->encode_special(starts_behind_);
+  if (starts_within_ != 0) marker_ = vocabulary_->encode_special(starts_after_);
   if (constraint.opens_with.empty()) return;
   const std::vector<int32_t> opener = vocabulary_->encode_special(constraint.opens_with);
   if (opener.empty())
@@ -49,7 +49,7 @@ void Guide::prepare() noexcept {
     compute_mask();
     const auto time = std::chrono::steady_clock::now() - start;
     stats_.mask_time += time;
-    stats_.most_mask_time = std::max<std::chrono::nanoseconds>(stats_.most_mask_time, time);
+    stats_.max_mask_time = std::max<std::chrono::nanoseconds>(stats_.max_mask_time, time);
     ++stats_.n_masks;
   } catch (const std::exception& error) {
     error_ = error.what();
@@ -86,7 +86,7 @@ void Guide::compute_mask() {
   }
 }
 
-std::vector<int32_t> Guide::accept(int32_t token, std::string_view text, size_t most_forced) {
+std::vector<int32_t> Guide::accept(int32_t token, std::string_view text, size_t max_forced) {
   BILLOW_CHECK(!done());
   ready_ = false;
   switch (phase_) {
@@ -107,7 +107,7 @@ std::vector<int32_t> Guide::accept(int32_t token, std::string_view text, size_t 
     case Phase::kBlank:
       if (std::ranges::binary_search(vocabulary_->blanks(), token) &&
           matcher_.n_allowed({&token, 1}) == 0) {
-        if (++n_blank_ == kMostBlank) phase_ = Phase::kGrammar;
+        if (++n_blank_ == kMaxBlank) phase_ = Phase::kGrammar;
         break;
       }
       consume(token);
@@ -116,18 +116,18 @@ std::vector<int32_t> Guide::accept(int32_t token, std::string_view text, size_t 
     case Phase::kDone:
       consume(token);
   }
-  std::vector<int32_t> forced = take_forced(most_forced);
+  std::vector<int32_t> forced = take_forced(max_forced);
   stats_.n_forced += forced.size();
   return forced;
 }
 
 void Guide::note_free(std::string_view text) {
   tail_ += text;
-  if (tail_.find(starts_behind_) != std::string::npos) {
+  if (tail_.find(starts_after_) != std::string::npos) {
     phase_ = Phase::kBlank;
     return;
   }
-  const size_t keep = starts_behind_.size() - 1;
+  const size_t keep = starts_after_.size() - 1;
   if (tail_.size() > keep) tail_.erase(0, tail_.size() - keep);
   if (++n_free_ == starts_within_) phase_ = marker_.empty() ? Phase::kBlank : Phase::kMarker;
 }
@@ -137,17 +137,17 @@ void Guide::consume(int32_t token) {
   phase_ = matcher_.stopped() ? Phase::kDone : Phase::kGrammar;
 }
 
-std::vector<int32_t> Guide::take_forced(size_t most) {
+std::vector<int32_t> Guide::take_forced(size_t max) {
   std::vector<int32_t> forced;
   if (phase_ == Phase::kMarker) {
     const auto begin = marker_.begin() + static_cast<std::ptrdiff_t>(n_marker_);
-    const size_t n = std::min(most, marker_.size() - n_marker_);
+    const size_t n = std::min(max, marker_.size() - n_marker_);
     forced.assign(begin, begin + static_cast<std::ptrdiff_t>(n));
     n_marker_ += n;
     if (n_marker_ == marker_.size()) phase_ = Phase::kBlank;
-  } else if (phase_ == Phase::kGrammar && most > 0) {
+  } else if (phase_ == Phase::kGrammar && max > 0) {
     forced = matcher_.forced();
-    if (forced.size() > most) forced.resize(most);
+    if (forced.size() > max) forced.resize(max);
     if (forced.empty()) return forced;
     matcher_.consume(forced);
     if (matcher_.stopped()) phase_ = Phase::kDone;

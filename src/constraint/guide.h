@@ -19,7 +19,7 @@ namespace billow::constraint {
 
 struct GuideStats {
   std::chrono::nanoseconds mask_time{};  // of all masks together
-  std::chrono::nanoseconds most_mask_time{};
+  std::chrono::nanoseconds max_mask_time{};
   size_t n_masks = 0;
   size_t n_forced = 0;  // tokens that were accepted without a choice
 };
@@ -40,7 +40,7 @@ class Guide {
   // Goes on by a token that was allowed and is no end token. `text` is what it reads as, control
   // tokens as their texts. Returns the tokens that must follow, at most so many, which are accepted
   // with it. Throws Error as allowed() does.
-  std::vector<int32_t> accept(int32_t token, std::string_view text, size_t most_forced);
+  std::vector<int32_t> accept(int32_t token, std::string_view text, size_t max_forced);
 
   // Whether the answer is complete, and can only end.
   bool done() const noexcept { return phase_ == Phase::kDone; }
@@ -61,10 +61,10 @@ class Guide {
   void compute_mask();
   void note_free(std::string_view text);
   void consume(int32_t token);
-  std::vector<int32_t> take_forced(size_t most);
+  std::vector<int32_t> take_forced(size_t max);
 
   std::shared_ptr<const Vocabulary> vocabulary_;
-  std::string starts_behind_;
+  std::string starts_after_;
   size_t starts_within_;
   std::vector<int32_t> marker_;  // its tokens
   int32_t opener_ = -1;          // the first token of opens_with; -1: none

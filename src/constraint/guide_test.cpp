@@ -22,15 +22,15 @@ std::shared_ptr<const Vocabulary> vocabulary() {
   return made;
 }
 
-Constraint digits_behind(std::string marker) {
-  return {.grammar = {GrammarKind::kRegex, "[0-9]{3}x"}, .starts_behind = std::move(marker)};
+Constraint digits_after(std::string marker) {
+  return {.grammar = {GrammarKind::kRegex, "[0-9]{3}x"}, .starts_after = std::move(marker)};
 }
 
 // A guide and the text that it was led through.
 class Walk {
  public:
-  explicit Walk(const Constraint& constraint, size_t most_forced = 0)
-      : guide_(vocabulary(), constraint), most_forced_(most_forced) {}
+  explicit Walk(const Constraint& constraint, size_t max_forced = 0)
+      : guide_(vocabulary(), constraint), max_forced_(max_forced) {}
 
   bool allows(int32_t token) {
     guide_.prepare();
@@ -45,7 +45,7 @@ class Walk {
     for (const int32_t token : sample().encode(text)) {
       EXPECT_TRUE(allows(token)) << sample().text(token) << " behind " << text_;
       text_ += sample().text(token);
-      for (const int32_t forced : guide_.accept(token, sample().text(token), most_forced_))
+      for (const int32_t forced : guide_.accept(token, sample().text(token), max_forced_))
         text_ += sample().text(forced);
     }
     return *this;
@@ -56,7 +56,7 @@ class Walk {
 
  private:
   Guide guide_;
-  size_t most_forced_;
+  size_t max_forced_;
   std::string text_;
 };
 
@@ -73,7 +73,7 @@ TEST(Guide, HoldsAnAnswerFromItsBeginning) {
 }
 
 TEST(Guide, BeginsBehindTheMarker) {
-  Walk walk(digits_behind("</think>"));
+  Walk walk(digits_after("</think>"));
   EXPECT_FALSE(walk.guide().begun());
   walk.write("abc </thi");
   EXPECT_FALSE(walk.allows(sample().end));  // an answer is still owed
@@ -86,7 +86,7 @@ TEST(Guide, BeginsBehindTheMarker) {
 }
 
 TEST(Guide, FindsAMarkerThatTokensCut) {
-  Walk walk(digits_behind("say abcb now"));
+  Walk walk(digits_after("say abcb now"));
   walk.write("say ab");
   walk.write("say abc");
   walk.write("b no");
@@ -96,7 +96,7 @@ TEST(Guide, FindsAMarkerThatTokensCut) {
 }
 
 TEST(Guide, BlanksBehindTheMarkerAreFree) {
-  Walk walk(digits_behind("</think>"));
+  Walk walk(digits_after("</think>"));
   walk.write("</think>\n\n");
   EXPECT_TRUE(walk.allows("\n"));
   EXPECT_TRUE(walk.allows("1"));
@@ -108,7 +108,7 @@ TEST(Guide, BlanksBehindTheMarkerAreFree) {
 }
 
 TEST(Guide, BlanksThatTheGrammarKnowsBelongToIt) {
-  Walk walk({.grammar = {GrammarKind::kRegex, "\\n\\n1"}, .starts_behind = "</think>"});
+  Walk walk({.grammar = {GrammarKind::kRegex, "\\n\\n1"}, .starts_after = "</think>"});
   walk.write("</think>").write("\n\n");
   EXPECT_FALSE(walk.allows("\n"));
   walk.write("1");
@@ -116,7 +116,7 @@ TEST(Guide, BlanksThatTheGrammarKnowsBelongToIt) {
 }
 
 TEST(Guide, AnAnswerThatDoesNotOpenIsHeldAtOnce) {
-  Constraint constraint = digits_behind("</think>");
+  Constraint constraint = digits_after("</think>");
   constraint.opens_with = "<think>";
   Walk thinking(constraint);
   EXPECT_TRUE(thinking.allows("<think>"));
@@ -132,7 +132,7 @@ TEST(Guide, AnAnswerThatDoesNotOpenIsHeldAtOnce) {
 }
 
 TEST(Guide, WritesTheMarkerForAModelThatThinksTooLong) {
-  Constraint constraint = digits_behind("so </think>");
+  Constraint constraint = digits_after("so </think>");
   constraint.starts_within = 3;
   Walk at_once(constraint, 100);
   at_once.write("a").write("b");
@@ -150,7 +150,7 @@ TEST(Guide, WritesTheMarkerForAModelThatThinksTooLong) {
 }
 
 TEST(Guide, AnAnswerThatMayGoWithoutMayEnd) {
-  Constraint constraint = digits_behind("<think>");
+  Constraint constraint = digits_after("<think>");
   constraint.may_not_start = true;
   Walk walk(constraint);
   walk.write("abc");
@@ -174,10 +174,10 @@ TEST(Guide, GivesTheTokensThatMustFollow) {
 
 TEST(Guide, NeverForcesMoreThanItMay) {
   const Constraint constraint = {.grammar = {GrammarKind::kRegex, "x[0-9]hello worldy"}};
-  for (const size_t most : {size_t{0}, size_t{1}, size_t{3}}) {
-    Walk walk(constraint, most);
+  for (const size_t max : {size_t{0}, size_t{1}, size_t{3}}) {
+    Walk walk(constraint, max);
     walk.write("x");
-    EXPECT_LE(walk.guide().stats().n_forced, most);
+    EXPECT_LE(walk.guide().stats().n_forced, max);
   }
 }
 

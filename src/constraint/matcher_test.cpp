@@ -41,9 +41,9 @@ std::vector<int32_t> allowed(Matcher& matcher) {
 }
 
 // A text of random tokens that the grammar allows, up to its end; "..." where it does not end.
-std::string walk(Matcher& matcher, std::mt19937& random, size_t n_most = 400) {
+std::string walk(Matcher& matcher, std::mt19937& random, size_t n_max = 400) {
   std::string text;
-  for (size_t i = 0; i < n_most && !matcher.stopped(); ++i) {
+  for (size_t i = 0; i < n_max && !matcher.stopped(); ++i) {
     const std::vector<int32_t> tokens = allowed(matcher);
     // Ends as soon as it may, after a while.
     const bool may_end = std::ranges::find(tokens, sample().end) != tokens.end();
@@ -330,8 +330,8 @@ class RandomGrammar {
     enum class Kind { kLiteral, kClass, kSequence, kChoice, kRepeat, kRule } kind{};
     std::string text{};  // of a literal, or the characters of a class
     std::vector<Node> parts{};
-    size_t least = 0;
-    size_t most = 0;  // 0: without end
+    size_t min = 0;
+    size_t max = 0;  // 0: without end
     size_t rule = 0;
   };
 
@@ -349,8 +349,8 @@ class RandomGrammar {
     Node node;
     if (kind == 3) {
       node.kind = Node::Kind::kRepeat;
-      node.least = random_() % 3;
-      node.most = random_() % 2 == 0 ? 0 : std::max<size_t>(1, node.least + random_() % 2);
+      node.min = random_() % 3;
+      node.max = random_() % 2 == 0 ? 0 : std::max<size_t>(1, node.min + random_() % 2);
       node.parts.push_back(make(depth - 1));
       return node;
     }
@@ -370,8 +370,8 @@ class RandomGrammar {
       case Node::Kind::kRule:
         return names[node.rule];
       case Node::Kind::kRepeat:
-        return "(" + written(node.parts.front()) + "){" + std::to_string(node.least) + "," +
-               (node.most == 0 ? "" : std::to_string(node.most)) + "}";
+        return "(" + written(node.parts.front()) + "){" + std::to_string(node.min) + "," +
+               (node.max == 0 ? "" : std::to_string(node.max)) + "}";
       case Node::Kind::kSequence:
       case Node::Kind::kChoice:
         for (const Node& part : node.parts)
@@ -411,9 +411,9 @@ class RandomGrammar {
       case Node::Kind::kRepeat: {
         const Texts part = texts_of(node.parts.front(), known);
         Texts some = {""};
-        const size_t most = node.most == 0 ? node.least + kLength : node.most;
-        for (size_t n = 0; n <= most; ++n) {
-          if (n >= node.least) all.insert(some.begin(), some.end());
+        const size_t max = node.max == 0 ? node.min + kLength : node.max;
+        for (size_t n = 0; n <= max; ++n) {
+          if (n >= node.min) all.insert(some.begin(), some.end());
           some = joined(some, part);
         }
         return all;

@@ -37,7 +37,7 @@ inline constexpr size_t longest_anchor(size_t context) { return context / 2; }
 
 // At least this much is freed: 64 tokens, or a sixteenth of the context if that is more; of a
 // context below 128, half.
-size_t least_freed(size_t context);
+size_t min_freed(size_t context);
 
 // For a sequence whose n_held evaluated tokens fill its context; n_held >= 2. keep = anchor +
 // reserved batches, as far as that frees enough.

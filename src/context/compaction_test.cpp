@@ -66,7 +66,7 @@ TEST(Compaction, P_14_KeepsTheAnchorAndFreesEnough_CP_7) {
     ASSERT_GE(plan.drop,
               context < 128 ? context - context / 2 : std::max<size_t>(64, context / 16));
     if (plan.keep != std::max<size_t>(1, anchor + options.reserve_batches * options.batch)) {
-      ASSERT_EQ(plan.drop, least_freed(context));
+      ASSERT_EQ(plan.drop, min_freed(context));
     }
   }
 }

@@ -24,11 +24,11 @@ Ladder::Ladder(std::span<const size_t> sizes, size_t cap) {
     if (size <= cap) rungs_.push_back(size);
   }
   if (rungs_.empty()) {
-    const std::string least =
+    const std::string min =
         sizes.empty() ? "none is given"
                       : "the smallest is " + std::to_string(*std::ranges::min_element(sizes));
     throw Error(ErrorCode::kInvalidInput, "no context size is within the maximum of " +
-                                              std::to_string(cap) + " tokens: " + least +
+                                              std::to_string(cap) + " tokens: " + min +
                                               "; give a smaller one or raise the maximum");
   }
   std::ranges::sort(rungs_);

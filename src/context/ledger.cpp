@@ -8,7 +8,7 @@ namespace billow::context {
 
 std::string_view memory_class_name(MemoryClass memory_class) noexcept {
   constexpr std::array<std::string_view, kMemoryClasses> kNames = {
-      "weights", "kv_in_use", "kv_parked", "scratch", "adapters", "adapters_cached"};
+      "weights", "kv_in_use", "kv_cached", "scratch", "adapters", "adapters_cached"};
   return kNames[static_cast<size_t>(memory_class)];
 }
 
@@ -20,7 +20,7 @@ bool Ledger::grant(MemoryClass memory_class, uint64_t bytes) {
   }
   held_[static_cast<size_t>(memory_class)] += bytes;
   total_ += bytes;
-  most_ = std::max(most_, total_);
+  max_ = std::max(max_, total_);
   return true;
 }
 
@@ -47,7 +47,7 @@ void Ledger::set_budget(uint64_t budget) {
 
 Ledger::Account Ledger::account() const {
   const std::scoped_lock lock(mutex_);
-  return {budget_, held_, total_, most_, n_refused_};
+  return {budget_, held_, total_, max_, n_refused_};
 }
 
 }  // namespace billow::context

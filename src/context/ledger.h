@@ -14,7 +14,7 @@ namespace billow::context {
 enum class MemoryClass : uint8_t {
   kWeights,
   kKvInUse,   // blocks of running sequences
-  kKvParked,  // of finished ones, kept for prompts that begin alike
+  kKvCached,  // of finished ones, kept for prompts that begin alike
   kScratch,
   kAdapters,        // of what runs
   kAdaptersCached,  // of what has run, kept for the next request
@@ -43,7 +43,7 @@ class Ledger {
     uint64_t budget = 0;
     std::array<uint64_t, kMemoryClasses> held{};
     uint64_t total = 0;
-    uint64_t most = 0;       // the greatest total so far
+    uint64_t max = 0;        // the greatest total so far
     uint64_t n_refused = 0;  // grants
     uint64_t of(MemoryClass memory_class) const { return held[static_cast<size_t>(memory_class)]; }
     uint64_t left() const { return budget - std::min(budget, total); }
@@ -55,7 +55,7 @@ class Ledger {
   uint64_t budget_;
   std::array<uint64_t, kMemoryClasses> held_{};
   uint64_t total_ = 0;
-  uint64_t most_ = 0;
+  uint64_t max_ = 0;
   uint64_t n_refused_ = 0;
 };
 

@@ -18,14 +18,14 @@ TEST(Ledger, GrantsAllOrNothing) {
   EXPECT_TRUE(ledger.grant(MemoryClass::kScratch, 0));
   EXPECT_FALSE(ledger.grant(MemoryClass::kScratch, 1));
   EXPECT_FALSE(ledger.grant(MemoryClass::kScratch, UINT64_MAX));
-  ledger.move(MemoryClass::kKvInUse, MemoryClass::kKvParked, 30);
-  ledger.give_back(MemoryClass::kKvParked, 30);
+  ledger.move(MemoryClass::kKvInUse, MemoryClass::kKvCached, 30);
+  ledger.give_back(MemoryClass::kKvCached, 30);
   const Ledger::Account account = ledger.account();
   EXPECT_EQ(account.of(MemoryClass::kWeights), 60u);
   EXPECT_EQ(account.of(MemoryClass::kKvInUse), 10u);
-  EXPECT_EQ(account.of(MemoryClass::kKvParked), 0u);
+  EXPECT_EQ(account.of(MemoryClass::kKvCached), 0u);
   EXPECT_EQ(account.total, 70u);
-  EXPECT_EQ(account.most, 100u);
+  EXPECT_EQ(account.max, 100u);
   EXPECT_EQ(account.n_refused, 3u);
 }
 

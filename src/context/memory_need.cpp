@@ -32,7 +32,7 @@ uint64_t kv_bytes(std::span<const KvGroup> groups, size_t block_positions, size_
       n_blocks = std::min(n_blocks, blocks_of(saturating_add(group.window, n_batch)) + 1);
     }
     if (group.state_stride != 0) {
-      const size_t n_kept = most_kept_states(group.state_stride, block_positions, n_batch);
+      const size_t n_kept = max_kept_states(group.state_stride, block_positions, n_batch);
       n_blocks = saturating_add(std::min<uint64_t>(n_blocks, 2 + n_kept), group.n_draft_states);
     }
     sum = saturating_add(sum, saturating_multiply(n_blocks, group.block_bytes));

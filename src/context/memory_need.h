@@ -25,7 +25,7 @@ struct KvGroup {
 bool has_states(std::span<const KvGroup> groups) noexcept;
 
 // The most states that a pass of n_batch rows keeps beside those that its sequence goes on from.
-constexpr size_t most_kept_states(size_t state_stride, size_t block_positions, size_t n_batch) {
+constexpr size_t max_kept_states(size_t state_stride, size_t block_positions, size_t n_batch) {
   if (state_stride > SIZE_MAX / block_positions) return 1;
   const size_t between = state_stride * block_positions;
   return n_batch <= between ? 1 : (n_batch + between - 1) / between;

@@ -44,7 +44,7 @@ uint64_t tiles(const PictureRule& rule, uint64_t width, uint64_t height) {
 
 }  // namespace
 
-size_t most_rows(const PictureRule& rule, uint64_t width, uint64_t height) noexcept {
+size_t max_rows(const PictureRule& rule, uint64_t width, uint64_t height) noexcept {
   const uint64_t per_edge =
       cells(static_cast<double>(rule.edge), static_cast<double>(std::max<size_t>(1, rule.cell)));
   const uint64_t square = saturating_add(saturating_multiply(per_edge, per_edge), kPictureMarkers);

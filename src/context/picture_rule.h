@@ -28,6 +28,6 @@ inline constexpr size_t kPictureMarkers = 8;
 
 // The most positions that such a picture takes, with the tokens that mark it; of tiles about the
 // most. Ends at the greatest number instead of wrapping.
-size_t most_rows(const PictureRule& rule, uint64_t width, uint64_t height) noexcept;
+size_t max_rows(const PictureRule& rule, uint64_t width, uint64_t height) noexcept;
 
 }  // namespace billow::context

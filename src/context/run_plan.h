@@ -1,5 +1,5 @@
 // What happens to a sequence's context while it writes: the decision before each token, and the
-// whole course of a run foretold. The engine asks the same decision, so a run's events are the
+// whole course of a run predicted. The engine asks the same decision, so a run's events are the
 // plan's. One thing is not planned: a text that becomes a long one (LongRoPE) is evaluated again.
 #pragma once
 
@@ -26,7 +26,7 @@ struct Decision {
 };
 
 // How a sequence's context may develop.
-struct Course {
+struct ContextPlan {
   Ladder ladder;
   OverflowPolicy policy = OverflowPolicy::kRefill;
   CompactionOptions compaction;
@@ -35,11 +35,11 @@ struct Course {
 
 // What must happen before n_new tokens (at least 1) can be evaluated behind n_held ones of a
 // sequence on `rung`. A full context whose anchor is longer than compaction can keep is a kStop.
-Decision decide(const Course& course, size_t rung, size_t n_held, size_t n_new = 1);
+Decision decide(const ContextPlan& context_plan, size_t rung, size_t n_held, size_t n_new = 1);
 
 // Throws Error (kTooLarge) with both numbers when the answer asked for may need a compaction, but
 // the prompt is longer than one can keep.
-void check_anchor(const Course& course, int64_t num_predict);
+void check_anchor(const ContextPlan& context_plan, int64_t num_predict);
 
 struct ContextEvent {
   Step step = Step::kGrow;  // kGrow or kCompact
@@ -71,6 +71,6 @@ struct RunPlan {
 // The course of a run whose model never stops by itself: n_prompt tokens, then n_generate (at
 // least 1) tokens, or as many as fit. A token is chosen from what was evaluated and takes a
 // position only when the next one is wanted. Throws Error as Ladder::first does.
-RunPlan plan_run(const Course& course, size_t n_prompt, size_t n_generate);
+RunPlan plan_run(const ContextPlan& context_plan, size_t n_prompt, size_t n_generate);
 
 }  // namespace billow::context

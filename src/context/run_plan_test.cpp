@@ -32,8 +32,9 @@ std::vector<size_t> compactions(const RunPlan& plan) {
 constexpr size_t kNoLimit = SIZE_MAX;
 
 TEST(RunPlan, GR_1_10_ClimbsAndStopsWhereTheContextIsFull) {
-  const Course course = {ladder_of({512, 1024, 2048, 3072, 4096}), OverflowPolicy::kStop, {}, 97};
-  const RunPlan plan = plan_run(course, 97, kNoLimit);
+  const ContextPlan context_plan = {
+      ladder_of({512, 1024, 2048, 3072, 4096}), OverflowPolicy::kStop, {}, 97};
+  const RunPlan plan = plan_run(context_plan, 97, kNoLimit);
   EXPECT_EQ(transitions(plan), (std::vector<size_t>{512, 1024, 2048, 3072}));
   // GR-10: a token is written where rung - 1 is free, so the first rung serves one token more.
   EXPECT_EQ(plan.rungs, (std::vector<RungTokens>{
@@ -76,15 +77,16 @@ TEST(RunPlan, GR_8_9_CompactsASmallContextAgainAndAgain) {
 }
 
 TEST(RunPlan, GR_22_ClimbsSeveralRungsForManyTokens) {
-  const Course course = {Ladder(8192), OverflowPolicy::kRefill, {}, 10};
-  const Decision next = decide(course, 512, 500, 3000);
+  const ContextPlan context_plan = {Ladder(8192), OverflowPolicy::kRefill, {}, 10};
+  const Decision next = decide(context_plan, 512, 500, 3000);
   EXPECT_EQ(next.step, Step::kGrow);
   EXPECT_EQ(next.rung, 4096u);
 }
 
 TEST(RunPlan, LR_1_6_7_WritesTwentyFourThousandTokens) {
-  const Course course = {ladder_of({512, 1024, 2048, 3072, 4096}), OverflowPolicy::kRefill, {}, 42};
-  const RunPlan plan = plan_run(course, 42, 24000);
+  const ContextPlan context_plan = {
+      ladder_of({512, 1024, 2048, 3072, 4096}), OverflowPolicy::kRefill, {}, 42};
+  const RunPlan plan = plan_run(context_plan, 42, 24000);
   EXPECT_EQ(transitions(plan), (std::vector<size_t>{512, 1024, 2048, 3072}));
   EXPECT_EQ(compactions(plan), (std::vector<size_t>{4055, 7533, 11011, 14489, 17967, 21445}));
   for (size_t i = 4; i < plan.events.size(); ++i) {
@@ -115,14 +117,15 @@ TEST(RunPlan, LR_2_3_OtherRungsAndBatches) {
 TEST(RunPlan, IsWhatDecidingBeforeEachTokenGives) {
   for (const size_t n_prompt : {1u, 63u, 64u, 100u, 128u, 200u, 256u}) {
     for (const size_t n_generate : {1u, 2u, 57u, 64u, 65u, 1000u}) {
-      const Course course = {ladder_of({64, 128, 256}), OverflowPolicy::kRefill, {4, 16}, n_prompt};
-      size_t rung = course.ladder.first(n_prompt);
+      const ContextPlan context_plan = {
+          ladder_of({64, 128, 256}), OverflowPolicy::kRefill, {4, 16}, n_prompt};
+      size_t rung = context_plan.ladder.first(n_prompt);
       size_t n_held = n_prompt;
       size_t n_generated = 1;
       std::vector<ContextEvent> events;
       bool full = false;
       for (; n_generated < n_generate; ++n_generated, ++n_held) {
-        const Decision next = decide(course, rung, n_held);
+        const Decision next = decide(context_plan, rung, n_held);
         full = next.step == Step::kStop;
         if (full) break;
         if (next.step != Step::kWrite)
@@ -130,7 +133,7 @@ TEST(RunPlan, IsWhatDecidingBeforeEachTokenGives) {
         if (next.step == Step::kCompact) n_held = next.compaction.keep;
         rung = next.rung;
       }
-      const RunPlan plan = plan_run(course, n_prompt, n_generate);
+      const RunPlan plan = plan_run(context_plan, n_prompt, n_generate);
       EXPECT_EQ(plan.events, events) << n_prompt << ", " << n_generate;
       EXPECT_EQ(plan.n_held, n_held);
       EXPECT_EQ(plan.n_generated, n_generated);
@@ -171,8 +174,8 @@ TEST(RunPlan, LR_4_5_AnAnchorAboveHalfTheContextEndsItThere_CG_1) {
 }
 
 TEST(RunPlan, ShiftEvaluatesNothingAgain) {
-  const Course course = {Ladder(1024), OverflowPolicy::kShift, {}, 42};
-  const RunPlan plan = plan_run(course, 42, 5000);
+  const ContextPlan context_plan = {Ladder(1024), OverflowPolicy::kShift, {}, 42};
+  const RunPlan plan = plan_run(context_plan, 42, 5000);
   EXPECT_GT(plan.n_compactions(), 0u);
   EXPECT_EQ(plan.n_evaluated_again, 0u);
 }
@@ -184,8 +187,8 @@ TEST(RunPlan, P_12_RungsOnlyRiseAndAreFew) {
   for (int i = 0; i < 10000; ++i) {
     const size_t top = 1 + random() % 200000;
     const size_t n_prompt = 1 + random() % top;
-    const Course course = {Ladder(top), OverflowPolicy::kStop, {}, n_prompt};
-    const RunPlan plan = plan_run(course, n_prompt, 1 + random() % 300000);
+    const ContextPlan context_plan = {Ladder(top), OverflowPolicy::kStop, {}, n_prompt};
+    const RunPlan plan = plan_run(context_plan, n_prompt, 1 + random() % 300000);
     size_t rung = plan.first_rung;
     ASSERT_GE(rung, n_prompt);
     for (const ContextEvent& event : plan.events) {
@@ -211,8 +214,8 @@ TEST(RunPlan, P_18_EverySmallCourseEnds) {
           for (const OverflowPolicy policy :
                {OverflowPolicy::kRefill, OverflowPolicy::kShift, OverflowPolicy::kStop}) {
             ++n_courses;
-            const Course course = {ladder_of(sizes), policy, {reserve, batch}, n_prompt};
-            const RunPlan plan = plan_run(course, n_prompt, kTokens);
+            const ContextPlan context_plan = {ladder_of(sizes), policy, {reserve, batch}, n_prompt};
+            const RunPlan plan = plan_run(context_plan, n_prompt, kTokens);
             size_t n_dropped = 0;
             size_t rung = plan.first_rung;
             for (const ContextEvent& event : plan.events) {

@@ -9,12 +9,12 @@ namespace billow::context {
 namespace {
 
 // a + b rounded up to kSizeStep, at most `most`; neither step can wrap.
-size_t rounded_sum(size_t a, size_t b, size_t most) {
-  if (a >= most || b >= most - a) return most;
+size_t rounded_sum(size_t a, size_t b, size_t max) {
+  if (a >= max || b >= max - a) return max;
   const size_t sum = a + b;
   const size_t beyond = sum % kSizeStep;
   const size_t missing = beyond == 0 && sum > 0 ? 0 : kSizeStep - beyond;
-  return missing >= most - sum ? most : sum + missing;
+  return missing >= max - sum ? max : sum + missing;
 }
 
 }  // namespace
@@ -31,12 +31,12 @@ Size right_size(const SizeRequest& request) {
   size.max_context =
       request.num_ctx_cap == 0
           ? request.max_context
-          : std::min(request.max_context, std::max(request.num_ctx_cap, kLeastNumCtxCap));
-  const size_t most = size.max_context;
-  const size_t left = request.n_prompt < most ? most - request.n_prompt : 0;
+          : std::min(request.max_context, std::max(request.num_ctx_cap, kMinNumCtxCap));
+  const size_t max = size.max_context;
+  const size_t left = request.n_prompt < max ? max - request.n_prompt : 0;
   const auto asked = static_cast<size_t>(std::max<int64_t>(0, request.num_predict));
-  size.n_answer = std::min(most, request.num_predict < 0 ? std::max(left, kSizeStep) : asked);
-  size.context = rounded_sum(request.n_prompt, size.n_answer, most);
+  size.n_answer = std::min(max, request.num_predict < 0 ? std::max(left, kSizeStep) : asked);
+  size.context = rounded_sum(request.n_prompt, size.n_answer, max);
   return size;
 }
 

@@ -8,8 +8,8 @@
 
 namespace billow::context {
 
-inline constexpr size_t kSizeStep = 1024;       // contexts are multiples of it, or the maximum
-inline constexpr size_t kLeastNumCtxCap = 256;  // a num_ctx below is taken for this
+inline constexpr size_t kSizeStep = 1024;     // contexts are multiples of it, or the maximum
+inline constexpr size_t kMinNumCtxCap = 256;  // a num_ctx below is taken for this
 
 // Values of num_predict that are no counts.
 inline constexpr int64_t kUnlimited = -1;    // until the model stops; compaction keeps it going

@@ -62,9 +62,9 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<SizeCase>& one) { return std::string(one.param.name); });
 
 TEST(Sizing, NC_24_WithoutALimitTheContextIsTheMaximum) {
-  for (const size_t most : {1u, 512u, 1000u, 1024u, 1025u, 4096u, 8192u, 131072u}) {
-    for (size_t n_prompt = 0; n_prompt <= most + 2000; n_prompt += 97)
-      ASSERT_EQ(context_of(most, n_prompt, kUnlimited), most) << n_prompt;
+  for (const size_t max : {1u, 512u, 1000u, 1024u, 1025u, 4096u, 8192u, 131072u}) {
+    for (size_t n_prompt = 0; n_prompt <= max + 2000; n_prompt += 97)
+      ASSERT_EQ(context_of(max, n_prompt, kUnlimited), max) << n_prompt;
   }
 }
 
@@ -126,22 +126,22 @@ TEST(Sizing, P_11_HoldsWhatWasAskedAndLittleMore) {
   constexpr unsigned kSeed = 11;
   std::mt19937_64 random(kSeed);
   for (int i = 0; i < 20000; ++i) {
-    const size_t most = 1 + random() % 40000;
-    const size_t n_prompt = random() % (most + most / 2 + 1);
-    const auto n_predict = static_cast<int64_t>(1 + random() % (2 * most));
-    SCOPED_TRACE(testing::Message() << "seed " << kSeed << ", case " << i << ": maximum " << most
+    const size_t max = 1 + random() % 40000;
+    const size_t n_prompt = random() % (max + max / 2 + 1);
+    const auto n_predict = static_cast<int64_t>(1 + random() % (2 * max));
+    SCOPED_TRACE(testing::Message() << "seed " << kSeed << ", case " << i << ": maximum " << max
                                     << ", prompt " << n_prompt << ", answer " << n_predict);
-    const Size size = right_size({n_prompt, n_predict, most, 0});
+    const Size size = right_size({n_prompt, n_predict, max, 0});
     const size_t wanted = n_prompt + size.n_answer;
-    ASSERT_LE(size.context, most);
-    ASSERT_GE(size.context, std::min(most, wanted));
-    if (size.context != most) {
+    ASSERT_LE(size.context, max);
+    ASSERT_GE(size.context, std::min(max, wanted));
+    if (size.context != max) {
       ASSERT_EQ(size.context % kSizeStep, 0u);
       ASSERT_LT(size.context - wanted, kSizeStep);
     }
-    ASSERT_EQ(size, right_size({n_prompt, n_predict, most, 0}));
-    ASSERT_LE(size.context, context_of(most, n_prompt + 1, n_predict));
-    ASSERT_LE(size.context, context_of(most, n_prompt, n_predict + 1));
+    ASSERT_EQ(size, right_size({n_prompt, n_predict, max, 0}));
+    ASSERT_LE(size.context, context_of(max, n_prompt + 1, n_predict));
+    ASSERT_LE(size.context, context_of(max, n_prompt, n_predict + 1));
   }
 }
 

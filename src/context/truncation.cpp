@@ -59,9 +59,9 @@ ChatCuts::ChatCuts(std::span<const ChatMessage> messages, size_t step)
   std::vector<size_t> part_tokens;
   for (size_t i = 0; i < messages.size(); ++i) {
     if (stays[i]) continue;
-    const bool is_behind_question = question == kNone || i > question;
+    const bool is_after_question = question == kNone || i > question;
     const bool begins =
-        messages[i].role == ChatRole::kQuestion || (is_behind_question && begins_call(messages, i));
+        messages[i].role == ChatRole::kQuestion || (is_after_question && begins_call(messages, i));
     if (droppable_.empty() || begins) {
       part_begins.push_back(droppable_.size());
       part_tokens.push_back(0);

@@ -94,8 +94,8 @@ TEST(Truncation, TheLastMessageStaysWithWhatItBelongsTo) {
 }
 
 // A chat such as clients have: turns of one question, some with calls of tools.
-std::vector<ChatMessage> random_turn(std::mt19937& random, size_t n_most) {
-  const auto size = [&] { return 1 + random() % n_most; };
+std::vector<ChatMessage> random_turn(std::mt19937& random, size_t n_max) {
+  const auto size = [&] { return 1 + random() % n_max; };
   std::vector<ChatMessage> turn{{ChatRole::kQuestion, size()}};
   for (size_t n = random() % 3; n > 0; --n) {
     turn.push_back({ChatRole::kAnswer, size()});
@@ -165,7 +165,7 @@ TEST(Truncation, AChatThatGrowsIsCutAtTheSamePlaceForManyTurns) {
   std::mt19937 random(7);
   for (int i = 0; i < 200; ++i) {
     const size_t limit = 500 + random() % 4000;
-    const size_t n_most = 5 + random() % (limit / 8);
+    const size_t n_max = 5 + random() % (limit / 8);
     std::vector<ChatMessage> messages;
     if (random() % 2 == 0) messages.push_back({ChatRole::kSystem, random() % (limit / 4)});
     const size_t step = cut_step(messages, limit, 0);
@@ -174,7 +174,7 @@ TEST(Truncation, AChatThatGrowsIsCutAtTheSamePlaceForManyTurns) {
     size_t n_changes = 0;
     size_t n_turns = 0;
     while (n_turns < 200) {
-      messages.push_back({ChatRole::kQuestion, 1 + random() % n_most});
+      messages.push_back({ChatRole::kQuestion, 1 + random() % n_max});
       if (sum(messages) > limit) {
         ++n_turns;
         size_t n_calls = 0;
@@ -186,11 +186,11 @@ TEST(Truncation, AChatThatGrowsIsCutAtTheSamePlaceForManyTurns) {
         if (n_out > n_out_before) {
           ++n_changes;
           // As a rule one cut further; never more than what was asked, a step and a turn.
-          ASSERT_GE(n_always + sum(messages, found.kept) + step + 16 * n_most, limit);
+          ASSERT_GE(n_always + sum(messages, found.kept) + step + 16 * n_max, limit);
         }
         n_out_before = n_out;
       }
-      const std::vector<ChatMessage> rest = random_turn(random, n_most);
+      const std::vector<ChatMessage> rest = random_turn(random, n_max);
       messages.insert(messages.end(), rest.begin() + 1, rest.end());
     }
     // Two neighbouring cuts have more than a step between them.

@@ -51,9 +51,9 @@ std::optional<uint64_t> number_of(const gguf::File& model, const std::string& ke
   if (list->element_type == gguf::ValueType::kString ||
       list->element_type == gguf::ValueType::kArray)
     return std::nullopt;
-  int64_t greatest = 0;
-  for (uint64_t i = 0; i < list->n; ++i) greatest = std::max(greatest, list->integer(i));
-  return static_cast<uint64_t>(greatest);
+  int64_t max = 0;
+  for (uint64_t i = 0; i < list->n; ++i) max = std::max(max, list->integer(i));
+  return static_cast<uint64_t>(max);
 }
 
 Document config_of(const gguf::File& model, std::string_view architecture,

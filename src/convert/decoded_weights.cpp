@@ -337,11 +337,11 @@ RepackedTensor repacked_nvfp4(const Weights& weights, const SafeTensor& codes,
   return {{n_rows, n_columns}, read};
 }
 
-std::vector<float> small_tensor(const Weights& weights, const SafeTensor& tensor, uint64_t n_most) {
+std::vector<float> small_tensor(const Weights& weights, const SafeTensor& tensor, uint64_t n_max) {
   const uint64_t n = n_elements(tensor);
-  if (n > n_most) {
+  if (n > n_max) {
     throw Error(ErrorCode::kTooLarge,
-                fmt::format("tensor '{}' has more than {} numbers", tensor.name, n_most));
+                fmt::format("tensor '{}' has more than {} numbers", tensor.name, n_max));
   }
   std::vector<float> values(n);
   read_numbers(weights, tensor, 0, values);

@@ -59,7 +59,7 @@ RepackedTensor repacked_nvfp4(const Weights& weights, const SafeTensor& codes,
 Weights::Reader float_reader(DecodedTensor decoded);
 
 // All numbers of a tensor of floats or whole numbers. Throws Error (kUnsupported) for another type,
-// and (kTooLarge) for more than `n_most`.
-std::vector<float> small_tensor(const Weights& weights, const SafeTensor& tensor, uint64_t n_most);
+// and (kTooLarge) for more than `n_max`.
+std::vector<float> small_tensor(const Weights& weights, const SafeTensor& tensor, uint64_t n_max);
 
 }  // namespace billow::convert

@@ -79,9 +79,9 @@ void note_cut(const Sources& sources, const EncoderConfig& config, const Listene
   constexpr const char* kFile = "sentence_bert_config.json";
   const auto document = sources.document(kFile);
   if (!document || !listener.note) return;
-  const auto most = DocumentFields(*document, kFile).count("max_seq_length");
-  if (!most || *most >= config.n_context) return;
-  listener.note("the model's own library cuts texts at " + std::to_string(*most) +
+  const auto max = DocumentFields(*document, kFile).count("max_seq_length");
+  if (!max || *max >= config.n_context) return;
+  listener.note("the model's own library cuts texts at " + std::to_string(*max) +
                 " tokens; here they may have " + std::to_string(config.n_context));
 }
 

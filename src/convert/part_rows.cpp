@@ -59,12 +59,12 @@ class RowReader {
 
   // Where the rows lie close together: reads all between the first and the last at once.
   bool read_neighbours(std::vector<std::byte>& bytes) {
-    const auto [least, most] = std::ranges::minmax_element(places_);
-    if (*most == kNoPlace || *most - *least >= 2 * places_.size()) return false;
-    near_.resize((*most - *least + 1) * row_bytes_);
-    weights_.read(tensor_, *least * row_bytes_, near_);
+    const auto [min, max] = std::ranges::minmax_element(places_);
+    if (*max == kNoPlace || *max - *min >= 2 * places_.size()) return false;
+    near_.resize((*max - *min + 1) * row_bytes_);
+    weights_.read(tensor_, *min * row_bytes_, near_);
     for (size_t i = 0; i < places_.size(); ++i) {
-      std::memcpy(bytes.data() + i * row_bytes_, near_.data() + (places_[i] - *least) * row_bytes_,
+      std::memcpy(bytes.data() + i * row_bytes_, near_.data() + (places_[i] - *min) * row_bytes_,
                   row_bytes_);
     }
     return true;
@@ -196,9 +196,9 @@ quant::Type source_type(const SafeTensor& tensor) {
 }
 
 void check_f16_range(const std::string& name, std::span<const float> values) {
-  constexpr float kMostOfF16 = 65519.996F;  // what is beyond it rounds to infinity
+  constexpr float kMaxOfF16 = 65519.996F;  // what is beyond it rounds to infinity
   for (const float value : values) {
-    if (!(std::abs(value) > kMostOfF16) || std::isinf(value)) continue;
+    if (!(std::abs(value) > kMaxOfF16) || std::isinf(value)) continue;
     throw Error(ErrorCode::kTooLarge, "tensor '" + name + "' has numbers that F16 cannot hold; " +
                                           "quantize to F32 or BF16");
   }

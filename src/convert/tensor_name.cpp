@@ -6,7 +6,7 @@
 namespace billow::convert {
 namespace {
 
-constexpr size_t kMostDigits = 9;
+constexpr size_t kMaxDigits = 9;
 
 // As names of models with several parts have them. Those that must stand at the beginning are
 // apart: inside of a name they may be of the text part.
@@ -33,7 +33,7 @@ constexpr std::array<std::string_view, 18> kOtherWords = {
     "model.connector.", "embed_vision.",  "embed_audio."};
 
 bool is_number(std::string_view part) {
-  return !part.empty() && part.size() <= kMostDigits &&
+  return !part.empty() && part.size() <= kMaxDigits &&
          std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
 }
 

@@ -63,13 +63,13 @@ TEST(ThreadTeam, SharesCoverTheRangeExactlyOnce) {
 TEST(ThreadTeam, CostsNothingWhenIdle) {
   ThreadTeam team(4);
   team.run([](int) {});
-  double least = 1.0;
-  for (int i = 0; i < 20 && least >= 0.5e-3; ++i) {
+  double min = 1.0;
+  for (int i = 0; i < 20 && min >= 0.5e-3; ++i) {
     const double before = cpu_seconds();
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    least = std::min(least, cpu_seconds() - before);
+    min = std::min(min, cpu_seconds() - before);
   }
-  EXPECT_LT(least, 0.5e-3);
+  EXPECT_LT(min, 0.5e-3);
 }
 
 }  // namespace

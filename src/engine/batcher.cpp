@@ -4,9 +4,9 @@
 
 namespace billow::engine {
 
-std::vector<Share> plan_batch(std::span<const size_t> n_pending, const BatchLimits& limits,
-                              size_t first) {
-  std::vector<Share> shares;
+std::vector<ScheduledChunk> plan_batch(std::span<const size_t> n_pending, const BatchLimits& limits,
+                                       size_t first) {
+  std::vector<ScheduledChunk> chunks;
   size_t room = limits.n_rows;
   const size_t n = n_pending.size();
   for (const bool writing : {true, false}) {
@@ -14,11 +14,11 @@ std::vector<Share> plan_batch(std::span<const size_t> n_pending, const BatchLimi
     for (size_t i = 0; i < n && room > 0; ++i) {
       const size_t sequence = (first + i) % n;
       if (n_pending[sequence] == 0 || (n_pending[sequence] <= kMaxWritten) != writing) continue;
-      shares.push_back({sequence, std::min(room, n_pending[sequence])});
-      room -= shares.back().n_rows;
+      chunks.push_back({sequence, std::min(room, n_pending[sequence])});
+      room -= chunks.back().n_rows;
     }
   }
-  return shares;
+  return chunks;
 }
 
 }  // namespace billow::engine

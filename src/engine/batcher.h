@@ -9,7 +9,7 @@
 
 namespace billow::engine {
 
-struct Share {
+struct ScheduledChunk {
   size_t sequence = 0;  // index
   size_t n_rows = 0;    // of its waiting tokens, from the first on
 };
@@ -26,7 +26,7 @@ inline constexpr size_t kMaxWritten = 16;
 // Packs rows within the limits. Sequences with few waiting tokens (they write) go first, so that a
 // long prompt does not stall them; prompts fill the rest in turn, the first from `first` on, so
 // that none waits for ever.
-std::vector<Share> plan_batch(std::span<const size_t> n_pending, const BatchLimits& limits,
-                              size_t first);
+std::vector<ScheduledChunk> plan_batch(std::span<const size_t> n_pending, const BatchLimits& limits,
+                                       size_t first);
 
 }  // namespace billow::engine

@@ -10,29 +10,30 @@ namespace {
 
 TEST(Batcher, WritersComeBeforePrompts) {
   const std::vector<size_t> pending = {1000, 1, 0, 1, 30};
-  const std::vector<Share> shares = plan_batch(pending, {.n_rows = 64}, 0);
-  ASSERT_EQ(shares.size(), 3u);
-  EXPECT_EQ(shares[0].sequence, 1u);
-  EXPECT_EQ(shares[1].sequence, 3u);
-  EXPECT_EQ(shares[2].sequence, 0u);
-  EXPECT_EQ(shares[2].n_rows, 62u);
+  const std::vector<ScheduledChunk> chunks = plan_batch(pending, {.n_rows = 64}, 0);
+  ASSERT_EQ(chunks.size(), 3u);
+  EXPECT_EQ(chunks[0].sequence, 1u);
+  EXPECT_EQ(chunks[1].sequence, 3u);
+  EXPECT_EQ(chunks[2].sequence, 0u);
+  EXPECT_EQ(chunks[2].n_rows, 62u);
 }
 
 TEST(Batcher, PromptsHaveALimitOfTheirOwn) {
   const std::vector<size_t> pending = {1000, 1, 16, 30};
-  const std::vector<Share> shares = plan_batch(pending, {.n_rows = 64, .n_read_rows = 10}, 0);
-  ASSERT_EQ(shares.size(), 3u);
-  EXPECT_EQ(shares[1].sequence, 2u);
-  EXPECT_EQ(shares[2].sequence, 0u);
-  EXPECT_EQ(shares[2].n_rows, 10u);
+  const std::vector<ScheduledChunk> chunks =
+      plan_batch(pending, {.n_rows = 64, .n_read_rows = 10}, 0);
+  ASSERT_EQ(chunks.size(), 3u);
+  EXPECT_EQ(chunks[1].sequence, 2u);
+  EXPECT_EQ(chunks[2].sequence, 0u);
+  EXPECT_EQ(chunks[2].n_rows, 10u);
   EXPECT_EQ(plan_batch(pending, {.n_rows = 64, .n_read_rows = 0}, 0).size(), 2u);
 }
 
 TEST(Batcher, NothingWaitsForEver) {
   std::vector<size_t> pending(20, 100);
   for (size_t step = 0; step < 200; ++step) {
-    for (const Share& share : plan_batch(pending, {.n_rows = 16}, step))
-      pending[share.sequence] -= share.n_rows;
+    for (const ScheduledChunk& chunk : plan_batch(pending, {.n_rows = 16}, step))
+      pending[chunk.sequence] -= chunk.n_rows;
   }
   for (const size_t rest : pending) EXPECT_EQ(rest, 0u);
 }
@@ -46,11 +47,11 @@ TEST(Batcher, NeverPacksMoreThanThereIsOrFits) {
     const size_t n_batch = 1 + random() % 128;
     size_t packed = 0;
     std::vector<int> seen(pending.size());
-    for (const Share& share : plan_batch(pending, {.n_rows = n_batch}, random())) {
-      EXPECT_GE(share.n_rows, 1u);
-      EXPECT_LE(share.n_rows, pending[share.sequence]);
-      EXPECT_EQ(++seen[share.sequence], 1);
-      packed += share.n_rows;
+    for (const ScheduledChunk& chunk : plan_batch(pending, {.n_rows = n_batch}, random())) {
+      EXPECT_GE(chunk.n_rows, 1u);
+      EXPECT_LE(chunk.n_rows, pending[chunk.sequence]);
+      EXPECT_EQ(++seen[chunk.sequence], 1);
+      packed += chunk.n_rows;
     }
     EXPECT_EQ(packed, std::min(total, n_batch));
   }

@@ -25,10 +25,10 @@ size_t threads_of(const DescribeOptions& options) {
 // Of all models alike. `packed` lists the matrices that are to be packed, which tells their size.
 Description described(const gguf::File& file, const DescribeOptions& options,
                       const arch::ModelInfo& model, const nn::PackedWeights& packed) {
-  const size_t most = model.max_context;
+  const size_t max = model.max_context;
   return {.model = model,
           .layout = kv::Layout(model.kv, options.kv_type, draft_states(options.max_draft)),
-          .max_context = options.max_context == 0 ? most : std::min(most, options.max_context),
+          .max_context = options.max_context == 0 ? max : std::min(max, options.max_context),
           .file_bytes = file.n_bytes(),
           .mapped_bytes = file.n_bytes() - packed.n_source_bytes(),
           .packed_bytes = packed.n_bytes()};
@@ -39,8 +39,8 @@ arch::AdapterNeed adapter_need_of(const arch::AdapterBase& base, const DescribeO
 }
 
 Description describe_encoder(const gguf::File& file, const DescribeOptions& options) {
-  const kernels::KernelTable& kernels = kernels::select_table(kernels::Work::kTexts);
-  nn::PackedWeights packed(kernels, arch::most_packed_bytes(file), {});
+  const kernels::KernelTable& kernels = kernels::select_table(kernels::Work::kEncoder);
+  nn::PackedWeights packed(kernels, arch::max_packed_bytes(file), {});
   std::vector<tensor::Tensor> matrices;
   const std::unique_ptr<arch::Encoder> encoder =
       load_encoder(file, {.packed = &packed, .matrices = &matrices});
@@ -66,7 +66,7 @@ Description describe(const gguf::File& file, const DescribeOptions& options) {
     return describe_encoder(file, options);
   }
   const kernels::KernelTable& kernels = kernels::select_table();
-  nn::PackedWeights packed(kernels, arch::most_packed_bytes(file), {});
+  nn::PackedWeights packed(kernels, arch::max_packed_bytes(file), {});
   std::vector<tensor::Tensor> matrices;
   const std::unique_ptr<arch::Model> model =
       load_model(file, {.packed = &packed, .matrices = &matrices});

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kReadBack = 512;  // tokens from the end, where a text is begun again
 
 size_t positions_of(const arch::ModelInfo& model, const DraftModelOptions& options) {
-  return std::min({model.max_context, options.max_context, kMostDraftPositions});
+  return std::min({model.max_context, options.max_context, kMaxDraftPositions});
 }
 
 // Refuses what cannot draft.
@@ -62,7 +62,7 @@ void check_draft_vocabulary(const gguf::File& draft, const gguf::File& target) {
 
 context::MemoryNeed draft_need(const gguf::File& file, const kernels::KernelTable& kernels,
                                const DraftModelOptions& options) {
-  nn::PackedWeights packed(kernels, options.pack_weights ? arch::most_packed_bytes(file) : 0, {});
+  nn::PackedWeights packed(kernels, options.pack_weights ? arch::max_packed_bytes(file) : 0, {});
   const std::unique_ptr<arch::Model> model = load(file, options.pack_weights ? &packed : nullptr);
   return need_of(file, *model, kernels, packed, options);
 }
@@ -70,7 +70,7 @@ context::MemoryNeed draft_need(const gguf::File& file, const kernels::KernelTabl
 DraftModel::DraftModel(const std::string& path, const gguf::File& target,
                        const kernels::KernelTable& kernels, const DraftModelOptions& options)
     : file_(gguf::File::open(path)),
-      packed_(kernels, options.pack_weights ? arch::most_packed_bytes(file_) : 0,
+      packed_(kernels, options.pack_weights ? arch::max_packed_bytes(file_) : 0,
               [this](std::span<const std::byte> bytes) { file_.release(bytes); }),
       packed_cache_(options.packed_cache),
       model_(load(file_, options.pack_weights ? &packed_ : nullptr)),
@@ -81,24 +81,24 @@ DraftModel::DraftModel(const std::string& path, const gguf::File& target,
   check_draft_vocabulary(file_, target);
 }
 
-size_t DraftModel::most_positions(size_t rung) const noexcept {
-  return std::min({rung, model_->info().max_context, kMostDraftPositions});
+size_t DraftModel::max_positions(size_t rung) const noexcept {
+  return std::min({rung, model_->info().max_context, kMaxDraftPositions});
 }
 
-size_t DraftModel::Text::follow(std::span<const int32_t> text, size_t n_most) {
+size_t DraftModel::Text::follow(std::span<const int32_t> text, size_t n_max) {
   const auto begin_at = [&](size_t first) {
     table_.clear();
     read_.clear();
     first_ = first;
   };
   if (first_ > text.size()) begin_at(0);
-  if (text.size() - first_ > n_most)
-    begin_at(text.size() - std::clamp<size_t>(n_most / 2, 1, kReadBack));
+  if (text.size() - first_ > n_max)
+    begin_at(text.size() - std::clamp<size_t>(n_max / 2, 1, kReadBack));
   const std::span<const int32_t> own = text.subspan(first_);
   // The last token is read again, if it must be, for the guess behind it.
-  const size_t n_most_read = std::min(read_.size(), own.size() - 1);
+  const size_t n_max_read = std::min(read_.size(), own.size() - 1);
   const auto wrong =
-      std::mismatch(read_.begin(), read_.begin() + static_cast<long>(n_most_read), own.begin());
+      std::mismatch(read_.begin(), read_.begin() + static_cast<long>(n_max_read), own.begin());
   read_.resize(static_cast<size_t>(wrong.first - read_.begin()));
   return own.size() - read_.size();
 }

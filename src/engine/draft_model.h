@@ -27,7 +27,7 @@ namespace billow::engine {
 // Rows of a pass of a draft model, at most.
 inline constexpr size_t kDraftBatch = 64;
 // Positions of a text that it holds: it begins again near the end of a longer one.
-inline constexpr size_t kMostDraftPositions = 4096;
+inline constexpr size_t kMaxDraftPositions = 4096;
 
 struct DraftModelOptions {
   size_t n_sequences = 1;  // texts at most
@@ -68,9 +68,9 @@ class DraftModel {
    public:
     explicit Text(DraftModel& model) : table_(model.cache_) {}
     // Forgets what was read and is not part of `text`, and returns how many tokens of it are still
-    // to be read: at least one, behind which a guess is to be had. A text of more than n_most
-    // tokens is read from near its end on. REQUIRES: the text is not empty, nor is n_most 0.
-    size_t follow(std::span<const int32_t> text, size_t n_most);
+    // to be read: at least one, behind which a guess is to be had. A text of more than n_max
+    // tokens is read from near its end on. REQUIRES: the text is not empty, nor is n_max 0.
+    size_t follow(std::span<const int32_t> text, size_t n_max);
     size_t n_read() const noexcept { return read_.size(); }
 
    private:
@@ -80,7 +80,7 @@ class DraftModel {
     std::vector<int32_t> read_;  // whose KV is there
   };
   // Positions that a text may have on a rung of its sequence.
-  size_t most_positions(size_t rung) const noexcept;
+  size_t max_positions(size_t rung) const noexcept;
 
   // What a pass reads of one text.
   struct Reading {

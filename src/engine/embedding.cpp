@@ -100,7 +100,7 @@ size_t EmbedQueue::admit(size_t n_rows, const Grant& grant, const UseAdapter& us
   while (n_pending < n_rows && n_admitted_ < queue_.size()) {
     Embedding& next = *queue_[n_admitted_];
     const size_t n_positions = in_blocks(next.tokens_.size());
-    if (n_admitted_ != 0 && n_positions_ + n_positions > memory_.most_positions()) break;
+    if (n_admitted_ != 0 && n_positions_ + n_positions > memory_.max_positions()) break;
     try {
       if (next.adapter_ != nullptr) next.lease_ = use_adapter(next.adapter_);
     } catch (const Error& error) {
@@ -129,7 +129,7 @@ void EmbedQueue::take(size_t n, Pooling pooling, StepRows& rows) {
     const auto begin = static_cast<uint32_t>(rows.tokens.size());
     const auto end = static_cast<uint32_t>(begin + n_own);
     const bool is_first = embedding->n_evaluated() == 0;
-    memory_.forget_unseen(embedding->context_);
+    memory_.evict_out_of_window(embedding->context_);
     memory_.take(embedding->context_, n_own, 0, n_own == embedding->n_pending());
     rows.add(embedding->context_, n_own, embedding->tokens_, embedding->lease_.adapter());
     const size_t n_before = rows.hidden_rows.size();

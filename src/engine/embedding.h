@@ -40,7 +40,7 @@ class Embedding {
 
   std::span<const int32_t> tokens() const noexcept { return tokens_; }
   size_t n_evaluated() const noexcept { return context_.n_held(); }
-  const context::Course& course() const noexcept { return context_.course(); }
+  const context::ContextPlan& context_plan() const noexcept { return context_.context_plan(); }
   const std::shared_ptr<Adapters::Entry>& adapter() const noexcept { return adapter_; }
   bool finished() const noexcept { return finished_; }
   // REQUIRES: it has finished, without an error. [n_embd], not normalised.

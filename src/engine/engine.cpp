@@ -23,8 +23,8 @@ namespace {
 size_t context_of(const gguf::File& file, const EngineOptions& options) {
   const std::string key =
       std::string(file.require_string("general.architecture")) + ".context_length";
-  const size_t most = file.get_uint(key).value_or(0);
-  return options.max_context == 0 ? most : std::min(most, options.max_context);
+  const size_t max = file.get_uint(key).value_or(0);
+  return options.max_context == 0 ? max : std::min(max, options.max_context);
 }
 
 // The KV of the same tokens is the same for the same file, build, instruction set and type.
@@ -43,16 +43,17 @@ kv::PrefixFileOptions sessions_of(const gguf::File& file, const kernels::KernelT
 
 // The course of a sequence's context. Throws Error when the sizes make no sense, or the prompt
 // could not be kept by a compaction that the answer asked for may need.
-context::Course course_of(size_t n_prompt, const SequenceOptions& options, size_t max_context,
-                          const KvMemory& kv, const arch::ModelInfo& model) {
+context::ContextPlan context_plan_of(size_t n_prompt, const SequenceOptions& options,
+                                     size_t max_context, const KvMemory& kv,
+                                     const arch::ModelInfo& model) {
   const ContextOptions& wanted = options.context;
   const size_t top = wanted.cap(max_context);
   const bool can_shift = !kv.has_states() && model.rotates_alike(top);
-  context::Course course = {
+  context::ContextPlan context_plan = {
       wanted.sizes.empty() ? context::Ladder(top) : context::Ladder(wanted.sizes, top),
       context::possible_policy(wanted.policy, can_shift), wanted.compaction, n_prompt};
-  context::check_anchor(course, options.max_new_tokens);
-  return course;
+  context::check_anchor(context_plan, options.max_new_tokens);
+  return context_plan;
 }
 
 // Null where there is none.
@@ -79,7 +80,7 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
       max_context_(context_of(file_, options)),
       kernels_(options.kernels != nullptr ? options.kernels : &kernels::select_table()),
       team_(options.n_threads > 0 ? options.n_threads : cpu::usable_cores()),
-      packed_(*kernels_, options.pack_weights ? arch::most_packed_bytes(file_) : 0,
+      packed_(*kernels_, options.pack_weights ? arch::max_packed_bytes(file_) : 0,
               [this](std::span<const std::byte> bytes) { file_.release(bytes); }),
       packed_cache_(options.packed_cache),
       model_(load_model(
@@ -101,7 +102,7 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
            .type = options.kv_type,
            .n_draft_states = draft_states(options.max_draft),
            .other_groups = draft_model_ ? draft_model_->need().kv_groups : std::vector<kv::Group>(),
-           .max_parked = options.max_parked,
+           .max_cached = options.max_cached,
            .sessions = sessions_of(file_, *kernels_, options),
            .drop_other = [this] { return adapters_.drop_idle(); }}),
       max_sequences_(options.max_sequences),
@@ -180,7 +181,7 @@ MemoryUse Engine::memory() const {
                    .adapters = account.of(context::MemoryClass::kAdapters) +
                                account.of(context::MemoryClass::kAdaptersCached),
                    .adapters_cached = account.of(context::MemoryClass::kAdaptersCached),
-                   .kv_parked = account.of(context::MemoryClass::kKvParked),
+                   .kv_cached = account.of(context::MemoryClass::kKvCached),
                    .scratch = arena_.n_bytes(),
                    .scratch_granted = account.of(context::MemoryClass::kScratch),
                    .budget = account.budget,
@@ -190,7 +191,7 @@ MemoryUse Engine::memory() const {
     use.kv_reserved += cache.bytes_reserved();
     use.kv_in_use += cache.bytes_in_use();
     use.kv_backed += cache.bytes_backed();
-    use.kv_most += cache.most_bytes_in_use();
+    use.kv_max += cache.max_bytes_in_use();
   };
   add(kv_.cache());
   if (draft_model_) {
@@ -241,8 +242,9 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
                                               const SequenceOptions& options) {
   check_tokens(prompt);
   check_ids(options.prediction);
-  context::Course course = course_of(prompt.size(), options, max_context_, kv_, model());
-  const size_t rung = course.ladder.first(prompt.size());
+  context::ContextPlan context_plan =
+      context_plan_of(prompt.size(), options, max_context_, kv_, model());
+  const size_t rung = context_plan.ladder.first(prompt.size());
   if (running_.size() == max_sequences_) {
     throw Error(ErrorCode::kTooLarge,
                 std::to_string(max_sequences_) + " sequences are running, which is the limit");
@@ -252,10 +254,10 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
     sampling.logit_bias.push_back({token, -std::numeric_limits<float>::infinity()});
   }
   const std::shared_ptr<Adapters::Entry> adapter = adapter_for(options.adapters);
-  check_fits(course, rung, adapter == nullptr ? 0 : adapter->need().bytes);
+  check_fits(context_plan, rung, adapter == nullptr ? 0 : adapter->need().bytes);
   Sampler sampler(sampling, tokenizer_->n_tokens(), prompt);
   auto sequence = std::make_shared<Sequence>(kv_.cache(), std::move(prompt), options,
-                                             std::move(sampler), std::move(course), rung);
+                                             std::move(sampler), std::move(context_plan), rung);
   sequence->adapter_ = adapter;
   if (adapter != nullptr) sequence->context_.set_adapter(adapter->number());
   running_.push_back(sequence);
@@ -265,12 +267,13 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
 // Throws Error when the first rung is more than the budget would allow a sequence alone, and nobody
 // can be asked to raise it.
 // `n_more`: bytes that it takes beside.
-void Engine::check_fits(const context::Course& course, size_t rung, uint64_t n_more) const {
+void Engine::check_fits(const context::ContextPlan& context_plan, size_t rung,
+                        uint64_t n_more) const {
   if (asks_for_memory_) return;
   const context::Ledger::Account account = ledger_.account();
   const uint64_t weights = account.of(context::MemoryClass::kWeights);
   const uint64_t left = account.budget - std::min(account.budget, weights);
-  const uint64_t wanted = kv_.bytes_for(course, rung) + step_scratch_bytes(rung) + n_more;
+  const uint64_t wanted = kv_.bytes_for(context_plan, rung) + step_scratch_bytes(rung) + n_more;
   if (wanted <= left) return;
   throw Error(ErrorCode::kOutOfMemory,
               "a context of " + std::to_string(rung) + " tokens takes " + format_byte_size(wanted) +
@@ -306,7 +309,7 @@ std::shared_ptr<const Embedding> Engine::embed(std::vector<int32_t> tokens,
   const bool is_long = is_long_text(tokens.size());
   const std::shared_ptr<Adapters::Entry> adapter = adapter_for(adapters);
   auto embedding = std::make_shared<Embedding>(kv_.cache(), std::move(tokens), is_long, adapter);
-  check_fits(embedding->course(), embedding->tokens().size(),
+  check_fits(embedding->context_plan(), embedding->tokens().size(),
              adapter == nullptr ? 0 : adapter->need().bytes);
   embeds_.add(embedding);
   return embedding;
@@ -324,10 +327,10 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
   sequence.waiting_ = false;
   sequence.context_.settle_draft();
-  // Where memory is short, nothing is parked, nor what may be wrong.
+  // Where memory is short, nothing is cached, nor what may be wrong.
   if (reason == FinishReason::kStop || reason == FinishReason::kLength ||
       reason == FinishReason::kRepetition)
-    kv_.publish(sequence.context_, sequence.tokens_, true);
+    kv_.insert(sequence.context_, sequence.tokens_, true);
   kv_.release_soon(sequence.context_);
   forget_draft(sequence);
   sequence.lease_.reset();
@@ -345,11 +348,12 @@ bool Engine::grant_rung(Sequence& sequence, size_t rung) {
 }
 
 // The budget with which a sequence on this course, which has n_granted bytes, could have the rung
-// beside all that runs: nothing is parked then.
-uint64_t Engine::budget_for(const context::Course& course, size_t rung, uint64_t n_granted) const {
+// beside all that runs: nothing is cached then.
+uint64_t Engine::budget_for(const context::ContextPlan& context_plan, size_t rung,
+                            uint64_t n_granted) const {
   const context::Ledger::Account account = ledger_.account();
-  const uint64_t kv = kv_.bytes_for(course, rung);
-  return account.total - account.of(context::MemoryClass::kKvParked) -
+  const uint64_t kv = kv_.bytes_for(context_plan, rung);
+  return account.total - account.of(context::MemoryClass::kKvCached) -
          account.of(context::MemoryClass::kAdaptersCached) + saturating_subtract(kv, n_granted) +
          step_scratch_bytes(rung) - scratch_granted_;
 }
@@ -358,14 +362,15 @@ uint64_t Engine::budget_for(const context::Course& course, size_t rung, uint64_t
 uint64_t Engine::budget_wanted(const Sequence& sequence) const {
   if (sequence.refused_rung_ == 0) return 0;
   const SequenceContext& context = sequence.context_;
-  const uint64_t kv = budget_for(context.course(), sequence.refused_rung_, context.granted_bytes());
+  const uint64_t kv =
+      budget_for(context.context_plan(), sequence.refused_rung_, context.granted_bytes());
   return kv + (sequence.lacks_adapter() ? adapters_.wanted_bytes(*sequence.adapter_) : 0);
 }
 
 uint64_t Engine::budget_wanted_by_texts() const {
   if (!embeds_.waiting()) return 0;
   const Embedding& first = embeds_.first_waiting();
-  const uint64_t kv = budget_for(first.course(), first.tokens().size(), 0);
+  const uint64_t kv = budget_for(first.context_plan(), first.tokens().size(), 0);
   return kv + (first.adapter() == nullptr ? 0 : adapters_.wanted_bytes(*first.adapter()));
 }
 
@@ -393,7 +398,7 @@ bool Engine::admit(Sequence& sequence) {
   if (is_long_text(sequence.n_pending())) context.set_long();
   if (!sequence.options_.scores_prompt) sequence.n_shared_ = kv_.share(context, sequence.tokens_);
   if (grant_rung(sequence, context.rung())) return true;
-  kv_.unshare(context);
+  kv_.release_shared(context);
   return false;
 }
 
@@ -425,7 +430,7 @@ bool Engine::make_room(Sequence& sequence) {
   if (event.event.step == context::Step::kCompact) {
     kv_.compact(context, event.event.compaction);
     sequence.denied_ = false;
-    event.refills = context.course().policy == context::OverflowPolicy::kRefill;
+    event.refills = context.context_plan().policy == context::OverflowPolicy::kRefill;
     if (event.refills) sequence.refill_start_ = start;
   }
   event.time = Clock::now() - start;
@@ -443,8 +448,8 @@ void Engine::restart_if_long(Sequence& sequence, Clock::time_point start) {
   const size_t n_held = context.n_held();
   if (context.is_long() || !is_long_text(n_held + sequence.n_pending())) return;
   const context::Compaction nothing = {
-      .anchor = context.course().n_anchor, .keep = n_held, .drop = 0};
-  kv_.unshare(context);
+      .anchor = context.context_plan().n_anchor, .keep = n_held, .drop = 0};
+  kv_.release_shared(context);
   context.set_long();
   SequenceEvent event = {.event = {context::Step::kCompact, context.rung(), context.rung(), n_held,
                                    sequence.n_generated(), nothing},
@@ -466,7 +471,7 @@ void Engine::end_for_memory() {
       context.granted_bytes() != 0 ? context.next(sequence->n_pending()).rung : context.rung();
   sequence->error_ =
       "no memory for a context of " + std::to_string(rung) + " tokens: it takes " +
-      format_byte_size(kv_.bytes_for(context.course(), rung) - context.granted_bytes()) +
+      format_byte_size(kv_.bytes_for(context.context_plan(), rung) - context.granted_bytes()) +
       " more, but " + budget_left() + "; allow more, or fewer requests at once";
   end(*sequence, FinishReason::kNoMemory);
 }

@@ -45,9 +45,9 @@ struct EngineOptions {
   uint64_t memory_budget = 0;  // bytes of all memory together; 0: 80 % of what the process may use
   // Bytes of KV of finished sequences that are kept for prompts that begin alike, as long as nobody
   // else wants them; 0: none.
-  uint64_t max_parked = 0;
+  uint64_t max_cached = 0;
   // Where the KV of finished sequences stays on disk, for prompts that begin alike after this
-  // engine has ended, as save_one() writes it. Needs max_parked. Only a file's model has it.
+  // engine has ended, as save_one() writes it. Needs max_cached. Only a file's model has it.
   CacheFolderOptions sessions = {};
   // The budget may be raised for who asks: what lacks memory waits for set_memory_budget(), and is
   // compacted or ended only above its ceiling.
@@ -83,13 +83,13 @@ struct MemoryUse {
   size_t kv_granted = 0;       // that running sequences may take without asking again: their rungs
   size_t adapters = 0;         // loaded, in use or not
   size_t adapters_cached = 0;  // of them, those that nothing uses now
-  size_t kv_parked = 0;        // blocks of finished sequences, kept for prompts that begin alike
-  size_t kv_in_use = 0;        // blocks of sequences, and parked ones
+  size_t kv_cached = 0;        // blocks of finished sequences, kept for prompts that begin alike
+  size_t kv_in_use = 0;        // blocks of sequences, and cached ones
   size_t kv_backed = 0;        // blocks that have memory of the system, in use or not
-  size_t kv_most = 0;          // the most that was in use so far
+  size_t kv_max = 0;           // the most that was in use so far
   size_t scratch = 0;          // kept for the largest pass so far
   size_t scratch_granted = 0;  // the most that a pass may take
-  // Of all that is granted: weights, adapters, kv_granted, kv_parked, scratch_granted.
+  // Of all that is granted: weights, adapters, kv_granted, kv_cached, scratch_granted.
   size_t budget = 0;
   // That was refused to sequences that run: what the largest rung of them lacks.
   size_t wanted = 0;
@@ -98,10 +98,10 @@ struct MemoryUse {
   size_t accounted() const noexcept { return weights + adapters + kv_backed + scratch; }
   // What is granted.
   size_t held() const noexcept {
-    return weights + adapters + kv_granted + kv_parked + scratch_granted;
+    return weights + adapters + kv_granted + kv_cached + scratch_granted;
   }
   // Of that, what can be dropped for others.
-  size_t cached() const noexcept { return kv_parked + adapters_cached; }
+  size_t cached() const noexcept { return kv_cached + adapters_cached; }
 };
 
 // How the context of a given text overflows: as a sequence's, but for what is kept of its
@@ -135,7 +135,7 @@ class Engine {
   kernels::KvType kv_type() const noexcept { return kv_.cache().layout().layers.front().type; }
   size_t kv_bytes() const noexcept { return kv_.cache().bytes_in_use(); }
   MemoryUse memory() const;
-  // Another budget from now on, for who shares memory out among engines. What is parked makes way
+  // Another budget from now on, for who shares memory out among engines. What is cached makes way
   // for a smaller one. What runs keeps what it was granted, be that more than the budget, but gets
   // nothing beyond it. A sequence that needs more than `ceiling` goes without. Returns the bytes
   // that are granted now.
@@ -166,7 +166,7 @@ class Engine {
   // The tokens of the prompts and answers, in whole blocks of 64, that are known and were of use
   // last: a prompt that begins like one of them is read quickly.
   // `adapters`: of texts that were evaluated with these.
-  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_most,
+  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_max,
                                                     const AdapterFiles& adapters = {});
 
   // Whether there is KV that is to be written to disk (EngineOptions::sessions), and writes that of
@@ -274,7 +274,7 @@ class Engine {
   void load_adapters();
   [[nodiscard]] bool grant_scratch(uint64_t n_bytes);
   [[nodiscard]] bool grant_step_scratch(size_t n_positions);
-  void check_fits(const context::Course& course, size_t rung, uint64_t n_more = 0) const;
+  void check_fits(const context::ContextPlan& context_plan, size_t rung, uint64_t n_more = 0) const;
   std::string budget_left() const;
   [[nodiscard]] bool grant_rung(Sequence& sequence, size_t rung);
   [[nodiscard]] bool admit(Sequence& sequence);
@@ -284,7 +284,8 @@ class Engine {
   std::vector<size_t> pending_rows();
   void ask_again();
   void end_for_memory();
-  uint64_t budget_for(const context::Course& course, size_t rung, uint64_t n_granted) const;
+  uint64_t budget_for(const context::ContextPlan& context_plan, size_t rung,
+                      uint64_t n_granted) const;
   uint64_t budget_wanted(const Sequence& sequence) const;
   uint64_t budget_wanted_by_texts() const;
   uint64_t wanted_bytes() const;

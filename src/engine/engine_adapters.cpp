@@ -50,12 +50,12 @@ void Engine::load_adapters() {
   }
 }
 
-std::vector<std::vector<int32_t>> Engine::latest_prefixes(size_t n_most,
+std::vector<std::vector<int32_t>> Engine::latest_prefixes(size_t n_max,
                                                           const AdapterFiles& adapters) {
   const AdapterFiles& wanted = adapters.empty() ? default_adapters_ : adapters;
   const std::shared_ptr<Adapters::Entry> entry = adapters_.known(wanted);
   if (entry == nullptr && !wanted.empty()) return {};
-  return kv_.latest_prefixes(n_most, entry == nullptr ? 0 : entry->number());
+  return kv_.latest_prefixes(n_max, entry == nullptr ? 0 : entry->number());
 }
 
 }  // namespace billow::engine

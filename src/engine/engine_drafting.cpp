@@ -69,7 +69,7 @@ void Engine::add_drafts(std::span<PassPart> parts, size_t max_rows) {
 void Engine::add_guesses(std::span<const Speculation::Writer> writers,
                          std::span<Sequence* const> sequences, const DraftRoom& room,
                          std::span<Draft> drafts) {
-  constexpr size_t kMostGuesses = 16;
+  constexpr size_t kMaxGuesses = 16;
   std::vector<size_t> hopeful;
   std::vector<double> chances;
   for (size_t i = 0; i < writers.size(); ++i) {
@@ -87,8 +87,8 @@ void Engine::add_guesses(std::span<const Speculation::Writer> writers,
     Sequence& sequence = *sequences[hopeful[i]];
     const std::span<const int32_t> text = sequence.tokens_;
     if (!sequence.read_text_) sequence.read_text_.emplace(*draft_model_);
-    const size_t n_most = draft_model_->most_positions(sequence.rung());
-    const size_t n_lacking = sequence.read_text_->follow(text, n_most);
+    const size_t n_max = draft_model_->max_positions(sequence.rung());
+    const size_t n_lacking = sequence.read_text_->follow(text, n_max);
     const size_t n_read = sequence.read_text_->n_read();
     size_t n = std::min(n_lacking, n_left);
     if (n_lacking > kMaxWritten) n_to_catch_up -= n = std::min(n, n_to_catch_up);
@@ -99,8 +99,8 @@ void Engine::add_guesses(std::span<const Speculation::Writer> writers,
                    .text = &*sequence.read_text_,
                    .tokens = {tokens.begin(), tokens.end()},
                    .catches_up = n < n_lacking,
-                   .max_tokens = std::min({writers[hopeful[i]].max_tokens, kMostGuesses,
-                                           n_most + 1 - (n_read + n_lacking)})});
+                   .max_tokens = std::min({writers[hopeful[i]].max_tokens, kMaxGuesses,
+                                           n_max + 1 - (n_read + n_lacking)})});
   }
   while (guess_next(all)) {
     chances.clear();

@@ -42,23 +42,23 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
                                    .n_positions = n_held,
                                    .n_threads = static_cast<size_t>(team_.size()),
                                    .adapter_rank = adapter == nullptr ? 0 : adapter->need().rank};
-  const uint64_t scratch = arch::most_scratch_bytes(*model_, *kernels_, limits);
+  const uint64_t scratch = arch::max_scratch_bytes(*model_, *kernels_, limits);
   if (!grant_scratch(std::max(scratch, scratch_granted_)))
     throw Error(ErrorCode::kOutOfMemory, "no scratch memory for a text; " + budget_left());
   const bool can_shift = !kv_.has_states() && model().rotates_alike(top);
-  const context::Course course = {
+  const context::ContextPlan context_plan = {
       context::Ladder(top), context::possible_policy(options.context.policy, can_shift),
       options.context.compaction, std::min(options.n_anchor, context::longest_anchor(top))};
   if (running_.size() == max_sequences_)
     throw Error(ErrorCode::kOutOfMemory, "all KV memory is in use by running sequences");
-  SequenceContext context(kv_.cache(), course, top);
+  SequenceContext context(kv_.cache(), context_plan, top);
   if (is_long_text(n_held)) context.set_long();
   const Adapters::Lease lease = adapter == nullptr ? Adapters::Lease() : use_adapter(adapter);
   if (adapter != nullptr && !lease)
     throw Error(ErrorCode::kOutOfMemory, "no memory for the adapter; " + budget_left());
   if (!kv_.grant_rung(context, n_held)) {
     throw Error(ErrorCode::kOutOfMemory, "the text takes " +
-                                             format_byte_size(kv_.bytes_for(course, n_held)) +
+                                             format_byte_size(kv_.bytes_for(context_plan, n_held)) +
                                              " of KV memory, but " + budget_left());
   }
   const Release release{kv_, context};
@@ -72,7 +72,7 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
     const size_t end = wanted ? tokens.size() : std::max(done, std::min(first, tokens.size()));
     const size_t n =
         std::min({wanted ? kRowsAtOnce : SIZE_MAX, n_batch_, top - context.n_held(), end - next});
-    kv_.forget_unseen(context);
+    kv_.evict_out_of_window(context);
     kv_.take(context, n, 0, next + n == tokens.size());
     StepRows rows;
     rows.add(context, n, tokens, lease.adapter());

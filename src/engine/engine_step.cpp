@@ -13,7 +13,7 @@
 
 namespace billow::engine {
 
-// How many rows of a sequence a pass may take. Where all their logits are wanted, they share those
+// How many rows of a sequence a pass may take. Where all their logits are wanted, they chunk those
 // that there is scratch for, and each other sequence wants one.
 size_t Engine::max_rows_of(const Sequence& sequence) const {
   if (!sequence.wants_scores()) return SIZE_MAX;
@@ -56,12 +56,12 @@ std::vector<Engine::PassPart> Engine::plan_parts(std::span<const size_t> n_pendi
                                                  size_t max_rows) {
   std::vector<PassPart> parts;
   const BatchLimits limits = {.n_rows = max_rows, .n_read_rows = max_read_rows(n_pending)};
-  for (const Share& share : plan_batch(n_pending, limits, n_steps_++)) {
-    PassPart part = {.n_rows = share.n_rows};
-    if (share.sequence < running_.size()) {
-      part.sequence = running_[share.sequence];
-      part.complete = share.n_rows == part.sequence->n_pending();
-      part.writes = part.sequence->n_generated() > 0 && share.n_rows <= kMaxWritten &&
+  for (const ScheduledChunk& chunk : plan_batch(n_pending, limits, n_steps_++)) {
+    PassPart part = {.n_rows = chunk.n_rows};
+    if (chunk.sequence < running_.size()) {
+      part.sequence = running_[chunk.sequence];
+      part.complete = chunk.n_rows == part.sequence->n_pending();
+      part.writes = part.sequence->n_generated() > 0 && chunk.n_rows <= kMaxWritten &&
                     !part.sequence->refill_start_;
     }
     parts.push_back(std::move(part));
@@ -72,7 +72,7 @@ std::vector<Engine::PassPart> Engine::plan_parts(std::span<const size_t> n_pendi
 // Gathers the rows of a pass.
 void Engine::take_rows(std::span<PassPart> parts, StepRows& rows) {
   for (const PassPart& part : parts)
-    if (part.sequence != nullptr) kv_.forget_unseen(part.sequence->context_);
+    if (part.sequence != nullptr) kv_.evict_out_of_window(part.sequence->context_);
   for (PassPart& part : parts) {
     if (part.sequence == nullptr) {
       embeds_.take(part.n_rows, *pooling_, rows);
@@ -127,7 +127,7 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
     Sequence& sequence = *part.sequence;
     note_time(sequence, part.n_rows, start);
     if (sequence.n_generated() == 0)  // for others with the same prompt
-      kv_.publish(sequence.context_, sequence.tokens_);
+      kv_.insert(sequence.context_, sequence.tokens_);
   }
   sample_all(parts, logits, out);
   note_pass(parts, Clock::now() - start);

@@ -88,7 +88,7 @@ void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const f
                                         allowed);
   } catch (const Error& error) {
     fail(*sequence, error.what());
-    return kv_.forget_parked();  // what it shared may be as wrong
+    return kv_.forget_cached();  // what it shared may be as wrong
   }
   const int32_t token = sampled.token;
   const bool ends = tokenizer_->is_end_of_generation(token);
@@ -103,8 +103,8 @@ void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const f
 bool Engine::write(Sequence& sequence, int32_t token) {
   sequence.sampler_.accept(token);
   sequence.tokens_.push_back(token);
-  const int64_t most = sequence.options_.max_new_tokens;
-  const bool enough = most > 0 && sequence.n_generated() >= static_cast<size_t>(most);
+  const int64_t max = sequence.options_.max_new_tokens;
+  const bool enough = max > 0 && sequence.n_generated() >= static_cast<size_t>(max);
   const bool full = sequence.context_.next(sequence.n_pending()).step == context::Step::kStop;
   if (enough || full) end(sequence, FinishReason::kLength);
   return !enough && !full;

@@ -20,8 +20,8 @@ size_t whole_blocks(size_t n) {
   return ((n + kBlock - 1) / kBlock + 2) * kBlock;
 }
 
-bool shifts(const context::Course& course) {
-  return course.policy == context::OverflowPolicy::kShift;
+bool shifts(const context::ContextPlan& context_plan) {
+  return context_plan.policy == context::OverflowPolicy::kShift;
 }
 
 }  // namespace
@@ -29,15 +29,15 @@ bool shifts(const context::Course& course) {
 KvMemory::KvMemory(context::Ledger& ledger, const std::vector<kv::LayerNeed>& needs,
                    const KvMemoryOptions& options)
     : ledger_(ledger),
-      most_positions_(whole_blocks(options.n_positions)),
-      cache_(needs, most_positions_ * (options.n_sequences + 1), options.type,
+      max_positions_(whole_blocks(options.n_positions)),
+      cache_(needs, max_positions_ * (options.n_sequences + 1), options.type,
              options.n_draft_states),
       prefixes_(cache_),
       n_batch_(options.n_batch),
-      max_parked_(options.max_parked),
+      max_cached_(options.max_cached),
       other_groups_(options.other_groups),
       drop_other_(options.drop_other) {
-  if (options.sessions.folder.empty() || options.sessions.max_bytes == 0 || max_parked_ == 0)
+  if (options.sessions.folder.empty() || options.sessions.max_bytes == 0 || max_cached_ == 0)
     return;
   try {
     std::string why;
@@ -49,8 +49,8 @@ KvMemory::KvMemory(context::Ledger& ledger, const std::vector<kv::LayerNeed>& ne
   }
 }
 
-uint64_t KvMemory::bytes_for(const context::Course& course, size_t rung) const {
-  const bool with_gap = shifts(course);
+uint64_t KvMemory::bytes_for(const context::ContextPlan& context_plan, size_t rung) const {
+  const bool with_gap = shifts(context_plan);
   return saturating_add(
       cache_.layout().bytes_for(rung, n_batch_, with_gap),
       context::kv_bytes(other_groups_, kv::kBlockPositions, rung, n_batch_, with_gap));
@@ -66,7 +66,7 @@ bool KvMemory::grant(MemoryClass memory_class, uint64_t n_bytes) {
 }
 
 // What is read again in milliseconds goes before what would have to be computed again.
-bool KvMemory::drop_anything() { return (drop_other_ && drop_other_()) || drop_parked(); }
+bool KvMemory::drop_anything() { return (drop_other_ && drop_other_()) || drop_cached(); }
 
 void KvMemory::fit_budget() {
   const auto over = [this] {
@@ -80,7 +80,7 @@ void KvMemory::fit_budget() {
 }
 
 bool KvMemory::grant_rung(SequenceContext& context, size_t rung) {
-  const uint64_t wanted = bytes_for(context.course(), rung);
+  const uint64_t wanted = bytes_for(context.context_plan(), rung);
   if (wanted > context.granted_bytes() &&
       !grant(MemoryClass::kKvInUse, wanted - context.granted_bytes()))
     return false;
@@ -89,45 +89,45 @@ bool KvMemory::grant_rung(SequenceContext& context, size_t rung) {
 }
 
 size_t KvMemory::share(SequenceContext& context, std::span<const int32_t> tokens) {
-  if (max_parked_ == 0) return 0;
+  if (max_cached_ == 0) return 0;
   const uint64_t to_load = context.bytes_to_load(prefixes_, tokens);
-  if (to_load != 0 && grant(MemoryClass::kKvParked, to_load)) context.load(prefixes_, tokens);
+  if (to_load != 0 && grant(MemoryClass::kKvCached, to_load)) context.load(prefixes_, tokens);
   const size_t n = context.share(prefixes_, tokens);
-  settle_parked();
+  settle_cached();
   return n;
 }
 
-void KvMemory::unshare(SequenceContext& context) {
-  context.unshare();
-  settle_parked();
+void KvMemory::release_shared(SequenceContext& context) {
+  context.release_shared();
+  settle_cached();
 }
 
-void KvMemory::publish(const SequenceContext& context, std::span<const int32_t> tokens, bool ends) {
-  if (max_parked_ != 0 && context.n_dropped() == 0) context.publish(prefixes_, tokens, ends);
+void KvMemory::insert(const SequenceContext& context, std::span<const int32_t> tokens, bool ends) {
+  if (max_cached_ != 0 && context.n_dropped() == 0) context.insert(prefixes_, tokens, ends);
 }
 
-void KvMemory::forget_parked() {
+void KvMemory::forget_cached() {
   prefixes_.forget_file();
-  while (drop_parked()) {
+  while (drop_cached()) {
   }
   cache_.trim();
 }
 
-void KvMemory::forget_unseen(SequenceContext& context) {
-  if (context.forget_unseen()) settle_parked();
+void KvMemory::evict_out_of_window(SequenceContext& context) {
+  if (context.evict_out_of_window()) settle_cached();
 }
 
 void KvMemory::take(SequenceContext& context, size_t n, size_t n_draft, bool ends) {
   while (!context.take(n, n_draft, ends)) {
-    const bool dropped = drop_parked();
-    BILLOW_CHECK(dropped);  // without what is parked, there is room for all sequences
+    const bool dropped = drop_cached();
+    BILLOW_CHECK(dropped);  // without what is cached, there is room for all sequences
   }
 }
 
 void KvMemory::compact(SequenceContext& context, const context::Compaction& compaction) {
   context.compact(compaction);
-  if (shifts(context.course())) cache_.trim();  // blocks of a gap are not used again
-  settle_parked();
+  if (shifts(context.context_plan())) cache_.trim();  // blocks of a gap are not used again
+  settle_cached();
 }
 
 void KvMemory::release(SequenceContext& context) {
@@ -137,29 +137,29 @@ void KvMemory::release(SequenceContext& context) {
 
 void KvMemory::release_soon(SequenceContext& context) {
   ledger_.give_back(MemoryClass::kKvInUse, context.release());
-  settle_parked();
+  settle_cached();
 }
 
-bool KvMemory::drop_parked() {
+bool KvMemory::drop_cached() {
   if (!prefixes_.drop_oldest()) return false;
-  settle_parked();
+  settle_cached();
   return true;
 }
 
-// The ledger follows the index: blocks become parked when their last sequence leaves them.
-void KvMemory::settle_parked() {
-  if (max_parked_ == 0) return;
-  const uint64_t granted = ledger_.account().of(MemoryClass::kKvParked);
-  uint64_t parked = prefixes_.parked_bytes();
+// The ledger follows the index: blocks become cached when their last sequence leaves them.
+void KvMemory::settle_cached() {
+  if (max_cached_ == 0) return;
+  const uint64_t granted = ledger_.account().of(MemoryClass::kKvCached);
+  uint64_t cached = prefixes_.cached_bytes();
   bool dropped = false;
-  while (parked > max_parked_ ||
-         (parked > granted && !ledger_.grant(MemoryClass::kKvParked, parked - granted))) {
+  while (cached > max_cached_ ||
+         (cached > granted && !ledger_.grant(MemoryClass::kKvCached, cached - granted))) {
     dropped = prefixes_.drop_oldest();
     BILLOW_CHECK(dropped);
-    parked = prefixes_.parked_bytes();
+    cached = prefixes_.cached_bytes();
   }
   if (dropped) cache_.trim();
-  if (granted > parked) ledger_.give_back(MemoryClass::kKvParked, granted - parked);
+  if (granted > cached) ledger_.give_back(MemoryClass::kKvCached, granted - cached);
 }
 
 }  // namespace billow::engine

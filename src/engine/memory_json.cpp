@@ -14,10 +14,10 @@ Json memory_json(const MemoryUse& use) {
           {"kv_state_bytes", use.kv_state},
           {"kv_reserved_bytes", use.kv_reserved},
           {"kv_granted_bytes", use.kv_granted},
-          {"kv_parked_bytes", use.kv_parked},
+          {"kv_cached_bytes", use.kv_cached},
           {"kv_in_use_bytes", use.kv_in_use},
           {"kv_backed_bytes", use.kv_backed},
-          {"kv_most_bytes", use.kv_most},
+          {"kv_most_bytes", use.kv_max},
           {"scratch_bytes", use.scratch},
           {"scratch_granted_bytes", use.scratch_granted},
           {"budget_bytes", use.budget}};

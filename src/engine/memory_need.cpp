@@ -25,7 +25,7 @@ context::MemoryNeed memory_need(const gguf::File& file, const arch::Model& model
                                      .n_positions = n_positions,
                                      .n_threads = sizes.n_threads,
                                      .adapter_rank = sizes.adapter_rank};
-    need.scratch.push_back({n_positions, arch::most_scratch_bytes(model, kernels, limits)});
+    need.scratch.push_back({n_positions, arch::max_scratch_bytes(model, kernels, limits)});
   }
   return need;
 }

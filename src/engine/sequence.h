@@ -79,10 +79,10 @@ struct SequenceOptions {
 class Sequence {
  public:
   Sequence(kv::Cache& cache, std::vector<int32_t> prompt, const SequenceOptions& options,
-           Sampler sampler, context::Course course, size_t rung)
+           Sampler sampler, context::ContextPlan context_plan, size_t rung)
       : tokens_(std::move(prompt)),
         n_prompt_(tokens_.size()),
-        context_(cache, std::move(course), rung),
+        context_(cache, std::move(context_plan), rung),
         options_(options),
         sampler_(std::move(sampler)) {}
 

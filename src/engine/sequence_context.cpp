@@ -8,9 +8,9 @@
 namespace billow::engine {
 
 std::optional<context::Compaction> SequenceContext::next_without_growth() const {
-  context::Course course = course_;
-  course.ladder = context::Ladder(rung_);
-  const context::Decision next = context::decide(course, rung_, n_held_, rung_ - n_held_ + 1);
+  context::ContextPlan context_plan = context_plan_;
+  context_plan.ladder = context::Ladder(rung_);
+  const context::Decision next = context::decide(context_plan, rung_, n_held_, rung_ - n_held_ + 1);
   if (next.step != context::Step::kCompact) return std::nullopt;
   return next.compaction;
 }
@@ -18,9 +18,9 @@ std::optional<context::Compaction> SequenceContext::next_without_growth() const 
 void SequenceContext::compact(const context::Compaction& compaction) {
   n_dropped_ += compaction.drop;
   marks_.junction = 0;
-  if (course_.policy == context::OverflowPolicy::kShift) {
+  if (context_plan_.policy == context::OverflowPolicy::kShift) {
     n_held_ = compaction.keep;
-    blocks_.open_gap(course_.n_anchor, course_.n_anchor + n_dropped_);
+    blocks_.open_gap(context_plan_.n_anchor, context_plan_.n_anchor + n_dropped_);
   } else {
     n_held_ = 0;
     blocks_.clear();
@@ -72,14 +72,14 @@ size_t SequenceContext::share(kv::PrefixIndex& index, std::span<const int32_t> t
   return n_held_;
 }
 
-void SequenceContext::publish(kv::PrefixIndex& index, std::span<const int32_t> tokens,
-                              bool ends) const {
+void SequenceContext::insert(kv::PrefixIndex& index, std::span<const int32_t> tokens,
+                             bool ends) const {
   kv::TextMarks marks = marks_;
   marks.ends = marks.ends || ends;
   index.add(tokens.first(n_held_), blocks_, marks);
 }
 
-void SequenceContext::unshare() {
+void SequenceContext::release_shared() {
   blocks_.clear();
   n_held_ = 0;
   marks_.junction = 0;

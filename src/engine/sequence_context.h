@@ -17,10 +17,10 @@ namespace billow::engine {
 
 class SequenceContext {
  public:
-  SequenceContext(kv::Cache& cache, context::Course course, size_t rung)
-      : course_(std::move(course)), rung_(rung), blocks_(cache) {}
+  SequenceContext(kv::Cache& cache, context::ContextPlan context_plan, size_t rung)
+      : context_plan_(std::move(context_plan)), rung_(rung), blocks_(cache) {}
 
-  const context::Course& course() const noexcept { return course_; }
+  const context::ContextPlan& context_plan() const noexcept { return context_plan_; }
   size_t rung() const noexcept { return rung_; }            // tokens that it may hold now
   size_t n_held() const noexcept { return n_held_; }        // tokens whose KV is there
   size_t n_dropped() const noexcept { return n_dropped_; }  // all of them behind the anchor
@@ -31,16 +31,16 @@ class SequenceContext {
 
   // Where in all of the sequence's tokens the one at a position of the context is.
   size_t index_of(size_t position) const noexcept {
-    return position < course_.n_anchor ? position : position + n_dropped_;
+    return position < context_plan_.n_anchor ? position : position + n_dropped_;
   }
   // Where its KV lies. A shift leaves KV where it is, so what follows goes on behind a gap.
   size_t slot_of(size_t position) const noexcept {
-    return course_.policy == context::OverflowPolicy::kShift ? index_of(position) : position;
+    return context_plan_.policy == context::OverflowPolicy::kShift ? index_of(position) : position;
   }
 
   // What must happen before n_new tokens can be evaluated.
   context::Decision next(size_t n_new) const {
-    return context::decide(course_, rung_, n_held_, n_new);
+    return context::decide(context_plan_, rung_, n_held_, n_new);
   }
   // The compaction that makes room on this rung, where no wider one is to be had and the policy
   // allows it.
@@ -57,7 +57,7 @@ class SequenceContext {
   // Drops what a compaction drops. A refill leaves nothing evaluated.
   void compact(const context::Compaction& compaction);
   // Gives back what no window sees from the next token on; whether there was any.
-  bool forget_unseen() { return blocks_.forget_before_window(slot_of(n_held_)); }
+  bool evict_out_of_window() { return blocks_.evict_before_window(slot_of(n_held_)); }
   // How many of n tokens the next pass may evaluate: up to where a state is to be kept.
   size_t rows_of_pass(size_t n) const noexcept;
   // Takes blocks for the next n tokens, which are then to be evaluated, and for n_draft drafted
@@ -88,16 +88,16 @@ class SequenceContext {
   void load(kv::PrefixIndex& index, std::span<const int32_t> tokens) const {
     index.load(tokens, tokens.size() - 1, marks_);
   }
-  void unshare();  // gives that back
+  void release_shared();  // gives that back
   // Makes what is held known: the first n_held() of `tokens`. REQUIRES: nothing was dropped, and
   // what was taken is evaluated.
   // `ends`: nothing follows.
-  void publish(kv::PrefixIndex& index, std::span<const int32_t> tokens, bool ends) const;
+  void insert(kv::PrefixIndex& index, std::span<const int32_t> tokens, bool ends) const;
   // Gives all blocks back, and returns how many bytes were granted. What was held is still told.
   uint64_t release();
 
  private:
-  context::Course course_;
+  context::ContextPlan context_plan_;
   size_t rung_;
   size_t n_held_ = 0;
   size_t n_dropped_ = 0;

@@ -315,8 +315,8 @@ Array Parser::array(int depth) {
   const size_t element_bytes = value_type_bytes(array.element_type);
   const bool is_string = array.element_type == ValueType::kString;
   // An element is its bytes, a string's length, or an array's type and length.
-  const uint64_t least = element_bytes != 0 ? element_bytes : count_bytes() + (is_string ? 0 : 4);
-  refuse_impossible(array.n, least, "array elements");
+  const uint64_t min = element_bytes != 0 ? element_bytes : count_bytes() + (is_string ? 0 : 4);
+  refuse_impossible(array.n, min, "array elements");
   if (is_string && string_arrays_ == StringArrays::kSkipped) {
     for (uint64_t i = 0; i < array.n; ++i) string("a string");
   } else if (is_string) {

@@ -2,7 +2,7 @@
 
 namespace billow::http {
 
-bool BodyBudget::Share::grow_to(uint64_t n_body_bytes) {
+bool BodyBudget::Reservation::grow_to(uint64_t n_body_bytes) {
   if (!budget_ || n_body_bytes <= kFreeBodyBytes || n_body_bytes <= n_bytes_) return true;
   const uint64_t n_more = n_body_bytes - n_bytes_;
   uint64_t n_used = budget_->n_used_bytes_;

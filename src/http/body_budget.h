@@ -21,19 +21,19 @@ class BodyBudget {
 
   // The share of one body, given back at the end of its life. The budget outlives it. One thread at
   // a time.
-  class Share {
+  class Reservation {
    public:
-    Share() = default;
-    explicit Share(BodyBudget& budget) : budget_(&budget) {}
-    Share(Share&& other) noexcept
+    Reservation() = default;
+    explicit Reservation(BodyBudget& budget) : budget_(&budget) {}
+    Reservation(Reservation&& other) noexcept
         : budget_(std::exchange(other.budget_, nullptr)),
           n_bytes_(std::exchange(other.n_bytes_, 0)) {}
-    Share& operator=(Share&& other) noexcept {
+    Reservation& operator=(Reservation&& other) noexcept {
       std::swap(budget_, other.budget_);
       std::swap(n_bytes_, other.n_bytes_);
       return *this;
     }
-    ~Share() {
+    ~Reservation() {
       if (budget_) budget_->n_used_bytes_ -= n_bytes_;
     }
 
@@ -57,7 +57,7 @@ class BodyBudget {
 // The body of a request, and its share of the budget: whoever has it decodes it and lets it go.
 struct Body {
   std::string text;
-  BodyBudget::Share share{};
+  BodyBudget::Reservation reservation{};
 };
 
 }  // namespace billow::http

@@ -16,14 +16,14 @@ constexpr uint64_t kMiB = 1 << 20;
 
 TEST(BodyBudget, CountsLargeBodiesOfAll) {
   BodyBudget budget(4 * kMiB);
-  BodyBudget::Share a(budget);
+  BodyBudget::Reservation a(budget);
   EXPECT_TRUE(a.grow_to(kFreeBodyBytes));
   EXPECT_EQ(budget.n_used_bytes(), 0u) << "small bodies are free";
   EXPECT_TRUE(a.grow_to(3 * kMiB));
   EXPECT_TRUE(a.grow_to(kMiB)) << "it has more already";
   EXPECT_EQ(budget.n_used_bytes(), 3 * kMiB);
   {
-    BodyBudget::Share b(budget);
+    BodyBudget::Reservation b(budget);
     EXPECT_FALSE(b.grow_to(2 * kMiB));
     EXPECT_TRUE(b.grow_to(kMiB));
     EXPECT_FALSE(a.grow_to(4 * kMiB));
@@ -35,14 +35,14 @@ TEST(BodyBudget, CountsLargeBodiesOfAll) {
 
 TEST(BodyBudget, ASharePassesOnWhatItHas) {
   BodyBudget budget(4 * kMiB);
-  BodyBudget::Share a(budget);
+  BodyBudget::Reservation a(budget);
   ASSERT_TRUE(a.grow_to(2 * kMiB));
   {
-    const BodyBudget::Share b = std::move(a);
+    const BodyBudget::Reservation b = std::move(a);
     EXPECT_EQ(budget.n_used_bytes(), 2 * kMiB);
   }
   EXPECT_EQ(budget.n_used_bytes(), 0u);
-  EXPECT_TRUE(BodyBudget::Share().grow_to(UINT64_MAX)) << "a share of no budget has no bound";
+  EXPECT_TRUE(BodyBudget::Reservation().grow_to(UINT64_MAX)) << "a share of no budget has no bound";
 }
 
 TEST(BodyBudget, IsNeverPassedByManyThreads) {
@@ -51,7 +51,7 @@ TEST(BodyBudget, IsNeverPassedByManyThreads) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&budget] {
       for (int k = 0; k < 2000; ++k) {
-        BodyBudget::Share share(budget);
+        BodyBudget::Reservation reservation(budget);
         for (uint64_t n = kMiB; n <= 4 * kMiB && share.grow_to(n); n += kMiB) {
           EXPECT_LE(budget.n_used_bytes(), budget.max_bytes());
         }
@@ -69,7 +69,7 @@ TEST(BodyBudget, HoldsForBodiesThatGrowSideBySide) {
   for (int round = 0; round < 50; ++round) {
     BodyBudget budget(2 * kMiB);
     std::vector<Body> bodies(6);
-    for (Body& body : bodies) body.share = BodyBudget::Share(budget);
+    for (Body& body : bodies) body.reservation = BodyBudget::Reservation(budget);
     size_t n_whole = 0;
     while (!bodies.empty()) {
       const size_t i = random() % bodies.size();

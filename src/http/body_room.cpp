@@ -5,12 +5,12 @@
 
 namespace billow::http {
 
-bool make_room(Body& body, size_t n_bytes, uint64_t n_most) {
+bool make_room(Body& body, size_t n_bytes, uint64_t n_max) {
   const size_t n_needed = body.text.size() + n_bytes;
-  if (!body.share.grow_to(n_needed)) return false;
+  if (!body.reservation.grow_to(n_needed)) return false;
   if (n_needed <= body.text.capacity()) return true;
   // Twice as much spares copies, and takes no memory before it is written.
-  for (const uint64_t wanted : {std::min<uint64_t>(2 * n_needed, n_most), uint64_t{n_needed}}) {
+  for (const uint64_t wanted : {std::min<uint64_t>(2 * n_needed, n_max), uint64_t{n_needed}}) {
     if (wanted < n_needed) continue;
     try {
       body.text.reserve(wanted);

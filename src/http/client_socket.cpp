@@ -66,21 +66,21 @@ void ClientSocket::cancel() noexcept {
 void ClientSocket::replace(int fd) noexcept {
   const std::scoped_lock lock(mutex_);
   socket_.reset(fd);
-  patience_ = {};
+  timeout_ = {};
 }
 
 void ClientSocket::close() noexcept { replace(-1); }
 
-void ClientSocket::set_patience(std::chrono::milliseconds patience) {
+void ClientSocket::set_timeout(std::chrono::milliseconds timeout) {
   // 0 would be for ever.
-  const auto some = std::max(patience, std::chrono::milliseconds(1));
-  if (some == patience_) return;
+  const auto some = std::max(timeout, std::chrono::milliseconds(1));
+  if (some == timeout_) return;
   const auto seconds = std::chrono::floor<std::chrono::seconds>(some);
   const timeval time{.tv_sec = seconds.count(),
                      .tv_usec = std::chrono::microseconds(some - seconds).count()};
   if (::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time) != 0)
     throw system_error("cannot set a time limit for", name_, errno);
-  patience_ = some;
+  timeout_ = some;
 }
 
 void ClientSocket::wait(short events, Deadline deadline, const char* what) {
@@ -185,7 +185,7 @@ ClientSocket::Result ClientSocket::receive(std::span<char> buffer,
                                            std::chrono::milliseconds timeout, size_t& n_bytes) {
   const Deadline deadline = Clock::now() + timeout;
   n_bytes = 0;
-  set_patience(timeout);
+  set_timeout(timeout);
   for (;;) {
     if (cancelled_) throw Error(ErrorCode::kIo, "the call to " + name_ + " was cancelled");
     // One call of the system for each piece: poll() before it would be another.

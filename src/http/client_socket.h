@@ -49,14 +49,14 @@ class ClientSocket {
   // Waits until the socket is ready for `events` of poll().
   void wait(short events, Deadline deadline, const char* what);
   // How long recv() waits.
-  void set_patience(std::chrono::milliseconds patience);
+  void set_timeout(std::chrono::milliseconds timeout);
   void replace(int fd) noexcept;
 
   const Endpoint endpoint_;
   const std::string name_;
   std::mutex mutex_;  // guards the replacement of socket_ against cancel(), which shuts it down
   SocketFd socket_;
-  std::chrono::milliseconds patience_{0};  // of recv(); 0: not set
+  std::chrono::milliseconds timeout_{0};  // of recv(); 0: not set
   SocketFd cancel_event_;
   std::atomic<bool> cancelled_{false};
 };

@@ -236,7 +236,7 @@ awaitable<bool> SocketConnection::serve_request() {
     if (route->streams_body) max_body_bytes = UINT64_MAX;
     max_body_bytes = route->max_body_bytes.value_or(max_body_bytes);
   }
-  Body body{.text = {}, .share = BodyBudget::Share(service_.bodies())};
+  Body body{.text = {}, .reservation = BodyBudget::Reservation(service_.bodies())};
   if (route != nullptr && !decision.answer && !route->streams_body) {
     failure = co_await read_body(parser, *route, framing.expects_continue, body);
   }
@@ -251,7 +251,7 @@ awaitable<bool> SocketConnection::serve_request() {
   exchange_ = make_exchange(std::move(decision.request), framing, std::move(decision.added));
   n_body_bytes_ = 0;
   body_is_over_ = false;
-  exchange_->keep_share(std::move(body.share));
+  exchange_->keep_reservation(std::move(body.reservation));
   if (parser.done()) {
     exchange_->put_body(parser.take_body());
     exchange_->end_body();
@@ -318,7 +318,7 @@ awaitable<std::optional<ParseFailure>> SocketConnection::read_body(RequestParser
     direct_.emplace_back("HTTP/1.1 100 Continue\r\n\r\n");
     output_.notify();
   }
-  const uint64_t most = std::min(parser.head().content_length.value_or(max_bytes), max_bytes);
+  const uint64_t max = std::min(parser.head().content_length.value_or(max_bytes), max_bytes);
   const Clock::time_point end = Clock::now() + options().body_timeout;
   Clock::time_point deadline = std::min(end, Clock::now() + options().body_idle_timeout);
   while (!parser.done()) {
@@ -328,7 +328,7 @@ awaitable<std::optional<ParseFailure>> SocketConnection::read_body(RequestParser
     const std::string piece = parser.take_body();
     if (const ParseFailure* failure = parser.failure()) co_return *failure;
     if (body.text.size() + piece.size() > max_bytes) co_return too_large;
-    if (!make_room(body, piece.size(), most)) {
+    if (!make_room(body, piece.size(), max)) {
       co_return ParseFailure{503, no_room_text(service_.bodies())};
     }
     body.text += piece;

@@ -205,7 +205,7 @@ bool LiveExchange::finish(std::string_view last) {
 }
 
 Body LiveExchange::take_body() {
-  return {std::exchange(request_.body, {}), std::move(body_share_)};
+  return {std::exchange(request_.body, {}), std::move(body_reservation_)};
 }
 
 size_t LiveExchange::read_body(std::span<char> buffer) {

@@ -48,7 +48,9 @@ class LiveExchange final : public Exchange {
                std::function<void()> wake, SendNow send_now = {});
 
   // Before the handler runs: the share of the budget that its body has.
-  void keep_share(BodyBudget::Share share) { body_share_ = std::move(share); }
+  void keep_reservation(BodyBudget::Reservation reservation) {
+    body_reservation_ = std::move(reservation);
+  }
 
   // The handler's side.
   const Request& request() const noexcept override { return request_; }
@@ -101,7 +103,7 @@ class LiveExchange final : public Exchange {
   void close_answer(std::optional<ParseFailure> failure, const ShapeError& shape_error);
 
   Request request_;  // of the handler's thread, once it runs
-  BodyBudget::Share body_share_;
+  BodyBudget::Reservation body_reservation_;
   const Headers added_;
   const size_t max_unsent_bytes_;
   const std::function<void()> wake_;

@@ -58,10 +58,10 @@ bool RawClient::send(std::string_view bytes) {
   return true;
 }
 
-std::string RawClient::receive(std::chrono::milliseconds patience) {
+std::string RawClient::receive(std::chrono::milliseconds timeout) {
   if (!pending_.empty()) return std::exchange(pending_, {});
   pollfd polled{.fd = socket_.get(), .events = POLLIN, .revents = 0};
-  if (::poll(&polled, 1, static_cast<int>(patience.count())) <= 0) return {};
+  if (::poll(&polled, 1, static_cast<int>(timeout.count())) <= 0) return {};
   std::string bytes(64 << 10, '\0');
   const ssize_t n = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
   bytes.resize(n > 0 ? static_cast<size_t>(n) : 0);
@@ -114,10 +114,10 @@ std::string RawClient::receive_all() {
   }
 }
 
-bool RawClient::is_closed(std::chrono::milliseconds patience) {
+bool RawClient::is_closed(std::chrono::milliseconds timeout) {
   if (!pending_.empty()) return false;
   pollfd polled{.fd = socket_.get(), .events = POLLIN, .revents = 0};
-  if (::poll(&polled, 1, static_cast<int>(patience.count())) <= 0) return false;
+  if (::poll(&polled, 1, static_cast<int>(timeout.count())) <= 0) return false;
   char byte = 0;
   return ::recv(socket_.get(), &byte, 1, 0) <= 0;
 }
@@ -149,8 +149,8 @@ ServerOptions local_options() {
   return options;
 }
 
-bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds patience) {
-  const Clock::time_point deadline = Clock::now() + patience;
+bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds timeout) {
+  const Clock::time_point deadline = Clock::now() + timeout;
   while (!condition()) {
     if (Clock::now() >= deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

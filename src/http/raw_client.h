@@ -17,7 +17,7 @@ namespace billow::http {
 
 class RawClient {
  public:
-  static constexpr std::chrono::milliseconds kPatience{60'000};
+  static constexpr std::chrono::milliseconds kTimeout{60'000};
 
   explicit RawClient(uint16_t port);  // on 127.0.0.1
   explicit RawClient(const std::string& socket_path);
@@ -29,11 +29,11 @@ class RawClient {
   // The next answer; none where the connection ends before it does, or nothing comes.
   std::optional<Response> response(bool without_body = false);
   // What comes within a moment, at least one byte; "" at the end of the connection.
-  std::string receive(std::chrono::milliseconds patience = kPatience);
+  std::string receive(std::chrono::milliseconds timeout = kTimeout);
   std::string receive_until(std::string_view end);  // with what came before it
   std::string receive_all();                        // until the connection ends
   // Whether the server closes the connection in time, without sending anything more.
-  bool is_closed(std::chrono::milliseconds patience = kPatience);
+  bool is_closed(std::chrono::milliseconds timeout = kTimeout);
   void half_close();  // sends nothing more
   void close();
   void reset();  // as if the process had died with bytes unread
@@ -52,7 +52,7 @@ ServerOptions local_options();
 
 // Waits until `condition` holds; false: it never did.
 bool eventually(const std::function<bool()>& condition,
-                std::chrono::milliseconds patience = RawClient::kPatience);
+                std::chrono::milliseconds timeout = RawClient::kTimeout);
 
 // A new folder that is removed with all its files.
 class TempFolder {

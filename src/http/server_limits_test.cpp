@@ -221,7 +221,7 @@ TEST(Drain, LetsActiveRequestsFinish) {
   EXPECT_EQ(idle.response()->status, 200);
   const uint16_t port = server.port();
   std::atomic<bool> all_answered{false};
-  std::thread drainer([&] { all_answered = server.drain(RawClient::kPatience); });
+  std::thread drainer([&] { all_answered = server.drain(RawClient::kTimeout); });
   EXPECT_TRUE(eventually([&] { return !RawClient(port).is_connected(); }));
   idle.send(get("/echo"));
   const auto response = idle.response();

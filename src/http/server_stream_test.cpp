@@ -29,9 +29,9 @@ class Event {
     }
     changed_.notify_all();
   }
-  bool wait(milliseconds patience = RawClient::kPatience) {
+  bool wait(milliseconds timeout = RawClient::kTimeout) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, patience, [&] { return is_set_; });
+    return changed_.wait_for(lock, timeout, [&] { return is_set_; });
   }
 
  private:

@@ -28,9 +28,9 @@ struct Field {
   uint8_t of(uint32_t pixel) const {
     if (mask == 0) return 0;
     const int low = std::countr_zero(mask);
-    const uint64_t most = mask >> low;
+    const uint64_t max = mask >> low;
     const uint64_t value = (pixel & mask) >> low;
-    return static_cast<uint8_t>((value * 255 + most / 2) / most);
+    return static_cast<uint8_t>((value * 255 + max / 2) / max);
   }
 };
 
@@ -90,8 +90,8 @@ class Reader {
   }
 
   void read_colors(uint32_t n_header, bool is_old, uint32_t n_given) {
-    const uint32_t most = uint32_t{1} << n_bits_;
-    const uint32_t n = n_given == 0 ? most : std::min(n_given, most);
+    const uint32_t max = uint32_t{1} << n_bits_;
+    const uint32_t n = n_given == 0 ? max : std::min(n_given, max);
     const size_t n_bytes = is_old ? 3 : 4;
     const uint64_t at = uint64_t{kFileHeader} + n_header;
     for (uint32_t i = 0; i < n; ++i) {

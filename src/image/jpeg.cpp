@@ -16,7 +16,7 @@ namespace billow::image {
 namespace {
 
 // A file with very many scans takes minutes to decode. Encoders write about ten.
-constexpr int kMostScans = 200;
+constexpr int kMaxScans = 200;
 
 class Reader {
  public:
@@ -65,7 +65,7 @@ class Reader {
   static void on_progress(j_common_ptr jpeg) {
     Reader& self = self_of(jpeg);
     const int n_scans = reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number;
-    if (n_scans <= kMostScans && !self.work_.is_late()) return;
+    if (n_scans <= kMaxScans && !self.work_.is_late()) return;
     self.is_late_ = true;
     std::longjmp(self.jump_, 1);
   }
@@ -86,8 +86,8 @@ class Reader {
     if (setjmp(jump_) != 0) return false;
     jpeg_create_decompress(&jpeg_);
     jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(bytes_.data()), bytes_.size());
-    constexpr unsigned kMostMarker = 0xffff;
-    jpeg_save_markers(&jpeg_, JPEG_APP0 + 1, kMostMarker);
+    constexpr unsigned kMaxMarker = 0xffff;
+    jpeg_save_markers(&jpeg_, JPEG_APP0 + 1, kMaxMarker);
     jpeg_read_header(&jpeg_, TRUE);
     return true;
   }

@@ -33,9 +33,9 @@ std::string bytes_of(const path& file) {
 Picture expected_of(const path& file) {
   std::istringstream in(bytes_of(file.string() + ".ppm"));
   std::string magic;
-  uint32_t most = 0;
+  uint32_t max = 0;
   Picture picture;
-  in >> magic >> picture.size.width >> picture.size.height >> most;
+  in >> magic >> picture.size.width >> picture.size.height >> max;
   in.get();
   picture.rgb.resize(size_t{picture.size.width} * picture.size.height * 3);
   in.read(reinterpret_cast<char*>(picture.rgb.data()),
@@ -54,9 +54,9 @@ std::vector<path> fixtures() {
 
 int largest_difference(const Picture& a, const Picture& b) {
   if (a.size != b.size || a.rgb.size() != b.rgb.size()) return 999;
-  int most = 0;
-  for (size_t i = 0; i < a.rgb.size(); ++i) most = std::max(most, std::abs(a.rgb[i] - b.rgb[i]));
-  return most;
+  int max = 0;
+  for (size_t i = 0; i < a.rgb.size(); ++i) max = std::max(max, std::abs(a.rgb[i] - b.rgb[i]));
+  return max;
 }
 
 std::string why(std::string_view bytes, const Limits& limits = {}) {

@@ -39,10 +39,10 @@ class Reader {
       work.fail("there is no memory for it");
     }
     png_set_read_fn(png_, this, read);
-    constexpr png_uint_32 kMostEdge = 0x7fffffff;  // pixels are counted by Work
-    constexpr png_alloc_size_t kMostChunk = png_alloc_size_t{8} << 20;
-    png_set_user_limits(png_, kMostEdge, kMostEdge);
-    png_set_chunk_malloc_max(png_, kMostChunk);
+    constexpr png_uint_32 kMaxEdge = 0x7fffffff;  // pixels are counted by Work
+    constexpr png_alloc_size_t kMaxChunk = png_alloc_size_t{8} << 20;
+    png_set_user_limits(png_, kMaxEdge, kMaxEdge);
+    png_set_chunk_malloc_max(png_, kMaxChunk);
     png_set_chunk_cache_max(png_, 100);
   }
   ~Reader() { png_destroy_read_struct(&png_, &info_, nullptr); }

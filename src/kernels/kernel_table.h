@@ -16,7 +16,7 @@
 
 namespace billow::kernels {
 
-inline constexpr size_t kMostGroupRows = 16;  // in any InputForm
+inline constexpr size_t kMaxGroupRows = 16;  // in any ActivationLayout
 
 inline constexpr size_t kRowPadding = 64;
 inline constexpr size_t padded(size_t k) {
@@ -46,13 +46,13 @@ enum class InputKind : uint8_t {
 // A form of activations that products take. It lies group after group of rows; a group of r rows
 // is, for each 32 of k (padded(k) / 32 times, 0 beyond k), a block of r * block_row_bytes bytes. Up
 // to few_rows rows stand in one group, more in groups of at most group_rows.
-struct InputForm {
+struct ActivationLayout {
   InputKind kind;
   size_t few_rows;
   size_t group_rows;
   size_t block_row_bytes;
   // One group of n_rows rows of k floats, which may lie anywhere.
-  void (*write_group)(const float* const* rows, size_t n_rows, size_t k, std::byte* out) noexcept;
+  void (*quantize)(const float* const* rows, size_t n_rows, size_t k, std::byte* out) noexcept;
 
   RowGroups groups(size_t n_rows) const {
     return {n_rows, n_rows <= few_rows ? 1 : (n_rows + group_rows - 1) / group_rows};
@@ -90,7 +90,7 @@ struct GemmArgs {
   size_t n_end = 0;
   size_t m = 0;  // input rows
   size_t k = 0;
-  const std::byte* input = nullptr;  // the rows in the type's InputForm
+  const std::byte* input = nullptr;  // the rows in the type's ActivationLayout
   // Where rows stand in several groups: which of them are computed.
   size_t group_begin = 0;
   size_t group_end = 1;
@@ -103,7 +103,7 @@ struct GemmArgs {
 
 // What there is for a weight format; all null for one that is not computed with.
 struct TypeKernels {
-  const InputForm* input;
+  const ActivationLayout* input;
   void (*pack_strip)(const PackArgs&) noexcept;
   void (*gemm)(const GemmArgs&) noexcept;
 };
@@ -167,7 +167,7 @@ inline constexpr size_t attention_scratch_floats(size_t n_rows, size_t k_len, si
 
 // Attention of the tokens of one text to all of them, for one head, in 32-bit floats; what encoders
 // compute. Only queries [query_begin, query_end) are computed.
-struct TextAttentionArgs {
+struct EncoderAttentionArgs {
   size_t n_tokens = 0;
   size_t head_len = 0;  // any multiple of 8
   // The head's values of token 0; those of the next token lie a stride of floats behind.
@@ -179,14 +179,14 @@ struct TextAttentionArgs {
   size_t query_begin = 0;
   size_t query_end = 0;
   float scale = 1.0f;        // of the dot products; positive
-  float* scratch = nullptr;  // text_attention_scratch_floats() floats, aligned to 64 bytes
+  float* scratch = nullptr;  // encoder_attention_scratch_floats() floats, aligned to 64 bytes
 };
-inline constexpr size_t kTextPanel = 16;             // keys, or values of a head, side by side
-inline constexpr size_t kMaxTextAttentionRows = 12;  // queries that run side by side
-inline constexpr size_t text_attention_scratch_floats(size_t n_tokens, size_t head_len) {
+inline constexpr size_t kTextPanel = 16;                // keys, or values of a head, side by side
+inline constexpr size_t kMaxEncoderAttentionRows = 12;  // queries that run side by side
+inline constexpr size_t encoder_attention_scratch_floats(size_t n_tokens, size_t head_len) {
   const size_t n = (n_tokens + kTextPanel - 1) / kTextPanel * kTextPanel;
   const size_t len = (head_len + kTextPanel - 1) / kTextPanel * kTextPanel;
-  return n * (2 * len + kMaxTextAttentionRows);
+  return n * (2 * len + kMaxEncoderAttentionRows);
 }
 
 // A low-rank addition to one row of a product: out[i] += sum over j of h[j] * b[i][j], in order of
@@ -224,7 +224,7 @@ struct KernelTable {
   bool (*supported)(const cpu::Features&) noexcept;
   // Whether it is chosen unasked: supported, and no slower there than the tables after it.
   bool (*preferred)(const cpu::Features&) noexcept;
-  bool only_texts;  // slow where only a few rows are evaluated, so chosen for encoders only
+  bool is_for_encoders;  // slow where only a few rows are evaluated, so chosen for encoders only
 
   TypeTable types;
   const TypeKernels& of(quant::Type type) const { return types[static_cast<size_t>(type)]; }
@@ -262,7 +262,7 @@ struct KernelTable {
   void (*merge_attention)(const AttentionArgs&) noexcept;
   // Rows that attention takes at once: fewer use the processor less well.
   size_t attention_rows;
-  void (*text_attention)(const TextAttentionArgs&) noexcept;
+  void (*encoder_attention)(const EncoderAttentionArgs&) noexcept;
   const StateKernels* states;
 };
 
@@ -270,7 +270,7 @@ struct KernelTable {
 std::span<const KernelTable* const> tables() noexcept;
 
 // What a model evaluates: sequences that are written, often a row at a time, or whole texts.
-enum class Work : uint8_t { kSequences, kTexts };
+enum class Work : uint8_t { kSequences, kEncoder };
 
 // The first table that is preferred on this processor for the work, or the one that `forced` names
 // (as given by BILLOW_ISA; empty: none). An unknown or unsupported name is an Error that lists the

@@ -27,8 +27,8 @@ inline constexpr float kGreatestValue = 4095.0f;
 inline constexpr float kGreatestWeight = 8191.0f;
 
 // Whether n products of two codes of at most so much fit in the 32 bits of a sum.
-inline constexpr bool fits_a_sum(size_t n, float most, float other_most) {
-  return n * static_cast<uint64_t>(most) * static_cast<uint64_t>(other_most) <= 0x7FFFFFFFu;
+inline constexpr bool fits_a_sum(size_t n, float max, float other_max) {
+  return n * static_cast<uint64_t>(max) * static_cast<uint64_t>(other_max) <= 0x7FFFFFFFu;
 }
 static_assert(fits_a_sum(kBlockPositions, kGreatestValue, kGreatestWeight));
 // Rounding makes a key or a query of up to 512 values no longer than by 12: half of a code in each.

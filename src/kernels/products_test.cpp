@@ -56,14 +56,14 @@ struct Inputs {
   const float* row(size_t i) const { return values.data() + shift + i * k; }
 
   // Rows [begin, begin + n).
-  std::vector<std::byte> in(const InputForm& form, size_t begin, size_t n) const {
+  std::vector<std::byte> in(const ActivationLayout& form, size_t begin, size_t n) const {
     std::vector<std::byte> bytes(form.bytes(n, k));
     const RowGroups groups = form.groups(n);
     for (size_t g = 0; g < groups.n; ++g) {
       const size_t first = groups.begin(g);
       std::vector<const float*> rows;
       for (size_t i = first; i < groups.begin(g + 1); ++i) rows.push_back(row(begin + i));
-      form.write_group(rows.data(), rows.size(), k, bytes.data() + form.bytes(first, k));
+      form.quantize(rows.data(), rows.size(), k, bytes.data() + form.bytes(first, k));
     }
     return bytes;
   }

@@ -197,11 +197,11 @@ TEST_P(Rows, RotatesBothKindsOfPairs) {
 
 // The integer form, read back.
 struct Quantized {
-  Quantized(const InputForm& form, const std::vector<float>& x, size_t n_rows, size_t k) {
+  Quantized(const ActivationLayout& form, const std::vector<float>& x, size_t n_rows, size_t k) {
     bytes.resize(form.bytes(n_rows, k));
     std::vector<const float*> rows(n_rows);
     for (size_t i = 0; i < n_rows; ++i) rows[i] = x.data() + i * k;
-    form.write_group(rows.data(), n_rows, k, bytes.data());
+    form.quantize(rows.data(), n_rows, k, bytes.data());
   }
   template <class T>
   T at(size_t offset) const {
@@ -213,7 +213,7 @@ struct Quantized {
 };
 
 TEST_P(Rows, QuantisesWithinHalfAStep) {
-  const InputForm& form = *GetParam()->of(quant::Type::kQ8_0).input;
+  const ActivationLayout& form = *GetParam()->of(quant::Type::kQ8_0).input;
   if (form.kind != InputKind::kCodes) GTEST_SKIP() << GetParam()->name << " takes no codes";
   for (const size_t n_rows : {1u, 3u, 4u}) {
     for (const size_t k : {32u, 70u, 576u}) {
@@ -245,7 +245,7 @@ TEST_P(Rows, QuantisesWithinHalfAStep) {
 }
 
 TEST_P(Rows, QuantisesBrokenValuesToNanWithoutHarm) {
-  const InputForm& form = *GetParam()->of(quant::Type::kQ8_0).input;
+  const ActivationLayout& form = *GetParam()->of(quant::Type::kQ8_0).input;
   if (form.kind != InputKind::kCodes) GTEST_SKIP() << GetParam()->name << " takes no codes";
   for (const float bad :
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {

@@ -18,7 +18,7 @@ struct Row {
   const KernelTable& base;
   const Overlay* overlay = nullptr;
   bool (*preferred)(const Features&) noexcept = nullptr;  // null: wherever it is supported
-  bool only_texts = false;
+  bool is_for_encoders = false;
 };
 
 // Every processor with tiles rounds to BF16, too.
@@ -49,7 +49,7 @@ class Tables {
       tables_[i].name = row.name;
       tables_[i].supported = row.supported;
       tables_[i].preferred = row.preferred == nullptr ? row.supported : row.preferred;
-      tables_[i].only_texts = row.only_texts;
+      tables_[i].is_for_encoders = row.is_for_encoders;
       list_[i] = &tables_[i];
     }
   }
@@ -82,7 +82,7 @@ std::span<const KernelTable* const> tables() noexcept {
 const KernelTable& select_table(std::string_view forced, Work work) {
   std::string names;
   for (const KernelTable* table : tables()) {
-    const bool suits = work == Work::kTexts || !table->only_texts;
+    const bool suits = work == Work::kEncoder || !table->is_for_encoders;
     if (forced.empty() && suits && table->preferred(cpu::features())) return *table;
     if (forced == table->name && table->supported(cpu::features())) return *table;
     if (forced == table->name) {

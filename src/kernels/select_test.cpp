@@ -29,16 +29,16 @@ TEST(SelectTable, ForcesTheNamedTableOrSaysWhyNot) {
 }
 
 TEST(SelectTable, TakesTheBestThatTheProcessorHas) {
-  for (const Work work : {Work::kSequences, Work::kTexts}) {
+  for (const Work work : {Work::kSequences, Work::kEncoder}) {
     const KernelTable& chosen = select_table("", work);
     for (const KernelTable* table : tables()) {
       if (table == &chosen) break;
       EXPECT_FALSE(table->preferred(cpu::features()) &&
-                   (work == Work::kTexts || !table->only_texts))
+                   (work == Work::kEncoder || !table->is_for_encoders))
           << table->name;
     }
     EXPECT_TRUE(chosen.preferred(cpu::features()) && chosen.supported(cpu::features()));
-    EXPECT_TRUE(work == Work::kTexts || !chosen.only_texts) << chosen.name;
+    EXPECT_TRUE(work == Work::kEncoder || !chosen.is_for_encoders) << chosen.name;
   }
 }
 
@@ -84,7 +84,7 @@ TEST(SelectTable, EveryTableHasEveryKernelAndType) {
     EXPECT_NE(table->merge_attention, nullptr);
     for (const quant::TypeRow& row : quant::types()) {
       const TypeKernels& kernels = table->of(row.type);
-      EXPECT_TRUE(kernels.gemm && kernels.pack_strip && kernels.input && kernels.input->write_group)
+      EXPECT_TRUE(kernels.gemm && kernels.pack_strip && kernels.input && kernels.input->quantize)
           << table->name << " " << row.name;
     }
   }

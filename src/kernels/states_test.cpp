@@ -22,9 +22,9 @@ std::vector<const KernelTable*> all_tables() {
   return usable;
 }
 
-std::vector<float> between(float least, float most, size_t n, unsigned seed) {
+std::vector<float> between(float min, float max, size_t n, unsigned seed) {
   std::mt19937 random(seed);
-  std::uniform_real_distribution<float> draw(least, most);
+  std::uniform_real_distribution<float> draw(min, max);
   std::vector<float> values(n);
   for (float& value : values) value = draw(random);
   return values;

@@ -73,7 +73,7 @@ std::optional<BlockId> BlockPool::take(BlockId behind) {
   backed_[*block] = true;
   const size_t extent = *block / kExtentBlocks;
   if (n_in_extent_[extent]++ == 0) std::erase(unused_extents_, static_cast<uint32_t>(extent));
-  most_in_use_ = std::max(most_in_use_, ++n_in_use_);
+  max_in_use_ = std::max(max_in_use_, ++n_in_use_);
   return block;
 }
 
@@ -86,7 +86,7 @@ void BlockPool::prepare(BlockId behind) {
 
 void BlockPool::share(BlockId block) {
   BILLOW_CHECK(block < owners_.size() && owners_[block] > 0);
-  if (is_parked(block)) --n_parked_;
+  if (is_cached(block)) --n_cached_;
   ++owners_[block];
 }
 
@@ -98,7 +98,7 @@ void BlockPool::keep(BlockId block) {
 
 void BlockPool::give_back_kept(BlockId block) {
   BILLOW_CHECK(block < owners_.size() && kept_[block]);
-  if (is_parked(block)) --n_parked_;
+  if (is_cached(block)) --n_cached_;
   kept_[block] = false;
   give_back(block);
 }
@@ -106,7 +106,7 @@ void BlockPool::give_back_kept(BlockId block) {
 void BlockPool::give_back(BlockId block) {
   BILLOW_CHECK(block < owners_.size() && owners_[block] > 0);
   --owners_[block];
-  if (is_parked(block)) ++n_parked_;
+  if (is_cached(block)) ++n_cached_;
   if (owners_[block] > 0) return;
   --n_in_use_;
   const auto extent = static_cast<uint32_t>(block / kExtentBlocks);

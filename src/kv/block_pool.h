@@ -40,8 +40,8 @@ class BlockPool {
   void keep(BlockId block);
   void give_back_kept(BlockId block);
   // Whether its keeper is the only owner, and how many such blocks there are.
-  bool is_parked(BlockId block) const { return kept_[block] && owners_[block] == 1; }
-  size_t n_parked() const noexcept { return n_parked_; }
+  bool is_cached(BlockId block) const { return kept_[block] && owners_[block] == 1; }
+  size_t n_cached() const noexcept { return n_cached_; }
   // Returns the memory of blocks without owners to the system, as far as they fill huge pages.
   void trim();
 
@@ -51,7 +51,7 @@ class BlockPool {
   size_t n_in_use() const noexcept { return n_in_use_; }
   // Blocks that have memory of the system, in use or not.
   size_t n_backed() const noexcept;
-  size_t most_in_use() const noexcept { return most_in_use_; }  // at one time, so far
+  size_t max_in_use() const noexcept { return max_in_use_; }  // at one time, so far
   size_t max_blocks() const noexcept { return owners_.size(); }
 
  private:
@@ -78,8 +78,8 @@ class BlockPool {
   std::vector<uint32_t> unused_extents_;
   Populator populator_;
   size_t n_in_use_ = 0;
-  size_t n_parked_ = 0;
-  size_t most_in_use_ = 0;
+  size_t n_cached_ = 0;
+  size_t max_in_use_ = 0;
 };
 
 }  // namespace billow::kv

@@ -78,7 +78,7 @@ TEST(BlockPool, KeepsABlockForItsLastOwner) {
   EXPECT_FALSE(pool.take().has_value());
   pool.give_back(block);
   EXPECT_EQ(pool.take(), block);
-  EXPECT_EQ(pool.most_in_use(), 2u);
+  EXPECT_EQ(pool.max_in_use(), 2u);
   pool.give_back(other);
 }
 

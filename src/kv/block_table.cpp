@@ -46,7 +46,7 @@ bool BlockTable::grow_states(size_t begin, size_t end, const TextMarks& marks) {
   std::vector<BlockId>& blocks = groups_[group].blocks;
   BILLOW_CHECK(begin < end && end <= blocks.size() * kBlockPositions);
   const size_t stride = layout.groups[group].state_stride;
-  const size_t n_kept = context::most_kept_states(stride, kBlockPositions, end - begin);
+  const size_t n_kept = context::max_kept_states(stride, kBlockPositions, end - begin);
   const std::vector<size_t> written = written_states(begin, end, stride, n_kept, marks);
   BlockId behind = kNoBlock;
   if (begin != 0) {
@@ -115,7 +115,7 @@ bool BlockTable::forget(size_t group, size_t begin, size_t end) {
   return any;
 }
 
-bool BlockTable::forget_before_window(size_t next) {
+bool BlockTable::evict_before_window(size_t next) {
   bool any = false;
   for (size_t g = 0; g < groups_.size(); ++g) {
     const Group& group = cache_->layout().groups[g];
@@ -141,7 +141,7 @@ void BlockTable::open_gap(size_t begin, size_t end) {
   }
 }
 
-void BlockTable::adopt(size_t group, std::vector<BlockId> blocks) {
+void BlockTable::append_shared(size_t group, std::vector<BlockId> blocks) {
   GroupBlocks& own = groups_[group];
   BILLOW_CHECK(own.blocks.empty());
   own.blocks = std::move(blocks);

@@ -44,14 +44,14 @@ class BlockTable {
   // Gives back blocks that no query at position `next` or later sees any more: those before a
   // group's window. Of states, the one behind next - 1 stays, and the last behind a whole block.
   // Returns whether there were any.
-  bool forget_before_window(size_t next);
+  bool evict_before_window(size_t next);
   // Positions begin up to end are seen no more: gives back the blocks that lie within them and, of
   // groups with a window, all before. A later gap takes the place of this one.
   // REQUIRES: the same begin as the gap that there is, if any, and an end not before its.
   void open_gap(size_t begin, size_t end);
   // Owns these blocks of a group, too: positions from 0 on, kNoBlock where the window has left
   // them. REQUIRES: the group has none yet.
-  void adopt(size_t group, std::vector<BlockId> blocks);
+  void append_shared(size_t group, std::vector<BlockId> blocks);
   void clear();
 
   bool has_states() const noexcept;

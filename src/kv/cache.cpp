@@ -25,9 +25,9 @@ size_t Cache::bytes_backed() const noexcept {
   return sum;
 }
 
-size_t Cache::most_bytes_in_use() const noexcept {
+size_t Cache::max_bytes_in_use() const noexcept {
   size_t sum = 0;
-  for (const auto& pool : pools_) sum += pool->most_in_use() * pool->block_bytes();
+  for (const auto& pool : pools_) sum += pool->max_in_use() * pool->block_bytes();
   return sum;
 }
 

@@ -23,10 +23,10 @@ class Cache {
   const BlockPool& pool(size_t group) const noexcept { return *pools_[group]; }
 
   size_t bytes_in_use() const noexcept;
-  size_t bytes_backed() const noexcept;       // that have memory of the system, in use or not
-  size_t most_bytes_in_use() const noexcept;  // of each pool at one time, so far
-  size_t bytes_reserved() const noexcept;     // of address space: the most that can be in use
-  void trim();                                // returns the memory of unused blocks to the system
+  size_t bytes_backed() const noexcept;      // that have memory of the system, in use or not
+  size_t max_bytes_in_use() const noexcept;  // of each pool at one time, so far
+  size_t bytes_reserved() const noexcept;    // of address space: the most that can be in use
+  void trim();                               // returns the memory of unused blocks to the system
 
  private:
   Layout layout_;

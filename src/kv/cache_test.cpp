@@ -69,7 +69,7 @@ TEST(Layout, ASequenceNeverTakesMoreThanReckoned) {
     Cache cache(kNeeds, 8192);
     BlockTable table(cache);
     for (size_t n = 0; n < 3000;) {
-      table.forget_before_window(n);
+      table.evict_before_window(n);
       n += n_batch;
       ASSERT_TRUE(table.grow(n));
       ASSERT_LE(cache.bytes_in_use(), cache.layout().bytes_for(n, n_batch)) << n << " " << n_batch;
@@ -99,9 +99,9 @@ TEST(BlockTable, ForgetsOnlyBlocksBeforeTheWindow) {
   BlockTable table(cache);
   ASSERT_TRUE(table.grow(64 * 8));
   // The query at 190 sees 63..190, the one at 191 sees 64..191.
-  table.forget_before_window(190);
+  table.evict_before_window(190);
   EXPECT_NE(table.blocks(0)[0], kNoBlock);
-  table.forget_before_window(191);
+  table.evict_before_window(191);
   EXPECT_EQ(table.blocks(0)[0], kNoBlock);
   EXPECT_NE(table.blocks(0)[1], kNoBlock);
   EXPECT_EQ(cache.pool(0).n_in_use(), 7u);
@@ -124,7 +124,7 @@ TEST(BlockTable, AGapGivesBackWhatLiesWithinAndWhatNoWindowSees) {
   EXPECT_EQ(cache.pool(0).n_in_use(), 0u);
   ASSERT_TRUE(table.grow(700));
   EXPECT_EQ(cache.pool(1).n_in_use(), 3u);
-  table.forget_before_window(699);
+  table.evict_before_window(699);
   EXPECT_EQ(cache.pool(0).n_in_use(), 1u);
   table.clear();
   EXPECT_EQ(table.gap_end(), 0u);

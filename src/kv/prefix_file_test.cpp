@@ -71,10 +71,9 @@ class PrefixFileTest : public testing::Test {
   }
   static size_t evaluate(Process& process, const std::vector<int32_t>& tokens, bool may_load,
                          BlockTable& table) {
-    const size_t most = tokens.size() - 1;
-    if (may_load && process.index.bytes_to_load(tokens, most) != 0)
-      process.index.load(tokens, most);
-    const size_t n = process.index.share(tokens, most, table).n_tokens;
+    const size_t max = tokens.size() - 1;
+    if (may_load && process.index.bytes_to_load(tokens, max) != 0) process.index.load(tokens, max);
+    const size_t n = process.index.share(tokens, max, table).n_tokens;
     for (size_t g = 0; g < 2; ++g) {
       const BlockPool& pool = process.cache.pool(g);
       for (size_t b = 0; b < n / 64; ++b) {
@@ -87,7 +86,7 @@ class PrefixFileTest : public testing::Test {
       }
     }
     for (size_t at = n; at < tokens.size();) {
-      table.forget_before_window(at);
+      table.evict_before_window(at);
       const size_t end = std::min((at / 64 + 1) * 64, tokens.size());
       while (!table.grow(end)) EXPECT_TRUE(process.index.drop_oldest());
       if (end % 64 == 0) fill(process, table, tokens, end / 64 - 1);
@@ -132,7 +131,7 @@ TEST_F(PrefixFileTest, OnlyWhatIsNeededIsRead) {
   // Of the window the blocks that position 640 sees: 541 and later.
   EXPECT_EQ(process.index.bytes_to_load(tokens, 640), 12 * block);
   process.index.load(tokens, 640);
-  EXPECT_EQ(process.index.parked_bytes(), 12 * block);
+  EXPECT_EQ(process.index.cached_bytes(), 12 * block);
   EXPECT_EQ(process.index.bytes_to_load(tokens, 640), 0u);
 }
 

@@ -138,25 +138,25 @@ size_t PrefixIndex::longest(std::span<Entry* const> chain, bool on_disk) const {
   return n_blocks;
 }
 
-PrefixIndex::Shared PrefixIndex::share(std::span<const int32_t> tokens, size_t n_most,
+PrefixIndex::Shared PrefixIndex::share(std::span<const int32_t> tokens, size_t n_max,
                                        BlockTable& table, const TextMarks& marks) {
   const std::vector<Entry*> chain =
-      find(tokens, std::min(tokens.size(), n_most) / kBlockPositions, marks);
+      find(tokens, std::min(tokens.size(), n_max) / kBlockPositions, marks);
   touch(chain);
   const size_t n_groups = cache_.layout().groups.size();
   const size_t n_blocks = longest(chain, false);
   for (size_t g = 0; g < n_groups; ++g) {
     std::vector<BlockId> blocks(n_blocks, kNoBlock);
     for (size_t b = first_seen(g, n_blocks); b < n_blocks; ++b) blocks[b] = chain[b]->blocks[g];
-    table.adopt(g, std::move(blocks));
+    table.append_shared(g, std::move(blocks));
   }
   return {.n_tokens = n_blocks * kBlockPositions, .n_known_blocks = chain.size()};
 }
 
-std::vector<std::vector<int32_t>> PrefixIndex::latest(size_t n_most, uint64_t adapter) const {
+std::vector<std::vector<int32_t>> PrefixIndex::latest(size_t n_max, uint64_t adapter) const {
   std::vector<const Entry*> ends;
   for (const std::list<Entry*>* list : {&by_use_, &others_}) {
-    for (auto it = list->rbegin(); it != list->rend() && ends.size() < n_most; ++it)
+    for (auto it = list->rbegin(); it != list->rend() && ends.size() < n_max; ++it)
       if ((*it)->n_children == 0 && (*it)->adapter == adapter) ends.push_back(*it);
   }
   std::vector<std::vector<int32_t>> texts;
@@ -170,29 +170,29 @@ std::vector<std::vector<int32_t>> PrefixIndex::latest(size_t n_most, uint64_t ad
   return texts;
 }
 
-bool PrefixIndex::is_parked(size_t group, BlockId block) const {
-  return block != kNoBlock && cache_.pool(group).is_parked(block);
+bool PrefixIndex::is_cached(size_t group, BlockId block) const {
+  return block != kNoBlock && cache_.pool(group).is_cached(block);
 }
 
-size_t PrefixIndex::parked_bytes() const noexcept {
+size_t PrefixIndex::cached_bytes() const noexcept {
   size_t sum = 0;
   for (size_t g = 0; g < cache_.layout().groups.size(); ++g)
-    sum += cache_.pool(g).n_parked() * cache_.pool(g).block_bytes();
+    sum += cache_.pool(g).n_cached() * cache_.pool(g).block_bytes();
   return sum;
 }
 
 bool PrefixIndex::drop_oldest() {
-  const auto has_parked = [&](const Entry& entry) {
+  const auto has_cached = [&](const Entry& entry) {
     for (size_t g = 0; g < entry.blocks.size(); ++g)
-      if (is_parked(g, entry.blocks[g])) return true;
+      if (is_cached(g, entry.blocks[g])) return true;
     return false;
   };
-  if (parked_bytes() == 0) return false;
+  if (cached_bytes() == 0) return false;
   // What is in use moves to the end, so that the next call does not look at it again.
-  while (!has_parked(*by_use_.front())) move_to_end(*by_use_.front());
+  while (!has_cached(*by_use_.front())) move_to_end(*by_use_.front());
   Entry& oldest = *by_use_.front();
   for (size_t g = 0; g < oldest.blocks.size(); ++g) {
-    if (is_parked(g, oldest.blocks[g]))
+    if (is_cached(g, oldest.blocks[g]))
       cache_.pool(g).give_back_kept(std::exchange(oldest.blocks[g], kNoBlock));
   }
   move_to_end(oldest);

@@ -1,6 +1,6 @@
 // Blocks by the tokens whose KV they hold, so that a sequence that begins like an earlier one goes
 // on behind what they share. Whole blocks only, which nobody writes to again. The index is an owner
-// of its blocks: those that nobody else owns are parked. With a file, blocks are on disk, too, and
+// of its blocks: those that nobody else owns are cached. With a file, blocks are on disk, too, and
 // are read again when a text that begins alike comes after their memory went to others. Used by one
 // thread at a time.
 #pragma once
@@ -37,19 +37,19 @@ class PrefixIndex {
     size_t n_known_blocks = 0;  // whose KV is known; without a state, some may be of no use
   };
   // Lets `table`, which is empty, own the blocks of as many leading tokens as there are: whole
-  // blocks, at most n_most tokens, in groups with a window those that the next query sees, and of
+  // blocks, at most n_max tokens, in groups with a window those that the next query sees, and of
   // states the last.
-  Shared share(std::span<const int32_t> tokens, size_t n_most, BlockTable& table,
+  Shared share(std::span<const int32_t> tokens, size_t n_max, BlockTable& table,
                const TextMarks& marks = {});
 
-  // Gives up the parked blocks of what was not used for longest, the end of a text before its
-  // beginning. Blocks that sequences own count as used now. False when nothing is parked. Takes
+  // Gives up the cached blocks of what was not used for longest, the end of a text before its
+  // beginning. Blocks that sequences own count as used now. False when nothing is cached. Takes
   // constant time, averaged over calls.
   bool drop_oldest();
 
-  // The tokens of what was of use last with this adapter: at most n_most texts, the latest first,
+  // The tokens of what was of use last with this adapter: at most n_max texts, the latest first,
   // in whole blocks. None of them is the beginning of another.
-  std::vector<std::vector<int32_t>> latest(size_t n_most, uint64_t adapter = 0) const;
+  std::vector<std::vector<int32_t>> latest(size_t n_max, uint64_t adapter = 0) const;
 
   // From here on what `file` has is known, and what is added waits to be written to it. REQUIRES:
   // nothing was added.
@@ -60,14 +60,14 @@ class PrefixIndex {
   // Where the disk fails, nothing is written any more, with a warning. REQUIRES: has_to_write().
   void write_one();
   // The bytes of the blocks that load() would read.
-  size_t bytes_to_load(std::span<const int32_t> tokens, size_t n_most, const TextMarks& marks = {});
+  size_t bytes_to_load(std::span<const int32_t> tokens, size_t n_max, const TextMarks& marks = {});
   // Reads blocks so that share() of the same tokens finds as many as memory and disk have together.
-  // What was read is parked. Blocks that are damaged are forgotten.
-  void load(std::span<const int32_t> tokens, size_t n_most, const TextMarks& marks = {});
+  // What was read is cached. Blocks that are damaged are forgotten.
+  void load(std::span<const int32_t> tokens, size_t n_max, const TextMarks& marks = {});
   // Forgets all that is on disk, and empties the files.
   void forget_file();
 
-  size_t parked_bytes() const noexcept;  // constant time
+  size_t cached_bytes() const noexcept;  // constant time
   size_t n_entries() const noexcept { return entries_.size(); }
 
  private:
@@ -131,7 +131,7 @@ class PrefixIndex {
   void for_blocks_to_load(std::span<Entry* const> chain, size_t n_blocks, const Each& each);
   // The first block of a group that a query behind n_blocks blocks needs.
   size_t first_seen(size_t group, size_t n_blocks) const;
-  bool is_parked(size_t group, BlockId block) const;
+  bool is_cached(size_t group, BlockId block) const;
   void erase_empty(Entry* entry);  // and those before it that are empty then
 
   Cache& cache_;

@@ -160,11 +160,11 @@ void PrefixIndex::for_blocks_to_load(std::span<Entry* const> chain, size_t n_blo
   }
 }
 
-size_t PrefixIndex::bytes_to_load(std::span<const int32_t> tokens, size_t n_most,
+size_t PrefixIndex::bytes_to_load(std::span<const int32_t> tokens, size_t n_max,
                                   const TextMarks& marks) {
   if (file_ == nullptr) return 0;
   const std::vector<Entry*> chain =
-      find(tokens, std::min(tokens.size(), n_most) / kBlockPositions, marks);
+      find(tokens, std::min(tokens.size(), n_max) / kBlockPositions, marks);
   touch(chain);
   const size_t n_blocks = longest(chain, true);
   if (n_blocks <= longest(chain, false)) return 0;
@@ -176,10 +176,10 @@ size_t PrefixIndex::bytes_to_load(std::span<const int32_t> tokens, size_t n_most
   return sum;
 }
 
-void PrefixIndex::load(std::span<const int32_t> tokens, size_t n_most, const TextMarks& marks) {
+void PrefixIndex::load(std::span<const int32_t> tokens, size_t n_max, const TextMarks& marks) {
   if (file_ == nullptr) return;
   const std::vector<Entry*> chain =
-      find(tokens, std::min(tokens.size(), n_most) / kBlockPositions, marks);
+      find(tokens, std::min(tokens.size(), n_max) / kBlockPositions, marks);
   const size_t n_blocks = longest(chain, true);
   if (n_blocks <= longest(chain, false)) return;
   std::vector<BlockId> last(cache_.layout().groups.size(), kNoBlock);

@@ -23,7 +23,7 @@ class PrefixIndexTest : public testing::Test {
   BlockTable evaluated(const std::vector<int32_t>& tokens, bool and_add = false) {
     BlockTable table(cache);
     for (size_t n = 0; n < tokens.size();) {
-      table.forget_before_window(n);
+      table.evict_before_window(n);
       n = std::min(n + 64, tokens.size());
       EXPECT_TRUE(table.grow(n));
       if (and_add) index.add(std::span(tokens).first(n), table);
@@ -65,7 +65,7 @@ TEST_F(PrefixIndexTest, SharesWholeBlocksOfTheLongestCommonBeginning) {
   EXPECT_NE(other.blocks(1)[3], kNoBlock);
   EXPECT_EQ(other.n_positions(), 256u);
   ASSERT_TRUE(other.grow(300));
-  other.forget_before_window(300);
+  other.evict_before_window(300);
   EXPECT_EQ(other.blocks(1)[2], kNoBlock);
 }
 
@@ -89,13 +89,13 @@ TEST_F(PrefixIndexTest, ParksWhatOnlyTheIndexOwns) {
   {
     const BlockTable table = evaluated(tokens, true);
     // The window at 192 has left blocks 0 and 1.
-    EXPECT_EQ(index.parked_bytes(), block);
+    EXPECT_EQ(index.cached_bytes(), block);
   }
-  EXPECT_EQ(index.parked_bytes(), 8 * block);
+  EXPECT_EQ(index.cached_bytes(), 8 * block);
   EXPECT_EQ(cache.bytes_in_use(), 8 * block);
   BlockTable other(cache);
   EXPECT_EQ(index.share(tokens, 255, other).n_tokens, 192u);
-  EXPECT_EQ(index.parked_bytes(), 3 * block);
+  EXPECT_EQ(index.cached_bytes(), 3 * block);
 }
 
 TEST_F(PrefixIndexTest, WithoutItsWindowABeginningServesNobody) {
@@ -130,7 +130,7 @@ TEST_F(PrefixIndexTest, DropsWhatIsOldestFromItsEnd) {
   while (index.drop_oldest()) {
   }
   EXPECT_EQ(shared(b), 0u);
-  EXPECT_EQ(index.parked_bytes(), 0u);
+  EXPECT_EQ(index.cached_bytes(), 0u);
   user.clear();
   while (index.drop_oldest()) {
   }
@@ -159,7 +159,7 @@ TEST_F(PrefixIndexTest, NeverSharesOtherBlocksThanThoseOfTheSameTokens) {
       ASSERT_TRUE(known) << "step " << step;
     }
     for (size_t at = n; at < tokens.size(); at += 64) {
-      table.forget_before_window(at);
+      table.evict_before_window(at);
       while (!table.grow(at + 64)) ASSERT_TRUE(index.drop_oldest());
       index.add(std::span(tokens).first(at + 64), table);
     }
@@ -172,8 +172,8 @@ TEST_F(PrefixIndexTest, NeverSharesOtherBlocksThanThoseOfTheSameTokens) {
   EXPECT_EQ(cache.bytes_in_use(), 0u);
 }
 
-// Random texts, some of which stay in use: the index counts the parked blocks correctly.
-TEST_F(PrefixIndexTest, CountsParkedBlocksWhateverHappens) {
+// Random texts, some of which stay in use: the index counts the cached blocks correctly.
+TEST_F(PrefixIndexTest, CountsCachedBlocksWhateverHappens) {
   std::mt19937 random(9);
   std::vector<std::vector<int32_t>> texts;
   for (unsigned i = 0; i < 6; ++i) texts.push_back(text(64 * (1 + random() % 3), i));
@@ -196,16 +196,16 @@ TEST_F(PrefixIndexTest, CountsParkedBlocksWhateverHappens) {
     if (what == 0 && !in_use.empty()) {
       in_use.pop_front();
     } else if (what < 3) {
-      const bool was_parked = index.parked_bytes() > 0;
-      const size_t before = index.parked_bytes();
-      ASSERT_EQ(index.drop_oldest(), was_parked);
-      ASSERT_EQ(index.parked_bytes() < before, was_parked);
+      const bool was_cached = index.cached_bytes() > 0;
+      const size_t before = index.cached_bytes();
+      ASSERT_EQ(index.drop_oldest(), was_cached);
+      ASSERT_EQ(index.cached_bytes() < before, was_cached);
     } else {
       std::vector<int32_t> tokens = joined(texts[random() % 6], texts[random() % 6]);
       BlockTable table(cache);
       const size_t n = index.share(tokens, tokens.size() - 1, table).n_tokens;
       for (size_t at = n; at < tokens.size(); at += 64) {
-        table.forget_before_window(at);
+        table.evict_before_window(at);
         while (!table.grow(at + 64)) {
           if (!index.drop_oldest()) in_use.pop_front();
         }
@@ -213,10 +213,10 @@ TEST_F(PrefixIndexTest, CountsParkedBlocksWhateverHappens) {
       }
       if (random() % 2 == 0) in_use.push_back(std::move(table));
     }
-    ASSERT_EQ(index.parked_bytes(), recount()) << "step " << step;
+    ASSERT_EQ(index.cached_bytes(), recount()) << "step " << step;
   }
   in_use.clear();
-  while (index.drop_oldest()) ASSERT_EQ(index.parked_bytes(), recount());
+  while (index.drop_oldest()) ASSERT_EQ(index.cached_bytes(), recount());
   EXPECT_EQ(index.n_entries(), 0u);
   EXPECT_EQ(cache.bytes_in_use(), 0u);
 }

@@ -64,12 +64,12 @@ class StateTables : public testing::Test {
   // Evaluates tokens up to n in passes of at most n_batch.
   void evaluate(BlockTable& table, size_t& n_held, size_t n, size_t n_batch, TextMarks marks) {
     while (n_held < n) {
-      table.forget_before_window(n_held);
+      table.evict_before_window(n_held);
       const size_t end = std::min(n_held + n_batch, n);
       marks.ends = end == n;
       ASSERT_TRUE(table.grow(end));
       ASSERT_TRUE(table.grow_states(n_held, end, marks));
-      EXPECT_LE(n_states(table), 2 + context::most_kept_states(4, kBlockPositions, n_batch));
+      EXPECT_LE(n_states(table), 2 + context::max_kept_states(4, kBlockPositions, n_batch));
       EXPECT_NE(table.blocks(1)[(end - 1) / kBlockPositions], kNoBlock);
       n_held = end;
     }
@@ -93,7 +93,7 @@ TEST_F(StateTables, NoSequenceHoldsMoreThanItIsGranted) {
     while (n_held < 1500) {
       const size_t n_batch = 1 + random() % 600;
       const size_t end = n_held + 1 + random() % n_batch;
-      table.forget_before_window(n_held);
+      table.evict_before_window(n_held);
       ASSERT_TRUE(table.grow(end));
       const TextMarks marks = {.junction = random() % 24, .ends = random() % 2 == 0};
       ASSERT_TRUE(table.grow_states(n_held, end, marks));

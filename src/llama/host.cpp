@@ -15,9 +15,9 @@ namespace billow::llama {
 namespace {
 
 constexpr std::chrono::milliseconds kPollEvery{20};
-constexpr std::chrono::milliseconds kPollPatience{1000};
+constexpr std::chrono::milliseconds kPollTimeout{1000};
 constexpr std::chrono::milliseconds kWatchEvery{2000};
-constexpr std::chrono::milliseconds kEndPatience{2000};
+constexpr std::chrono::milliseconds kEndTimeout{2000};
 
 }  // namespace
 
@@ -71,7 +71,7 @@ void Host::run() {
       start(lock);
     } else if (is_running_ && Clock::now() - watched >= kWatchEvery) {
       lock.unlock();
-      const bool is_well = answers(options_.patience);
+      const bool is_well = answers(options_.timeout);
       lock.lock();
       if (!is_well && is_running_ && !has_ended_) fail("llama-server does not answer any more");
       watched = Clock::now();
@@ -98,7 +98,7 @@ void Host::stop(Lock& lock) {
   pool_.ended();
   std::unique_ptr<process::ChildProcess> child = std::move(child_);
   lock.unlock();
-  if (child) child->end(kEndPatience);
+  if (child) child->end(kEndTimeout);
   child.reset();
   ::unlink(socket_.c_str());
   lock.lock();
@@ -154,9 +154,9 @@ void Host::start(Lock& lock) {
 void Host::wait_until_ready(process::ChildProcess& child) {
   for (;;) {
     if (has_ended_) throw Error(ErrorCode::kIo, "llama-server has ended: " + child.how_it_ended());
-    if (answers(kPollPatience)) return;
+    if (answers(kPollTimeout)) return;
     const Clock::time_point last{Clock::duration(last_line_at_.load())};
-    if (Clock::now() - last > options_.load_patience)
+    if (Clock::now() - last > options_.load_timeout)
       throw Error(ErrorCode::kIo, "llama-server was not ready in time");
     {
       const std::scoped_lock lock(mutex_);
@@ -166,9 +166,9 @@ void Host::wait_until_ready(process::ChildProcess& child) {
   }
 }
 
-bool Host::answers(std::chrono::milliseconds patience) const {
+bool Host::answers(std::chrono::milliseconds timeout) const {
   try {
-    http::Client client(endpoint(), {.connect_timeout = patience, .idle_timeout = patience});
+    http::Client client(endpoint(), {.connect_timeout = timeout, .idle_timeout = timeout});
     return client.send({.target = "/health"}).status == 200;
   } catch (const Error&) {
     return false;
@@ -176,7 +176,7 @@ bool Host::answers(std::chrono::milliseconds patience) const {
 }
 
 std::string Host::ask_for_marker() const {
-  http::Client client(endpoint(), {.idle_timeout = options_.patience});
+  http::Client client(endpoint(), {.idle_timeout = options_.timeout});
   const http::Response answer = client.send({.target = "/props"});
   return media_marker_of(answer.status == 200 ? answer.body : "");
 }

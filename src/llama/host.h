@@ -34,9 +34,9 @@ struct HostOptions {
   uint64_t unlogged_bytes = 0;
   bool asks_for_memory = false;  // an answer that lacks memory waits for set_budget()
   // A load fails when llama-server logs nothing for so long.
-  std::chrono::milliseconds load_patience = std::chrono::minutes(5);
+  std::chrono::milliseconds load_timeout = std::chrono::minutes(5);
   // llama-server counts as broken when it does not answer /health for so long.
-  std::chrono::milliseconds patience = std::chrono::seconds(30);
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);
   std::function<void()> on_line{};    // called for each line of its log
   std::function<void()> on_broken{};  // called once, when llama-server has crashed or hangs
 };
@@ -104,7 +104,7 @@ class Host {
   void start(Lock& lock);
   void stop(Lock& lock);
   void wait_until_ready(process::ChildProcess& child);
-  bool answers(std::chrono::milliseconds patience) const;
+  bool answers(std::chrono::milliseconds timeout) const;
   std::string ask_for_marker() const;
   std::string take_line(std::string_view line);
   void fail(std::string what);

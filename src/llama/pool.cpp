@@ -15,10 +15,10 @@ uint64_t Pool::bytes_of(size_t n_cells) const noexcept { return need_.kv_bytes(n
 size_t Pool::cells_within(uint64_t bytes) const noexcept {
   const size_t block = need_.block_positions;
   const uint64_t block_bytes = bytes_of(block);
-  const size_t most = std::max(block, (max_cells_ + block - 1) / block * block);
-  if (block_bytes == 0) return most;
+  const size_t max = std::max(block, (max_cells_ + block - 1) / block * block);
+  if (block_bytes == 0) return max;
   const uint64_t n_blocks = saturating_subtract(bytes, fixed_bytes()) / block_bytes;
-  if (n_blocks >= most / block) return most;
+  if (n_blocks >= max / block) return max;
   return std::max<size_t>(1, static_cast<size_t>(n_blocks)) * block;
 }
 

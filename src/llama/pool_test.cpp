@@ -14,8 +14,8 @@ context::MemoryNeed need() {
           .n_batch = 1};
 }
 
-Pool pool(uint64_t budget, size_t most_cells = 400) {
-  return Pool(need(), most_cells, {.bytes = budget, .version = 1});
+Pool pool(uint64_t budget, size_t max_cells = 400) {
+  return Pool(need(), max_cells, {.bytes = budget, .version = 1});
 }
 
 TEST(Pool, HasAsManyCellsAsItsBudgetAllows) {

@@ -49,14 +49,13 @@ constexpr std::array kFamilies{
 };
 constexpr Family kUnknown{"", Kind::kScaled, 1, 8, 4096, 0};
 
-constexpr uint64_t kMostEdge = 1 << 16;    // pixels: far beyond any model
-constexpr uint64_t kMostPixels = 1 << 28;  // the same
+constexpr uint64_t kMaxEdge = 1 << 16;    // pixels: far beyond any model
+constexpr uint64_t kMaxPixels = 1 << 28;  // the same
 
-size_t number(const gguf::File& file, const char* key, size_t otherwise,
-              uint64_t most = kMostEdge) {
+size_t number(const gguf::File& file, const char* key, size_t otherwise, uint64_t max = kMaxEdge) {
   const gguf::Value* value = file.find(key);
   const auto found = value == nullptr ? std::nullopt : gguf::as_uint(*value);
-  return static_cast<size_t>(std::min<uint64_t>(found.value_or(otherwise), most));
+  return static_cast<size_t>(std::min<uint64_t>(found.value_or(otherwise), max));
 }
 
 std::string family_of(const gguf::File& file) {
@@ -79,8 +78,8 @@ PictureRule rule_of(const gguf::File& file) {
                    .max_rows = family.max_rows,
                    .max_tiles = number(file, "clip.vision.preproc_max_tiles", family.max_tiles)};
   const size_t cell_area = rule.cell * rule.cell;
-  if (const size_t most = number(file, "clip.vision.image_max_pixels", 0, kMostPixels); most > 0)
-    rule.max_rows = std::max<size_t>(1, most / cell_area);
+  if (const size_t max = number(file, "clip.vision.image_max_pixels", 0, kMaxPixels); max > 0)
+    rule.max_rows = std::max<size_t>(1, max / cell_area);
   if (name == "gemma3nv") rule.cell = std::max<size_t>(1, rule.edge / 16);  // 16 x 16 rows
   // These scale a picture, then cut it into tiles.
   if (const size_t longest = number(file, "clip.vision.preproc_image_size", 0);

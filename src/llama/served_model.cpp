@@ -11,7 +11,7 @@
 #include "engine/embed/batcher.h"
 #include "engine/pooling.h"
 #include "http/sse.h"
-#include "llama/course.h"
+#include "llama/answer_tracker.h"
 #include "llama/wire.h"
 #include "runner/protocol.h"
 #include "runner/response.h"
@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kLines = "application/x-ndjson";
 constexpr size_t kMaxEventBytes = size_t{16} << 20;
 // llama-server reports its progress with each batch of a prompt.
-constexpr std::chrono::milliseconds kStretchPatience = std::chrono::minutes(10);
+constexpr std::chrono::milliseconds kStretchTimeout = std::chrono::minutes(10);
 
 // Sends the lines of an answer to the server. The head goes out with the first line.
 class Lines {
@@ -53,7 +53,7 @@ class Lines {
   bool has_begun_ = false;
 };
 
-bool is_empty(const runner::Piece& piece) {
+bool is_empty(const runner::Chunk& piece) {
   return piece.text.empty() && piece.sampled.empty() && piece.events.empty() &&
          piece.prefill.empty();
 }
@@ -61,11 +61,11 @@ bool is_empty(const runner::Piece& piece) {
 // Writes one answer, from its request to its end.
 class Writer {
  public:
-  Writer(Host& host, const tokenizer::Tokenizer& tokenizer, AnswerCourse& course,
+  Writer(Host& host, const tokenizer::Tokenizer& tokenizer, AnswerTracker& tracker,
          std::stop_token stop, Lines& lines)
       : host_(host),
         tokenizer_(tokenizer),
-        course_(course),
+        context_plan_(tracker),
         stop_(std::move(stop)),
         lines_(lines) {}
   ~Writer() {
@@ -77,28 +77,28 @@ class Writer {
   // Throws Error before anything was written, where the request cannot begin.
   void run() {
     reserve();
-    while (!course_.ended() && !is_stopped()) {
+    while (!context_plan_.ended() && !is_stopped()) {
       write_stretch();
-      if (!course_.ended() && !is_stopped()) go_on();
+      if (!context_plan_.ended() && !is_stopped()) go_on();
     }
   }
 
  private:
   bool is_stopped() const { return stop_.stop_requested() || is_gone_; }
 
-  void show(const runner::Piece& piece) {
+  void show(const runner::Chunk& piece) {
     if (!is_empty(piece) && !lines_.write(runner::piece_line(piece, tokenizer_))) is_gone_ = true;
   }
 
   Host::Reserved reserve() {
-    const Host::Reserved reserved = host_.reserve(n_cells_, course_.n_cells(), stop_);
-    if (reserved.is_granted) n_cells_ = course_.n_cells();
+    const Host::Reserved reserved = host_.reserve(n_cells_, context_plan_.n_cells(), stop_);
+    if (reserved.is_granted) n_cells_ = context_plan_.n_cells();
     return reserved;
   }
 
   void write_stretch() {
     const std::unique_ptr<Host::Writing> writing = host_.write(stop_);
-    http::Client client(host_.endpoint(), {.idle_timeout = kStretchPatience});
+    http::Client client(host_.endpoint(), {.idle_timeout = kStretchTimeout});
     const std::stop_callback cancel(stop_, [&client] { client.cancel(); });
     http::SseReader events(kMaxEventBytes);
     bool has_ended = false;
@@ -108,7 +108,7 @@ class Writer {
           client.send({.method = http::Method::kPost,
                        .target = "/completion",
                        .headers = {{"Content-Type", "application/json"}},
-                       .body = stretch_body(course_.stretch(host_.media_marker())),
+                       .body = stretch_body(context_plan_.stretch(host_.media_marker())),
                        .on_body = [&](const http::Response& head, std::string_view piece) {
                          if (head.status != 200) {
                            if (refusal.size() < kMaxEventBytes) refusal += piece;
@@ -118,12 +118,12 @@ class Writer {
                            if (has_ended || event.data == "[DONE]") return;
                            StretchEvent said = parse_event(event.data);
                            has_ended = said.end.has_value();
-                           show(course_.take(std::move(said)));
+                           show(context_plan_.take(std::move(said)));
                          });
-                         return !course_.breaks_off() && !is_stopped();
+                         return !context_plan_.breaks_off() && !is_stopped();
                        }});
       const std::optional<size_t> length = length_in_error(refusal);
-      if (length && course_.learn_length(*length)) return;
+      if (length && context_plan_.learn_length(*length)) return;
       if (answer.status != 200)
         throw Error(answer.status == 400 ? ErrorCode::kInvalidInput : ErrorCode::kIo,
                     "llama-server refused: " + error_text(refusal));
@@ -131,30 +131,30 @@ class Writer {
       if (is_stopped()) return;
       throw;
     }
-    if (!has_ended && !course_.breaks_off() && !is_stopped())
+    if (!has_ended && !context_plan_.breaks_off() && !is_stopped())
       throw Error(ErrorCode::kIo, "llama-server broke off in the middle of an answer");
   }
 
   // Prepares the next stretch, if there is memory for it.
   void go_on() {
     const Clock::time_point begin = Clock::now();
-    context::Decision decision = course_.next();
+    context::Decision decision = context_plan_.next();
     bool restarted = false;
     if (decision.step == context::Step::kGrow) {
-      const size_t n_wanted = course_.n_cells() - course_.rung() + decision.rung;
+      const size_t n_wanted = context_plan_.n_cells() - context_plan_.rung() + decision.rung;
       const Host::Reserved reserved = host_.reserve(n_cells_, n_wanted, stop_);
       restarted = reserved.restarted;
       if (reserved.is_granted)
         n_cells_ = n_wanted;
       else
-        decision = course_.without_growth();
+        decision = context_plan_.without_growth();
     }
-    show(course_.apply(decision, Clock::now() - begin, restarted));
+    show(context_plan_.apply(decision, Clock::now() - begin, restarted));
   }
 
   Host& host_;
   const tokenizer::Tokenizer& tokenizer_;
-  AnswerCourse& course_;
+  AnswerTracker& context_plan_;
   const std::stop_token stop_;
   Lines& lines_;
   size_t n_cells_ = 0;
@@ -174,8 +174,8 @@ class Counted {
 
 Pool pool_of(const Facts& facts, const ServedOptions& options) {
   constexpr size_t kSpare = 8;  // cells of each answer
-  const uint64_t most = saturating_multiply(options.facts.n_parallel, facts.max_context + kSpare);
-  return Pool(facts.memory, static_cast<size_t>(most),
+  const uint64_t max = saturating_multiply(options.facts.n_parallel, facts.max_context + kSpare);
+  return Pool(facts.memory, static_cast<size_t>(max),
               {.bytes = options.budget_bytes, .version = 0});
 }
 
@@ -212,7 +212,7 @@ void ServedLlama::add_state(Json& health) const {
   health["budget_version"] = state.budget_version;
   health["gpu"] = state.gpu_bytes;
   health["held"] = state.held_bytes;
-  health["parked"] = state.idle_bytes;
+  health["cached"] = state.idle_bytes;
   health["wanted"] = state.wanted_bytes;
   health["asking"] = state.is_asking;
 }
@@ -222,13 +222,13 @@ void ServedLlama::complete(http::Exchange& exchange) {
   runner::AnswerRequest request = runner::parse_completion(exchange.request().body);
   if (!request.images.empty() && !takes_images_)
     throw Error(ErrorCode::kUnsupported, "this model has no projector, so it sees no images");
-  AnswerCourse course(std::move(request), tokenizer_, facts_.max_context);
+  AnswerTracker tracker(std::move(request), tokenizer_, facts_.max_context);
   const Counted counted(n_running_);
   std::stop_source stop;
   exchange.on_client_gone([stop]() mutable { stop.request_stop(); });
   Lines lines(exchange);
   try {
-    Writer writer(*host_, tokenizer_, course, stop.get_token(), lines);
+    Writer writer(*host_, tokenizer_, tracker, stop.get_token(), lines);
     writer.run();
   } catch (const Error& error) {
     if (!lines.has_begun()) throw;
@@ -236,9 +236,9 @@ void ServedLlama::complete(http::Exchange& exchange) {
     return;
   }
   std::string last;
-  if (const runner::Piece rest = course.finish(); !rest.text.empty())
+  if (const runner::Chunk rest = tracker.finish(); !rest.text.empty())
     last = runner::piece_line(rest, tokenizer_);
-  lines.finish(last + runner::end_line(course.end()));
+  lines.finish(last + runner::end_line(tracker.end()));
 }
 
 void ServedLlama::embed(http::Exchange& exchange) {
@@ -270,7 +270,7 @@ void ServedLlama::embed(http::Exchange& exchange) {
   } returned{*host_, n_cells};
   const std::unique_ptr<Host::Writing> writing = host_->write(stop.get_token());
   for (const std::vector<int32_t>& text : texts) {
-    http::Client client(host_->endpoint(), {.idle_timeout = kStretchPatience});
+    http::Client client(host_->endpoint(), {.idle_timeout = kStretchTimeout});
     const std::stop_callback cancel(stop.get_token(), [&client] { client.cancel(); });
     const http::Response answer = client.send({.method = http::Method::kPost,
                                                .target = "/embedding",

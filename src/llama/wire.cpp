@@ -212,8 +212,8 @@ std::optional<size_t> length_in_error(std::string_view body) {
 std::string media_marker_of(std::string_view props) {
   const Json json = Json::parse(props, nullptr, false);
   const auto found = json.is_object() ? json.find("media_marker") : json.end();
-  const bool is_told = json.is_object() && found != json.end() && found->is_string();
-  const std::string marker = is_told ? found->get<std::string>() : "";
+  const bool is_given = json.is_object() && found != json.end() && found->is_string();
+  const std::string marker = is_given ? found->get<std::string>() : "";
   return marker.empty() ? "<__media__>" : marker;
 }
 

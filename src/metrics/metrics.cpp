@@ -53,7 +53,7 @@ class BoundedValues {
     const std::lock_guard lock(mutex_);
     auto known = values_.find(value);
     if (known == values_.end()) {
-      if (values_.size() == kMostLabelValues) return "other";
+      if (values_.size() == kMaxLabelValues) return "other";
       known = values_.insert(utf8::sanitized(value)).first;
     }
     return *known;
@@ -108,8 +108,8 @@ constexpr Total kTotals[] = {
      [](const Load& load) { return number(load.embed_pending_tokens); }},
     {"billow_kv_used_ratio", "Share of the KV budget in use.",
      [](const Load& load) { return load.kv_used_ratio; }},
-    {"billow_kv_parked_ratio", "Share of the KV budget that keeps prefixes.",
-     [](const Load& load) { return load.kv_parked_ratio; }},
+    {"billow_kv_cached_ratio", "Share of the KV budget that keeps prefixes.",
+     [](const Load& load) { return load.kv_cached_ratio; }},
     {"billow_ready", "Whether requests are welcome.",
      [](const Load& load) { return load.ready ? 1.0 : 0.0; }},
     {"billow_draining", "Whether the program is about to end.",
@@ -235,8 +235,8 @@ void add_vllm_names(Families& families, const Load& load) {
             {{"block_size", std::to_string(kBlockTokens)},
              {"num_gpu_blocks", std::to_string(load.n_kv_blocks)}});
   // Room is the most less the names that are told, so a model's other names must not take any.
-  const size_t n_most = load.n_most_models > 0 ? load.n_most_models : load.models.size() + 1;
-  const size_t max_lora = n_most + n_names(load) - load.models.size();
+  const size_t n_max = load.n_max_models > 0 ? load.n_max_models : load.models.size() + 1;
+  const size_t max_lora = n_max + n_names(load) - load.models.size();
   // The value is when it was so: of several series the latest counts.
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   add_gauge(families, "vllm:lora_requests_info", "", std::chrono::duration<double>(now).count(),

@@ -18,7 +18,7 @@ namespace billow::metrics {
 inline constexpr std::string_view kTextType = "text/plain; version=0.0.4; charset=utf-8";
 
 // Values that a label may have; whatever comes when there are so many is "other".
-inline constexpr size_t kMostLabelValues = 256;
+inline constexpr size_t kMaxLabelValues = 256;
 
 // What is true at the moment of a scrape, asked of those who know it.
 struct Load {
@@ -27,12 +27,12 @@ struct Load {
   double backlog_seconds = 0.0;
   double busy_ratio = 0.0;  // of the last 10 s
   double kv_used_ratio = 0.0;
-  double kv_parked_ratio = 0.0;
+  double kv_cached_ratio = 0.0;
   size_t n_kv_blocks = 0;  // that the budget has room for
   size_t embed_pending_tokens = 0;
   bool ready = false;
   bool draining = false;
-  size_t n_most_models = 0;  // that may be loaded at once; 0: as many as memory holds
+  size_t n_max_models = 0;  // that may be loaded at once; 0: as many as memory holds
   struct ModelLoad {
     std::string name;
     std::vector<std::string> aliases{};  // other names that a client may send

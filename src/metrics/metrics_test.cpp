@@ -130,11 +130,11 @@ Load busy_load() {
   load.backlog_seconds = 1.5;
   load.busy_ratio = 0.75;
   load.kv_used_ratio = 0.5;
-  load.kv_parked_ratio = 0.25;
+  load.kv_cached_ratio = 0.25;
   load.n_kv_blocks = 1000;
   load.embed_pending_tokens = 4096;
   load.ready = true;
-  load.n_most_models = 3;
+  load.n_max_models = 3;
   load.models = {{.name = "a:1b",
                   .aliases = {"a"},
                   .is_loaded = true,
@@ -158,7 +158,7 @@ TEST(Metrics, TellTheLoadByModelAndTheRestWithoutOne) {
   EXPECT_EQ(scrape.value("billow_busy_ratio"), 0.75);
   EXPECT_EQ(scrape.value("billow_embed_pending_tokens"), 4096.0);
   EXPECT_EQ(scrape.value("billow_kv_used_ratio"), 0.5);
-  EXPECT_EQ(scrape.value("billow_kv_parked_ratio"), 0.25);
+  EXPECT_EQ(scrape.value("billow_kv_cached_ratio"), 0.25);
   EXPECT_EQ(scrape.value("billow_ready"), 1.0);
   EXPECT_EQ(scrape.value("billow_draining"), 0.0);
   EXPECT_EQ(scrape.value("billow_model_loaded{model=\"a:1b\"}"), 1.0);
@@ -268,7 +268,7 @@ TEST(Metrics, TheShortFormHasFewSeriesAndNoModels) {
   for (const char* name :
        {"billow_requests_waiting", "billow_requests_running", "billow_backlog_seconds",
         "billow_busy_ratio", "billow_embed_pending_tokens", "billow_kv_used_ratio",
-        "billow_kv_parked_ratio", "billow_ready", "billow_draining"}) {
+        "billow_kv_cached_ratio", "billow_ready", "billow_draining"}) {
     EXPECT_EQ(scrape.count(name), 1u) << name;
     EXPECT_TRUE(scrape.has(name)) << name;
     EXPECT_EQ(scrape.type(name), "gauge") << name;
@@ -314,17 +314,17 @@ TEST(Metrics, LabelsAreEscapedAndValidUtf8) {
 
 TEST(Metrics, NamesThatAreMadeUpDoNotGrowWithoutBound) {
   Metrics metrics("1", "scalar");
-  for (size_t i = 0; i < 3 * kMostLabelValues; ++i) {
+  for (size_t i = 0; i < 3 * kMaxLabelValues; ++i) {
     const std::string name = "model " + std::to_string(i);
     metrics.tokens(name, {1, 0, 0});
     metrics.request(name, "/api/chat", 200, milliseconds(1));
   }
   metrics.tokens("model 0", {1, 0, 0});
   const Scrape scrape(metrics.text({}, false));
-  EXPECT_EQ(scrape.count("billow_prompt_tokens_total"), kMostLabelValues + 1);
-  EXPECT_EQ(scrape.value("billow_prompt_tokens_total{model=\"other\"}"), 2.0 * kMostLabelValues);
+  EXPECT_EQ(scrape.count("billow_prompt_tokens_total"), kMaxLabelValues + 1);
+  EXPECT_EQ(scrape.value("billow_prompt_tokens_total{model=\"other\"}"), 2.0 * kMaxLabelValues);
   EXPECT_EQ(scrape.value("billow_prompt_tokens_total{model=\"model 0\"}"), 2.0);
-  EXPECT_EQ(scrape.count("billow_requests_total"), kMostLabelValues + 1);
+  EXPECT_EQ(scrape.count("billow_requests_total"), kMaxLabelValues + 1);
 }
 
 TEST(Metrics, TellOfTheProcess) {

@@ -14,13 +14,13 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr size_t kFirstSpans = kMostSpans - kLatestSpans;
+constexpr size_t kFirstSpans = kMaxSpans - kLatestSpans;
 
 std::string text_of(const Json& attributes) {
   if (attributes.is_null()) return {};
   const Json object = attributes.is_object() ? attributes : Json{{"value", attributes}};
   std::string text = object.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() <= kMostAttributeBytes) return text;
+  if (text.size() <= kMaxAttributeBytes) return text;
   return fmt::format(R"({{"left_out_bytes":{}}})", text.size());
 }
 
@@ -123,7 +123,7 @@ void Trace::add(std::string_view name, Clock::time_point begin, Clock::time_poin
             std::move(attributes)};
   const std::lock_guard lock(mutex_);
   if (finished_) return;
-  if (spans_.size() < kMostSpans) {
+  if (spans_.size() < kMaxSpans) {
     spans_.push_back(std::move(span));
   } else {
     spans_[kFirstSpans + (n_spans_ - kFirstSpans) % kLatestSpans] = std::move(span);
@@ -235,11 +235,11 @@ std::vector<std::string> TraceStore::ids() const {
   return {order_.rbegin(), order_.rend()};
 }
 
-Json TraceStore::list(size_t n_most) const {
+Json TraceStore::list(size_t n_max) const {
   std::vector<std::shared_ptr<const Trace>> latest;
   {
     const std::lock_guard lock(mutex_);
-    for (auto id = order_.rbegin(); id != order_.rend() && latest.size() < n_most; ++id) {
+    for (auto id = order_.rbegin(); id != order_.rend() && latest.size() < n_max; ++id) {
       latest.push_back(traces_.at(*id));
     }
   }

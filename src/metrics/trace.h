@@ -20,9 +20,9 @@ namespace billow::metrics {
 
 using Clock = std::chrono::steady_clock;  // one for all processes of a machine
 
-inline constexpr size_t kMostSpans = 4096;           // that a trace keeps
-inline constexpr size_t kLatestSpans = 64;           // of these, where there were more
-inline constexpr size_t kMostAttributeBytes = 4096;  // of a span, as JSON
+inline constexpr size_t kMaxSpans = 4096;           // that a trace keeps
+inline constexpr size_t kLatestSpans = 64;          // of these, where there were more
+inline constexpr size_t kMaxAttributeBytes = 4096;  // of a span, as JSON
 
 struct Span {
   std::string name;
@@ -46,7 +46,7 @@ class Trace {
   bool set_parent(std::string_view traceparent);
 
   // A moment: now. `attributes` is an object; any other value but null becomes {"value":it}, and
-  // one of more than kMostAttributeBytes {"left_out_bytes":N}.
+  // one of more than kMaxAttributeBytes {"left_out_bytes":N}.
   void mark(std::string_view name);
   void mark(std::string_view name, const Json& attributes);
   // An end before the beginning is taken for the beginning.
@@ -82,7 +82,7 @@ class Trace {
   const Clock::time_point began_;
   const std::chrono::system_clock::time_point began_at_;
   mutable std::mutex mutex_;
-  std::vector<Span> spans_;  // the first ones, and from kMostSpans - kLatestSpans on the latest
+  std::vector<Span> spans_;  // the first ones, and from kMaxSpans - kLatestSpans on the latest
   size_t n_spans_ = 0;       // that there were
   bool finished_ = false;
   std::chrono::nanoseconds duration_{};
@@ -102,8 +102,8 @@ class TraceStore {
   std::shared_ptr<Trace> start(const std::string& id, std::string route, std::string node);
   std::shared_ptr<const Trace> find(const std::string& id) const;  // null if there is none
   std::vector<std::string> ids() const;                            // latest first
-  // {"traces":[...]}: the summaries of at most `n_most` traces, latest first.
-  Json list(size_t n_most) const;
+  // {"traces":[...]}: the summaries of at most `n_max` traces, latest first.
+  Json list(size_t n_max) const;
 
  private:
   const size_t n_kept_;

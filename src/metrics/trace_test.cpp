@@ -67,29 +67,29 @@ TEST(Trace, AttributesAreObjectsOfABoundedSize) {
   trace.mark("none", Json());
   trace.mark("number", Json(7));
   trace.mark("list", Json::array({1, 2}));
-  trace.mark("huge", Json{{"text", std::string(kMostAttributeBytes, 'a')}});
+  trace.mark("huge", Json{{"text", std::string(kMaxAttributeBytes, 'a')}});
   trace.mark("bytes", Json{{"text", "\xFF"}});
   const Json json = trace.to_json();
   EXPECT_FALSE(json.at("spans")[0].contains("attributes"));
   EXPECT_EQ(json.at("spans")[1].at("attributes"), (Json{{"value", 7}}));
   EXPECT_EQ(json.at("spans")[2].at("attributes").at("value"), Json::array({1, 2}));
-  EXPECT_EQ(json.at("spans")[3].at("attributes").at("left_out_bytes"), kMostAttributeBytes + 11);
+  EXPECT_EQ(json.at("spans")[3].at("attributes").at("left_out_bytes"), kMaxAttributeBytes + 11);
   EXPECT_EQ(json.at("spans")[4].at("attributes").at("text"), "\xEF\xBF\xBD");
 }
 
 TEST(Trace, KeepsTheFirstSpansAndTheLatest) {
   Trace trace("id", "/", "n");
   const auto t = trace.began();
-  constexpr size_t kAll = kMostSpans + 1000;
+  constexpr size_t kAll = kMaxSpans + 1000;
   for (size_t i = 0; i < kAll; ++i) {
     trace.span("span " + std::to_string(i), t + microseconds(i), t + microseconds(i + 1));
   }
   const Json json = trace.to_json();
   const std::vector<std::string> names = names_of(json);
-  ASSERT_EQ(names.size(), kMostSpans);
+  ASSERT_EQ(names.size(), kMaxSpans);
   EXPECT_EQ(json.at("left_out"), 1000);
-  for (size_t i = 0; i < kMostSpans; ++i) {
-    const size_t expected = i < kMostSpans - kLatestSpans ? i : i + 1000;
+  for (size_t i = 0; i < kMaxSpans; ++i) {
+    const size_t expected = i < kMaxSpans - kLatestSpans ? i : i + 1000;
     EXPECT_EQ(names[i], "span " + std::to_string(expected));
   }
 }
@@ -157,8 +157,8 @@ TEST(Trace, SpansOfOneChromeTrackLieApartOrInOneAnother) {
     const double dur = event.at("dur");
     for (const auto& [begin, end] : tracks[event.at("tid")]) {
       const double overlap = std::min(end, ts + dur) - std::max(begin, ts);
-      const double least = std::min(end - begin, dur);
-      EXPECT_TRUE(overlap < 1e-6 || overlap > least - 1e-6) << event;
+      const double min = std::min(end - begin, dur);
+      EXPECT_TRUE(overlap < 1e-6 || overlap > min - 1e-6) << event;
     }
     tracks[event.at("tid")].emplace_back(ts, ts + dur);
     ++n_spans;
@@ -178,8 +178,8 @@ TEST(Trace, IsWrittenByManyThreads) {
   }
   threads.clear();
   const Json json = trace.to_json();
-  EXPECT_EQ(json.at("spans").size(), kMostSpans);
-  EXPECT_EQ(json.at("left_out"), 8000 - kMostSpans);
+  EXPECT_EQ(json.at("spans").size(), kMaxSpans);
+  EXPECT_EQ(json.at("left_out"), 8000 - kMaxSpans);
 }
 
 TEST(TraceStore, KeepsTheLatest) {

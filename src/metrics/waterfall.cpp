@@ -15,10 +15,10 @@
 namespace billow::metrics {
 namespace {
 
-constexpr int64_t kMostNanoseconds = 1'000'000'000'000'000'000;  // 31 years
-constexpr size_t kMostNameColumns = 24;
+constexpr int64_t kMaxNanoseconds = 1'000'000'000'000'000'000;  // 31 years
+constexpr size_t kMaxNameColumns = 24;
 constexpr size_t kTimeColumns = 11;
-constexpr size_t kMostAttributeColumns = 60;
+constexpr size_t kMaxAttributeColumns = 60;
 constexpr std::string_view kBold = "1";
 constexpr std::string_view kDim = "2";
 constexpr std::string_view kRed = "31";
@@ -79,9 +79,9 @@ int64_t integer_at(const Json& object, const char* name) {
   }
   // An unsigned one of more than 63 bits is no time.
   const bool is_huge = value->is_number_unsigned() &&
-                       value->get<uint64_t>() > static_cast<uint64_t>(kMostNanoseconds);
-  const int64_t number = is_huge ? kMostNanoseconds + 1 : value->get<int64_t>();
-  if (number > kMostNanoseconds || number < -kMostNanoseconds) {
+                       value->get<uint64_t>() > static_cast<uint64_t>(kMaxNanoseconds);
+  const int64_t number = is_huge ? kMaxNanoseconds + 1 : value->get<int64_t>();
+  if (number > kMaxNanoseconds || number < -kMaxNanoseconds) {
     fail(std::string("\"") + name + "\" is out of range");
   }
   return number;
@@ -113,7 +113,7 @@ struct Row {
     // Not beyond what a double holds: there may be many.
     double sum = 0.0;
     for (const Moment& moment : moments) sum += static_cast<double>(moment.end - moment.begin);
-    return static_cast<int64_t>(std::min(sum, static_cast<double>(kMostNanoseconds)));
+    return static_cast<int64_t>(std::min(sum, static_cast<double>(kMaxNanoseconds)));
   }
 };
 
@@ -172,7 +172,7 @@ std::vector<Row> rows_of(const Json& trace) {
   std::vector<Row> folded;
   std::map<std::string, size_t> place;  // in `folded`
   for (auto& [begin, row] : rows) {
-    if (n_alike[row.name] > kMostAlike) {
+    if (n_alike[row.name] > kMaxAlike) {
       const auto [at, is_first] = place.emplace(row.name, folded.size());
       if (!is_first) {
         merge_attributes(folded[at->second], row);
@@ -192,9 +192,9 @@ std::string attributes_text(const Row& row) {
   std::string text;
   for (const auto& [name, value] : row.attributes) {
     if (!text.empty()) text += ' ';
-    text += cut(printable(name), kMostAttributeColumns) + "=" +
-            cut(value_text(value), kMostAttributeColumns);
-    if (text.size() > 4 * kMostAttributeColumns) break;
+    text += cut(printable(name), kMaxAttributeColumns) + "=" +
+            cut(value_text(value), kMaxAttributeColumns);
+    if (text.size() > 4 * kMaxAttributeColumns) break;
   }
   return text;
 }
@@ -203,7 +203,7 @@ class Drawing {
  public:
   Drawing(const Json& trace, const WaterfallOptions& options)
       : trace_(trace),
-        n_columns_(std::clamp(options.n_columns, kLeastColumns, kMostColumns)),
+        n_columns_(std::clamp(options.n_columns, kMinColumns, kMaxColumns)),
         colour_(options.colour),
         rows_(rows_of(trace)) {
     end_ = std::max<int64_t>(integer_at(trace, "duration"), 1);
@@ -214,7 +214,7 @@ class Drawing {
       name_columns_ = std::max(name_columns_, width_of(row.name));
       attribute_columns = std::max(attribute_columns, width_of(attributes_text(row)));
     }
-    name_columns_ = std::min({name_columns_, kMostNameColumns, n_columns_ / 4});
+    name_columns_ = std::min({name_columns_, kMaxNameColumns, n_columns_ / 4});
     attribute_columns_ = std::min(attribute_columns, n_columns_ / 3);
     const size_t beside = name_columns_ + 1 + 1 + kTimeColumns +
                           (attribute_columns_ > 0 ? 2 + attribute_columns_ : 0);

@@ -10,15 +10,15 @@
 namespace billow::metrics {
 
 struct WaterfallOptions {
-  size_t n_columns = 80;  // of the terminal; less than kLeastColumns is taken for that many
+  size_t n_columns = 80;  // of the terminal; less than kMinColumns is taken for that many
   bool colour = false;
 };
-inline constexpr size_t kLeastColumns = 40;
-inline constexpr size_t kMostColumns = 400;
-inline constexpr size_t kMostAlike = 3;  // spans of one name that have a line each
+inline constexpr size_t kMinColumns = 40;
+inline constexpr size_t kMaxColumns = 400;
+inline constexpr size_t kMaxAlike = 3;  // spans of one name that have a line each
 
 // Lines of UTF-8 that are no wider than the terminal, for a trace as Trace::to_json gives it. More
-// than kMostAlike spans of a name share a line ("prefill x 7"), which tells the sum of their times
+// than kMaxAlike spans of a name share a line ("prefill x 7"), which tells the sum of their times
 // and of their tokens and bytes. Throws Error (kInvalidInput) for any other text.
 std::string waterfall(std::string_view trace_json, const WaterfallOptions& options = {});
 

@@ -85,7 +85,7 @@ TEST(Waterfall, IsNeverWiderThanTheTerminal) {
   for (const size_t n : {0u, 40u, 41u, 80u, 133u, 10000u}) {
     for (const std::string& text : {trace.dump(), trace_with("")}) {
       for (const std::string& line : lines_of(waterfall(text, {.n_columns = n}))) {
-        EXPECT_LE(width_of(line), std::clamp(n, kLeastColumns, kMostColumns)) << line;
+        EXPECT_LE(width_of(line), std::clamp(n, kMinColumns, kMaxColumns)) << line;
         EXPECT_TRUE(utf8::is_valid(line));
       }
     }

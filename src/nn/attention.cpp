@@ -164,12 +164,12 @@ kernels::AttentionArgs args_of(const Operands& on, const Tile& tile, tensor::Mat
 // Floats that a thread takes for the partial results of a tile that is not cut but has a gap, which
 // a kernel cannot write outputs across.
 size_t gap_floats(std::span<const Tile> tiles, size_t v_len) {
-  size_t most = 0;
+  size_t max = 0;
   for (const Tile& tile : tiles) {
     if (tile.n_before != 0 && tile.n_pieces == 1)
-      most = std::max(most, tile.n_spans() * tile.n_rows() * kernels::partial_floats(v_len));
+      max = std::max(max, tile.n_spans() * tile.n_rows() * kernels::partial_floats(v_len));
   }
-  return most;
+  return max;
 }
 
 // Spans [begin, end) of a tile: their partial results, or the outputs where `partials` is null.
@@ -224,7 +224,7 @@ void merge(const Compute& compute, const Operands& on, const Tile& tile, float* 
 // the work left, which is its own and that of the tiles behind it. So tiles that are cut all lie in
 // a tail with less work than 4 of the largest such tile for each thread; nor is there more work
 // than that of all rows.
-void take_most(const Compute& compute, const KvLayer& layer, size_t n_rows, size_t n_q_heads) {
+void take_max(const Compute& compute, const KvLayer& layer, size_t n_rows, size_t n_q_heads) {
   const size_t n_threads = compute.n_threads();
   const size_t n_spans = compute.sizing->n_positions / kSpanPositions + 3;  // a gap splits one
   const size_t partial = kernels::partial_floats(layer.v_len);
@@ -272,7 +272,7 @@ void attention(const Compute& compute, const KvLayer& layer, const KvRows& rows,
   BILLOW_CHECK(n_q_heads % layer.n_heads == 0 && out.n_cols == n_q_heads * layer.v_len);
   if (queries.q.n_rows == 0) return;
   const tensor::ArenaScope scope(compute.arena);
-  if (compute.sizing != nullptr) return take_most(compute, layer, queries.q.n_rows, n_q_heads);
+  if (compute.sizing != nullptr) return take_max(compute, layer, queries.q.n_rows, n_q_heads);
   const Operands operands{layer, rows, queries, scale, out};
   std::vector<Tile> tiles = tiles_of(compute, layer, rows, n_q_heads / layer.n_heads);
   const std::vector<Piece> pieces = pieces_of(compute, layer, tiles);

@@ -6,9 +6,9 @@
 
 namespace billow::nn {
 
-using kernels::InputForm;
+using kernels::ActivationLayout;
 
-void Inputs::add(const InputForm* form, size_t begin, size_t end) {
+void Inputs::add(const ActivationLayout* form, size_t begin, size_t end) {
   if (find(form) == nullptr) {
     BILLOW_CHECK(n_ < made_.size());
     made_[n_++] = {form, compute_.arena.bytes(form->bytes(size(), x_.n_cols))};
@@ -20,13 +20,13 @@ void Inputs::add(const InputForm* form, size_t begin, size_t end) {
   runs_.push_back({form, begin, end, first_group, first_group + form->groups(end - begin).n});
 }
 
-bool Inputs::has(const InputForm* form, size_t begin, size_t end) const {
+bool Inputs::has(const ActivationLayout* form, size_t begin, size_t end) const {
   return std::ranges::any_of(runs_, [&](const Run& run) {
     return run.form == form && run.begin == begin && run.end == end;
   });
 }
 
-std::byte* Inputs::find(const InputForm* form) const {
+std::byte* Inputs::find(const ActivationLayout* form) const {
   for (size_t i = 0; i < n_; ++i) {
     if (made_[i].form == form) return made_[i].bytes;
   }
@@ -39,10 +39,10 @@ void Inputs::make_group(size_t group) const {
   const size_t g = group - run->first_group;
   const size_t input = run->begin + groups.begin(g);
   const size_t n = groups.begin(g + 1) - groups.begin(g);
-  std::array<const float*, kernels::kMostGroupRows> rows;
+  std::array<const float*, kernels::kMaxGroupRows> rows;
   for (size_t i = 0; i < n; ++i) rows[i] = x_.row(row_of(input + i));
-  run->form->write_group(rows.data(), n, x_.n_cols,
-                         find(run->form) + run->form->bytes(input, x_.n_cols));
+  run->form->quantize(rows.data(), n, x_.n_cols,
+                      find(run->form) + run->form->bytes(input, x_.n_cols));
 }
 
 void Inputs::make(const Compute& compute, const Inputs& a, const Inputs& b) {

@@ -25,22 +25,22 @@ class Inputs {
 
   // Inputs [begin, end) in `form`, which are made by make(). REQUIRES: runs that begin at the same
   // input are equal, and are added one behind the other.
-  void add(const kernels::InputForm* form, size_t begin, size_t end);
+  void add(const kernels::ActivationLayout* form, size_t begin, size_t end);
   // Whether exactly inputs [begin, end) were added together in `form`.
-  bool has(const kernels::InputForm* form, size_t begin, size_t end) const;
+  bool has(const kernels::ActivationLayout* form, size_t begin, size_t end) const;
   // Of input 0; null where there is none.
-  std::byte* find(const kernels::InputForm* form) const;
+  std::byte* find(const kernels::ActivationLayout* form) const;
 
   // Makes all that was added to both, with all threads.
   static void make(const Compute& compute, const Inputs& a, const Inputs& b);
 
  private:
   struct Made {
-    const kernels::InputForm* form = nullptr;
+    const kernels::ActivationLayout* form = nullptr;
     std::byte* bytes = nullptr;
   };
   struct Run {
-    const kernels::InputForm* form = nullptr;
+    const kernels::ActivationLayout* form = nullptr;
     size_t begin = 0;
     size_t end = 0;
     size_t first_group = 0;

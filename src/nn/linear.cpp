@@ -16,7 +16,7 @@
 namespace billow::nn {
 namespace {
 
-using kernels::InputForm;
+using kernels::ActivationLayout;
 
 // How far ahead weights are asked for. Intel's cores read any stream twice as fast when asked 4 KiB
 // ahead. AMD's cores read ahead well by themselves where a row takes weights apart quickly, and up
@@ -50,7 +50,7 @@ struct Part {
 };
 
 // What is left where a weight has a scale: the product has neither scale nor bias yet.
-void scale_part(const Product& product, const Part& part, const InputForm& form) {
+void scale_part(const Product& product, const Part& part, const ActivationLayout& form) {
   const kernels::RowGroups groups = form.groups(product.out.n_rows);
   for (size_t row = groups.begin(part.group_begin); row < groups.begin(part.group_end); ++row) {
     float* const out = product.out.row(row);
@@ -105,7 +105,7 @@ struct Task {
 void run_items(const Compute& compute, const Task& task, size_t begin, size_t end,
                const PackingScratch& scratch) {
   const Product& product = task.product;
-  const InputForm* form = compute.kernels.of(product.weight.type).input;
+  const ActivationLayout* form = compute.kernels.of(product.weight.type).input;
   const size_t n_groups = form->groups(product.out.n_rows).n;
   while (begin < end) {
     const size_t unit = begin / task.n_cuts;
@@ -174,7 +174,7 @@ void multiply(const Compute& compute, tensor::Matrix x, std::span<const uint32_t
   for (const RowsProduct& product : products) {
     if (product.begin == product.end) continue;
     end += n_units(product.weight) * n_cuts;
-    const InputForm* form = compute.kernels.of(product.weight.type).input;
+    const ActivationLayout* form = compute.kernels.of(product.weight.type).input;
     const tensor::Matrix out = {product.out.row(product.begin), product.end - product.begin,
                                 product.out.n_cols};
     tasks.push_back({.product = {product.weight, product.bias, out},
@@ -184,7 +184,7 @@ void multiply(const Compute& compute, tensor::Matrix x, std::span<const uint32_t
   }
   for (const LowRankSums::First& first : adapters.first_products()) {
     end += n_units(first.product.weight);
-    const InputForm* form = compute.kernels.of(first.product.weight.type).input;
+    const ActivationLayout* form = compute.kernels.of(first.product.weight.type).input;
     tasks.push_back({.product = first.product,
                      .input = first.inputs->find(form) + form->bytes(first.begin, x.n_cols),
                      .n_cuts = 1,

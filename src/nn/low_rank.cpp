@@ -76,7 +76,7 @@ void LowRankSums::add_part(const Adapter& adapter, const RowsProduct& product, s
   const tensor::Matrix out = {product.out.row(begin), end - begin, product.out.n_cols};
   const size_t n_before = parts_.empty() ? 0 : parts_.back().end;
   parts_.push_back({pair, h, out, n_before + n_blocks(product.weight.n_rows)});
-  const kernels::InputForm* const form = compute_.kernels.of(pair->a.type).input;
+  const kernels::ActivationLayout* const form = compute_.kernels.of(pair->a.type).input;
   const bool is_there = of_products_.has(form, begin, end);
   if (!is_there) inputs_.add(form, begin, end);
   firsts_.push_back({{pair->a, nullptr, h}, is_there ? &of_products_ : &inputs_, begin});

@@ -20,23 +20,23 @@ bool takes_codes(const Compute& compute, const Product& product) {
 bool has_outlier(const float* x, size_t n) {
   constexpr float kRatio = 12.0f;
   constexpr size_t kLanes = 16;
-  std::array<float, kLanes> greatest{};
+  std::array<float, kLanes> max{};
   std::array<float, kLanes> squares{};
   size_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     for (size_t lane = 0; lane < kLanes; ++lane) {
       const float square = x[i + lane] * x[i + lane];
-      greatest[lane] = greatest[lane] < square ? square : greatest[lane];
+      max[lane] = max[lane] < square ? square : max[lane];
       squares[lane] += square;
     }
   }
   for (; i < n; ++i) {
-    greatest[0] = std::max(greatest[0], x[i] * x[i]);
+    max[0] = std::max(max[0], x[i] * x[i]);
     squares[0] += x[i] * x[i];
   }
   float sum = 0.0f;
   for (const float square : squares) sum += square;
-  return *std::ranges::max_element(greatest) * static_cast<float>(n) > kRatio * kRatio * sum;
+  return *std::ranges::max_element(max) * static_cast<float>(n) > kRatio * kRatio * sum;
 }
 
 std::vector<uint32_t> rows_with_outliers(const Compute& compute, tensor::Matrix x) {

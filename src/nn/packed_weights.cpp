@@ -69,9 +69,9 @@ std::string PackedWeights::contents() const {
 
 void PackedWeights::pack(const Progress& progress) {
   hold();
-  size_t most_columns = 0;
-  for (const Job& job : jobs_) most_columns = std::max(most_columns, job.weight.n_cols);
-  const size_t n_scales = quant::kStripRows * kernels::padded(most_columns) / quant::kScaleGroup;
+  size_t max_columns = 0;
+  for (const Job& job : jobs_) max_columns = std::max(max_columns, job.weight.n_cols);
+  const size_t n_scales = quant::kStripRows * kernels::padded(max_columns) / quant::kScaleGroup;
   Scratch scratch{std::vector<float>(n_scales), std::vector<float>(n_scales)};
   for (;;) {
     const size_t begin = taken_.fetch_add(kHugePage, std::memory_order_relaxed);

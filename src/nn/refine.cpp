@@ -14,7 +14,7 @@
 namespace billow::nn {
 namespace {
 
-float greatest(std::span<const float> values) {
+float max(std::span<const float> values) {
   constexpr size_t kLanes = 16;
   std::array<float, kLanes> lanes;
   lanes.fill(-std::numeric_limits<float>::infinity());
@@ -29,12 +29,12 @@ float greatest(std::span<const float> values) {
 // Products of one row with weight rows row, row + 1, ...: to those in a strip that reaches `least`
 // it adds the products of `input`, one row in the form that the weights want.
 void add_where_great(const kernels::TypeKernels& type, const tensor::Tensor& weight, size_t row,
-                     std::span<float> products, float least, const std::byte* input,
+                     std::span<float> products, float min, const std::byte* input,
                      const PackingScratch& scratch) {
   for (; !products.empty(); row += quant::kStripRows) {
     const std::span<float> strip = products.first(std::min(quant::kStripRows, products.size()));
     products = products.subspan(strip.size());
-    if (greatest(strip) < least) continue;
+    if (max(strip) < min) continue;
     std::array<float, quant::kStripRows> sums;
     type.gemm({.weight = weight.packed != nullptr
                              ? weight.packed + row / quant::kStripRows * strip_bytes(weight)
@@ -68,8 +68,8 @@ void rounding_rest(const float* x, size_t n, float* rest) noexcept {
   }
 }
 
-void refine_greatest(const Compute& compute, tensor::Matrix x, const tensor::Tensor& weight,
-                     float reach, tensor::Matrix out) {
+void refine_max(const Compute& compute, tensor::Matrix x, const tensor::Tensor& weight, float reach,
+                tensor::Matrix out) {
   const kernels::TypeKernels& type = compute.kernels.of(weight.type);
   if (type.input->kind != kernels::InputKind::kCodes) return;
   const tensor::ArenaScope scope(compute.arena);
@@ -85,7 +85,7 @@ void refine_greatest(const Compute& compute, tensor::Matrix x, const tensor::Ten
     for (size_t m = begin; m < end; ++m) {
       rounding_rest(x.row(m), x.n_cols, rests.row(m));
       const float* const rest = rests.row(m);
-      type.input->write_group(&rest, 1, x.n_cols, inputs + m * input_bytes);
+      type.input->quantize(&rest, 1, x.n_cols, inputs + m * input_bytes);
     }
   });
   const size_t n_runs = (out.n_cols + kRunOfProducts - 1) / kRunOfProducts;
@@ -93,20 +93,19 @@ void refine_greatest(const Compute& compute, tensor::Matrix x, const tensor::Ten
     const size_t begin = i * kRunOfProducts;
     return std::span<float>(out.row(m) + begin, std::min(kRunOfProducts, out.n_cols - begin));
   };
-  const tensor::Matrix run_greatest = compute.arena.matrix(x.n_rows, n_runs);
+  const tensor::Matrix run_max = compute.arena.matrix(x.n_rows, n_runs);
   compute.team.for_shares(x.n_rows * n_runs, [&](size_t begin, size_t end, int) {
-    for (size_t i = begin; i < end; ++i)
-      run_greatest.data[i] = greatest(run(i / n_runs, i % n_runs));
+    for (size_t i = begin; i < end; ++i) run_max.data[i] = max(run(i / n_runs, i % n_runs));
   });
-  std::vector<float> least(x.n_rows);
-  for (size_t m = 0; m < x.n_rows; ++m) least[m] = greatest({run_greatest.row(m), n_runs}) - reach;
+  std::vector<float> min(x.n_rows);
+  for (size_t m = 0; m < x.n_rows; ++m) min[m] = max({run_max.row(m), n_runs}) - reach;
   const std::vector<PackingScratch> scratch =
       make_packing_scratch(compute, weight.packed == nullptr ? strip_bytes(weight) : 0, x.n_cols);
   compute.team.for_shares(x.n_rows * n_runs, [&](size_t begin, size_t end, int member) {
     for (size_t i = begin; i < end; ++i) {
       const size_t m = i / n_runs;
-      if (run_greatest.data[i] < least[m]) continue;
-      add_where_great(type, weight, i % n_runs * kRunOfProducts, run(m, i % n_runs), least[m],
+      if (run_max.data[i] < min[m]) continue;
+      add_where_great(type, weight, i % n_runs * kRunOfProducts, run(m, i % n_runs), min[m],
                       inputs + m * input_bytes, scratch[static_cast<size_t>(member)]);
     }
   });

@@ -14,8 +14,8 @@ inline constexpr size_t kRunOfProducts = 64 * quant::kStripRows;
 // which linear() computed from x, what rounding x took from those within `reach` of their row's
 // greatest. Their neighbours in a strip of 16 weight rows gain it, too. Costs what those strips
 // cost; nothing where the weights take x in another form.
-void refine_greatest(const Compute& compute, tensor::Matrix x, const tensor::Tensor& weight,
-                     float reach, tensor::Matrix out);
+void refine_max(const Compute& compute, tensor::Matrix x, const tensor::Tensor& weight, float reach,
+                tensor::Matrix out);
 
 // What 8-bit codes of n values, in the integer form of activations, leave over of them.
 void rounding_rest(const float* x, size_t n, float* rest) noexcept;

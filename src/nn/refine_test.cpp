@@ -24,7 +24,7 @@ struct Products {
   std::vector<float> plain = exact;
   std::vector<float> refined = exact;
 
-  float least(size_t m) const {
+  float min(size_t m) const {
     const float* row = plain.data() + m * kOut;
     return *std::max_element(row, row + kOut) - kReach;
   }
@@ -33,7 +33,7 @@ struct Products {
     const size_t begin = n / quant::kStripRows * quant::kStripRows;
     const float* row = plain.data() + m * kOut;
     const float* end = row + std::min(begin + quant::kStripRows, kOut);
-    return *std::max_element(row + begin, end) >= least(m);
+    return *std::max_element(row + begin, end) >= min(m);
   }
 };
 
@@ -62,8 +62,8 @@ Products products(const kernels::KernelTable& kernels, quant::Type type, int n_t
   linear(compute, {x.data(), kRows, kIn},
          {{weight, nullptr, {products.plain.data(), kRows, kOut}}});
   products.refined = products.plain;
-  refine_greatest(compute, {x.data(), kRows, kIn}, weight, kReach,
-                  {products.refined.data(), kRows, kOut});
+  refine_max(compute, {x.data(), kRows, kIn}, weight, kReach,
+             {products.refined.data(), kRows, kOut});
   return products;
 }
 

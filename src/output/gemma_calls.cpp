@@ -18,7 +18,7 @@ class GemmaReader final : public CallReader {
         prefix_(Texts{"call:", ":"}, {}),
         quote_(Texts{form.quote}, answer.control),
         closers_(joined(form.close, form.ends), answer.control),
-        behind_closer_(form.open, answer.control) {}
+        after_closer_(form.open, answer.control) {}
 
   const std::vector<std::string>& openers() const override { return form_.open; }
   const Literals& closers() const override { return closers_; }
@@ -190,7 +190,7 @@ class GemmaReader final : public CallReader {
     size_t n = closers_[closer].size();
     while (is_blank(co_await tape_.look(n))) ++n;
     if (co_await tape_.look(n) == kEnd) co_return true;
-    co_return co_await find_at(tape_, behind_closer_, n) != Literals::kNone;
+    co_return co_await find_at(tape_, after_closer_, n) != Literals::kNone;
   }
 
   const GemmaCalls& form_;
@@ -199,7 +199,7 @@ class GemmaReader final : public CallReader {
   const Literals prefix_;
   const Literals quote_;
   const Literals closers_;
-  const Literals behind_closer_;
+  const Literals after_closer_;
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ struct Header {
 };
 
 // The word behind `key`, up to a blank or the next marker; empty if there is none.
-std::string_view word_behind(std::string_view header, std::string_view key) {
+std::string_view word_after(std::string_view header, std::string_view key) {
   const size_t at = header.find(key);
   if (at == header.npos) return "";
   const std::string_view rest = trimmed(header.substr(at + key.size()));
@@ -75,7 +75,7 @@ class HarmonyReader {
       }
       // What has no header is text, as nothing says otherwise.
       const Header said =
-          header ? Header{word_behind(*header, "<|channel|>"), word_behind(*header, "to=")}
+          header ? Header{word_after(*header, "<|channel|>"), word_after(*header, "to=")}
                  : Header{"final", ""};
       co_await read_body(said);
     }

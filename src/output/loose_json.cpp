@@ -17,7 +17,7 @@ bool is_declared(std::span<const std::string> names, std::string_view name) {
 
 bool is_deep(std::string_view json) {
   size_t depth = 0;
-  size_t n_most = 0;
+  size_t n_max = 0;
   bool is_text = false;
   for (size_t i = 0; i < json.size(); ++i) {
     if (is_text && json[i] == '\\') {
@@ -25,12 +25,12 @@ bool is_deep(std::string_view json) {
     } else if (json[i] == '"') {
       is_text = !is_text;
     } else if (!is_text && (json[i] == '{' || json[i] == '[')) {
-      n_most = std::max(n_most, ++depth);
+      n_max = std::max(n_max, ++depth);
     } else if (!is_text && (json[i] == '}' || json[i] == ']') && depth > 0) {
       --depth;
     }
   }
-  return n_most > kMaxDepth;
+  return n_max > kMaxDepth;
 }
 
 Json parse(std::string_view text) {

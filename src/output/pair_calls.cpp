@@ -27,7 +27,7 @@ class PairReader final : public CallReader {
         key_stop_(joined(form.key_close, form.value_open), answer.control),
         value_open_(form.value_open, answer.control),
         value_close_(form.value_close, answer.control),
-        behind_value_(joined(form.key_open, form.value_close, form.close), answer.control) {}
+        after_value_(joined(form.key_open, form.value_close, form.close), answer.control) {}
 
   const std::vector<std::string>& openers() const override { return openers_; }
   const Literals& closers() const override { return closers_; }
@@ -117,7 +117,7 @@ class PairReader final : public CallReader {
     size_t n = value_close_[closer].size();
     while (is_blank(co_await tape_.look(n))) ++n;
     const bool is_last = co_await tape_.look(n) == kEnd;
-    if (!is_last && co_await find_at(tape_, behind_value_, n) == Literals::kNone) co_return false;
+    if (!is_last && co_await find_at(tape_, after_value_, n) == Literals::kNone) co_return false;
     tape_.take(value_close_[closer].size());
     co_return true;
   }
@@ -136,7 +136,7 @@ class PairReader final : public CallReader {
   const Literals key_stop_;
   const Literals value_open_;
   const Literals value_close_;
-  const Literals behind_value_;
+  const Literals after_value_;
 };
 
 }  // namespace

@@ -98,15 +98,15 @@ Shape as_tokens(const Format& row, const SampleCase& one) {
   };
   Shape shape{recognise({.parser = row.name, .is_control = is_control}), {}};
   for (size_t i = 0; i < one.text.size();) {
-    size_t n_most = 0;
+    size_t n_max = 0;
     for (const std::string& token : control_markers(shape.format))
       if (std::string_view(one.text).substr(i).starts_with(token))
-        n_most = std::max(n_most, token.size());
+        n_max = std::max(n_max, token.size());
     const bool is_plain = std::ranges::any_of(one.plain, [&](const Mark& plain) {
       return i >= plain.offset && i < plain.offset + plain.length;
     });
-    if (n_most > 0 && !is_plain) shape.marks.push_back({i, n_most});
-    i += std::max<size_t>(n_most, 1);
+    if (n_max > 0 && !is_plain) shape.marks.push_back({i, n_max});
+    i += std::max<size_t>(n_max, 1);
   }
   return shape;
 }

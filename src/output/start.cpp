@@ -113,8 +113,8 @@ Start start_of(const Format& format, std::string_view prompt, const StartHints& 
   if (thinking.close.empty() || ends_with_any(prompt, thinking.close))
     return {StartState::kText, {}};
   if (thinking.begins_open) return {StartState::kThinking, {}};
-  const bool is_behind_result = ends_with_any(prompt, {"<tool_response|>"});
-  if (thinking.resumes && is_behind_result && hints.thinks) return {StartState::kThinking, {}};
+  const bool is_after_result = ends_with_any(prompt, {"<tool_response|>"});
+  if (thinking.resumes && is_after_result && hints.thinks) return {StartState::kThinking, {}};
   return {StartState::kMayThink, {}};
 }
 

@@ -65,10 +65,9 @@ class TaggedReader final : public CallReader {
         key_open_(form.key_open, answer.control),
         key_close_(form.key_close, answer.control),
         tag_end_(Texts{form.tag_end}, answer.control),
-        behind_call_(joined(form.open, form.section_close), answer.control),
-        behind_key_(
-            joined(form.key_open, form.key_close, form.close, form.open, form.section_close),
-            answer.control),
+        after_call_(joined(form.open, form.section_close), answer.control),
+        after_key_(joined(form.key_open, form.key_close, form.close, form.open, form.section_close),
+                   answer.control),
         // A key that was not closed ends where the next tag begins a line.
         next_tag_(joined(form.key_open, form.close), answer.control) {}
 
@@ -127,7 +126,7 @@ class TaggedReader final : public CallReader {
       if (is_doubled) continue;
       // Only the closer is missing.
       const bool is_end = co_await tape_.look() == kEnd && !tape_.is_cut();
-      const bool is_over = is_end || co_await find_at(tape_, behind_call_) != Literals::kNone;
+      const bool is_over = is_end || co_await find_at(tape_, after_call_) != Literals::kNone;
       if (is_over && answer_.tools.has(call.name())) break;
       co_return false;
     }
@@ -234,7 +233,7 @@ class TaggedReader final : public CallReader {
           size_t n = n_closer;
           while (is_blank(co_await tape_.look(n))) ++n;
           const bool is_last = co_await tape_.look(n) == kEnd;
-          if (is_last || co_await find_at(tape_, behind_key_, n) != Literals::kNone) {
+          if (is_last || co_await find_at(tape_, after_key_, n) != Literals::kNone) {
             tape_.take(n_closer);
             co_return true;
           }
@@ -258,8 +257,8 @@ class TaggedReader final : public CallReader {
   const Literals key_open_;
   const Literals key_close_;
   const Literals tag_end_;
-  const Literals behind_call_;
-  const Literals behind_key_;
+  const Literals after_call_;
+  const Literals after_key_;
   const Literals next_tag_;
 };
 

@@ -68,12 +68,12 @@ void ChildProcess::send(int signal) const {
   if (how_it_ended_.empty()) ::kill(pid_, signal);
 }
 
-void ChildProcess::end(std::chrono::milliseconds patience) {
+void ChildProcess::end(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   const auto has_ended = [this] { return !how_it_ended_.empty(); };
-  if (patience > std::chrono::milliseconds(0)) {
+  if (timeout > std::chrono::milliseconds(0)) {
     send(SIGTERM);
-    ended_.wait_for(lock, patience, has_ended);
+    ended_.wait_for(lock, timeout, has_ended);
   }
   send(SIGKILL);
   ended_.wait(lock, has_ended);

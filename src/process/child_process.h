@@ -39,7 +39,7 @@ class ChildProcess {
   // "signal 9 (Killed)", "exit status 1: last line of its log"; empty while it lives.
   std::string how_it_ended() const;
   // Asks it to end, kills it after `patience`, and returns when it is gone.
-  void end(std::chrono::milliseconds patience);
+  void end(std::chrono::milliseconds timeout);
 
  private:
   void send(int signal) const;  // `mutex_` is held

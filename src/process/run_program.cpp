@@ -120,8 +120,8 @@ class Running {
                                           std::to_string(options_.time->count() / 1000) + " s");
         }
       }
-      const auto patience = std::min<int64_t>(left, std::numeric_limits<int>::max());
-      const int n = ::poll(fds.data(), fds.size(), static_cast<int>(patience));
+      const auto timeout = std::min<int64_t>(left, std::numeric_limits<int>::max());
+      const int n = ::poll(fds.data(), fds.size(), static_cast<int>(timeout));
       if (n > 0 && (fds[0].revents != 0 || fds[1].revents != 0)) return;
     }
   }

@@ -202,8 +202,8 @@ constexpr std::array<NamedTemplate, 20> kTemplates{{
 // a trifling change may add or take away.
 struct Marks {
   std::string_view name;
-  size_t n_least;
-  size_t n_most;
+  size_t n_min;
+  size_t n_max;
   std::array<std::string_view, 4> required;
   std::array<std::string_view, 3> forbidden;
 };
@@ -240,9 +240,9 @@ constexpr std::array kMarks{
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
 bool has_marks(std::string_view jinja, const Marks& marks) {
-  const bool knows_tools = contains(jinja, "tool") && marks.n_most < 3'000;
-  if (knows_tools || contains(jinja, "<think>") || jinja.size() < marks.n_least ||
-      jinja.size() > marks.n_most) {
+  const bool knows_tools = contains(jinja, "tool") && marks.n_max < 3'000;
+  if (knows_tools || contains(jinja, "<think>") || jinja.size() < marks.n_min ||
+      jinja.size() > marks.n_max) {
     return false;
   }
   return std::all_of(marks.required.begin(), marks.required.end(),

@@ -230,10 +230,10 @@ class GridSearch {
   void choose(size_t at, size_t n, float scale) noexcept {
     const float inverse = reciprocal_or_zero(scale);
     for (size_t begin = at; begin < at + n; begin += format_.choice_len) {
-      float least = choose(begin, inverse, 0);
+      float min = choose(begin, inverse, 0);
       if (format_.values[1] == nullptr) continue;
       const GridGroup first = group_;
-      if (choose(begin, inverse, 1) >= least) group_ = first;
+      if (choose(begin, inverse, 1) >= min) group_ = first;
     }
   }
 
@@ -261,15 +261,15 @@ class GridSearch {
   void set_signs(size_t at) noexcept {
     if (format_.signs == GridSigns::kNone) return;
     size_t n_negative = 0;
-    size_t least = at;
+    size_t min = at;
     for (size_t i = at; i < at + 8; ++i) {
-      if (std::fabs(x_[i]) < std::fabs(x_[least])) least = i;
+      if (std::fabs(x_[i]) < std::fabs(x_[min])) min = i;
       if (!(x_[i] < 0.0f)) continue;
       ++n_negative;
       group_.signs[i / 8] |= static_cast<uint8_t>(1 << (i % 8));
     }
     if (format_.signs == GridSigns::kEven && n_negative % 2 == 1) {
-      group_.signs[least / 8] ^= static_cast<uint8_t>(1 << (least % 8));
+      group_.signs[min / 8] ^= static_cast<uint8_t>(1 << (min % 8));
     }
   }
 

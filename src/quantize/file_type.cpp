@@ -201,12 +201,12 @@ const FileType* find_file_type(std::string_view name) noexcept {
 
 std::vector<std::string_view> similar_file_types(std::string_view name) {
   constexpr size_t kMost = 3;
-  constexpr size_t kMostDistance = 3;
+  constexpr size_t kMaxDistance = 3;
   const std::string wanted = lower_case(name.substr(0, 32));
   std::multimap<size_t, std::string_view> by_distance;
   for (const FileType& row : kFileTypes) {
     const size_t distance = edit_distance(wanted, lower_case(row.name));
-    if (distance <= kMostDistance) by_distance.emplace(distance, row.name);
+    if (distance <= kMaxDistance) by_distance.emplace(distance, row.name);
   }
   std::vector<std::string_view> names;
   for (const auto& [distance, row_name] : by_distance) {

@@ -151,11 +151,11 @@ class Part {
   // The entry for entry number e at this scale: the nearest levels, or the best of the grid's
   // entries around them.
   void choose(size_t e, float inverse, float scale, Choice& choice) const noexcept {
-    const int most = format_.level_bits == 2 ? 2 : 7;
+    const int max = format_.level_bits == 2 ? 2 : 7;
     unsigned levels = 0;
     for (size_t i = 0; i < entry_len(); ++i) {
       const int level = nearest(0.5f * (inverse * magnitudes_[e * entry_len() + i] - 1.0f));
-      levels |= static_cast<unsigned>(std::clamp(level, 0, most)) << (i * format_.level_bits);
+      levels |= static_cast<unsigned>(std::clamp(level, 0, max)) << (i * format_.level_bits);
     }
     choice.entries[e] = static_cast<uint16_t>(levels);
     choice.on_grid[e] = index_.index_of(choice.entries[e]) >= 0;
@@ -187,12 +187,12 @@ class Part {
     }
     if (format_.signs == GridSigns::kEven && std::popcount(signs) % 2 == 1) {
       const auto cost = [&](size_t i) { return weights_[at + i] * x[at + i] * x[at + i]; };
-      size_t least = 0;
+      size_t min = 0;
       for (size_t i = 1; i < 8; ++i) {
-        if (cost(i) < cost(least)) least = i;
+        if (cost(i) < cost(min)) min = i;
       }
-      magnitudes_[at + least] = -magnitudes_[at + least];
-      signs ^= 1u << least;
+      magnitudes_[at + min] = -magnitudes_[at + min];
+      signs ^= 1u << min;
     }
     signs_[at / 8] = static_cast<uint8_t>(signs);
   }

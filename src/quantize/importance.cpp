@@ -210,14 +210,14 @@ std::vector<std::byte> older_form(const ImportanceSums& sums) {
     put_number(text.size());
     put(text.data(), text.size());
   };
-  const auto most = [](const ImportanceSums::Entry& entry) {
+  const auto max = [](const ImportanceSums::Entry& entry) {
     return *std::ranges::max_element(entry.counts);
   };
   put_number(static_cast<size_t>(std::ranges::count_if(
-      sums.entries, [&](const auto& pair) { return most(pair.second) > 0.0f; })));
+      sums.entries, [&](const auto& pair) { return max(pair.second) > 0.0f; })));
   for (const auto& [tensor, entry] : sums.entries) {
-    if (!(most(entry) > 0.0f)) continue;
-    const float n_calls = std::ceil(most(entry) / static_cast<float>(sums.chunk_size));
+    if (!(max(entry) > 0.0f)) continue;
+    const float n_calls = std::ceil(max(entry) / static_cast<float>(sums.chunk_size));
     put_text(tensor);
     put_number(static_cast<size_t>(n_calls));
     put_number(entry.sums.size());

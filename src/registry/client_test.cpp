@@ -47,13 +47,14 @@ struct Place {
   std::string pull(
       const store::Name& name, const Listener& listener = [](const Step&) {},
       std::stop_token stop = {}) {
-    return told([&](const Listener& hears) { client.pull(name, true, hears, stop); }, listener);
+    return answer_text([&](const Listener& hears) { client.pull(name, true, hears, stop); },
+                       listener);
   }
   std::string push(const store::Name& name, const Listener& listener = [](const Step&) {}) {
-    return told([&](const Listener& hears) { client.push(name, true, hears); }, listener);
+    return answer_text([&](const Listener& hears) { client.push(name, true, hears); }, listener);
   }
-  static std::string told(const std::function<void(const Listener&)>& work,
-                          const Listener& listener) {
+  static std::string answer_text(const std::function<void(const Listener&)>& work,
+                                 const Listener& listener) {
     std::string last;
     try {
       work([&](const Step& step) {

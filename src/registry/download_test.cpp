@@ -186,17 +186,17 @@ class DownloadTest : public testing::Test {
 };
 
 TEST_F(DownloadTest, BringsABlobInParts) {
-  std::atomic<uint64_t> n_told{0};
+  std::atomic<uint64_t> n_reported{0};
   std::atomic<uint64_t> n_checked{0};
   options_.on_progress = [&](uint64_t n) {
-    uint64_t was = n_told;
-    while (was < n && !n_told.compare_exchange_weak(was, n)) continue;
+    uint64_t was = n_reported;
+    while (was < n && !n_reported.compare_exchange_weak(was, n)) continue;
   };
   options_.on_check = [&](uint64_t n) { n_checked = n; };
   EXPECT_EQ(get(), "");
   expect_whole();
   EXPECT_EQ(n_sent_, kBytes);
-  EXPECT_EQ(n_told, kBytes);
+  EXPECT_EQ(n_reported, kBytes);
   EXPECT_EQ(n_checked, kBytes);
   EXPECT_EQ(get(), "");
   EXPECT_EQ(n_sent_, kBytes) << "it is there";

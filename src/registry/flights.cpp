@@ -83,9 +83,9 @@ Flights::Seat::~Seat() {
   flight_->thread.join();
 }
 
-bool Flights::Seat::wait(std::chrono::milliseconds patience) {
+bool Flights::Seat::wait(std::chrono::milliseconds timeout) {
   std::unique_lock lock(flight_->mutex);
-  return flight_->ended.wait_for(lock, patience, [&] { return flight_->is_over; });
+  return flight_->ended.wait_for(lock, timeout, [&] { return flight_->is_over; });
 }
 
 uint64_t Flights::Seat::n_completed() const {

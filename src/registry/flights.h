@@ -42,7 +42,7 @@ class Flights {
 class Flights::Seat {
  public:
   // Waits for the end of the download for so long at most. True once it is over.
-  bool wait(std::chrono::milliseconds patience);
+  bool wait(std::chrono::milliseconds timeout);
   uint64_t n_completed() const;
   // Whether another one began the download.
   bool has_joined() const noexcept { return has_joined_; }

@@ -78,9 +78,9 @@ TEST(IdentityKey, SshKeygenReadsWhatIsWritten) {
   const store::TestFolder folder;
   const std::string path = folder.path() + "/id_ed25519";
   const IdentityKey key = IdentityKey::load_or_make(path);
-  const std::string command = "ssh-keygen -y -P '' -f " + path + " >" + path + ".told";
+  const std::string command = "ssh-keygen -y -P '' -f " + path + " >" + path + ".answer";
   ASSERT_EQ(std::system(command.c_str()), 0);
-  EXPECT_EQ(store::read_file(path + ".told", 4096)->bytes, key.public_line() + "\n");
+  EXPECT_EQ(store::read_file(path + ".answer", 4096)->bytes, key.public_line() + "\n");
 }
 
 TEST(IdentityKey, OfAnotherKindIsRefusedInWords) {

@@ -82,9 +82,9 @@ class Fetch {
         fail(ErrorCode::kIo, why_ +
                                  "; the server does not say which version of the file it sends, "
                                  "so the rest cannot be fetched");
-      const int n_most = has_answered_ ? options_.max_attempts
-                                       : std::min(options_.max_attempts, kMaxAttemptsUnanswered);
-      if (n_failed >= n_most) fail(ErrorCode::kIo, "max retries exceeded: " + why_);
+      const int n_max = has_answered_ ? options_.max_attempts
+                                      : std::min(options_.max_attempts, kMaxAttemptsUnanswered);
+      if (n_failed >= n_max) fail(ErrorCode::kIo, "max retries exceeded: " + why_);
       pause(time, stop_);
       check_stop();
       time *= 2;

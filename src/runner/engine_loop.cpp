@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "runner/board.h"
+#include "runner/shared_state.h"
 
 namespace billow::runner {
 
@@ -29,9 +29,9 @@ std::string text_of(const std::exception_ptr& error) {
 }  // namespace
 
 // What is still to be written of an answer; of one without a limit, what answers often have.
-size_t tokens_to_write(int64_t most, size_t n_written) {
+size_t tokens_to_write(int64_t max, size_t n_written) {
   constexpr size_t kUsualAnswer = 256;
-  const size_t all = most < 0 ? kUsualAnswer : static_cast<size_t>(most);
+  const size_t all = max < 0 ? kUsualAnswer : static_cast<size_t>(max);
   return all - std::min(all, n_written);
 }
 
@@ -40,27 +40,27 @@ void add_untouched(const AnswerRequest& request, Backlog& backlog) {
   backlog.n_decode += tokens_to_write(request.options.max_new_tokens, 0);
 }
 
-Answer::Answer(std::shared_ptr<Board> board, AnswerRequest request)
-    : board_(std::move(board)), request_(std::move(request)), whole_(request_.whole) {}
+RequestStream::RequestStream(std::shared_ptr<SharedState> shared, AnswerRequest request)
+    : shared_(std::move(shared)), request_(std::move(request)), whole_(request_.whole) {}
 
-// With the board's mutex.
-bool Answer::has_text_alone() const {
+// With the mutex of the shared state.
+bool RequestStream::has_text_alone() const {
   return unread_.events.empty() && unread_.prefill.empty() && !unread_.asking;
 }
 
-// With the board's mutex.
-bool Answer::is_readable() const {
+// With the mutex of the shared state.
+bool RequestStream::is_readable() const {
   if (ended_) return true;
   const bool can_wait = (whole_ || paused_) && has_text_alone();
-  return has_unread_ && (!can_wait || n_unread_ >= board_->n_readable);
+  return has_unread_ && (!can_wait || n_unread_ >= shared_->n_readable);
 }
 
-std::optional<Piece> Answer::next() {
+std::optional<Chunk> RequestStream::next() {
   const auto is_readable = [this] { return this->is_readable(); };
-  std::unique_lock lock(board_->mutex);
-  if (board_->stream_interval.count() > 0 && !whole_) {
+  std::unique_lock lock(shared_->mutex);
+  if (shared_->stream_interval.count() > 0 && !whole_) {
     paused_ = true;
-    changed_.wait_until(lock, given_ + board_->stream_interval, is_readable);
+    changed_.wait_until(lock, given_ + shared_->stream_interval, is_readable);
     paused_ = false;
   }
   changed_.wait(lock, is_readable);
@@ -71,23 +71,23 @@ std::optional<Piece> Answer::next() {
   }
   has_unread_ = false;
   n_unread_ = 0;
-  board_->ring();
+  shared_->notify();
   return std::exchange(unread_, {});
 }
 
-bool Answer::is_over() const {
-  const std::scoped_lock lock(board_->mutex);
+bool RequestStream::is_over() const {
+  const std::scoped_lock lock(shared_->mutex);
   return ended_ && !has_unread_ && !error_;
 }
 
-void Answer::cancel() {
-  const std::scoped_lock lock(board_->mutex);
+void RequestStream::cancel() {
+  const std::scoped_lock lock(shared_->mutex);
   cancelled_ = true;
-  board_->ring();
+  shared_->notify();
 }
 
-// With the board's mutex. Who calls notifies the reader once it has let the mutex go.
-void Answer::add(Piece piece) {
+// With the mutex of the shared state. Who calls notifies the reader once it has let the mutex go.
+void RequestStream::add(Chunk piece) {
   n_unread_ += piece.text.size() + piece.sampled.size() * sizeof(engine::Sampled) +
                piece.prefill.size() * sizeof(Prefill);
   for (const engine::TextMark& mark : piece.marks)
@@ -103,17 +103,17 @@ void Answer::add(Piece piece) {
 
 // One that the engine has.
 struct EngineLoop::Run {
-  Run(engine::Engine& engine, std::shared_ptr<Answer> to, AnswerRequest request)
+  Run(engine::Engine& engine, std::shared_ptr<RequestStream> to, AnswerRequest request)
       : answer(std::move(to)),
         logprobs(request.options.sampling.logprobs),
-        most_new(request.options.max_new_tokens),
+        max_new(request.options.max_new_tokens),
         generation(engine, std::move(request.prompt), request.options, std::move(request.stop),
                    request.max_repeats, request.markers) {
     if (request.ends_repetition) generation.end_repetition();
   }
 
-  Piece new_events() {
-    Piece piece;
+  Chunk new_events() {
+    Chunk piece;
     const std::span<const engine::SequenceEvent> events = generation.sequence().events();
     for (; n_events < events.size(); ++n_events) piece.events.push_back(events[n_events]);
     return piece;
@@ -139,7 +139,7 @@ struct EngineLoop::Run {
   void add_to(Backlog& backlog) const {
     const engine::Sequence& sequence = generation.sequence();
     backlog.n_prompt += sequence.n_prompt() - std::min(n_prefilled, sequence.n_prompt());
-    backlog.n_decode += tokens_to_write(most_new, sequence.n_generated());
+    backlog.n_decode += tokens_to_write(max_new, sequence.n_generated());
   }
 
   AnswerEnd end(Clock::time_point now) const {
@@ -164,9 +164,9 @@ struct EngineLoop::Run {
                 sequence.guide() != nullptr ? sequence.guide()->stats() : constraint::GuideStats()};
   }
 
-  std::shared_ptr<Answer> answer;
+  std::shared_ptr<RequestStream> answer;
   bool logprobs = false;
-  int64_t most_new = -1;
+  int64_t max_new = -1;
   engine::Generation generation;
   Clock::time_point begun = Clock::now();
   std::optional<Clock::time_point> first_token;
@@ -178,18 +178,18 @@ struct EngineLoop::Run {
 };
 
 EngineLoop::EngineLoop(std::unique_ptr<engine::Engine> engine, const LoopOptions& options)
-    : options_(options), board_(std::make_shared<Board>()), engine_(std::move(engine)) {
-  board_->memory = engine_->memory();
-  board_->n_readable = options_.most_unread / 2;
-  board_->stream_interval = options_.stream_interval;
+    : options_(options), shared_(std::make_shared<SharedState>()), engine_(std::move(engine)) {
+  shared_->memory = engine_->memory();
+  shared_->n_readable = options_.max_unread / 2;
+  shared_->stream_interval = options_.stream_interval;
   thread_ = std::thread([this] { run(); });
 }
 
 EngineLoop::~EngineLoop() {
   {
-    const std::scoped_lock lock(board_->mutex);
-    board_->stopping = true;
-    board_->ring();
+    const std::scoped_lock lock(shared_->mutex);
+    shared_->stopping = true;
+    shared_->notify();
   }
   thread_.join();
 }
@@ -203,60 +203,60 @@ std::shared_ptr<constraint::Guide> EngineLoop::guide_for(
   return guide;
 }
 
-std::shared_ptr<Answer> EngineLoop::submit(AnswerRequest request) {
-  const std::shared_ptr<Answer> answer(new Answer(board_, std::move(request)));
+std::shared_ptr<RequestStream> EngineLoop::submit(AnswerRequest request) {
+  const std::shared_ptr<RequestStream> answer(new RequestStream(shared_, std::move(request)));
   {
-    const std::scoped_lock lock(board_->mutex);
-    if (board_->broken) std::rethrow_exception(board_->broken);
-    board_->waiting.push_back(answer);
-    board_->news = true;
+    const std::scoped_lock lock(shared_->mutex);
+    if (shared_->broken) std::rethrow_exception(shared_->broken);
+    shared_->waiting.push_back(answer);
+    shared_->news = true;
   }
-  board_->work.notify_one();  // the thread that wakes up finds the mutex free
+  shared_->work.notify_one();  // the thread that wakes up finds the mutex free
   return answer;
 }
 
 LoopState EngineLoop::state() const {
-  const std::scoped_lock lock(board_->mutex);
-  Backlog backlog = board_->backlog;
-  for (const std::shared_ptr<Answer>& answer : board_->waiting)
+  const std::scoped_lock lock(shared_->mutex);
+  Backlog backlog = shared_->backlog;
+  for (const std::shared_ptr<RequestStream>& answer : shared_->waiting)
     add_untouched(answer->request_, backlog);
-  return {.n_running = board_->n_running,
-          .n_waiting = board_->waiting.size(),
+  return {.n_running = shared_->n_running,
+          .n_waiting = shared_->waiting.size(),
           .backlog = backlog,
-          .budget_version = board_->budget_version,
-          .memory = board_->memory,
-          .rates = board_->meter.rates(Clock::now()),
-          .failure = board_->broken ? text_of(board_->broken) : ""};
+          .budget_version = shared_->budget_version,
+          .memory = shared_->memory,
+          .rates = shared_->meter.rates(Clock::now()),
+          .failure = shared_->broken ? text_of(shared_->broken) : ""};
 }
 
-std::vector<std::vector<int32_t>> EngineLoop::latest_prefixes(size_t n_most,
+std::vector<std::vector<int32_t>> EngineLoop::latest_prefixes(size_t n_max,
                                                               engine::AdapterFiles adapters) {
   std::future<std::vector<std::vector<int32_t>>> texts;
   {
-    const std::scoped_lock lock(board_->mutex);
-    if (board_->stopping || board_->broken) return {};
-    texts = board_->prefix_questions.emplace_back(PrefixQuestion{n_most, std::move(adapters), {}})
+    const std::scoped_lock lock(shared_->mutex);
+    if (shared_->stopping || shared_->broken) return {};
+    texts = shared_->prefix_questions.emplace_back(PrefixQuestion{n_max, std::move(adapters), {}})
                 .texts.get_future();
-    board_->ring();
+    shared_->notify();
   }
   return texts.get();
 }
 
 void EngineLoop::set_memory_budget(const MemoryBudget& budget) {
-  const std::scoped_lock lock(board_->mutex);
-  board_->budget = budget;
-  board_->ring();
+  const std::scoped_lock lock(shared_->mutex);
+  shared_->budget = budget;
+  shared_->notify();
 }
 
 bool EngineLoop::broken() const {
-  const std::scoped_lock lock(board_->mutex);
-  return board_->broken != nullptr;
+  const std::scoped_lock lock(shared_->mutex);
+  return shared_->broken != nullptr;
 }
 
 void EngineLoop::run() {
   while (wait_for_work()) {
     take_news();
-    if (broken()) continue;  // a reader may still ring
+    if (broken()) continue;  // a reader may still notify
     try {
       step();
       end_embeds();
@@ -273,21 +273,21 @@ void EngineLoop::run() {
   }
   end_finished();
   if (!broken()) save_sessions();
-  const std::scoped_lock lock(board_->mutex);
-  jobs_.insert(jobs_.end(), board_->new_embeds.begin(), board_->new_embeds.end());
-  board_->new_embeds.clear();
-  for (PrefixQuestion& question : board_->prefix_questions) question.texts.set_value({});
-  board_->prefix_questions.clear();
+  const std::scoped_lock lock(shared_->mutex);
+  jobs_.insert(jobs_.end(), shared_->new_embeds.begin(), shared_->new_embeds.end());
+  shared_->new_embeds.clear();
+  for (PrefixQuestion& question : shared_->prefix_questions) question.texts.set_value({});
+  shared_->prefix_questions.clear();
   for (const std::shared_ptr<EmbedJob>& job : jobs_) {
     job->cancelled = true;
     end(*job);
   }
   jobs_.clear();
-  for (const std::shared_ptr<Answer>& answer : board_->waiting) {
+  for (const std::shared_ptr<RequestStream>& answer : shared_->waiting) {
     answer->ended_ = answer->end_.cancelled = true;
     answer->changed_.notify_one();
   }
-  board_->waiting.clear();
+  shared_->waiting.clear();
 }
 
 // False when the loop is to end.
@@ -302,15 +302,15 @@ bool EngineLoop::wait_for_work() {
   any_able = any_able || (engine_->embeds() && !engine_->embeds_waiting());
   // Those that wait for memory get it, or end, unless it is with one that is held, or asked for.
   const bool can_step = any_able || (!engine_->idle() && !any_held && !engine_->asking());
-  const auto has_work = [&] { return can_step || board_->news || board_->stopping; };
-  std::unique_lock lock(board_->mutex);
+  const auto has_work = [&] { return can_step || shared_->news || shared_->stopping; };
+  std::unique_lock lock(shared_->mutex);
   while (!has_work() && engine_->has_to_save()) {
     lock.unlock();
     engine_->save_one();
     lock.lock();
   }
-  board_->work.wait(lock, has_work);
-  return !board_->stopping;
+  shared_->work.wait(lock, has_work);
+  return !shared_->stopping;
 }
 
 // What was written last, before the loop ends: others wait for its memory.
@@ -325,16 +325,16 @@ void EngineLoop::take_news() {
   std::optional<MemoryBudget> budget;
   std::vector<PrefixQuestion> questions;
   {
-    const std::scoped_lock lock(board_->mutex);
-    board_->news = false;
-    questions.swap(board_->prefix_questions);
-    budget = std::exchange(board_->budget, std::nullopt);
+    const std::scoped_lock lock(shared_->mutex);
+    shared_->news = false;
+    questions.swap(shared_->prefix_questions);
+    budget = std::exchange(shared_->budget, std::nullopt);
     for (const std::unique_ptr<Run>& run : runs_) {
       const engine::Sequence& sequence = run->generation.sequence();
       if (run->answer->cancelled_) cancelled.push_back(&sequence);
-      engine_->hold(sequence, run->answer->n_unread_ >= options_.most_unread);
+      engine_->hold(sequence, run->answer->n_unread_ >= options_.max_unread);
     }
-    std::erase_if(board_->waiting, [](const std::shared_ptr<Answer>& answer) {
+    std::erase_if(shared_->waiting, [](const std::shared_ptr<RequestStream>& answer) {
       if (!answer->cancelled_) return false;
       answer->ended_ = answer->end_.cancelled = true;
       answer->changed_.notify_one();
@@ -346,7 +346,7 @@ void EngineLoop::take_news() {
     budget_version_ = budget->version;
   }
   for (PrefixQuestion& question : questions)
-    question.texts.set_value(engine_->latest_prefixes(question.n_most, question.adapters));
+    question.texts.set_value(engine_->latest_prefixes(question.n_max, question.adapters));
   for (const engine::Sequence* sequence : cancelled)
     engine_->finish(*sequence, FinishReason::kStop);
   end_finished();
@@ -356,27 +356,27 @@ void EngineLoop::take_news() {
 
 // As many as have a place. From the same moment on they do not wait, and run.
 void EngineLoop::take_answers() {
-  std::vector<std::shared_ptr<Answer>> fresh;
+  std::vector<std::shared_ptr<RequestStream>> fresh;
   {
-    const std::scoped_lock lock(board_->mutex);
-    while (!board_->waiting.empty() && runs_.size() + fresh.size() < engine_->max_sequences()) {
-      add_untouched(board_->waiting.front()->request_, board_->backlog);
-      fresh.push_back(std::move(board_->waiting.front()));
-      board_->waiting.pop_front();
-      ++board_->n_running;
+    const std::scoped_lock lock(shared_->mutex);
+    while (!shared_->waiting.empty() && runs_.size() + fresh.size() < engine_->max_sequences()) {
+      add_untouched(shared_->waiting.front()->request_, shared_->backlog);
+      fresh.push_back(std::move(shared_->waiting.front()));
+      shared_->waiting.pop_front();
+      ++shared_->n_running;
     }
   }
-  for (const std::shared_ptr<Answer>& answer : fresh) start(answer);
+  for (const std::shared_ptr<RequestStream>& answer : fresh) start(answer);
 }
 
-void EngineLoop::start(const std::shared_ptr<Answer>& answer) {
+void EngineLoop::start(const std::shared_ptr<RequestStream>& answer) {
   try {
     runs_.push_back(std::make_unique<Run>(*engine_, answer, std::move(answer->request_)));
   } catch (...) {
-    const std::scoped_lock lock(board_->mutex);
+    const std::scoped_lock lock(shared_->mutex);
     answer->error_ = std::current_exception();
     answer->ended_ = true;
-    --board_->n_running;
+    --shared_->n_running;
     answer->changed_.notify_one();
   }
 }
@@ -386,8 +386,8 @@ void EngineLoop::start(const std::shared_ptr<Answer>& answer) {
 void EngineLoop::step() {
   const Clock::time_point begin = Clock::now();
   {
-    const std::scoped_lock lock(board_->mutex);
-    board_->meter.begin_pass(begin);
+    const std::scoped_lock lock(shared_->mutex);
+    shared_->meter.begin_pass(begin);
   }
   if (options_.before_pass) options_.before_pass();
   const std::vector<engine::Engine::Token> tokens = engine_->step();
@@ -400,10 +400,10 @@ void EngineLoop::step() {
   const auto n_decoded = static_cast<size_t>(std::ranges::count_if(tokens, is_decoded));
   take_tokens(tokens, news);
   {
-    const std::scoped_lock lock(board_->mutex);
+    const std::scoped_lock lock(shared_->mutex);
     for (auto& [answer, piece] : news) answer->add(std::move(piece));
     std::erase_if(news, [](const auto& one) { return !one.first->is_readable(); });
-    board_->meter.end_pass(end, n_prompt + engine_->n_embedded(), n_decoded);
+    shared_->meter.end_pass(end, n_prompt + engine_->n_embedded(), n_decoded);
   }
   notify(news);
 }
@@ -420,7 +420,7 @@ size_t EngineLoop::take_prefill(std::chrono::nanoseconds time, News& news) {
     const size_t n = run->new_prefill();
     if (n == 0) continue;
     sum += n;
-    Piece piece;
+    Chunk piece;
     piece.prefill.push_back({run->n_prefilled, time});
     piece.prompt = run->new_scores();
     news.emplace_back(run->answer, std::move(piece));
@@ -441,7 +441,7 @@ void EngineLoop::take_tokens(const std::vector<engine::Engine::Token>& tokens, N
     if (run.generation.has_ended()) continue;  // by a token of the same pass
     if (!run.first_token) run.first_token = Clock::now();
     run.has_end_token = token.is_end;
-    Piece piece = run.new_events();
+    Chunk piece = run.new_events();
     piece.text = run.generation.accept(token);
     piece.marks.assign(run.generation.marks().begin(), run.generation.marks().end());
     if (run.logprobs && !token.is_end) piece.sampled.push_back(token.sampled);
@@ -456,24 +456,24 @@ void EngineLoop::end_finished() {
   const Clock::time_point now = Clock::now();
   std::vector<std::unique_ptr<Run>> ended;
   News news;
-  std::unique_lock lock(board_->mutex);
+  std::unique_lock lock(shared_->mutex);
   for (const std::unique_ptr<Run>& run : runs_) {
     if (!run->generation.finished()) continue;
-    Answer& answer = *run->answer;
-    Piece piece = run->new_events();
+    RequestStream& answer = *run->answer;
+    Chunk piece = run->new_events();
     piece.text = run->generation.finish();
     if (!piece.text.empty() || !piece.events.empty()) answer.add(std::move(piece));
     answer.end_ = run->end(now);
     answer.ended_ = true;
-    --board_->n_running;
-    news.emplace_back(run->answer, Piece());
+    --shared_->n_running;
+    news.emplace_back(run->answer, Chunk());
   }
   for (std::unique_ptr<Run>& run : runs_)
     if (run->generation.finished()) ended.push_back(std::move(run));
   std::erase(runs_, nullptr);
-  board_->memory = engine_->memory();
-  board_->backlog = {};
-  for (const std::unique_ptr<Run>& run : runs_) run->add_to(board_->backlog);
+  shared_->memory = engine_->memory();
+  shared_->backlog = {};
+  for (const std::unique_ptr<Run>& run : runs_) run->add_to(shared_->backlog);
   add_asking(news);
   lock.unlock();
   notify(news);
@@ -481,43 +481,43 @@ void EngineLoop::end_finished() {
   ended.clear();
   engine_->trim();
   lock.lock();
-  board_->memory = engine_->memory();
+  shared_->memory = engine_->memory();
 }
 
-// Whose reader is to have the server look at what is wanted. With the board's mutex.
+// Whose reader is to have the server look at what is wanted. With the mutex of the shared state.
 void EngineLoop::add_asking(News& news) {
   for (const std::unique_ptr<Run>& run : runs_) {
     const bool asks = engine_->asking() && run->generation.sequence().waiting();
     if (std::exchange(run->asks, asks) || !asks) continue;
-    Piece piece;
+    Chunk piece;
     piece.asking = true;
     run->answer->add(std::move(piece));
-    news.emplace_back(run->answer, Piece());
+    news.emplace_back(run->answer, Chunk());
   }
 }
 
 // A budget is in force once a pass was made with it, and what waited for memory has taken it.
 void EngineLoop::publish() {
-  const std::scoped_lock lock(board_->mutex);
-  board_->budget_version = budget_version_;
+  const std::scoped_lock lock(shared_->mutex);
+  shared_->budget_version = budget_version_;
 }
 
 void EngineLoop::fail_all(const std::exception_ptr& error) {
   for (const std::unique_ptr<Run>& run : runs_)
     engine_->finish(run->generation.sequence(), FinishReason::kFailed);
-  const std::scoped_lock lock(board_->mutex);
-  board_->broken = error;
-  board_->n_running -= runs_.size();
-  for (const std::unique_ptr<Run>& run : runs_) board_->waiting.push_back(run->answer);
-  for (const std::shared_ptr<Answer>& answer : board_->waiting) {
+  const std::scoped_lock lock(shared_->mutex);
+  shared_->broken = error;
+  shared_->n_running -= runs_.size();
+  for (const std::unique_ptr<Run>& run : runs_) shared_->waiting.push_back(run->answer);
+  for (const std::shared_ptr<RequestStream>& answer : shared_->waiting) {
     answer->error_ = error;
     answer->ended_ = true;
     answer->changed_.notify_one();
   }
-  board_->waiting.clear();
+  shared_->waiting.clear();
   runs_.clear();
-  jobs_.insert(jobs_.end(), board_->new_embeds.begin(), board_->new_embeds.end());
-  board_->new_embeds.clear();
+  jobs_.insert(jobs_.end(), shared_->new_embeds.begin(), shared_->new_embeds.end());
+  shared_->new_embeds.clear();
   for (const std::shared_ptr<EmbedJob>& job : jobs_) {
     job->error = error;
     end(*job);

@@ -50,7 +50,7 @@ struct Prefill {
 };
 
 // What became of an answer since it was asked about last.
-struct Piece {
+struct Chunk {
   std::string text;                           // whole characters; may be empty
   std::vector<engine::TextMark> marks;        // in the text
   std::vector<engine::Sampled> sampled;       // a token each, where log probabilities are wanted
@@ -86,16 +86,16 @@ struct Vectors {
   std::chrono::nanoseconds time{};  // from when the engine took them
 };
 
-struct Board;  // what the loop and its answers share
+struct SharedState;  // what the loop and its answers share
 
 // An answer on its way: the loop's thread writes it, one other reads it, any may cancel it.
-class Answer {
+class RequestStream {
  public:
   // Waits for something new. Returns nullopt once the answer has ended and all of it was given.
   // Text waits until LoopOptions::stream_interval has passed since the last text. Text of an answer
   // that is wanted whole waits until there is much of it. Throws what the engine threw: the
   // Error of a prompt that cannot run.
-  std::optional<Piece> next();
+  std::optional<Chunk> next();
   // Whether next() returns nullopt without waiting.
   bool is_over() const;
   // Ends it, after the pass that is under way.
@@ -105,17 +105,18 @@ class Answer {
 
  private:
   friend class EngineLoop;
-  Answer(std::shared_ptr<Board> board, AnswerRequest request);
-  void add(Piece piece);
+  RequestStream(std::shared_ptr<SharedState> shared, AnswerRequest request);
+  void add(Chunk piece);
   bool is_readable() const;
   bool has_text_alone() const;
 
-  // The board's mutex guards all but `board_` and, until the engine has taken it, `request_`.
-  std::shared_ptr<Board> board_;
+  // The mutex of the shared state guards all but `shared_` and, until the engine has taken it,
+  // `request_`.
+  std::shared_ptr<SharedState> shared_;
   AnswerRequest request_;
   std::condition_variable changed_;  // one waits: the reader
   const bool whole_;
-  Piece unread_;
+  Chunk unread_;
   size_t n_unread_ = 0;  // bytes, roughly
   bool has_unread_ = false;
   bool paused_ = false;                            // the reader lets text gather
@@ -130,7 +131,7 @@ class Answer {
 struct LoopOptions {
   // An answer with this many unread bytes gets no more tokens until its reader continues. The
   // reader of a whole answer wakes up at half as many.
-  size_t most_unread = size_t{1} << 20;
+  size_t max_unread = size_t{1} << 20;
   // The least time between two texts of one answer: tokens that come sooner share a piece.
   // A piece costs two processes a wake-up and a message.
   std::chrono::milliseconds stream_interval{0};
@@ -176,7 +177,7 @@ class EngineLoop {
   // held.
   std::shared_ptr<constraint::Guide> guide_for(const constraint::Constraint& constraint) const;
   // Any thread. An error of the request comes from the answer's next().
-  std::shared_ptr<Answer> submit(AnswerRequest request);
+  std::shared_ptr<RequestStream> submit(AnswerRequest request);
   // The vectors of texts, which are evaluated beside the answers and in the order that they come;
   // waits for them. Any thread. Nullopt when it was stopped, or the loop ends. Throws Error as
   // Engine::embed() does: one text that is refused fails all.
@@ -185,7 +186,7 @@ class EngineLoop {
                                engine::AdapterFiles adapters = {});
   LoopState state() const;  // of a moment ago
   // Engine::latest_prefixes, behind the pass under way; waits for it. None once the loop has ended.
-  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_most,
+  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_max,
                                                     engine::AdapterFiles adapters = {});
   // Of keys and values: what prefix digests differ by.
   kv::KvType kv_type() const noexcept { return engine_->kv_type(); }
@@ -198,19 +199,19 @@ class EngineLoop {
  private:
   struct Run;
   struct EmbedJob;
-  friend struct Board;
+  friend struct SharedState;
   void run();
   bool wait_for_work();
   void save_sessions();
   void take_news();
   void take_answers();
-  void start(const std::shared_ptr<Answer>& answer);
+  void start(const std::shared_ptr<RequestStream>& answer);
   void start(const std::shared_ptr<EmbedJob>& job);
   void take_embeds();
   void end_embeds();
   void end(EmbedJob& job);
   // What a pass has given to answers.
-  using News = std::vector<std::pair<std::shared_ptr<Answer>, Piece>>;
+  using News = std::vector<std::pair<std::shared_ptr<RequestStream>, Chunk>>;
   void step();
   void take_tokens(const std::vector<engine::Engine::Token>& tokens, News& news);
   size_t take_prefill(std::chrono::nanoseconds time, News& news);
@@ -222,7 +223,7 @@ class EngineLoop {
   void fail_all(const std::exception_ptr& error);
 
   const LoopOptions options_;
-  std::shared_ptr<Board> board_;
+  std::shared_ptr<SharedState> shared_;
   std::unique_ptr<engine::Engine> engine_;
   // Of the thread.
   std::vector<std::unique_ptr<Run>> runs_;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "runner/board.h"
 #include "runner/engine_loop.h"
+#include "runner/shared_state.h"
 
 namespace billow::runner {
 
@@ -23,18 +23,18 @@ std::optional<Vectors> EngineLoop::embed(std::vector<std::vector<int32_t>> texts
   job->texts = std::move(texts);
   job->adapters = std::move(adapters);
   {
-    const std::scoped_lock lock(board_->mutex);
-    if (board_->broken) std::rethrow_exception(board_->broken);
-    board_->new_embeds.push_back(job);
-    ++board_->n_running;
-    board_->ring();
+    const std::scoped_lock lock(shared_->mutex);
+    if (shared_->broken) std::rethrow_exception(shared_->broken);
+    shared_->new_embeds.push_back(job);
+    ++shared_->n_running;
+    shared_->notify();
   }
   const std::stop_callback cancel(std::move(stop), [this, &job] {
-    const std::scoped_lock lock(board_->mutex);
+    const std::scoped_lock lock(shared_->mutex);
     job->cancelled = true;
-    board_->ring();
+    shared_->notify();
   });
-  std::unique_lock lock(board_->mutex);
+  std::unique_lock lock(shared_->mutex);
   job->changed.wait(lock, [&] { return job->ended; });
   if (job->error) std::rethrow_exception(job->error);
   if (job->cancelled) return std::nullopt;
@@ -44,8 +44,8 @@ std::optional<Vectors> EngineLoop::embed(std::vector<std::vector<int32_t>> texts
 void EngineLoop::take_embeds() {
   std::vector<std::shared_ptr<EmbedJob>> fresh;
   {
-    const std::scoped_lock lock(board_->mutex);
-    fresh.swap(board_->new_embeds);
+    const std::scoped_lock lock(shared_->mutex);
+    fresh.swap(shared_->new_embeds);
     std::erase_if(jobs_, [this](const std::shared_ptr<EmbedJob>& job) {
       if (job->cancelled) end(*job);
       return job->ended;
@@ -64,7 +64,7 @@ void EngineLoop::start(const std::shared_ptr<EmbedJob>& job) {
   } catch (...) {
     error = std::current_exception();
   }
-  const std::scoped_lock lock(board_->mutex);
+  const std::scoped_lock lock(shared_->mutex);
   job->error = error;
   if (error || job->cancelled || job->embeddings.empty())
     end(*job);
@@ -72,18 +72,18 @@ void EngineLoop::start(const std::shared_ptr<EmbedJob>& job) {
     jobs_.push_back(job);
 }
 
-// With the board's mutex.
+// With the mutex of the shared state.
 void EngineLoop::end(EmbedJob& job) {
   for (const auto& embedding : job.embeddings) engine_->cancel(*embedding);
   job.embeddings.clear();
   job.vectors.time = Clock::now() - job.begun;
   job.ended = true;
-  --board_->n_running;
+  --shared_->n_running;
   job.changed.notify_one();
 }
 
 void EngineLoop::end_embeds() {
-  const std::scoped_lock lock(board_->mutex);
+  const std::scoped_lock lock(shared_->mutex);
   std::erase_if(jobs_, [this](const std::shared_ptr<EmbedJob>& job) {
     auto& embeddings = job->embeddings;
     for (; !embeddings.empty() && embeddings.front()->finished(); embeddings.pop_front()) {

@@ -48,18 +48,16 @@ constexpr IntOption kInts[] = {
   throw Error(ErrorCode::kInvalidInput, "field \"" + field + "\" must be " + wanted);
 }
 
-int64_t integer(const Json& head, const char* field, int64_t otherwise, int64_t least,
-                int64_t most) {
+int64_t integer(const Json& head, const char* field, int64_t otherwise, int64_t min, int64_t max) {
   const auto found = head.find(field);
   if (found == head.end()) return otherwise;
-  const bool fits =
-      found->is_number_unsigned()
-          ? found->get<uint64_t>() <= static_cast<uint64_t>(std::max<int64_t>(0, most))
-          : found->is_number_integer();
+  const bool fits = found->is_number_unsigned()
+                        ? found->get<uint64_t>() <= static_cast<uint64_t>(std::max<int64_t>(0, max))
+                        : found->is_number_integer();
   const int64_t value = fits ? found->get<int64_t>() : 0;
-  if (!fits || value < least || value > most)
+  if (!fits || value < min || value > max)
     refuse(field,
-           ("an integer from " + std::to_string(least) + " to " + std::to_string(most)).c_str());
+           ("an integer from " + std::to_string(min) + " to " + std::to_string(max)).c_str());
   return value;
 }
 
@@ -71,7 +69,7 @@ bool boolean(const Json& head, const char* field) {
 }
 
 constexpr int64_t kMost32 = std::numeric_limits<int32_t>::max();
-constexpr int64_t kMostTokens = int64_t{1} << 30;
+constexpr int64_t kMaxTokens = int64_t{1} << 30;
 
 std::vector<engine::LogitBias> logit_bias(const Json& options) {
   std::vector<engine::LogitBias> biases;
@@ -115,11 +113,11 @@ SamplingOptions sampling(const Json& head) {
 
 engine::ContextOptions context_options(const Json& head) {
   engine::ContextOptions options;
-  options.max_context = static_cast<size_t>(integer(head, "max_context", 0, 0, kMostTokens));
+  options.max_context = static_cast<size_t>(integer(head, "max_context", 0, 0, kMaxTokens));
   const Json sizes = head.value("sizes", Json::array());
   if (!sizes.is_array()) refuse("sizes", "an array of integers");
   for (const Json& size : sizes) {
-    if (!size.is_number_unsigned() || size.get<uint64_t>() > static_cast<uint64_t>(kMostTokens))
+    if (!size.is_number_unsigned() || size.get<uint64_t>() > static_cast<uint64_t>(kMaxTokens))
       refuse("sizes", "an array of integers");
     options.sizes.push_back(size.get<size_t>());
   }
@@ -133,9 +131,9 @@ engine::ContextOptions context_options(const Json& head) {
   const context::CompactionOptions usual;
   options.compaction = {
       static_cast<size_t>(integer(head, "reserve_batches",
-                                  static_cast<int64_t>(usual.reserve_batches), 0, kMostTokens)),
+                                  static_cast<int64_t>(usual.reserve_batches), 0, kMaxTokens)),
       static_cast<size_t>(
-          integer(head, "overflow_batch", static_cast<int64_t>(usual.batch), 1, kMostTokens))};
+          integer(head, "overflow_batch", static_cast<int64_t>(usual.batch), 1, kMaxTokens))};
   return options;
 }
 
@@ -168,7 +166,7 @@ std::optional<constraint::Constraint> constraint_of(const Json& head) {
   const auto found = head.find("constraint");
   if (found == head.end()) return std::nullopt;
   if (!found->is_object()) refuse("constraint", "an object");
-  constexpr std::string_view kFields[] = {"kind",       "text",          "starts_behind",
+  constexpr std::string_view kFields[] = {"kind",       "text",          "starts_after",
                                           "opens_with", "starts_within", "may_not_start"};
   for (const auto& [name, value] : found->items())
     if (std::ranges::find(kFields, name) == std::end(kFields))
@@ -177,9 +175,9 @@ std::optional<constraint::Constraint> constraint_of(const Json& head) {
   if (!kind) refuse("kind", "\"json_object\", \"json_schema\", \"regex\", \"lark\" or \"gbnf\"");
   constraint::Constraint constraint = {
       .grammar = {*kind, string_of(*found, "text")},
-      .starts_behind = string_of(*found, "starts_behind"),
+      .starts_after = string_of(*found, "starts_after"),
       .opens_with = string_of(*found, "opens_with"),
-      .starts_within = static_cast<size_t>(integer(*found, "starts_within", 0, 0, kMostTokens)),
+      .starts_within = static_cast<size_t>(integer(*found, "starts_within", 0, 0, kMaxTokens)),
       .may_not_start = boolean(*found, "may_not_start")};
   constraint::check_start(constraint);
   return constraint;
@@ -209,7 +207,7 @@ std::vector<context::PromptImage> images_of(const Json& head, size_t n_prompt, s
     if (!entry.is_object()) refuse("images", "an array of objects");
     at = integer(entry, "at", 0, at, static_cast<int64_t>(n_prompt));
     text_at = integer(entry, "text_at", 0, text_at, static_cast<int64_t>(n_text));
-    const auto n_rows = integer(entry, "n_rows", 0, 0, kMostTokens);
+    const auto n_rows = integer(entry, "n_rows", 0, 0, kMaxTokens);
     const auto n_bytes =
         static_cast<size_t>(integer(entry, "n_bytes", 0, 0, static_cast<int64_t>(bytes.size())));
     images.push_back({.at = static_cast<size_t>(at),
@@ -246,7 +244,7 @@ std::string line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-bool is_text_alone(const Piece& piece) {
+bool is_text_alone(const Chunk& piece) {
   return piece.marks.empty() && piece.sampled.empty() && piece.prompt.empty() &&
          piece.events.empty() && piece.prefill.empty() && !piece.asking;
 }
@@ -293,7 +291,7 @@ std::vector<int32_t> prediction_of(const Json& head) {
 AnswerRequest parse_completion(std::string_view body) {
   const auto [head, ids] = parts_of(body);
   AnswerRequest request;
-  const auto n_prompt = static_cast<size_t>(integer(head, "n_prompt", 0, 0, kMostTokens));
+  const auto n_prompt = static_cast<size_t>(integer(head, "n_prompt", 0, 0, kMaxTokens));
   const size_t n_id_bytes = head.contains("images") ? n_prompt * sizeof(int32_t) : ids.size();
   request.prompt = token_ids(ids.substr(0, n_id_bytes), n_prompt, "n_prompt");
   request.prompt_text = string_of(head, "prompt_text");
@@ -305,20 +303,20 @@ AnswerRequest parse_completion(std::string_view body) {
   request.options.ignore_eos = boolean(head, "ignore_eos");
   request.options.scores_prompt = boolean(head, "prompt_logprobs");
   if (head.contains("max_draft"))
-    request.options.max_draft = static_cast<size_t>(integer(head, "max_draft", 0, 0, kMostTokens));
+    request.options.max_draft = static_cast<size_t>(integer(head, "max_draft", 0, 0, kMaxTokens));
   request.options.prediction = prediction_of(head);
   request.options.context = context_options(head);
   request.stop = texts_of(head, "stop");
   request.markers = texts_of(head, "markers");
   request.ends_repetition = boolean(head, "ends_repetition");
-  request.max_repeats = static_cast<size_t>(integer(head, "max_repeats", 0, 0, kMostTokens));
+  request.max_repeats = static_cast<size_t>(integer(head, "max_repeats", 0, 0, kMaxTokens));
   request.constraint = constraint_of(head);
   request.whole = boolean(head, "whole");
   request.options.adapters = adapters_of(head);
   return request;
 }
 
-std::string piece_line(const Piece& piece, const tokenizer::Tokenizer& tokenizer) {
+std::string piece_line(const Chunk& piece, const tokenizer::Tokenizer& tokenizer) {
   if (is_text_alone(piece)) return text_line(piece.text);
   Json out = Json::object();
   if (!piece.text.empty()) out["text"] = piece.text;
@@ -367,7 +365,7 @@ namespace {
 std::vector<size_t> counts_of(const Json& head, const char* field) {
   const Json list = head.value(field, Json());
   const auto is_count = [](const Json& n) {
-    return n.is_number_unsigned() && n.get<uint64_t>() <= static_cast<uint64_t>(kMostTokens);
+    return n.is_number_unsigned() && n.get<uint64_t>() <= static_cast<uint64_t>(kMaxTokens);
   };
   if (!list.is_array() || !std::ranges::all_of(list, is_count))
     refuse(field, "an array of numbers of tokens");

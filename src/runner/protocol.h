@@ -19,7 +19,7 @@ namespace billow::runner {
 //    "markers":["<tool_call>"],"ends_repetition":false,
 //    "max_draft":32,"prediction":[1,2,3],"prompt_logprobs":false,"whole":false,"adapters":["/path/of/an/adapter.gguf"],
 //    "prompt_text":"...","images":[{"at":3,"text_at":12,"n_rows":264,"n_bytes":5000}],
-//    "constraint":{"kind":"json_schema","text":"...","starts_behind":"...","opens_with":"...",
+//    "constraint":{"kind":"json_schema","text":"...","starts_after":"...","opens_with":"...",
 //                  "starts_within":0,"may_not_start":false}}
 // and behind its '\n' n_prompt token ids, 32 bits each, little-endian, and the bytes of all images,
 // PNG files, which stand before the token `at` and the byte `text_at` of the text. All fields but
@@ -34,7 +34,7 @@ AnswerRequest parse_completion(std::string_view body);
 // has its line as "text"; one of prefill is {"n","duration"}: tokens of the prompt that are
 // evaluated so far, known ones included, and the nanoseconds of the pass. "asking":true where the
 // answer stands still until another budget comes.
-std::string piece_line(const Piece& piece, const tokenizer::Tokenizer& tokenizer);
+std::string piece_line(const Chunk& piece, const tokenizer::Tokenizer& tokenizer);
 
 // "{"done":true,"done_reason":"stop",...}\n": counts, durations in nanoseconds, the ids of the
 // answer; "stop_string" where one has ended it; "mask_duration" and "forced_count" where it had a

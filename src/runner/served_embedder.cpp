@@ -44,7 +44,7 @@ void ServedEmbedder::add_state(Json& health) const {
   health["memory"] = memory_json(state.memory);
   health["budget_version"] = state.budget_version;
   health["held"] = state.memory.held();
-  health["parked"] = state.memory.cached();
+  health["cached"] = state.memory.cached();
   health["wanted"] = state.memory.wanted;
   health["pending_prompt_tokens"] = state.load.n_pending_tokens + state.load.n_active_tokens;
   health["pending_decode_tokens"] = 0;

@@ -27,7 +27,7 @@ class ServedModel {
   virtual void complete(http::Exchange& exchange) = 0;
   virtual void embed(http::Exchange& exchange) = 0;
   // The tokens of what is known and was of use last, and in which form its KV is.
-  virtual std::vector<std::vector<int32_t>> latest_prefixes(size_t /*n_most*/) { return {}; }
+  virtual std::vector<std::vector<int32_t>> latest_prefixes(size_t /*n_max*/) { return {}; }
   virtual std::string_view kv_format() const noexcept { return ""; }
   // From the next pass on; add_state() tells the version then.
   virtual void set_memory_budget(const MemoryBudget& budget) = 0;

@@ -44,7 +44,7 @@ void ServedWriter::add_state(Json& health) const {
   health["memory"] = memory_json(state.memory);
   health["budget_version"] = state.budget_version;
   health["held"] = state.memory.held();
-  health["parked"] = state.memory.cached();
+  health["cached"] = state.memory.cached();
   health["wanted"] = state.memory.wanted;
   health["asking"] = state.memory.asking;
   health["pending_prompt_tokens"] = state.backlog.n_prompt;
@@ -59,9 +59,9 @@ void ServedWriter::complete(http::Exchange& exchange) {
   if (!request.images.empty())
     throw Error(ErrorCode::kUnsupported, "Billow's own engine sees no images yet");
   if (request.constraint) request.options.guide = loop_.guide_for(*request.constraint);
-  const std::shared_ptr<Answer> answer = loop_.submit(std::move(request));
+  const std::shared_ptr<RequestStream> answer = loop_.submit(std::move(request));
   exchange.on_client_gone([answer] { answer->cancel(); });
-  std::optional<Piece> piece = answer->next();  // throws before anything is sent
+  std::optional<Chunk> piece = answer->next();  // throws before anything is sent
   if (!piece && !answer->end().error.empty())
     throw Error(ErrorCode::kOutOfMemory, answer->end().error);
   // The last piece and the end go out together: each message wakes up the server.

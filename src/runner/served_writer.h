@@ -22,8 +22,8 @@ class ServedWriter : public ServedModel {
   void complete(http::Exchange& exchange) override;
   // Refuses pairs, and pooling that is not the model's.
   void embed(http::Exchange& exchange) override;
-  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_most) override {
-    return loop_.latest_prefixes(n_most);
+  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_max) override {
+    return loop_.latest_prefixes(n_max);
   }
   std::string_view kv_format() const noexcept override {
     if (loop_.kv_type() == kv::KvType::kF32) return "f32";

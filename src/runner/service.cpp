@@ -234,7 +234,7 @@ void Service::list_prefixes(Exchange& exchange) {
                     std::string(model->kv_format());
   Json prefixes = Json::array();
   for (const std::vector<int32_t>& tokens :
-       model->latest_prefixes(field(json, "most", "a whole number", is_count).get<size_t>())) {
+       model->latest_prefixes(field(json, "max", "a whole number", is_count).get<size_t>())) {
     Json digests = Json::array();
     for (const uint64_t digest : kv::prefix_digests(root, tokens))
       digests.push_back(fmt::format("{:016x}", digest));

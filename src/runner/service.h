@@ -55,7 +55,7 @@ LoadModel own_model(std::string path, engine::EngineOptions engine, LoopOptions 
 //                     where it failed: "error", "out_of_memory" if that was it;
 //                     when ready: "running", "waiting", "max_context", "isa", "memory":{...},
 //                     "budget_version" of the budget that it goes by, "held" of it in all,
-//                     "parked" of that, "wanted" above it by what runs, "asking" if some of that
+//                     "cached" of that, "wanted" above it by what runs, "asking" if some of that
 //                     stands still until it knows; of the last ten seconds
 //                     "busy_ratio", "prompt_tokens_per_second", "decode_tokens_per_second"; of
 //                     a model that only embeds "embed_pending_tokens", "figures" that it counts
@@ -67,7 +67,7 @@ LoadModel own_model(std::string path, engine::EngineOptions engine, LoopOptions 
 //                     connection cancels. 503 with Retry-After: too many texts wait.
 //   POST /tokenize    {"content","add_special"?,"parse_special"?} -> {"tokens":[...]}
 //   POST /detokenize  {"tokens":[...]} -> {"content"}, U+FFFD in place of what is no UTF-8
-//   POST /prefixes    {"root","most"} -> {"prefixes":[{"tokens","digests":["..."]}]}: what is known
+//   POST /prefixes    {"root","max"} -> {"prefixes":[{"tokens","digests":["..."]}]}: what is known
 //                     and was of use last, at most so many; a digest of 16 digits for each block,
 //                     kv/prefix_digest.h, under the root and the KV's format, with a blank between.
 //   POST /budget      {"bytes":N,"version"?,"ceiling"?} -> {}: another memory budget. /health shows

@@ -86,7 +86,7 @@ void assign(DebugLevel& field, const Value& value) {
 }
 
 // Go's durations, or whole seconds; kForever below `least`.
-void assign_duration(Duration& field, const Value& value, Duration least) {
+void assign_duration(Duration& field, const Value& value, Duration min) {
   Duration duration{};
   if (const std::optional<int64_t> seconds = integer_of<int64_t>(value.text)) {
     duration = *seconds < 0 ? Duration(-1) : keep_alive_from_seconds(static_cast<double>(*seconds));
@@ -97,7 +97,7 @@ void assign_duration(Duration& field, const Value& value, Duration least) {
       return value.disregarded("duration, like 5m or 300");
     }
   }
-  field = duration < least ? kForever : duration;
+  field = duration < min ? kForever : duration;
 }
 
 template <auto kField>

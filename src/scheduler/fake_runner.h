@@ -39,13 +39,13 @@ struct FakeScript {
   std::chrono::milliseconds piece_delay{0};  // before each piece
   bool holds_load = false;                   // it loads until this is false
   bool holds_answers = false;                // they wait before their first piece
-  size_t holds_behind = 0;                   // if not 0: they wait behind so many pieces
+  size_t holds_after = 0;                    // if not 0: they wait behind so many pieces
   // How many times, from now on:
   int n_start_failures = 0;  // it cannot be started
   int n_load_failures = 0;   // it fails to load, with `load_failure`
   int n_load_deaths = 0;     // it dies while it loads
-  int n_deaths = 0;          // it dies behind `dies_behind` pieces of an answer
-  size_t dies_behind = 0;
+  int n_deaths = 0;          // it dies behind `dies_after` pieces of an answer
+  size_t dies_after = 0;
   int n_lost_connections = 0;  // the call breaks off, and the runner lives
   int refusal_status = 0;      // if not 0: answers are refused
   std::string refusal = "refused";
@@ -54,7 +54,7 @@ struct FakeScript {
   bool is_broken = false;  // its health is "failed" from when it was loaded
   bool is_mute = false;    // its health is not to be had
   uint64_t held_bytes = 100;
-  uint64_t parked_bytes = 0;
+  uint64_t cached_bytes = 0;
   uint64_t wanted_bytes = 0;
   bool is_asking = false;
   size_t max_context = 4096;
@@ -109,13 +109,13 @@ class FakeRunners {
     return n_running_;
   }
   // The most that ever were at once.
-  size_t most_loading() const {
+  size_t max_loading() const {
     const std::scoped_lock lock(mutex_);
-    return most_loading_;
+    return max_loading_;
   }
-  size_t most_running() const {
+  size_t max_running() const {
     const std::scoped_lock lock(mutex_);
-    return most_running_;
+    return max_running_;
   }
 
  private:
@@ -160,8 +160,8 @@ class FakeRunners {
       return text;
     }
     // One, of a single block: its digest is the root.
-    std::vector<Prefix> prefixes(std::string_view root, size_t n_most) override {
-      return n_most == 0 ? std::vector<Prefix>{} : std::vector<Prefix>{{64, {std::string(root)}}};
+    std::vector<Prefix> prefixes(std::string_view root, size_t n_max) override {
+      return n_max == 0 ? std::vector<Prefix>{} : std::vector<Prefix>{{64, {std::string(root)}}};
     }
     RunnerHealth health() override { return owner_.health(life_); }
     void set_budget(const scheduler::Budget& budget) override {
@@ -207,7 +207,7 @@ class FakeRunners {
     lives_.push_back(&life);
     const auto n_loading = static_cast<size_t>(std::ranges::count_if(
         lives_, [](const Life* other) { return other->is_alive && other->is_loading; }));
-    most_loading_ = std::max(most_loading_, n_loading);
+    max_loading_ = std::max(max_loading_, n_loading);
   }
 
   void die(Lock& lock, Life& life, const std::string& how) {
@@ -246,7 +246,7 @@ class FakeRunners {
     health.max_context = script.max_context;
     health.budget_version = life.version;
     health.held_bytes = script.held_bytes;
-    health.parked_bytes = script.parked_bytes;
+    health.cached_bytes = script.cached_bytes;
     health.wanted_bytes = script.wanted_bytes;
     health.is_asking = script.is_asking;
     return health;
@@ -257,7 +257,7 @@ class FakeRunners {
    public:
     Inside(FakeRunners& owner, Lock& lock, Life& life, const std::stop_token& stop)
         : owner_(owner), lock_(lock), life_(life), stop_(stop) {
-      owner_.most_running_ = std::max(owner_.most_running_, ++owner_.n_running_);
+      owner_.max_running_ = std::max(owner_.max_running_, ++owner_.n_running_);
     }
     ~Inside() {
       if (!lock_.owns_lock()) lock_.lock();
@@ -305,17 +305,17 @@ class FakeRunners {
       return answer(request, on_piece);
     }
     for (size_t i = 0; i <= pieces.size(); ++i) {
-      if (script.n_deaths > 0 && script.dies_behind == i) {
+      if (script.n_deaths > 0 && script.dies_after == i) {
         --script.n_deaths;
         die(lock, life, "signal 11 (Segmentation fault)");
       }
       inside.check();
-      if (script.n_lost_connections > 0 && script.dies_behind == i) {
+      if (script.n_lost_connections > 0 && script.dies_after == i) {
         --script.n_lost_connections;
         throw RunnerGone("the connection is lost");
       }
       if (i == pieces.size()) break;
-      inside.wait_until([&] { return script.holds_behind == 0 || script.holds_behind != i; });
+      inside.wait_until([&] { return script.holds_after == 0 || script.holds_after != i; });
       if (script.piece_delay.count() > 0) inside.wait_for(script.piece_delay);
       lock.unlock();
       const bool goes_on = on_piece(std::move(pieces[i]));
@@ -362,8 +362,8 @@ class FakeRunners {
   std::vector<Embedded> embeddings_;
   std::vector<Budget> budgets_;
   size_t n_running_ = 0;
-  size_t most_running_ = 0;
-  size_t most_loading_ = 0;
+  size_t max_running_ = 0;
+  size_t max_loading_ = 0;
   uint64_t n_progress_ = 0;
   int next_pid_ = 1000;
 };

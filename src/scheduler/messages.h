@@ -48,7 +48,7 @@ struct Request {
 struct MemoryReport {
   uint64_t version = 0;       // of the budget it goes by: that of the action that set it
   uint64_t held_bytes = 0;    // in all
-  uint64_t parked_bytes = 0;  // of them: kept for prompts that begin alike, can be dropped
+  uint64_t cached_bytes = 0;  // of them: kept for prompts that begin alike, can be dropped
   uint64_t wanted_bytes = 0;  // above its budget: what a running request could grow into
   // A request stands still until it knows whether it can have that: kSetBudget follows.
   bool is_asking = false;

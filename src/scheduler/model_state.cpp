@@ -67,7 +67,7 @@ uint64_t ModelState::floor_bytes(const Ticket* more) const {
   // A request may have grown beyond its reserve; without requests, all above what is kept is idle.
   const uint64_t kept = saturating_add(fixed_bytes, scratch_bytes);
   const uint64_t expected = saturating_add(saturating_add(kept, reserved), adapter_bytes);
-  const uint64_t grown = running.empty() ? 0 : above(above(held_bytes, parked_bytes), expected);
+  const uint64_t grown = running.empty() ? 0 : above(above(held_bytes, cached_bytes), expected);
   uint64_t scratch = scratch_bytes;
   if (more != nullptr) {
     reserve(*more);
@@ -106,9 +106,9 @@ void ModelState::release(RequestId id, Time now) {
   });
   const uint64_t bytes = saturating_add(cost.kv_bytes, is_shared ? 0 : cost.adapter_bytes);
   const uint64_t in_use =
-      above(above(held_bytes, parked_bytes), saturating_add(fixed_bytes, scratch_bytes));
+      above(above(held_bytes, cached_bytes), saturating_add(fixed_bytes, scratch_bytes));
   const uint64_t freed = running.empty() ? in_use : is_embedding ? 0 : std::min(in_use, bytes);
-  parked_bytes += freed;
+  cached_bytes += freed;
   wanted_bytes = above(wanted_bytes, freed);  // what others of it wait for
   if (!running.empty()) return;
   wanted_bytes = promised_bytes = 0;
@@ -118,7 +118,7 @@ void ModelState::release(RequestId id, Time now) {
 
 void ModelState::clear_runner() {
   phase = Phase::kAbsent;
-  granted_bytes = asked_bytes = fixed_bytes = scratch_bytes = held_bytes = parked_bytes = 0;
+  granted_bytes = asked_bytes = fixed_bytes = scratch_bytes = held_bytes = cached_bytes = 0;
   wanted_bytes = promised_bytes = 0;
   ask_is_pending = is_asking = false;
   expires_at = kNever;

@@ -44,7 +44,7 @@ struct ModelState {
   uint64_t fixed_bytes = 0;     // held when it was loaded
   uint64_t scratch_bytes = 0;   // the most of the requests that it was assigned: it keeps that
   uint64_t held_bytes = 0;      // as last reported
-  uint64_t parked_bytes = 0;
+  uint64_t cached_bytes = 0;
   uint64_t wanted_bytes = 0;
   bool is_asking = false;       // a running request stands still until it has them, or cannot
   uint64_t promised_bytes = 0;  // granted for what was wanted, and not yet reported as held

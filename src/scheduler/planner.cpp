@@ -204,7 +204,7 @@ Actions Planner::memory_changed(const std::string& key, const MemoryReport& repo
   ModelState* model = find(key, Phase::kReady);
   if (model == nullptr) return finish(now);
   model->held_bytes = report.held_bytes;
-  model->parked_bytes = std::min(report.parked_bytes, report.held_bytes);
+  model->cached_bytes = std::min(report.cached_bytes, report.held_bytes);
   if (report.version == model->version) {
     model->ask_is_pending = false;
     // It uses what it holds and may use what it was told; what it got before is not its any more.

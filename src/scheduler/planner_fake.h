@@ -53,10 +53,10 @@ class Fake {
     return words(planner.runner_gone(key, {"signal 9", by_signal}, streamed, now));
   }
   // By the budget that the runner was told last.
-  Words report(const std::string& key, uint64_t held, uint64_t parked, uint64_t wanted = 0,
+  Words report(const std::string& key, uint64_t held, uint64_t cached, uint64_t wanted = 0,
                bool is_asking = false) {
     return words(
-        planner.memory_changed(key, {version_of(key), held, parked, wanted, is_asking}, now));
+        planner.memory_changed(key, {version_of(key), held, cached, wanted, is_asking}, now));
   }
   Words keep_alive(const std::string& key, Duration duration) {
     return words(planner.keep_alive_changed(key, duration, now));

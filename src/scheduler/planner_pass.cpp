@@ -111,14 +111,14 @@ bool Planner::meet_load(const Demand& demand) {
   };
   // Others give way for one request. More that run at once have what is free: where that is not
   // enough, some wait, or the model grows later.
-  const uint64_t least = model.wants_all ? options_.budget_bytes : bytes_for(1);
+  const uint64_t min = model.wants_all ? options_.budget_bytes : bytes_for(1);
   const bool has_place = n_of_kind(model.is_embedding, false) < max_loaded();
-  if (least > free_bytes() || !has_place) {
+  if (min > free_bytes() || !has_place) {
     const size_t n_staying = n_of_kind(model.is_embedding, true);
-    claim_room(demand, least, n_staying >= max_loaded() ? n_staying - max_loaded() + 1 : 0);
+    claim_room(demand, min, n_staying >= max_loaded() ? n_staying - max_loaded() + 1 : 0);
     return false;
   }
-  const uint64_t n_bytes = std::max(least, std::min(free_bytes(), bytes_for(n_parallel)));
+  const uint64_t n_bytes = std::max(min, std::min(free_bytes(), bytes_for(n_parallel)));
   model.phase = Phase::kLoading;
   model.name = first.name;
   model.label = first.label;

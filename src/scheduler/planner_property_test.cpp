@@ -39,7 +39,7 @@ struct Runner {
   uint64_t version = 0;
   uint64_t fixed = 0;
   bool has_scratch = false;  // with the first request; it is kept
-  uint64_t parked = 0;
+  uint64_t cached = 0;
   uint64_t wanted = 0;
   RequestId asker = 0;  // the request that stands still for `more`; 0: none
   uint64_t more = 0;
@@ -49,23 +49,23 @@ struct Runner {
   std::deque<MemoryReport> outbox;
 
   uint64_t held() const {
-    uint64_t bytes = fixed + parked;
+    uint64_t bytes = fixed + cached;
     for (const auto& [id, used] : in_use) bytes += used;
     return bytes;
   }
-  void report() { outbox.push_back({version, held(), parked, wanted, asker != 0}); }
-  // Whether it is in the budget, once what is parked has made way.
+  void report() { outbox.push_back({version, held(), cached, wanted, asker != 0}); }
+  // Whether it is in the budget, once what is cached has made way.
   bool try_grow(uint64_t& used, uint64_t bytes) {
     const uint64_t left = budget - std::min(budget, held());
-    wanted = bytes - std::min(bytes, left + parked);
+    wanted = bytes - std::min(bytes, left + cached);
     if (wanted > 0) return false;
-    parked -= bytes - std::min(bytes, left);
+    cached -= bytes - std::min(bytes, left);
     used += bytes;
     return true;
   }
-  void drop_parked() {
+  void drop_cached() {
     const uint64_t over = held() - std::min(held(), budget);
-    parked -= std::min(parked, over);
+    cached -= std::min(cached, over);
   }
 };
 
@@ -204,7 +204,7 @@ class World {
     const Known known = requests_.at(id);
     if (known.is_running) {
       Runner& runner = runners_.at(known.key);
-      if (once_in(2)) runner.parked += runner.in_use.at(id);
+      if (once_in(2)) runner.cached += runner.in_use.at(id);
       runner.in_use.erase(id);
       runner.streamed.erase(id);
       if (runner.asker == id) runner.asker = runner.wanted = 0;
@@ -236,7 +236,7 @@ class World {
       runner.inbox.pop_front();
       runner.budget = told.bytes;
       runner.version = told.version;
-      runner.drop_parked();
+      runner.drop_cached();
       if (runner.asker != 0) {
         const bool has_it = runner.try_grow(runner.in_use.at(runner.asker), runner.more);
         if (has_it || runner.budget + runner.wanted > told.ceiling) runner.asker = 0;

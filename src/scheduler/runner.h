@@ -163,8 +163,8 @@ struct RunnerHealth {
   size_t n_waiting = 0;
   size_t max_context = 0;
   uint64_t budget_version = 0;  // of the budget that it goes by; 0: the one of its launch
-  uint64_t held_bytes = 0;      // by its ledger, parked KV included
-  uint64_t parked_bytes = 0;
+  uint64_t held_bytes = 0;      // by its ledger, cached KV included
+  uint64_t cached_bytes = 0;
   uint64_t wanted_bytes = 0;
   bool is_asking = false;  // a request stands still until it knows whether it can have them
   uint64_t resident_bytes = 0;
@@ -211,8 +211,8 @@ class Runner {
   virtual std::vector<int32_t> tokenize(std::string_view text) = 0;
   virtual std::string detokenize(const std::vector<int32_t>& tokens) = 0;
 
-  // What was of use last, at most n_most. The root says which weights these are.
-  virtual std::vector<Prefix> prefixes(std::string_view root, size_t n_most) = 0;
+  // What was of use last, at most n_max. The root says which weights these are.
+  virtual std::vector<Prefix> prefixes(std::string_view root, size_t n_max) = 0;
 
   virtual RunnerHealth health() = 0;
   virtual void set_budget(const Budget& budget) = 0;

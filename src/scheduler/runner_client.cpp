@@ -15,9 +15,9 @@ namespace billow::scheduler {
 namespace {
 
 // More calls at once than this are rare enough to connect anew.
-constexpr size_t kMostKept = 32;
+constexpr size_t kMaxKept = 32;
 // Of a line: the last one has the ids of the whole answer.
-constexpr size_t kMostLineBytes = size_t{64} << 20;
+constexpr size_t kMaxLineBytes = size_t{64} << 20;
 
 http::ClientOptions asker_options(std::chrono::milliseconds timeout) {
   http::ClientOptions options;
@@ -59,7 +59,7 @@ std::unique_ptr<http::Client> RunnerClient::take() {
 
 void RunnerClient::give_back(std::unique_ptr<http::Client> client) {
   const std::scoped_lock lock(mutex_);
-  if (kept_.size() < kMostKept) kept_.push_back(std::move(client));
+  if (kept_.size() < kMaxKept) kept_.push_back(std::move(client));
 }
 
 http::Response RunnerClient::send(const http::Call& call, const std::stop_token& stop) {
@@ -88,7 +88,7 @@ http::Response RunnerClient::post(std::string target, std::string body,
 
 CompletionEnd RunnerClient::complete(const Completion& request, const OnPiece& on_piece,
                                      std::stop_token stop) {
-  http::LineSplitter lines(kMostLineBytes);
+  http::LineSplitter lines(kMaxLineBytes);
   std::string refusal;
   std::optional<CompletionEnd> end;
   std::exception_ptr failure;  // kept from the client, which has Errors of its own
@@ -110,7 +110,7 @@ CompletionEnd RunnerClient::complete(const Completion& request, const OnPiece& o
       if (head.status == 200) {
         lines.feed(bytes, take_line);
       } else {
-        refusal += bytes.substr(0, kMostLineBytes - std::min(kMostLineBytes, refusal.size()));
+        refusal += bytes.substr(0, kMaxLineBytes - std::min(kMaxLineBytes, refusal.size()));
       }
     } catch (...) {
       failure = std::current_exception();
@@ -143,8 +143,8 @@ std::string RunnerClient::detokenize(const std::vector<int32_t>& tokens) {
   return parse_content(post("/detokenize", json_text({{"tokens", tokens}})).body);
 }
 
-std::vector<Prefix> RunnerClient::prefixes(std::string_view root, size_t n_most) {
-  return parse_prefixes(post("/prefixes", json_text({{"root", root}, {"most", n_most}})).body);
+std::vector<Prefix> RunnerClient::prefixes(std::string_view root, size_t n_max) {
+  return parse_prefixes(post("/prefixes", json_text({{"root", root}, {"max", n_max}})).body);
 }
 
 http::Response RunnerClient::ask(const http::Call& call) {

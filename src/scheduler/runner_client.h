@@ -27,7 +27,7 @@ class RunnerClient {
   EmbedOutputs embed(const EmbedJob& job, std::stop_token stop);
   std::vector<int32_t> tokenize(std::string_view text);
   std::string detokenize(const std::vector<int32_t>& tokens);
-  std::vector<Prefix> prefixes(std::string_view root, size_t n_most);
+  std::vector<Prefix> prefixes(std::string_view root, size_t n_max);
   RunnerHealth health();
   void set_budget(const Budget& budget);
 
@@ -43,7 +43,7 @@ class RunnerClient {
   std::mutex mutex_;
   std::vector<std::unique_ptr<http::Client>> kept_;
   std::mutex asking_;
-  http::Client asker_;  // has less patience than the others
+  http::Client asker_;  // has less timeout than the others
 };
 
 }  // namespace billow::scheduler

@@ -22,10 +22,10 @@ constexpr const char* kPrefix = "billow-runners-";
 // A folder without a lock that is younger is being made.
 constexpr time_t kYoungSeconds = 60;
 // What a path of a socket may have, less what stands behind the parent.
-constexpr size_t kMostParentBytes = 107 - 40;
+constexpr size_t kMaxParentBytes = 107 - 40;
 
 bool is_usable(const std::string& parent) {
-  return !parent.empty() && parent.size() <= kMostParentBytes &&
+  return !parent.empty() && parent.size() <= kMaxParentBytes &&
          ::access(parent.c_str(), W_OK | X_OK) == 0;
 }
 

@@ -15,8 +15,8 @@ namespace {
 
 std::vector<std::string> command_of(const RunnerProgram& program, const Launch& launch,
                                     const std::string& socket) {
-  constexpr size_t kMostParallel = 1024;  // as the program has it
-  const size_t n_parallel = std::clamp<size_t>(launch.n_parallel, 1, kMostParallel);
+  constexpr size_t kMaxParallel = 1024;  // as the program has it
+  const size_t n_parallel = std::clamp<size_t>(launch.n_parallel, 1, kMaxParallel);
   std::vector<std::string> command = {program.program, "runner"};
   const auto add = [&](const char* name, const std::string& value) {
     command.insert(command.end(), {name, value});
@@ -42,7 +42,7 @@ std::vector<std::string> command_of(const RunnerProgram& program, const Launch& 
 class RunnerProcess final : public Runner {
  public:
   RunnerProcess(const RunnerProgram& program, const Launch& launch, const std::string& socket)
-      : patience_(program.patience),
+      : timeout_(program.timeout),
         socket_(socket),
         client_(socket, program.answer_timeout),
         child_({.command = command_of(program, launch, socket),
@@ -61,8 +61,8 @@ class RunnerProcess final : public Runner {
   std::string detokenize(const std::vector<int32_t>& tokens) override {
     return client_.detokenize(tokens);
   }
-  std::vector<Prefix> prefixes(std::string_view root, size_t n_most) override {
-    return client_.prefixes(root, n_most);
+  std::vector<Prefix> prefixes(std::string_view root, size_t n_max) override {
+    return client_.prefixes(root, n_max);
   }
 
   RunnerHealth health() override {
@@ -80,12 +80,12 @@ class RunnerProcess final : public Runner {
   pid_t pid() const noexcept override { return child_.pid(); }
   std::string end_of_process() override { return child_.how_it_ended(); }
   void end() override {
-    child_.end(patience_);
+    child_.end(timeout_);
     ::unlink(socket_.c_str());
   }
 
  private:
-  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds timeout_;
   const std::string socket_;
   RunnerClient client_;
   std::atomic<bool> has_answered_{false};

@@ -22,7 +22,7 @@ struct RunnerProgram {
   std::string program = "/proc/self/exe";
   std::vector<std::string> arguments{};  // beside those of a Launch: --threads, --kv-type, ...
   std::string folder{};                  // in which a private one is made; empty: see RunnerFolder
-  std::chrono::milliseconds patience{2000};          // when it is asked to end, before it is killed
+  std::chrono::milliseconds timeout{2000};           // when it is asked to end, before it is killed
   std::chrono::milliseconds answer_timeout{10'000};  // of its health and its budget
 };
 

@@ -99,7 +99,7 @@ void RunnerWatch::run() {
   has_failed_ = !start();
   while (wait()) {
     if (has_failed_) continue;
-    tell_budget();
+    send_budget();
     if (!ask()) break;
   }
   finish();
@@ -119,13 +119,13 @@ bool RunnerWatch::start() {
 
 std::chrono::milliseconds RunnerWatch::pause() const {
   // A budget holds from the next pass on; others may wait for what it gives back.
-  if (told_ && Clock::now() - told_at_ < times_.most_until_told) return times_.least;
+  if (sent_ && Clock::now() - sent_at_ < times_.max_until_sent) return times_.min;
   if (is_ready_) return times_.ready;
   return Clock::now() - started_ < times_.soon ? times_.first : times_.loading;
 }
 
 std::chrono::milliseconds RunnerWatch::shortest_pause() const {
-  if (must_ask_) return std::min(times_.least, pause());
+  if (must_ask_) return std::min(times_.min, pause());
   return has_changed_ ? std::min(times_.changed, pause()) : pause();
 }
 
@@ -151,8 +151,8 @@ bool RunnerWatch::wait() {
 }
 
 // A runner that does not take it is found out by its health.
-void RunnerWatch::tell_budget() {
-  const std::scoped_lock telling(telling_);
+void RunnerWatch::send_budget() {
+  const std::scoped_lock telling(sending_);
   std::optional<Budget> budget;
   {
     const std::scoped_lock lock(mutex_);
@@ -162,8 +162,8 @@ void RunnerWatch::tell_budget() {
   try {
     runner()->set_budget(*budget);
     const std::scoped_lock lock(mutex_);
-    told_ = budget->version;
-    told_at_ = Clock::now();
+    sent_ = budget->version;
+    sent_at_ = Clock::now();
   } catch (const std::exception& error) {
     log::warn(launch_.name + ": cannot set the memory budget: " + error.what());
     const std::scoped_lock lock(mutex_);
@@ -220,7 +220,7 @@ void RunnerWatch::report(const RunnerHealth& health) {
           std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_);
       log::info(launch_.name + ": loaded in " + std::to_string(ms.count()) + " ms");
       events_.load_finished(key(),
-                            health.held_bytes - std::min(health.held_bytes, health.parked_bytes));
+                            health.held_bytes - std::min(health.held_bytes, health.cached_bytes));
     } else {
       events_.load_progressed(key(), health.n_loaded);
     }
@@ -228,9 +228,9 @@ void RunnerWatch::report(const RunnerHealth& health) {
     const uint64_t version = health.budget_version == 0 ? first_version_ : health.budget_version;
     {
       const std::scoped_lock lock(mutex_);
-      if (told_ == version) told_.reset();
+      if (sent_ == version) sent_.reset();
     }
-    events_.memory_changed(key(), {version, health.held_bytes, health.parked_bytes,
+    events_.memory_changed(key(), {version, health.held_bytes, health.cached_bytes,
                                    health.wanted_bytes, health.is_asking});
   }
 }

@@ -43,9 +43,9 @@ struct WatchTimes {
   std::chrono::milliseconds soon{300};
   std::chrono::milliseconds loading{25};  // then
   std::chrono::milliseconds ready{500};
-  std::chrono::milliseconds least{10};              // between two times, whatever happens
-  std::chrono::milliseconds changed{100};           // where requests have come or gone
-  std::chrono::milliseconds most_until_told{2000};  // it may take to go by a new budget
+  std::chrono::milliseconds min{10};               // between two times, whatever happens
+  std::chrono::milliseconds changed{100};          // where requests have come or gone
+  std::chrono::milliseconds max_until_sent{2000};  // it may take to go by a new budget
   size_t n_failures = 2;  // without an answer, one behind the other: it is ended
 };
 
@@ -63,7 +63,7 @@ class RunnerWatch {
 
   // Any thread, but not with the strand's lock: has the runner know the budget that was set last,
   // before it is sent work that needs it.
-  void tell_budget();
+  void send_budget();
 
   // These return at once.
   void set_budget(const Budget& budget);
@@ -109,7 +109,7 @@ class RunnerWatch {
   size_t n_failures_ = 0;
   std::string detail_;  // why it is ended, where its process does not tell
 
-  std::mutex telling_;  // one budget after the other
+  std::mutex sending_;  // one budget after the other
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool must_end_ = false;
@@ -119,8 +119,8 @@ class RunnerWatch {
   uint64_t n_look_ = 0;
   uint64_t n_looked_ = 0;
   std::optional<Budget> budget_;  // not told yet
-  std::optional<uint64_t> told_;  // the version of one that it does not go by yet
-  Clock::time_point told_at_{};
+  std::optional<uint64_t> sent_;  // the version of one that it does not go by yet
+  Clock::time_point sent_at_{};
   std::shared_ptr<Runner> runner_;
   RunnerHealth health_;
   std::thread thread_;  // the last, as it uses the others

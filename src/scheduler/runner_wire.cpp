@@ -58,15 +58,15 @@ bool flag_field(const Json& object, const char* name) {
   return value->get<bool>();
 }
 
-uint64_t count_of(const Json& value, const char* name, uint64_t most) {
-  if (!value.is_number_unsigned() || value.get<uint64_t>() > most) wrong_kind(name, "count");
+uint64_t count_of(const Json& value, const char* name, uint64_t max) {
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > max) wrong_kind(name, "count");
   return value.get<uint64_t>();
 }
 
 uint64_t count_field(const Json& object, const char* name,
-                     uint64_t most = std::numeric_limits<uint64_t>::max()) {
+                     uint64_t max = std::numeric_limits<uint64_t>::max()) {
   const Json* value = find(object, name);
-  return value == nullptr ? 0 : count_of(*value, name, most);
+  return value == nullptr ? 0 : count_of(*value, name, max);
 }
 
 std::chrono::nanoseconds duration_field(const Json& object, const char* name) {
@@ -216,7 +216,7 @@ namespace {
 Json constraint_json(const constraint::Constraint& constraint) {
   return {{"kind", constraint::grammar_kind_name(constraint.grammar.kind)},
           {"text", constraint.grammar.text},
-          {"starts_behind", constraint.starts_behind},
+          {"starts_after", constraint.starts_after},
           {"opens_with", constraint.opens_with},
           {"starts_within", constraint.starts_within},
           {"may_not_start", constraint.may_not_start}};
@@ -300,15 +300,15 @@ namespace {
 
 // How many values each vector has: all "size", or the numbers in "sizes".
 std::vector<uint64_t> vector_sizes(const Json& head, size_t n_vectors) {
-  constexpr uint64_t kMostSize = uint64_t{1} << 32;
+  constexpr uint64_t kMaxSize = uint64_t{1} << 32;
   if (count_field(head, "n_vectors") != n_vectors)
     malformed(fmt::format("not the {} vectors that were asked for", n_vectors));
   const Json* sizes = find(head, "sizes");
   if (sizes == nullptr)
-    return std::vector<uint64_t>(n_vectors, count_field(head, "size", kMostSize));
+    return std::vector<uint64_t>(n_vectors, count_field(head, "size", kMaxSize));
   if (!sizes->is_array() || sizes->size() != n_vectors) wrong_kind("sizes", "array of their sizes");
   std::vector<uint64_t> out;
-  for (const Json& size : *sizes) out.push_back(count_of(size, "sizes", kMostSize));
+  for (const Json& size : *sizes) out.push_back(count_of(size, "sizes", kMaxSize));
   return out;
 }
 
@@ -387,7 +387,7 @@ RunnerHealth parse_health(std::string_view body) {
   health.max_context = count_field(json, "max_context");
   health.budget_version = count_field(json, "budget_version");
   health.held_bytes = count_field(json, "held");
-  health.parked_bytes = count_field(json, "parked");
+  health.cached_bytes = count_field(json, "cached");
   health.wanted_bytes = count_field(json, "wanted");
   health.is_asking = flag_field(json, "asking");
   health.resident_bytes = count_field(json, "resident");
@@ -432,12 +432,12 @@ std::vector<Prefix> parse_prefixes(std::string_view body) {
 }
 
 std::string error_text(std::string_view body) {
-  constexpr size_t kMostBytes = 1000;
+  constexpr size_t kMaxBytes = 1000;
   const Json json = Json::parse(body, nullptr, false);
   if (json.is_object())
     if (const Json* text = find(json, "error"); text != nullptr && text->is_string())
       return text->get<std::string>();
-  return utf8::sanitized(body.substr(0, kMostBytes));
+  return utf8::sanitized(body.substr(0, kMaxBytes));
 }
 
 }  // namespace billow::scheduler

@@ -99,13 +99,13 @@ TEST(RunnerWire, SendsAConstraint) {
   };
   EXPECT_FALSE(head_of().contains("constraint"));
   request.constraint = {.grammar = {constraint::GrammarKind::kGbnf, "root ::= \"a\"\n"},
-                        .starts_behind = "</think>",
+                        .starts_after = "</think>",
                         .opens_with = "<think>",
                         .starts_within = 7,
                         .may_not_start = true};
   const Json sent = head_of()["constraint"];
   EXPECT_EQ(sent, Json::parse(R"({"kind":"gbnf","text":"root ::= \"a\"\n",
-                                  "starts_behind":"</think>","opens_with":"<think>",
+                                  "starts_after":"</think>","opens_with":"<think>",
                                   "starts_within":7,"may_not_start":true})"));
 }
 
@@ -253,14 +253,14 @@ TEST(RunnerWire, ReadsHealth) {
   EXPECT_TRUE(failed.out_of_memory);
   const RunnerHealth ready =
       parse_health(R"({"status":"ready","running":1,"waiting":2,"max_context":3,"memory":{"x":1},)"
-                   R"("budget_version":4,"held":5,"parked":6,"wanted":7,"asking":true})");
+                   R"("budget_version":4,"held":5,"cached":6,"wanted":7,"asking":true})");
   EXPECT_EQ(ready.status, RunnerStatus::kReady);
   EXPECT_EQ(ready.n_running, 1u);
   EXPECT_EQ(ready.n_waiting, 2u);
   EXPECT_EQ(ready.max_context, 3u);
   EXPECT_EQ(ready.budget_version, 4u);
   EXPECT_EQ(ready.held_bytes, 5u);
-  EXPECT_EQ(ready.parked_bytes, 6u);
+  EXPECT_EQ(ready.cached_bytes, 6u);
   EXPECT_EQ(ready.wanted_bytes, 7u);
   EXPECT_TRUE(ready.is_asking);
   const RunnerHealth embedder =

@@ -53,7 +53,7 @@ class StrandLease final : public Lease {
       std::string what = "it has ended";
       try {
         if (runner) {
-          watch->tell_budget();
+          watch->send_budget();
           Answer answer = call(*runner, *watch);
           strand_->end_call(*ticket_);
           return answer;
@@ -96,11 +96,11 @@ void Scheduler::set_keep_alive(const std::string& key, Duration keep_alive) {
 }
 
 std::vector<Prefix> Scheduler::prefixes(const std::string& key, std::string_view root,
-                                        size_t n_most) const {
+                                        size_t n_max) const {
   const std::shared_ptr<RunnerWatch> watch = strand_->watch_of(key);
   const std::shared_ptr<Runner> runner = watch ? watch->runner() : nullptr;
   try {
-    return runner ? runner->prefixes(root, n_most) : std::vector<Prefix>{};
+    return runner ? runner->prefixes(root, n_max) : std::vector<Prefix>{};
   } catch (const std::runtime_error& error) {  // it has ended, or it still loads
     log::debug(key + ": prefixes are not to be had: " + error.what());
     return {};

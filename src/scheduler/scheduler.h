@@ -84,7 +84,7 @@ class Scheduler {
   // Of a loaded model; nothing where it is not loaded.
   void set_keep_alive(const std::string& key, Duration keep_alive);
   // Runner::prefixes of a loaded model; none where it is not loaded or its runner does not answer.
-  std::vector<Prefix> prefixes(const std::string& key, std::string_view root, size_t n_most) const;
+  std::vector<Prefix> prefixes(const std::string& key, std::string_view root, size_t n_max) const;
   // Ends the runner once what came before has finished.
   void stop(const std::string& key);
 

@@ -32,7 +32,7 @@ TEST(SchedulerFault, FailsWhereTheRunnerDiedBehindText) {
   World world;
   world.fakes.change("a", [](FakeScript& script) {
     script.n_deaths = 1;
-    script.dies_behind = 1;
+    script.dies_after = 1;
   });
   const Outcome outcome = world.ask("a");
   EXPECT_EQ(outcome.text, "Hello");
@@ -45,7 +45,7 @@ TEST(SchedulerFault, PiecesWithoutTextDoNotKeepItFromBeginningAgain) {
   world.fakes.change("a", [](FakeScript& script) {
     script.whole_pieces = {{.prefill = {{5, milliseconds(1)}}}, {.text = "x"}};
     script.n_deaths = 1;
-    script.dies_behind = 1;
+    script.dies_after = 1;
   });
   const Outcome outcome = world.ask("a");
   EXPECT_EQ(outcome.text, "x");
@@ -132,14 +132,14 @@ TEST(SchedulerFault, ADeathBetweenTwoCallsOfALeaseIsMadeGood) {
 
 TEST(SchedulerFault, ACrashDisturbsNoOtherModel) {
   World world;
-  world.fakes.change("b", [](FakeScript& script) { script.holds_behind = 1; });
+  world.fakes.change("b", [](FakeScript& script) { script.holds_after = 1; });
   const auto b = world.start("b");
   ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 1; }));
   world.ask("a");
   world.fakes.kill("a");
   EXPECT_TRUE(world.becomes_loaded({"b"}));  // noticed, though nothing ran there
   EXPECT_FALSE(b->is_done());
-  world.fakes.change("b", [](FakeScript& script) { script.holds_behind = 0; });
+  world.fakes.change("b", [](FakeScript& script) { script.holds_after = 0; });
   EXPECT_EQ(b->outcome().text, "Hello there");
 }
 
@@ -237,7 +237,7 @@ TEST(SchedulerFault, EndsARunnerWhoseLoopIsBroken) {
 
 TEST(SchedulerFault, EndsARunnerThatDoesNotAnswerAnyMore) {
   World world;
-  world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 1; });
+  world.fakes.change("a", [](FakeScript& script) { script.holds_after = 1; });
   std::atomic<bool> has_text = false;
   auto running = std::async(std::launch::async, [&] {
     return ask(*world.scheduler, job_of("a"), {}, [&] { has_text = true; });
@@ -266,7 +266,7 @@ TEST(SchedulerFault, WhatATakerOfPiecesThrowsEndsItsRequestOnly) {
 
 TEST(SchedulerFault, GoesWhileItIsBusy) {
   World world;
-  world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 1; });
+  world.fakes.change("a", [](FakeScript& script) { script.holds_after = 1; });
   world.fakes.change("b", [](FakeScript& script) { script.holds_load = true; });
   std::vector<std::unique_ptr<Asking>> asking;
   for (int i = 0; i < 4; ++i) asking.push_back(world.start("a"));

@@ -65,7 +65,7 @@ TEST(Scheduler, LoadsOneAtATimeWhileOthersAreServed) {
   world.fakes.change("b", [](FakeScript& script) { script.holds_load = false; });
   EXPECT_EQ(b->outcome().end, "ok");
   EXPECT_EQ(c->outcome().end, "ok");
-  EXPECT_EQ(world.fakes.most_loading(), 1u);
+  EXPECT_EQ(world.fakes.max_loading(), 1u);
 }
 
 TEST(Scheduler, RunsAsManyAtOnceAsItMay) {
@@ -77,7 +77,7 @@ TEST(Scheduler, RunsAsManyAtOnceAsItMay) {
       [&] { return world.fakes.n_running() == 2 && world.scheduler->state().n_waiting == 3; }));
   world.fakes.change("a", [](FakeScript& script) { script.holds_answers = false; });
   for (const auto& one : asking) EXPECT_EQ(one->outcome().end, "ok");
-  EXPECT_EQ(world.fakes.most_running(), 2u);
+  EXPECT_EQ(world.fakes.max_running(), 2u);
 }
 
 TEST(Scheduler, RefusesWhatTheQueueHasNoPlaceFor) {
@@ -140,13 +140,13 @@ TEST(Scheduler, KeepsForEverAndStopsWhenToldTo) {
 
 TEST(Scheduler, StopLetsARunningRequestFinish) {
   World world;
-  world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 1; });
+  world.fakes.change("a", [](FakeScript& script) { script.holds_after = 1; });
   const auto running = world.start("a");
   ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 1; }));
   world.scheduler->stop("a");
   ASSERT_TRUE(world.model("a"));
   EXPECT_TRUE(world.model("a")->model.is_stopping);
-  world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 0; });
+  world.fakes.change("a", [](FakeScript& script) { script.holds_after = 0; });
   EXPECT_EQ(running->outcome().text, "Hello there");
   EXPECT_TRUE(world.becomes_loaded({}));
 }
@@ -163,13 +163,13 @@ TEST(Scheduler, WaitsForABusyModelWhosePlaceIsNeeded) {
   Options options = small_options();
   options.n_max_loaded = 1;
   World world(options);
-  world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 1; });
+  world.fakes.change("a", [](FakeScript& script) { script.holds_after = 1; });
   const auto a = world.start("a");
   ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 1; }));
   const auto b = world.start("b");
   ASSERT_TRUE(comes_true([&] { return world.scheduler->state().n_waiting == 1; }));
   EXPECT_FALSE(b->is_done());
-  world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 0; });
+  world.fakes.change("a", [](FakeScript& script) { script.holds_after = 0; });
   EXPECT_EQ(a->outcome().end, "ok");
   EXPECT_EQ(b->outcome().end, "ok");
   EXPECT_EQ(world.loaded(), Strings{"b"});
@@ -190,14 +190,13 @@ TEST(Scheduler, AsksIdleMemoryBackBeforeItUnloads) {
 TEST(Scheduler, GrantsWhatARunningRequestWants) {
   World world;
   world.fakes.change("a", [](FakeScript& script) {
-    script.holds_behind = 1;
+    script.holds_after = 1;
     script.wanted_bytes = 64;
   });
   const auto running = world.start("a");
   ASSERT_TRUE(comes_true([&] { return !world.fakes.budgets().empty(); }));
   EXPECT_GT(world.fakes.budgets()[0].bytes, 120u);
-  world.fakes.change("a",
-                     [](FakeScript& script) { script.wanted_bytes = script.holds_behind = 0; });
+  world.fakes.change("a", [](FakeScript& script) { script.wanted_bytes = script.holds_after = 0; });
   EXPECT_EQ(running->outcome().end, "ok");
 }
 
@@ -253,7 +252,7 @@ TEST(Scheduler, CancelsWhatIsQueuedLoadingOrRunning) {
 
 TEST(Scheduler, DrainsWhatRunsAndRefusesTheRest) {
   World world;
-  world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 1; });
+  world.fakes.change("a", [](FakeScript& script) { script.holds_after = 1; });
   world.ask("b");
   const auto running = world.start("a");
   ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 1; }));
@@ -261,7 +260,7 @@ TEST(Scheduler, DrainsWhatRunsAndRefusesTheRest) {
   EXPECT_TRUE(world.scheduler->state().is_draining);
   EXPECT_EQ(world.ask("a").end, "503 " + std::string(kShutdownText));
   EXPECT_TRUE(world.becomes_loaded({"a"}));
-  world.fakes.change("a", [](FakeScript& script) { script.holds_behind = 0; });
+  world.fakes.change("a", [](FakeScript& script) { script.holds_after = 0; });
   EXPECT_TRUE(world.scheduler->drain(seconds(30)));
   EXPECT_EQ(running->outcome().text, "Hello there");
   EXPECT_EQ(world.fakes.n_alive(), 0u);
@@ -286,7 +285,7 @@ TEST(Scheduler, ServesManyThreadsAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(n_ok, 64 * 3);
-  EXPECT_EQ(world.fakes.most_loading(), 1u);
+  EXPECT_EQ(world.fakes.max_loading(), 1u);
   EXPECT_EQ(world.scheduler->state().n_waiting, 0u);
   EXPECT_TRUE(world.scheduler->drain(seconds(30)));
 }

@@ -9,7 +9,7 @@
 namespace billow::scheduler {
 namespace {
 
-constexpr std::chrono::seconds kPatience{1};  // of who waits without a word
+constexpr std::chrono::seconds kTimeout{1};  // of who waits without a word
 
 }  // namespace
 
@@ -169,7 +169,7 @@ void Strand::wait_for_runner(Lock& lock, Ticket& ticket, const std::stop_token& 
       lock.lock();
     } else if (ticket.watch) {
       return;
-    } else if (!ticket.changed.wait_for(lock, stop, kPatience, [&] {
+    } else if (!ticket.changed.wait_for(lock, stop, kTimeout, [&] {
                  return ticket.status != 0 || !ticket.stages.empty();
                })) {
       if (stop.stop_requested()) throw Cancelled();

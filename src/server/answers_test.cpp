@@ -151,7 +151,7 @@ std::vector<Case> cases() {
        {},
        [](ServerFixture& server, uint16_t port) {
          server.runners_.change(server.key(),
-                                [](scheduler::FakeScript& script) { script.holds_behind = 1; });
+                                [](scheduler::FakeScript& script) { script.holds_after = 1; });
          RawClient client(port);
          client.send(post("/api/generate", R"({"model":"m","prompt":"hi"})"));
          client.receive_until("Hello");

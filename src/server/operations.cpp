@@ -45,8 +45,8 @@ void ready(Call& call, const Operations& operations) {
 }
 
 void list_traces(Call& call, const metrics::TraceStore& traces) {
-  constexpr size_t kMostListed = 100;
-  respond_json(call, 200, traces.list(kMostListed));
+  constexpr size_t kMaxListed = 100;
+  respond_json(call, 200, traces.list(kMaxListed));
 }
 
 void show_trace(Call& call, const metrics::TraceStore& traces) {
@@ -101,7 +101,7 @@ metrics::Load load_of(const scheduler::SchedulerState& state) {
   load.n_waiting = state.n_waiting;
   load.draining = state.is_draining;
   uint64_t kv_used = 0;
-  uint64_t kv_parked = 0;
+  uint64_t kv_cached = 0;
   uint64_t kv_room = 0;
   for (const scheduler::LoadedModel& loaded : state.models) {
     const scheduler::RunnerHealth& health = loaded.health;
@@ -112,7 +112,7 @@ metrics::Load load_of(const scheduler::SchedulerState& state) {
     load.busy_ratio = std::max(load.busy_ratio, health.busy_ratio);
     load.embed_pending_tokens += health.embed_pending_tokens;
     kv_used += health.kv_used_bytes;
-    kv_parked += health.parked_bytes;
+    kv_cached += health.cached_bytes;
     kv_room += health.kv_room_bytes;
     if (health.kv_block_bytes > 0) load.n_kv_blocks += health.kv_room_bytes / health.kv_block_bytes;
     load.models.push_back({.name = loaded.model.name,
@@ -128,7 +128,7 @@ metrics::Load load_of(const scheduler::SchedulerState& state) {
                         : std::min(1.0, static_cast<double>(part) / static_cast<double>(kv_room));
   };
   load.kv_used_ratio = ratio(kv_used);
-  load.kv_parked_ratio = ratio(kv_parked);
+  load.kv_cached_ratio = ratio(kv_cached);
   return load;
 }
 

@@ -64,10 +64,10 @@ void preload(api::Generator& generator, api::Embedder& embedder, const std::stri
 }
 
 // So long those wait who ask whether the server, or a model, is ready.
-constexpr std::chrono::milliseconds kProbePatience{10'000};
+constexpr std::chrono::milliseconds kProbeTimeout{10'000};
 constexpr std::chrono::milliseconds kSampleEvery{2'000};
-constexpr std::chrono::milliseconds kStorePatience{2'000};
-constexpr std::chrono::milliseconds kPrunePatience{10'000};
+constexpr std::chrono::milliseconds kStoreTimeout{2'000};
+constexpr std::chrono::milliseconds kPruneTimeout{10'000};
 
 // Whether nobody else reaches what listens there.
 bool is_own_machine(const std::string& host) {
@@ -177,7 +177,7 @@ class Server::Parts {
   std::string store_reason() const {
     try {
       const auto is_there = lookups_.get<bool>(
-          "the folder of the model store", {.patience = kStorePatience},
+          "the folder of the model store", {.timeout = kStoreTimeout},
           [folder = options_.models](std::stop_token) { return store::is_folder(folder); });
       return *is_there ? "" : "no model store at " + options_.models;
     } catch (const http::StatusError& error) {
@@ -188,7 +188,7 @@ class Server::Parts {
   // Throws Error where this user may not read it: there would be nothing to serve.
   void check_store() {
     try {
-      lookups_.get<bool>("the model store", {.patience = kProbePatience}, [this](std::stop_token) {
+      lookups_.get<bool>("the model store", {.timeout = kProbeTimeout}, [this](std::stop_token) {
         store_.check_readable();
         return true;
       });
@@ -200,7 +200,7 @@ class Server::Parts {
   // The server does not wait for a file system that does not answer, and serves without.
   void prune() {
     try {
-      lookups_.get<store::Pruned>("clearing unused blobs away", {.patience = kPrunePatience},
+      lookups_.get<store::Pruned>("clearing unused blobs away", {.timeout = kPruneTimeout},
                                   [this](std::stop_token) { return store_.prune(); });
     } catch (const std::exception& error) {
       log::warn(fmt::format("unused blobs are not cleared away: {}", error.what()));
@@ -251,8 +251,8 @@ class Server::Parts {
     append(routes, api::ollama::ps_routes(
                        {[this] { return scheduler_.state(); },
                         [this](const std::string& key) { return latest_contexts_.of(key); },
-                        [this](const std::string& key, const std::string& root, size_t n_most) {
-                          return scheduler_.prefixes(key, root, n_most);
+                        [this](const std::string& key, const std::string& root, size_t n_max) {
+                          return scheduler_.prefixes(key, root, n_max);
                         }}));
     append(routes, api::openai::routes(generator_, embedder_, store_));
     append(routes, api::anthropic::routes(generator_));
@@ -292,9 +292,9 @@ class Server::Parts {
   metrics::Load load() const {
     metrics::Load load = load_of(scheduler_.state());
     load.ready = not_ready().empty();
-    load.n_most_models = options_.models_loaded.n_max_loaded == 0
-                             ? scheduler::kAutoMaxLoaded
-                             : options_.models_loaded.n_max_loaded;
+    load.n_max_models = options_.models_loaded.n_max_loaded == 0
+                            ? scheduler::kAutoMaxLoaded
+                            : options_.models_loaded.n_max_loaded;
     const std::scoped_lock lock(mutex_);
     load.draining = draining_;
     return load;
@@ -303,7 +303,7 @@ class Server::Parts {
   std::vector<std::string> model_not_ready(const std::string& name, bool loadable) {
     std::shared_ptr<const api::ServedModel> model;
     try {
-      model = catalog_.find(name, {}, kProbePatience);
+      model = catalog_.find(name, {}, kProbeTimeout);
     } catch (const http::StatusError& error) {
       if (error.status() != 503) throw;
       return {error.what()};

@@ -20,7 +20,7 @@ Json model_json(const scheduler::LoadedModel& loaded) {
                {"granted_bytes", loaded.model.granted_bytes},
                {"held_bytes", loaded.model.held_bytes},
                {"kv_in_use_bytes", health.kv_used_bytes},
-               {"kv_parked_bytes", health.parked_bytes},
+               {"kv_cached_bytes", health.cached_bytes},
                {"resident_bytes", health.resident_bytes},
                {"gpu_bytes", health.gpu_bytes},
                {"running", health.n_running},
@@ -52,7 +52,7 @@ void History::run(const std::stop_token& stop) {
     const Sample sample = take_();
     std::unique_lock lock(mutex_);
     samples_.push_back(sample);
-    if (samples_.size() > kMostSamples) samples_.pop_front();
+    if (samples_.size() > kMaxSamples) samples_.pop_front();
     ended_.wait_for(lock, stop, interval_, [] { return false; });
   }
 }

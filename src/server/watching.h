@@ -18,7 +18,7 @@
 namespace billow::server {
 
 // {"budget_bytes","granted_bytes","waiting","models":[{"name","state","granted_bytes","held_bytes",
-// "kv_in_use_bytes","kv_parked_bytes","resident_bytes","gpu_bytes","running","waiting",
+// "kv_in_use_bytes","kv_cached_bytes","resident_bytes","gpu_bytes","running","waiting",
 // "load_ratio"?}]}. "state" is "loading", "ready" or "unloading"; held bytes are those of weights
 // and work space and of both kinds of KV. "load_ratio" is how far a load is, from 0 to 1, where its
 // length is known. Pure.
@@ -38,7 +38,7 @@ struct Sample {
 // The latest samples, taken at an even pace by a thread of its own. Any thread may ask.
 class History {
  public:
-  static constexpr size_t kMostSamples = 300;
+  static constexpr size_t kMaxSamples = 300;
 
   History(std::chrono::milliseconds interval, std::function<Sample()> take);
 

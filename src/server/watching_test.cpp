@@ -23,7 +23,7 @@ TEST(Memory, ToldByModelAndClass) {
   ready.model.granted_bytes = 500;
   ready.model.held_bytes = 400;
   ready.health.kv_used_bytes = 60;
-  ready.health.parked_bytes = 30;
+  ready.health.cached_bytes = 30;
   scheduler::LoadedModel& loading = state.models.emplace_back();
   loading.model.phase = scheduler::Phase::kLoading;
   loading.health.n_loaded = 1;
@@ -33,7 +33,7 @@ TEST(Memory, ToldByModelAndClass) {
   EXPECT_EQ(json["models"][0]["state"], "ready");
   EXPECT_EQ(json["models"][0]["held_bytes"], 400);
   EXPECT_EQ(json["models"][0]["kv_in_use_bytes"], 60);
-  EXPECT_EQ(json["models"][0]["kv_parked_bytes"], 30);
+  EXPECT_EQ(json["models"][0]["kv_cached_bytes"], 30);
   EXPECT_FALSE(json["models"][0].contains("load_ratio"));
   EXPECT_EQ(json["models"][1]["state"], "loading");
   EXPECT_EQ(json["models"][1]["load_ratio"], 0.25);
@@ -42,9 +42,9 @@ TEST(Memory, ToldByModelAndClass) {
 TEST(History, KeepsTheLatestSamplesInOrder) {
   std::atomic<uint64_t> n = 0;
   History history(std::chrono::milliseconds(0), [&] { return Sample{.n_prompt = ++n}; });
-  while (n < History::kMostSamples + 50) std::this_thread::yield();
+  while (n < History::kMaxSamples + 50) std::this_thread::yield();
   const Json samples = history.json()["samples"];
-  ASSERT_EQ(samples.size(), History::kMostSamples);
+  ASSERT_EQ(samples.size(), History::kMaxSamples);
   for (size_t i = 1; i < samples.size(); ++i)
     EXPECT_EQ(samples[i][5].get<uint64_t>(), samples[i - 1][5].get<uint64_t>() + 1);
 }

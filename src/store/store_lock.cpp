@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kTimeout{60};
 constexpr std::chrono::milliseconds kRetryAfter{5};
 // Bytes of the file that locks are of.
 constexpr int kChangeByte = 0;
@@ -24,7 +24,7 @@ constexpr int kMakeByte = 1;
 
 [[noreturn]] void give_up(const char* whom) {
   throw Error(ErrorCode::kIo, std::string("the model store is busy: ") + whom + " for " +
-                                  std::to_string(kPatience.count()) + " s; try again later");
+                                  std::to_string(kTimeout.count()) + " s; try again later");
 }
 constexpr const char* kOtherChange = "another change has not ended";
 constexpr const char* kOtherRemoval = "blobs have been removed";
@@ -65,7 +65,7 @@ bool StoreLock::set(int byte, short kind) noexcept {
 }
 
 void StoreLock::set_in_time(int byte, short kind, const char* whom) {
-  for (const auto until = Clock::now() + kPatience; !set(byte, kind);) {
+  for (const auto until = Clock::now() + kTimeout; !set(byte, kind);) {
     if (Clock::now() >= until) give_up(whom);
     std::this_thread::sleep_for(kRetryAfter);
   }
@@ -73,7 +73,7 @@ void StoreLock::set_in_time(int byte, short kind, const char* whom) {
 
 void StoreLock::begin_change() {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_for(lock, kPatience, [&] { return !changing_; })) give_up(kOtherChange);
+  if (!changed_.wait_for(lock, kTimeout, [&] { return !changing_; })) give_up(kOtherChange);
   changing_ = true;
   open_file();
   lock.unlock();
@@ -94,7 +94,7 @@ void StoreLock::end_change() noexcept {
 
 void StoreLock::begin_making() {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_for(lock, kPatience, [&] { return !removing_; })) give_up(kOtherRemoval);
+  if (!changed_.wait_for(lock, kTimeout, [&] { return !removing_; })) give_up(kOtherRemoval);
   if (n_makers_ == 0) {
     open_file();
     set_in_time(kMakeByte, F_RDLCK, kOtherRemoval);

@@ -20,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-ByteSource source_of(std::string text, size_t most = 7) {
-  return [text = std::move(text), most, at = size_t{0}](std::span<std::byte> part) mutable {
-    const size_t n = std::min({part.size(), text.size() - at, most});
+ByteSource source_of(std::string text, size_t max = 7) {
+  return [text = std::move(text), max, at = size_t{0}](std::span<std::byte> part) mutable {
+    const size_t n = std::min({part.size(), text.size() - at, max});
     std::ranges::copy(std::as_bytes(std::span(text)).subspan(at, n), part.begin());
     at += n;
     return n;

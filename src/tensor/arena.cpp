@@ -10,7 +10,7 @@ namespace billow::tensor {
 namespace {
 
 // Address space, so that pieces never move and no pass leaves a gap; more than any pass needs.
-constexpr size_t kMostBytes = size_t{64} << 30;
+constexpr size_t kMaxBytes = size_t{64} << 30;
 
 constexpr size_t rounded_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -31,7 +31,7 @@ void Arena::hold(size_t n_bytes) {
     return;
   }
   if (base_ == nullptr) {
-    space_ = AddressSpace(kMostBytes, "scratch");
+    space_ = AddressSpace(kMaxBytes, "scratch");
     base_ = space_.data();
   }
   if (!space_.hold(n_held_, n_bytes)) refuse(n_bytes);
@@ -39,7 +39,7 @@ void Arena::hold(size_t n_bytes) {
 }
 
 std::byte* Arena::bytes(size_t n_bytes) {
-  if (n_bytes > kMostBytes - used_) refuse(n_bytes);
+  if (n_bytes > kMaxBytes - used_) refuse(n_bytes);
   const size_t end = used_ + rounded_up(n_bytes, kAlignment);
   BILLOW_CHECK(!lent_ || end <= n_held_);
   if (end > n_held_ || base_ == nullptr) hold(std::max(kPage, rounded_up(end, kPage)));

@@ -32,8 +32,8 @@ Tokenizer tokenizer_of(const Json& golden) {
   writer.set_bool("tokenizer.ggml.normalizer.lowercase", golden.at("lowercase").get<bool>());
   writer.set_bool("tokenizer.ggml.normalizer.strip_accents",
                   golden.at("strip_accents").get<bool>());
-  if (const auto most = golden.at("max_word_characters").get<uint32_t>(); most != 100)
-    writer.set_uint(kMaxWordCharacters, most);
+  if (const auto max = golden.at("max_word_characters").get<uint32_t>(); max != 100)
+    writer.set_uint(kMaxWordCharacters, max);
   return load_sample(writer);
 }
 

@@ -107,7 +107,7 @@ class Plan(ProgramTest):
                 self.assertEqual(one["file_bytes"], os.path.getsize(model))
                 self.assertEqual([r["kv_bytes"] for r in one["rungs"]], [r["kv_bytes"] for r in many["rungs"]])
                 for memory, n in ((one, 1), (many, 5)):
-                    for when, rung in (("start", memory["rungs"][0]), ("most", memory["rungs"][-1])):
+                    for when, rung in (("start", memory["rungs"][0]), ("max", memory["rungs"][-1])):
                         self.assertEqual(rung["kv_bytes_parallel"], n * rung["kv_bytes"])
                         parts = memory["mapped_bytes"] + memory["packed_bytes"] + memory["scratch_bytes_" + when]
                         self.assertEqual(memory["total_bytes_" + when], parts + rung["kv_bytes_parallel"])
@@ -117,7 +117,7 @@ class Plan(ProgramTest):
         self.assertGreater(self.plan("--prompt-tokens", 42, model=self.gemma)["memory"]["kv_bytes_per_token_in_windows"], 0)
 
     def test_the_budget(self):
-        most = self.plan("--prompt-tokens", 42)["memory"]["total_bytes_most"]
+        most = self.plan("--prompt-tokens", 42)["memory"]["total_bytes_max"]
         self.assertTrue(self.plan("--prompt-tokens", 42, "--memory", most)["memory"]["fits"])
         self.assertFalse(self.plan("--prompt-tokens", 42, "--memory", most - 1)["memory"]["fits"])
         memory = self.plan("--prompt-tokens", 42)["memory"]
@@ -137,7 +137,7 @@ class Plan(ProgramTest):
             self.assertEqual(plan["memory"]["packed_bytes"] + plan["memory"]["mapped_bytes"], run["memory"]["weights_bytes"])
             self.assertLessEqual(run["memory"]["kv_most_bytes"], plan["memory"]["rungs"][-1]["kv_bytes"])
             self.assertGreater(run["memory"]["kv_most_bytes"], plan["memory"]["rungs"][0]["kv_bytes"] // 2)
-            self.assertLessEqual(run["memory"]["scratch_bytes"], plan["memory"]["scratch_bytes_most"])
+            self.assertLessEqual(run["memory"]["scratch_bytes"], plan["memory"]["scratch_bytes_max"])
 
     def test_impossible_values_are_named(self):
         plan = ["plan", "--model", self.model]

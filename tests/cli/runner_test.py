@@ -118,7 +118,7 @@ class Runner(ProgramTest):
         connection.close()
         self.assertTrue(wait_until(lambda: self.json("GET", "/health")[1]["running"] == 0))
         self.assertEqual(self.json("GET", "/health")[1]["memory"]["kv_in_use_bytes"],
-                         self.json("GET", "/health")[1]["memory"]["kv_parked_bytes"])
+                         self.json("GET", "/health")[1]["memory"]["kv_cached_bytes"])
 
     def test_what_is_wrong_has_a_status_and_a_line(self):
         self.start()
@@ -176,8 +176,8 @@ class Runner(ProgramTest):
         self.assertEqual((status, health["status"]), (200, "ready"))
         memory = health["memory"]
         self.assertEqual(health["held"], sum(memory[f"{name}_bytes"] for name in (
-            "weights", "kv_granted", "kv_parked", "scratch_granted")))
-        self.assertEqual((health["budget_version"], health["wanted"], health["parked"]), (0, 0, 0))
+            "weights", "kv_granted", "kv_cached", "scratch_granted")))
+        self.assertEqual((health["budget_version"], health["wanted"], health["cached"]), (0, 0, 0))
         self.assertGreater(health["resident"], 1 << 20)
         self.assertTrue(health["isa"])
         self.ask("POST", "/completion", self.completion(list(range(5, 205)), num_predict=20, ignore_eos=True))
@@ -185,7 +185,7 @@ class Runner(ProgramTest):
         self.assertTrue(wait_until(lambda: self.json("GET", "/health")[1]["budget_version"] == 3))
         health = self.json("GET", "/health")[1]
         self.assertEqual(health["memory"]["budget_bytes"], memory["budget_bytes"] // 2)
-        self.assertGreater(health["parked"], 0)
+        self.assertGreater(health["cached"], 0)
         self.assertTrue(0 < health["busy_ratio"] <= 1)
         self.assertGreater(health["prompt_tokens_per_second"], 0)
         self.assertGreater(health["decode_tokens_per_second"], 0)

@@ -269,10 +269,10 @@ TEST_P(Golden, OlderSpellingsOfTheRotationMeanTheSame) {
 TEST_P(Golden, PartsForPicturesAreTold) {
   make(quant::Type::kF32);
   const bool has_parts = model.config.contains("vision_config");
-  const auto is_told = [](const std::string& line) {
+  const auto is_given = [](const std::string& line) {
     return line.find("pictures and sounds are left out") != std::string::npos;
   };
-  EXPECT_EQ(std::ranges::any_of(notes, is_told), has_parts);
+  EXPECT_EQ(std::ranges::any_of(notes, is_given), has_parts);
 }
 
 class GoldenLlama4 : public Golden {};

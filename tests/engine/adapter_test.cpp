@@ -175,7 +175,7 @@ TEST(Adapter, EachSequenceOfABatchGetsWhatItGetsAlone) {
 // A prompt is known for the adapter that it was evaluated with alone.
 TEST(Adapter, PrefixesOfAdaptersAreApart) {
   TinyAdapters files;
-  TinyEngine tiny(model_of("llama"), {.max_parked = kPlenty});
+  TinyEngine tiny(model_of("llama"), {.max_cached = kPlenty});
   const std::vector<AdapterFiles> kinds = {{},
                                            {{files.make(tiny.engine.file(), {.seed = 1}).path}},
                                            {{files.make(tiny.engine.file(), {.seed = 2}).path}}};
@@ -252,14 +252,14 @@ TEST(Adapter, SequencesWaitForTheMemoryOfAdapters) {
   }
   const Description described =
       describe(tiny.engine.file(), {.adapters = wanted[0].options.adapters});
-  const uint64_t least = described.memory.weight_bytes + described.memory.kv_bytes(512) +
-                         described.memory.scratch_bytes(512) + described.adapter_bytes;
+  const uint64_t min = described.memory.weight_bytes + described.memory.kv_bytes(512) +
+                       described.memory.scratch_bytes(512) + described.adapter_bytes;
   for (const uint64_t more : {uint64_t{0}, described.adapter_bytes * 3 / 2}) {
-    TinyEngine small(model, {.memory_budget = least + more});
+    TinyEngine small(model, {.memory_budget = min + more});
     EXPECT_EQ(run(small.engine, wanted), expected);
     EXPECT_GT(small.engine.ledger().account().n_refused, 0u);
   }
-  TinyEngine too_small(model, {.memory_budget = least - described.adapter_bytes});
+  TinyEngine too_small(model, {.memory_budget = min - described.adapter_bytes});
   EXPECT_NE(error_of([&] {
               too_small.engine.start(wanted[0].prompt, wanted[0].options);
             }).find("adapters"),

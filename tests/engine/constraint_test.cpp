@@ -159,10 +159,10 @@ TEST(Constraints, LimitsAndStopStringsHoldAmongForcedTokens) {
   const Whole whole = answer(tiny.engine, forced, options);
   ASSERT_GT(whole.tokens.size(), 8u);
   EXPECT_EQ(whole.reason, FinishReason::kStop);
-  for (int64_t most = 1; most < static_cast<int64_t>(whole.tokens.size()); ++most) {
-    options.max_new_tokens = most;
+  for (int64_t max = 1; max < static_cast<int64_t>(whole.tokens.size()); ++max) {
+    options.max_new_tokens = max;
     const Whole cut = answer(tiny.engine, forced, options);
-    EXPECT_EQ(cut.tokens.size(), static_cast<size_t>(most));
+    EXPECT_EQ(cut.tokens.size(), static_cast<size_t>(max));
     EXPECT_TRUE(std::equal(cut.tokens.begin(), cut.tokens.end(), whole.tokens.begin()));
     EXPECT_EQ(cut.reason, FinishReason::kLength);
   }
@@ -195,7 +195,7 @@ TEST(Constraints, ForcedTokensNeverOutgrowTheContext) {
 TEST(Constraints, FreeTextComesBeforeTheMarker) {
   TinyEngine tiny({}, {.n_threads = 1});
   Constraint constraint = regex("[0-9]{4}!");
-  constraint.starts_behind = " the end";
+  constraint.starts_after = " the end";
   constraint.starts_within = 9;
   const Whole whole = answer(tiny.engine, constraint, drawn(2));
   EXPECT_EQ(whole.reason, FinishReason::kStop);

@@ -196,15 +196,15 @@ TEST(DraftModel, WhatItTakesIsGrantedAndDescribed) {
   EXPECT_GT(with.engine.need().kv_bytes(500), without.engine.need().kv_bytes(500));
   EXPECT_EQ(with.engine.memory().weights, with.engine.need().weight_bytes);
   for (unsigned i = 0; i < 3; ++i) with.engine.start(random_tokens(50, 300, i), greedy(100));
-  size_t most = 0;
+  size_t max = 0;
   while (!with.engine.idle()) {
     with.engine.step();
     const MemoryUse use = with.engine.memory();
     EXPECT_LE(use.kv_in_use, use.kv_granted);
     EXPECT_LE(use.scratch, use.scratch_granted);
-    most = std::max(most, use.kv_in_use - with.engine.kv_bytes());
+    max = std::max(max, use.kv_in_use - with.engine.kv_bytes());
   }
-  EXPECT_GT(most, 0u);  // the draft model had KV
+  EXPECT_GT(max, 0u);  // the draft model had KV
   const TinyFile target(kTarget);
   DescribeOptions options;
   options.n_parallel = 3;

@@ -138,10 +138,10 @@ TEST(Elastic, P_17_TheEventsAreThePlanners) {
                                                      context::OverflowPolicy::kShift};
     SequenceOptions options = greedy(1 + random() % 600, sizes, kPolicies[random() % 3]);
     options.context.compaction = {random() % 6, 1 + random() % 20};
-    const context::Course course = {context::Ladder(sizes, top), options.context.policy,
-                                    options.context.compaction, n_prompt};
+    const context::ContextPlan context_plan = {context::Ladder(sizes, top), options.context.policy,
+                                               options.context.compaction, n_prompt};
     const context::RunPlan plan =
-        context::plan_run(course, n_prompt, static_cast<size_t>(options.max_new_tokens));
+        context::plan_run(context_plan, n_prompt, static_cast<size_t>(options.max_new_tokens));
     const auto sequence = run(model.engine, random_tokens(n_prompt, 300, 5), options);
     std::vector<context::ContextEvent> events;
     for (const SequenceEvent& event : sequence->events()) events.push_back(event.event);
@@ -204,10 +204,10 @@ TEST(Elastic, CP_5_AShiftOfOneLayerIsARefill) {
       EXPECT_EQ(expected, 700u);
     }
     ASSERT_EQ(logits[0].size(), logits[1].size());
-    float greatest = 0.0f;
-    for (const float x : logits[0]) greatest = std::max(greatest, std::abs(x));
+    float max = 0.0f;
+    for (const float x : logits[0]) max = std::max(max, std::abs(x));
     for (size_t i = 0; i < logits[0].size(); ++i)
-      ASSERT_NEAR(logits[0][i], logits[1][i], 1e-3f * greatest)
+      ASSERT_NEAR(logits[0][i], logits[1][i], 1e-3f * max)
           << c.architecture << " " << c.window_period << ", token " << 100 + i / 300;
   }
 }
@@ -218,16 +218,16 @@ TEST(Elastic, AShiftEvaluatesNothingAgainAndGivesMemoryBack) {
     TinyEngine model(tiny(architecture), {.max_draft = 0});
     const auto sequence = model.engine.start(random_tokens(20, 300, 3),
                                              greedy(900, {128}, context::OverflowPolicy::kShift));
-    size_t most = 0;
+    size_t max = 0;
     size_t n_steps = 0;
     for (; !sequence->finished(); ++n_steps) {
       model.engine.step();
-      if (sequence->events().empty()) most = std::max(most, model.engine.kv_bytes());
+      if (sequence->events().empty()) max = std::max(max, model.engine.kv_bytes());
     }
     EXPECT_EQ(n_steps, 900u) << architecture;
     EXPECT_GT(sequence->events().size(), 8u);
     // A block more at each end of the gap.
-    EXPECT_LE(model.engine.memory().kv_most, most * 2);
+    EXPECT_LE(model.engine.memory().kv_max, max * 2);
     EXPECT_EQ(model.engine.kv_bytes(), 0u);
   }
 }

@@ -129,7 +129,7 @@ TEST(Embedding, AnswersAreTheSameBesideIt) {
 
 TEST(Embedding, TakesNoMoreThanTheLedgerGrantsAndGivesItBack) {
   const reference::TinyModelOptions model{.n_context = 512, .pooling = 1};
-  TinyEngine tiny(model, {.n_threads = 2, .n_batch = 128, .max_parked = 1 << 24});
+  TinyEngine tiny(model, {.n_threads = 2, .n_batch = 128, .max_cached = 1 << 24});
   const size_t before = tiny.engine.memory().kv_in_use;
   std::vector<size_t> lengths(50, 20);
   lengths.push_back(512);
@@ -144,9 +144,9 @@ TEST(Embedding, TakesNoMoreThanTheLedgerGrantsAndGivesItBack) {
   const MemoryUse after = tiny.engine.memory();
   EXPECT_EQ(after.kv_in_use, before);
   EXPECT_EQ(after.kv_granted, 0u);
-  EXPECT_EQ(after.kv_parked, 0u);
+  EXPECT_EQ(after.kv_cached, 0u);
   EXPECT_EQ(after.kv_backed, 0u);
-  EXPECT_GT(after.kv_most, 0u);
+  EXPECT_GT(after.kv_max, 0u);
 }
 
 TEST(Embedding, WaitsForMemoryOfSequences) {

@@ -158,11 +158,11 @@ TEST(EncoderAdapter, APassThatHasNoRoomForAllAdaptersTakesThemInTurn) {
   uint64_t largest = 0;
   for (const AdapterFiles& one : adapters)
     largest = std::max(largest, describe(plenty.model.file(), {.adapters = one}).adapter_bytes);
-  const uint64_t least = use.weights + use.scratch_granted + largest;
-  ASSERT_LT(least, use.held());
-  TinyEncoder small(options, {.n_threads = 2, .memory_budget = least});
+  const uint64_t min = use.weights + use.scratch_granted + largest;
+  ASSERT_LT(min, use.held());
+  TinyEncoder small(options, {.n_threads = 2, .memory_budget = min});
   expect_equal(expected, embedded(small.model, texts));
-  EXPECT_LE(small.model.memory().held(), least);
+  EXPECT_LE(small.model.memory().held(), min);
   TinyEncoder none(options, {.n_threads = 2, .memory_budget = use.weights + use.scratch_granted});
   try {
     embedded(none.model, texts);
@@ -279,8 +279,8 @@ TEST(Embedding, TextsOfAdaptersWaitForTheMemoryOfOthers) {
   for (uint64_t seed = 1; seed <= 3; ++seed)
     adapters.push_back({{files.make(tiny.engine.file(), {.rank = 64, .seed = seed}).path}});
   const Description described = describe(tiny.engine.file(), {.adapters = adapters[0]});
-  const uint64_t least = described.memory.weight_bytes + described.memory.kv_bytes(512) +
-                         described.memory.scratch_bytes(512) + described.adapter_bytes;
+  const uint64_t min = described.memory.weight_bytes + described.memory.kv_bytes(512) +
+                       described.memory.scratch_bytes(512) + described.adapter_bytes;
   std::vector<Vector> expected;
   std::vector<std::vector<int32_t>> tokens;
   for (unsigned i = 0; i < 9; ++i) {
@@ -289,7 +289,7 @@ TEST(Embedding, TextsOfAdaptersWaitForTheMemoryOfOthers) {
     while (!tiny.engine.idle()) tiny.engine.step();
     expected.push_back(embedding->vector());
   }
-  for (const uint64_t budget : {least, least + described.adapter_bytes, kPlenty}) {
+  for (const uint64_t budget : {min, min + described.adapter_bytes, kPlenty}) {
     TinyEngine small(model, {.memory_budget = budget});
     std::vector<std::shared_ptr<const Embedding>> embeddings;
     for (size_t i = 0; i < tokens.size(); ++i)
@@ -306,7 +306,7 @@ TEST(Embedding, TextsOfAdaptersWaitForTheMemoryOfOthers) {
       EXPECT_EQ(embeddings[i]->vector(), expected[i]) << "text " << i << ", budget " << budget;
     }
   }
-  TinyEngine too_small(model, {.memory_budget = least - described.adapter_bytes});
+  TinyEngine too_small(model, {.memory_budget = min - described.adapter_bytes});
   EXPECT_THROW(too_small.engine.embed(tokens[0], adapters[0]), Error);
 }
 

@@ -116,7 +116,7 @@ TEST(EncoderBatcher, PassesAtOnceGiveTheSameBitsWithinTheMemoryThatWasForeseen) 
   const Packed alone(encoder, options);
   const std::vector<EmbedAnswer> expected = alone.embed(texts);
   const Packed several(encoder, options, sizes);
-  EXPECT_EQ(several.state().load.n_most_passes, 3u);
+  EXPECT_EQ(several.state().load.n_max_passes, 3u);
   std::vector<std::thread> clients;
   for (int i = 0; i < 6; ++i) {
     clients.emplace_back([&] {
@@ -139,16 +139,16 @@ TEST(EncoderBatcher, PassesAtOnceGiveTheSameBitsWithinTheMemoryThatWasForeseen) 
 }
 
 TEST(EncoderBatcher, FI_17_ModelsOfAnyMaximumTakeTextsUpToIt) {
-  for (const uint32_t most : {1u, 2u, 512u, 1000u, 1025u}) {
-    const Packed packed({.n_layers = 1, .n_context = most});
+  for (const uint32_t max : {1u, 2u, 512u, 1000u, 1025u}) {
+    const Packed packed({.n_layers = 1, .n_context = max});
     EXPECT_EQ(packed.batcher->sizes().context_size, 8192u);
     const std::vector<EmbedAnswer> answers =
-        packed.embed(random_texts({most, most + 1, 1, most > 1 ? most - 1 : 1}));
-    EXPECT_FALSE(answers[0].values.empty()) << most;
-    EXPECT_EQ(answers[1].status, 400) << most;
-    EXPECT_NE(answers[1].error.find(std::to_string(most)), std::string::npos) << answers[1].error;
-    EXPECT_FALSE(answers[2].values.empty()) << most;
-    EXPECT_FALSE(answers[3].values.empty()) << most;
+        packed.embed(random_texts({max, max + 1, 1, max > 1 ? max - 1 : 1}));
+    EXPECT_FALSE(answers[0].values.empty()) << max;
+    EXPECT_EQ(answers[1].status, 400) << max;
+    EXPECT_NE(answers[1].error.find(std::to_string(max)), std::string::npos) << answers[1].error;
+    EXPECT_FALSE(answers[2].values.empty()) << max;
+    EXPECT_FALSE(answers[3].values.empty()) << max;
   }
 }
 

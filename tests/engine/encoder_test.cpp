@@ -86,7 +86,7 @@ TEST(Encoder, PoolsByWhatTheFileOrTheTextSays) {
   text.pooling = Pooling::kLast;
   EXPECT_EQ(vector_of(tiny.model, text), row(19));
   text.pooling = Pooling::kMax;
-  const Vector most = vector_of(tiny.model, text);
+  const Vector max = vector_of(tiny.model, text);
   text.pooling = Pooling::kMean;
   const Vector mean = vector_of(tiny.model, text);
   for (size_t i = 0; i < n; ++i) {
@@ -96,7 +96,7 @@ TEST(Encoder, PoolsByWhatTheFileOrTheTextSays) {
       sum += static_cast<double>(row(token)[i]);
       expected = std::max(expected, row(token)[i]);
     }
-    EXPECT_EQ(most[i], expected);
+    EXPECT_EQ(max[i], expected);
     EXPECT_FLOAT_EQ(mean[i], static_cast<float>(sum / 20));
   }
   TinyEncoder silent(TinyEncoderOptions{.pooling = {}});

@@ -194,16 +194,16 @@ TEST(Budget, NR_4_ABudgetIsSharedByTakingWhatIsIdle) {
   Budgeted second(needs().rung64);
   TinyEngine parking(kModel, {.n_batch = 64,
                               .memory_budget = needs().fixed + 4 * needs().rung128,
-                              .max_parked = UINT64_MAX});
+                              .max_cached = UINT64_MAX});
   const auto done = parking.engine.start(random_tokens(100, 300, 1), greedy(20, {128}));
   while (!parking.engine.idle()) parking.engine.step();
-  const size_t parked = parking.engine.memory().kv_parked;
-  EXPECT_GT(parked, 0u);
+  const size_t cached = parking.engine.memory().kv_cached;
+  EXPECT_GT(cached, 0u);
   // Idle: it gives all of that back.
   const uint64_t total = needs().fixed + 4 * needs().rung128;
   const uint64_t kept = parking.engine.set_memory_budget(needs().fixed);
   EXPECT_LE(kept, needs().fixed);
-  EXPECT_EQ(parking.engine.memory().kv_parked, 0u);
+  EXPECT_EQ(parking.engine.memory().kv_cached, 0u);
   EXPECT_EQ(parking.engine.memory().kv_backed, 0u);
   // The other one now has room to grow.
   second.engine.set_memory_budget(total);

@@ -40,10 +40,10 @@ TEST(Prefix, ASecondPromptBeginsBehindWhatItShares) {
   const std::vector<int32_t> second = joined(beginning, random_tokens(40, 300, 3));
   for (const char* architecture : kArchitectures) {
     TinyEngine plain(tiny(architecture));
-    TinyEngine sharing(tiny(architecture), {.n_batch = 100, .max_parked = kPlenty});
+    TinyEngine sharing(tiny(architecture), {.n_batch = 100, .max_cached = kPlenty});
     const auto expected = run(plain.engine, second, greedy(20));
     EXPECT_EQ(run(sharing.engine, first, greedy(20))->n_shared(), 0u);
-    EXPECT_GT(sharing.engine.memory().kv_parked, 0u);
+    EXPECT_GT(sharing.engine.memory().kv_cached, 0u);
     const auto got = run(sharing.engine, second, greedy(20));
     EXPECT_EQ(got->n_shared(), 256u) << architecture;
     EXPECT_EQ(all_tokens(*got), all_tokens(*expected)) << architecture;
@@ -58,7 +58,7 @@ TEST(Prefix, ASecondPromptBeginsBehindWhatItShares) {
 // A conversation goes on: what the model wrote is known, too.
 TEST(Prefix, AnAnswerIsPartOfWhatIsKnown) {
   for (const char* architecture : kArchitectures) {
-    TinyEngine sharing(tiny(architecture), {.max_parked = kPlenty});
+    TinyEngine sharing(tiny(architecture), {.max_cached = kPlenty});
     const auto first = run(sharing.engine, random_tokens(100, 300, 1), greedy(100));
     const std::vector<int32_t> second = joined(all_tokens(*first), random_tokens(10, 300, 2));
     TinyEngine plain(tiny(architecture));
@@ -73,7 +73,7 @@ TEST(Prefix, SequencesShareWhileTheyRun) {
   const std::vector<int32_t> beginning = random_tokens(200, 300, 1);
   for (const char* architecture : kArchitectures) {
     TinyEngine plain(tiny(architecture));
-    TinyEngine sharing(tiny(architecture), {.max_parked = kPlenty});
+    TinyEngine sharing(tiny(architecture), {.max_cached = kPlenty});
     const auto a = sharing.engine.start(joined(beginning, {1, 2, 3}), greedy(60));
     sharing.engine.step();
     const size_t alone = sharing.engine.kv_bytes();
@@ -89,8 +89,8 @@ TEST(Prefix, SequencesShareWhileTheyRun) {
   }
 }
 
-// What is parked never keeps a sequence waiting, and is bounded.
-TEST(Prefix, ParkedMemoryMakesWay) {
+// What is cached never keeps a sequence waiting, and is bounded.
+TEST(Prefix, CachedMemoryMakesWay) {
   size_t fixed = 0;
   size_t rung = 0;
   {
@@ -102,33 +102,33 @@ TEST(Prefix, ParkedMemoryMakesWay) {
     rung = use.kv_granted;
   }
   TinyEngine model(tiny("llama"),
-                   {.memory_budget = fixed + rung + rung / 2, .max_parked = kPlenty});
+                   {.memory_budget = fixed + rung + rung / 2, .max_cached = kPlenty});
   for (unsigned i = 0; i < 6; ++i) {
     const auto sequence = model.engine.start(random_tokens(400, 300, i), greedy(5));
     while (!sequence->finished()) {
       model.engine.step();
       ASSERT_FALSE(sequence->waiting());
       const MemoryUse use = model.engine.memory();
-      ASSERT_LE(use.weights + use.kv_granted + use.kv_parked + use.scratch_granted, use.budget);
+      ASSERT_LE(use.weights + use.kv_granted + use.kv_cached + use.scratch_granted, use.budget);
     }
     EXPECT_EQ(sequence->finish_reason(), FinishReason::kLength);
-    EXPECT_GT(model.engine.memory().kv_parked, 0u);
+    EXPECT_GT(model.engine.memory().kv_cached, 0u);
   }
-  const size_t parked = model.engine.memory().kv_parked;
-  TinyEngine bounded(tiny("llama"), {.max_parked = parked / 2});
+  const size_t cached = model.engine.memory().kv_cached;
+  TinyEngine bounded(tiny("llama"), {.max_cached = cached / 2});
   for (unsigned i = 0; i < 3; ++i) {
     (void)run(bounded.engine, random_tokens(400, 300, i), greedy(5));
-    EXPECT_LE(bounded.engine.memory().kv_parked, parked / 2);
-    EXPECT_EQ(bounded.engine.memory().kv_parked, bounded.engine.memory().kv_in_use);
+    EXPECT_LE(bounded.engine.memory().kv_cached, cached / 2);
+    EXPECT_EQ(bounded.engine.memory().kv_cached, bounded.engine.memory().kv_in_use);
   }
 }
 
-// The address space is for running sequences only: parked blocks make way there, too.
-TEST(Prefix, ParkedBlocksMakeWayWhereAddressSpaceIsShort) {
+// The address space is for running sequences only: cached blocks make way there, too.
+TEST(Prefix, CachedBlocksMakeWayWhereAddressSpaceIsShort) {
   for (const char* architecture : kArchitectures) {
     TinyEngine plain(tiny(architecture));
     TinyEngine model(tiny(architecture),
-                     {.max_context = 256, .max_sequences = 1, .max_parked = kPlenty});
+                     {.max_context = 256, .max_sequences = 1, .max_cached = kPlenty});
     for (unsigned i = 0; i < 5; ++i) {
       const std::vector<int32_t> prompt = random_tokens(200, 300, i);
       EXPECT_EQ(all_tokens(*run(model.engine, prompt, greedy(50))),
@@ -143,7 +143,7 @@ TEST(Prefix, ParkedBlocksMakeWayWhereAddressSpaceIsShort) {
 TEST(Prefix, CP_9_ACompactedSequenceIsKnownByWhatItHeldBefore) {
   for (const auto policy : {context::OverflowPolicy::kRefill, context::OverflowPolicy::kShift}) {
     for (const char* architecture : kArchitectures) {
-      TinyEngine sharing(tiny(architecture), {.max_parked = kPlenty});
+      TinyEngine sharing(tiny(architecture), {.max_cached = kPlenty});
       SequenceOptions options = greedy(400);
       options.context = {.max_context = 256, .policy = policy, .compaction = {4, 16}};
       const auto compacted = run(sharing.engine, random_tokens(100, 300, 1), options);
@@ -170,7 +170,7 @@ TEST(Prefix, P_16_RandomSequencesHaveTheTokensThatTheyHaveAlone) {
   for (int round = 0; round < 12; ++round) {
     const char* architecture = kArchitectures[round % 3];
     TinyEngine plain(tiny(architecture));
-    TinyEngine sharing(tiny(architecture), {.n_batch = 1 + random() % 200, .max_parked = kPlenty});
+    TinyEngine sharing(tiny(architecture), {.n_batch = 1 + random() % 200, .max_cached = kPlenty});
     std::vector<std::shared_ptr<const Sequence>> sequences;
     std::vector<std::vector<int32_t>> known = {random_tokens(150, 300, 1)};
     for (int step = 0; step < 120 || !sharing.engine.idle(); ++step) {
@@ -193,7 +193,7 @@ TEST(Prefix, P_16_RandomSequencesHaveTheTokensThatTheyHaveAlone) {
         sharing.engine.finish(*sequences[random() % sequences.size()], FinishReason::kStop);
       sharing.engine.step(1 + random() % 200);
       const MemoryUse use = sharing.engine.memory();
-      ASSERT_LE(use.kv_in_use, use.kv_granted + use.kv_parked);
+      ASSERT_LE(use.kv_in_use, use.kv_granted + use.kv_cached);
     }
     for (const auto& sequence : sequences) {
       n_shared += sequence->n_shared();
@@ -206,7 +206,7 @@ TEST(Prefix, P_16_RandomSequencesHaveTheTokensThatTheyHaveAlone) {
                 all_tokens(*sequence))
           << architecture << ", round " << round;
     }
-    EXPECT_EQ(sharing.engine.memory().kv_in_use, sharing.engine.memory().kv_parked);
+    EXPECT_EQ(sharing.engine.memory().kv_in_use, sharing.engine.memory().kv_cached);
   }
   EXPECT_GT(n_shared, 0u);
 }

@@ -153,30 +153,30 @@ TEST_P(RealModel, MemoryStaysWithinFileAndKvAnd64MiB) {
   options.max_new_tokens = 16;
   options.ignore_eos = true;
   engine.start(prompt, options);
-  size_t most = 0;
+  size_t max = 0;
   size_t kv = 0;
   while (!engine.idle()) {
     engine.step();
-    most = std::max(most, kv::status_bytes("VmRSS"));
+    max = std::max(max, kv::status_bytes("VmRSS"));
     kv = std::max(kv, engine.kv_bytes());
   }
   const size_t allowed = engine.file().n_bytes() + kv + (size_t{64} << 20);
   std::printf("%s: resident %.1f MiB, file %.1f + KV %.1f MiB\n", GetParam(),
-              static_cast<double>(most) / 0x1p20,
+              static_cast<double>(max) / 0x1p20,
               static_cast<double>(engine.file().n_bytes()) / 0x1p20,
               static_cast<double>(kv) / 0x1p20);
-  EXPECT_LE(most, allowed + before);
+  EXPECT_LE(max, allowed + before);
 }
 
 // The bound is to be granted before the first pass, so it is neither too low nor a waste.
 TEST_P(RealModel, ScratchIsAtMostWhatIsReckonedAndNotMuchLess) {
   Engine engine(path_, {.max_context = 1024});
   const size_t bound =
-      arch::most_scratch_bytes(engine.loaded(), engine.kernels(),
-                               {.n_rows = 512,
-                                .n_logit_rows = 8,
-                                .n_positions = engine.max_context(),
-                                .n_threads = static_cast<size_t>(engine.n_threads())});
+      arch::max_scratch_bytes(engine.loaded(), engine.kernels(),
+                              {.n_rows = 512,
+                               .n_logit_rows = 8,
+                               .n_positions = engine.max_context(),
+                               .n_threads = static_cast<size_t>(engine.n_threads())});
   SequenceOptions options;
   options.max_new_tokens = 4;
   options.ignore_eos = true;
@@ -254,22 +254,22 @@ TEST_P(RealModel, ALargeContextTakesTheMemoryOfWhatItHolds) {
     return std::pair(engine.memory().kv_backed, kv::status_bytes("RssAnon"));
   };
   const gguf::File file = gguf::File::open(path_);
-  const auto most = std::min<uint64_t>(
+  const auto max = std::min<uint64_t>(
       32768, file.require_uint(std::string(file.require_string("general.architecture")) +
                                ".context_length"));
   (void)held(512);
   const auto [small_kv, small_resident] = held(512);
-  const auto [large_kv, large_resident] = held(most);
+  const auto [large_kv, large_resident] = held(max);
   std::printf("%s: KV %.1f MiB in a context of 512, %.1f in one of %zu\n", GetParam(),
               static_cast<double>(small_kv) / 0x1p20, static_cast<double>(large_kv) / 0x1p20,
-              static_cast<size_t>(most));
+              static_cast<size_t>(max));
   EXPECT_EQ(small_kv, large_kv);
   EXPECT_LE(large_resident, small_resident + (size_t{16} << 20));
 }
 
 // The second prompt of two that begin with the same 2,000 tokens is evaluated behind them.
 TEST_P(RealModel, ASharedBeginningIsEvaluatedOnce) {
-  Engine engine(path_, {.max_context = 4096, .max_parked = UINT64_MAX});
+  Engine engine(path_, {.max_context = 4096, .max_cached = UINT64_MAX});
   const std::vector<int32_t> beginning = random_tokens(2000, engine.tokenizer().n_tokens(), 2);
   SequenceOptions options;
   options.sampling.temperature = 0.0f;

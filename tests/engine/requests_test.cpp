@@ -67,7 +67,7 @@ TEST(Requests, FI_9_LogitsThatAreNoNumbersEndTheirSequenceAlone) {
   }
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::memcpy(bytes.data() + at, &nan, sizeof nan);
-  Engine engine(gguf::File::parse(bytes, "tiny.gguf"), {.max_parked = UINT64_MAX});
+  Engine engine(gguf::File::parse(bytes, "tiny.gguf"), {.max_cached = UINT64_MAX});
   std::vector<int32_t> good = random_tokens(100, 70, 1);
   const auto alone = engine.start(good, greedy(20));
   while (!engine.idle()) engine.step();
@@ -102,7 +102,7 @@ TEST(Requests, WhatIsHeldGetsNothingAndLosesNothing) {
 TEST(Requests, ASequenceMayOutliveItsEngine) {
   std::shared_ptr<const Sequence> sequence;
   {
-    TinyEngine tiny({}, {.max_parked = 1 << 20});
+    TinyEngine tiny({}, {.max_cached = 1 << 20});
     sequence = tiny.engine.start(random_tokens(100, 300, 1), greedy(100));
     for (int i = 0; i < 10; ++i) tiny.engine.step();
   }
@@ -117,7 +117,7 @@ TEST(Requests, MemoryIsReportedAsItIsTaken) {
   EXPECT_EQ(before.file, tiny.bytes.size());
   EXPECT_GT(before.packed, 0u);
   EXPECT_GT(before.kv_reserved, 0u);
-  EXPECT_EQ(before.kv_most, 0u);
+  EXPECT_EQ(before.kv_max, 0u);
   EXPECT_EQ(before.scratch, 0u);
   const auto sequence = tiny.engine.start(random_tokens(70, 300, 1), greedy(2));
   (void)tiny.engine.step();
@@ -128,7 +128,7 @@ TEST(Requests, MemoryIsReportedAsItIsTaken) {
   EXPECT_GT(running.scratch, 0u);
   while (!tiny.engine.idle()) tiny.engine.step();
   EXPECT_EQ(tiny.engine.memory().kv_in_use, 0u);
-  EXPECT_EQ(tiny.engine.memory().kv_most, running.kv_in_use);
+  EXPECT_EQ(tiny.engine.memory().kv_max, running.kv_in_use);
   EXPECT_EQ(TinyEngine(model, {.pack_weights = false}).engine.memory().packed, 0u);
 }
 

@@ -9,11 +9,11 @@ namespace billow::engine {
 namespace {
 
 size_t bound_of(const Engine& engine, size_t n_rows, size_t n_logit_rows) {
-  return arch::most_scratch_bytes(engine.loaded(), engine.kernels(),
-                                  {.n_rows = n_rows,
-                                   .n_logit_rows = n_logit_rows,
-                                   .n_positions = engine.max_context(),
-                                   .n_threads = static_cast<size_t>(engine.n_threads())});
+  return arch::max_scratch_bytes(engine.loaded(), engine.kernels(),
+                                 {.n_rows = n_rows,
+                                  .n_logit_rows = n_logit_rows,
+                                  .n_positions = engine.max_context(),
+                                  .n_threads = static_cast<size_t>(engine.n_threads())});
 }
 
 // Wide enough that whole pages do not hide what is forgotten.
@@ -82,7 +82,7 @@ TEST(Scratch, HoldsFarIntoAContext) {
 TEST(Scratch, GrowsWithEachLimit) {
   TinyEngine tiny({});
   const auto bound = [&](const arch::PassLimits& limits) {
-    return arch::most_scratch_bytes(tiny.engine.loaded(), tiny.engine.kernels(), limits);
+    return arch::max_scratch_bytes(tiny.engine.loaded(), tiny.engine.kernels(), limits);
   };
   const arch::PassLimits limits = {
       .n_rows = 2048, .n_logit_rows = 100, .n_positions = 4096, .n_threads = 4};

@@ -28,7 +28,7 @@ class SessionsTest : public testing::Test {
   }
   EngineOptions options(kernels::KvType type = kernels::KvType::kInt16) const {
     return {.kv_type = type,
-            .max_parked = uint64_t{1} << 30,
+            .max_cached = uint64_t{1} << 30,
             .sessions = {folder_ + "/sessions", uint64_t{1} << 30}};
   }
   struct Turn {
@@ -115,12 +115,12 @@ TEST_F(SessionsTest, WhatIsReadCountsAsMemory) {
     save(engine);
   }
   Engine engine(model_, options());
-  EXPECT_EQ(engine.memory().kv_parked, 0u);
+  EXPECT_EQ(engine.memory().kv_cached, 0u);
   EXPECT_EQ(engine.memory().kv_in_use, 0u);
   EXPECT_EQ(turn(engine, prompt).n_shared, 384u);
   const MemoryUse use = engine.memory();
-  EXPECT_EQ(use.kv_parked, use.kv_in_use);
-  EXPECT_EQ(use.kv_parked, (400 + 69) / 64 * use.kv_block);
+  EXPECT_EQ(use.kv_cached, use.kv_in_use);
+  EXPECT_EQ(use.kv_cached, (400 + 69) / 64 * use.kv_block);
 }
 
 // Long texts make each other's memory go; those that come back are read from the disk.
@@ -131,7 +131,7 @@ TEST_F(SessionsTest, TextsThatMadeWayComeBackFromTheDisk) {
   EngineOptions wanted = options();
   {
     const Engine engine(model_, wanted);
-    wanted.max_parked = 8 * engine.memory().kv_block;
+    wanted.max_cached = 8 * engine.memory().kv_block;
   }
   Engine engine(model_, wanted);
   Engine alone(model_, {});
@@ -140,7 +140,7 @@ TEST_F(SessionsTest, TextsThatMadeWayComeBackFromTheDisk) {
     const std::vector<int32_t>& prompt = prompts[random() % prompts.size()];
     const Turn found = turn(engine, prompt, 10);
     EXPECT_EQ(found.tokens, turn(alone, prompt, 10).tokens);
-    EXPECT_LE(engine.memory().kv_parked, wanted.max_parked);
+    EXPECT_LE(engine.memory().kv_cached, wanted.max_cached);
     EXPECT_TRUE(round <= 20 || found.n_shared == 256) << found.n_shared;
     save(engine);
   }

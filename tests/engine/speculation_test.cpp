@@ -224,8 +224,8 @@ TEST(Speculation, APredictionHoldsTokensAlone) {
 // would behind a prompt.
 TEST(Speculation, WhatWasAcceptedIsAPrefixOfTheNextPrompt) {
   const reference::TinyModelOptions model{.architecture = "llama"};
-  TinyEngine without(model, plain({.max_parked = size_t{1} << 30}));
-  TinyEngine with(model, drafting({.max_parked = size_t{1} << 30}));
+  TinyEngine without(model, plain({.max_cached = size_t{1} << 30}));
+  TinyEngine with(model, drafting({.max_cached = size_t{1} << 30}));
   Tokens prompt = random_tokens(50, 300, 20);
   for (int turn = 0; turn < 4; ++turn) {
     SequenceOptions options = drawn(turn, 90);
@@ -249,7 +249,7 @@ TEST(Speculation, RandomCompanyChangesNothing) {
 #endif
   for (int round = 0; round < kRounds; ++round) {
     TinyEngine with(model, drafting({.n_batch = round % 2 == 0 ? size_t{64} : size_t{512},
-                                     .max_parked = size_t{1} << 22}));
+                                     .max_cached = size_t{1} << 22}));
     struct One {
       std::shared_ptr<const Sequence> sequence;
       Tokens expected;

@@ -47,12 +47,12 @@ constexpr const char* kFamilies[] = {"eurobert",
 // The length of the difference by that of the vector, with weights as floats. What is left is the
 // order of sums, of scores the more as they are differences; and where the keys and values of
 // decoders are codes, their rounding.
-constexpr double kMostError = 3e-6;
-constexpr double kMostErrorOfScores = 2e-5;
-constexpr double kMostErrorOfCodes = 3e-3;
+constexpr double kMaxError = 3e-6;
+constexpr double kMaxErrorOfScores = 2e-5;
+constexpr double kMaxErrorOfCodes = 3e-3;
 // Weights in BF16 are multiplied with activations in BF16 where the processor does that.
-constexpr double kLeastCosine = 0.9999;
-constexpr double kMostScoreError = 0.1;
+constexpr double kMinCosine = 0.9999;
+constexpr double kMaxScoreError = 0.1;
 
 std::string path_of(const std::string& name, const char* suffix) {
   return BILLOW_SOURCE_DIR "/tests/families/embedding/" + name + suffix;
@@ -135,7 +135,7 @@ TEST_P(EmbeddingFamilies, VectorsAreThoseOfTheModelsOwnLibrary) {
     const std::vector<Vector> found = alone(*model);
     for (size_t i = 0; i < found.size(); ++i) {
       const double error = engine::error_of(expected_[i], found[i]);
-      EXPECT_LT(error, found[i].size() == 1 ? kMostErrorOfScores : kMostError)
+      EXPECT_LT(error, found[i].size() == 1 ? kMaxErrorOfScores : kMaxError)
           << table->name << ", " << texts_[i].tokens.size() << " tokens";
       if (table == engine::usable_tables().front())
         worst_of_first = std::max(worst_of_first, error);
@@ -152,14 +152,14 @@ TEST_P(EmbeddingFamilies, VectorsOfTheFileAsItIsAreClose) {
     for (size_t i = 0; i < found.size(); ++i) {
       ASSERT_EQ(found[i].size(), expected_[i].size());
       if (found[i].size() == 1)
-        EXPECT_NEAR(found[i][0], expected_[i][0], kMostScoreError) << table->name;
+        EXPECT_NEAR(found[i][0], expected_[i][0], kMaxScoreError) << table->name;
       else
-        EXPECT_GT(cosine(found[i], expected_[i]), kLeastCosine) << table->name;
+        EXPECT_GT(cosine(found[i], expected_[i]), kMinCosine) << table->name;
     }
     const auto floats = load({.n_threads = 2, .kernels = table}, true);
     const std::vector<Vector> nearer = alone(*floats);
     for (size_t i = 0; i < nearer.size(); ++i)
-      EXPECT_LT(engine::error_of(expected_[i], nearer[i]), kMostErrorOfCodes) << table->name;
+      EXPECT_LT(engine::error_of(expected_[i], nearer[i]), kMaxErrorOfCodes) << table->name;
   }
 }
 
@@ -270,9 +270,9 @@ TEST_P(EmbeddingFamilies, NoDamagedByteOfTheHeaderDoesHarm) {
 
 TEST_P(EmbeddingFamilies, TextsThatAreTooLongAreRefused) {
   const auto model = load({.n_threads = 1});
-  const size_t most = model->info().max_tokens;
-  EXPECT_EQ(model->refusal({.tokens = std::vector<int32_t>(most, 9)}), "");
-  EXPECT_NE(model->refusal({.tokens = std::vector<int32_t>(most + 1, 9)}), "");
+  const size_t max = model->info().max_tokens;
+  EXPECT_EQ(model->refusal({.tokens = std::vector<int32_t>(max, 9)}), "");
+  EXPECT_NE(model->refusal({.tokens = std::vector<int32_t>(max + 1, 9)}), "");
 }
 
 // EmbeddingGemma as Ollama's converter names its parts.

@@ -130,29 +130,29 @@ const MustRun* find_must_run(const std::string& name) {
 
 // The most mean KL of transformers' logits against ours, with F32 weights and KV: what is left is
 // the order of sums.
-constexpr double kMostDivergence = 1e-9;
+constexpr double kMaxDivergence = 1e-9;
 
 // The same with keys and values in codes, but for the position that is farthest apart: codes may
 // decide a tie of two experts otherwise.
-constexpr double kMostDivergenceOfCodes = 1e-5;
+constexpr double kMaxDivergenceOfCodes = 1e-5;
 
 // The most mean KL of a model with its matrices as floats against the same matrices in the codes
 // that they were read from: what 8-bit activations cost. Random weights make many ties of experts;
 // 8-bit activations decide some of them otherwise, and such a position changes altogether.
-constexpr double kMostLossOfCodes = 1e-2;
-constexpr double kMostLossOfCodesWithExperts = 1e-1;
+constexpr double kMaxLossOfCodes = 1e-2;
+constexpr double kMaxLossOfCodesWithExperts = 1e-1;
 // Delta nets take what their state holds from each new value, so that random ones amplify noise;
 // llama.cpp loses 4e-2 to 1.7e-1 on the same files.
-constexpr double kMostLossOfCodesInDeltaNets = 3e-1;
+constexpr double kMaxLossOfCodesInDeltaNets = 3e-1;
 
-double most_loss_of_codes(const gguf::File& file) {
+double max_loss_of_codes(const gguf::File& file) {
   const auto any = [&](auto is_it) { return std::ranges::any_of(file.tensors(), is_it); };
   if (any([](const gguf::TensorInfo& tensor) {
         return tensor.name.ends_with("ssm_beta.weight") || tensor.name.ends_with("ssm_ba.weight");
       }))
-    return kMostLossOfCodesInDeltaNets;
+    return kMaxLossOfCodesInDeltaNets;
   const bool has_experts = any([](const gguf::TensorInfo& tensor) { return tensor.shape[2] > 1; });
-  return has_experts ? kMostLossOfCodesWithExperts : kMostLossOfCodes;
+  return has_experts ? kMaxLossOfCodesWithExperts : kMaxLossOfCodes;
 }
 
 struct Difference {
@@ -224,7 +224,7 @@ TEST_P(Families, LogitsAreThoseOfTransformers) {
     expect_scratch_within_bound(engine);
     ASSERT_EQ(found.size(), family_.logits.values.size());
     const Difference apart = difference(family_.logits.values, found, family_.logits.n_cols);
-    EXPECT_LE(apart.mean_divergence, kMostDivergence) << table->name;
+    EXPECT_LE(apart.mean_divergence, kMaxDivergence) << table->name;
     if (table != engine::usable_tables().front()) continue;
     // tests/families/update_models_doc.py reads this line.
     std::printf("figure family=%s architecture=%s kernels=%s mean_kl=%.1e max_difference=%.1e\n",
@@ -249,7 +249,7 @@ TEST_P(Families, KeysAndValuesInCodesAreClose) {
   std::ranges::sort(apart);
   apart.pop_back();
   const double sum = std::accumulate(apart.begin(), apart.end(), 0.0);
-  EXPECT_LE(sum / static_cast<double>(apart.size()), kMostDivergenceOfCodes);
+  EXPECT_LE(sum / static_cast<double>(apart.size()), kMaxDivergenceOfCodes);
 }
 
 // The rows behind a cut, and all rows in chunks, against those of one chunk.
@@ -353,13 +353,13 @@ TEST_P(Families, NeighboursChangeNoBit) {
 }
 
 TEST_P(Families, PromptsBehindAKnownBeginningGiveTheSameBits) {
-  constexpr size_t kMostTokens = 180;
-  if (max_context() < kMostTokens)
+  constexpr size_t kMaxTokens = 180;
+  if (max_context() < kMaxTokens)
     GTEST_SKIP() << "the tiny model has " << max_context() << " positions";
   constexpr uint64_t kPlenty = uint64_t{1} << 30;
   const std::vector<int32_t> first = longer_tokens(150);
   Engine alone(family_.path, {.n_threads = 1});
-  Engine sharing(family_.path, {.n_threads = 1, .max_parked = kPlenty});
+  Engine sharing(family_.path, {.n_threads = 1, .max_cached = kPlenty});
   sharing.start(first, reporting(2));
   EXPECT_EQ(run_and_compare(sharing, alone), 2u);
   // Not each block has kept its state: the first prompt that goes on behind one has it kept, and
@@ -389,7 +389,7 @@ TEST_P(LongRopeFamilies, TextsThatBecomeLongGoOnAsLongOnes) {
   ASSERT_GT(limit, 100u);
   constexpr uint64_t kPlenty = uint64_t{1} << 30;
   Engine alone(family_.path, {.n_threads = 1});
-  Engine engine(family_.path, {.n_threads = 2, .n_batch = 100, .max_parked = kPlenty});
+  Engine engine(family_.path, {.n_threads = 2, .n_batch = 100, .max_cached = kPlenty});
   const auto crossing = engine.start(longer_tokens(limit - 3), reporting(8));
   const auto below = engine.start(longer_tokens(limit - 20), reporting(8));
   EXPECT_EQ(run_and_compare(engine, alone), 16u);
@@ -443,7 +443,7 @@ TEST_P(Families, QuantisedWeightsAreCloseToTheSameWeightsAsFloats) {
       Engine codes(stem + ".gguf", {.n_threads = 2, .kernels = table});
       const Difference apart = difference(logits_of(floats, family_.tokens),
                                           logits_of(codes, family_.tokens), floats.model().n_vocab);
-      EXPECT_LE(apart.mean_divergence, most_loss_of_codes(file)) << type << " " << table->name;
+      EXPECT_LE(apart.mean_divergence, max_loss_of_codes(file)) << type << " " << table->name;
       if (table != engine::usable_tables().front()) continue;
       // What `billow logits --exact` does: the codes decoded here are those decoded there.
       const std::vector<std::byte> bytes = convert::with_float_weights(file).to_bytes();

@@ -23,7 +23,7 @@ using engine::EngineOptions;
 using engine::Sequence;
 using engine::SequenceOptions;
 
-constexpr size_t kMostContext = 256;
+constexpr size_t kMaxContext = 256;
 
 struct Request {
   std::vector<int32_t> prompt;
@@ -34,7 +34,7 @@ struct Request {
 class Script {
  public:
   Script(const Family& family, size_t max_context, unsigned seed)
-      : family_(family), top_(std::min(max_context, kMostContext)), random_(seed) {}
+      : family_(family), top_(std::min(max_context, kMaxContext)), random_(seed) {}
 
   size_t below(size_t n) { return random_() % n; }
 
@@ -93,7 +93,7 @@ std::vector<int32_t> answer_alone(Engine& alone, const Request& request) {
 
 void expect_within_grants(const Engine& engine) {
   const engine::MemoryUse use = engine.memory();
-  EXPECT_LE(use.kv_in_use, use.kv_granted + use.kv_parked);
+  EXPECT_LE(use.kv_in_use, use.kv_granted + use.kv_cached);
   EXPECT_LE(use.scratch, use.scratch_granted);
 }
 
@@ -118,7 +118,7 @@ TEST_P(FamilySequences, RequestsWriteWhatTheyWriteAlone) {
                              .max_sequences = 3,
                              .drafts_eagerly = true};
     options.kv_type = round % 2 == 0 ? kernels::KvType::kInt16 : kernels::KvType::kQ8_0;
-    options.max_parked = round % 2 == 0 ? uint64_t{1} << 30 : uint64_t{1} << 18;
+    options.max_cached = round % 2 == 0 ? uint64_t{1} << 30 : uint64_t{1} << 18;
     Engine engine(family.path, options);
     Engine alone(family.path, {.n_threads = 1, .kv_type = options.kv_type, .max_draft = 0});
     Script script(family, engine.max_context(), seed);
@@ -157,7 +157,7 @@ TEST_P(FamilySequences, RequestsWriteWhatTheyWriteAlone) {
     }
     const engine::MemoryUse use = engine.memory();
     EXPECT_EQ(use.kv_granted, 0u);
-    EXPECT_EQ(use.kv_in_use, use.kv_parked);
+    EXPECT_EQ(use.kv_in_use, use.kv_cached);
   }
   if (kRounds > 1) {  // few requests may have no draft that is right
     EXPECT_GT(n_accepted, 0u);
@@ -172,7 +172,7 @@ TEST_P(FamilySequences, WhatIsKeptOnDiskGivesTheSameTokens) {
       (std::filesystem::path(testing::TempDir()) / (family.name + std::to_string(::getpid())))
           .string();
   const auto seed = static_cast<unsigned>(std::hash<std::string>{}(family.name));
-  EngineOptions options = {.n_threads = 1, .max_sequences = 3, .max_parked = uint64_t{1} << 30};
+  EngineOptions options = {.n_threads = 1, .max_sequences = 3, .max_cached = uint64_t{1} << 30};
   options.n_batch = seed % 2 == 0 ? 512 : 50;
   options.sessions = {.path = folder, .max_bytes = uint64_t{1} << 30};
   Engine alone(family.path, {.n_threads = 1, .max_draft = 0});
@@ -185,7 +185,7 @@ TEST_P(FamilySequences, WhatIsKeptOnDiskGivesTheSameTokens) {
       Request request = script.request();
       if (!requests.empty() && script.below(2) == 0) {  // an earlier text goes on
         request.prompt = requests[script.below(requests.size())].expected;
-        request.prompt.resize(std::min(request.prompt.size(), kMostContext / 2));
+        request.prompt.resize(std::min(request.prompt.size(), kMaxContext / 2));
       }
       try {
         request.expected = answer_alone(alone, request);

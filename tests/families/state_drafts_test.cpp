@@ -57,7 +57,7 @@ class StateDrafts : public testing::TestWithParam<std::string> {
     return engine::edited(answer, seed, static_cast<unsigned>(family_.logits.n_cols));
   }
   // The answer, with each n_right-th token replaced: drafts of it go wrong there.
-  Tokens wrong_behind(const Tokens& answer, size_t n_right) const {
+  Tokens wrong_after(const Tokens& answer, size_t n_right) const {
     Tokens out = answer;
     for (size_t i = n_right; i < out.size(); i += n_right + 1)
       out[i] = family_.tokens[i % family_.tokens.size()] == out[i]
@@ -83,7 +83,7 @@ TEST_P(StateDrafts, AnswersAreTheSameWhereverADraftGoesWrong) {
         ASSERT_GT(with.memory().kv_state, 0u);
         SequenceOptions predicted = options;
         predicted.prediction =
-            n_right == 0 ? expected.tokens : wrong_behind(expected.tokens, n_right);
+            n_right == 0 ? expected.tokens : wrong_after(expected.tokens, n_right);
         const Whole found = answer(with, prompt(n_prompt), predicted);
         expect_same(expected, found,
                     std::to_string(n_prompt) + " tokens, wrong behind " + std::to_string(n_right));
@@ -147,7 +147,7 @@ TEST_P(StateDrafts, TextsGoOnBehindAnswersThatEndedAnywhere) {
   const Whole whole = answer(without, begin, reporting(7, 110));
   size_t n_shared = 0;
   for (int64_t n = 20; n <= 110; n += n < 30 || n > 84 ? 1 : 9) {  // ends around a block's end
-    Engine with(family_.path, drafting({.n_threads = 1, .max_parked = kPlenty}));
+    Engine with(family_.path, drafting({.n_threads = 1, .max_cached = kPlenty}));
     SequenceOptions options = reporting(7, n);
     options.prediction = edited(whole.tokens, static_cast<unsigned>(n));
     (void)answer(with, begin, options);
@@ -168,7 +168,7 @@ TEST_P(StateDrafts, ACancelledAnswerLeavesNothingWrong) {
   Engine without(family_.path, plain({.n_threads = 1}));
   const Tokens begin = prompt(50);
   const Whole whole = answer(without, begin, reporting(9, 90));
-  Engine with(family_.path, drafting({.n_threads = 1, .max_parked = kPlenty}));
+  Engine with(family_.path, drafting({.n_threads = 1, .max_cached = kPlenty}));
   for (size_t n_steps = 2; n_steps < 30; n_steps += 3) {
     SequenceOptions options = reporting(9, 90);
     options.prediction = edited(whole.tokens, static_cast<unsigned>(n_steps));
@@ -186,7 +186,7 @@ TEST_P(StateDrafts, ACancelledAnswerLeavesNothingWrong) {
 
 TEST_P(StateDrafts, StopStringsEndTheSameText) {
   Engine without(family_.path, plain({.n_threads = 1}));
-  Engine with(family_.path, drafting({.n_threads = 1, .max_parked = kPlenty}));
+  Engine with(family_.path, drafting({.n_threads = 1, .max_cached = kPlenty}));
   const Whole whole = answer(without, prompt(30), drawn(15, 60));
   for (size_t begin = 4; begin + 4 < whole.text.size(); begin += 1 + whole.text.size() / 8) {
     const std::string stop = whole.text.substr(begin, 3);
@@ -206,14 +206,14 @@ TEST_P(StateDrafts, MemoryForThemIsGranted) {
   SequenceOptions options = reporting(1, 50);
   options.prediction = answer(without, prompt(9), options).tokens;
   const auto sequence = with.start(prompt(9), options);
-  size_t most = 0;
+  size_t max = 0;
   while (!with.idle()) {
     with.step();
     const engine::MemoryUse use = with.memory();
     EXPECT_LE(use.kv_in_use, use.kv_granted);
-    most = std::max(most, use.kv_in_use);
+    max = std::max(max, use.kv_in_use);
   }
-  EXPECT_EQ(most, with.need().kv_bytes(60));
+  EXPECT_EQ(max, with.need().kv_bytes(60));
   EXPECT_EQ(with.memory().kv_in_use, 0u);
 }
 

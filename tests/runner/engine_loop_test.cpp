@@ -28,7 +28,7 @@ bool comes_true(const Condition& condition) {
 }
 
 TEST(EngineLoop, TellsWhichBudgetIsInForceAndWhatWasRefused) {
-  TinyLoop tiny({.most_unread = 1000}, {.max_sequences = 2});
+  TinyLoop tiny({.max_unread = 1000}, {.max_sequences = 2});
   EXPECT_EQ(tiny.loop.state().budget_version, 0u);
   const uint64_t start = tiny.loop.state().memory.held();
   AnswerRequest growing = request(1, 900);
@@ -162,7 +162,7 @@ TEST(EngineLoop, AFailedPassFailsAllAndSaysWhy) {
 }
 
 TEST(EngineLoop, TellsTheBeginningsThatItKnows) {
-  TinyLoop tiny({}, {.max_parked = size_t{1} << 30});
+  TinyLoop tiny({}, {.max_cached = size_t{1} << 30});
   EXPECT_TRUE(tiny.loop.latest_prefixes(5).empty());
   AnswerRequest asked = request(5, 200);
   asked.prompt = random_tokens(150, 300, 1);
@@ -342,7 +342,7 @@ TEST(EngineLoop, CancelsWhatRunsAndWhatWaits) {
 }
 
 TEST(EngineLoop, ASlowReaderHoldsUpItselfOnly) {
-  TinyLoop tiny({.most_unread = 64});
+  TinyLoop tiny({.max_unread = 64});
   AnswerRequest endless = request(1, -1);
   endless.options.context.policy = context::OverflowPolicy::kShift;
   const auto slow = tiny.loop.submit(endless);
@@ -400,18 +400,18 @@ TEST(EngineLoop, SleepsWhenThereIsNothingToDo) {
            usage.ru_stime.tv_usec;
   };
   // Its threads fall asleep before long; how soon depends on what else the machine does.
-  long least = 1'000'000;  // microseconds
-  for (int i = 0; i < 20 && least >= 20'000; ++i) {
+  long min = 1'000'000;  // microseconds
+  for (int i = 0; i < 20 && min >= 20'000; ++i) {
     const long before = used();
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    least = std::min(least, used() - before);
+    min = std::min(min, used() - before);
   }
-  EXPECT_LT(least, 20'000);
+  EXPECT_LT(min, 20'000);
 }
 
 // Blanks, bytes of characters and stop strings lie across tokens and pieces in any way.
 TEST(EngineLoop, GivesTheTextOfItsTokensWhateverTheReader) {
-  TinyLoop tiny({.most_unread = 100}, {.max_sequences = 4});
+  TinyLoop tiny({.max_unread = 100}, {.max_sequences = 4});
   const auto sampled = [](unsigned seed) {
     AnswerRequest wanted = request(seed, 200);
     wanted.options.sampling.temperature = 1.5f;
@@ -467,7 +467,7 @@ TEST(EngineLoop, EndsWithAnswersOnTheirWay) {
 }
 
 TEST(EngineLoop, RandomReadersAndCancellationsLoseNothing) {
-  TinyLoop tiny({.most_unread = 200}, {.max_sequences = 3});
+  TinyLoop tiny({.max_unread = 200}, {.max_sequences = 3});
   std::vector<Whole> alone;
   for (unsigned i = 0; i < 8; ++i) alone.push_back(read(*tiny.loop.submit(request(i, 60))));
   std::atomic<size_t> n_whole{0};
@@ -478,11 +478,11 @@ TEST(EngineLoop, RandomReadersAndCancellationsLoseNothing) {
       for (int round = 0; round < 12; ++round) {
         const unsigned which = random() % 8;
         const auto answer = tiny.loop.submit(request(which, 60));
-        const size_t patience = random() % 3 == 0 ? random() % 40 : SIZE_MAX;
+        const size_t timeout = random() % 3 == 0 ? random() % 40 : SIZE_MAX;
         Whole whole;
         for (size_t n = 0; const std::optional<Piece> piece = answer->next(); ++n) {
           whole.text += piece->text;
-          if (n == patience) answer->cancel();
+          if (n == timeout) answer->cancel();
           if (random() % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }
         const std::vector<int32_t>& tokens = answer->end().tokens;

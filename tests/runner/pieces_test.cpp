@@ -16,7 +16,7 @@ namespace billow::runner {
 namespace {
 
 TEST(Pieces, TellsHowAPromptIsRead) {
-  TinyLoop tiny({}, {.n_batch = 64, .max_parked = 1 << 24});
+  TinyLoop tiny({}, {.n_batch = 64, .max_cached = 1 << 24});
   for (const size_t known : {0u, 128u}) {
     const auto answer = tiny.loop.submit(request(1, 3, 150));
     std::vector<size_t> done;
@@ -53,7 +53,7 @@ TEST(Pieces, GivesThePartsOfAPromptAtOnce) {
 
 TEST(Pieces, PutsTheTextOfAWholeAnswerTogether) {
   TinyLoop roomy;
-  TinyLoop tight({.most_unread = 64});
+  TinyLoop tight({.max_unread = 64});
   const Whole expected = read(*roomy.loop.submit(request(1, 200)));
   for (TinyLoop* tiny : {&roomy, &tight}) {
     AnswerRequest wanted = request(1, 200);
@@ -98,7 +98,7 @@ TEST(Pieces, AnAnswerIsOverBehindItsLastPiece) {
 TEST(Pieces, GivesTokensThatComeWithinTheStreamIntervalTogether) {
   TinyLoop each;
   TinyLoop paced({.stream_interval = std::chrono::hours(1)});
-  TinyLoop tight({.most_unread = 64, .stream_interval = std::chrono::hours(1)});
+  TinyLoop tight({.max_unread = 64, .stream_interval = std::chrono::hours(1)});
   const Whole expected = read(*each.loop.submit(request(1, 200)));
   for (TinyLoop* tiny : {&paced, &tight}) {
     const auto answer = tiny->loop.submit(request(1, 200));

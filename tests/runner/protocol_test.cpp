@@ -65,7 +65,7 @@ TEST(Protocol, ReadsACompletionWithAllItHas) {
       R"("logprobs":true,"top_logprobs":2,"max_context":1024,"sizes":[64,128],)"
       R"("overflow_policy":"shift","reserve_batches":3,"overflow_batch":16,"max_repeats":30,)"
       R"("max_draft":6,"prediction":[4,70000],)"
-      R"("constraint":{"kind":"regex","text":"a+","starts_behind":"</t>","opens_with":"<t>",)"
+      R"("constraint":{"kind":"regex","text":"a+","starts_after":"</t>","opens_with":"<t>",)"
       R"("starts_within":5,"may_not_start":true}})",
       {1, 70000, 3}));
   EXPECT_EQ(request.prompt, (std::vector<int32_t>{1, 70000, 3}));
@@ -90,7 +90,7 @@ TEST(Protocol, ReadsACompletionWithAllItHas) {
   EXPECT_EQ(request.max_repeats, 30u);
   EXPECT_EQ(request.constraint,
             (constraint::Constraint{.grammar = {constraint::GrammarKind::kRegex, "a+"},
-                                    .starts_behind = "</t>",
+                                    .starts_after = "</t>",
                                     .opens_with = "<t>",
                                     .starts_within = 5,
                                     .may_not_start = true}));
@@ -141,7 +141,7 @@ TEST(Protocol, NamesWhatIsWrong) {
                         {R"({"constraint":{"kind":"yaml"}})", "kind"},
                         {R"({"constraint":{"kind":"regex","text":1}})", "text"},
                         {R"({"constraint":{"kind":"regex","lazy":true}})", "lazy"},
-                        {R"({"constraint":{"kind":"regex","opens_with":"x"}})", "starts_behind"},
+                        {R"({"constraint":{"kind":"regex","opens_with":"x"}})", "starts_after"},
                         {R"({"constraint":{"kind":"regex","starts_within":-1}})", "starts_within"},
                         {"[]", "JSON object"},
                         {"{", "JSON object"}}) {

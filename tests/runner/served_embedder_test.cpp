@@ -121,13 +121,13 @@ TEST_F(EmbedderService, TellsItsStateAndFigures) {
 
 // Two passes at once share the cores of one, and end no sooner than one behind the other.
 TEST_F(EmbedderService, CC_13_OnePassRunsAtATimeUnlessToldOtherwiseAndThatIsTold) {
-  const auto most = [&] {
+  const auto max = [&] {
     for (const Figure& figure : parse_figures(health()["figures"]))
-      if (figure.name == "billow_embed_batches_most") return figure.value;
+      if (figure.name == "billow_embed_batches_max") return figure.value;
     return -1.0;
   };
   start();  // with room for four passes of n_batch
-  EXPECT_EQ(most(), 1.0);
+  EXPECT_EQ(max(), 1.0);
   world_->open(false);
   std::vector<std::thread> clients;
   for (int i = 0; i < 3; ++i)
@@ -140,7 +140,7 @@ TEST_F(EmbedderService, CC_13_OnePassRunsAtATimeUnlessToldOtherwiseAndThatIsTold
   for (std::thread& client : clients) client.join();
   server_.reset();
   start({}, 2);
-  EXPECT_EQ(most(), 2.0);
+  EXPECT_EQ(max(), 2.0);
 }
 
 TEST_F(EmbedderService, FI_7_IsDegradedAfterThreeFailedPassesAndGoesOn) {
@@ -153,7 +153,7 @@ TEST_F(EmbedderService, FI_7_IsDegradedAfterThreeFailedPassesAndGoesOn) {
 }
 
 TEST_F(EmbedderService, SV_4_IsBusyWithATimeToTryAgain) {
-  start({.most_waiting = 1});
+  start({.max_waiting = 1});
   world_->open(false);
   std::thread running([&] { post("/embed", body_of(R"({"n":[1]})", {1})); });
   world_->wait_for_inside(1);

@@ -169,7 +169,7 @@ class Load(EmbeddingCase):
         for _ in range(50):
             samples = self.metrics()[0]
             most = max(most, total(samples, "billow_embed_batches_active"))
-            self.assertEqual(total(samples, "billow_embed_batches_most", model="m:latest"), 1)
+            self.assertEqual(total(samples, "billow_embed_batches_max", model="m:latest"), 1)
         self.end(over, clients)
         self.assertLessEqual(most, 1)
 
@@ -348,7 +348,7 @@ class PassesAtOnce(EmbeddingCase):
         for answer in answers:
             self.assertEqual([row["embedding"] for row in answer["data"]], alone)
         samples = self.wait_until_idle()
-        self.assertEqual(total(samples, "billow_embed_batches_most", model="m:latest"), 2)
+        self.assertEqual(total(samples, "billow_embed_batches_max", model="m:latest"), 2)
         self.wait_for_log(r"max_batches=2 \(2 at once\)")
 
 

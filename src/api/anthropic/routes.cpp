@@ -15,7 +15,7 @@ namespace {
 void write_message(Call& call, Generator& generator) {
   call.add_header("request-id", call.trace().id());
   MessagesRequest request = decode_message(call.take_body().text);
-  tell_unknown_fields(call, request.unknown_fields);
+  report_unknown_fields(call, request.unknown_fields);
   GenerationRequest& generation = request.generation;
   generation.live_events = request.stream && call.request().headers.get("X-Billow-Events") == "1";
   MessageHead head{.id = random_id("msg_", 24), .model = generation.model};
@@ -26,7 +26,7 @@ void write_message(Call& call, Generator& generator) {
 void count_tokens(Call& call, Generator& generator) {
   call.add_header("request-id", call.trace().id());
   const MessagesRequest request = decode_count(call.take_body().text);
-  tell_unknown_fields(call, request.unknown_fields);
+  report_unknown_fields(call, request.unknown_fields);
   RenderedPrompt prompt(call);
   generator.run(request.generation, prompt, call.stop(), call.trace());
   call.respond({.content_type = "application/json",

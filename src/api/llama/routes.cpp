@@ -76,7 +76,7 @@ const std::string& template_of(const ServedModel& model) {
 }
 
 void Handlers::complete(Call& call, CompletionRequest request) {
-  tell_unknown_fields(call, request.unknown_fields);
+  report_unknown_fields(call, request.unknown_fields);
   GenerationRequest& base = request.generation;
   base.model = name_of(call, base.model);
   base.live_events = request.stream && call.request().headers.get("X-Billow-Events") == "1";
@@ -112,7 +112,7 @@ void Handlers::apply_template(Call& call) {
   Json body = fields.all();
   body["model"] = name_of(call, fields.text("model"));
   openai::TextRequest request = openai::decode_chat(body.dump());
-  tell_unknown_fields(call, request.unknown_fields);
+  report_unknown_fields(call, request.unknown_fields);
   GenerationRequest& generation = request.generations.front();
   generation.render_only = true;
   RenderedPrompt prompt(call);

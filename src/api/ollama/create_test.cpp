@@ -23,9 +23,9 @@ class Blobs : public testing::Test, protected SampleServer {};
 TEST_F(Blobs, AreUploadedOnce) {
   const std::string path = "/api/blobs/" + std::string(kHelloDigest);
   EXPECT_EQ(server.send(Method::kHead, path).status, 404);
-  EXPECT_EQ(told(server.post(path, "hello")), "201 ");
+  EXPECT_EQ(answer_text(server.post(path, "hello")), "201 ");
   EXPECT_EQ(server.send(Method::kHead, path).status, 200);
-  EXPECT_EQ(told(server.post(path, "anything")), "200 ");
+  EXPECT_EQ(answer_text(server.post(path, "anything")), "200 ");
   EXPECT_EQ(store.read_blob(*store::Digest::parse(kHelloDigest)), "hello");
 }
 
@@ -33,16 +33,16 @@ TEST_F(Blobs, AreStreamedToTheStore) {
   std::string bytes(5'000'000, 'x');
   for (size_t i = 0; i < bytes.size(); i += 1000) bytes[i] = static_cast<char>(i / 1000);
   const store::Digest digest = store::digest_of(bytes);
-  EXPECT_EQ(told(server.post("/api/blobs/" + digest.file_name(), bytes)), "201 ");
+  EXPECT_EQ(answer_text(server.post("/api/blobs/" + digest.file_name(), bytes)), "201 ");
   EXPECT_EQ(store::digest_of_file(store.blob_path(digest)), digest);
 }
 
 TEST_F(Blobs, OfAnotherDigestAreRefused) {
   const std::string path = "/api/blobs/" + std::string(kHelloDigest);
   const auto response = server.post(path, "hallo");
-  EXPECT_EQ(told(response), "400 {\"error\":\"digest mismatch, expected \\\"" +
-                                std::string(kHelloDigest) + "\\\", got \\\"" +
-                                store::digest_of("hallo").text() + "\\\"\"}");
+  EXPECT_EQ(answer_text(response), "400 {\"error\":\"digest mismatch, expected \\\"" +
+                                       std::string(kHelloDigest) + "\\\", got \\\"" +
+                                       store::digest_of("hallo").text() + "\\\"\"}");
   EXPECT_EQ(server.send(Method::kHead, path).status, 404);
 }
 
@@ -52,7 +52,7 @@ TEST_F(Blobs, DigestsAreChecked) {
        {std::string("x"), "sha256:" + hex + "a", "sha256:" + hex.substr(1) + "g", "md5:" + hex,
         std::string("..%2f..%2fetc%2fpasswd"), "sha256:" + hex + "%00",
         std::string("sha256-%ff")}) {
-    EXPECT_EQ(told(server.post("/api/blobs/" + digest, "hello")),
+    EXPECT_EQ(answer_text(server.post("/api/blobs/" + digest, "hello")),
               R"(400 {"error":"invalid digest format"})")
         << digest;
     EXPECT_EQ(server.send(Method::kHead, "/api/blobs/" + digest).status, 400) << digest;
@@ -77,11 +77,11 @@ class Create : public testing::Test, protected SampleServer {
   std::string refusal(Json request) {
     request["stream"] = false;
     if (!request.contains("keep_files")) request["keep_files"] = true;
-    const std::string answer = told(server.post_json("/api/create", request));
+    const std::string answer = answer_text(server.post_json("/api/create", request));
     request["stream"] = true;
     const http::Response streamed = server.post_json("/api/create", request);
     if (answer.starts_with("400")) {
-      EXPECT_EQ(told(streamed), answer);
+      EXPECT_EQ(answer_text(streamed), answer);
     }
     return answer;
   }
@@ -108,7 +108,7 @@ TEST_F(Create, ProgressIsStreamed) {
 TEST_F(Create, OrOnlyTheEndIsTold) {
   const auto response = server.post_json(
       "/api/create", {{"name", "m"}, {"files", {{"m.gguf", sample_digest()}}}, {"stream", false}});
-  EXPECT_EQ(told(response), R"(200 {"status":"success"})");
+  EXPECT_EQ(answer_text(response), R"(200 {"status":"success"})");
   EXPECT_EQ(response.content_type, "application/json; charset=utf-8");
 }
 
@@ -123,7 +123,7 @@ TEST_F(Create, SafetensorsNeedAProgramThatConvertsThem) {
     request["files"][file.name] = digest;
   }
   request["stream"] = false;
-  EXPECT_EQ(told(server.post_json("/api/create", request)),
+  EXPECT_EQ(answer_text(server.post_json("/api/create", request)),
             R"(400 {"error":"conversion of safetensors is not supported here"})");
 }
 
@@ -235,7 +235,7 @@ TEST_F(Create, WrongRequestsAreRefusedInTheWordsThatClientsKnow) {
   const std::string unclosed =
       refusal({{"model", "m"}, {"files", files}, {"template", "{{ if }}"}});
   EXPECT_TRUE(unclosed.starts_with("400 {\"error\":\"template error: ")) << unclosed;
-  EXPECT_EQ(told(server.post("/api/create", "")), error("missing request body"));
+  EXPECT_EQ(answer_text(server.post("/api/create", "")), error("missing request body"));
   EXPECT_EQ(names(), "");
 }
 
@@ -262,7 +262,7 @@ TEST_F(Create, AFaultBehindTheFirstStepIsALine) {
   EXPECT_EQ(lines[1].dump(), R"({"error":"supplied file was not in GGUF format"})");
   Json quiet = request;
   quiet["stream"] = false;
-  EXPECT_EQ(told(server.post_json("/api/create", quiet)),
+  EXPECT_EQ(answer_text(server.post_json("/api/create", quiet)),
             R"(400 {"error":"supplied file was not in GGUF format"})");
 }
 
@@ -294,10 +294,10 @@ TEST_F(Transfer, ARegistryThatCannotBeReachedIsNamed) {
 
 TEST_F(Transfer, NamesAreChecked) {
   for (const char* path : {"/api/pull", "/api/push"}) {
-    EXPECT_EQ(told(server.post(path, "{}")), R"(400 {"error":"invalid model name"})");
-    EXPECT_EQ(told(server.post(path, R"({"model":"a b"})")),
+    EXPECT_EQ(answer_text(server.post(path, "{}")), R"(400 {"error":"invalid model name"})");
+    EXPECT_EQ(answer_text(server.post(path, R"({"model":"a b"})")),
               R"(400 {"error":"invalid model name"})");
-    EXPECT_EQ(told(server.post(path, "")), R"(400 {"error":"missing request body"})");
+    EXPECT_EQ(answer_text(server.post(path, "")), R"(400 {"error":"missing request body"})");
   }
 }
 

@@ -161,7 +161,7 @@ class NativeSink : public Sink {
 
   void found(const std::string& model) override { call_.set_model(model); }
 
-  void sized(const Sizing& sizing) override { tell_sizing(call_, sizing); }
+  void sized(const Sizing& sizing) override { report_sizing(call_, sizing); }
 
   bool delta(const Delta& delta) override {
     all_.add(delta);
@@ -192,7 +192,7 @@ class NativeSink : public Sink {
   }
 
   void still_working() override {
-    if (stream_ && !begun_ && std::chrono::steady_clock::now() - since_ > kHeadPatience) {
+    if (stream_ && !begun_ && std::chrono::steady_clock::now() - since_ > kHeadTimeout) {
       begun_ = true;
       call_.begin_stream(200, kNdjsonType);
     }
@@ -325,7 +325,7 @@ std::vector<Route> generation_routes(Generator& generator) {
     route.handler = [&generator, type, &table, decode](Call& call) {
       // A statement of its own: the text and the JSON are gone before the answer begins.
       const Asked asked = asked_of(Fields::parse(call.take_body().text, type), table, decode);
-      tell_unknown_fields(call, asked.unknown_fields);
+      report_unknown_fields(call, asked.unknown_fields);
       handle(call, generator, asked.request, asked.stream);
     };
   };

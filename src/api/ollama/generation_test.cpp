@@ -41,8 +41,8 @@ class Generation : public testing::Test {
   void change(const std::function<void(scheduler::FakeScript&)>& how) {
     runners.change(models.catalog.find("m")->key, how);
   }
-  std::string told_of(const char* path, const std::string& body) {
-    return told(server.post(path, body));
+  std::string answer_of(const char* path, const std::string& body) {
+    return answer_text(server.post(path, body));
   }
   std::vector<Json> lines(const Response& response) {
     EXPECT_EQ(response.status, 200) << response.body;
@@ -187,7 +187,7 @@ TEST_F(Generation, ErrorsHaveTheStatusAndTextThatClientsKnow) {
       {"/api/embed", R"({"input":"x"})", R"(404 {"error":"model '' not found"})"},
       {"/api/embeddings", R"({"prompt":"x"})", R"(400 {"error":"model is required"})"},
   };
-  for (const Case& one : kCases) EXPECT_EQ(told_of(one.path, one.body), one.told) << one.body;
+  for (const Case& one : kCases) EXPECT_EQ(answer_of(one.path, one.body), one.answer) << one.body;
 }
 
 TEST_F(Generation, AnAnswerIsHeldToItsFormat) {
@@ -211,7 +211,7 @@ TEST_F(Generation, AnErrorBeforeTheFirstTokenHasAStatusAndLaterOnesAreALine) {
       lines(server.post("/api/generate", R"({"model":"m","prompt":"hi"})"));
   EXPECT_EQ(parts.back(), Json::parse(R"({"error":"no memory left"})"));
   change([](scheduler::FakeScript& script) { script.refusal_status = 400; });
-  EXPECT_EQ(told_of("/api/generate", R"({"model":"m","prompt":"hi"})"),
+  EXPECT_EQ(answer_of("/api/generate", R"({"model":"m","prompt":"hi"})"),
             R"(400 {"error":"refused"})");
 }
 
@@ -307,9 +307,10 @@ TEST_F(Generation, EmbedGivesVectorsAndCounts) {
         server.post("/api/embed", std::string(R"({"model":"m","input":)") + none + "}");
     EXPECT_EQ(Json::parse(empty.body)["embeddings"], Json::array()) << none;
   }
-  EXPECT_EQ(told_of("/api/embeddings", R"({"model":"m","prompt":"ab"})"),
+  EXPECT_EQ(answer_of("/api/embeddings", R"({"model":"m","prompt":"ab"})"),
             R"(200 {"embedding":[2,97,0,0]})");
-  EXPECT_EQ(told_of("/api/embeddings", R"({"model":"m","prompt":""})"), R"(200 {"embedding":[]})");
+  EXPECT_EQ(answer_of("/api/embeddings", R"({"model":"m","prompt":""})"),
+            R"(200 {"embedding":[]})");
 }
 
 TEST(Decode, ReadsEveryFieldOfAChat) {

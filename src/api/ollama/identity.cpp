@@ -25,7 +25,7 @@ std::vector<Route> identity_routes(std::string version, bool web_page) {
     call.add_header("Location", "ui/");
     call.respond({.status = 302});
   };
-  const auto tell_version = [version = std::move(version)](Call& call) {
+  const auto answer_version = [version = std::move(version)](Call& call) {
     respond_json(call, {{"version", version}});
   };
   const auto status = [](Call& call) {
@@ -42,7 +42,7 @@ std::vector<Route> identity_routes(std::string version, bool web_page) {
   const std::vector<Method> posting{Method::kPost};
   return {
       {.methods = reading, .pattern = "/", .handler = root},
-      {.methods = reading, .pattern = "/api/version", .handler = tell_version},
+      {.methods = reading, .pattern = "/api/version", .handler = answer_version},
       {.methods = {Method::kGet}, .pattern = "/api/status", .handler = status},
       {.methods = posting, .pattern = "/api/me", .handler = refusing(401, "unauthorized")},
       {.methods = posting, .pattern = "/api/signout", .handler = signed_out},

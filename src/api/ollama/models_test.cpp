@@ -18,44 +18,45 @@ using http::Method;
 class Models : public testing::Test, protected SampleServer {};
 
 TEST_F(Models, TellsWhoIsAsked) {
-  EXPECT_EQ(told(server.get("/")), "200 Ollama is running");
+  EXPECT_EQ(answer_text(server.get("/")), "200 Ollama is running");
   EXPECT_EQ(server.get("/").content_type, "text/plain; charset=utf-8");
-  EXPECT_EQ(told(server.send(Method::kHead, "/")), "200 ");
+  EXPECT_EQ(answer_text(server.send(Method::kHead, "/")), "200 ");
   const auto version = server.get("/api/version");
-  EXPECT_EQ(told(version), R"(200 {"version":"0.33.0"})");
+  EXPECT_EQ(answer_text(version), R"(200 {"version":"0.33.0"})");
   EXPECT_EQ(version.content_type, "application/json; charset=utf-8");
   EXPECT_EQ(version.headers.get("X-Request-Id"), "test");
-  EXPECT_EQ(told(server.send(Method::kHead, "/api/version")), "200 ");
-  EXPECT_EQ(told(server.get("/api/status")), R"(200 {"cloud":{"disabled":true,"source":"env"}})");
+  EXPECT_EQ(answer_text(server.send(Method::kHead, "/api/version")), "200 ");
+  EXPECT_EQ(answer_text(server.get("/api/status")),
+            R"(200 {"cloud":{"disabled":true,"source":"env"}})");
   TestServer other(identity_routes("1.2.3"), shape_error);
-  EXPECT_EQ(told(other.get("/api/version")), R"(200 {"version":"1.2.3"})");
+  EXPECT_EQ(answer_text(other.get("/api/version")), R"(200 {"version":"1.2.3"})");
 }
 
 TEST_F(Models, KnowsNoCloud) {
-  EXPECT_EQ(told(server.post("/api/me", "")), R"(401 {"error":"unauthorized"})");
+  EXPECT_EQ(answer_text(server.post("/api/me", "")), R"(401 {"error":"unauthorized"})");
   constexpr const char* kSignedOut = R"(401 {"error":"you are not currently signed in"})";
-  EXPECT_EQ(told(server.post("/api/signout", "")), kSignedOut);
-  EXPECT_EQ(told(server.send(Method::kDelete, "/api/user/keys/a%2Fb")), kSignedOut);
-  EXPECT_EQ(told(server.post("/api/experimental/web_search", "{}")),
+  EXPECT_EQ(answer_text(server.post("/api/signout", "")), kSignedOut);
+  EXPECT_EQ(answer_text(server.send(Method::kDelete, "/api/user/keys/a%2Fb")), kSignedOut);
+  EXPECT_EQ(answer_text(server.post("/api/experimental/web_search", "{}")),
             R"(403 {"error":"ollama cloud is disabled: web search is unavailable"})");
-  EXPECT_EQ(told(server.post("/api/experimental/web_fetch", "{}")),
+  EXPECT_EQ(answer_text(server.post("/api/experimental/web_fetch", "{}")),
             R"(403 {"error":"ollama cloud is disabled: web fetch is unavailable"})");
-  EXPECT_EQ(told(server.get("/api/experimental/model-recommendations")),
+  EXPECT_EQ(answer_text(server.get("/api/experimental/model-recommendations")),
             R"(200 {"recommendations":[]})");
 }
 
 TEST_F(Models, UnknownPathsAreAnsweredInPlainText) {
   const auto unknown = server.get("/api/nothing");
-  EXPECT_EQ(told(unknown), "404 404 page not found");
+  EXPECT_EQ(answer_text(unknown), "404 404 page not found");
   EXPECT_EQ(unknown.content_type, "text/plain");
   const auto wrong = server.post("/api/tags", "");
-  EXPECT_EQ(told(wrong), "405 405 method not allowed");
+  EXPECT_EQ(answer_text(wrong), "405 405 method not allowed");
   EXPECT_EQ(wrong.headers.get("Allow"), "GET, HEAD");
 }
 
 TEST_F(Models, AnEmptyStoreHasAnEmptyList) {
-  EXPECT_EQ(told(server.get("/api/tags")), R"(200 {"models":[]})");
-  EXPECT_EQ(told(server.send(Method::kHead, "/api/tags")), "200 ");
+  EXPECT_EQ(answer_text(server.get("/api/tags")), R"(200 {"models":[]})");
+  EXPECT_EQ(answer_text(server.send(Method::kHead, "/api/tags")), "200 ");
 }
 
 TEST_F(Models, ListsModelsNewestFirst) {
@@ -117,7 +118,7 @@ TEST_F(Models, RemoteModelsAreListedAndNotShown) {
   EXPECT_EQ(models[0]["remote_model"], "big");
   EXPECT_EQ(models[0]["remote_host"], "https://ollama.com");
   for (const char* name : {"big:1-cloud", "stub", "m:cloud", "none:cloud"}) {
-    EXPECT_EQ(told(server.post_json("/api/show", {{"model", name}})),
+    EXPECT_EQ(answer_text(server.post_json("/api/show", {{"model", name}})),
               R"(403 {"error":"ollama cloud is disabled: remote model details are unavailable"})");
   }
   EXPECT_EQ(server.send(Method::kDelete, "/api/delete", R"({"model":"big:1-cloud"})").status, 200);
@@ -231,7 +232,7 @@ TEST_F(Models, RequestsAreRefusedInTheWordsThatClientsKnow) {
        R"(400 {"error":"json: cannot unmarshal array into Go value of type api.DeleteRequest"})"},
   };
   for (const Refused& refused : kCases) {
-    EXPECT_EQ(told(server.send(refused.method, refused.path, refused.body)), refused.answer)
+    EXPECT_EQ(answer_text(server.send(refused.method, refused.path, refused.body)), refused.answer)
         << refused.body;
   }
   EXPECT_EQ(names(), "m:latest ");
@@ -240,14 +241,16 @@ TEST_F(Models, RequestsAreRefusedInTheWordsThatClientsKnow) {
 TEST_F(Models, CopiesAndDeletesModels) {
   make("Foo:bar");
   const auto copied = server.post("/api/copy", R"({"source":"foo:BAR","destination":"foo:x"})");
-  EXPECT_EQ(told(copied), "200 ");
+  EXPECT_EQ(answer_text(copied), "200 ");
   EXPECT_EQ(copied.content_type, "");
   EXPECT_TRUE(store.find(store::named("Foo:x")));
   EXPECT_EQ(store.find(store::named("Foo:x"))->digest, store.find(store::named("Foo:bar"))->digest);
-  EXPECT_EQ(told(server.send(Method::kDelete, "/api/delete", R"({"name":"FOO:bar"})")), "200 ");
+  EXPECT_EQ(answer_text(server.send(Method::kDelete, "/api/delete", R"({"name":"FOO:bar"})")),
+            "200 ");
   EXPECT_EQ(store::unsound_model(store), "");
   EXPECT_EQ(names(), "Foo:x ");
-  EXPECT_EQ(told(server.send(Method::kDelete, "/api/delete", R"({"model":"foo:x"})")), "200 ");
+  EXPECT_EQ(answer_text(server.send(Method::kDelete, "/api/delete", R"({"model":"foo:x"})")),
+            "200 ");
   EXPECT_EQ(names(), "");
   const std::filesystem::path blobs = store.folder() + "/blobs";
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(blobs), {}), 0);

@@ -66,13 +66,13 @@ Json entry_of(const PsSource& source, const scheduler::LoadedModel& loaded, size
 
 // Of the query; 0 where it asks for none. Throws Error for what is no number of them.
 size_t prefixes_asked(const Call& call) {
-  constexpr size_t kMostPrefixes = 1000;
+  constexpr size_t kMaxPrefixes = 1000;
   const auto found = call.request().query.find("prefixes");
   if (found == call.request().query.end()) return 0;
   size_t n = 0;
   const std::string& text = found->second;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || end != text.data() + text.size() || n > kMostPrefixes)
+  if (error != std::errc() || end != text.data() + text.size() || n > kMaxPrefixes)
     throw Error(ErrorCode::kInvalidInput, "prefixes must be a number up to 1000");
   return n;
 }

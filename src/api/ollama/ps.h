@@ -20,7 +20,7 @@ struct PsSource {
   std::function<size_t(const std::string& key)> context_length;
   // Of the same: the beginnings that it knows, Scheduler::prefixes.
   std::function<std::vector<scheduler::Prefix>(const std::string& key, const std::string& root,
-                                               size_t n_most)>
+                                               size_t n_max)>
       prefixes;
 };
 

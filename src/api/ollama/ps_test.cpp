@@ -49,7 +49,7 @@ class Ps : public testing::Test, protected SampleServer {
 };
 
 TEST_F(Ps, NothingIsLoaded) {
-  EXPECT_EQ(told(ps.get("/api/ps")), R"(200 {"models":[]})");
+  EXPECT_EQ(answer_text(ps.get("/api/ps")), R"(200 {"models":[]})");
   EXPECT_EQ(ps.post("/api/ps", "").status, 405);
 }
 

@@ -27,7 +27,7 @@ struct SampleServer {
     const std::string digest = store::add_gguf(store, writer).text();
     Json request = {{"model", name}, {"files", {{"m.gguf", digest}}}, {"stream", false}};
     request.update(fields);
-    const std::string answer = told(server.post_json("/api/create", request));
+    const std::string answer = answer_text(server.post_json("/api/create", request));
     if (answer != R"(200 {"status":"success"})") throw std::runtime_error(answer);
   }
 

@@ -24,7 +24,7 @@ void respond(Call& call, const std::string& json) {
   call.respond({.content_type = "application/json", .body = json + "\n"});
 }
 
-void tell_left_out(Call& call, const std::vector<std::string>& types) {
+void report_left_out(Call& call, const std::vector<std::string>& types) {
   if (types.empty()) return;
   std::string list;
   for (const std::string& type : types) list += (list.empty() ? "" : ", ") + type;
@@ -47,8 +47,8 @@ void write_response(Call& call, Generator& generator, ResponseStore& store) {
   ResponseRequest request = decode_response(call.take_body().text, store);
   request.generation.live_events =
       request.stream && call.request().headers.get("X-Billow-Events") == "1";
-  tell_unknown_fields(call, request.unknown_fields);
-  tell_left_out(call, request.left_out);
+  report_unknown_fields(call, request.unknown_fields);
+  report_left_out(call, request.left_out);
   AnswerHead head{.id = random_id("resp_", 24),
                   .created = static_cast<int64_t>(std::time(nullptr)),
                   .model = request.generation.model};
@@ -60,8 +60,8 @@ void write_response(Call& call, Generator& generator, ResponseStore& store) {
 
 void count_tokens(Call& call, Generator& generator, ResponseStore& store) {
   ResponseRequest request = decode_response(call.take_body().text, store);
-  tell_unknown_fields(call, request.unknown_fields);
-  tell_left_out(call, request.left_out);
+  report_unknown_fields(call, request.unknown_fields);
+  report_left_out(call, request.left_out);
   request.generation.render_only = true;
   request.generation.truncate = true;  // it is only counted
   RenderedPrompt prompt(call);

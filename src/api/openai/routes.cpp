@@ -38,7 +38,7 @@ AnswerHead new_head(std::string_view prefix, const std::string& model) {
 
 void generate(Call& call, Generator& generator, TextRequest request, std::string_view id_prefix,
               MakeAnswer make_answer) {
-  tell_unknown_fields(call, request.unknown_fields);
+  report_unknown_fields(call, request.unknown_fields);
   for (GenerationRequest& generation : request.generations)
     generation.live_events = request.stream && call.request().headers.get("X-Billow-Events") == "1";
   const std::unique_ptr<TextAnswer> answer = make_answer(

@@ -66,7 +66,7 @@ std::string chat_tokens(Call& call, Generator& generator, const ServedModel& mod
   body["model"] = model.name;
   for (const char* field : {"add_special_tokens", "return_token_strs"}) body.erase(field);
   openai::TextRequest request = openai::decode_chat(body.dump());
-  tell_unknown_fields(call, request.unknown_fields);
+  report_unknown_fields(call, request.unknown_fields);
   request.generations.front().render_only = true;
   RenderedPrompt prompt(call);
   generator.run(request.generations.front(), prompt, call.stop(), call.trace());

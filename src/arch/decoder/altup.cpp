@@ -25,18 +25,18 @@ std::vector<float> load_floats(const WeightLoader& load, const std::string& name
   return values;
 }
 
-float root_of_mean_square(const float* x, size_t n, float least) {
+float root_of_mean_square(const float* x, size_t n, float min) {
   double sum = 0.0;
   for (size_t i = 0; i < n; ++i) sum += double{x[i]} * double{x[i]};
-  return std::sqrt(std::max(static_cast<float>(sum / static_cast<double>(n)), least));
+  return std::sqrt(std::max(static_cast<float>(sum / static_cast<double>(n)), min));
 }
 
 // Gives rows of x the magnitude of those of `like`.
 void scale_like(const nn::Compute& compute, tensor::Matrix like, tensor::Matrix x) {
-  constexpr float kLeastSquare = 1e-5f;
+  constexpr float kMinSquare = 1e-5f;
   nn::for_rows(compute, x.n_rows, [&](size_t row) {
     const float factor = root_of_mean_square(like.row(row), like.n_cols, 0.0f) /
-                         root_of_mean_square(x.row(row), x.n_cols, kLeastSquare);
+                         root_of_mean_square(x.row(row), x.n_cols, kMinSquare);
     std::for_each_n(x.row(row), x.n_cols, [factor](float& value) { value *= factor; });
   });
 }

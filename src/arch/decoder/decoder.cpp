@@ -131,7 +131,7 @@ void Decoder::load_layer(const WeightLoader& load, size_t index, Layer& layer) {
   }
   if (style.experts) {
     layer.experts.emplace(*style.experts, load, prefix, n_embd);
-    if (style.experts->beside_dense) {
+    if (style.experts->adds_dense) {
       load.vector(prefix + "ffn_gate_inp.scale", layer.router_scale, n_embd);
       layer.post_dense_norm = norm("post_ffw_norm_1");
       layer.experts_norm = norm("pre_ffw_norm_2");
@@ -253,7 +253,7 @@ void Decoder::feed_forward(const Pass& pass, size_t index, tensor::Matrix state,
   const Layer& layer = layers_[index];
   if (layer.channel_mix) return layer.channel_mix->forward(pass, index, x, out);
   if (!layer.experts) return feed_forward_block(compute, layer.dense, *style.dense, x, out);
-  if (!style.experts->beside_dense) return layer.experts->forward(compute, x, x, out);
+  if (!style.experts->adds_dense) return layer.experts->forward(compute, x, x, out);
   const tensor::ArenaScope scope(compute.arena);
   const tensor::Matrix routed = compute.arena.matrix(x.n_rows, x.n_cols);
   const tensor::Matrix chosen = compute.arena.matrix(x.n_rows, x.n_cols);

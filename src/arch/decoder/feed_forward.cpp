@@ -19,8 +19,8 @@ void cut_off(const nn::Compute& compute, float cut, tensor::Matrix x) {
     const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
     double squares = 0.0;
     for (const float value : values) squares += (value - mean) * (value - mean);
-    const auto least = static_cast<float>(mean + std::sqrt(squares / n) * cut);
-    for (float& value : values) value = std::max(value - least, 0.0f);
+    const auto min = static_cast<float>(mean + std::sqrt(squares / n) * cut);
+    for (float& value : values) value = std::max(value - min, 0.0f);
   });
 }
 

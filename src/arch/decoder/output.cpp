@@ -36,7 +36,7 @@ void output_block(const nn::Compute& compute, const OutputWeights& weights,
   // lies 5 below the greatest, when both are scaled, has 1/150 of its probability.
   constexpr float kReach = 5.0f;
   const float reach = kReach / std::abs(style.logit_scale);
-  nn::refine_greatest(compute, normed, weights.output, reach, out.logits);
+  nn::refine_max(compute, normed, weights.output, reach, out.logits);
   if (style.logit_scale != 1.0f) nn::scale(compute, out.logits, style.logit_scale);
   if (style.final_softcap > 0.0f) nn::softcap(compute, out.logits, style.final_softcap);
 }

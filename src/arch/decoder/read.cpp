@@ -205,7 +205,7 @@ void set_experts(DecoderStyle& style, const Metadata& meta, ExpertsStyle experts
     layer.experts->n_ff = n_ff[i];
     if (n_ff[i] == 0) meta.refuse(n_ff_key, "is 0 for a layer with experts");
     layer.experts->n_ff_shared = shared_width(meta, i);
-    if (!experts.beside_dense) layer.dense.reset();
+    if (!experts.adds_dense) layer.dense.reset();
   }
   if (!found) {
     meta.refuse("expert_count", "is " + std::to_string(experts.n_experts) +
@@ -225,7 +225,7 @@ void check_layers(const DecoderStyle& style, const std::string& path) {
       refuse("has neither heads of attention nor a feed-forward part");
     if (layer.parallel && !has_mixer) refuse("has no heads of attention");
     if (layer.parallel && !has_feed_forward) refuse("has no feed-forward part");
-    if (layer.experts && layer.experts->beside_dense && !layer.dense)
+    if (layer.experts && layer.experts->adds_dense && !layer.dense)
       refuse("has experts, but lacks the dense part that stands beside them");
   }
 }

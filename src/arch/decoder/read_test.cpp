@@ -38,7 +38,7 @@ TEST(CheckLayers, NamesWhatALayerLacks) {
 }
 
 TEST(CheckLayers, WantsTheDensePartThatExpertsStandBeside) {
-  const ExpertsStyle beside = {.beside_dense = true};
+  const ExpertsStyle beside = {.adds_dense = true};
   EXPECT_EQ(refusal({.mixer = AttentionStyle{}, .experts = beside}),
             "m.gguf: layer 1 has experts, but lacks the dense part that stands beside them");
   EXPECT_EQ(refusal({.mixer = AttentionStyle{}, .dense = FeedForwardStyle{}, .experts = beside}),

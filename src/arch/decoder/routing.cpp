@@ -13,10 +13,10 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 // In place, over all values.
 void softmax(std::span<float> values) {
-  float greatest = kNever;
-  for (const float value : values) greatest = std::max(greatest, value);
+  float max = kNever;
+  for (const float value : values) max = std::max(max, value);
   float sum = 0.0f;
-  for (float& value : values) sum += value = std::exp(value - greatest);
+  for (float& value : values) sum += value = std::exp(value - max);
   for (float& value : values) value /= sum;
 }
 
@@ -99,10 +99,10 @@ void choose_experts(const ExpertsStyle& style, std::span<float> logits, const fl
   for (size_t i = 0; i < choices.size(); ++i) weights[i] = choices[i].weight;
   if (style.gating == Gating::kSoftmaxOfChosen) softmax(weights);
   if (style.renormalise) {
-    constexpr float kLeastSum = 1e-20f;
+    constexpr float kMinSum = 1e-20f;
     float sum = 0.0f;
     for (const float weight : weights) sum += weight;
-    for (float& weight : weights) weight /= std::max(sum, kLeastSum);
+    for (float& weight : weights) weight /= std::max(sum, kMinSum);
   }
   for (size_t i = 0; i < choices.size(); ++i) choices[i].weight = weights[i] * style.scale;
 }

@@ -166,7 +166,7 @@ struct ExpertsStyle {
   bool shared_gate = false;   // its output is multiplied by sigmoid(gate x)
   // Gemma 4: dense part and experts stand side by side with norms of their own, and the router sees
   // the layer's state, normed without weights.
-  bool beside_dense = false;
+  bool adds_dense = false;
 };
 
 // Names of norm tensors, without prefix and suffix; empty: no such norm.
@@ -185,7 +185,7 @@ struct LayerStyle {
   MixerStyle mixer = {};
   MixerStyle beside = {};  // reads what the mixer reads, and is added to its result (Falcon H1)
   std::optional<FeedForwardStyle> dense = {};
-  std::optional<ExpertsStyle> experts = {};  // in place of the dense part, unless beside_dense
+  std::optional<ExpertsStyle> experts = {};         // in place of the dense part, unless adds_dense
   std::optional<ChannelMixStyle> channel_mix = {};  // likewise
   LayerNorms norms = {};
   // Mixer and feed-forward part read the same state, and both are added to it. Without an ffn norm

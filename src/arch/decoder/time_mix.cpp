@@ -119,8 +119,8 @@ void TimeMix::project(const Pass& pass, tensor::Matrix x, tensor::Matrix before,
   }
   mix_for(kDecay);
   low_rank(decay_, [](float value) { return std::tanh(value); }, out.decays);
-  const float most = -std::exp(-0.5f);
-  each_value(compute, out.decays, [&](float value) { return std::exp(most * nn::sigmoid(value)); });
+  const float max = -std::exp(-0.5f);
+  each_value(compute, out.decays, [&](float value) { return std::exp(max * nn::sigmoid(value)); });
   mix_for(kRate);
   low_rank(rate_, as_it_is, out.rates);
   each_value(compute, out.rates, nn::sigmoid);

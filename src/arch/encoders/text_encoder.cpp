@@ -303,15 +303,15 @@ void TextEncoder::attend(const Run& run, const Layer& layer, tensor::Matrix x,
     nn::rotate(compute, run.rotations[*layer.style.rope], k, style_.head_len);
   }
   const tensor::Matrix attended = compute.arena.matrix(x.n_rows, weights.o.n_cols);
-  nn::text_attention(compute, run.units,
-                     {.head_len = style_.head_len,
-                      .scale = 1.0f / std::sqrt(static_cast<float>(style_.head_len)),
-                      .q = q,
-                      .k = k,
-                      .v = v,
-                      .reach = layer.style.reach,
-                      .slopes = slopes_.empty() ? nullptr : slopes_.data()},
-                     attended);
+  nn::encoder_attention(compute, run.units,
+                        {.head_len = style_.head_len,
+                         .scale = 1.0f / std::sqrt(static_cast<float>(style_.head_len)),
+                         .q = q,
+                         .k = k,
+                         .v = v,
+                         .reach = layer.style.reach,
+                         .slopes = slopes_.empty() ? nullptr : slopes_.data()},
+                        attended);
   nn::linear_with_outliers(compute, attended, {{weights.o, weights.o_bias, out}});
 }
 
@@ -363,8 +363,8 @@ size_t TextEncoder::bytes_alone(const kernels::KernelTable& kernels, size_t n,
 
 size_t TextEncoder::scratch_bytes(const kernels::KernelTable& kernels,
                                   const PassLimits& limits) const {
-  const auto rows_of_part = [&](size_t most) {
-    return std::min(limits.n_rows, std::max(most, limits.n_positions));
+  const auto rows_of_part = [&](size_t max) {
+    return std::min(limits.n_rows, std::max(max, limits.n_positions));
   };
   tensor::Arena arena{tensor::Arena::Counting{}};
   cpu::ThreadTeam nobody(1);
@@ -377,7 +377,7 @@ size_t TextEncoder::scratch_bytes(const kernels::KernelTable& kernels,
   if (may_be_alone() && limits.n_threads > 1) {
     const tensor::ArenaScope scope(arena);
     const size_t n_alone =
-        std::min(rows_of_part(kRowsAlone), most_rows_alone(limits.n_rows, limits.n_threads));
+        std::min(rows_of_part(kRowsAlone), max_rows_alone(limits.n_rows, limits.n_threads));
     (void)arena.bytes(limits.n_threads * bytes_alone(kernels, n_alone, limits.adapter_rank));
   }
   const tensor::Matrix pooled = arena.matrix(limits.n_logit_rows, style_.n_embd);

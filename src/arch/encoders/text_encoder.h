@@ -15,8 +15,8 @@
 #include "arch/encoders/classifier.h"
 #include "arch/encoders/projection.h"
 #include "arch/encoders/style.h"
+#include "nn/encoder_attention.h"
 #include "nn/rope.h"
-#include "nn/text_attention.h"
 
 namespace billow::arch {
 

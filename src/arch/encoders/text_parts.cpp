@@ -20,7 +20,7 @@ std::vector<size_t> cut(std::span<const uint32_t> ends, size_t n_rows) {
 }
 
 // The rows of the thread that has most, when each takes the next part as it comes free.
-size_t most_rows(std::span<const uint32_t> ends, std::span<const size_t> parts, size_t n_threads) {
+size_t max_rows(std::span<const uint32_t> ends, std::span<const size_t> parts, size_t n_threads) {
   std::vector<size_t> rows(n_threads);
   size_t begin = 0;
   for (const size_t last : parts) {
@@ -42,7 +42,7 @@ TextParts plan_text_parts(std::span<const uint32_t> ends, size_t n_threads, bool
     for (size_t i = 0; i < ends.size(); ++i)
       longest = std::max(longest, ends[i] - (i == 0 ? 0 : ends[i - 1]));
     const bool is_even =
-        most_rows(ends, parts.ends, n_threads) <= most_rows_of_thread(n_rows, n_threads);
+        max_rows(ends, parts.ends, n_threads) <= max_rows_of_thread(n_rows, n_threads);
     if (longest <= kLongestAlone && is_even) return parts;
   }
   return {cut(ends, rows_together(n_threads)), false};

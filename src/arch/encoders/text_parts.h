@@ -27,13 +27,13 @@ inline constexpr size_t kRowsAlone = 256;
 inline constexpr size_t kLongestAlone = 512;  // texts that are longer are shared
 // Rows of a thread beside which others do not idle for too long: its share of n_rows and a quarter,
 // as sharing parts costs about a third.
-constexpr size_t most_rows_of_thread(size_t n_rows, size_t n_threads) {
+constexpr size_t max_rows_of_thread(size_t n_rows, size_t n_threads) {
   return (n_rows + n_threads - 1) / n_threads * 5 / 4;
 }
 // The most rows that a part of one thread has in a pass of n_rows.
-constexpr size_t most_rows_alone(size_t n_rows, size_t n_threads) {
-  const size_t most = most_rows_of_thread(n_rows, n_threads);
-  return most < kLongestAlone ? most : kLongestAlone;
+constexpr size_t max_rows_alone(size_t n_rows, size_t n_threads) {
+  const size_t max = max_rows_of_thread(n_rows, n_threads);
+  return max < kLongestAlone ? max : kLongestAlone;
 }
 
 // The parts of texts that end at these rows. may_be_alone: the model's weights are small enough to

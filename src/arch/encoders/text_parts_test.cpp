@@ -77,12 +77,12 @@ TEST(TextParts, EachTextIsInOnePartInItsOrder) {
     ASSERT_TRUE(std::ranges::is_sorted(parts.ends));
     ASSERT_TRUE(std::ranges::adjacent_find(parts.ends) == parts.ends.end());
     ASSERT_EQ(parts.ends.back(), lengths.size());
-    const size_t most = parts.alone ? kRowsAlone : rows_together(n_threads);
+    const size_t max = parts.alone ? kRowsAlone : rows_together(n_threads);
     const size_t longest = *std::ranges::max_element(lengths);
-    ASSERT_LE(std::ranges::max(rows_of(parts, ends)), std::max(most, longest));
+    ASSERT_LE(std::ranges::max(rows_of(parts, ends)), std::max(max, longest));
     ASSERT_TRUE(!parts.alone || n_threads > 1);
     if (parts.alone) {
-      ASSERT_LE(std::ranges::max(rows_of(parts, ends)), most_rows_alone(ends.back(), n_threads));
+      ASSERT_LE(std::ranges::max(rows_of(parts, ends)), max_rows_alone(ends.back(), n_threads));
     }
   }
   EXPECT_TRUE(plan_text_parts({}, 2, true).ends.empty());

@@ -49,7 +49,7 @@ DecoderStyle style(const Metadata& meta) {
                 {.activation = nn::Activation::kGeluTanh,
                  .gating = Gating::kSoftmax,
                  .renormalise = true,
-                 .beside_dense = true});
+                 .adds_dense = true});
   }
   for (LayerStyle& layer : out.layers) {
     layer.norms.post_attn = "post_attention_norm";

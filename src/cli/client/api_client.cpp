@@ -16,14 +16,14 @@ namespace billow::cli {
 namespace {
 
 constexpr size_t kMaxLineBytes = 16 << 20;
-constexpr auto kPatience = std::chrono::hours(24);  // a large model may take long to load
+constexpr auto kTimeout = std::chrono::hours(24);  // a large model may take long to load
 constexpr const char* kJson = "application/json";
 
 http::Endpoint tcp(const scheduler::Endpoint& endpoint) {
   return {.host = endpoint.host, .port = endpoint.port};
 }
 
-http::ClientOptions patient() { return {.idle_timeout = kPatience}; }
+http::ClientOptions patient() { return {.idle_timeout = kTimeout}; }
 
 std::string with_status(int status, const std::string& said) {
   const std::string line = fmt::format("{} {}", status, http::reason_phrase(status));

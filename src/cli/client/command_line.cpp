@@ -45,13 +45,13 @@ void check_arguments(const ClientCommand& command, const CLI::App& app, size_t n
     throw Error(ErrorCode::kInvalidInput,
                 fmt::format("unknown shorthand flag: '{}' in {}", extra.substr(1, 1), extra));
   }
-  if (command.least == command.most && n != command.least) {
+  if (command.min == command.max && n != command.min) {
     throw Error(ErrorCode::kInvalidInput,
-                fmt::format("accepts {} arg(s), received {}", command.least, n));
+                fmt::format("accepts {} arg(s), received {}", command.min, n));
   }
-  if (n < command.least) {
+  if (n < command.min) {
     throw Error(ErrorCode::kInvalidInput,
-                fmt::format("requires at least {} arg(s), only received {}", command.least, n));
+                fmt::format("requires at least {} arg(s), only received {}", command.min, n));
   }
 }
 

@@ -28,9 +28,9 @@ inline constexpr Variable kHostVariable = {
 struct ClientCommand {
   const char* name;
   const char* description;
-  const char* arguments;     // as the usage line shows them: "SOURCE DESTINATION"
-  size_t least = 0;          // arguments
-  size_t most = size_t(-1);  // the same as `least`: exactly so many
+  const char* arguments;    // as the usage line shows them: "SOURCE DESTINATION"
+  size_t min = 0;           // arguments
+  size_t max = size_t(-1);  // the same as `least`: exactly so many
   std::vector<Variable> variables{kHostVariable};
 };
 

@@ -188,8 +188,8 @@ void add_create(CLI::App& app) {
       {.name = "create",
        .description = "Make a model of a Modelfile",
        .arguments = "MODEL",
-       .least = 1,
-       .most = 1},
+       .min = 1,
+       .max = 1},
       [options](const std::vector<std::string>& words) { create(*options, words[0]); });
   command.add_option("-f,--file", options->file,
                      "The Modelfile, - for standard input (default: Modelfile, and without one "

@@ -30,7 +30,7 @@
 namespace billow::cli {
 namespace {
 
-constexpr uint64_t kMostBatchBytes = 8 << 20;
+constexpr uint64_t kMaxBatchBytes = 8 << 20;
 constexpr uint64_t kNoEnd = UINT64_MAX;
 
 struct Options {
@@ -41,7 +41,7 @@ struct Options {
   std::string column = "text";
   std::string rows;
   size_t batch = 32;
-  double patience_s = 10.0;
+  double timeout_s = 10.0;
   bool no_normalise = false;
 };
 
@@ -89,10 +89,10 @@ class Texts {
   }
 
   // Empty at the end.
-  EmbedBatch next(size_t n_most) {
+  EmbedBatch next(size_t n_max) {
     EmbedBatch batch{.first_row = row_};
     uint64_t n_bytes = 0;
-    while (row_ < range_.end && batch.texts.size() < n_most && n_bytes < kMostBatchBytes) {
+    while (row_ < range_.end && batch.texts.size() < n_max && n_bytes < kMaxBatchBytes) {
       std::optional<std::string> text = next_text();
       if (!text) break;
       n_bytes += text->size();
@@ -207,7 +207,7 @@ void check(const Options& options, const std::vector<std::string>& words) {
 
 void run(Options options, const std::vector<std::string>& words) {
   options.work.recipe.normalise = !options.no_normalise;
-  options.work.patience = std::chrono::milliseconds(static_cast<int64_t>(options.patience_s * 1e3));
+  options.work.timeout = std::chrono::milliseconds(static_cast<int64_t>(options.timeout_s * 1e3));
   check(options, words);
   options.work.is_bulk = !options.in.empty();
   options.work.origin =
@@ -294,7 +294,7 @@ void add_embed(CLI::App& app) {
                      "Of a text that is too long cut the right (default) or left, or none: fail");
   command.add_option("--batch", options->batch, "Texts in a request (32)");
   command.add_option("--jobs", options->work.n_jobs, "Requests in flight (4)");
-  command.add_option("--patience", options->patience_s,
+  command.add_option("--patience", options->timeout_s,
                      "Seconds for which a busy server is asked again (10)");
 }
 

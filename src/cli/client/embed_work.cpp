@@ -201,7 +201,7 @@ void EmbedWork::ask(ApiClient& client, EmbedBatch& batch) {
   const std::string body = embed_request(options_, batch.texts);
   http::Headers headers{{"X-Billow-Client", client_id_}};
   if (options_.is_bulk) headers.add("X-Billow-Priority", "bulk");
-  const auto give_up = std::chrono::steady_clock::now() + options_.patience;
+  const auto give_up = std::chrono::steady_clock::now() + options_.timeout;
   for (;;) {
     const http::Response response = client.exchange("/v1/embeddings", body, headers);
     if (response.status < 400) {

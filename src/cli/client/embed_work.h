@@ -46,9 +46,9 @@ struct EmbedWorkOptions {
   std::string model;
   VectorRecipe recipe{};  // all but its weights
   bool is_bulk = false;
-  size_t n_jobs = 4;                           // requests in flight
-  std::chrono::milliseconds patience{10'000};  // how long a server that is busy is asked again
-  std::string origin = "input";                // of the texts, for messages
+  size_t n_jobs = 4;                          // requests in flight
+  std::chrono::milliseconds timeout{10'000};  // how long a server that is busy is asked again
+  std::string origin = "input";               // of the texts, for messages
 };
 
 class EmbedWork {

@@ -49,8 +49,8 @@ void add_fingerprint(CLI::App& app) {
                          {.name = "fingerprint",
                           .description = "Print a digest of all that a job's vectors depend on",
                           .arguments = "",
-                          .least = 0,
-                          .most = 0},
+                          .min = 0,
+                          .max = 0},
                          [options](const std::vector<std::string>&) { run(*options); });
   command.add_option("-m,--model", options->model, "The model");
   command.add_option("--op", options->operation, "The operation: embed");

@@ -132,15 +132,15 @@ void add_cp(CLI::App& app) {
                      {.name = "cp",
                       .description = "Copy a model",
                       .arguments = "SOURCE DESTINATION",
-                      .least = 2,
-                      .most = 2},
+                      .min = 2,
+                      .max = 2},
                      copy);
 }
 
 void add_rm(CLI::App& app) {
   add_client_command(
       app,
-      {.name = "rm", .description = "Remove models", .arguments = "MODEL [MODEL...]", .least = 1},
+      {.name = "rm", .description = "Remove models", .arguments = "MODEL [MODEL...]", .min = 1},
       remove);
 }
 
@@ -149,8 +149,8 @@ void add_stop(CLI::App& app) {
                      {.name = "stop",
                       .description = "Unload a model that is loaded",
                       .arguments = "MODEL",
-                      .least = 1,
-                      .most = 1},
+                      .min = 1,
+                      .max = 1},
                      stop);
 }
 
@@ -160,8 +160,8 @@ void add_show(CLI::App& app) {
                                          {.name = "show",
                                           .description = "Show what a model is",
                                           .arguments = "MODEL",
-                                          .least = 1,
-                                          .most = 1},
+                                          .min = 1,
+                                          .max = 1},
                                          [options](const Words& words) { show(*options, words); });
   command.add_flag("--license", options->license, "Show its license");
   command.add_flag("--modelfile", options->modelfile, "Show a Modelfile that makes it");

@@ -178,7 +178,7 @@ void add_run(CLI::App& app) {
        .description = "Ask a model, once or in a session: one of the server, of its registry, of a "
                       "file (./model.gguf) or folder, or of an address (https://HOST/model.gguf)",
        .arguments = "MODEL [PROMPT...]",
-       .least = 1,
+       .min = 1,
        .variables = {kHostVariable,
                      {"OLLAMA_NOHISTORY", "Do not keep what is typed in ~/.ollama/history"}}},
       [options](const std::vector<std::string>& words) { run(*options, words); });

@@ -37,7 +37,7 @@ std::vector<std::string> words_of(const std::string& line) {
 }
 
 // What stands behind the first `n` words of `line`.
-std::string behind_words(const std::string& line, size_t n) {
+std::string after_words(const std::string& line, size_t n) {
   size_t at = line.find_first_not_of(" \t");
   for (; n > 0 && at != std::string::npos; --n) {
     at = line.find_first_of(" \t", at);
@@ -242,7 +242,7 @@ Step Session::set(const std::vector<std::string>& words, const std::string& line
   }
   if (what == "parameter") return set_parameter(words);
   if (what == "system") {
-    const std::string text = behind_words(line, 2);
+    const std::string text = after_words(line, 2);
     const size_t n_before = line.size() - text.size();
     return set_system(text, typed.head >= n_before + kBlock.size(), typed);
   }

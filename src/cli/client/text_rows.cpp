@@ -69,7 +69,7 @@ bool TextRows::read_line(std::string& line) {
   int byte = get();
   if (byte == EOF) return false;
   for (; byte != EOF && byte != '\n'; byte = get()) {
-    if (line.size() >= kMostRowBytes) fail("it is longer than 64 MiB");
+    if (line.size() >= kMaxRowBytes) fail("it is longer than 64 MiB");
     line += static_cast<char>(byte);
   }
   if (line.ends_with('\r')) line.pop_back();
@@ -85,7 +85,7 @@ bool TextRows::read_record(std::vector<std::string>& fields) {
   uint64_t n_bytes = 0;
   bool is_quoted = false;
   for (;; byte = get()) {
-    if (++n_bytes > kMostRowBytes) fail("it is longer than 64 MiB");
+    if (++n_bytes > kMaxRowBytes) fail("it is longer than 64 MiB");
     if (byte == EOF) {
       if (is_quoted) fail("a quoted field does not end");
       return true;

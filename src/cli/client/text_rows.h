@@ -12,7 +12,7 @@
 
 namespace billow::cli {
 
-inline constexpr uint64_t kMostRowBytes = uint64_t{64} << 20;
+inline constexpr uint64_t kMaxRowBytes = uint64_t{64} << 20;
 
 // A row that cannot be used, or a file without the rows that were asked for: the input is at fault.
 class RowError : public std::runtime_error {

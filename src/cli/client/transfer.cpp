@@ -42,7 +42,7 @@ void transfer(ApiClient& client, const char* path, const std::string& model, boo
 void add_transfer(CLI::App& app, const char* name, const char* description, const char* path) {
   const auto options = std::make_shared<Options>();
   CLI::App& command = add_client_command(
-      app, {.name = name, .description = description, .arguments = "MODEL", .least = 1, .most = 1},
+      app, {.name = name, .description = description, .arguments = "MODEL", .min = 1, .max = 1},
       [options, path](const std::vector<std::string>& words) {
         transfer(*connected_client(), path, words[0], options->insecure);
       });

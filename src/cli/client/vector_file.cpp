@@ -22,7 +22,7 @@ namespace {
 
 constexpr auto kCheckpointTime = std::chrono::seconds(1);
 constexpr size_t kBufferBytes = size_t{1} << 20;
-constexpr uint64_t kMostStateBytes = 1 << 20;
+constexpr uint64_t kMaxStateBytes = 1 << 20;
 
 void write_all(int file, const std::string& path, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -90,7 +90,7 @@ VectorFile::VectorFile(std::string path, VectorFormat format, std::string job)
   try {
     if (::flock(file_, LOCK_EX | LOCK_NB) != 0 || !is_file_at(file_, part_))
       throw FileInUse(part_ + ": another process is writing it");
-    if (!resume()) begin_anew();
+    if (!resume()) restart_run();
   } catch (...) {
     ::close(file_);
     throw;
@@ -105,7 +105,7 @@ VectorFile::~VectorFile() {
 }
 
 bool VectorFile::resume() {
-  const auto state = store::read_file(state_, kMostStateBytes);
+  const auto state = store::read_file(state_, kMaxStateBytes);
   if (!state) return false;
   const Json json = Json::parse(state->bytes, nullptr, false);
   if (!json.is_object() || !json.contains("job") || json["job"] != job_) {
@@ -124,7 +124,7 @@ bool VectorFile::resume() {
   return true;
 }
 
-void VectorFile::begin_anew() {
+void VectorFile::restart_run() {
   n_bytes_ = 0;
   if (::unlink(state_.c_str()) != 0 && errno != ENOENT)
     throw system_error("cannot remove", state_, errno);

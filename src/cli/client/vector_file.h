@@ -57,7 +57,7 @@ class VectorFile {
 
  private:
   bool resume();
-  void begin_anew();
+  void restart_run();
   void write(std::string_view bytes);
   void flush();
 

@@ -8,13 +8,12 @@
 namespace billow::cli {
 namespace {
 
-constexpr size_t kLeastColumns = 10;
+constexpr size_t kMinColumns = 10;
 constexpr size_t kMargin = 5;
 
 }  // namespace
 
-WordWrap::WordWrap(size_t n_columns)
-    : limit_(n_columns < kLeastColumns ? 0 : n_columns - kMargin) {}
+WordWrap::WordWrap(size_t n_columns) : limit_(n_columns < kMinColumns ? 0 : n_columns - kMargin) {}
 
 std::string WordWrap::wrapped(std::string_view piece) {
   if (limit_ == 0) return std::string(piece);

@@ -54,8 +54,8 @@ void add_to(MemoryUse& sum, const MemoryUse& use) {
   sum.kv_state = use.kv_state;
   for (const auto field :
        {&MemoryUse::packed, &MemoryUse::weights, &MemoryUse::adapters, &MemoryUse::adapters_cached,
-        &MemoryUse::kv_reserved, &MemoryUse::kv_granted, &MemoryUse::kv_parked,
-        &MemoryUse::kv_in_use, &MemoryUse::kv_backed, &MemoryUse::kv_most, &MemoryUse::scratch,
+        &MemoryUse::kv_reserved, &MemoryUse::kv_granted, &MemoryUse::kv_cached,
+        &MemoryUse::kv_in_use, &MemoryUse::kv_backed, &MemoryUse::kv_max, &MemoryUse::scratch,
         &MemoryUse::scratch_granted, &MemoryUse::budget, &MemoryUse::wanted})
     sum.*field += use.*field;
 }
@@ -70,7 +70,7 @@ EmbedBatcher::EmbedBatcher(std::vector<std::unique_ptr<EmbedModel>> models,
       room_(sizes_.context_size),
       ceiling_(sizes_.n_batch),
       context_size_(sizes_.context_size) {
-  const size_t n = std::min(models_.size(), most_passes(sizes_));
+  const size_t n = std::min(models_.size(), max_passes(sizes_));
   for (size_t i = 0; i < n; ++i) {
     Worker& worker =
         *workers_.emplace_back(std::make_unique<Worker>(*models_[i], sizes_.n_seq_max));
@@ -131,10 +131,10 @@ void EmbedBatcher::wait_for(Job& job, std::stop_token stop) {
 void EmbedBatcher::check(Job& job) {
   const std::vector<EmbedText>& texts = job.request.texts;
   if (texts.empty()) throw Error(ErrorCode::kInvalidInput, "there are no texts to embed");
-  if (texts.size() > options_.most_waiting)
+  if (texts.size() > options_.max_waiting)
     throw Error(ErrorCode::kTooLarge, fmt::format("{} texts in one request, of which {} may wait; "
                                                   "send fewer at a time",
-                                                  texts.size(), options_.most_waiting));
+                                                  texts.size(), options_.max_waiting));
   job.answers.texts.resize(texts.size());
   const size_t limit = text_limit(sizes_, info().max_tokens);
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -162,7 +162,7 @@ void EmbedBatcher::submit(const std::shared_ptr<Job>& job) {
     counts_.n_rejected_closing += n;
     throw EmbedBusy("the model is about to be unloaded");
   }
-  if (n > options_.most_waiting - std::min(options_.most_waiting, waiting_.count().n_texts)) {
+  if (n > options_.max_waiting - std::min(options_.max_waiting, waiting_.count().n_texts)) {
     counts_.n_rejected_full += n;
     throw EmbedBusy(
         fmt::format("{} inputs wait already; try again later", waiting_.count().n_texts));
@@ -304,7 +304,7 @@ void EmbedBatcher::run_pass(Worker& worker) {
             counts_.retry_tokens.observe(static_cast<double>(n_tokens));
           },
       .is_wanted = [&](size_t i) { return !worker.jobs[i]->is_cancelled.load(); }};
-  const PassEnd end = worker.pass.run(worker.model, options_.most_attempts, events);
+  const PassEnd end = worker.pass.run(worker.model, options_.max_attempts, events);
   if (options_.on_pass_end) options_.on_pass_end(worker.n_tokens);
   const MemoryUse memory = worker.model.memory();
   const std::chrono::duration<double> taken = Clock::now() - begin;
@@ -375,13 +375,13 @@ bool EmbedBatcher::wait_until_idle(std::chrono::milliseconds limit) {
 }
 
 void EmbedBatcher::set_context_size(size_t n) {
-  const size_t least = std::max(sizes_.n_batch, text_limit(sizes_, info().max_tokens));
-  if (n < least)
+  const size_t min = std::max(sizes_.n_batch, text_limit(sizes_, info().max_tokens));
+  if (n < min)
     throw Error(ErrorCode::kInvalidInput,
-                fmt::format("context_size {} is less than a pass may have: {}", n, least));
+                fmt::format("context_size {} is less than a pass may have: {}", n, min));
   const std::scoped_lock lock(mutex_);
   context_size_ = n;
-  room_.set_most(n);
+  room_.set_max(n);
   work_.notify_all();
 }
 
@@ -399,7 +399,7 @@ EmbedLoad EmbedBatcher::load() const {
           .n_running = n_running_,
           .n_requests_running = n_begun_,
           .n_requests_waiting = jobs_.size() - n_begun_,
-          .n_most_passes = workers_.size()};
+          .n_max_passes = workers_.size()};
 }
 
 EmbedState EmbedBatcher::state() const {

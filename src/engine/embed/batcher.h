@@ -30,8 +30,8 @@ namespace billow::engine {
 
 struct EmbedBatcherOptions {
   EmbedSettings sizes = {};
-  size_t most_waiting = 65536;  // texts
-  size_t most_attempts = 4;     // of a pass, where memory is short
+  size_t max_waiting = 65536;  // texts
+  size_t max_attempts = 4;     // of a pass, where memory is short
   // Called on the thread of a pass when it begins, and with its tokens when it ends.
   std::function<void()> on_pass_begin = {};
   std::function<void(size_t n_tokens)> on_pass_end = {};

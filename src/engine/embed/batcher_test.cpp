@@ -132,12 +132,12 @@ TEST(EmbedBatcher, SV_2_FI_8_OneBadTextFailsAlone) {
 TEST(EmbedBatcher, PK_17_ALoneTextBeginsAtOnce) {
   FakeEmbedders fake({});
   std::vector<milliseconds> waits;
-  double least = 1.0;
+  double min = 1.0;
   for (int i = 0; i < 20; ++i) fake.batcher->embed({{text_of(10)}});
   const EmbedState state = fake.batcher->state();
   const Histogram& wait = state.counts.queue_wait_seconds;
-  least = wait.sum() / static_cast<double>(wait.n_values());
-  EXPECT_LT(least, 0.02);           // of a loaded machine
+  min = wait.sum() / static_cast<double>(wait.n_values());
+  EXPECT_LT(min, 0.02);             // of a loaded machine
   EXPECT_GE(wait.counts()[0], 5u);  // below half a millisecond
 }
 
@@ -193,7 +193,7 @@ TEST(EmbedBatcher, CC_2_ManyTextsStartSeveralPassesAtOnce) {
 
 TEST(EmbedBatcher, CC_8_SZ_16_PassesAtOnceAreBoundedByTheContext) {
   FakeEmbedders fake({.sizes = {.context_size = 4095}}, 4);
-  EXPECT_EQ(fake.batcher->state().load.n_most_passes, 1u);
+  EXPECT_EQ(fake.batcher->state().load.n_max_passes, 1u);
 }
 
 TEST(EmbedBatcher, MT_3_UtilizationIsOfNBatch) {
@@ -239,7 +239,7 @@ TEST(EmbedBatcher, MT_6_TellsWhatWasRefusedDroppedAndFailedInNamedBuckets) {
         "billow_embed_rejected_total text", "billow_embed_failures_total memory",
         "billow_embed_failures_total model", "billow_embed_dropped_total",
         "billow_embed_inputs_total", "billow_embed_vectors_total", "billow_embed_nan_outputs_total",
-        "billow_embed_input_tokens", "billow_embed_inference_seconds", "billow_embed_batches_most"})
+        "billow_embed_input_tokens", "billow_embed_inference_seconds", "billow_embed_batches_max"})
     EXPECT_TRUE(told.contains(name)) << name;
   for (const char* name : {"billow_embed_batch_tokens", "billow_embed_oom_retry_tokens",
                            "billow_embed_input_tokens"}) {
@@ -253,7 +253,7 @@ TEST(EmbedBatcher, MT_6_TellsWhatWasRefusedDroppedAndFailedInNamedBuckets) {
 }
 
 TEST(EmbedBatcher, SV_4_RequestsWithoutPlaceAreRefusedWhole) {
-  FakeEmbedders fake({.most_waiting = 512});
+  FakeEmbedders fake({.max_waiting = 512});
   fake.world->open(false);
   std::thread running([&] { fake.batcher->embed({{text_of(1)}}); });
   fake.world->wait_for_inside(1);
@@ -320,13 +320,13 @@ TEST(EmbedBatcher, SZ_18_AHeadWithoutRoomWaitsWithoutWork) {
   fake.wait_for_pending(1);
   std::thread third([&] { fake.batcher->embed({{text_of(1)}, "b"}); });
   fake.wait_for_pending(2);
-  double least = 1.0;  // of a processor: all threads come to wait, sooner or later
-  for (int i = 0; i < 20 && least >= 0.05; ++i) {
+  double min = 1.0;  // of a processor: all threads come to wait, sooner or later
+  for (int i = 0; i < 20 && min >= 0.05; ++i) {
     const double before = cpu_seconds();
     std::this_thread::sleep_for(milliseconds(500));
-    least = std::min(least, cpu_seconds() - before);
+    min = std::min(min, cpu_seconds() - before);
   }
-  EXPECT_LT(least, 0.05);
+  EXPECT_LT(min, 0.05);
   EXPECT_EQ(fake.world->sums(), Sums{100});
   fake.world->open(true);
   for (std::thread* thread : {&first, &second, &third}) thread->join();

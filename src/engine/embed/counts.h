@@ -42,7 +42,7 @@ struct EmbedLoad {
   size_t n_running = 0;           // passes
   size_t n_requests_running = 0;  // of whose texts some were in a pass
   size_t n_requests_waiting = 0;
-  size_t n_most_passes = 1;  // that can run at once
+  size_t n_max_passes = 1;  // that can run at once
 };
 
 std::vector<Figure> embed_figures(const EmbedCounts& counts, const EmbedLoad& load,

@@ -78,8 +78,8 @@ EncoderModel::Weights::Weights(gguf::File its_file, const EngineOptions& options
     : ledger(memory_budget(options)),
       file(std::move(its_file)),
       kernels(options.kernels != nullptr ? options.kernels
-                                         : &kernels::select_table(kernels::Work::kTexts)),
-      packed(*kernels, options.pack_weights ? arch::most_packed_bytes(file) : 0,
+                                         : &kernels::select_table(kernels::Work::kEncoder)),
+      packed(*kernels, options.pack_weights ? arch::max_packed_bytes(file) : 0,
              [this](std::span<const std::byte> bytes) { file.release(bytes); }),
       packed_cache(options.packed_cache),
       encoder(load_encoder(

@@ -17,7 +17,7 @@ TEST(EmbedRoom, CC_11_ThreadsThatRaceNeverReserveMoreThanThereIs) {
   constexpr int kThreads = 64;
   EmbedRoom room(8192);
   std::atomic<size_t> n_won{0};
-  std::atomic<size_t> most{0};
+  std::atomic<size_t> max{0};
   const auto end_round = [&]() noexcept {
     if (n_won != 4 || room.used() != 8192) ADD_FAILURE() << n_won << " of 4 in a round";
     for (; n_won > 0; --n_won) room.release(2048);
@@ -28,16 +28,16 @@ TEST(EmbedRoom, CC_11_ThreadsThatRaceNeverReserveMoreThanThereIs) {
     threads.emplace_back([&] {
       for (size_t i = 0; i < kRounds; ++i) {
         if (room.reserve(2048)) ++n_won;
-        size_t known = most.load();
+        size_t known = max.load();
         const size_t used = room.used();
-        while (known < used && !most.compare_exchange_weak(known, used)) {
+        while (known < used && !max.compare_exchange_weak(known, used)) {
         }
         rounds.arrive_and_wait();
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(most, 8192u);
+  EXPECT_EQ(max, 8192u);
   EXPECT_EQ(room.used(), 0u);
 }
 
@@ -53,7 +53,7 @@ TEST(EmbedRoom, CC_12_WhoLooksBeforeReservingCannotOvershoot) {
 TEST(EmbedRoom, SZ_15_FI_21_ALoweredCeilingDoesNotWrap) {
   EmbedRoom room(8192);
   ASSERT_TRUE(room.reserve(6000));
-  room.set_most(2048);
+  room.set_max(2048);
   EXPECT_FALSE(room.reserve(1));
   room.release(6000);
   EXPECT_TRUE(room.reserve(2048));
@@ -129,7 +129,7 @@ TEST(EmbedFaults, TheEndOfABatcherCancelsWhatWaits) {
 }
 
 TEST(EmbedFaults, FI_11_AFullQueueRefusesManyThreadsAndNothingElse) {
-  FakeEmbedders fake({.most_waiting = 8});
+  FakeEmbedders fake({.max_waiting = 8});
   std::atomic<size_t> n_busy{0};
   std::atomic<size_t> n_done{0};
   std::vector<std::thread> threads;
@@ -223,7 +223,7 @@ TEST(EmbedFaults, P_1_P_2_P_3_P_4_P_6_MT_4_NothingIsLostOrCountedTwice) {
   for (unsigned t = 0; t < 8; ++t) {
     clients.emplace_back([&, t] {
       std::mt19937 random(seed + t);
-      const auto any = [&](size_t most) { return random() % most; };
+      const auto any = [&](size_t max) { return random() % max; };
       for (int i = 0; i < 1250; ++i) {
         std::vector<EmbedText> texts;
         for (size_t n = 1 + any(6); n > 0; --n)

@@ -58,7 +58,7 @@ void EmbedPass::add(const EmbedText& text) {
   n_tokens_ += text.tokens.size();
 }
 
-PassEnd EmbedPass::run(EmbedModel& model, size_t most_attempts, const PassEvents& events) {
+PassEnd EmbedPass::run(EmbedModel& model, size_t max_attempts, const PassEvents& events) {
   answers_.assign(texts_.size(), {});
   n_nan_ = 0;
   left_.clear();
@@ -75,7 +75,7 @@ PassEnd EmbedPass::run(EmbedModel& model, size_t most_attempts, const PassEvents
                               n_attempts));
       return end;
     }
-    const std::optional<size_t> next = retry_tokens(tokens, n_attempts, most_attempts);
+    const std::optional<size_t> next = retry_tokens(tokens, n_attempts, max_attempts);
     left_.swap(refused_);
     log_refusal(tokens, n_attempts, left_.size(), next);
     if (!next) {

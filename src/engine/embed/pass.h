@@ -46,9 +46,9 @@ class EmbedPass {
   void add(const EmbedText& text);  // which must stay until the end of run()
   size_t n_tokens() const noexcept { return n_tokens_; }
 
-  // REQUIRES: texts were added since clear(). Throws nothing of the model's; of most_attempts the
+  // REQUIRES: texts were added since clear(). Throws nothing of the model's; of max_attempts the
   // last one gives up.
-  PassEnd run(EmbedModel& model, size_t most_attempts, const PassEvents& events);
+  PassEnd run(EmbedModel& model, size_t max_attempts, const PassEvents& events);
   // The i-th text's, once. Empty for one that nobody waited for.
   EmbedAnswer take_answer(size_t i) { return std::move(answers_[i]); }
   // How many vectors of the last run had values that are no numbers.

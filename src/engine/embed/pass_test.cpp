@@ -17,10 +17,10 @@ struct PassRun {
       : texts(texts_of(lengths)) {
     world->memory_limit = limit;
   }
-  void run(size_t most_attempts = 4) {
+  void run(size_t max_attempts = 4) {
     pass.clear();
     for (const EmbedText& text : texts) pass.add(text);
-    end = pass.run(model, most_attempts,
+    end = pass.run(model, max_attempts,
                    {.on_retry = [this](size_t n) { retries.push_back(n); },
                     .is_wanted = [this](size_t i) { return !wanted || wanted(i); }});
     answers.clear();

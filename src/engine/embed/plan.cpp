@@ -75,12 +75,11 @@ std::string sizing_line(const PassSizing& sizing, const EmbedSizes& sizes) {
                      kWhy[static_cast<size_t>(sizing.load)]);
 }
 
-size_t most_passes(const EmbedSizes& sizes) noexcept { return sizes.context_size / sizes.n_batch; }
+size_t max_passes(const EmbedSizes& sizes) noexcept { return sizes.context_size / sizes.n_batch; }
 
 std::vector<size_t> threads_of_passes(const EmbedSizes& sizes, size_t n_threads) {
   // More passes than threads would share a core.
-  const size_t n =
-      std::max<size_t>(1, std::min({sizes.max_batches, most_passes(sizes), n_threads}));
+  const size_t n = std::max<size_t>(1, std::min({sizes.max_batches, max_passes(sizes), n_threads}));
   std::vector<size_t> threads(n, n_threads / n);
   for (size_t i = 0; i < n_threads % n; ++i) ++threads[i];
   for (size_t& count : threads) count = std::max<size_t>(1, count);
@@ -89,7 +88,7 @@ std::vector<size_t> threads_of_passes(const EmbedSizes& sizes, size_t n_threads)
 
 size_t passes_to_start(const EmbedSizes& sizes, size_t pending, size_t n_running) noexcept {
   const size_t n_full = pending / sizes.n_batch;
-  const size_t n_places = most_passes(sizes);
+  const size_t n_places = max_passes(sizes);
   if (n_full < 2 || n_running >= n_places) return 0;
   return std::min(n_full, n_places - n_running);
 }
@@ -103,17 +102,16 @@ size_t n_that_fit(std::span<const size_t> lengths, size_t tokens) noexcept {
   return n;
 }
 
-std::optional<size_t> retry_tokens(size_t tokens, size_t n_attempts,
-                                   size_t most_attempts) noexcept {
-  if (tokens <= kLeastRetryTokens || n_attempts >= most_attempts) return std::nullopt;
-  return std::max(tokens / 2, kLeastRetryTokens);
+std::optional<size_t> retry_tokens(size_t tokens, size_t n_attempts, size_t max_attempts) noexcept {
+  if (tokens <= kMinRetryTokens || n_attempts >= max_attempts) return std::nullopt;
+  return std::max(tokens / 2, kMinRetryTokens);
 }
 
 void PassCeiling::retried(size_t good) noexcept {
   n_clean_ = 0;
   if (++n_retried_ < kRetriesToDrop) return;
   n_retried_ = 0;
-  tokens_ = std::min(tokens_, std::max(good, std::min(kLeastRetryTokens, n_batch_)));
+  tokens_ = std::min(tokens_, std::max(good, std::min(kMinRetryTokens, n_batch_)));
 }
 
 void PassCeiling::clean() noexcept {

@@ -30,7 +30,7 @@ struct EmbedSizes {
 };
 
 // The smallest that a pass is cut to where memory is short.
-inline constexpr size_t kLeastRetryTokens = 64;
+inline constexpr size_t kMinRetryTokens = 64;
 
 // Those not given: n_batch 2048, n_seq_max 64, max_batches 1, context_size the greater of 4 x
 // n_batch and the model's maximum; n_ubatch as n_batch where that is given, else all that the model
@@ -64,7 +64,7 @@ inline size_t pass_tokens(const EmbedSizes& sizes, size_t pending, size_t active
   return size_pass(sizes, pending, active).tokens;
 }
 // Full passes that the context has room for.
-size_t most_passes(const EmbedSizes& sizes) noexcept;
+size_t max_passes(const EmbedSizes& sizes) noexcept;
 // The threads of each pass if max_batches passes share them: 1 or more.
 std::vector<size_t> threads_of_passes(const EmbedSizes& sizes, size_t n_threads);
 // How many full passes begin at once beside those that run; 0 where the ordinary one is enough.
@@ -75,8 +75,8 @@ size_t passes_to_start(const EmbedSizes& sizes, size_t pending, size_t n_running
 size_t n_that_fit(std::span<const size_t> lengths, size_t tokens) noexcept;
 
 // What to try after the n_attempts-th attempt of a pass found no memory: half, but no less than
-// kLeastRetryTokens. Nothing: that was the last attempt.
-std::optional<size_t> retry_tokens(size_t tokens, size_t n_attempts, size_t most_attempts) noexcept;
+// kMinRetryTokens. Nothing: that was the last attempt.
+std::optional<size_t> retry_tokens(size_t tokens, size_t n_attempts, size_t max_attempts) noexcept;
 
 // Keeps later passes small after several in a row found no memory at first.
 class PassCeiling {

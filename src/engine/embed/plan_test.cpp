@@ -97,11 +97,11 @@ TEST(EmbedSizes, CFG_8_AllFourValuesAreTold) {
 }
 
 TEST(EmbedSizes, GreatNumbersDoNotWrap) {
-  const size_t most = SIZE_MAX;
-  EXPECT_EQ(resolve_sizes({.n_batch = most}, 1).context_size, most);
-  const EmbedSizes sizes = resolve_sizes({.n_batch = most / 2}, 1);
-  EXPECT_EQ(pass_tokens(sizes, most, most), 0u);
-  EXPECT_EQ(passes_to_start(sizes, most, 0), 2u);
+  const size_t max = SIZE_MAX;
+  EXPECT_EQ(resolve_sizes({.n_batch = max}, 1).context_size, max);
+  const EmbedSizes sizes = resolve_sizes({.n_batch = max / 2}, 1);
+  EXPECT_EQ(pass_tokens(sizes, max, max), 0u);
+  EXPECT_EQ(passes_to_start(sizes, max, 0), 2u);
 }
 
 // SV-1: of a model's context, slots and what is ours: min(model context, n_ubatch).
@@ -207,9 +207,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 // ---- retries
 
-Lengths all_targets(size_t first, size_t most_attempts = 4) {
+Lengths all_targets(size_t first, size_t max_attempts = 4) {
   Lengths targets = {first};
-  while (const auto next = retry_tokens(targets.back(), targets.size(), most_attempts))
+  while (const auto next = retry_tokens(targets.back(), targets.size(), max_attempts))
     targets.push_back(*next);
   return targets;
 }
@@ -442,12 +442,12 @@ TEST(PackingOf, PK_16_BulkTextsWaitForAllOthers) {
 // ---- fewer passes than with a fixed number of sequences
 
 // Passes of texts in their order, each of at most so many texts.
-size_t n_passes_by_texts(const Lengths& lengths, size_t most_texts, size_t n_batch) {
+size_t n_passes_by_texts(const Lengths& lengths, size_t max_texts, size_t n_batch) {
   size_t n_passes = 0;
-  size_t n_texts = most_texts;
+  size_t n_texts = max_texts;
   size_t n_tokens = 0;
   for (const size_t length : lengths) {
-    if (n_texts == most_texts || n_tokens + length > n_batch) {
+    if (n_texts == max_texts || n_tokens + length > n_batch) {
       ++n_passes;
       n_texts = 0;
       n_tokens = 0;
@@ -489,8 +489,8 @@ constexpr int kCases = 10000;
 
 class EmbedProperty : public testing::Test {
  protected:
-  size_t any(size_t least, size_t most) {
-    return std::uniform_int_distribution<size_t>(least, most)(random_);
+  size_t any(size_t min, size_t max) {
+    return std::uniform_int_distribution<size_t>(min, max)(random_);
   }
   const unsigned seed_ = std::random_device()();
   std::mt19937 random_{seed_};

@@ -21,7 +21,7 @@ void mean_rows(const float* rows, size_t n, size_t n_embd, float* out) noexcept 
   }
 }
 
-void most_of_rows(const float* rows, size_t n, size_t n_embd, float* out) noexcept {
+void max_of_rows(const float* rows, size_t n, size_t n_embd, float* out) noexcept {
   std::copy_n(rows, n_embd, out);
   for (size_t row = 1; row < n; ++row) {
     for (size_t i = 0; i < n_embd; ++i) {
@@ -43,7 +43,7 @@ void pool_rows(Pooling pooling, const float* rows, size_t n, size_t n_embd, floa
     case Pooling::kMean:
       return mean_rows(rows, n, n_embd, out);
     case Pooling::kMax:
-      return most_of_rows(rows, n, n_embd, out);
+      return max_of_rows(rows, n, n_embd, out);
     case Pooling::kLast:
       std::copy_n(rows + (n - 1) * n_embd, n_embd, out);
       return;

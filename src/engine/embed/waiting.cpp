@@ -42,8 +42,8 @@ bool EmbedWaiting::Turns::has_client_of(size_t tokens) const {
   return std::ranges::any_of(clients_, [&](const Client& one) { return one.n_tokens >= tokens; });
 }
 
-const EmbedWaiting::Client* EmbedWaiting::Turns::next(size_t most_tokens) const {
-  const auto has_at_most = [&](const Client& one) { return one.n_tokens <= most_tokens; };
+const EmbedWaiting::Client* EmbedWaiting::Turns::next(size_t max_tokens) const {
+  const auto has_at_most = [&](const Client& one) { return one.n_tokens <= max_tokens; };
   const auto found = std::ranges::find_if(clients_, has_at_most);
   return found == clients_.end() ? nullptr : &*found;
 }
@@ -81,9 +81,9 @@ void EmbedWaiting::take(size_t tokens, size_t room, std::vector<WaitingText>& ta
   const size_t little = tokens / 8;
   had_little_ = !had_little_ && tokens >= kLongPass && turns.next(little) != nullptr &&
                 turns.has_client_of(tokens - little);
-  const size_t most = had_little_ ? little : SIZE_MAX;
+  const size_t max = had_little_ ? little : SIZE_MAX;
   size_t left = tokens;
-  for (bool is_first = true; const Client* client = turns.next(most); is_first = false) {
+  for (bool is_first = true; const Client* client = turns.next(max); is_first = false) {
     const WaitingText text = client->texts.front();
     if (text.n_tokens > (is_first ? std::max(tokens, room) : left)) return;
     left -= std::min(left, text.n_tokens);

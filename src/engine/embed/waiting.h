@@ -54,7 +54,7 @@ class EmbedWaiting {
     // Whether somebody has so many tokens.
     bool has_client_of(size_t tokens) const;
     // Whose turn it is among those with at most so many tokens; null: there are none.
-    const Client* next(size_t most_tokens) const;
+    const Client* next(size_t max_tokens) const;
     void pop_text(const Client& client);  // its first
 
    private:

@@ -7,14 +7,14 @@
 namespace billow::engine {
 namespace {
 
-float greatest_logit(std::span<const Candidate> candidates) noexcept {
-  float greatest = candidates[0].logit;
-  for (const Candidate& candidate : candidates) greatest = std::max(greatest, candidate.logit);
-  return greatest;
+float max_logit(std::span<const Candidate> candidates) noexcept {
+  float max = candidates[0].logit;
+  for (const Candidate& candidate : candidates) max = std::max(max, candidate.logit);
+  return max;
 }
 
-double weight_of(float logit, double greatest) noexcept {
-  return std::exp(static_cast<double>(logit) - greatest);
+double weight_of(float logit, double max) noexcept {
+  return std::exp(static_cast<double>(logit) - max);
 }
 
 // Keeps, in the order `less`, the fewest first candidates for which enough(sum of
@@ -47,17 +47,17 @@ bool keep_first(std::vector<Candidate>& candidates, Less less, Weight weight, En
 }  // namespace
 
 double total_weight(std::span<const Candidate> candidates) noexcept {
-  const double greatest = static_cast<double>(greatest_logit(candidates));
+  const double max = static_cast<double>(max_logit(candidates));
   double total = 0.0;
-  for (const Candidate& candidate : candidates) total += weight_of(candidate.logit, greatest);
+  for (const Candidate& candidate : candidates) total += weight_of(candidate.logit, max);
   return total;
 }
 
 bool keep_top_weight(std::vector<Candidate>& candidates, double weight) {
-  const double greatest = static_cast<double>(greatest_logit(candidates));
+  const double max = static_cast<double>(max_logit(candidates));
   return keep_first(
       candidates, is_better,
-      [=](const Candidate& candidate) { return weight_of(candidate.logit, greatest); },
+      [=](const Candidate& candidate) { return weight_of(candidate.logit, max); },
       [=](double sum) { return sum >= weight; });
 }
 
@@ -69,7 +69,7 @@ void keep_top_p(std::vector<Candidate>& candidates, float p) {
 void keep_typical(std::vector<Candidate>& candidates, float p) {
   if (p >= 1.0f) return;
   const double log_total =
-      static_cast<double>(greatest_logit(candidates)) + std::log(total_weight(candidates));
+      static_cast<double>(max_logit(candidates)) + std::log(total_weight(candidates));
   double entropy = 0.0;
   for (const Candidate& candidate : candidates) {
     const double log_p = static_cast<double>(candidate.logit) - log_total;
@@ -91,21 +91,20 @@ void keep_typical(std::vector<Candidate>& candidates, float p) {
 
 void keep_min_p(std::vector<Candidate>& candidates, float p) {
   if (p <= 0.0f) return;
-  const double least =
-      static_cast<double>(greatest_logit(candidates)) + std::log(static_cast<double>(p));
+  const double min = static_cast<double>(max_logit(candidates)) + std::log(static_cast<double>(p));
   std::erase_if(candidates, [=](const Candidate& candidate) {
-    return static_cast<double>(candidate.logit) < least;
+    return static_cast<double>(candidate.logit) < min;
   });
 }
 
 Drawn draw(std::span<const Candidate> candidates, float temperature, Random& random,
            std::vector<float>& weights) {
-  const double greatest = static_cast<double>(greatest_logit(candidates));
+  const double max = static_cast<double>(max_logit(candidates));
   weights.clear();
   double total = 0.0;
   for (const Candidate& candidate : candidates) {
     const double exponent =
-        (static_cast<double>(candidate.logit) - greatest) / static_cast<double>(temperature);
+        (static_cast<double>(candidate.logit) - max) / static_cast<double>(temperature);
     weights.push_back(std::exp(static_cast<float>(std::max(exponent, -1000.0))));
     total += static_cast<double>(weights.back());
   }

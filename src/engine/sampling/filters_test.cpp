@@ -102,10 +102,10 @@ TEST(Filters, MinPComparesWithTheGreatestProbability) {
     for (const float min_p : kShares) {
       std::vector<Candidate> candidates = random_candidates(n, random);
       const std::vector<double> p = probabilities_of(candidates);
-      const double least = *std::max_element(p.begin(), p.end()) * static_cast<double>(min_p);
+      const double min = *std::max_element(p.begin(), p.end()) * static_cast<double>(min_p);
       std::vector<int32_t> expected;
       for (size_t i = 0; i < n; ++i) {
-        if (p[i] >= least) expected.push_back(candidates[i].token);
+        if (p[i] >= min) expected.push_back(candidates[i].token);
       }
       keep_min_p(candidates, min_p);
       ASSERT_EQ(tokens_of(candidates), expected) << n << " " << min_p;

@@ -169,9 +169,9 @@ void Sampler::collect_without_top_k() {
     return;
   }
   // min_p, which repeats itself exactly afterwards; rounded down so that nothing is lost here.
-  const double least =
+  const double min =
       static_cast<double>(scan_.max()) + std::log(static_cast<double>(options_.min_p));
-  scan_.at_least(std::nextafter(threshold_of(least), kNoThreshold), candidates_);
+  scan_.at_least(std::nextafter(threshold_of(min), kNoThreshold), candidates_);
 }
 
 int32_t Sampler::choose_mirostat() {
@@ -187,11 +187,11 @@ int32_t Sampler::choose_mirostat() {
   } else {
     // -log2 p <= mu, with ln p = logit / T - ln(sum of exp(logit / T)), solved for the logit.
     const double scale = std::min(1.0 / static_cast<double>(temperature), kGreatestScale);
-    const double least =
+    const double min =
         static_cast<double>(scan_.max()) +
         (std::log(scan_.sum_exp(static_cast<float>(scale))) - mirostat_.mu() * std::log(2.0)) /
             scale;
-    scan_.at_least(std::min(threshold_of(least), scan_.max()), candidates_);
+    scan_.at_least(std::min(threshold_of(min), scan_.max()), candidates_);
   }
   const Drawn drawn = draw(candidates_, temperature, random_, weights_);
   mirostat_.observe(drawn.probability);
@@ -204,8 +204,8 @@ void Sampler::report_logprobs(std::span<const float> logits, Sampled& sampled) {
   const auto logprob_of = [=](float logit) {
     return static_cast<float>(std::min(static_cast<double>(logit) - log_total, 0.0));
   };
-  const float greatest = std::numeric_limits<float>::max();
-  sampled.logprob = logprob_of(std::min(logits[static_cast<size_t>(sampled.token)], greatest));
+  const float max = std::numeric_limits<float>::max();
+  sampled.logprob = logprob_of(std::min(logits[static_cast<size_t>(sampled.token)], max));
   if (options_.top_logprobs == 0) return;
   scan_.top(static_cast<size_t>(options_.top_logprobs), candidates_);
   sampled.top.reserve(candidates_.size());

@@ -67,9 +67,9 @@ void check_all_cuts(const std::string& text, const std::vector<std::string>& lis
   }
 }
 
-std::string random_text(Random& random, size_t n_most, int n_letters, bool may_be_empty) {
+std::string random_text(Random& random, size_t n_max, int n_letters, bool may_be_empty) {
   const auto n =
-      static_cast<size_t>(random.uniform() * static_cast<double>(n_most)) + (may_be_empty ? 0 : 1);
+      static_cast<size_t>(random.uniform() * static_cast<double>(n_max)) + (may_be_empty ? 0 : 1);
   std::string text;
   for (size_t i = 0; i < n; ++i)
     text.push_back(static_cast<char>('a' + static_cast<int>(random.uniform() * n_letters)));

@@ -97,11 +97,11 @@ size_t Speculation::rows_to_catch_up(const DraftRoom& room) const {
   constexpr size_t kLeast = 8;
   constexpr size_t kMost = 64;
   constexpr double kShare = 0.25;  // of the pass that writes
-  const double most = kShare * cost_.seconds(room.n_rows);
+  const double max = kShare * cost_.seconds(room.n_rows);
   if (options_.is_eager) return kMost;
-  if (most == 0.0) return kLeast;
+  if (max == 0.0) return kLeast;
   size_t n = kLeast;
-  while (n < kMost && guess_cost_.seconds(n + kLeast) <= most) n += kLeast;
+  while (n < kMost && guess_cost_.seconds(n + kLeast) <= max) n += kLeast;
   return n;
 }
 

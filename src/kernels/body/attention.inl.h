@@ -16,10 +16,10 @@ struct AttentionTile {
   const uint32_t* first;
   const uint32_t* end;
   // The least and greatest of these.
-  size_t least_first;
-  size_t greatest_first;
-  size_t least_end;
-  size_t greatest_end;
+  size_t min_first;
+  size_t max_first;
+  size_t min_end;
+  size_t max_end;
   const float* query;  // packed
   size_t first_row;    // of its partial results
 };
@@ -34,11 +34,10 @@ template <size_t R>
 void attend_tile(const AttentionArgs& args, const AttentionTile& tile, const AttentionBlock& block,
                  float* scores, float* partials) noexcept {
   constexpr size_t kStep = kStripsFor<R> * Isa::kLanes;
-  const size_t begin = within_block(tile.least_first, block.start);
-  const size_t end = within_block(tile.greatest_end, block.start);
+  const size_t begin = within_block(tile.min_first, block.start);
+  const size_t end = within_block(tile.max_end, block.start);
   if (begin >= end) return;
-  const bool whole =
-      tile.greatest_first <= block.start && tile.least_end >= block.start + kBlockPositions;
+  const bool whole = tile.max_first <= block.start && tile.min_end >= block.start + kBlockPositions;
   const size_t stride = partial_floats(args.v_len);
   const bool wide = args.type == KvType::kInt16;
   const auto score = args.type == KvType::kF32 ? score_floats<R>
@@ -117,8 +116,8 @@ struct AttentionTiles {
 AttentionTiles::AttentionTiles(const AttentionArgs& args, float* queries) noexcept
     : n_rows(args.n_tokens * args.n_heads),
       n_tiles((n_rows + Isa::kAttentionRows - 1) / Isa::kAttentionRows) {
-  size_t least_first = args.first[0];
-  size_t greatest_end = 0;
+  size_t min_first = args.first[0];
+  size_t max_end = 0;
   size_t row = 0;
   for (size_t t = 0; t < n_tiles; ++t) {
     AttentionTile& tile = tiles[t];
@@ -131,21 +130,21 @@ AttentionTiles::AttentionTiles(const AttentionArgs& args, float* queries) noexce
       const size_t b = size_t{args.last[token]} + 1;
       first[row] = args.first[token];
       end[row] = args.last[token] + 1;
-      tile.least_first = a < tile.least_first ? a : tile.least_first;
-      tile.greatest_first = a > tile.greatest_first ? a : tile.greatest_first;
-      tile.least_end = b < tile.least_end ? b : tile.least_end;
-      tile.greatest_end = b > tile.greatest_end ? b : tile.greatest_end;
+      tile.min_first = a < tile.min_first ? a : tile.min_first;
+      tile.max_first = a > tile.max_first ? a : tile.max_first;
+      tile.min_end = b < tile.min_end ? b : tile.min_end;
+      tile.max_end = b > tile.max_end ? b : tile.max_end;
       rows[r] = args.queries + token * args.query_stride + row % args.n_heads * args.k_len;
     }
-    least_first = tile.least_first < least_first ? tile.least_first : least_first;
-    greatest_end = tile.greatest_end > greatest_end ? tile.greatest_end : greatest_end;
+    min_first = tile.min_first < min_first ? tile.min_first : min_first;
+    max_end = tile.max_end > max_end ? tile.max_end : max_end;
     const auto pack = args.type == KvType::kF32     ? pack_query_floats
                       : args.type == KvType::kInt16 ? pack_query_codes16
                                                     : pack_query_codes8;
     pack(rows, n, args.k_len, query_factor(args), queries + tile.first_row * args.k_len);
   }
-  first_block = least_first / kBlockPositions;
-  last_block = (greatest_end - 1) / kBlockPositions;
+  first_block = min_first / kBlockPositions;
+  last_block = (max_end - 1) / kBlockPositions;
 }
 
 // The blocks of one span, into fresh partial results.

@@ -38,7 +38,7 @@ template <size_t N>
 inline float encode_query_group(const float* x, int8_t* codes) noexcept {
   float rotated[N];
   rotate_group<N>(x, rotated);
-  const float largest = greatest_magnitude(rotated, N);
+  const float largest = max_magnitude(rotated, N);
   const bool usable = largest > 1e-30f && largest < 1e30f;
   encode_group<N>(rotated, usable ? 127.0f / largest : 0.0f, codes);
   return largest * (1.0f / 127.0f);
@@ -187,8 +187,8 @@ inline void score_floats(const AttentionArgs& args, const std::byte* k_block, ui
 // Values as pairs of neighbouring positions, as dot2 takes them; how many values of a position
 // share a scale, and how great their codes and those of their weights may be.
 struct ValueCodes16 {
-  static constexpr float kMostCode = kGreatestValue;
-  static constexpr float kMostWeight = kGreatestWeight;
+  static constexpr float kMaxCode = kGreatestValue;
+  static constexpr float kMaxWeight = kGreatestWeight;
   const std::byte* p;
   size_t v_len;
   Isa::Bytes at(size_t pair, size_t dim) const noexcept {
@@ -202,8 +202,8 @@ struct ValueCodes16 {
 };
 
 struct ValueCodes8 {
-  static constexpr float kMostCode = 127.0f;
-  static constexpr float kMostWeight = 32767.0f;
+  static constexpr float kMaxCode = 127.0f;
+  static constexpr float kMaxWeight = 32767.0f;
   const std::byte* p;
   size_t v_len;
   Isa::Bytes at(size_t pair, size_t dim) const noexcept {
@@ -232,15 +232,15 @@ inline void encode_weights(const float* weights, const uint16_t* scales, size_t 
   for (size_t r = 0; r < R; ++r) {
     const float* row = weights + r * kBlockPositions;
     float scaled[kBlockPositions];
-    F greatest = Isa::zero();
+    F max = Isa::zero();
     for (size_t at = from; at < to; at += Isa::kLanes) {
       const F weight = Isa::load(row + at);
       const F product =
           Isa::keep_above(weight, Isa::zero(), weight * Values::load_scales(scales + at));
       Isa::store(scaled + at, product);
-      greatest = Isa::greater_magnitude(greatest, product);
+      max = Isa::greater_magnitude(max, product);
     }
-    out.factor[r] = Isa::greatest_magnitude(greatest) / Values::kMostWeight;
+    out.factor[r] = Isa::max_magnitude(max) / Values::kMaxWeight;
     const float inverse = inverse_of(out.factor[r]);
     for (size_t at = from; at < to; at += Isa::kLanes)
       store_scaled16(&out.codes[r][at], scaled + at, inverse);
@@ -254,7 +254,7 @@ template <size_t R, size_t S, class Values>
 inline void add_strips(const Values& values, size_t dim, uintptr_t wanted,
                        const CodedWeights<R>& weights, size_t begin, size_t end,
                        const float* shrink, float* out, size_t stride) noexcept {
-  static_assert(fits_a_sum(kBlockPositions, Values::kMostCode, Values::kMostWeight));
+  static_assert(fits_a_sum(kBlockPositions, Values::kMaxCode, Values::kMaxWeight));
   constexpr size_t kWantedBytes = 4 * S * Isa::kLanes;  // with each pair
   Isa::Ints sum[R][S];
   for (size_t r = 0; r < R; ++r) {

@@ -14,7 +14,7 @@ struct Bf16Rows {
 struct Bf16Product {
   static constexpr quant::Packing kPacking = quant::BF16::kPacking;
   static constexpr size_t kGroupRows = Isa::kFloatGroupRows;
-  static constexpr size_t kMostPasses = 0;
+  static constexpr size_t kMaxPasses = 0;
   static constexpr size_t kSlabBlocks = 4;
   static constexpr size_t kBlockRowBytes = kBf16RowBytes;
   template <size_t V>

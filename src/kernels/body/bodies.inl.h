@@ -26,6 +26,6 @@
 
 #include "kernels/body/attention.inl.h"
 
-#include "kernels/body/text_attention.inl.h"
+#include "kernels/body/encoder_attention.inl.h"
 
 #include "kernels/body/table.inl.h"

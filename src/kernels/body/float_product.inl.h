@@ -94,7 +94,7 @@ template <class Format>
 struct FloatProduct {
   static constexpr quant::Packing kPacking = Format::kPacking;
   static constexpr size_t kGroupRows = Isa::kFloatGroupRows;
-  static constexpr size_t kMostPasses = 0;
+  static constexpr size_t kMaxPasses = 0;
   static constexpr size_t kSlabBlocks = 8;
   static constexpr size_t kBlockRowBytes = kActivationGroup * sizeof(float);
   template <size_t V>

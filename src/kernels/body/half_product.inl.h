@@ -70,7 +70,7 @@ struct HalfRows {
 struct HalfProduct {
   static constexpr quant::Packing kPacking = quant::F16::kPacking;
   static constexpr size_t kGroupRows = Isa::kFloatGroupRows;
-  static constexpr size_t kMostPasses = 0;
+  static constexpr size_t kMaxPasses = 0;
   static constexpr size_t kSlabBlocks = 4;  // whole stretches
   static constexpr size_t kBlockRowBytes = kHalfRowBytes;
   template <size_t V>
@@ -125,8 +125,8 @@ struct HalfProduct {
   static F factor(const GemmArgs&, size_t) noexcept { return Isa::set1(1.0f); }
 };
 
-constexpr InputForm kHalfInput = {InputKind::kF16, kFewRows, HalfProduct::kGroupRows, kHalfRowBytes,
-                                  write_halves};
+constexpr ActivationLayout kHalfInput = {InputKind::kF16, kFewRows, HalfProduct::kGroupRows,
+                                         kHalfRowBytes, write_halves};
 
 constexpr Overlay half_overlay() noexcept {
   Overlay overlay{};

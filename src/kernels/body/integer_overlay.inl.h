@@ -10,8 +10,8 @@
 
 #include "kernels/body/products.inl.h"
 
-constexpr InputForm kIntegerInput = {InputKind::kCodes, kFewRows, Isa::kGroupRows,
-                                     kActivationRowBytes, quantize_group};
+constexpr ActivationLayout kIntegerInput = {InputKind::kCodes, kFewRows, Isa::kGroupRows,
+                                            kActivationRowBytes, quantize_group};
 
 template <class Format>
 constexpr void add_integer_product(Overlay& overlay) noexcept {

@@ -1,10 +1,10 @@
 // Writing keys and values of one position into a KV block (kernels/kv_block.h).
 // The greatest magnitude of n values, a multiple of 16; not finite where one of them is not.
-inline float greatest_magnitude(const float* x, size_t n) noexcept {
+inline float max_magnitude(const float* x, size_t n) noexcept {
   F extreme = Isa::zero();
   for (size_t i = 0; i < n; i += Isa::kLanes)
     extreme = Isa::greater_magnitude(extreme, Isa::load(x + i));
-  return Isa::greatest_magnitude(extreme);
+  return Isa::max_magnitude(extreme);
 }
 
 // One step of a Hadamard transform within vectors: lane i and lane i ^ H become their sum and the
@@ -65,7 +65,7 @@ inline uint16_t encode_kv_group(const float* x, bool rotate, int8_t* codes) noex
     x = rotated;
   }
   uint16_t halves[Isa::kLanes];
-  Isa::store_f16(halves, Isa::set1(greatest_magnitude(x, N) / 127.0f));
+  Isa::store_f16(halves, Isa::set1(max_magnitude(x, N) / 127.0f));
   const float d = Isa::f16_to_f32(halves[0]);
   const bool usable = d > 0.0f && d < 65536.0f;
   encode_group<N>(x, usable ? 1.0f / d : 0.0f, codes);
@@ -132,7 +132,7 @@ inline void store_key_codes16(const float* x, size_t len, size_t within,
 
 inline void store_value_codes16(const float* x, size_t len, size_t within,
                                 std::byte* block) noexcept {
-  const uint16_t scale = bf16_above(greatest_magnitude(x, len) / kGreatestValue);
+  const uint16_t scale = bf16_above(max_magnitude(x, len) / kGreatestValue);
   scales_of(KvType::kInt16, block, len)[within] = scale;
   const float inverse = inverse_of(from_bf16(scale));
   auto* out = reinterpret_cast<int16_t*>(block) + within / 2 * 2 * len + within % 2;

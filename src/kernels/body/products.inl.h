@@ -145,7 +145,7 @@ template <class Product>
 void gemm(const GemmArgs& args) noexcept {
   if (args.m <= kFewRows) return multiply_by_passes<Product>(args, {args.m, 1});
   const RowGroups groups = {args.m, (args.m + Product::kGroupRows - 1) / Product::kGroupRows};
-  if (groups.n <= Product::kMostPasses) return multiply_by_passes<Product>(args, groups);
+  if (groups.n <= Product::kMaxPasses) return multiply_by_passes<Product>(args, groups);
   size_t vector = args.n_begin / Isa::kLanes;
   const size_t end = end_vector(args);
   for (; vector + Isa::kPanelVectors <= end; vector += Isa::kPanelVectors)

@@ -6,7 +6,7 @@ inline float quantize_block(const float* x, int8_t* codes) noexcept {
   F extreme = Isa::zero();
   for (size_t i = 0; i < kActivationGroup; i += Isa::kLanes)
     extreme = Isa::greater_magnitude(extreme, Isa::load(x + i));
-  const float largest = Isa::greatest_magnitude(extreme);
+  const float largest = Isa::max_magnitude(extreme);
   const bool finite = largest <= 3.4e38f;
   const bool usable = finite && largest >= 1e-30f;
   const F inverse = Isa::set1(usable ? 127.0f / largest : 0.0f);

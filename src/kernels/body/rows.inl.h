@@ -117,10 +117,10 @@ inline F sigmoid(F x) noexcept {
 }
 
 void clamped_silu_multiply(float* gate, const float* up, size_t n, float limit) noexcept {
-  const F most = Isa::set1(limit);
+  const F max = Isa::set1(limit);
   for_vectors(n, [&](size_t i, size_t lanes) {
-    const F g = Isa::min(load_lanes(gate + i, lanes), most);
-    const F u = Isa::max(Isa::min(load_lanes(up + i, lanes), most), Isa::zero() - most);
+    const F g = Isa::min(load_lanes(gate + i, lanes), max);
+    const F u = Isa::max(Isa::min(load_lanes(up + i, lanes), max), Isa::zero() - max);
     const F swish = g * sigmoid(Isa::set1(1.702f) * g);
     store_lanes(gate + i, Isa::fma(swish, u, swish), lanes);
   });

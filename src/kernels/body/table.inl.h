@@ -1,8 +1,8 @@
 // Fills a table with the kernels of this file's Isa.
-constexpr InputForm kIntegerInput = {InputKind::kCodes, kFewRows, Isa::kGroupRows,
-                                     kActivationRowBytes, quantize_group};
-constexpr InputForm kFloatInput = {InputKind::kF32, kFewRows, Isa::kFloatGroupRows,
-                                   kActivationGroup * sizeof(float), write_floats};
+constexpr ActivationLayout kIntegerInput = {InputKind::kCodes, kFewRows, Isa::kGroupRows,
+                                            kActivationRowBytes, quantize_group};
+constexpr ActivationLayout kFloatInput = {InputKind::kF32, kFewRows, Isa::kFloatGroupRows,
+                                          kActivationGroup * sizeof(float), write_floats};
 
 template <class Format>
 constexpr TypeKernels type_kernels() noexcept {
@@ -34,6 +34,6 @@ constexpr KernelTable make_table(quant::TypeList<Formats...>, const StateKernels
   table.attention = attention;
   table.merge_attention = merge_attention;
   table.attention_rows = Isa::kAttentionRows;
-  table.text_attention = text_attention;
+  table.encoder_attention = encoder_attention;
   return table;
 }

@@ -197,5 +197,5 @@ void tile_bf16_gemm(const GemmArgs& args) noexcept {
   }
 }
 
-constexpr InputForm kTileBf16Input = {InputKind::kBF16, kTileGroupRows, kTileGroupRows,
-                                      kBf16RowBytes, write_bf16};
+constexpr ActivationLayout kTileBf16Input = {InputKind::kBF16, kTileGroupRows, kTileGroupRows,
+                                             kBf16RowBytes, write_bf16};

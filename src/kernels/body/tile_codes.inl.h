@@ -181,5 +181,5 @@ void tile_gemm(const GemmArgs& args) noexcept {
   if (vector < end) multiply_strips<kPacking, 1>(tiles, setting, args, vector);
 }
 
-constexpr InputForm kTileInput = {InputKind::kCodes, kFewRows, kTileGroupRows, kActivationRowBytes,
-                                  quantize_group};
+constexpr ActivationLayout kTileInput = {InputKind::kCodes, kFewRows, kTileGroupRows,
+                                         kActivationRowBytes, quantize_group};

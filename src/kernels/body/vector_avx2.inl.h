@@ -66,12 +66,12 @@ struct Avx2 {
         _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7FFFFFFF));
     return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(a), magnitude));
   }
-  static float greatest_magnitude(F x) noexcept {
+  static float max_magnitude(F x) noexcept {
     const __m256i bits = _mm256_castps_si256(x);
-    __m128i most = _mm_max_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
-    most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0x4E));
-    most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0xB1));
-    return _mm_cvtss_f32(_mm_castsi128_ps(most));
+    __m128i max = _mm_max_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
+    max = _mm_max_epi32(max, _mm_shuffle_epi32(max, 0x4E));
+    max = _mm_max_epi32(max, _mm_shuffle_epi32(max, 0xB1));
+    return _mm_cvtss_f32(_mm_castsi128_ps(max));
   }
   static F keep_above(F x, F limit, F value) noexcept {
     return _mm256_and_ps(value, _mm256_cmp_ps(x, limit, _CMP_GT_OQ));
@@ -203,7 +203,7 @@ struct Avx2 {
   }
   static constexpr size_t kFewVectors[2] = {0, 2};
   static constexpr size_t kGroupRows = 4;
-  static constexpr size_t kMostPasses = 0;
+  static constexpr size_t kMaxPasses = 0;
   static constexpr size_t kFloatGroupRows = 5;
   static constexpr size_t kPanelVectors = 2;
   template <size_t H>

@@ -57,7 +57,7 @@ struct Isa {
         _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7FFFFFFF));
     return _mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(a), magnitude));
   }
-  static float greatest_magnitude(F x) noexcept {
+  static float max_magnitude(F x) noexcept {
     return __builtin_bit_cast(float, _mm512_reduce_max_epi32(_mm512_castps_si512(x)));
   }
   static F keep_above(F x, F limit, F value) noexcept {
@@ -171,7 +171,7 @@ struct Isa {
   static constexpr bool kPairs = false;
   static constexpr size_t kFewVectors[2] = {0, 0};
   static constexpr size_t kGroupRows = 7;
-  static constexpr size_t kMostPasses = 9;
+  static constexpr size_t kMaxPasses = 9;
   static constexpr size_t kFloatGroupRows = 12;
   static constexpr size_t kPanelVectors = 2;
   template <size_t H>

@@ -6,7 +6,7 @@
 //                         their halves
 //   keep_above(x, limit, value)  value where x > limit, else 0
 //   Bytes                 kLanes times 4 codes of k, or 2 floats of 16 bits
-//   greater_magnitude(a, x)  the greater of a >= 0 and |x|; greatest_magnitude(a) of all lanes.
+//   greater_magnitude(a, x)  the greater of a >= 0 and |x|; max_magnitude(a) of all lanes.
 //   What
 //                         is not finite is greater than all else
 //   sum_codes(codes, sums)   the sums of 16 codes and of the next 16
@@ -18,7 +18,7 @@
 //   kPairs                dot products are first summed in 16 bits: pairs, add_pairs, add_widened
 //   kFewVectors           vectors of weights that run side by side: 4 up to so many rows, 2 up to
 //                         so many, then 1
-//   kMostPasses           groups of rows that pass over strips one after another rather than take a
+//   kMaxPasses           groups of rows that pass over strips one after another rather than take a
 //   panel kGroupRows, kPanelVectors  rows and vectors of a tile of many rows; kFloatGroupRows: of
 //   floats
 struct Isa {
@@ -46,7 +46,7 @@ struct Isa {
     const uint32_t other = __builtin_bit_cast(uint32_t, x) & 0x7FFFFFFFu;
     return __builtin_bit_cast(float, mine > other ? mine : other);
   }
-  static float greatest_magnitude(F x) noexcept { return x; }
+  static float max_magnitude(F x) noexcept { return x; }
   static F keep_above(F x, F limit, F value) noexcept { return x > limit ? value : 0.0f; }
   static F round(F x) noexcept { return __builtin_rintf(x); }
   static F power_of_two(F n) noexcept { return __builtin_ldexpf(1.0f, static_cast<int>(n)); }
@@ -145,7 +145,7 @@ struct Isa {
   static constexpr bool kPairs = false;
   static constexpr size_t kFewVectors[2] = {0, 0};
   static constexpr size_t kGroupRows = 4;
-  static constexpr size_t kMostPasses = 0;
+  static constexpr size_t kMaxPasses = 0;
   static constexpr size_t kFloatGroupRows = 4;
   static constexpr size_t kPanelVectors = 4;
   // Attention: rows of a tile, 2 * kLanes codes of 8 bits as ones of 16, BF16 scales, the first n

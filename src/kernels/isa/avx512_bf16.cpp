@@ -25,8 +25,8 @@ struct Bf16Dot {
 
 #include "kernels/body/bf16_product.inl.h"
 
-constexpr InputForm kBf16Input = {InputKind::kBF16, kFewRows, Bf16Product::kGroupRows,
-                                  kBf16RowBytes, write_bf16};
+constexpr ActivationLayout kBf16Input = {InputKind::kBF16, kFewRows, Bf16Product::kGroupRows,
+                                         kBf16RowBytes, write_bf16};
 
 constexpr Overlay make_overlay() noexcept {
   Overlay overlay{};

@@ -304,10 +304,10 @@ class Evaluator {
 
   void check_count(const Function& function, const Place& place, size_t n, bool has_last) const {
     const size_t n_all = n + (has_last ? 1 : 0);
-    const bool is_any = function.n_most == kAnyNumber;
-    if (n_all >= function.n_least && (is_any || n_all <= function.n_most)) return;
+    const bool is_any = function.n_max == kAnyNumber;
+    if (n_all >= function.n_min && (is_any || n_all <= function.n_max)) return;
     fail(place, "wrong number of args for " + std::string(function.name) + ": want " +
-                    (is_any ? "at least " : "") + std::to_string(function.n_least) + " got " +
+                    (is_any ? "at least " : "") + std::to_string(function.n_min) + " got " +
                     std::to_string(is_any ? n : n_all));
   }
 

@@ -12,11 +12,11 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& what) { throw Error(ErrorCode::kInvalidInput, what); }
 
-size_t index_of(const Value& index, size_t n_most) {
+size_t index_of(const Value& index, size_t n_max) {
   const int64_t* value = index.as_integer();
   if (!value && index.is_nil()) refuse("cannot index slice/array with nil");
   if (!value) refuse("cannot index slice/array with type " + std::string(index.type_name()));
-  if (*value < 0 || static_cast<uint64_t>(*value) > n_most) {
+  if (*value < 0 || static_cast<uint64_t>(*value) > n_max) {
     refuse("index out of range: " + std::to_string(*value));
   }
   return static_cast<size_t>(*value);

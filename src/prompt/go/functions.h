@@ -22,8 +22,8 @@ inline constexpr size_t kAnyNumber = ~size_t{0};
 
 struct Function {
   std::string_view name;
-  size_t n_least;
-  size_t n_most;  // kAnyNumber: as many as wanted
+  size_t n_min;
+  size_t n_max;  // kAnyNumber: as many as wanted
   // Throws Error (kInvalidInput) for values that do not suit. Null for `and` and `or`, which stop
   // at the value that decides and so are the evaluator's.
   Value (*body)(Call& call);

@@ -94,12 +94,11 @@ void append_digits(BudgetedText& out, int64_t value, int base, const Verb& verb)
     std::transform(text.begin(), text.end(), text.begin(),
                    [](char c) { return c >= 'a' ? static_cast<char>(c - 'a' + 'A') : c; });
   const std::string_view before = sign(is_negative, verb);
-  int n_least = verb.precision;
-  if (n_least < 0 && verb.zero && !verb.minus)
-    n_least = verb.width - static_cast<int>(before.size());
+  int n_min = verb.precision;
+  if (n_min < 0 && verb.zero && !verb.minus) n_min = verb.width - static_cast<int>(before.size());
   if (verb.precision == 0 && value == 0) text.clear();
-  if (n_least > static_cast<int>(text.size())) {
-    text.insert(0, static_cast<size_t>(n_least) - text.size(), '0');
+  if (n_min > static_cast<int>(text.size())) {
+    text.insert(0, static_cast<size_t>(n_min) - text.size(), '0');
   }
   if (verb.sharp && base == 16) text.insert(0, verb.letter == 'X' ? "0X" : "0x");
   if (verb.sharp && base == 8) text.insert(0, "0");

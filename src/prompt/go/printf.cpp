@@ -23,7 +23,7 @@ class Printf {
       rest_.remove_prefix(1);
       directive();
     }
-    if (at_ < values_.size()) tell_extra();
+    if (at_ < values_.size()) report_extra();
   }
 
  private:
@@ -91,7 +91,7 @@ class Printf {
     return -1;
   }
 
-  void tell_extra() {
+  void report_extra() {
     out_.append("%!(EXTRA ");
     for (bool is_first = true; at_ < values_.size(); ++at_, is_first = false) {
       if (!is_first) out_.append(", ");

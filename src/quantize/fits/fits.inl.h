@@ -222,8 +222,8 @@ void signed_parts_lanes(const Tile& tile, const quant::SymmetricFormat& format,
   Ints part_scales[kMaxParts];
   for (size_t p = 0; p < kMaxParts; ++p) {
     const Ints code = rounded(inverse * scales[p]);
-    const int most = format.n_part_steps - 1;
-    part_scales[p] = zero ? all(0) : (code > most ? all(most) : code);
+    const int max = format.n_part_steps - 1;
+    part_scales[p] = zero ? all(0) : (code > max ? all(max) : code);
   }
   for (Ints& code : codes) code = zero ? all(0) : code;
   put_symmetric(x, rounded_f16(d), part_scales, codes, format.n_steps, out);

@@ -203,7 +203,7 @@ export const en = {
     held: 'Held',
     weights: 'weights and work space',
     kv: 'context in use',
-    parked: 'context kept for later',
+    cached: 'context kept for later',
     gpu: 'on GPUs',
     running: 'Running',
     waiting: 'Waiting',

@@ -1,4 +1,4 @@
-#include "llama/course.h"
+#include "llama/answer_tracker.h"
 
 #include <gtest/gtest.h>
 
@@ -39,35 +39,35 @@ runner::AnswerRequest request(size_t n_prompt = 4) {
 class Scribe {
  public:
   explicit Scribe(runner::AnswerRequest wanted, size_t max_context = 64)
-      : course(std::move(wanted), vocabulary(), max_context) {}
+      : tracker(std::move(wanted), vocabulary(), max_context) {}
 
   void write(int32_t token) {
     ++n_;
-    add(course.take({.token = engine::Sampled{.token = token},
-                     .text = std::string(vocabulary().piece(token)),
-                     .n_tokens = n_}));
+    add(tracker.take({.token = engine::Sampled{.token = token},
+                      .text = std::string(vocabulary().piece(token)),
+                      .n_tokens = n_}));
   }
   // A whole stretch; returns how many tokens it had.
   size_t write_stretch() {
-    const size_t n = course.stretch().n_predict;
+    const size_t n = tracker.stretch().n_predict;
     n_ = 0;
     while (n_ < n && !course.breaks_off()) write(id(n_written_++ % 2 == 0 ? "a" : "b"));
-    if (!course.breaks_off()) add(course.take({.n_tokens = n_, .end = StretchEnd{}}));
+    if (!tracker.breaks_off()) add(tracker.take({.n_tokens = n_, .end = StretchEnd{}}));
     return n_;
   }
   void go_on() {
-    add(course.apply(course.next(), {}, false));
+    add(tracker.apply(tracker.next(), {}, false));
     n_ = 0;
   }
   void end(bool is_end_token) {
-    add(course.take({.n_tokens = n_, .end = StretchEnd{.is_end_token = is_end_token}}));
+    add(tracker.take({.n_tokens = n_, .end = StretchEnd{.is_end_token = is_end_token}}));
   }
-  void add(const runner::Piece& piece) {
+  void add(const runner::Chunk& piece) {
     text += piece.text;
     events.insert(events.end(), piece.events.begin(), piece.events.end());
   }
 
-  AnswerCourse course;
+  AnswerTracker tracker;
   std::string text;
   std::vector<engine::SequenceEvent> events;
 
@@ -76,157 +76,158 @@ class Scribe {
   size_t n_written_ = 0;
 };
 
-TEST(AnswerCourse, AShortAnswerIsOneStretch) {
+TEST(AnswerTracker, AShortAnswerIsOneStretch) {
   Scribe scribe(request());
-  EXPECT_EQ(scribe.course.stretch().tokens.size(), 4u);
+  EXPECT_EQ(scribe.tracker.stretch().tokens.size(), 4u);
   scribe.write(id("a"));
   scribe.end(true);
-  ASSERT_TRUE(scribe.course.ended());
-  const runner::AnswerEnd end = scribe.course.end();
+  ASSERT_TRUE(scribe.tracker.ended());
+  const runner::AnswerEnd end = scribe.tracker.end();
   EXPECT_EQ(end.reason, FinishReason::kStop);
   EXPECT_EQ(end.tokens, std::vector<int32_t>{id("a")});
   EXPECT_EQ(end.n_sampled, 2u) << "with the end token";
   EXPECT_EQ(scribe.text, "a");
 }
 
-TEST(AnswerCourse, EndsAfterAsManyTokensAsWereAskedFor) {
+TEST(AnswerTracker, EndsAfterAsManyTokensAsWereAskedFor) {
   runner::AnswerRequest wanted = request();
   wanted.options.max_new_tokens = 3;
   Scribe scribe(wanted);
-  EXPECT_EQ(scribe.course.stretch().n_predict, 3u);
+  EXPECT_EQ(scribe.tracker.stretch().n_predict, 3u);
   scribe.write_stretch();
-  EXPECT_EQ(scribe.course.end().reason, FinishReason::kLength);
+  EXPECT_EQ(scribe.tracker.end().reason, FinishReason::kLength);
   EXPECT_EQ(scribe.text, "aba");
 }
 
-TEST(AnswerCourse, CountsTokensOfTheCacheHoweverTheAnswerEnds) {
+TEST(AnswerTracker, CountsTokensOfTheCacheHoweverTheAnswerEnds) {
   runner::AnswerRequest wanted = request();
   wanted.options.max_new_tokens = 1;
   Scribe scribe(wanted);
-  const runner::Piece piece = scribe.course.take({.n_evaluated = 4, .n_cached = 3});
+  const runner::Chunk piece = scribe.tracker.take({.n_evaluated = 4, .n_cached = 3});
   EXPECT_EQ(piece.prefill.size(), 1u);
   scribe.write_stretch();
-  EXPECT_EQ(scribe.course.end().n_shared, 3u);
+  EXPECT_EQ(scribe.tracker.end().n_shared, 3u);
 }
 
-TEST(AnswerCourse, AnEndTokenIsNoPartOfTheAnswer) {
+TEST(AnswerTracker, AnEndTokenIsNoPartOfTheAnswer) {
   Scribe scribe(request());
   scribe.write(id("<eos>"));
-  EXPECT_EQ(scribe.course.end().reason, FinishReason::kStop);
-  EXPECT_TRUE(scribe.course.end().tokens.empty());
+  EXPECT_EQ(scribe.tracker.end().reason, FinishReason::kStop);
+  EXPECT_TRUE(scribe.tracker.end().tokens.empty());
 }
 
 // The course that context::plan_run() foretells.
-TEST(AnswerCourse, GrowsAndIsCompactedAsBillowsOwnAnswers) {
+TEST(AnswerTracker, GrowsAndIsCompactedAsBillowsOwnAnswers) {
   for (const auto policy : {context::OverflowPolicy::kRefill, context::OverflowPolicy::kStop}) {
     runner::AnswerRequest wanted = request(5);
     wanted.options.max_new_tokens = 200;
     wanted.options.context.sizes = {8, 16, 32};
     wanted.options.context.policy = policy;
     wanted.options.context.compaction = {.reserve_batches = 1, .batch = 4};
-    const context::Course course = {.ladder = context::Ladder(wanted.options.context.sizes, 32),
-                                    .policy = policy,
-                                    .compaction = wanted.options.context.compaction,
-                                    .n_anchor = 5};
-    const context::RunPlan plan = context::plan_run(course, 5, 200);
+    const context::ContextPlan context_plan = {
+        .ladder = context::Ladder(wanted.options.context.sizes, 32),
+        .policy = policy,
+        .compaction = wanted.options.context.compaction,
+        .n_anchor = 5};
+    const context::RunPlan plan = context::plan_run(tracker, 5, 200);
     Scribe scribe(wanted);
-    while (!scribe.course.ended()) {
-      EXPECT_LE(scribe.course.stretch().tokens.size(), scribe.course.rung() + 1);
+    while (!scribe.tracker.ended()) {
+      EXPECT_LE(scribe.tracker.stretch().tokens.size(), scribe.tracker.rung() + 1);
       scribe.write_stretch();
-      if (!scribe.course.ended()) scribe.go_on();
+      if (!scribe.tracker.ended()) scribe.go_on();
     }
-    EXPECT_EQ(scribe.course.end().tokens.size(), plan.n_generated);
+    EXPECT_EQ(scribe.tracker.end().tokens.size(), plan.n_generated);
     ASSERT_EQ(scribe.events.size(), plan.events.size());
     for (size_t i = 0; i < plan.events.size(); ++i)
       EXPECT_EQ(scribe.events[i].event, plan.events[i]) << i;
-    EXPECT_EQ(scribe.course.end().reason, FinishReason::kLength);
+    EXPECT_EQ(scribe.tracker.end().reason, FinishReason::kLength);
   }
 }
 
-TEST(AnswerCourse, WithoutGrowthItIsCompactedWhereItStands) {
+TEST(AnswerTracker, WithoutGrowthItIsCompactedWhereItStands) {
   runner::AnswerRequest wanted = request(2);
   wanted.options.context.sizes = {8, 16};
   wanted.options.context.policy = context::OverflowPolicy::kRefill;
   wanted.options.context.compaction = {.reserve_batches = 1, .batch = 1};
   Scribe scribe(wanted, 16);
   scribe.write_stretch();
-  EXPECT_EQ(scribe.course.next().step, Step::kGrow);
-  EXPECT_EQ(scribe.course.without_growth().step, Step::kCompact);
-  scribe.add(scribe.course.apply(scribe.course.without_growth(), {}, false));
-  EXPECT_EQ(scribe.course.rung(), 8u);
-  EXPECT_LT(scribe.course.stretch().tokens.size(), 8u);
+  EXPECT_EQ(scribe.tracker.next().step, Step::kGrow);
+  EXPECT_EQ(scribe.tracker.without_growth().step, Step::kCompact);
+  scribe.add(scribe.tracker.apply(scribe.tracker.without_growth(), {}, false));
+  EXPECT_EQ(scribe.tracker.rung(), 8u);
+  EXPECT_LT(scribe.tracker.stretch().tokens.size(), 8u);
 }
 
-TEST(AnswerCourse, StopStringsEndIt) {
+TEST(AnswerTracker, StopStringsEndIt) {
   runner::AnswerRequest wanted = request();
   wanted.stop = {"ba"};
   Scribe scribe(wanted);
   scribe.write_stretch();
   EXPECT_EQ(scribe.text, "a");
   EXPECT_EQ(scribe.course.end().stop_string, "ba");
-  EXPECT_EQ(scribe.course.end().reason, FinishReason::kStop);
+  EXPECT_EQ(scribe.tracker.end().reason, FinishReason::kStop);
 }
 
 // llama-server names only the token that completes a character.
-TEST(AnswerCourse, TokensWithinACharacterAreFound) {
+TEST(AnswerTracker, TokensWithinACharacterAreFound) {
   const std::vector<int32_t> euro = tokens("€");
   ASSERT_EQ(euro.size(), 3u);
   Scribe scribe(request());
-  scribe.add(scribe.course.take(
+  scribe.add(scribe.tracker.take(
       {.token = engine::Sampled{.token = euro.back()}, .text = "€", .n_tokens = 3}));
   scribe.end(true);
   EXPECT_EQ(scribe.text, "€");
-  EXPECT_EQ(scribe.course.end().tokens, euro);
+  EXPECT_EQ(scribe.tracker.end().tokens, euro);
 }
 
-constraint::Constraint json_behind(std::string marker) {
-  return {.grammar = {constraint::GrammarKind::kJsonObject}, .starts_behind = std::move(marker)};
+constraint::Constraint json_after(std::string marker) {
+  return {.grammar = {constraint::GrammarKind::kJsonObject}, .starts_after = std::move(marker)};
 }
 
-TEST(AnswerCourse, AGrammarBeginsWithTheAnswer) {
+TEST(AnswerTracker, AGrammarBeginsWithTheAnswer) {
   runner::AnswerRequest wanted = request();
-  wanted.constraint = json_behind("");
+  wanted.constraint = json_after("");
   wanted.options.context.sizes = {8, 64};
   Scribe scribe(wanted);
-  EXPECT_NE(scribe.course.stretch().grammar, nullptr);
+  EXPECT_NE(scribe.tracker.stretch().grammar, nullptr);
   EXPECT_EQ(scribe.course.rung(), 64u) << "there is room for all of it from the beginning";
 }
 
-TEST(AnswerCourse, AGrammarBeginsBehindItsMarker) {
+TEST(AnswerTracker, AGrammarBeginsBehindItsMarker) {
   runner::AnswerRequest wanted = request();
-  wanted.constraint = json_behind("ab");
+  wanted.constraint = json_after("ab");
   Scribe scribe(wanted);
-  EXPECT_EQ(scribe.course.stretch().grammar, nullptr);
+  EXPECT_EQ(scribe.tracker.stretch().grammar, nullptr);
   EXPECT_TRUE(scribe.course.stretch().ignore_eos) << "it may not end before";
   EXPECT_EQ(scribe.write_stretch(), 2u);
-  ASSERT_FALSE(scribe.course.ended());
+  ASSERT_FALSE(scribe.tracker.ended());
   scribe.go_on();
-  EXPECT_NE(scribe.course.stretch().grammar, nullptr);
-  EXPECT_EQ(scribe.course.stretch().tokens.size(), 6u);
-  EXPECT_FALSE(scribe.course.stretch().ignore_eos);
+  EXPECT_NE(scribe.tracker.stretch().grammar, nullptr);
+  EXPECT_EQ(scribe.tracker.stretch().tokens.size(), 6u);
+  EXPECT_FALSE(scribe.tracker.stretch().ignore_eos);
 }
 
-TEST(AnswerCourse, TheMarkerIsWrittenForAModelThatDoesNotComeToIt) {
+TEST(AnswerTracker, TheMarkerIsWrittenForAModelThatDoesNotComeToIt) {
   runner::AnswerRequest wanted = request();
-  wanted.constraint = json_behind("zz");
+  wanted.constraint = json_after("zz");
   wanted.constraint->starts_within = 3;
   Scribe scribe(wanted);
   EXPECT_EQ(scribe.write_stretch(), 3u);
   scribe.go_on();
-  EXPECT_NE(scribe.course.stretch().grammar, nullptr);
+  EXPECT_NE(scribe.tracker.stretch().grammar, nullptr);
   EXPECT_EQ(scribe.text, "abazz");
 }
 
-TEST(AnswerCourse, AnAnswerThatDoesNotOpenFreelyBeginsAgainUnderTheGrammar) {
+TEST(AnswerTracker, AnAnswerThatDoesNotOpenFreelyBeginsAgainUnderTheGrammar) {
   runner::AnswerRequest wanted = request();
-  wanted.constraint = json_behind("zz");
+  wanted.constraint = json_after("zz");
   wanted.constraint->opens_with = "aa";
   Scribe scribe(wanted);
   EXPECT_EQ(scribe.write_stretch(), 2u);
   EXPECT_EQ(scribe.text, "") << "what came is dropped";
   scribe.go_on();
-  EXPECT_NE(scribe.course.stretch().grammar, nullptr);
-  EXPECT_EQ(scribe.course.stretch().tokens.size(), 4u);
+  EXPECT_NE(scribe.tracker.stretch().grammar, nullptr);
+  EXPECT_EQ(scribe.tracker.stretch().tokens.size(), 4u);
 
   wanted.constraint->opens_with = "ab";
   Scribe opening(wanted);
@@ -234,12 +235,12 @@ TEST(AnswerCourse, AnAnswerThatDoesNotOpenFreelyBeginsAgainUnderTheGrammar) {
   EXPECT_EQ(opening.text, "");
   opening.write(id("b"));
   EXPECT_EQ(opening.text, "ab");
-  EXPECT_FALSE(opening.course.breaks_off());
+  EXPECT_FALSE(opening.tracker.breaks_off());
 }
 
-TEST(AnswerCourse, WhatLlamaServerCannotDoIsRefused) {
+TEST(AnswerTracker, WhatLlamaServerCannotDoIsRefused) {
   const auto refuses = [](runner::AnswerRequest wanted) {
-    EXPECT_THROW(AnswerCourse(std::move(wanted), vocabulary(), 64), Error);
+    EXPECT_THROW(AnswerTracker(std::move(wanted), vocabulary(), 64), Error);
   };
   runner::AnswerRequest scored = request();
   scored.options.scores_prompt = true;
@@ -254,46 +255,46 @@ TEST(AnswerCourse, WhatLlamaServerCannotDoIsRefused) {
   refuses(strange);
 }
 
-TEST(AnswerCourse, AServerThatWritesNothingIsAFault) {
+TEST(AnswerTracker, AServerThatWritesNothingIsAFault) {
   Scribe scribe(request());
   scribe.end(false);
-  EXPECT_EQ(scribe.course.end().reason, FinishReason::kFailed);
-  EXPECT_FALSE(scribe.course.end().error.empty());
+  EXPECT_EQ(scribe.tracker.end().reason, FinishReason::kFailed);
+  EXPECT_FALSE(scribe.tracker.end().error.empty());
 }
 
-TEST(AnswerCourse, LogProbabilitiesComeWithTheirTokens) {
+TEST(AnswerTracker, LogProbabilitiesComeWithTheirTokens) {
   runner::AnswerRequest wanted = request();
   wanted.options.sampling.logprobs = true;
   wanted.options.sampling.top_logprobs = 1;
-  AnswerCourse course(wanted, vocabulary(), 64);
+  AnswerTracker tracker(wanted, vocabulary(), 64);
   engine::Sampled sampled = {
       .token = id("a"), .logprob = -1, .top = {{id("a"), -1}, {id("b"), -2}}};
-  const runner::Piece piece = course.take({.token = sampled, .text = "a", .n_tokens = 1});
+  const runner::Chunk piece = course.take({.token = sampled, .text = "a", .n_tokens = 1});
   ASSERT_EQ(piece.sampled.size(), 1u);
   EXPECT_EQ(piece.sampled[0].logprob, -1.0f);
   EXPECT_EQ(piece.sampled[0].top.size(), 1u) << "as many as were asked for";
 }
 
 // llama-server tells no token that completes no character.
-TEST(AnswerCourse, MayEndWithinACharacter) {
+TEST(AnswerTracker, MayEndWithinACharacter) {
   runner::AnswerRequest wanted = request();
   wanted.options.max_new_tokens = 2;
   Scribe scribe(wanted);
-  scribe.add(scribe.course.take({.n_tokens = 2, .end = StretchEnd{}}));
-  EXPECT_EQ(scribe.course.end().reason, FinishReason::kLength);
+  scribe.add(scribe.tracker.take({.n_tokens = 2, .end = StretchEnd{}}));
+  EXPECT_EQ(scribe.tracker.end().reason, FinishReason::kLength);
   EXPECT_EQ(scribe.course.end().error, "");
 
   wanted.options.max_new_tokens = 20;
   wanted.options.context.sizes = {5, 16, 64};
   Scribe cut(wanted);  // by the end of the rung, which holds two tokens more
-  EXPECT_EQ(cut.course.rung(), 5u);
-  cut.add(cut.course.take({.n_tokens = 2, .end = StretchEnd{}}));
-  EXPECT_FALSE(cut.course.ended());
+  EXPECT_EQ(cut.tracker.rung(), 5u);
+  cut.add(cut.tracker.take({.n_tokens = 2, .end = StretchEnd{}}));
+  EXPECT_FALSE(cut.tracker.ended());
   cut.go_on();
   EXPECT_EQ(cut.course.rung(), 16u) << "so that the character fits";
 
   Scribe silent(request());
-  silent.add(silent.course.take({.n_tokens = 0, .end = StretchEnd{}}));
+  silent.add(silent.tracker.take({.n_tokens = 0, .end = StretchEnd{}}));
   EXPECT_EQ(silent.course.end().error, "llama-server ended the answer before it wrote a token");
 }
 
@@ -305,101 +306,101 @@ runner::AnswerRequest with_image(size_t n_rows) {
   return made;
 }
 
-TEST(AnswerCourse, ImagesTakePositionsAndGoAsText) {
+TEST(AnswerTracker, ImagesTakePositionsAndGoAsText) {
   runner::AnswerRequest wanted = with_image(10);
   wanted.options.context.sizes = {16, 32, 64};
   Scribe scribe(wanted);
-  EXPECT_EQ(scribe.course.rung(), 16u);
+  EXPECT_EQ(scribe.tracker.rung(), 16u);
   const Stretch first = scribe.course.stretch("<M>");
   ASSERT_TRUE(first.text);
   EXPECT_EQ(first.text->text, "aaaa");
   EXPECT_EQ(first.text->images[0].base64, "cG5n");
   EXPECT_EQ(first.n_predict, 3u) << "16 positions: 14 of the prompt, and one token needs none";
-  scribe.course.take({.n_evaluated = 0, .n_prompt = 14});
+  scribe.tracker.take({.n_evaluated = 0, .n_prompt = 14});
   scribe.write_stretch();
   scribe.go_on();
-  EXPECT_EQ(scribe.course.rung(), 32u);
+  EXPECT_EQ(scribe.tracker.rung(), 32u);
   EXPECT_EQ(scribe.course.stretch("<M>").text->text, "aaaaaba") << "with what was written";
 }
 
-TEST(AnswerCourse, LlamaServerSaysHowManyRowsImagesHave) {
+TEST(AnswerTracker, LlamaServerSaysHowManyRowsImagesHave) {
   runner::AnswerRequest wanted = with_image(100);
   wanted.options.context.sizes = {16, 128};
   wanted.options.max_new_tokens = 2;
   Scribe scribe(wanted, 128);
-  EXPECT_EQ(scribe.course.rung(), 128u);
-  scribe.course.take({.n_evaluated = 0, .n_prompt = 9});
+  EXPECT_EQ(scribe.tracker.rung(), 128u);
+  scribe.tracker.take({.n_evaluated = 0, .n_prompt = 9});
   scribe.write_stretch();
-  EXPECT_EQ(scribe.course.end().n_prompt, 9u);
+  EXPECT_EQ(scribe.tracker.end().n_prompt, 9u);
 }
 
-TEST(AnswerCourse, GrowsBeforeItIsWrittenWhereImagesHaveMoreRows) {
+TEST(AnswerTracker, GrowsBeforeItIsWrittenWhereImagesHaveMoreRows) {
   runner::AnswerRequest wanted = with_image(1);
   wanted.options.context.sizes = {16, 32, 64};
   wanted.options.max_new_tokens = 20;
   Scribe scribe(wanted);
-  EXPECT_EQ(scribe.course.rung(), 16u);
-  const runner::Piece piece = scribe.course.take({.n_evaluated = 0, .n_prompt = 20});
-  EXPECT_TRUE(scribe.course.breaks_off());
-  EXPECT_FALSE(scribe.course.ended());
-  ASSERT_EQ(scribe.course.next().step, Step::kGrow);
+  EXPECT_EQ(scribe.tracker.rung(), 16u);
+  const runner::Chunk piece = scribe.tracker.take({.n_evaluated = 0, .n_prompt = 20});
+  EXPECT_TRUE(scribe.tracker.breaks_off());
+  EXPECT_FALSE(scribe.tracker.ended());
+  ASSERT_EQ(scribe.tracker.next().step, Step::kGrow);
   scribe.go_on();
-  EXPECT_EQ(scribe.course.rung(), 32u);
+  EXPECT_EQ(scribe.tracker.rung(), 32u);
   EXPECT_EQ(scribe.course.stretch("<M>").n_predict, 13u);
   scribe.write_stretch();
   scribe.go_on();
-  EXPECT_EQ(scribe.course.rung(), 64u);
+  EXPECT_EQ(scribe.tracker.rung(), 64u);
   scribe.write_stretch();
-  EXPECT_EQ(scribe.course.end().tokens.size(), 20u);
-  EXPECT_EQ(scribe.course.end().n_prompt, 20u);
+  EXPECT_EQ(scribe.tracker.end().tokens.size(), 20u);
+  EXPECT_EQ(scribe.tracker.end().n_prompt, 20u);
 }
 
-TEST(AnswerCourse, MoreRowsTakeNoRoomFromTheAnswer) {
+TEST(AnswerTracker, MoreRowsTakeNoRoomFromTheAnswer) {
   runner::AnswerRequest wanted = with_image(1);
   wanted.options.context.max_context = 16;
   wanted.options.max_new_tokens = 10;
   Scribe scribe(wanted);
-  scribe.course.take({.n_evaluated = 0, .n_prompt = 40});
+  scribe.tracker.take({.n_evaluated = 0, .n_prompt = 40});
   scribe.go_on();
   EXPECT_EQ(scribe.course.rung(), 51u) << "as many more as the image has";
   scribe.write_stretch();
-  EXPECT_EQ(scribe.course.end().tokens.size(), 10u);
+  EXPECT_EQ(scribe.tracker.end().tokens.size(), 10u);
 }
 
-TEST(AnswerCourse, ARefusedPromptGrowsOnce) {
+TEST(AnswerTracker, ARefusedPromptGrowsOnce) {
   runner::AnswerRequest wanted = with_image(1);
   wanted.options.context.sizes = {16, 32, 64};
   Scribe scribe(wanted);
-  EXPECT_TRUE(scribe.course.learn_length(40));
+  EXPECT_TRUE(scribe.tracker.learn_length(40));
   EXPECT_FALSE(scribe.course.learn_length(40)) << "no news";
   EXPECT_FALSE(scribe.course.learn_length(2)) << "fewer than its tokens";
   scribe.go_on();
-  EXPECT_EQ(scribe.course.rung(), 64u);
-  EXPECT_THROW(scribe.course.learn_length(65), Error);
+  EXPECT_EQ(scribe.tracker.rung(), 64u);
+  EXPECT_THROW(scribe.tracker.learn_length(65), Error);
   Scribe text(request());
   EXPECT_FALSE(text.course.learn_length(40)) << "no images";
 }
 
-TEST(AnswerCourse, APromptThatGetsNoMemoryIsAnError) {
+TEST(AnswerTracker, APromptThatGetsNoMemoryIsAnError) {
   runner::AnswerRequest wanted = with_image(1);
   wanted.options.context.sizes = {16, 64};
   Scribe small(wanted);
-  EXPECT_TRUE(small.course.learn_length(40));
-  EXPECT_THROW(small.course.without_growth(), Error);
+  EXPECT_TRUE(small.tracker.learn_length(40));
+  EXPECT_THROW(small.tracker.without_growth(), Error);
 }
 
 // Images are part of the prompt, so all of them stay.
-TEST(AnswerCourse, CompactionsKeepImages) {
+TEST(AnswerTracker, CompactionsKeepImages) {
   runner::AnswerRequest wanted = with_image(10);
   wanted.options.max_new_tokens = 100;
   wanted.options.context.policy = context::OverflowPolicy::kRefill;
   wanted.options.context.compaction = {1, 8};
   Scribe scribe(wanted, 64);
   size_t n_compactions = 0;
-  while (!scribe.course.ended()) {
+  while (!scribe.tracker.ended()) {
     scribe.write_stretch();
-    if (scribe.course.ended()) break;
-    n_compactions += scribe.course.next().step == Step::kCompact ? 1 : 0;
+    if (scribe.tracker.ended()) break;
+    n_compactions += scribe.tracker.next().step == Step::kCompact ? 1 : 0;
     scribe.go_on();
     const Stretch stretch = scribe.course.stretch("<M>");
     EXPECT_EQ(stretch.text->images.size(), 1u);
@@ -408,11 +409,11 @@ TEST(AnswerCourse, CompactionsKeepImages) {
     EXPECT_LE(stretch.tokens.size() + 10, 65u);
   }
   EXPECT_GT(n_compactions, 0u);
-  EXPECT_EQ(scribe.course.end().tokens.size(), 100u);
+  EXPECT_EQ(scribe.tracker.end().tokens.size(), 100u);
 }
 
 // What was written goes as text, of which llama-server makes its own tokens.
-TEST(AnswerCourse, TextThatBecomesMoreTokensTakesTheirRoom) {
+TEST(AnswerTracker, TextThatBecomesMoreTokensTakesTheirRoom) {
   runner::AnswerRequest wanted = with_image(10);
   wanted.options.max_new_tokens = 60;
   wanted.options.context.sizes = {16, 32, 64};
@@ -421,32 +422,32 @@ TEST(AnswerCourse, TextThatBecomesMoreTokensTakesTheirRoom) {
   Scribe scribe(wanted, 64);
   bool is_compacted = false;
   size_t n_stretches = 0;
-  while (!scribe.course.ended() && ++n_stretches < 50) {
+  while (!scribe.tracker.ended() && ++n_stretches < 50) {
     const size_t n_read = 10 + 2 * scribe.course.stretch("<M>").tokens.size() - 4;
-    const size_t rung = scribe.course.rung();
-    scribe.course.take({.n_evaluated = 0, .n_prompt = n_read});
-    if (!scribe.course.breaks_off()) {
+    const size_t rung = scribe.tracker.rung();
+    scribe.tracker.take({.n_evaluated = 0, .n_prompt = n_read});
+    if (!scribe.tracker.breaks_off()) {
       EXPECT_LE(n_read + scribe.course.stretch("<M>").n_predict, rung + 1);
       scribe.write_stretch();
     }
-    if (scribe.course.ended()) break;
-    is_compacted = is_compacted || scribe.course.next().step == Step::kCompact;
+    if (scribe.tracker.ended()) break;
+    is_compacted = is_compacted || scribe.tracker.next().step == Step::kCompact;
     scribe.go_on();
   }
   EXPECT_TRUE(is_compacted);
-  EXPECT_EQ(scribe.course.end().tokens.size(), 60u);
+  EXPECT_EQ(scribe.tracker.end().tokens.size(), 60u);
 }
 
-TEST(AnswerCourse, TextThatHasNoRoomEndsTheAnswer) {
+TEST(AnswerTracker, TextThatHasNoRoomEndsTheAnswer) {
   runner::AnswerRequest wanted = with_image(10);
   wanted.options.context.policy = context::OverflowPolicy::kRefill;
   Scribe scribe(wanted, 64);
   scribe.write(id("a"));
-  for (int i = 0; i < 9 && !scribe.course.ended(); ++i) {
-    EXPECT_TRUE(scribe.course.learn_length(1000));
+  for (int i = 0; i < 9 && !scribe.tracker.ended(); ++i) {
+    EXPECT_TRUE(scribe.tracker.learn_length(1000));
     scribe.go_on();
   }
-  EXPECT_EQ(scribe.course.end().reason, FinishReason::kLength);
+  EXPECT_EQ(scribe.tracker.end().reason, FinishReason::kLength);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "llama/course.h"
+#include "llama/answer_tracker.h"
 
 #include <algorithm>
 #include <random>
@@ -45,16 +45,16 @@ void check(const runner::AnswerRequest& request) {
 
 }  // namespace
 
-AnswerCourse::AnswerCourse(runner::AnswerRequest request, const tokenizer::Tokenizer& tokenizer,
-                           size_t max_context)
+AnswerTracker::AnswerTracker(runner::AnswerRequest request, const tokenizer::Tokenizer& tokenizer,
+                             size_t max_context)
     : request_(std::move(request)),
       tokenizer_(tokenizer),
-      course_{.ladder = ladder_of(request_.options.context, max_context),
-              .policy = context::possible_policy(request_.options.context.policy, false),
-              .compaction = request_.options.context.compaction,
-              .n_anchor = request_.prompt.size() + rows_of(request_.images)},
+      context_plan_{.ladder = ladder_of(request_.options.context, max_context),
+                    .policy = context::possible_policy(request_.options.context.policy, false),
+                    .compaction = request_.options.context.compaction,
+                    .n_anchor = request_.prompt.size() + rows_of(request_.images)},
       text_(tokenizer, request_.stop, request_.max_repeats, request_.markers),
-      rung_(course_.ladder.first(course_.n_anchor)),
+      rung_(context_plan_.ladder.first(context_plan_.n_anchor)),
       max_context_(max_context),
       n_rows_(rows_of(request_.images)),
       images_(wire_images(request_.images)),
@@ -69,38 +69,38 @@ AnswerCourse::AnswerCourse(runner::AnswerRequest request, const tokenizer::Token
       throw Error(ErrorCode::kInvalidInput,
                   "token " + std::to_string(token) + " of the prompt is not in the vocabulary");
   }
-  context::check_anchor(course_, request_.options.max_new_tokens);
+  context::check_anchor(context_plan_, request_.options.max_new_tokens);
   if (request_.ends_repetition) text_.end_repetition();
   if (phase_ == Phase::kConstrained) rung_ = std::max(rung_, rung_of_constrained());
 }
 
-size_t AnswerCourse::rung_of_constrained() const noexcept {
-  const size_t top = course_.ladder.top();
+size_t AnswerTracker::rung_of_constrained() const noexcept {
+  const size_t top = context_plan_.ladder.top();
   const size_t n = std::min(n_left(), kConstrainedTokens);
-  return course_.ladder.holding(std::min(top, length() + n));
+  return context_plan_.ladder.holding(std::min(top, length() + n));
 }
 
-AnswerCourse::Phase AnswerCourse::first_phase() const {
+AnswerTracker::Phase AnswerTracker::first_phase() const {
   if (!request_.constraint) return Phase::kPlain;
-  if (request_.constraint->starts_behind.empty()) return Phase::kConstrained;
+  if (request_.constraint->starts_after.empty()) return Phase::kConstrained;
   return request_.constraint->opens_with.empty() ? Phase::kFree : Phase::kOpening;
 }
 
-size_t AnswerCourse::n_left() const noexcept {
-  const int64_t most = request_.options.max_new_tokens;
-  if (most < 0) return SIZE_MAX;
+size_t AnswerTracker::n_left() const noexcept {
+  const int64_t max = request_.options.max_new_tokens;
+  if (max < 0) return SIZE_MAX;
   const size_t n_written = answer_.size() + opening_.size();
-  return static_cast<size_t>(most) - std::min(static_cast<size_t>(most), n_written);
+  return static_cast<size_t>(max) - std::min(static_cast<size_t>(max), n_written);
 }
 
-WireText AnswerCourse::wire_text(std::string_view media_marker) const {
+WireText AnswerTracker::wire_text(std::string_view media_marker) const {
   std::string text = request_.prompt_text;
   for (size_t i = request_.prompt.size(); i < context_.size(); ++i)
     text += tokenizer_.piece(context_[i], true);
   return {.text = std::move(text), .images = images_, .marker = media_marker};
 }
 
-Stretch AnswerCourse::stretch(std::string_view media_marker) const {
+Stretch AnswerTracker::stretch(std::string_view media_marker) const {
   const size_t room = rung_ - std::min(rung_, length()) + 1;
   const bool may_not_end =
       (phase_ == Phase::kFree || phase_ == Phase::kOpening) && !request_.constraint->may_not_start;
@@ -113,7 +113,7 @@ Stretch AnswerCourse::stretch(std::string_view media_marker) const {
           .grammar = phase_ == Phase::kConstrained ? &request_.constraint->grammar : nullptr};
 }
 
-bool AnswerCourse::learn_length(size_t n_tokens) {
+bool AnswerTracker::learn_length(size_t n_tokens) {
   if (images_.empty() || n_tokens < context_.size()) return false;
   if (!answer_.empty()) {
     const size_t before = std::exchange(n_extra_, 0);
@@ -128,20 +128,20 @@ bool AnswerCourse::learn_length(size_t n_tokens) {
   if (n_rows > n_rows_ && limit > 0) {
     // The request was given room for its answer beside fewer rows.
     limit = std::min(max_context_, limit) + (n_rows - n_rows_);
-    course_.ladder = ladder_of(request_.options.context, max_context_);
+    context_plan_.ladder = ladder_of(request_.options.context, max_context_);
   }
   n_rows_ = n_rows;
-  course_.n_anchor = n_prompt();
-  if (length() > course_.ladder.top())
+  context_plan_.n_anchor = n_prompt();
+  if (length() > context_plan_.ladder.top())
     throw Error(ErrorCode::kTooLarge, "the prompt has " + std::to_string(length()) +
                                           " tokens with its images, the context " +
-                                          std::to_string(course_.ladder.top()));
+                                          std::to_string(context_plan_.ladder.top()));
   if (length() > rung_) breaks_ = true;
   return true;
 }
 
-runner::Piece AnswerCourse::take(StretchEvent event) {
-  runner::Piece piece;
+runner::Chunk AnswerTracker::take(StretchEvent event) {
+  runner::Chunk piece;
   if (breaks_off()) return piece;
   if (event.n_prompt && n_of_stretch_ == 0) {
     learn_length(*event.n_prompt);
@@ -159,12 +159,12 @@ runner::Piece AnswerCourse::take(StretchEvent event) {
     if (!breaks_off()) take_token(token, *std::move(event.token), piece);
   }
   if (event.end && !breaks_off()) {
-    n_untold_ = event.n_tokens - std::min(n_of_stretch_, event.n_tokens);
-    const bool is_silent = n_of_stretch_ + n_untold_ == 0;
+    n_unreported_ = event.n_tokens - std::min(n_of_stretch_, event.n_tokens);
+    const bool is_silent = n_of_stretch_ + n_unreported_ == 0;
     if (event.end->is_end_token) {
       has_end_token_ = true;
       reason_ = engine::FinishReason::kStop;
-    } else if (n_left() <= n_untold_) {
+    } else if (n_left() <= n_unreported_) {
       reason_ = engine::FinishReason::kLength;
     } else if (is_silent) {
       fail(engine::FinishReason::kFailed, "llama-server ended the answer before it wrote a token");
@@ -178,7 +178,7 @@ runner::Piece AnswerCourse::take(StretchEvent event) {
 
 // llama-server sends no event for a token that does not complete a character. The bytes of such a
 // token stand at the beginning of the text of the token that completes the character.
-void AnswerCourse::take_missing(std::string_view text, size_t n, runner::Piece& piece) {
+void AnswerTracker::take_missing(std::string_view text, size_t n, runner::Chunk& piece) {
   std::vector<int32_t> tokens;
   for (const char c : text) {
     constexpr char kDigits[] = "0123456789ABCDEF";
@@ -204,7 +204,7 @@ void AnswerCourse::take_missing(std::string_view text, size_t n, runner::Piece& 
   }
 }
 
-void AnswerCourse::take_token(int32_t token, engine::Sampled sampled, runner::Piece& piece) {
+void AnswerTracker::take_token(int32_t token, engine::Sampled sampled, runner::Chunk& piece) {
   if (!tokenizer_.has(token)) {
     fail(engine::FinishReason::kFailed, "llama-server wrote a token that is not in the vocabulary");
     return;
@@ -229,7 +229,7 @@ void AnswerCourse::take_token(int32_t token, engine::Sampled sampled, runner::Pi
 
 // Whether the answer has opened with `opens_with`. An answer that opens with other text is dropped
 // and starts again under the grammar.
-bool AnswerCourse::is_opening() {
+bool AnswerTracker::is_opening() {
   std::string text;
   for (const engine::Sampled& sampled : opening_) text += tokenizer_.piece(sampled.token, true);
   const std::string& wanted = request_.constraint->opens_with;
@@ -243,30 +243,29 @@ bool AnswerCourse::is_opening() {
   return false;
 }
 
-void AnswerCourse::watch_for_start(int32_t token, runner::Piece& piece) {
+void AnswerTracker::watch_for_start(int32_t token, runner::Chunk& piece) {
   const constraint::Constraint& constraint = *request_.constraint;
   free_text_ += tokenizer_.piece(token, true);
   ++n_free_;
-  if (free_text_.find(constraint.starts_behind) != std::string::npos) return constrain();
+  if (free_text_.find(constraint.starts_after) != std::string::npos) return constrain();
   if (constraint.starts_within != 0 && n_free_ >= constraint.starts_within) {
-    for (const int32_t forced : tokenizer_.encode(constraint.starts_behind,
+    for (const int32_t forced : tokenizer_.encode(constraint.starts_after,
                                                   {.add_special = false, .parse_special = true})) {
       if (!ended()) write(forced, {.token = forced}, piece);
     }
     if (!ended()) constrain();
     return;
   }
-  const size_t most = 2 * constraint::kMaxMarkerBytes;
-  if (free_text_.size() > most)
-    free_text_.erase(0, free_text_.size() - constraint::kMaxMarkerBytes);
+  const size_t max = 2 * constraint::kMaxMarkerBytes;
+  if (free_text_.size() > max) free_text_.erase(0, free_text_.size() - constraint::kMaxMarkerBytes);
 }
 
-void AnswerCourse::constrain() {
+void AnswerTracker::constrain() {
   phase_ = Phase::kConstrained;
   breaks_ = true;
 }
 
-void AnswerCourse::write(int32_t token, const engine::Sampled& sampled, runner::Piece& piece) {
+void AnswerTracker::write(int32_t token, const engine::Sampled& sampled, runner::Chunk& piece) {
   if (!first_) first_ = Clock::now();
   context_.push_back(token);
   answer_.push_back(token);
@@ -278,39 +277,40 @@ void AnswerCourse::write(int32_t token, const engine::Sampled& sampled, runner::
   if (request_.options.sampling.logprobs) {
     piece.sampled.push_back(sampled);
     auto& top = piece.sampled.back().top;
-    const auto most = static_cast<size_t>(request_.options.sampling.top_logprobs);
-    if (top.size() > most) top.resize(most);
+    const auto max = static_cast<size_t>(request_.options.sampling.top_logprobs);
+    if (top.size() > max) top.resize(max);
   }
   if (text_.end()) reason_ = text_.end();
   if (n_left() == 0 && !reason_) reason_ = engine::FinishReason::kLength;
 }
 
-context::Decision AnswerCourse::next() const {
+context::Decision AnswerTracker::next() const {
   if (length() > rung_ && answer_.empty())  // the images have more rows than was expected
-    return {
-        .step = context::Step::kGrow, .rung = course_.ladder.holding(length()), .compaction = {}};
+    return {.step = context::Step::kGrow,
+            .rung = context_plan_.ladder.holding(length()),
+            .compaction = {}};
   if (phase_ == Phase::kConstrained) {
     if (n_constrained_ > 0) return {.step = context::Step::kStop, .rung = rung_, .compaction = {}};
     const size_t rung = std::max(rung_, rung_of_constrained());
     if (rung > rung_) return {.step = context::Step::kGrow, .rung = rung, .compaction = {}};
   }
-  return context::decide(course_, rung_, length() - 1 + n_untold_);
+  return context::decide(context_plan_, rung_, length() - 1 + n_unreported_);
 }
 
-context::Decision AnswerCourse::without_growth() const {
+context::Decision AnswerTracker::without_growth() const {
   if (length() > rung_ && answer_.empty())
     throw Error(ErrorCode::kOutOfMemory, "there is no memory for the prompt, which has " +
                                              std::to_string(length()) + " tokens with its images");
-  context::Course course = course_;
-  course.ladder = context::Ladder(rung_);
-  return context::decide(course, rung_, length() - 1 + n_untold_);
+  context::ContextPlan context_plan = context_plan_;
+  context_plan.ladder = context::Ladder(rung_);
+  return context::decide(context_plan, rung_, length() - 1 + n_unreported_);
 }
 
-runner::Piece AnswerCourse::apply(const context::Decision& decision, std::chrono::nanoseconds time,
-                                  bool restarts) {
-  runner::Piece piece;
+runner::Chunk AnswerTracker::apply(const context::Decision& decision, std::chrono::nanoseconds time,
+                                   bool restarts) {
+  runner::Chunk piece;
   ++n_stretches_;
-  n_of_stretch_ = n_untold_ = 0;
+  n_of_stretch_ = n_unreported_ = 0;
   breaks_ = false;
   if (decision.step == context::Step::kWrite) return piece;
   if (decision.step == context::Step::kStop) {
@@ -332,8 +332,8 @@ runner::Piece AnswerCourse::apply(const context::Decision& decision, std::chrono
     // The rows of images lie before the end of the anchor, which is the prompt. The latest token
     // always stays.
     const size_t begin = decision.compaction.anchor - n_rows_;
-    const size_t n_most = context_.size() - std::min(context_.size(), begin + 1);
-    const size_t n_dropped = std::min(decision.compaction.drop, n_most);
+    const size_t n_max = context_.size() - std::min(context_.size(), begin + 1);
+    const size_t n_dropped = std::min(decision.compaction.drop, n_max);
     if (n_dropped == 0) reason_ = engine::FinishReason::kLength;  // there is no room at all
     const auto first = context_.begin() + static_cast<std::ptrdiff_t>(begin);
     context_.erase(first, first + static_cast<std::ptrdiff_t>(n_dropped));
@@ -344,24 +344,24 @@ runner::Piece AnswerCourse::apply(const context::Decision& decision, std::chrono
   return piece;
 }
 
-runner::Piece AnswerCourse::finish() {
-  runner::Piece piece;
+runner::Chunk AnswerTracker::finish() {
+  runner::Chunk piece;
   piece.text = text_.finish();
   return piece;
 }
 
-void AnswerCourse::fail(engine::FinishReason reason, std::string error) {
+void AnswerTracker::fail(engine::FinishReason reason, std::string error) {
   reason_ = reason;
   error_ = std::move(error);
 }
 
-double AnswerCourse::decode_rate() const {
+double AnswerTracker::decode_rate() const {
   if (!first_) return 0;
   const double seconds = std::chrono::duration<double>(Clock::now() - *first_).count();
   return seconds > 0 ? static_cast<double>(answer_.size()) / seconds : 0;
 }
 
-runner::AnswerEnd AnswerCourse::end() const {
+runner::AnswerEnd AnswerTracker::end() const {
   const Clock::time_point now = Clock::now();
   const Clock::time_point first = first_.value_or(now);
   return {.reason = reason_.value_or(engine::FinishReason::kStop),

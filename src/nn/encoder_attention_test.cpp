@@ -1,4 +1,4 @@
-#include "nn/text_attention.h"
+#include "nn/encoder_attention.h"
 
 #include <gtest/gtest.h>
 
@@ -37,11 +37,11 @@ std::vector<float> attended(std::span<const size_t> lengths, std::vector<float> 
                            .v = part(2),
                            .reach = sight.reach,
                            .slopes = sight.slopes.empty() ? nullptr : sight.slopes.data()};
-  text_attention(compute, text_units(ends, kHeads), heads, {out.data(), n, width});
+  encoder_attention(compute, text_units(ends, kHeads), heads, {out.data(), n, width});
   tensor::Arena counted{tensor::Arena::Counting{}};
   const Sizing sizing = {.n_positions = *std::ranges::max_element(lengths),
                          .n_threads = static_cast<size_t>(n_threads)};
-  text_attention({compute.kernels, team, counted, &sizing}, {}, heads, {out.data(), n, width});
+  encoder_attention({compute.kernels, team, counted, &sizing}, {}, heads, {out.data(), n, width});
   EXPECT_EQ(arena.n_bytes(), counted.n_bytes());
   return out;
 }
@@ -59,7 +59,7 @@ std::vector<float> alone(const std::vector<float>& qkv, size_t n, size_t begin, 
   return attended(lengths, own, 1, sight);
 }
 
-TEST(TextAttention, EQ_1_EQ_3_ATextsBitsAreItsOwnInAnyCompanyOnAnyThreads) {
+TEST(EncoderAttention, EQ_1_EQ_3_ATextsBitsAreItsOwnInAnyCompanyOnAnyThreads) {
   const size_t lengths[] = {1, 7, 300, 43, 2, 16, 600, 5};
   size_t n = 0;
   for (const size_t length : lengths) n += length;
@@ -107,7 +107,7 @@ std::vector<double> formula(const std::vector<float>& qkv, size_t n, const Sight
   return out;
 }
 
-TEST(TextAttention, IsThatOfTheFormula) {
+TEST(EncoderAttention, IsThatOfTheFormula) {
   // 5 tokens see each other through a window of 4 to either side, 6 do not.
   for (const size_t n : {size_t{1}, size_t{5}, size_t{6}, size_t{300}}) {
     const std::vector<float> qkv = gaussian(3 * n * kHeads * kLen, 7);
@@ -124,7 +124,7 @@ TEST(TextAttention, IsThatOfTheFormula) {
 }
 
 // Of four query heads two have the first head of keys and values, two the other.
-TEST(TextAttention, NeighbouringHeadsShareKeysAndValues) {
+TEST(EncoderAttention, NeighbouringHeadsShareKeysAndValues) {
   constexpr size_t kTokens = 30;
   constexpr size_t kQueryHeads = 4;
   std::vector<float> q = gaussian(kTokens * kQueryHeads * kLen, 1);
@@ -145,18 +145,18 @@ TEST(TextAttention, NeighbouringHeadsShareKeysAndValues) {
     const uint32_t ends[] = {kTokens};
     std::vector<float> out(q.size());
     const size_t width = keys.size() / kTokens;
-    text_attention({kernels::select_table(), team, arena}, text_units(ends, kQueryHeads),
-                   {.head_len = kLen,
-                    .q = {q.data(), kTokens, kQueryHeads * kLen},
-                    .k = {keys.data(), kTokens, width},
-                    .v = {values.data(), kTokens, width}},
-                   {out.data(), kTokens, kQueryHeads * kLen});
+    encoder_attention({kernels::select_table(), team, arena}, text_units(ends, kQueryHeads),
+                      {.head_len = kLen,
+                       .q = {q.data(), kTokens, kQueryHeads * kLen},
+                       .k = {keys.data(), kTokens, width},
+                       .v = {values.data(), kTokens, width}},
+                      {out.data(), kTokens, kQueryHeads * kLen});
     return out;
   };
   EXPECT_EQ(run(k, v), run(all_k, all_v));
 }
 
-TEST(TextAttention, UnitsCoverEachQueryOfEachHeadOnce) {
+TEST(EncoderAttention, UnitsCoverEachQueryOfEachHeadOnce) {
   const uint32_t ends[] = {1, 258, 1300};
   std::vector<int> seen(1300 * 2);
   for (const TextUnit& unit : text_units(ends, 2)) {

@@ -38,7 +38,7 @@ struct TextHeads {
   // ALiBi to both sides: slope times the distance is taken off a score. [n_heads], or null.
   const float* slopes = nullptr;
 };
-void text_attention(const Compute& compute, std::span<const TextUnit> units, const TextHeads& heads,
-                    tensor::Matrix out);
+void encoder_attention(const Compute& compute, std::span<const TextUnit> units,
+                       const TextHeads& heads, tensor::Matrix out);
 
 }  // namespace billow::nn

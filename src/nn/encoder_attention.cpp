@@ -1,4 +1,4 @@
-#include "nn/text_attention.h"
+#include "nn/encoder_attention.h"
 
 #include <algorithm>
 #include <array>
@@ -90,8 +90,8 @@ std::vector<TextUnit> text_units(std::span<const uint32_t> ends, size_t n_heads)
   return units;
 }
 
-void text_attention(const Compute& compute, std::span<const TextUnit> units, const TextHeads& given,
-                    tensor::Matrix out) {
+void encoder_attention(const Compute& compute, std::span<const TextUnit> units,
+                       const TextHeads& given, tensor::Matrix out) {
   BILLOW_CHECK(given.head_len % 8 == 0 && given.q.n_cols == out.n_cols &&
                given.k.n_cols == given.v.n_cols && given.k.n_cols != 0 &&
                given.q.n_cols % given.k.n_cols == 0);
@@ -102,7 +102,7 @@ void text_attention(const Compute& compute, std::span<const TextUnit> units, con
   const size_t n_heads = heads.q.n_cols / heads.head_len;
   heads.k = for_each_head(compute, heads.k, n_heads, heads.head_len);
   heads.v = for_each_head(compute, heads.v, n_heads, heads.head_len);
-  const size_t n_own = kernels::text_attention_scratch_floats(longest, heads.head_len);
+  const size_t n_own = kernels::encoder_attention_scratch_floats(longest, heads.head_len);
   float* scratch = compute.arena.array<float>(compute.n_threads() * n_own);
   if (compute.sizing != nullptr) return;
   compute.team.for_pieces(units.size(), 1, [&](size_t first, size_t last, int member) {
@@ -116,17 +116,17 @@ void text_attention(const Compute& compute, std::span<const TextUnit> units, con
         continue;
       }
       const size_t at = unit.head * heads.head_len;
-      compute.kernels.text_attention({.n_tokens = n,
-                                      .head_len = heads.head_len,
-                                      .queries = heads.q.row(unit.begin) + at,
-                                      .keys = heads.k.row(unit.begin) + at,
-                                      .values = heads.v.row(unit.begin) + at,
-                                      .outputs = out.row(unit.begin) + at,
-                                      .stride = out.n_cols,
-                                      .query_begin = unit.query_begin,
-                                      .query_end = unit.query_end,
-                                      .scale = heads.scale,
-                                      .scratch = own});
+      compute.kernels.encoder_attention({.n_tokens = n,
+                                         .head_len = heads.head_len,
+                                         .queries = heads.q.row(unit.begin) + at,
+                                         .keys = heads.k.row(unit.begin) + at,
+                                         .values = heads.v.row(unit.begin) + at,
+                                         .outputs = out.row(unit.begin) + at,
+                                         .stride = out.n_cols,
+                                         .query_begin = unit.query_begin,
+                                         .query_end = unit.query_end,
+                                         .scale = heads.scale,
+                                         .scratch = own});
     }
   });
 }

@@ -20,8 +20,8 @@
 
 namespace billow::runner {
 
-// Texts to embed, for one thread that waits. The board's mutex guards the job until the engine has
-// taken it. From then on the mutex guards what the job's end tells.
+// Texts to embed, for one thread that waits. The mutex of the shared state guards the job until the
+// engine has taken it. From then on the mutex guards what the job's end tells.
 struct EngineLoop::EmbedJob {
   std::vector<std::vector<int32_t>> texts;
   engine::AdapterFiles adapters;
@@ -35,16 +35,16 @@ struct EngineLoop::EmbedJob {
 };
 
 struct PrefixQuestion {
-  size_t n_most = 0;
+  size_t n_max = 0;
   engine::AdapterFiles adapters;
   std::promise<std::vector<std::vector<int32_t>>> texts;
 };
 
 // The mutex guards all of it.
-struct Board {
+struct SharedState {
   std::mutex mutex;
   std::condition_variable work;
-  std::deque<std::shared_ptr<Answer>> waiting;
+  std::deque<std::shared_ptr<RequestStream>> waiting;
   std::vector<std::shared_ptr<EngineLoop::EmbedJob>> new_embeds;
   bool news = false;  // the loop has something to look at
   bool stopping = false;
@@ -60,7 +60,7 @@ struct Board {
   size_t n_readable = 0;  // unread bytes from which text does not wait for more
   std::chrono::milliseconds stream_interval{0};
 
-  void ring() {
+  void notify() {
     news = true;
     work.notify_one();
   }

@@ -25,12 +25,12 @@
 
 namespace billow::llama {
 
-class AnswerCourse {
+class AnswerTracker {
  public:
   // REQUIRES: the tokenizer outlives this. Throws Error for what llama-server cannot do
   // (kUnsupported), and for a prompt that is longer than the context (kTooLarge).
-  AnswerCourse(runner::AnswerRequest request, const tokenizer::Tokenizer& tokenizer,
-               size_t max_context);
+  AnswerTracker(runner::AnswerRequest request, const tokenizer::Tokenizer& tokenizer,
+                size_t max_context);
 
   // Positions that the answer may use now.
   size_t rung() const noexcept { return rung_; }
@@ -45,7 +45,7 @@ class AnswerCourse {
   size_t n_cells() const noexcept { return rung_ + kSpareCells; }
 
   // Takes an event of the stretch and returns the piece of the answer to show.
-  runner::Piece take(StretchEvent event);
+  runner::Chunk take(StretchEvent event);
   // The rest of the stretch is not wanted: the answer has ended, or needs another stretch now.
   bool breaks_off() const noexcept { return ended() || breaks_; }
 
@@ -53,7 +53,7 @@ class AnswerCourse {
   context::Decision next() const;
   // Carries out kGrow, kCompact and kStop. `time`: how long the step took. `restarts`: llama-server
   // was started again for it. Returns the event to show.
-  runner::Piece apply(const context::Decision& decision, std::chrono::nanoseconds time,
+  runner::Chunk apply(const context::Decision& decision, std::chrono::nanoseconds time,
                       bool restarts);
   // Replaces a kGrow that was denied: a compaction on this rung, or a kStop. Throws Error
   // (kOutOfMemory) where not even the prompt has room.
@@ -61,7 +61,7 @@ class AnswerCourse {
 
   bool ended() const noexcept { return reason_.has_value(); }
   // The text that was held back. Nothing follows. REQUIRES: ended().
-  runner::Piece finish();
+  runner::Chunk finish();
   void fail(engine::FinishReason reason, std::string error);
   runner::AnswerEnd end() const;
 
@@ -73,7 +73,7 @@ class AnswerCourse {
   // How the constraint applies to the next token.
   enum class Phase : uint8_t {
     kOpening,      // free, while the text may still open with `opens_with`
-    kFree,         // until `starts_behind`
+    kFree,         // until `starts_after`
     kConstrained,  // held to the grammar
     kPlain,        // there is no constraint
   };
@@ -89,17 +89,17 @@ class AnswerCourse {
   WireText wire_text(std::string_view media_marker) const;
   size_t rung_of_constrained() const noexcept;
   Phase first_phase() const;
-  void take_token(int32_t token, engine::Sampled sampled, runner::Piece& piece);
-  void take_missing(std::string_view text, size_t n, runner::Piece& piece);
-  void write(int32_t token, const engine::Sampled& sampled, runner::Piece& piece);
+  void take_token(int32_t token, engine::Sampled sampled, runner::Chunk& piece);
+  void take_missing(std::string_view text, size_t n, runner::Chunk& piece);
+  void write(int32_t token, const engine::Sampled& sampled, runner::Chunk& piece);
   bool is_opening();
-  void watch_for_start(int32_t token, runner::Piece& piece);
+  void watch_for_start(int32_t token, runner::Chunk& piece);
   void constrain();
   double decode_rate() const;
 
   runner::AnswerRequest request_;
   const tokenizer::Tokenizer& tokenizer_;
-  context::Course course_;
+  context::ContextPlan context_plan_;
   engine::AnswerText text_;
   size_t rung_ = 0;
   const size_t max_context_;  // of the model
@@ -114,7 +114,7 @@ class AnswerCourse {
   size_t n_of_stretch_ = 0;  // tokens of this stretch so far
   // Tokens at the end of the stretch that complete no character: llama-server does not tell them.
   // The next stretch writes them again.
-  size_t n_untold_ = 0;
+  size_t n_unreported_ = 0;
   bool breaks_ = false;
   Phase phase_ = Phase::kPlain;
   std::vector<engine::Sampled> opening_;  // tokens of kOpening that are not written yet

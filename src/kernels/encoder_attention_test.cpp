@@ -31,22 +31,22 @@ struct Text {
   std::vector<float> attended(const KernelTable& table, size_t head, size_t begin,
                               size_t end) const {
     std::vector<float> out(n * stride, -7.0f);
-    const size_t n_scratch = text_attention_scratch_floats(n, len);
+    const size_t n_scratch = encoder_attention_scratch_floats(n, len);
     const std::unique_ptr<float, decltype(&std::free)> scratch(
         static_cast<float*>(std::aligned_alloc(64, (n_scratch * sizeof(float) + 63) / 64 * 64)),
         &std::free);
     std::fill_n(scratch.get(), n_scratch, std::nanf(""));  // what is not written is not read
-    table.text_attention({.n_tokens = n,
-                          .head_len = len,
-                          .queries = q.data() + head * len,
-                          .keys = k.data() + head * len,
-                          .values = v.data() + head * len,
-                          .outputs = out.data() + head * len,
-                          .stride = stride,
-                          .query_begin = begin,
-                          .query_end = end,
-                          .scale = scale(),
-                          .scratch = scratch.get()});
+    table.encoder_attention({.n_tokens = n,
+                             .head_len = len,
+                             .queries = q.data() + head * len,
+                             .keys = k.data() + head * len,
+                             .values = v.data() + head * len,
+                             .outputs = out.data() + head * len,
+                             .stride = stride,
+                             .query_begin = begin,
+                             .query_end = end,
+                             .scale = scale(),
+                             .scratch = scratch.get()});
     return out;
   }
 
@@ -56,15 +56,15 @@ struct Text {
   }
   std::vector<double> expected(size_t token, size_t head) const {
     std::vector<double> weights(n);
-    double most = -1e300;
+    double max = -1e300;
     for (size_t j = 0; j < n; ++j) {
       double dot = 0.0;
       for (size_t i = 0; i < len; ++i) dot += at(q, token, head, i) * at(k, j, head, i);
       weights[j] = dot * static_cast<double>(scale());
-      most = std::max(most, weights[j]);
+      max = std::max(max, weights[j]);
     }
     double sum = 0.0;
-    for (double& weight : weights) sum += weight = std::exp(weight - most);
+    for (double& weight : weights) sum += weight = std::exp(weight - max);
     std::vector<double> out(len);
     for (size_t j = 0; j < n; ++j)
       for (size_t i = 0; i < len; ++i) out[i] += weights[j] / sum * at(v, j, head, i);
@@ -79,9 +79,9 @@ struct Text {
   std::vector<float> v;
 };
 
-class TextAttention : public EachTable {};
+class EncoderAttention : public EachTable {};
 
-TEST_P(TextAttention, IsTheWeightedMeanOfValues) {
+TEST_P(EncoderAttention, IsTheWeightedMeanOfValues) {
   for (const size_t len : {8u, 24u, 32u, 40u, 64u}) {
     for (const size_t n : {1u, 2u, 7u, 13u, 16u, 17u, 43u, 96u, 131u}) {
       const Text text(n, len);
@@ -101,7 +101,7 @@ TEST_P(TextAttention, IsTheWeightedMeanOfValues) {
   }
 }
 
-TEST_P(TextAttention, ARowsBitsDoNotDependOnTheRowsBesideIt) {
+TEST_P(EncoderAttention, ARowsBitsDoNotDependOnTheRowsBesideIt) {
   for (const size_t n : {5u, 43u, 100u}) {
     const Text text(n, 32, 1);
     const std::vector<float> all = text.attended(*GetParam(), 0, 0, n);
@@ -114,7 +114,7 @@ TEST_P(TextAttention, ARowsBitsDoNotDependOnTheRowsBesideIt) {
   }
 }
 
-TEST_P(TextAttention, SV_8_WhatIsNoNumberStaysVisible) {
+TEST_P(EncoderAttention, SV_8_WhatIsNoNumberStaysVisible) {
   Text text(20, 32, 1);
   text.k[7 * 32 + 3] = std::nanf("");
   text.v[7 * 32 + 3] = std::nanf("");
@@ -122,7 +122,7 @@ TEST_P(TextAttention, SV_8_WhatIsNoNumberStaysVisible) {
   for (size_t token = 0; token < 20; ++token) EXPECT_TRUE(std::isnan(found[token * 32 + 3]));
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, TextAttention, testing::ValuesIn(all_tables()), table_name);
+INSTANTIATE_TEST_SUITE_P(Isa, EncoderAttention, testing::ValuesIn(all_tables()), table_name);
 
 }  // namespace
 }  // namespace billow::kernels

@@ -3,7 +3,7 @@
 // queries beside it.
 
 // Keys [n][len] as panels of 16 keys: [n / 16][len rounded up][16].
-inline void pack_text_keys(const TextAttentionArgs& args, size_t n, size_t len,
+inline void pack_text_keys(const EncoderAttentionArgs& args, size_t n, size_t len,
                            float* out) noexcept {
   alignas(64) float edge[kTextPanel * kTextPanel];
   for (size_t key = 0; key < n; key += kTextPanel) {
@@ -26,7 +26,7 @@ inline void pack_text_keys(const TextAttentionArgs& args, size_t n, size_t len,
 }
 
 // Values [n][len] as panels of 16 of len: [len / 16][n rounded up][16].
-inline void pack_text_values(const TextAttentionArgs& args, size_t n, size_t len,
+inline void pack_text_values(const EncoderAttentionArgs& args, size_t n, size_t len,
                              float* out) noexcept {
   for (size_t d = 0; d < len; d += Isa::kLanes) {
     float* to = out + d / kTextPanel * n * kTextPanel + d % kTextPanel;
@@ -95,7 +95,7 @@ inline float text_softmax(float* scores, size_t n_tokens, float factor) noexcept
 
 // V vectors of the outputs of R queries from vector v on.
 template <size_t R, size_t V>
-inline void text_outputs(const TextAttentionArgs& args, const float* weights, size_t n,
+inline void text_outputs(const EncoderAttentionArgs& args, const float* weights, size_t n,
                          const float* factors, const float* values, size_t v, float* out) noexcept {
   const float* b[V];
   for (size_t i = 0; i < V; ++i) b[i] = text_vector(values, n, v + i);
@@ -121,7 +121,7 @@ struct TextPanels {
 
 // R queries from `query` on.
 template <size_t R>
-inline void text_rows(const TextAttentionArgs& args, const TextPanels& panels,
+inline void text_rows(const EncoderAttentionArgs& args, const TextPanels& panels,
                       size_t query) noexcept {
   constexpr size_t kVectors = Isa::kPanelVectors;
   const float* queries = args.queries + query * args.stride;
@@ -147,15 +147,15 @@ inline void text_rows(const TextAttentionArgs& args, const TextPanels& panels,
 
 // `n` queries, at most R.
 template <size_t R>
-inline void text_rows_of(const TextAttentionArgs& args, const TextPanels& panels, size_t query,
+inline void text_rows_of(const EncoderAttentionArgs& args, const TextPanels& panels, size_t query,
                          size_t n) noexcept {
   if (n == R) return text_rows<R>(args, panels, query);
   if constexpr (R > 1) text_rows_of<R - 1>(args, panels, query, n);
 }
 
-void text_attention(const TextAttentionArgs& args) noexcept {
+void encoder_attention(const EncoderAttentionArgs& args) noexcept {
   constexpr size_t kRows = Isa::kFloatGroupRows;
-  static_assert(kRows <= kMaxTextAttentionRows);
+  static_assert(kRows <= kMaxEncoderAttentionRows);
   const size_t n = (args.n_tokens + kTextPanel - 1) / kTextPanel * kTextPanel;
   const size_t len = (args.head_len + kTextPanel - 1) / kTextPanel * kTextPanel;
   float* keys = args.scratch;
