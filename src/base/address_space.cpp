@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-// Where the system has no huge pages, it takes small ones.
+// Requests huge pages. A system without them uses small pages.
 void ask_for_huge_pages(void* data, size_t n_bytes) {
   if (n_bytes != 0) ::madvise(data, n_bytes, MADV_HUGEPAGE);
 }
@@ -29,7 +29,7 @@ AddressSpace::AddressSpace(size_t n_bytes, const char* what) {
   if (mapped == MAP_FAILED) {
     throw Error(ErrorCode::kOutOfMemory, "no address space for " + std::to_string(n_bytes) +
                                              " bytes of " + what +
-                                             "; raise its limit or allow less");
+                                             "; raise the limit or reserve less");
   }
   mapped_ = static_cast<std::byte*>(mapped);
   const size_t past = reinterpret_cast<uintptr_t>(mapped_) % kHugePage;
@@ -55,7 +55,7 @@ bool AddressSpace::hold(size_t begin, size_t end) noexcept {
   return begin >= end || ::mprotect(base_ + begin, end - begin, PROT_READ | PROT_WRITE) == 0;
 }
 
-// The advice has the system map large pages of its file cache as such, where it has any.
+// With this advice, the system also maps the huge pages of its file cache as huge pages.
 bool AddressSpace::show_file(int fd, size_t n_bytes) noexcept {
   if (n_bytes == 0) return true;
   void* shown = ::mmap(base_, n_bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
@@ -63,12 +63,12 @@ bool AddressSpace::show_file(int fd, size_t n_bytes) noexcept {
   return shown != MAP_FAILED;
 }
 
-// A mapping in place of the old one: taking the right to write away would leave the promise.
+// Replaces the mapping, because removing only the access rights would keep the memory commitment.
 void AddressSpace::give_back(size_t begin, size_t end) noexcept {
   if (begin >= end) return;
   void* fresh = ::mmap(base_ + begin, end - begin, PROT_NONE, kNothing | MAP_FIXED, -1, 0);
   if (fresh != MAP_FAILED) return ask_for_huge_pages(base_ + begin, end - begin);
-  ::madvise(base_ + begin, end - begin, MADV_DONTNEED);  // too many mappings: it stays held
+  ::madvise(base_ + begin, end - begin, MADV_DONTNEED);  // too many mappings: the range stays held
 }
 
 }  // namespace billow

@@ -1,7 +1,7 @@
-// A range of addresses whose memory is asked for piece by piece, so that pieces never move. Nothing
-// in it can be touched before hold(), and systems that promise no more memory than they have
-// (vm.overcommit_memory=2) count what is held alone. Owns the range. One thread at a time, but the
-// bytes that are held may be read and written by any.
+// Reserves a range of addresses and allocates its memory piece by piece, so that data never moves.
+// A page can be read or written only after hold(). With vm.overcommit_memory=2, the system counts
+// only held pages. Owns the range. One thread at a time may call these functions. Any thread may
+// read and write held bytes.
 #pragma once
 
 #include <cstddef>
@@ -10,28 +10,28 @@ namespace billow {
 
 class AddressSpace {
  public:
-  // Ranges begin at a multiple of this, and are backed by huge pages where the system has them.
+  // Alignment of the range. The system uses huge pages for the range if it has them.
   static constexpr size_t kHugePage = size_t{2} << 20;
 
   AddressSpace() = default;
-  // Room for n_bytes, in whole huge pages. Throws Error (kOutOfMemory) when the addresses cannot be
-  // had; `what` names what they are for.
+  // Reserves n_bytes, rounded up to whole huge pages. Throws Error (kOutOfMemory) if the system has
+  // no such range. `what` names the use in the error message.
   AddressSpace(size_t n_bytes, const char* what);
   ~AddressSpace();
   AddressSpace(AddressSpace&& other) noexcept;
   AddressSpace& operator=(AddressSpace&& other) noexcept;
 
-  std::byte* data() const noexcept { return base_; }  // null: there is no range
+  std::byte* data() const noexcept { return base_; }  // null if there is no range
   size_t size() const noexcept { return size_; }
 
-  // Lets [begin, end), offsets at whole small pages, be read and written. What was never written is
-  // 0. False, and nothing has changed, when the system refuses. Holding what is held changes
-  // nothing.
+  // Makes [begin, end) readable and writable. Both offsets must be multiples of a small page. New
+  // memory is 0. Returns false and changes nothing if the system refuses. Has no effect on pages
+  // that are already held.
   [[nodiscard]] bool hold(size_t begin, size_t end) noexcept;
-  // Shows the first n_bytes of a file at the beginning of the range, read-only, until give_back().
-  // False, and nothing has changed, when the system refuses. REQUIRES: n_bytes <= size().
+  // Maps the first n_bytes of a file read-only at the start of the range, until give_back().
+  // Returns false and changes nothing if the system refuses. REQUIRES: n_bytes <= size().
   [[nodiscard]] bool show_file(int fd, size_t n_bytes) noexcept;
-  // The opposite of both: the memory goes back to the system, and so does the promise of it.
+  // Undoes hold() and show_file(): frees the memory and the system's commitment to provide it.
   void give_back(size_t begin, size_t end) noexcept;
 
  private:

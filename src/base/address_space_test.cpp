@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kPage = AddressSpace::kHugePage;
 
-// What this process may write to, which systems without overcommitment count.
+// Returns the bytes that this process may write. Systems without overcommit count these bytes.
 size_t writable_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -24,7 +24,7 @@ size_t writable_bytes() {
   return 0;
 }
 
-TEST(AddressSpace, CountsWhatIsHeldAlone) {
+TEST(AddressSpace, CommitsOnlyHeldPages) {
   const size_t before = writable_bytes();
   ASSERT_GT(before, 0u);
   constexpr size_t kSlack = size_t{1} << 20;  // what the test itself allocates
@@ -43,7 +43,7 @@ TEST(AddressSpace, CountsWhatIsHeldAlone) {
   EXPECT_EQ(space.data()[8 * kPage - 1], std::byte{0});
 }
 
-TEST(AddressSpace, SaysWhereTheSystemRefuses) {
+TEST(AddressSpace, ReportsRefusedReservationsAndHolds) {
   EXPECT_THROW(AddressSpace(SIZE_MAX, "tests"), Error);
   EXPECT_THROW(AddressSpace(size_t{1} << 60, "tests"), Error);
   AddressSpace space(64 * kPage, "tests");
@@ -60,7 +60,7 @@ TEST(AddressSpace, SaysWhereTheSystemRefuses) {
   space.data()[0] = std::byte{1};
 }
 
-TEST(AddressSpace, ShowsAFileInPlaceOfItsMemory) {
+TEST(AddressSpace, MapsFileOverItsRange) {
   const std::string path = testing::TempDir() + "/shown" + std::to_string(::getpid());
   std::ofstream(path) << std::string(5000, 'x');
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);

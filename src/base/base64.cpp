@@ -50,7 +50,7 @@ std::optional<std::string> base64_decoded(std::string_view text, size_t* fault) 
     const char c = text[i];
     if (c == '\n' || c == '\r') continue;
     if (c == '=') {
-      // Two digits need two, three need one.
+      // Padding can only follow two or three digits: two `=` after two digits, one after three.
       if (n_digits < 2 || n_digits + n_padding >= 4) return refuse(i);
       ++n_padding;
       continue;

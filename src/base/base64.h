@@ -10,8 +10,8 @@ namespace billow {
 
 std::string base64_encoded(std::string_view bytes);
 
-// nullopt for anything else than whole, padded base64; line ends are skipped. `fault`, where given,
-// is then the offset of the first byte that is wrong.
+// Decodes padded base64 and ignores line ends. Returns nullopt for any other text, with the offset
+// of the first wrong byte in `fault` if that is not null.
 std::optional<std::string> base64_decoded(std::string_view text, size_t* fault = nullptr);
 
 }  // namespace billow

@@ -5,7 +5,7 @@
 namespace billow {
 namespace {
 
-TEST(Base64, VectorsOfTheRfc) {
+TEST(Base64, MatchesRfcVectors) {
   const std::pair<const char*, const char*> kVectors[] = {{"", ""},
                                                           {"f", "Zg=="},
                                                           {"fo", "Zm8="},
@@ -19,13 +19,13 @@ TEST(Base64, VectorsOfTheRfc) {
   }
 }
 
-TEST(Base64, EveryByteComesBack) {
+TEST(Base64, RestoresEveryByteValue) {
   std::string bytes;
   for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
   EXPECT_EQ(base64_decoded(base64_encoded(bytes)), bytes);
 }
 
-TEST(Base64, FaultsAreNamedByTheirOffset) {
+TEST(Base64, ReportsOffsetOfFault) {
   const std::pair<const char*, size_t> kFaults[] = {{"Z", 1},        {"Zg", 2},    {"Zg=", 3},
                                                     {"=", 0},        {"Z===", 1},  {"Zm9v!", 4},
                                                     {"Zg==Zg==", 4}, {"Zm8=x", 4}, {"Zg===", 4}};

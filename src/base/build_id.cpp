@@ -43,7 +43,7 @@ std::string find_in(const unsigned char* at, size_t n_bytes) {
   return {};
 }
 
-// The first object is the program; a return other than 0 ends the walk.
+// Visits the program, which is the first object. A result other than 0 ends the walk.
 int visit(dl_phdr_info* object, size_t, void* out) {
   for (size_t i = 0; i < object->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = object->dlpi_phdr[i];

@@ -1,12 +1,12 @@
-// Which build of the program this is.
+// Identifies the build of the program.
 #pragma once
 
 #include <string>
 
 namespace billow {
 
-// The GNU build id of the program in hexadecimal digits: two builds of different code have
-// different ids. Empty if the linker wrote none. Any thread.
+// Returns the program's GNU build id in hexadecimal digits. Two builds of different code have
+// different ids. Empty if the linker wrote no id. Any thread.
 std::string build_id();
 
 }  // namespace billow

@@ -11,13 +11,14 @@
 namespace billow {
 namespace {
 
-// A number without sign or exponent, its part below 1 apart, so that great ones stay exact.
+// A number without sign or exponent. The fraction is separate, so that large integers stay exact.
 struct Decimal {
   uint64_t whole = 0;
   double fraction = 0.0;
 };
 
-// Takes the number off the front of `text`; nothing where there is none, or it is too great.
+// Removes the number at the start of `text` and returns it. Returns nullopt if there is no number
+// or it is too large.
 std::optional<Decimal> take_decimal(std::string_view& text) {
   Decimal number;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number.whole);
@@ -33,7 +34,7 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
   return number;
 }
 
-// The power of 1024 that "", "G", "GB" or "GiB" names.
+// Returns the power of 1024 for a unit such as "", "G", "GB" or "GiB".
 std::optional<int> power_of_unit(std::string_view unit) {
   std::string lower;
   for (const char c : unit) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -46,11 +47,11 @@ std::optional<int> power_of_unit(std::string_view unit) {
   return static_cast<int>(letter) + 1;
 }
 
-// Nothing where it is more than 64 bits hold.
+// Returns nullopt if the size does not fit in 64 bits.
 std::optional<uint64_t> bytes_of(const Decimal& number, int power) {
   const uint64_t unit = uint64_t{1} << (10 * power);
   if (number.whole > UINT64_MAX / unit) return std::nullopt;
-  // The fraction is below 1, so its bytes fit behind the whole units.
+  // The fraction is below 1 unit, so the sum cannot overflow.
   return number.whole * unit + static_cast<uint64_t>(number.fraction * static_cast<double>(unit));
 }
 

@@ -10,7 +10,7 @@ namespace {
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
-TEST(ByteSize, ReadsBytesUnitsAndParts) {
+TEST(ByteSize, ParsesBytesUnitsAndFractions) {
   EXPECT_EQ(parse_byte_size("0"), 0u);
   EXPECT_EQ(parse_byte_size("65536"), 65536u);
   EXPECT_EQ(parse_byte_size("7B"), 7u);
@@ -23,14 +23,14 @@ TEST(ByteSize, ReadsBytesUnitsAndParts) {
   EXPECT_EQ(parse_byte_size("1.5"), 1u);
 }
 
-TEST(ByteSize, IsExactUpToTheGreatestNumber) {
+TEST(ByteSize, IsExactUpToTheMaxNumber) {
   EXPECT_EQ(parse_byte_size("18446744073709551615"), UINT64_MAX);
   EXPECT_EQ(parse_byte_size("16777215.5T"), UINT64_MAX - (uint64_t{1} << 39) + 1);
   EXPECT_THROW(parse_byte_size("18446744073709551616"), Error);
   EXPECT_THROW(parse_byte_size("16777216T"), Error);
 }
 
-TEST(ByteSize, ReadsSharesWhereThereIsAWhole) {
+TEST(ByteSize, ParsesShareOfWhole) {
   EXPECT_EQ(parse_byte_size("80%", 1000), 800u);
   EXPECT_EQ(parse_byte_size("12.5%", 1000), 125u);
   EXPECT_EQ(parse_byte_size("100%", UINT64_MAX), UINT64_MAX);
@@ -39,7 +39,7 @@ TEST(ByteSize, ReadsSharesWhereThereIsAWhole) {
   EXPECT_THROW(parse_byte_size("80%"), Error);
 }
 
-TEST(ByteSize, RefusesWhatIsNoSizeAndSaysWhatToWrite) {
+TEST(ByteSize, RejectsInvalidSizesWithHint) {
   for (const char* text : {"", " ", "G", "-1", "+1", "1 G", "1.G", ".5G", "1.5.5G", "1e9", "2Q",
                            "2Gi", "2GiBs", "0x10", "nan", "inf", "%", "2G ", "1,5G"}) {
     EXPECT_THROW(parse_byte_size(text, 1000), Error) << text;
@@ -49,11 +49,11 @@ TEST(ByteSize, RefusesWhatIsNoSizeAndSaysWhatToWrite) {
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidInput);
-    EXPECT_EQ(std::string(error.what()).find("'2Q' is no size of memory; write bytes"), 0u);
+    EXPECT_EQ(std::string(error.what()).find("'2Q' is not a size; write bytes"), 0u);
   }
 }
 
-TEST(ByteSize, IsWrittenWithOneDigitBehindThePoint) {
+TEST(ByteSize, FormatsWithOneDecimalDigit) {
   EXPECT_EQ(format_byte_size(0), "0 B");
   EXPECT_EQ(format_byte_size(1023), "1023 B");
   EXPECT_EQ(format_byte_size(1024), "1.0 KiB");

@@ -24,12 +24,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beside a file NAME: the record that its content was checked, whose time is that of the last use,
-// and what a writer has written so far.
+// Suffixes of two files next to a file NAME. NAME.checked records that the content was checked; its
+// modification time is the last use. NAME.writing is an unfinished file.
 constexpr std::string_view kChecked = ".checked";
 constexpr std::string_view kWriting = ".writing";
 
-// What stays free of a disk: a tenth, or 8 GiB of a large one.
+// Free space to leave on a disk: a tenth, but at most 8 GiB.
 constexpr uint64_t kFreePart = 10;
 constexpr uint64_t kMaxFree = uint64_t{8} << 30;
 
@@ -44,7 +44,7 @@ int64_t nanoseconds_of(const timespec& time) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// Any change of the content or of the name changes one of these.
+// Returns a record with a value that changes whenever the content or the name of the file changes.
 std::string record_of(const struct stat& status) {
   std::string text = number_of_boot();
   for (const int64_t n : {static_cast<int64_t>(status.st_dev), static_cast<int64_t>(status.st_ino),
@@ -59,22 +59,22 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-struct Kept {
+struct CachedFile {
   std::string path;
   uint64_t n_bytes = 0;
   int64_t last_use = 0;
 };
 
-// The finished files of a folder.
-std::vector<Kept> list(const std::string& folder) {
-  std::vector<Kept> files;
+// Returns the finished files of a folder.
+std::vector<CachedFile> list(const std::string& folder) {
+  std::vector<CachedFile> files;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string path = it->path().string();
     if (path.ends_with(kChecked) || path.ends_with(kWriting)) continue;
     struct stat status{};
     if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-    Kept file = {path, static_cast<uint64_t>(status.st_size), nanoseconds_of(status.st_mtim)};
+    CachedFile file = {path, static_cast<uint64_t>(status.st_size), nanoseconds_of(status.st_mtim)};
     struct stat used{};
     if (::stat((path + std::string(kChecked)).c_str(), &used) == 0)
       file.last_use = std::max(file.last_use, nanoseconds_of(used.st_mtim));
@@ -88,8 +88,8 @@ void remove_file(const std::string& path) {
   ::unlink((path + std::string(kChecked)).c_str());
 }
 
-// The lock of an unfinished file ends with its writer. Whether this process has the lock now, and
-// `fd` is still the file of that path.
+// Locks an unfinished file. Returns true if this process now has the lock and `fd` is still the
+// file at `path`. The system releases the lock when the writer exits.
 bool lock(int fd, const std::string& path) {
   struct stat own{};
   struct stat named{};
@@ -142,16 +142,16 @@ void CacheFolder::set_checked(std::string_view name, const RegularFile& file) co
   std::ofstream(path_of(name, kChecked), std::ios::binary) << record_of(file.status());
 }
 
-// Removes files until n_bytes more fit, but not the one that is replaced: its readers may lose it
-// only when there is another.
+// Removes files until n_bytes more fit. Keeps the file that is being replaced: readers need it
+// until the new one is complete.
 bool CacheFolder::make_room(uint64_t n_bytes, std::string_view name) const {
-  std::vector<Kept> files = list(options_.path);
-  std::erase_if(files, [&](const Kept& file) { return file.path == path_of(name); });
+  std::vector<CachedFile> files = list(options_.path);
+  std::erase_if(files, [&](const CachedFile& file) { return file.path == path_of(name); });
   std::ranges::sort(files, {},
-                    [](const Kept& file) { return std::pair(file.last_use, file.path); });
+                    [](const CachedFile& file) { return std::pair(file.last_use, file.path); });
   uint64_t sum = 0;
-  for (const Kept& file : files) sum += file.n_bytes;
-  for (const Kept& file : files) {
+  for (const CachedFile& file : files) sum += file.n_bytes;
+  for (const CachedFile& file : files) {
     if (n_bytes <= options_.max_bytes && sum <= options_.max_bytes - n_bytes) return true;
     remove_file(file.path);
     sum -= file.n_bytes;
@@ -162,19 +162,19 @@ bool CacheFolder::make_room(uint64_t n_bytes, std::string_view name) const {
 std::unique_ptr<CacheFolder::Writer> CacheFolder::write(std::string_view name, uint64_t n_bytes,
                                                         std::string* why) const {
   if (!is_enabled() || n_bytes > options_.max_bytes) {
-    *why = format_byte_size(n_bytes) + " are more than the limit of " +
+    *why = format_byte_size(n_bytes) + " is more than the limit of " +
            format_byte_size(options_.max_bytes);
     return nullptr;
   }
   std::error_code error;
   fs::create_directories(options_.path, error);
-  if (error) throw system_error("cannot make folder", options_.path, error.value());
+  if (error) throw system_error("cannot create folder", options_.path, error.value());
   const std::string path = path_of(name, kWriting);
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) throw system_error("cannot write", path, errno);
   if (!lock(fd, path)) {
     ::close(fd);
-    *why = "another process writes " + path;
+    *why = "another process is writing " + path;
     return nullptr;
   }
   std::unique_ptr<Writer> writer(new Writer(*this, std::string(name), fd));
@@ -187,7 +187,7 @@ std::unique_ptr<CacheFolder::Writer> CacheFolder::write(std::string_view name, u
 
 void CacheFolder::clean(const std::function<bool(const std::string& path)>& is_useless) const {
   if (!is_enabled()) return;
-  for (const Kept& file : list(options_.path))
+  for (const CachedFile& file : list(options_.path))
     if (is_useless(file.path)) remove_file(file.path);
   std::error_code error;
   for (fs::directory_iterator it(options_.path, error), end; !error && it != end;
@@ -218,7 +218,7 @@ void CacheFolder::Writer::write(std::span<const std::byte> bytes) {
   }
 }
 
-// Nothing is flushed: after a crash of the machine no file counts as checked.
+// Does not flush to disk: after a reboot, no file counts as checked.
 void CacheFolder::Writer::commit() {
   const std::string path = folder_.path_of(name_);
   if (::rename(path_.c_str(), path.c_str()) != 0) throw system_error("cannot write", path, errno);

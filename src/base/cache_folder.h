@@ -1,6 +1,6 @@
-// A folder of files that can be made again, such as packed weights. Files appear whole or not at
-// all. The folder holds a limited number of bytes: the files that were not used for longest are
-// removed first. Processes can share a folder. Any thread may use an object.
+// A folder of files that can be recreated, such as packed weights. A file appears only when it is
+// complete. The folder has a max size: the least recently used files are removed first. Processes
+// can share a folder. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,15 @@
 namespace billow {
 
 struct CacheFolderOptions {
-  std::string path;        // empty: nothing is kept
-  uint64_t max_bytes = 0;  // of all files together; 0: nothing is kept
+  std::string path;        // empty: disabled
+  uint64_t max_bytes = 0;  // of all files together; 0: disabled
 };
 
-// 16 hexadecimal digits that name a file for what `text` says: XXH3 of it.
+// Returns a file name for `text`: its XXH3 hash in 16 hexadecimal digits.
 std::string cache_name(std::string_view text);
 
-// Whether a tenth of the folder's disk, or 8 GiB of a large one, stays free with n_bytes more.
+// Returns whether the folder's disk keeps enough free space with n_bytes more. Enough is a tenth of
+// the disk or 8 GiB, whichever is less.
 bool disk_has_room(const std::string& folder, uint64_t n_bytes);
 
 class CacheFolder {
@@ -33,28 +34,28 @@ class CacheFolder {
 
   bool is_enabled() const noexcept { return !options_.path.empty() && options_.max_bytes != 0; }
 
-  // The file of this name, which counts as used now; nullopt if there is none that can be read.
-  // `name` is a plain file name.
+  // Opens a file and marks it as used. Returns nullopt if no readable file has this name. `name` is
+  // a plain file name.
   std::optional<RegularFile> open(std::string_view name) const;
   // Does nothing if there is no such file.
   void remove(std::string_view name) const;
 
-  // Whether set_checked() was called for this file since the machine started, and the file has not
-  // changed since. Then its content need not be checked again: the memory of the system has it, or
-  // reads it from the same disk as everything else.
+  // Returns whether set_checked() was called for this file since the machine booted and the file
+  // has not changed since. If so, its content need no second check: it comes from the system's page
+  // cache or from the same disk as everything else.
   bool is_checked(std::string_view name, const RegularFile& file) const;
   void set_checked(std::string_view name, const RegularFile& file) const;
 
-  // A new file, until commit() unknown under its name. One thread.
+  // Writes a new file, which has its name only after commit(). One thread.
   class Writer {
    public:
-    ~Writer();  // without commit() the bytes are removed
+    ~Writer();  // without commit(), removes the bytes
     Writer(const Writer&) = delete;
     Writer& operator=(const Writer&) = delete;
 
-    // Both throw Error that names the file when the system fails.
+    // write() and commit() throw Error that names the file if the system fails.
     void write(std::span<const std::byte> bytes);
-    // Replaces the file of that name. The content counts as checked.
+    // Replaces the file of this name. Marks the content as checked.
     void commit();
 
    private:
@@ -66,13 +67,14 @@ class CacheFolder {
     int fd_;
     bool is_done_ = false;
   };
-  // Makes room for a file of n_bytes and begins to write it. Null if the folder cannot hold the
-  // file, another process writes it now, or the disk would be nearly full (disk_has_room); `why`
-  // gets the reason. Throws Error when the folder cannot be written. The folder must outlive the
-  // writer.
+  // Makes room for a file of n_bytes and opens a writer for it. Returns null, with the reason in
+  // `why`, if the file is larger than the folder's limit, another process writes it, or the disk
+  // would be nearly full (disk_has_room). Throws Error if the folder cannot be written. The folder
+  // must outlive the writer.
   std::unique_ptr<Writer> write(std::string_view name, uint64_t n_bytes, std::string* why) const;
 
-  // Removes the files for which `is_useless(path)` holds, and what ended processes left unfinished.
+  // Removes the files for which `is_useless(path)` is true, and the unfinished files of ended
+  // processes.
   void clean(const std::function<bool(const std::string& path)>& is_useless) const;
 
  private:

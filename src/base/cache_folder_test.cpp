@@ -40,7 +40,7 @@ class CacheFolderTest : public testing::Test {
     file->read_at(0, std::as_writable_bytes(std::span(text)));
     return text;
   }
-  // Makes a file the one that was not used for longest.
+  // Makes a file the least recently used one.
   void age(const std::string& name) {
     const timespec times[2] = {{.tv_sec = 1000, .tv_nsec = 0}, {.tv_sec = 1000, .tv_nsec = 0}};
     for (const char* suffix : {"", ".checked"})
@@ -55,7 +55,7 @@ class CacheFolderTest : public testing::Test {
       (fs::path(testing::TempDir()) / ("cache_folder" + std::to_string(::getpid()))).string();
 };
 
-TEST_F(CacheFolderTest, KeepsAFileAndReplacesIt) {
+TEST_F(CacheFolderTest, StoresAndReplacesFile) {
   const CacheFolder folder({path_, 100});
   EXPECT_EQ(text_of(folder, "a"), "(none)");
   put(folder, "a", "one");
@@ -67,7 +67,7 @@ TEST_F(CacheFolderTest, KeepsAFileAndReplacesIt) {
   EXPECT_EQ(n_files(), 0u);
 }
 
-TEST_F(CacheFolderTest, AFileWithoutCommitIsRemoved) {
+TEST_F(CacheFolderTest, RemovesFileWithoutCommit) {
   const CacheFolder folder({path_, 100});
   put(folder, "a", "one");
   {
@@ -77,10 +77,10 @@ TEST_F(CacheFolderTest, AFileWithoutCommitIsRemoved) {
     EXPECT_EQ(text_of(folder, "a"), "one");
   }
   EXPECT_EQ(text_of(folder, "a"), "one");
-  EXPECT_EQ(n_files(), 2u);  // with its record
+  EXPECT_EQ(n_files(), 2u);  // the file and its record
 }
 
-TEST_F(CacheFolderTest, AFileIsCheckedUntilItChanges) {
+TEST_F(CacheFolderTest, FileStaysCheckedUntilItChanges) {
   const CacheFolder folder({path_, 100});
   put(folder, "a", "one");
   EXPECT_TRUE(folder.is_checked("a", *folder.open("a")));
@@ -94,7 +94,7 @@ TEST_F(CacheFolderTest, AFileIsCheckedUntilItChanges) {
   EXPECT_FALSE(folder.is_checked("a", *folder.open("a")));
 }
 
-TEST_F(CacheFolderTest, TheFileThatWasNotUsedForLongestMakesWay) {
+TEST_F(CacheFolderTest, EvictsLeastRecentlyUsedFile) {
   const CacheFolder folder({path_, 10});
   put(folder, "a", "1234");
   put(folder, "b", "1234");
@@ -107,7 +107,7 @@ TEST_F(CacheFolderTest, TheFileThatWasNotUsedForLongestMakesWay) {
   EXPECT_EQ(text_of(folder, "c"), "1234");
 }
 
-TEST_F(CacheFolderTest, AFileAboveTheLimitIsRefusedAndNothingMakesWay) {
+TEST_F(CacheFolderTest, RejectsFileAboveLimitWithoutEviction) {
   const CacheFolder folder({path_, 10});
   put(folder, "a", "1234");
   std::string why;
@@ -116,7 +116,7 @@ TEST_F(CacheFolderTest, AFileAboveTheLimitIsRefusedAndNothingMakesWay) {
   EXPECT_EQ(text_of(folder, "a"), "1234");
 }
 
-TEST_F(CacheFolderTest, ADiskThatWouldBeFullIsRefused) {
+TEST_F(CacheFolderTest, RejectsFileThatWouldFillTheDisk) {
   const CacheFolder folder({path_, UINT64_MAX});
   std::string why;
   EXPECT_EQ(folder.write("a", uint64_t{1} << 60, &why), nullptr);
@@ -124,7 +124,7 @@ TEST_F(CacheFolderTest, ADiskThatWouldBeFullIsRefused) {
   EXPECT_EQ(n_files(), 0u);
 }
 
-TEST_F(CacheFolderTest, OneProcessWritesAFileAtATime) {
+TEST_F(CacheFolderTest, OnlyOneWriterPerFile) {
   const CacheFolder folder({path_, 100});
   std::string why;
   auto writer = folder.write("a", 3, &why);
@@ -137,7 +137,7 @@ TEST_F(CacheFolderTest, OneProcessWritesAFileAtATime) {
   EXPECT_NE(folder.write("a", 3, &why), nullptr);
 }
 
-TEST_F(CacheFolderTest, WhatAKilledWriterLeftIsRemoved) {
+TEST_F(CacheFolderTest, RemovesUnfinishedFileOfKilledWriter) {
   const CacheFolder folder({path_, 100});
   put(folder, "a", "one");
   const pid_t child = ::fork();
@@ -153,7 +153,7 @@ TEST_F(CacheFolderTest, WhatAKilledWriterLeftIsRemoved) {
   std::string why;
   const auto writer = folder.write("c", 3, &why);
   folder.clean([](const std::string&) { return false; });
-  EXPECT_EQ(n_files(), 3u);  // a, its record, and c, which is being written
+  EXPECT_EQ(n_files(), 3u);  // a, its record, and the unfinished c
   EXPECT_EQ(text_of(folder, "b"), "(none)");
   writer->commit();
   folder.clean([](const std::string& path) { return path.ends_with("/a"); });
@@ -161,7 +161,7 @@ TEST_F(CacheFolderTest, WhatAKilledWriterLeftIsRemoved) {
   EXPECT_EQ(n_files(), 2u);
 }
 
-TEST_F(CacheFolderTest, NothingIsKeptWithoutAFolderOrALimit) {
+TEST_F(CacheFolderTest, StoresNothingWithoutFolderOrLimit) {
   for (const CacheFolder& folder : {CacheFolder({"", 100}), CacheFolder({path_, 0})}) {
     EXPECT_FALSE(folder.is_enabled());
     EXPECT_FALSE(folder.open("a"));
@@ -173,7 +173,7 @@ TEST_F(CacheFolderTest, NothingIsKeptWithoutAFolderOrALimit) {
   EXPECT_FALSE(fs::exists(path_));
 }
 
-TEST_F(CacheFolderTest, AFolderThatCannotBeMadeIsAnError) {
+TEST_F(CacheFolderTest, ThrowsIfFolderCannotBeCreated) {
   std::ofstream(path_ + ".file") << "x";
   const CacheFolder folder({path_ + ".file/folder", 100});
   std::string why;

@@ -1,4 +1,5 @@
-// BILLOW_CHECK: for our own bugs. A false condition prints itself and aborts, in every build.
+// BILLOW_CHECK catches bugs in Billow. If the condition is false, it prints the condition and
+// aborts, in every build.
 #pragma once
 
 namespace billow {

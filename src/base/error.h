@@ -1,6 +1,6 @@
-// The one exception type: thrown when a request or a load cannot go on. The message is one line
-// that says what is wrong, in which input, and what to do. Bugs of our own are CHECKs (check.h);
-// expected outcomes are return values.
+// The only exception type. A function throws it if a request or a load cannot go on. The message is
+// one line that says what is wrong, in which input, and what to do. Bugs in Billow are CHECKs
+// (check.h). Expected outcomes are return values.
 #pragma once
 
 #include <stdexcept>
@@ -11,16 +11,15 @@ namespace billow {
 
 enum class ErrorCode {
   kInvalidInput,      // a malformed file, template, option or request
-  kNotFound,          // a file or model that is not there
+  kNotFound,          // a file or model that does not exist
   kPermissionDenied,  // a file that may not be read or written
-  kUnsupported,       // well-formed, but of a kind that Billow does not know (architecture, weight
-                      // format)
-  kTooLarge,          // does not fit: a prompt into its context, a template into its limits
-  kOutOfMemory,       // memory could not be had
+  kUnsupported,       // well-formed, but of an unsupported kind (architecture, weight format)
+  kTooLarge,          // over a limit: a prompt longer than its context, a template over its limits
+  kOutOfMemory,       // an allocation failed
   kIo,                // the system failed to read, write or map
 };
 
-// "invalid_input", "not_found" and so on, for machines.
+// Returns a machine-readable name: "invalid_input", "not_found" and so on.
 std::string_view error_code_name(ErrorCode code) noexcept;
 
 class Error : public std::runtime_error {
@@ -32,8 +31,8 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
-// An Error for a failed system call on `path`, its code and words from `error_number` (an errno
-// value).
+// Returns an Error for a failed system call on `path`. `error_number` is an errno value; it selects
+// the code and the text.
 Error system_error(const std::string& what, const std::string& path, int error_number);
 
 }  // namespace billow

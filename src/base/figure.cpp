@@ -22,12 +22,12 @@ constexpr std::array<const char*, 3> kKinds = {"counter", "gauge", "histogram"};
 std::string text_of(const Json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end()) return "";
-  if (!found->is_string()) refuse("what should be text is none");
+  if (!found->is_string()) refuse("a text is not a string");
   return found->get<std::string>();
 }
 
 double number_of(const Json& value) {
-  if (!value.is_number() || !std::isfinite(value.get<double>())) refuse("a value is no number");
+  if (!value.is_number() || !std::isfinite(value.get<double>())) refuse("a value is not a number");
   return value.get<double>();
 }
 
@@ -47,10 +47,10 @@ bool is_name(std::string_view text) {
 Histogram histogram_of(const Json& entry) {
   std::vector<double> bounds;
   for (const Json& bound : list_of(entry, "bounds")) bounds.push_back(number_of(bound));
-  if (!std::ranges::is_sorted(bounds)) refuse("bounds are out of order");
+  if (!std::ranges::is_sorted(bounds)) refuse("bounds are not sorted");
   std::vector<uint64_t> counts;
   for (const Json& count : list_of(entry, "counts")) {
-    if (!count.is_number_unsigned()) refuse("a count is none");
+    if (!count.is_number_unsigned()) refuse("a count is not an unsigned integer");
     counts.push_back(count.get<uint64_t>());
   }
   if (counts.size() != bounds.size() + 1) refuse("counts and bounds do not match");
@@ -62,7 +62,7 @@ void add_label(const Json& entry, Figure& figure) {
   if (label == entry.end()) return;
   if (!label->is_array() || label->size() != 2 || !(*label)[0].is_string() ||
       !(*label)[1].is_string() || !is_name((*label)[0].get<std::string>()))
-    refuse("a label is none");
+    refuse("a label is not a name and a value");
   figure.label = (*label)[0].get<std::string>();
   figure.label_value = (*label)[1].get<std::string>();
 }
@@ -99,13 +99,13 @@ Json figures_json(const std::vector<Figure>& figures) {
 }
 
 std::vector<Figure> parse_figures(const Json& json) {
-  if (!json.is_array()) refuse("no list");
+  if (!json.is_array()) refuse("not a list");
   std::vector<Figure> figures;
   for (const Json& entry : json) {
-    if (!entry.is_object()) refuse("an entry is no object");
+    if (!entry.is_object()) refuse("an entry is not an object");
     Figure figure;
     figure.name = text_of(entry, "name");
-    if (!is_name(figure.name)) refuse("a name is none");
+    if (!is_name(figure.name)) refuse("a name is invalid");
     figure.help = text_of(entry, "help");
     const auto kind = std::ranges::find(kKinds, text_of(entry, "kind"));
     if (kind == kKinds.end()) refuse("a kind is unknown");

@@ -1,5 +1,5 @@
-// What is counted or measured, on its way from the process that counts it to the one that shows it.
-// A name belongs to one kind for ever. Plain data; its owner sees to threads.
+// Metrics that one process collects and another shows. The kind of a name never changes. Plain
+// data, not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,20 @@
 
 namespace billow {
 
-// How many of the observed values were at most each bound.
+// Counts observed values per bucket.
 class Histogram {
  public:
   Histogram() = default;
-  explicit Histogram(std::vector<double> bounds)  // in rising order
+  explicit Histogram(std::vector<double> bounds)  // in ascending order
       : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
-  // REQUIRES: there is a count more than there are bounds.
+  // REQUIRES: counts.size() == bounds.size() + 1.
   Histogram(std::vector<double> bounds, std::vector<uint64_t> counts, double sum)
       : bounds_(std::move(bounds)), counts_(std::move(counts)), sum_(sum) {}
 
   void observe(double value) noexcept;  // allocates nothing
   const std::vector<double>& bounds() const noexcept { return bounds_; }
-  // Values above the bound before and at most this one; the last count is of those above all.
+  // Each count is of the values above the previous bound and at most this one. The last count is of
+  // the values above all bounds.
   const std::vector<uint64_t>& counts() const noexcept { return counts_; }
   double sum() const noexcept { return sum_; }
   uint64_t n_values() const noexcept;
@@ -40,14 +41,15 @@ struct Figure {
   std::string name;
   std::string help;
   Kind kind = Kind::kGauge;
-  double value = 0.0;     // of a counter or a gauge
-  Histogram histogram{};  // of a histogram
-  std::string label{};    // a label and its value, where one name has several figures
+  double value = 0.0;     // counter or gauge
+  Histogram histogram{};  // histogram
+  std::string label{};    // one label and its value, if several figures have the same name
   std::string label_value{};
 };
 
-// An array of objects, and back. Throws Error (kInvalidInput) for what is none of these: another
-// process may have written it. Names and labels are letters, digits and '_'.
+// Converts figures to a JSON array and back. parse_figures() throws Error (kInvalidInput) for any
+// other JSON, because another process may have written it. Names and labels consist of letters,
+// digits and '_'.
 Json figures_json(const std::vector<Figure>& figures);
 std::vector<Figure> parse_figures(const Json& json);
 

@@ -8,7 +8,7 @@
 namespace billow {
 namespace {
 
-TEST(Histogram, CountsUpToEachBoundAndAboveAll) {
+TEST(Histogram, CountsPerBoundAndAboveAll) {
   Histogram histogram({1, 10});
   for (const double value : {0.5, 1.0, 1.5, 10.0, 11.0}) histogram.observe(value);
   EXPECT_EQ(histogram.counts(), (std::vector<uint64_t>{2, 2, 1}));
@@ -16,7 +16,7 @@ TEST(Histogram, CountsUpToEachBoundAndAboveAll) {
   EXPECT_EQ(histogram.n_values(), 5u);
 }
 
-TEST(Figures, ComeBackAsTheyWere) {
+TEST(Figures, SurviveRoundTripThroughJson) {
   Histogram histogram({0.5, 2});
   histogram.observe(1);
   const std::vector<Figure> sent = {
@@ -45,7 +45,7 @@ TEST(Figures, ComeBackAsTheyWere) {
   }
 }
 
-TEST(Figures, OfAnotherProcessAreNotTrusted) {
+TEST(Figures, AreValidatedWhenParsed) {
   for (const char* text : {
            R"({})",
            R"([1])",

@@ -9,7 +9,7 @@
 namespace billow {
 namespace {
 
-// Characters of Unicode's control, format, space, private and unassigned blocks.
+// Unicode's blocks of control, format, space, private and unassigned characters.
 constexpr std::array<std::pair<char32_t, char32_t>, 18> kUnprintable{{
     {0x00, 0x1F},
     {0x7F, 0xA0},

@@ -1,4 +1,4 @@
-// Text as Go's %q writes it, in messages and listings that are compared with Ollama's. Any thread.
+// Text in the form of Go's %q, for messages and listings that must equal Ollama's. Any thread.
 #pragma once
 
 #include <string>
@@ -6,10 +6,11 @@
 
 namespace billow {
 
-// `text` in double quotes as a Go literal.
+// Returns `text` as a Go string literal in double quotes.
 std::string go_quoted(std::string_view text);
 
-// Whether Go prints the character as it is, by blocks rather than by single characters.
+// Returns whether Go prints the character unescaped. Decides by Unicode blocks, not by single
+// characters.
 bool is_go_printable(char32_t value) noexcept;
 
 }  // namespace billow

@@ -1,19 +1,19 @@
-// How the process keeps memory that it has freed.
+// Controls when the process returns freed memory to the system.
 #pragma once
 
 #include <cstddef>
 
 namespace billow {
 
-// For a process that runs for months and whose requests may be large: memory that was needed once
-// goes back to the system. At most n_arenas heaps are shared by all threads (glibc would make eight
-// for each core, each of which keeps what its largest moment took), and large blocks are always
-// mapped on their own (glibc would stop that for sizes that were freed once). To be called before
-// other threads begin. Other C libraries than glibc are left as they are.
+// Configures glibc's allocator for a process that runs for months and has large requests, so that
+// freed memory returns to the system. All threads share at most n_arenas heaps. (By default, glibc
+// creates up to eight heaps per core, and each heap keeps the memory of its peak.) Large blocks
+// always get their own mapping. (By default, glibc stops mapping blocks of a size that was freed
+// once.) Call this before other threads start. Other C libraries than glibc are not changed.
 void settle_heap(size_t n_arenas) noexcept;
 
-// Gives whole pages back that are free among blocks in use. Takes less than a millisecond for each
-// ten MiB; others that allocate wait meanwhile. To be called now and then, from any thread.
+// Returns free whole pages between used blocks to the system. Takes less than a millisecond per 10
+// MiB; other threads that allocate wait meanwhile. Call this now and then, from any thread.
 void trim_heap() noexcept;
 
 }  // namespace billow

@@ -13,7 +13,7 @@
 namespace billow {
 namespace {
 
-TEST(Heap, LargeBlocksGoBackHoweverOftenTheyAreMade) {
+TEST(Heap, LargeBlocksAlwaysGetTheirOwnMapping) {
 #ifndef __GLIBC__
   GTEST_SKIP() << "the C library is not glibc";
 #else
@@ -23,8 +23,8 @@ TEST(Heap, LargeBlocksGoBackHoweverOftenTheyAreMade) {
     const auto block = std::make_unique<std::byte[]>(size_t{1} << 20);
     std::memset(block.get(), 1, size_t{1} << 20);
     const size_t n_mapped = ::mallinfo2().hblks;
-    if (i == 0 && n_mapped == 0) GTEST_SKIP() << "a sanitizer has the heap";
-    EXPECT_EQ(n_mapped, n_before + 1) << "block " << i << " is not mapped on its own";
+    if (i == 0 && n_mapped == 0) GTEST_SKIP() << "a sanitizer replaces the heap";
+    EXPECT_EQ(n_mapped, n_before + 1) << "block " << i << " has no mapping of its own";
   }
   EXPECT_EQ(::mallinfo2().hblks, n_before);
 #endif
@@ -37,12 +37,12 @@ size_t resident_bytes() {
   return n_pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-TEST(Heap, TrimmingGivesBackWhatIsFreeAmongBlocksInUse) {
+TEST(Heap, TrimFreesPagesBetweenUsedBlocks) {
 #ifndef __GLIBC__
   GTEST_SKIP() << "the C library is not glibc";
 #else
   constexpr size_t kBytes = size_t{64} << 10;
-  if (::mallinfo2().uordblks == 0) GTEST_SKIP() << "a sanitizer has the heap";
+  if (::mallinfo2().uordblks == 0) GTEST_SKIP() << "a sanitizer replaces the heap";
   std::vector<std::unique_ptr<std::byte[]> > free;
   std::vector<std::unique_ptr<std::byte[]> > used;
   for (int i = 0; i < 1000; ++i) {

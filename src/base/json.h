@@ -1,5 +1,5 @@
-// JSON as the program uses it: objects keep the order in which they were written. Include from .cpp
-// files; headers include base/json_fwd.h.
+// The JSON type of the program. Objects keep the order of their members. Include this from .cpp
+// files only; headers include base/json_fwd.h.
 #pragma once
 
 #include <nlohmann/json.hpp>

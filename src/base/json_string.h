@@ -1,4 +1,5 @@
-// Strings of JSON that need no library: most that are written token by token. Pure; any thread.
+// Helpers for simple JSON strings, without the JSON library. Most strings that are written token by
+// token are simple. Pure; any thread.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +7,8 @@
 
 namespace billow {
 
-// Whether the text between two quotes is the JSON string of that text: printable ASCII without
-// quotes and backslashes.
+// Returns whether `text` needs no escapes as a JSON string: printable ASCII without quotes and
+// backslashes.
 inline bool is_plain_json_string(std::string_view text) noexcept {
   return std::ranges::all_of(text,
                              [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; });

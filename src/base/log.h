@@ -1,4 +1,4 @@
-// Log lines on standard error. Any thread may call. BILLOW_LOG=debug|info|warn|error|off sets the
+// Writes log lines to standard error. Thread-safe. BILLOW_LOG=debug|info|warn|error|off sets the
 // level (default warn).
 #pragma once
 
@@ -10,15 +10,14 @@ void debug(std::string_view message);
 void info(std::string_view message);
 void warn(std::string_view message);
 
-// For a program that runs long: lines of level info, too (debug, if that is asked for), unless
-// BILLOW_LOG says otherwise, and the time in front of each.
+// Configures the log of a server: each line begins with the time, and the level is info, or debug
+// if `debug` is set. BILLOW_LOG overrides the level.
 void for_a_server(bool debug);
 
-// Lines of level info, too, unless BILLOW_LOG says otherwise: for a process whose lines a server
-// passes on.
+// Sets the level info, unless BILLOW_LOG is set: for a process whose lines a server forwards.
 void show_info();
 
-// Only warnings from now on, whatever BILLOW_LOG lets through beside them.
+// Hides lines below level warn, even if BILLOW_LOG allows them.
 void hide_info();
 
 }  // namespace billow::log

@@ -9,7 +9,8 @@ namespace billow {
 
 class MappedFile {
  public:
-  // Throws Error naming the path when it is missing, unreadable, empty or no regular file.
+  // Throws Error that names the path if the file is missing, unreadable, empty or not a regular
+  // file.
   explicit MappedFile(const std::string& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
@@ -19,10 +20,10 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
   const std::string& path() const noexcept { return path_; }
-  // Path, size, inode and time of the last change as they were when the file was opened: one line.
+  // One line: path, size, inode and modification time when the file was opened.
   const std::string& version() const noexcept { return version_; }
-  // Gives the memory of whole pages within `part` back to the system, if it lies in this file; who
-  // reads there again gets the same bytes from the file.
+  // Releases the memory of whole pages within `part`, if `part` is in this file. Later reads of
+  // these pages load the same bytes from the file.
   void release(std::span<const std::byte> part) const noexcept;
 
  private:

@@ -28,7 +28,7 @@ ErrorCode code_of(const std::string& path) {
   return ErrorCode::kIo;
 }
 
-TEST(MappedFile, GivesTheBytesOfTheFileAndSurvivesMoves) {
+TEST(MappedFile, MapsBytesAndSurvivesMoves) {
   const std::string path = temporary("mapped_file");
   std::ofstream(path) << "billow";
   MappedFile first(path);
@@ -38,21 +38,21 @@ TEST(MappedFile, GivesTheBytesOfTheFileAndSurvivesMoves) {
   std::filesystem::remove(path);
 }
 
-TEST(MappedFile, ReleasedPagesReadTheSameAgain) {
+TEST(MappedFile, ReleasedPagesKeepTheirContent) {
   const std::string path = temporary("released");
   std::ofstream(path) << std::string(100000, 'x') << "end";
   const MappedFile file(path);
   const std::string other(100, 'y');
   file.release(file.bytes());
   file.release(file.bytes().subspan(5000, 20000));
-  file.release(std::as_bytes(std::span(other)));  // not of this file: nothing happens
+  file.release(std::as_bytes(std::span(other)));  // not in this file: no effect
   EXPECT_EQ(other, std::string(100, 'y'));
   EXPECT_EQ(static_cast<char>(file.bytes()[50000]), 'x');
   EXPECT_EQ(static_cast<char>(file.bytes()[100000]), 'e');
   std::filesystem::remove(path);
 }
 
-TEST(MappedFile, SaysWhatIsWrongWithThePath) {
+TEST(MappedFile, RejectsInvalidPaths) {
   EXPECT_EQ(code_of(temporary("not there")), ErrorCode::kNotFound);
   EXPECT_EQ(code_of(testing::TempDir()), ErrorCode::kInvalidInput);
   EXPECT_EQ(code_of("/dev/null"), ErrorCode::kInvalidInput);

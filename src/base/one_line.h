@@ -1,4 +1,4 @@
-// What comes from outside, as a part of a message. Pure; any thread.
+// Makes external text safe as a part of a message. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace billow {
 
-// The beginning of a text, of about `max_bytes` at most, as one line of valid UTF-8: blanks stand
-// for control characters, and none at its ends.
+// Returns the beginning of a text, about `max_bytes` at most, as one line of valid UTF-8. Spaces
+// replace control characters; both ends are trimmed.
 std::string one_line(std::string_view text, size_t max_bytes);
 
 }  // namespace billow

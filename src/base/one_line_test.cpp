@@ -11,7 +11,7 @@ TEST(OneLine, HasNoControlCharacters) {
   EXPECT_EQ(one_line("\n\t", 100), "");
 }
 
-TEST(OneLine, IsValidWhereverItIsCut) {
+TEST(OneLine, IsValidUtf8AtAnyCut) {
   EXPECT_EQ(one_line("abcdef", 3), "abc");
   EXPECT_EQ(one_line("ab\xc3\xa4", 3), "ab\xef\xbf\xbd");
   EXPECT_EQ(one_line("\xff", 3), "\xef\xbf\xbd");

@@ -12,14 +12,14 @@
 namespace billow {
 namespace {
 
-// One call reads at most 2 GiB on Linux.
+// On Linux, one call reads at most 2 GiB.
 constexpr size_t kMaxPieceBytes = size_t{1} << 30;
 
 }  // namespace
 
 RegularFile::RegularFile(const std::string& path)
     : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)) {
-  // A socket cannot be opened at all.
+  // open() fails for a socket.
   if (fd_ < 0 && errno == ENXIO)
     throw Error(ErrorCode::kInvalidInput, path + " is not a regular file");
   if (fd_ < 0) throw system_error("cannot open", path, errno);

@@ -1,5 +1,5 @@
-// A regular file, open for reading. Opening and reading never wait for another program: a pipe or a
-// device in the place of a file is refused. Owns the descriptor; move-only. Any thread may read.
+// A regular file, open for reading. Opening and reading never wait for another program, because
+// pipes and devices are rejected. Owns the descriptor; move-only. Any thread may read.
 #pragma once
 
 #include <sys/stat.h>
@@ -13,9 +13,8 @@ namespace billow {
 
 class RegularFile {
  public:
-  // Throws Error that names the path when there is no such file, it cannot be opened (kNotFound,
-  // kPermissionDenied, kIo), or it is a folder or anything else than a regular file
-  // (kInvalidInput).
+  // Throws Error that names the path if the file cannot be opened (kNotFound, kPermissionDenied,
+  // kIo) or is not a regular file (kInvalidInput).
   explicit RegularFile(const std::string& path);
   RegularFile(RegularFile&& other) noexcept;
   RegularFile& operator=(RegularFile&& other) noexcept;
@@ -25,14 +24,14 @@ class RegularFile {
 
   const std::string& path() const noexcept { return path_; }
   int fd() const noexcept { return fd_; }
-  // As the file was when it was opened.
+  // The status when the file was opened.
   const struct stat& status() const noexcept { return status_; }
   uint64_t size_bytes() const noexcept {
     return status_.st_size > 0 ? static_cast<uint64_t>(status_.st_size) : 0;
   }
 
-  // Fills `bytes` from `offset` on and returns how many there were: fewer only at the file's end.
-  // Throws Error (kIo) when the system cannot read.
+  // Fills `bytes` from `offset` on and returns the number of bytes read, which is smaller only at
+  // the end of the file. Throws Error (kIo) if the system cannot read.
   size_t read_at(uint64_t offset, std::span<std::byte> bytes) const;
 
  private:

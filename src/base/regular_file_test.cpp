@@ -51,8 +51,8 @@ TEST(RegularFile, ReadsPartsAndStopsAtTheEnd) {
   std::filesystem::remove(path);
 }
 
-// Each of these would keep an ordinary open() or read() waiting, or is no file at all.
-TEST(RegularFile, RefusesWhatIsNoRegularFileAtOnce) {
+// A normal open() or read() would block on each of these, or the path is not a file.
+TEST(RegularFile, RejectsOtherFilesWithoutWaiting) {
   const std::string pipe = temporary("pipe");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(code_of(pipe), ErrorCode::kInvalidInput);

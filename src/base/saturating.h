@@ -1,5 +1,5 @@
-// Sums and products that end at the greatest number instead of wrapping: for sizes that come from
-// elsewhere.
+// Arithmetic that stops at the max or min value instead of wrapping, for sizes from untrusted
+// input.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ constexpr uint64_t saturating_multiply(uint64_t a, uint64_t b) {
              : a * b;
 }
 
-// a - b, or 0.
+// Returns a - b, or 0 if b is larger.
 constexpr uint64_t saturating_subtract(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 }  // namespace billow

@@ -1,4 +1,5 @@
-// Text as bytes: letters and blanks of ASCII only, whatever the locale. Any thread.
+// Byte-wise text functions. Only ASCII letters and blanks count; the locale has no effect. Any
+// thread.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@ inline constexpr std::string_view kBlanks = " \t\r\n\v\f";
 std::string lower_case(std::string_view text);
 bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept;
 
-// Without the bytes of `what` at both ends.
+// Returns `text` without the bytes of `what` at both ends.
 std::string_view trimmed(std::string_view text, std::string_view what = kBlanks) noexcept;
 
 }  // namespace billow

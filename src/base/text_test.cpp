@@ -5,10 +5,10 @@
 namespace billow {
 namespace {
 
-TEST(Text, LowersLettersOfAsciiOnly) {
+TEST(Text, LowersOnlyAsciiLetters) {
   EXPECT_EQ(lower_case("aZ[\xC3\x84"), "az[\xC3\x84");
   EXPECT_TRUE(equal_ignoring_case("aZ[", "Az["));
-  EXPECT_FALSE(equal_ignoring_case("[", "{"));  // 32 apart, but no letters
+  EXPECT_FALSE(equal_ignoring_case("[", "{"));  // 32 apart, but not letters
   EXPECT_FALSE(equal_ignoring_case("a", "ab"));
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 bool is_continuation(char c) { return (static_cast<uint8_t>(c) & 0xC0) == 0x80; }
 
-// Bytes that a sequence led by `lead` has; 0 if no character begins so.
+// Returns the number of bytes of a character that begins with `lead`, or 0 if no character does.
 size_t sequence_length(uint8_t lead) {
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead <= 0xDF) return 2;
@@ -16,7 +16,7 @@ size_t sequence_length(uint8_t lead) {
   return 0;
 }
 
-// Whether `second` may follow `lead`: excludes overlong forms, surrogates and values beyond
+// Returns whether `second` may follow `lead`. Excludes overlong forms, surrogates and values beyond
 // U+10FFFF.
 bool second_is_valid(uint8_t lead, uint8_t second) {
   if (lead == 0xE0) return second >= 0xA0;
@@ -63,7 +63,7 @@ void append(std::string& out, char32_t value) {
 }
 
 size_t whole_length(std::string_view text) noexcept {
-  // Only the last three bytes can belong to an unfinished character.
+  // Only the last three bytes can belong to an incomplete character.
   for (size_t back = 1; back <= std::min<size_t>(3, text.size()); ++back) {
     const size_t at = text.size() - back;
     if (is_continuation(text[at])) continue;

@@ -1,4 +1,4 @@
-// UTF-8, byte by byte: decoding that never fails, and the cut that keeps a stream whole.
+// UTF-8 decoding that never fails, and a way to cut a stream between characters.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,20 @@ struct CodePoint {
   bool valid;
 };
 
-// The code point at the start of `text`. REQUIRES: !text.empty(). Overlong forms, surrogates and
-// values beyond U+10FFFF are invalid.
+// Returns the code point at the start of `text`. Overlong forms, surrogates and values beyond
+// U+10FFFF are invalid. REQUIRES: !text.empty().
 CodePoint decode(std::string_view text) noexcept;
 
 // Appends the UTF-8 form of `value`.
 void append(std::string& out, char32_t value);
 
-// The length of the longest prefix of `text` that does not end inside a character. Bytes that can
-// never become a character count as whole, so that a stream of them is not held back for ever.
+// Returns the length of the longest prefix of `text` that does not end inside a character. Bytes
+// that can never become a character count as complete, so that a stream never holds them back.
 size_t whole_length(std::string_view text) noexcept;
 
 bool is_valid(std::string_view text) noexcept;
 
-// A copy in which each invalid byte is U+FFFD.
+// Returns a copy in which U+FFFD replaces each invalid byte.
 std::string sanitized(std::string_view text);
 
 }  // namespace billow::utf8

@@ -5,7 +5,7 @@
 namespace billow::utf8 {
 namespace {
 
-TEST(Utf8, DecodesWhatAppendWroteForEveryCodePoint) {
+TEST(Utf8, RoundTripsEveryCodePoint) {
   for (char32_t value = 0; value <= 0x10FFFF; ++value) {
     if (value == 0xD800) value = 0xE000;
     std::string text;
@@ -21,7 +21,7 @@ TEST(Utf8, DecodesWhatAppendWroteForEveryCodePoint) {
   }
 }
 
-TEST(Utf8, RefusesOverlongFormsSurrogatesAndStrayBytes) {
+TEST(Utf8, RejectsOverlongFormsSurrogatesAndStrayBytes) {
   for (const char* bad : {"\x80", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80",
                           "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\xE2\x82"}) {
     EXPECT_FALSE(decode(bad).valid);
@@ -30,7 +30,7 @@ TEST(Utf8, RefusesOverlongFormsSurrogatesAndStrayBytes) {
   }
 }
 
-TEST(Utf8, HoldsBackOnlyWhatMayStillBecomeACharacter) {
+TEST(Utf8, HoldsBackOnlyIncompleteCharacters) {
   EXPECT_EQ(whole_length("a\xE2\x82"), 1u);
   EXPECT_EQ(whole_length("a\xF0\x9F\x98"), 1u);
   EXPECT_EQ(whole_length("a\xFF"), 2u);
