@@ -16,8 +16,8 @@
 namespace billow::gguf {
 namespace {
 
-// A rename is on the disk when its folder is. Some file systems cannot do that, which is no reason
-// to fail.
+// Flushes the folder, because only then a rename is on the disk. Ignores errors: some file systems
+// cannot flush a folder.
 void flush_folder_of(const std::string& path) noexcept {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -32,13 +32,13 @@ std::string temporary_path(const std::string& path, const std::string& staging_f
   return staging_folder + "/" + std::filesystem::path(path).filename().string() + suffix;
 }
 
-// Shows those who clear unfinished files away that this one has a writer. Some file systems have no
-// locks; there its age has to do. Waits for one who looks at the file at this moment.
+// Locks the file, so that cleaners of unfinished files see that it has a writer. On file systems
+// without locks, cleaners use the age of the file. Waits while a cleaner inspects the file.
 void lock(int fd) noexcept {
   while (::flock(fd, LOCK_EX) != 0 && errno == EINTR) continue;
 }
 
-// Whether somebody cleared the file away before it had a lock.
+// Returns whether a cleaner removed the file before it was locked.
 bool is_removed(int fd) noexcept {
   struct stat status = {};
   return ::fstat(fd, &status) == 0 && status.st_nlink == 0;
@@ -70,7 +70,7 @@ void AtomicFile::begin(std::string_view step) const {
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   begin("write");
-  // One call writes at most 2 GiB on Linux.
+  // On Linux, one call writes at most 2 GiB.
   constexpr size_t kPieceBytes = size_t{1} << 30;
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd_, bytes.data(), std::min(bytes.size(), kPieceBytes));
@@ -87,7 +87,8 @@ void AtomicFile::commit() {
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     throw system_error("cannot rename " + temporary_ + " to", path_, errno);
   }
-  // Not before: its lock keeps others from clearing it away. What could fail has failed by fsync().
+  // Closes only now: until the rename, the lock keeps cleaners away. fsync() has already reported
+  // any error.
   ::close(fd_);
   fd_ = -1;
   temporary_.clear();

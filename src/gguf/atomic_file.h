@@ -1,5 +1,5 @@
-// A file that appears whole or not at all: written beside its path, flushed to the disk, then
-// renamed. Owns the descriptor and, until commit(), the temporary file. One thread.
+// Writes a file that appears completely or not at all: writes a temporary file, flushes it to the
+// disk and renames it. Owns the descriptor and, until commit(), the temporary file. One thread.
 #pragma once
 
 #include <cstddef>
@@ -11,25 +11,25 @@
 namespace billow::gguf {
 
 struct AtomicFileOptions {
-  // Where the temporary file lies, on the file system of the path; empty: in the path's folder. Its
-  // name is that of the path with ".partial-" and a number.
+  // Folder of the temporary file, on the same file system as the path. Empty: the path's folder.
+  // The temporary name is the path's name with ".partial-" and a number.
   std::string staging_folder;
-  // Called before each step that changes something on the disk; what it throws ends the write.
+  // Called before each step that changes the disk. If it throws, the write ends with that error.
   std::function<void(std::string_view step)> before_step;
 };
 
 class AtomicFile {
  public:
-  // Creates the temporary file. All functions throw Error when the system fails.
+  // Creates the temporary file. All functions throw Error if the system fails.
   explicit AtomicFile(const std::string& path, AtomicFileOptions options = {});
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
-  // Without commit() the temporary file is removed and `path` is as it was.
+  // Without commit(), removes the temporary file and leaves `path` unchanged.
   ~AtomicFile();
 
   void write(std::span<const std::byte> bytes);
-  // Where commit() puts it instead: for a name that follows from the content. On the same file
-  // system.
+  // Changes the path for commit(), for a name that depends on the content. REQUIRES: the new path
+  // is on the same file system.
   void set_path(const std::string& path) { path_ = path; }
   void commit();
 

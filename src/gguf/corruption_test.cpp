@@ -1,5 +1,5 @@
-// Damaged files: each is read to the end or refused with one line, and nothing else happens. Run it
-// under AddressSanitizer and UndefinedBehaviorSanitizer to see that nothing else does.
+// Parses damaged files. Each file is read completely or rejected with a one-line message. Run these
+// tests under AddressSanitizer and UndefinedBehaviorSanitizer to find memory errors.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ uint64_t touched(const Array& array) {
   return sum;
 }
 
-// What the metadata and the announced tensors are, or why the bytes are refused.
+// Returns a text with all metadata and tensors.
 std::string described(const std::vector<Entry>& metadata, const std::vector<TensorInfo>& tensors) {
   std::string text;
   for (const Entry& entry : metadata) {
@@ -62,10 +62,10 @@ std::string read_whole(std::span<const std::byte> bytes) {
   }
 }
 
-// As one who reads no more of the file than the header takes.
+// Reads no more of the file than the header needs.
 std::string read_by_parts(std::span<const std::byte> bytes) {
   for (uint64_t n = std::min<uint64_t>(kMinHeaderBytes, bytes.size());;) {
-    // An allocation of exactly this size, so that reading one byte too far is seen.
+    // Allocates exactly this size, so that a sanitizer detects a read past the end.
     const std::vector<std::byte> first(bytes.begin(),
                                        bytes.begin() + static_cast<std::ptrdiff_t>(n));
     try {
@@ -81,10 +81,9 @@ std::string read_by_parts(std::span<const std::byte> bytes) {
   }
 }
 
-// True when the bytes are a model, all of which could be read; false when they were refused as they
-// should be.
+// Returns true if the bytes are a readable model, and false if they were rejected properly.
 bool read_or_refused(std::span<const std::byte> bytes) {
-  // An allocation of exactly this size, so that reading one byte too far is seen.
+  // Allocates exactly this size, so that a sanitizer detects a read past the end.
   const std::vector<std::byte> copy(bytes.begin(), bytes.end());
   EXPECT_EQ(read_by_parts(copy), read_whole(copy));
   try {
@@ -111,7 +110,7 @@ bool read_or_refused(std::span<const std::byte> bytes) {
 
 class Corruption : public testing::TestWithParam<uint32_t> {};
 
-TEST_P(Corruption, EveryTruncationIsRefused) {
+TEST_P(Corruption, RejectsEveryTruncation) {
   const RawFile file = small_file(GetParam());
   EXPECT_TRUE(read_or_refused(file.bytes()));
   for (size_t n = 0; n < file.bytes().size(); ++n) {
@@ -119,7 +118,7 @@ TEST_P(Corruption, EveryTruncationIsRefused) {
   }
 }
 
-TEST_P(Corruption, EveryDamagedByteIsHarmless) {
+TEST_P(Corruption, SurvivesEveryDamagedByte) {
   const RawFile file = small_file(GetParam());
   std::vector<std::byte> bytes(file.bytes().begin(), file.bytes().end());
   size_t n_refused = 0;

@@ -5,7 +5,7 @@
 namespace billow::gguf {
 namespace {
 
-// Control characters would break the one line that a message is.
+// Replaces control characters, so that the message stays on one line.
 std::string one_line(std::string_view text) {
   std::string line = utf8::sanitized(text);
   for (char& c : line) {

@@ -21,9 +21,9 @@ struct File::State {
   uint32_t n_files = 1;
   uint64_t alignment = 0;
   bool header_only = false;
-  std::vector<std::string> paths;               // of the files; empty when parsed from memory
-  std::vector<MappedFile> mappings;             // empty when parsed from memory
-  std::vector<std::vector<std::byte>> headers;  // in place of mappings, where nothing is mapped
+  std::vector<std::string> paths;    // of all files; empty if parsed from memory
+  std::vector<MappedFile> mappings;  // empty if parsed from memory or if only headers are read
+  std::vector<std::vector<std::byte>> headers;  // instead of mappings, if only headers are read
   std::vector<Entry> metadata;
   std::vector<TensorInfo> tensors;
   NameIndex keys;
@@ -46,9 +46,9 @@ struct File::State {
 
 namespace {
 
-// The headers of most models are shorter: 152,000 tokens take 6 MB.
+// Most headers are shorter than 1 MiB. A vocabulary of 152,000 tokens takes 6 MB.
 constexpr uint64_t kFirstHeaderBytes = uint64_t{1} << 20;
-constexpr uint64_t kPieceBytes = uint64_t{1} << 20;  // of a tensor that is read
+constexpr uint64_t kPieceBytes = uint64_t{1} << 20;  // per read of tensor data
 constexpr uint64_t kMaxHeaderBytes = uint64_t{512} << 20;
 
 Error wrong_type(const std::string& path, std::string_view key, const Value& value,
@@ -59,7 +59,7 @@ Error wrong_type(const std::string& path, std::string_view key, const Value& val
   }
   if (const auto* number = std::get_if<int64_t>(&value.data)) got += " " + std::to_string(*number);
   return file_error(path, "metadata key " + quoted(key) + " is of the type " + got + "; " +
-                              std::string(wanted) + " is wanted");
+                              std::string(wanted) + " is expected");
 }
 
 }  // namespace
@@ -80,13 +80,14 @@ Shard File::State::read_header(const std::string& shard_path, StringArrays strin
   for (uint64_t n_wanted = kFirstHeaderBytes;;) {
     bytes.resize(std::min(n_wanted, file.size_bytes()));
     if (file.read_at(0, bytes) < bytes.size())
-      throw file_error(shard_path, "the file became shorter while it was read");
+      throw file_error(shard_path, "the file shrank while Billow read it");
     try {
       return parse_header(bytes, file.size_bytes(), shard_path, string_arrays);
     } catch (const MoreBytesNeeded& more) {
       if (more.n_bytes > kMaxHeaderBytes)
-        throw file_error(shard_path, "its header takes more than 512 MiB", ErrorCode::kTooLarge);
-      // At least doubled: all attempts together take twice the time of the last at most.
+        throw file_error(shard_path, "the header is larger than 512 MiB", ErrorCode::kTooLarge);
+      // Doubles the size at least, so that all attempts take at most twice the time of the last
+      // one.
       n_wanted = std::max(more.n_bytes, std::min(2 * n_wanted, kMaxHeaderBytes));
     }
   }
@@ -105,15 +106,16 @@ void File::State::add_sibling(const std::string& sibling, uint64_t number, uint6
   if (!std::filesystem::exists(sibling)) {
     throw file_error(sibling,
                      "part " + std::to_string(number + 1) + " of the " + std::to_string(count) +
-                         " files of the model is missing; put it beside the first",
+                         " files of the model is missing; put it next to part 1",
                      ErrorCode::kNotFound);
   }
   Shard shard = read(sibling, string_arrays);
-  const SplitKeys keys_of_it = read_split_keys(shard, sibling);
-  if (keys_of_it.number != number || keys_of_it.count != count) {
-    throw file_error(sibling, "the file says it is part " + std::to_string(keys_of_it.number + 1) +
-                                  " of " + std::to_string(keys_of_it.count) +
-                                  ", not the part its name says; download it again");
+  const SplitKeys sibling_keys = read_split_keys(shard, sibling);
+  if (sibling_keys.number != number || sibling_keys.count != count) {
+    throw file_error(sibling, "the file says it is part " +
+                                  std::to_string(sibling_keys.number + 1) + " of " +
+                                  std::to_string(sibling_keys.count) +
+                                  ", but its name says another part; download it again");
   }
   ++n_files;
   add_tensors(shard);
@@ -133,9 +135,9 @@ void File::State::index_tensors() {
   names = NameIndex(all);
   if (const auto twice = names.duplicate()) {
     throw file_error(path, "tensor " + std::to_string(twice->second) + " " +
-                               quoted(all[twice->second]) + ": the name is that of tensor " +
+                               quoted(all[twice->second]) + ": the name is a duplicate of tensor " +
                                std::to_string(twice->first) +
-                               " already; the file is damaged: download or convert it again");
+                               "; the file is damaged: download or convert it again");
   }
 }
 
@@ -186,12 +188,13 @@ File File::open_split_headers(std::span<const std::string> paths, StringArrays s
   Shard first = state->read(paths.front(), string_arrays);
   const SplitKeys keys = read_split_keys(first, paths.front());
   if (keys.number != 0)
-    throw file_error(paths.front(), "the first of the files says that it is part " +
+    throw file_error(paths.front(), "the first file says it is part " +
                                         std::to_string(keys.number + 1) + " of " +
-                                        std::to_string(keys.count) + "; begin with part 1");
+                                        std::to_string(keys.count) + "; start with part 1");
   if (keys.count != paths.size())
     throw file_error(paths.front(), "the model has " + std::to_string(keys.count) + " files, not " +
-                                        std::to_string(paths.size()) + "; all of them are needed");
+                                        std::to_string(paths.size()) +
+                                        "; all of them are required");
   return joined(std::move(state), std::move(first), keys, paths.subspan(1), string_arrays);
 }
 
@@ -205,7 +208,8 @@ File File::joined(std::unique_ptr<State> state, Shard first, const SplitKeys& ke
   if (keys.count > 1 && keys.n_tensors.value_or(n_tensors) != n_tensors) {
     throw file_error(path, "the " + std::to_string(keys.count) + " files hold " +
                                std::to_string(n_tensors) + " tensors, but split.tensors.count is " +
-                               std::to_string(*keys.n_tensors) + "; one is of another model");
+                               std::to_string(*keys.n_tensors) +
+                               "; one file belongs to another model");
   }
   state->index_tensors();
   return File(std::move(state));
@@ -217,7 +221,7 @@ File File::parse(std::span<const std::byte> bytes, const std::string& name) {
   state->n_bytes = bytes.size();
   Shard shard = parse_shard(bytes, name);
   if (read_split_keys(shard, name).count > 1) {
-    throw file_error(name, "one of the files of a split, which must be opened by its path",
+    throw file_error(name, "the file is a part of a split; open it by its path",
                      ErrorCode::kUnsupported);
   }
   state->adopt_first(std::move(shard));
@@ -269,7 +273,7 @@ void File::read_tensor(const TensorInfo& tensor,
     const std::span<std::byte> bytes =
         std::span(piece).first(std::min<uint64_t>(piece.size(), tensor.n_bytes - done));
     if (file.read_at(tensor.offset + done, bytes) < bytes.size())
-      throw file_error(file.path(), "the file became shorter while it was read");
+      throw file_error(file.path(), "the file shrank while Billow read it");
     sink(bytes);
     done += bytes.size();
   }
@@ -281,7 +285,7 @@ void File::watch_lookups(std::vector<bool>* found) const noexcept {
 }
 
 std::optional<uint64_t> File::get_uint(std::string_view key) const {
-  return state_->get<uint64_t>(key, as_uint, "an integer that is not negative");
+  return state_->get<uint64_t>(key, as_uint, "a non-negative integer");
 }
 
 std::optional<double> File::get_float(std::string_view key) const {

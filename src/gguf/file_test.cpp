@@ -41,7 +41,7 @@ RawFile complete_file(uint32_t version) {
   return file.pad().data(24, 0x11).pad().data(18, 0x22);
 }
 
-TEST(Lookups, TellWhichTensorsWereFound) {
+TEST(Lookups, RecordFoundTensors) {
   const RawFile raw = complete_file(3);
   const File file = File::parse(raw.bytes(), "memory");
   std::vector<bool> found(2);
@@ -58,7 +58,7 @@ TEST(Lookups, TellWhichTensorsWereFound) {
 
 class FileOfVersion : public testing::TestWithParam<uint32_t> {};
 
-TEST_P(FileOfVersion, GivesEveryKindOfValue) {
+TEST_P(FileOfVersion, ReadsEveryValueType) {
   const RawFile raw = complete_file(GetParam());
   const File file = File::parse(raw.bytes(), "memory");
   EXPECT_EQ(file.version(), GetParam());
@@ -82,7 +82,7 @@ TEST_P(FileOfVersion, GivesEveryKindOfValue) {
   EXPECT_EQ(file.require_string("text"), "wave");
 }
 
-TEST_P(FileOfVersion, GivesArraysAndTheirInnerArrays) {
+TEST_P(FileOfVersion, ReadsArraysAndNestedArrays) {
   const RawFile raw = complete_file(GetParam());
   const File file = File::parse(raw.bytes(), "memory");
   const Array* texts = file.get_string_array("texts");
@@ -100,7 +100,7 @@ TEST_P(FileOfVersion, GivesArraysAndTheirInnerArrays) {
   EXPECT_EQ(nested->arrays[1].strings[0], "deep");
 }
 
-TEST_P(FileOfVersion, WithoutTheStringsOfArraysAllElseIsTheSame) {
+TEST_P(FileOfVersion, SkippingStringArraysChangesNothingElse) {
   const RawFile raw = complete_file(GetParam());
   const Shard shard = parse_shard(raw.bytes(), "memory", StringArrays::kSkipped);
   const Array* texts = as_array(*shard.find("texts"));
@@ -112,7 +112,7 @@ TEST_P(FileOfVersion, WithoutTheStringsOfArraysAllElseIsTheSame) {
   EXPECT_EQ(shard.tensors[1].data.size(), 18u);
 }
 
-TEST_P(FileOfVersion, GivesTensorsAndTheirData) {
+TEST_P(FileOfVersion, ReadsTensorsAndTheirData) {
   const RawFile raw = complete_file(GetParam());
   const File file = File::parse(raw.bytes(), "memory");
   ASSERT_EQ(file.tensors().size(), 2u);
@@ -133,7 +133,7 @@ TEST_P(FileOfVersion, GivesTensorsAndTheirData) {
 
 INSTANTIATE_TEST_SUITE_P(Gguf, FileOfVersion, testing::Values(1u, 2u, 3u));
 
-TEST(File, AlignmentOfTheFileMovesTheData) {
+TEST(File, UsesAlignmentFromMetadata) {
   RawFile raw;
   raw.counts(1, 1).key("general.alignment", ValueType::kU32).number(uint32_t{256});
   raw.tensor("t", {1}, kF32, 256).pad(256).data(256, 1).data(4, 2);
@@ -142,7 +142,7 @@ TEST(File, AlignmentOfTheFileMovesTheData) {
   EXPECT_EQ(file.tensors()[0].data[0], std::byte{2});
 }
 
-TEST(File, TensorsMayLieInAnyOrderWithGaps) {
+TEST(File, AcceptsTensorsInAnyOrderWithGaps) {
   RawFile raw;
   raw.counts(2, 0).tensor("late", {1}, kF32, 96).tensor("early", {1}, kF32, 0);
   raw.pad().data(96, 1).data(4, 2);
@@ -151,13 +151,13 @@ TEST(File, TensorsMayLieInAnyOrderWithGaps) {
   EXPECT_EQ(file.find_tensor("early")->data[0], std::byte{1});
 }
 
-TEST(File, AFileWithoutTensorsNeedsNoPadding) {
+TEST(File, NeedsNoPaddingWithoutTensors) {
   RawFile raw;
   raw.counts(0, 1).key("general.architecture", ValueType::kString).text("llama");
   EXPECT_TRUE(File::parse(raw.bytes(), "memory").tensors().empty());
 }
 
-TEST(File, AbsentKeysAreNotErrorsButMissingOnesAre) {
+TEST(File, AbsentKeyIsAnErrorOnlyIfRequired) {
   RawFile raw;
   raw.counts(0, 0);
   const File file = File::parse(raw.bytes(), "memory");
@@ -170,7 +170,7 @@ TEST(File, AbsentKeysAreNotErrorsButMissingOnesAre) {
   EXPECT_EQ(file.get_string_array("a"), nullptr);
   try {
     file.require_uint("llama.block_count");
-    ADD_FAILURE() << "a missing key was given";
+    ADD_FAILURE() << "no error for a missing key";
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()),
               "memory: metadata key \"llama.block_count\" is missing; the model was not converted "
@@ -180,7 +180,7 @@ TEST(File, AbsentKeysAreNotErrorsButMissingOnesAre) {
   EXPECT_THROW(file.require_string("a"), Error);
 }
 
-TEST(File, AValueOfAnotherTypeIsAnErrorThatNamesKeyAndType) {
+TEST(File, WrongTypeErrorNamesKeyAndType) {
   const RawFile raw = complete_file(3);
   const File file = File::parse(raw.bytes(), "memory");
   const auto message = [&](auto&& get) -> std::string {
@@ -189,25 +189,25 @@ TEST(File, AValueOfAnotherTypeIsAnErrorThatNamesKeyAndType) {
     } catch (const Error& error) {
       return error.what();
     }
-    return "nothing was refused";
+    return "no error";
   };
   EXPECT_EQ(message([&] { file.get_uint("text"); }),
-            "memory: metadata key \"text\" is of the type string; an integer that is not negative "
-            "is wanted");
+            "memory: metadata key \"text\" is of the type string; a non-negative integer "
+            "is expected");
   EXPECT_EQ(message([&] { file.get_uint("i8"); }),
-            "memory: metadata key \"i8\" is of the type i8 -100; an integer that is not negative "
-            "is wanted");
+            "memory: metadata key \"i8\" is of the type i8 -100; a non-negative integer "
+            "is expected");
   EXPECT_EQ(message([&] { file.get_float("texts"); }),
-            "memory: metadata key \"texts\" is of the type array of string; a number is wanted");
+            "memory: metadata key \"texts\" is of the type array of string; a number is expected");
   EXPECT_EQ(message([&] { file.get_bool("f32"); }),
-            "memory: metadata key \"f32\" is of the type f32; a bool is wanted");
+            "memory: metadata key \"f32\" is of the type f32; a bool is expected");
   EXPECT_EQ(message([&] { file.get_string("yes"); }),
-            "memory: metadata key \"yes\" is of the type bool; a string is wanted");
+            "memory: metadata key \"yes\" is of the type bool; a string is expected");
   EXPECT_EQ(message([&] { file.get_array("text"); }),
-            "memory: metadata key \"text\" is of the type string; an array is wanted");
+            "memory: metadata key \"text\" is of the type string; an array is expected");
   EXPECT_EQ(message([&] { file.get_string_array("numbers"); }),
             "memory: metadata key \"numbers\" is of the type array of i16; an array of strings is "
-            "wanted");
+            "expected");
 }
 
 TEST(File, ViewsSurviveMoves) {

@@ -1,5 +1,5 @@
-// Positions by name: sorted once, so that a hostile file cannot make look-ups slow as it could a
-// hash table. The names must outlive the index. Immutable; any thread may read.
+// Finds the position of a name. Uses a sorted list, because a hostile file could make look-ups in a
+// hash table slow. The names must outlive the index. Immutable; any thread may read.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@ class NameIndex {
 
   std::optional<size_t> find(std::string_view name) const noexcept;
 
-  // Two positions of one name, the earlier first; nullopt when all names differ.
+  // Returns two positions with the same name, the earlier first. Returns nullopt if all names
+  // differ.
   std::optional<std::pair<size_t, size_t>> duplicate() const noexcept;
 
  private:

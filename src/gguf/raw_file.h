@@ -1,5 +1,4 @@
-// For tests: a GGUF file put together item by item, right or wrong in any way a test wants. One
-// thread.
+// For tests: builds a GGUF file item by item, valid or invalid. One thread.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +14,7 @@ namespace billow::gguf {
 
 class RawFile {
  public:
-  // Begins with the magic and the version.
+  // Writes the magic and the version.
   explicit RawFile(uint32_t version = 3) : version_(version) { chars("GGUF").number(version); }
 
   template <typename T>
@@ -29,7 +28,7 @@ class RawFile {
     bytes_.insert(bytes_.end(), view.begin(), view.end());
     return *this;
   }
-  // A count or length, in the size of the version.
+  // Adds a count or length, in the size of the version.
   RawFile& count(uint64_t n) {
     return version_ == 1 ? number(static_cast<uint32_t>(n)) : number(n);
   }
@@ -37,7 +36,7 @@ class RawFile {
     return count(n_tensors).count(n_metadata);
   }
   RawFile& text(std::string_view text) { return count(text.size()).chars(text); }
-  // A key and the type of its value, which must follow.
+  // Adds a key and the type of its value. The value must follow.
   RawFile& key(std::string_view key, ValueType type) {
     return text(key).number(static_cast<uint32_t>(type));
   }

@@ -1,4 +1,5 @@
-// What the reader refuses, and that its message names file, place and fault on one line.
+// Invalid files. The parser rejects each with a one-line message that names the file, the place and
+// the fault.
 #include <gtest/gtest.h>
 
 #include <initializer_list>
@@ -36,7 +37,7 @@ void expect_refused(const RawFile& file, std::initializer_list<std::string_view>
   expect_refused(file.bytes(), parts, code);
 }
 
-// A file with one tensor, its data of `n_data` bytes behind it.
+// Returns a file with one tensor, followed by `n_data` bytes.
 RawFile with_tensor(std::initializer_list<uint64_t> shape, uint32_t type, uint64_t offset,
                     size_t n_data) {
   RawFile file;
@@ -44,7 +45,7 @@ RawFile with_tensor(std::initializer_list<uint64_t> shape, uint32_t type, uint64
   return file.pad().data(n_data);
 }
 
-TEST(Refusal, OtherFilesAreNamedForWhatTheyAre) {
+TEST(Refusal, NamesKindOfOtherFiles) {
   const auto refused = [](std::string_view text, std::string_view part) {
     expect_refused(std::as_bytes(std::span(text)), {"not a GGUF file", part});
   };
@@ -55,7 +56,7 @@ TEST(Refusal, OtherFilesAreNamedForWhatTheyAre) {
   refused("", "not a GGUF file");
 }
 
-TEST(Refusal, VersionsThatAreNotKnown) {
+TEST(Refusal, UnknownVersions) {
   for (const uint32_t version : {0u, 4u, 77u}) {
     expect_refused(RawFile(version).counts(0, 0),
                    {"header, byte 4", "GGUF version " + std::to_string(version), "reads 1 to 3"},
@@ -70,19 +71,19 @@ TEST(Refusal, BigEndianFiles) {
   }
 }
 
-TEST(Refusal, CountsThatCannotLieInTheFile) {
-  expect_refused(RawFile().counts(1000, 0), {"1000 tensors cannot lie"});
+TEST(Refusal, CountsLargerThanTheFile) {
+  expect_refused(RawFile().counts(1000, 0), {"1000 tensors do not fit"});
   expect_refused(RawFile().counts(0, ~uint64_t{0}), {"18446744073709551615 metadata entries"});
   expect_refused(RawFile(1).counts(0, 0xFFFFFFFF), {"4294967295 metadata entries"});
   RawFile array;
   array.counts(0, 1).key("k", ValueType::kArray).array(ValueType::kF64, uint64_t{1} << 61);
-  expect_refused(array.data(64), {"metadata entry 0 \"k\"", "array elements cannot lie"});
+  expect_refused(array.data(64), {"metadata entry 0 \"k\"", "array elements do not fit"});
   RawFile texts;
   texts.counts(0, 1).key("k", ValueType::kArray).array(ValueType::kString, 9);
-  expect_refused(texts.data(64), {"9 array elements cannot lie in the 64 bytes"});
+  expect_refused(texts.data(64), {"9 array elements do not fit in the 64 remaining bytes"});
 }
 
-TEST(Refusal, StringsThatEndBeyondTheFile) {
+TEST(Refusal, StringsLongerThanTheFile) {
   RawFile value;
   value.counts(0, 1).key("k", ValueType::kString).count(~uint64_t{0}).chars("ab");
   expect_refused(value, {"metadata entry 0 \"k\", byte 45", "takes 18446744073709551615 bytes",
@@ -92,7 +93,7 @@ TEST(Refusal, StringsThatEndBeyondTheFile) {
   expect_refused(key, {"metadata entry 0, byte 32", "the key takes 100 bytes, but 20 are left"});
 }
 
-TEST(Refusal, KeysThatAreEmptyLongOrTwice) {
+TEST(Refusal, EmptyLongAndDuplicateKeys) {
   RawFile empty;
   empty.counts(0, 1).key("", ValueType::kU8).data(9);
   expect_refused(empty, {"metadata entry 0", "the key is empty"});
@@ -102,10 +103,10 @@ TEST(Refusal, KeysThatAreEmptyLongOrTwice) {
   RawFile twice;
   twice.counts(0, 3);
   for (const char* key : {"a", "b", "a"}) twice.key(key, ValueType::kU8).data(1);
-  expect_refused(twice, {"metadata entry 2 \"a\"", "stands in entry 0 already"});
+  expect_refused(twice, {"metadata entry 2 \"a\"", "duplicate of entry 0"});
 }
 
-TEST(Refusal, ValuesOfNoType) {
+TEST(Refusal, UnknownValueTypes) {
   RawFile value;
   value.counts(0, 1).key("k", static_cast<ValueType>(13)).data(8);
   expect_refused(value, {"metadata entry 0 \"k\"", "value type 13 does not exist"});
@@ -114,7 +115,7 @@ TEST(Refusal, ValuesOfNoType) {
   expect_refused(element, {"value type 99 does not exist"});
 }
 
-TEST(Refusal, BoolsThatAreNeitherTrueNorFalse) {
+TEST(Refusal, InvalidBools) {
   RawFile value;
   value.counts(0, 1).key("k", ValueType::kBool).number(uint8_t{2});
   expect_refused(value, {"metadata entry 0 \"k\"", "a bool is 2"});
@@ -137,7 +138,7 @@ TEST(Refusal, ArraysNestedTooDeep) {
   }
 }
 
-TEST(Refusal, AlignmentsThatAreNone) {
+TEST(Refusal, InvalidAlignments) {
   for (const uint32_t alignment : {0u, 4u, 48u, 1u << 21}) {
     RawFile file;
     file.counts(0, 1).key("general.alignment", ValueType::kU32).number(alignment);
@@ -148,7 +149,7 @@ TEST(Refusal, AlignmentsThatAreNone) {
   expect_refused(text, {"\"general.alignment\" is string"});
 }
 
-TEST(Refusal, ShapesThatAreNone) {
+TEST(Refusal, InvalidShapes) {
   expect_refused(with_tensor({}, kF32, 0, 64), {"tensor 0 \"blk.0.w\"", "0 dimensions"});
   expect_refused(with_tensor({1, 1, 1, 1, 1}, kF32, 0, 64), {"5 dimensions; there must be 1 to 4"});
   expect_refused(with_tensor({4, 0}, kF32, 0, 64), {"tensor 0 \"blk.0.w\"", "dimension 1 is 0"});
@@ -159,7 +160,7 @@ TEST(Refusal, ShapesThatAreNone) {
   expect_refused(with_tensor({33, 2}, kQ4_0, 0, 64), {"rows of 33 elements", "Q4_0", "hold 32"});
 }
 
-TEST(Refusal, TensorTypesThatAreNotKnown) {
+TEST(Refusal, UnknownTensorTypes) {
   for (const uint32_t type : {4u, 31u, 139u, 4294967295u}) {
     expect_refused(with_tensor({32}, type, 0, 64),
                    {"tensor 0 \"blk.0.w\"", "tensor type " + std::to_string(type)},
@@ -167,16 +168,16 @@ TEST(Refusal, TensorTypesThatAreNotKnown) {
   }
 }
 
-TEST(Refusal, TensorNamesThatAreEmptyOrTwice) {
+TEST(Refusal, EmptyAndDuplicateTensorNames) {
   RawFile empty;
   empty.counts(1, 0).tensor("", {1}, kF32, 0).pad().data(32);
   expect_refused(empty, {"tensor 0, byte", "the name is empty"});
   RawFile twice;
   twice.counts(2, 0).tensor("t", {1}, kF32, 0).tensor("t", {1}, kF32, 32).pad().data(64);
-  expect_refused(twice, {"tensor 1 \"t\"", "that of tensor 0"});
+  expect_refused(twice, {"tensor 1 \"t\"", "duplicate of tensor 0"});
 }
 
-TEST(Refusal, DataThatIsMisalignedOverlapsOrEndsBeyondTheFile) {
+TEST(Refusal, MisalignedOverlappingAndTruncatedData) {
   expect_refused(with_tensor({1}, kF32, 4, 64),
                  {"tensor 0 \"blk.0.w\"", "offset 4 is not a multiple of the alignment 32"});
   expect_refused(with_tensor({17}, kF32, 0, 64), {"tensor 0 \"blk.0.w\"", "data of 68 bytes",
@@ -192,13 +193,13 @@ TEST(Refusal, DataThatIsMisalignedOverlapsOrEndsBeyondTheFile) {
   expect_refused(same, {"tensor 1 \"b\"", "overlaps that of tensor 0 \"a\""});
 }
 
-TEST(Refusal, MessagesStayOnOneShortLineWhateverTheNames) {
+TEST(Refusal, MessageIsOneShortLineForAnyName) {
   RawFile file;
   file.counts(0, 1).key("a\nb\xff" + std::string(60000, 'x'), static_cast<ValueType>(13)).data(8);
   expect_refused(file, {"\"a?b\xef\xbf\xbdx", "...\""});
 }
 
-TEST(Refusal, AMissingFileIsNotFound) {
+TEST(Refusal, MissingFileIsNotFound) {
   try {
     File::open("/nowhere/model.gguf");
     ADD_FAILURE() << "opened";

@@ -10,19 +10,20 @@
 #include "gguf/cursor.h"
 #include "gguf/tensor_type.h"
 
-static_assert(std::endian::native == std::endian::little, "numbers are copied as they lie");
+static_assert(std::endian::native == std::endian::little, "numbers are copied without conversion");
 
 namespace billow::gguf {
 namespace {
 
 constexpr uint64_t kDefaultAlignment = 32;
 constexpr uint64_t kMinAlignment = 8;        // by the specification
-constexpr uint64_t kMaxAlignment = 1 << 20;  // beyond any page of a file: damage
-constexpr uint64_t kMaxNameBytes = 65535;    // of keys by the specification; generous for tensors
+constexpr uint64_t kMaxAlignment = 1 << 20;  // a larger one means a damaged file
+constexpr uint64_t kMaxNameBytes = 65535;    // for keys by the specification; also used for tensors
 constexpr int kMaxArrayDepth = 8;
-constexpr uint64_t kMaxReserved = 4096;  // a count is believed so far before its items are read
+constexpr uint64_t kMaxReserved =
+    4096;  // max items reserved before they are read, because a count can be wrong
 
-// Files that people take for GGUF, by how they begin.
+// First bytes of files that people mistake for GGUF.
 struct Lookalike {
   std::string_view head;
   std::string_view what;
@@ -36,7 +37,7 @@ constexpr std::array kLookalikes = std::to_array<Lookalike>({
     {"PK\x03\x04", "a zip archive, perhaps a PyTorch model; convert it to GGUF"},
 });
 
-// A tensor as the file announces it; where its data begins is known only after the last of them.
+// A tensor in the header. The data's position is known only after the last tensor of the header.
 struct Announced {
   std::string_view name;
   uint64_t offset;
@@ -45,7 +46,7 @@ struct Announced {
 
 class Parser {
  public:
-  // `bytes` are the first of the file's `file_bytes`, or all of them.
+  // `bytes` are the beginning of a file of `file_bytes`, or the whole file.
   Parser(std::span<const std::byte> bytes, uint64_t file_bytes, std::string_view file,
          StringArrays string_arrays)
       : bytes_(bytes),
@@ -75,9 +76,9 @@ class Parser {
   void place_data();
   void refuse_overlaps() const;
 
-  // Counts and lengths: four bytes in version 1, eight after it.
+  // Reads a count or length: four bytes in version 1, eight bytes in later versions.
   uint64_t count(std::string_view what);
-  // Refuses a count of items of at least `min_bytes` each that cannot lie in what is left.
+  // Throws if n items of at least `min_bytes` each do not fit in the rest of the file.
   void refuse_impossible(uint64_t n, uint64_t min_bytes, const std::string& what) const;
   std::string_view string(std::string_view what);
   std::string_view name(std::string_view what);
@@ -116,7 +117,7 @@ void Parser::read_header() {
   cursor_.take(4, "the magic");
   shard_.version = cursor_.read<uint32_t>("the version");
   if ((shard_.version & 0xFFFF) == 0 && shard_.version != 0) {
-    cursor_.fail("a big-endian GGUF file; Billow reads little-endian ones only: convert it",
+    cursor_.fail("a big-endian GGUF file; Billow reads only little-endian files: convert it",
                  ErrorCode::kUnsupported);
   }
   if (shard_.version < 1 || shard_.version > 3) {
@@ -124,10 +125,10 @@ void Parser::read_header() {
                  ErrorCode::kUnsupported);
   }
   n_tensors_ = count("the number of tensors");
-  // Name length, name, number of dimensions, one dimension, type, offset.
+  // Length of the name, name, number of dimensions, one dimension, type, offset.
   refuse_impossible(n_tensors_, count_bytes() + 1 + 4 + count_bytes() + 4 + 8, "tensors");
   n_metadata_ = count("the number of metadata entries");
-  // Key length, key, type, value.
+  // Length of the key, key, type, value.
   refuse_impossible(n_metadata_, count_bytes() + 1 + 4 + 1, "metadata entries");
 }
 
@@ -145,8 +146,8 @@ void Parser::read_metadata() {
   shard_.keys = NameIndex(keys);
   if (const auto twice = shard_.keys.duplicate()) {
     cursor_.fail_at({"metadata entry", twice->second, keys[twice->second]},
-                    "the key stands in entry " + std::to_string(twice->first) +
-                        " already; the file is damaged: download or convert it again");
+                    "the key is a duplicate of entry " + std::to_string(twice->first) +
+                        "; the file is damaged: download or convert it again");
   }
 }
 
@@ -202,28 +203,28 @@ void Parser::read_shape(TensorInfo& tensor) {
     if (__builtin_mul_overflow(n_elements, tensor.shape[d], &n_elements) ||
         n_elements > uint64_t{std::numeric_limits<int64_t>::max()}) {
       cursor_.fail("dimension " + std::to_string(d) + " of " + std::to_string(tensor.shape[d]) +
-                   " makes the tensor too large for any machine");
+                   " makes the tensor too large");
     }
   }
 }
 
-// Called after the type was read, so that failures point at it.
+// Called after the type was read, so that errors name the offset of the type.
 uint64_t Parser::data_bytes(const TensorInfo& tensor) {
   const TensorType* type = find_tensor_type(tensor.type);
   if (type == nullptr) {
     cursor_.fail("tensor type " + std::to_string(tensor.type) +
-                     " is not known to Billow; use the model in another quantisation",
+                     " is not supported; use another quantisation of the model",
                  ErrorCode::kUnsupported);
   }
   if (tensor.shape[0] % type->group_len != 0) {
-    cursor_.fail("rows of " + std::to_string(tensor.shape[0]) + " elements cannot be of the type " +
+    cursor_.fail("rows of " + std::to_string(tensor.shape[0]) + " elements cannot have type " +
                  std::string(type->name) + ", whose blocks hold " +
                  std::to_string(type->group_len));
   }
   uint64_t n_bytes = 0;
   if (__builtin_mul_overflow(tensor.n_elements() / type->group_len, uint64_t{type->group_bytes},
                              &n_bytes)) {
-    cursor_.fail("the tensor is too large for any machine");
+    cursor_.fail("the tensor is too large");
   }
   return n_bytes;
 }
@@ -271,9 +272,9 @@ uint64_t Parser::count(std::string_view what) {
 
 void Parser::refuse_impossible(uint64_t n, uint64_t min_bytes, const std::string& what) const {
   if (n <= cursor_.remaining() / min_bytes) return;
-  cursor_.fail(std::to_string(n) + " " + what + " cannot lie in the " +
+  cursor_.fail(std::to_string(n) + " " + what + " do not fit in the " +
                std::to_string(cursor_.remaining()) +
-               " bytes that are left; the file is truncated or damaged: download it again");
+               " remaining bytes; the file is truncated or damaged: download it again");
 }
 
 std::string_view Parser::string(std::string_view what) {
@@ -314,7 +315,7 @@ Array Parser::array(int depth) {
   array.n = count("the array length");
   const size_t element_bytes = value_type_bytes(array.element_type);
   const bool is_string = array.element_type == ValueType::kString;
-  // An element is its bytes, a string's length, or an array's type and length.
+  // Min size of an element: its bytes, the length of a string, or the type and length of an array.
   const uint64_t min = element_bytes != 0 ? element_bytes : count_bytes() + (is_string ? 0 : 4);
   refuse_impossible(array.n, min, "array elements");
   if (is_string && string_arrays_ == StringArrays::kSkipped) {

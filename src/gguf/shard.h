@@ -1,6 +1,6 @@
-// One file of a model, parsed and checked: what gguf::File is made of. A whole model is one shard
-// or the shards of a split. Everything in it is a view into the bytes, which must outlive it. Plain
-// data; any thread may read.
+// One parsed and validated file. A gguf::File consists of one shard, or of all shards of a split.
+// All contents are views into the bytes, which must outlive the shard. Plain data; any thread may
+// read.
 #pragma once
 
 #include <cstddef>
@@ -16,22 +16,22 @@ namespace billow::gguf {
 
 struct Shard {
   uint32_t version = 0;
-  uint64_t alignment = 0;  // of the tensors, bytes
+  uint64_t alignment = 0;  // alignment of tensor data, bytes
   std::vector<Entry> metadata;
   std::vector<TensorInfo> tensors;
-  NameIndex keys;  // of `metadata`
+  NameIndex keys;  // keys of `metadata`
 
   const Value* find(std::string_view key) const noexcept;  // null if absent
 };
 
-// Parses GGUF version 1, 2 or 3. `file` is for messages. Throws Error for anything malformed:
+// Parses GGUF version 1, 2 or 3. `file` is for messages. Throws Error for malformed files:
 // kUnsupported for big-endian files, other versions and unknown tensor types, else kInvalidInput.
 Shard parse_shard(std::span<const std::byte> bytes, std::string_view file,
                   StringArrays string_arrays = StringArrays::kRead);
 
-// The same of the first bytes of a file of `file_bytes`: kMinHeaderBytes or more, or the whole
-// file. The tensors have no data. Throws MoreBytesNeeded (cursor.h) when the header is longer than
-// `bytes`.
+// Parses the header from the beginning of a file of `file_bytes`. `bytes` has at least
+// kMinHeaderBytes, or the whole file. The tensors have no data. Throws MoreBytesNeeded (cursor.h)
+// if the header is longer than `bytes`.
 inline constexpr uint64_t kMinHeaderBytes = 64;
 Shard parse_header(std::span<const std::byte> bytes, uint64_t file_bytes, std::string_view file,
                    StringArrays string_arrays = StringArrays::kRead);

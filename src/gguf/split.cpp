@@ -40,7 +40,7 @@ SplitKeys read_split_keys(const Shard& shard, const std::string& path) {
   if (keys.count == 0) return {};
   if (keys.count > kMaxFiles || keys.number >= keys.count) {
     throw file_error(path, "split.no " + std::to_string(keys.number) + " of split.count " +
-                               std::to_string(keys.count) + " is impossible");
+                               std::to_string(keys.count) + " is invalid");
   }
   return keys;
 }
@@ -54,11 +54,11 @@ std::vector<std::string> sibling_paths(const SplitKeys& keys, const std::string&
                            std::to_string(keys.count) + " files";
   if (keys.number != 0) {
     const std::string first = split_path(named ? prefix : "NAME", 0, keys.count);
-    throw file_error(path, part + "; open the first: " + first);
+    throw file_error(path, part + "; open the first part: " + first);
   }
   if (!named) {
-    throw file_error(path, part + ", but not named as such; give all their names, NAME" + suffix +
-                               " for this one");
+    throw file_error(path, part + ", but its name does not say so; name all parts like NAME" +
+                               suffix + " for this one");
   }
   std::vector<std::string> paths;
   for (uint64_t i = 1; i < keys.count; ++i) paths.push_back(split_path(prefix, i, keys.count));

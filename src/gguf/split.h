@@ -1,5 +1,5 @@
-// Models split over several files, PREFIX-00001-of-00003.gguf and so on: the names, and the keys by
-// which each file says which part of what it is. Pure functions; any thread.
+// Models that are split into several files: PREFIX-00001-of-00003.gguf and so on. This file has
+// their names and the keys that say which part a file is. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,15 @@ struct SplitKeys {
   std::optional<uint64_t> n_tensors;  // of all files together
 };
 
-// The path of file `number`, counted from 0, of a split.
+// Returns the path of file `number`, counted from 0, of a split.
 std::string split_path(const std::string& prefix, uint64_t number, uint64_t count);
 
-// The split keys of a file; throws Error when they are malformed.
+// Returns the split keys of a file. Throws Error if they are malformed.
 SplitKeys read_split_keys(const Shard& shard, const std::string& path);
 
-// The paths of the second and later files of the split whose first file is at `path`; empty when it
-// is not split. Throws Error when `path` is another file of the split, or not named as a split is.
+// Returns the paths of the second and later files of a split whose first file is `path`. Empty if
+// the model is not split. Throws Error if `path` is another file of the split, or if its name is
+// not that of a split's file.
 std::vector<std::string> sibling_paths(const SplitKeys& keys, const std::string& path);
 
 }  // namespace billow::gguf

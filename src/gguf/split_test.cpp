@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder of its own for each test, with a model of three files and one tensor in each.
+// Creates a folder per test, with a model of three files that have one tensor each.
 class Split : public testing::Test {
  protected:
   void SetUp() override {
@@ -68,7 +68,7 @@ class Split : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(Split, TheFirstFileOpensTheWholeModel) {
+TEST_F(Split, FirstFileOpensTheWholeModel) {
   const File file = File::open(path(0));
   EXPECT_EQ(file.n_files(), 3u);
   EXPECT_EQ(file.n_bytes(),
@@ -82,10 +82,10 @@ TEST_F(Split, TheFirstFileOpensTheWholeModel) {
   }
 }
 
-TEST_F(Split, TheHeadersAloneSayTheSame) {
+TEST_F(Split, HeadersAloneGiveTheSameMetadata) {
   const File whole = File::open(path(0));
   const File file = File::open_header(path(0));
-  for (uint64_t i = 0; i < 3; ++i) fs::resize_file(path(i), 10);  // it reads nothing later
+  for (uint64_t i = 0; i < 3; ++i) fs::resize_file(path(i), 10);  // no later reads
   EXPECT_EQ(file.n_files(), 3u);
   EXPECT_EQ(file.n_bytes(), whole.n_bytes());
   EXPECT_EQ(file.require_string("general.name"), "part 0");
@@ -97,7 +97,7 @@ TEST_F(Split, TheHeadersAloneSayTheSame) {
   }
 }
 
-TEST_F(Split, TensorsAreReadWithoutAMapping) {
+TEST_F(Split, ReadsTensorsWithoutMapping) {
   const std::vector<std::string> paths{path(0), path(1), path(2)};
   const File file = File::open_split_headers(paths);
   ASSERT_EQ(file.tensors().size(), 3u);
@@ -116,8 +116,8 @@ TEST_F(Split, TensorsAreReadWithoutAMapping) {
   EXPECT_THROW(read(file.tensors()[1]), Error);
 }
 
-TEST_F(Split, ATensorOfManyPiecesIsReadWhole) {
-  constexpr uint64_t kElements = 700'001;  // of 4 bytes: two pieces and a part of one
+TEST_F(Split, ReadsTensorOfManyPieces) {
+  constexpr uint64_t kElements = 700'001;  // of 4 bytes: two and a half pieces
   std::vector<float> values(kElements);
   for (uint64_t i = 0; i < kElements; ++i) values[i] = static_cast<float>(i);
   Writer writer;
@@ -134,7 +134,7 @@ TEST_F(Split, ATensorOfManyPiecesIsReadWhole) {
   EXPECT_TRUE(std::ranges::equal(bytes, std::as_bytes(std::span(values))));
 }
 
-TEST_F(Split, ALongHeaderIsReadWhole) {
+TEST_F(Split, ReadsLongHeader) {
   constexpr uint64_t kTexts = 300'000;
   RawFile raw;
   raw.counts(0, 2).key("texts", ValueType::kArray).array(ValueType::kString, kTexts);
@@ -150,58 +150,59 @@ TEST_F(Split, ALongHeaderIsReadWhole) {
     ASSERT_EQ(file.get_string_array("texts")->strings[i], std::to_string(i));
 }
 
-TEST_F(Split, AnotherFilePointsToTheFirst) {
-  expect_refused(path(1), {path(1) + ": part 2 of a model of 3 files", "open the first", path(0)});
+TEST_F(Split, OtherPartNamesTheFirst) {
+  expect_refused(path(1),
+                 {path(1) + ": part 2 of a model of 3 files", "open the first part", path(0)});
 }
 
-TEST_F(Split, AMissingFileIsNamed) {
+TEST_F(Split, ReportsMissingPart) {
   fs::remove(path(2));
   expect_refused(path(0), {path(2) + ": part 3 of the 3 files", "missing"}, ErrorCode::kNotFound);
 }
 
-TEST_F(Split, AFileThatIsNotThePartOfItsNameIsNamed) {
+TEST_F(Split, ReportsPartWithWrongNumber) {
   write(1, 2, 3, 3, "x");
   expect_refused(path(0), {path(1) + ": the file says it is part 3 of 3"});
   write(1, 1, 4, 3, "x");
   expect_refused(path(0), {path(1) + ": the file says it is part 2 of 4"});
 }
 
-TEST_F(Split, AWrongNumberOfTensorsIsRefused) {
+TEST_F(Split, RejectsWrongNumberOfTensors) {
   write(0, 0, 3, 7, "t0");
   expect_refused(path(0), {path(0), "hold 3 tensors, but split.tensors.count is 7"});
 }
 
-TEST_F(Split, ATensorInTwoFilesIsRefused) {
+TEST_F(Split, RejectsTensorInTwoFiles) {
   write(2, 2, 3, 3, "t0");
   expect_refused(path(0), {"tensor 2 \"t0\"", "tensor 0"});
 }
 
-TEST_F(Split, AFirstFileOfAnotherNameCannotFindItsSiblings) {
+TEST_F(Split, RejectsRenamedFirstFile) {
   const std::string renamed = (folder_ / "renamed.gguf").string();
   fs::rename(path(0), renamed);
   expect_refused(renamed, {"part 1 of a model of 3 files", "NAME-00001-of-00003.gguf"});
 }
 
-TEST_F(Split, ImpossibleKeysAreRefused) {
+TEST_F(Split, RejectsInvalidSplitKeys) {
   write(0, 3, 3, 3, "t0");
-  expect_refused(path(0), {"split.no 3 of split.count 3 is impossible"});
+  expect_refused(path(0), {"split.no 3 of split.count 3 is invalid"});
   write(0, 0, 3, -1, "t0");
   expect_refused(path(0), {"\"split.tensors.count\" must be an unsigned integer"});
 }
 
-TEST_F(Split, ADamagedSiblingIsNamed) {
+TEST_F(Split, ReportsDamagedPart) {
   fs::resize_file(path(1), fs::file_size(path(1)) - 1);
   expect_refused(path(0), {path(1) + ": tensor 0 \"t1\"", "truncated"});
 }
 
-TEST_F(Split, ASplitOfOneIsAFile) {
+TEST_F(Split, SplitOfOneFileIsAPlainFile) {
   write(0, 0, 1, 1, "t0");
   const File file = File::open(path(0));
   EXPECT_EQ(file.n_files(), 1u);
   EXPECT_EQ(file.tensors().size(), 1u);
 }
 
-TEST_F(Split, FilesOfASplitCannotBeParsedFromMemory) {
+TEST_F(Split, RejectsPartsParsedFromMemory) {
   const MappedFile mapped(path(0));
   EXPECT_THROW(File::parse(mapped.bytes(), "memory"), Error);
 }

@@ -6,7 +6,7 @@
 namespace billow::gguf {
 namespace {
 
-// In order of their numbers. The gaps are numbers that were given out and taken back.
+// In ascending order of numbers. Gaps are removed numbers.
 constexpr std::array kTypes = std::to_array<TensorType>({
     {0, "F32", 1, 4},         {1, "F16", 1, 2},         {2, "Q4_0", 32, 18},
     {3, "Q4_1", 32, 20},      {6, "Q5_0", 32, 22},      {7, "Q5_1", 32, 24},

@@ -1,6 +1,5 @@
-// Every tensor type number that GGUF has given out, with its name and block size: enough to check a
-// file and to name what cannot be computed with. Which of them Billow computes with is quant/'s
-// affair.
+// All tensor type numbers of GGUF with their names and block sizes. They suffice to validate a file
+// and to name unsupported types. quant/ decides which types Billow can compute with.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +15,10 @@ struct TensorType {
   uint32_t group_bytes;   // bytes of a block
 };
 
-// Null for a number that stands for nothing (removed or unknown).
+// Returns null for an unknown or removed number.
 const TensorType* find_tensor_type(uint32_t id) noexcept;
 
-// The name, or "type 4711" for an unknown number.
+// Returns the name, or text such as "type 4711" for an unknown number.
 std::string tensor_type_name(uint32_t id);
 
 }  // namespace billow::gguf

@@ -5,7 +5,7 @@
 namespace billow::gguf {
 namespace {
 
-TEST(TensorType, RowsAreInOrderAndUnderTheirNumber) {
+TEST(TensorType, TableIsSortedAndComplete) {
   uint32_t n_known = 0;
   for (uint32_t id = 0; id < 1000; ++id) {
     const TensorType* type = find_tensor_type(id);
@@ -18,7 +18,7 @@ TEST(TensorType, RowsAreInOrderAndUnderTheirNumber) {
   EXPECT_EQ(n_known, 35u);
 }
 
-TEST(TensorType, BlocksHaveTheirSizes) {
+TEST(TensorType, KnowsBlockSizes) {
   const TensorType* q4_k = find_tensor_type(12);
   ASSERT_NE(q4_k, nullptr);
   EXPECT_EQ(q4_k->name, "Q4_K");
@@ -26,7 +26,7 @@ TEST(TensorType, BlocksHaveTheirSizes) {
   EXPECT_EQ(q4_k->group_bytes, 144u);
 }
 
-TEST(TensorType, RemovedAndUnknownNumbersStandForNothing) {
+TEST(TensorType, ReturnsNullForRemovedAndUnknownNumbers) {
   for (const uint32_t id : {4u, 5u, 31u, 33u, 36u, 38u, 43u, 4294967295u}) {
     EXPECT_EQ(find_tensor_type(id), nullptr) << id;
   }

@@ -15,7 +15,7 @@ struct TypeFacts {
   size_t n_bytes;
 };
 
-// Indexed by the number of the type.
+// Indexed by type number.
 constexpr std::array<TypeFacts, 13> kTypes = {{{"u8", 1},
                                                {"i8", 1},
                                                {"u16", 2},

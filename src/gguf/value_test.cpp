@@ -18,7 +18,7 @@ Array array_of(ValueType type, const T (&values)[N]) {
           .arrays = {}};
 }
 
-TEST(Value, TypesAreThoseOfTheSpecification) {
+TEST(Value, TypesMatchTheSpecification) {
   EXPECT_TRUE(is_value_type(0));
   EXPECT_TRUE(is_value_type(12));
   EXPECT_FALSE(is_value_type(13));
@@ -31,7 +31,7 @@ TEST(Value, TypesAreThoseOfTheSpecification) {
   EXPECT_EQ(value_type_bytes(ValueType::kString), 0u);
 }
 
-TEST(Value, ScalarsAreDecodedAtAnyAlignment) {
+TEST(Value, DecodesScalarsAtAnyAlignment) {
   std::byte bytes[9] = {};
   const int64_t number = -7;
   std::memcpy(bytes + 1, &number, sizeof number);
@@ -40,7 +40,7 @@ TEST(Value, ScalarsAreDecodedAtAnyAlignment) {
   EXPECT_EQ(std::get<uint64_t>(decode_scalar(ValueType::kU16, bytes + 1).data), 65529u);
 }
 
-TEST(Value, ConversionsRefuseOtherKindsAndRanges) {
+TEST(Value, ConversionsRejectOtherTypesAndRanges) {
   const Value positive{ValueType::kI32, int64_t{5}};
   const Value negative{ValueType::kI32, int64_t{-5}};
   const Value real{ValueType::kF32, 1.5};
@@ -63,7 +63,7 @@ TEST(Value, ConversionsRefuseOtherKindsAndRanges) {
   EXPECT_EQ(as_array(yes), nullptr);
 }
 
-TEST(Value, ArrayElementsAreNumbersOfEveryType) {
+TEST(Value, ReadsArrayElementsOfEveryType) {
   const int16_t shorts[] = {-1, 300};
   EXPECT_EQ(array_of(ValueType::kI16, shorts).integer(1), 300);
   EXPECT_EQ(array_of(ValueType::kI16, shorts).number(0), -1.0);
@@ -74,7 +74,7 @@ TEST(Value, ArrayElementsAreNumbersOfEveryType) {
   EXPECT_EQ(array_of(ValueType::kF32, floats).integer(1), -2);
 }
 
-TEST(Value, IntegersOfArraysSaturate) {
+TEST(Value, ArrayIntegersSaturate) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
   const double reals[] = {1e300, -1e300, std::numeric_limits<double>::quiet_NaN(),

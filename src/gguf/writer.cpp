@@ -11,7 +11,7 @@
 #include "gguf/atomic_file.h"
 #include "gguf/tensor_type.h"
 
-static_assert(std::endian::native == std::endian::little, "numbers are copied as they lie");
+static_assert(std::endian::native == std::endian::little, "numbers are copied without conversion");
 
 namespace billow::gguf {
 namespace {
@@ -57,14 +57,14 @@ void put(Bytes& out, const Array& array) {
   }
 }
 
-// A number in the size that the type has in the file.
+// Writes a number in the size of its type.
 void put_number(Bytes& out, const Value& value) {
   if (const auto* real = std::get_if<double>(&value.data)) {
     if (value.type == ValueType::kF64) return put(out, *real);
     BILLOW_CHECK(value.type == ValueType::kF32);
     return put(out, static_cast<float>(*real));
   }
-  // Little-endian: the low bytes of a number are its narrower form, signed or not.
+  // In little-endian order, the low bytes are the narrower form of a signed or unsigned number.
   std::array<std::byte, 8> bytes;
   if (const auto* integer = std::get_if<uint64_t>(&value.data)) {
     std::memcpy(bytes.data(), integer, sizeof bytes);

@@ -1,6 +1,6 @@
-// Writes GGUF version 3: set metadata, add tensors, write. Owns copies of the metadata, views of
-// the tensors' data. A misuse (an empty key, a name twice, data that does not fit its shape) is a
-// bug of the caller: a CHECK. One thread.
+// Writes GGUF version 3: set the metadata, add the tensors, write. Owns copies of the metadata and
+// views of the tensors' data. Misuse is a bug of the caller and fails a CHECK: an empty key, a
+// duplicate name, or data that does not fit its shape. One thread.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace billow::gguf {
 
 class Writer {
  public:
-  // A key that was set before gets the new value at its old place. "general.alignment" is obeyed.
+  // Sets a key. A key that is already set keeps its position. The writer uses "general.alignment".
   void set_uint(std::string_view key, uint32_t value);
   void set_uint64(std::string_view key, uint64_t value);
   void set_int(std::string_view key, int32_t value);
@@ -29,30 +29,31 @@ class Writer {
   void set_ints(std::string_view key, std::span<const int32_t> values);
   void set_floats(std::string_view key, std::span<const float> values);
   void set_bools(std::string_view key, const std::vector<bool>& values);
-  // Copies any value as it was read (arrays too).
+  // Copies a value of any type, arrays included.
   void set(std::string_view key, const Value& value);
 
-  // `shape[0]` is the row length, one to four sizes. `data` is exactly the tensor's bytes and is
-  // copied only by to_bytes() and write(): it must live until then. Tensors lie in the file in the
-  // order of adding.
+  // Adds a tensor with one to four dimensions; `shape[0]` is the row length. `data` is exactly the
+  // tensor's bytes. It must live until to_bytes() or write(), which copy it. The file has the
+  // tensors in the order of these calls.
   void add_tensor(std::string_view name, uint32_t type, std::span<const uint64_t> shape,
                   std::span<const std::byte> data);
 
   using Sink = std::function<void(std::span<const std::byte>)>;
-  // Hands the bytes of one tensor to the sink, piece after piece, the same at each call.
+  // Passes the bytes of one tensor to the sink, piece by piece. Must produce the same bytes at each
+  // call.
   using Source = std::function<void(const Sink&)>;
-  // The same for a tensor whose bytes are made when they are written.
+  // Adds a tensor whose bytes are produced while they are written.
   void add_tensor(std::string_view name, uint32_t type, std::span<const uint64_t> shape,
                   Source source);
 
-  // Of all tensors that were added, without what lies between them.
+  // Returns the size of all added tensors, without padding.
   uint64_t n_tensor_bytes() const noexcept;
 
   std::vector<std::byte> to_bytes() const;
-  // Hands the file to `sink`, piece after piece; what that throws ends it.
+  // Passes the file to `sink`, piece by piece. If `sink` throws, the write ends with that error.
   void write_to(const Sink& sink) const;
-  // Writes beside `path` and renames, so that a crash leaves the old file or the new one. Throws
-  // Error when the system cannot write; nothing is left behind then.
+  // Writes a temporary file next to `path` and renames it, so that a crash leaves the old or the
+  // new file. Throws Error if the system cannot write; then no temporary file remains.
   void write(const std::string& path) const;
 
  private:
@@ -68,10 +69,10 @@ class Writer {
     uint64_t n_bytes;
     Source source;
   };
-  // The pair of the key, its value empty and to be encoded.
+  // Returns the pair of the key, with an empty value that the caller encodes.
   Pair& pair(std::string_view key, ValueType type);
   uint64_t alignment() const;
-  std::vector<std::byte> header() const;  // all that stands before the data, padded if there is any
+  std::vector<std::byte> header() const;  // everything before the data, padded if there is data
 
   std::vector<Pair> pairs_;
   std::vector<Pending> tensors_;

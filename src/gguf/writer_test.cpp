@@ -28,7 +28,7 @@ Writer copy_of(const File& file) {
   return writer;
 }
 
-// Every setter, scalars of every type, nested arrays, two tensors.
+// Uses every setter, with scalars of every type, nested arrays and two tensors.
 Writer complete_writer() {
   Writer writer;
   writer.set_uint("uint", 4000000000u);
@@ -61,7 +61,7 @@ Writer complete_writer() {
   return writer;
 }
 
-TEST(Writer, WhatIsWrittenIsRead) {
+TEST(Writer, WrittenFileReadsBack) {
   const std::vector<std::byte> bytes = complete_writer().to_bytes();
   const File file = File::parse(bytes, "memory");
   EXPECT_EQ(file.version(), 3u);
@@ -90,12 +90,12 @@ TEST(Writer, WhatIsWrittenIsRead) {
   EXPECT_EQ(file.tensors()[0].n_dims, 2u);
 }
 
-TEST(Writer, ReadingAndWritingAgainGivesTheSameBytes) {
+TEST(Writer, ReadAndWriteKeepsBytes) {
   const std::vector<std::byte> bytes = complete_writer().to_bytes();
   EXPECT_EQ(copy_of(File::parse(bytes, "memory")).to_bytes(), bytes);
 }
 
-TEST(Writer, ASecondValueTakesThePlaceOfTheFirst) {
+TEST(Writer, SecondValueReplacesFirst) {
   Writer writer;
   writer.set_string("a", "old");
   writer.set_uint("b", 1);
@@ -107,7 +107,7 @@ TEST(Writer, ASecondValueTakesThePlaceOfTheFirst) {
   EXPECT_EQ(file.require_uint("a"), 2u);
 }
 
-TEST(Writer, TensorsBeginAtTheAlignmentOfTheFile) {
+TEST(Writer, AlignsTensors) {
   for (const uint32_t alignment : {8u, 32u, 4096u}) {
     Writer writer = complete_writer();
     writer.set_uint("general.alignment", alignment);
@@ -136,7 +136,7 @@ class WriterToDisk : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(WriterToDisk, ReplacesTheFileAndLeavesNothingElse) {
+TEST_F(WriterToDisk, ReplacesFileAndLeavesNothingElse) {
   const std::string path = (folder_ / "model.gguf").string();
   std::ofstream(path) << "old";
   const Writer writer = complete_writer();
@@ -147,9 +147,9 @@ TEST_F(WriterToDisk, ReplacesTheFileAndLeavesNothingElse) {
   EXPECT_EQ(File::open(path).tensors().size(), 2u);
 }
 
-TEST_F(WriterToDisk, AFailureIsNamedAndLeavesTheOldFile) {
+TEST_F(WriterToDisk, FailureKeepsOldFile) {
   EXPECT_THROW(complete_writer().write((folder_ / "absent" / "model.gguf").string()), Error);
-  // A folder cannot be replaced by a file: the rename fails after everything was written.
+  // A file cannot replace a folder, so that the rename fails after all writes.
   const fs::path target = folder_ / "target";
   fs::create_directory(target);
   std::ofstream(target / "inside") << "kept";
@@ -163,7 +163,7 @@ TEST_F(WriterToDisk, AFailureIsNamedAndLeavesTheOldFile) {
   EXPECT_EQ(n_files(), 1u);
 }
 
-TEST(WriterDeathTest, MisuseIsABug) {
+TEST(WriterDeathTest, MisuseFailsCheck) {
   Writer writer;
   EXPECT_DEATH(writer.set_uint("", 1), "CHECK");
   EXPECT_DEATH(writer.add_tensor("t", 0, std::vector<uint64_t>{2}, kData), "CHECK");
@@ -172,7 +172,7 @@ TEST(WriterDeathTest, MisuseIsABug) {
   EXPECT_DEATH(writer.add_tensor("t", 0, std::vector<uint64_t>{6}, kData), "CHECK");
 }
 
-// Real files, which another program wrote, come back byte for byte.
+// Files of other programs survive a read and a write byte for byte.
 std::vector<fs::path> real_files() {
   std::vector<fs::path> folders = {fs::path(BILLOW_SOURCE_DIR) / "../shared/data/vocab"};
   const char* models = std::getenv("BILLOW_TEST_MODELS");
@@ -192,10 +192,10 @@ std::vector<fs::path> real_files() {
   return found;
 }
 
-TEST(RealFiles, ReadingAndWritingGivesTheSameBytes) {
-  constexpr uint64_t kMaxBytes = 100'000'000;  // to_bytes() holds all of it
+TEST(RealFiles, ReadAndWriteKeepsBytes) {
+  constexpr uint64_t kMaxBytes = 100'000'000;  // to_bytes() holds the whole file in memory
   const std::vector<fs::path> paths = real_files();
-  if (paths.empty()) GTEST_SKIP() << "neither vocabularies nor models on this machine";
+  if (paths.empty()) GTEST_SKIP() << "this machine has neither vocabularies nor models";
   for (const fs::path& path : paths) {
     SCOPED_TRACE(path.string());
     const File file = File::open(path.string());
