@@ -412,7 +412,7 @@ TEST_F(PromptBuilder, ImagesWithoutAPlaceAreRefused) {
             "400 the model's template has no place for image 1, of a message of the role \"tool\"");
   request.messages[1].parts = {ImagePart{"no picture"}};
   EXPECT_EQ(refusal([&] { build(sample, request); }),
-            "400 image 1: the picture is of no known kind: PNG, JPEG, WebP, GIF and BMP are");
+            "400 image 1: the picture format is unknown; use PNG, JPEG, WebP, GIF or BMP");
 }
 
 TEST_F(PromptBuilder, EarlierThinkingOfQwenIsDropped) {

@@ -100,8 +100,7 @@ TEST(PromptImages, BrokenMarksAreNone) {
 
 TEST(PromptImages, RefusesWhatIsNoPicture) {
   EXPECT_EQ(why(png()), "");
-  EXPECT_EQ(why("hi"),
-            "image 2: the picture is of no known kind: PNG, JPEG, WebP, GIF and BMP are");
+  EXPECT_EQ(why("hi"), "image 2: the picture format is unknown; use PNG, JPEG, WebP, GIF or BMP");
   EXPECT_EQ(why(""), "image 2: the picture is empty");
   EXPECT_EQ(why(png(1, 201)),
             "image 2: the picture has 1 x 201 pixels: one side is more than 200 times as long as "

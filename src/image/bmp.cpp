@@ -1,4 +1,4 @@
-// BMP, read here: the common headers, 1 to 32 bits for each pixel, bit fields, run lengths.
+// Decodes BMP: the common headers, 1 to 32 bits per pixel, bit fields and run lengths.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -11,7 +11,7 @@ namespace billow::image {
 namespace {
 
 constexpr size_t kFileHeader = 14;
-constexpr uint32_t kOldHeader = 12;  // of OS/2: sizes of 16 bits, colours of 3 bytes
+constexpr uint32_t kOldHeader = 12;  // from OS/2: sizes of 16 bits, colours of 3 bytes
 
 enum Compression : uint32_t {
   kNone = 0,
@@ -21,7 +21,7 @@ enum Compression : uint32_t {
   kFieldsWithAlpha = 6
 };
 
-// A colour's bits in a pixel.
+// The bits of one colour in a pixel.
 struct Field {
   uint32_t mask = 0;
 
@@ -62,7 +62,7 @@ class Reader {
     pixels_at_ = number(10, 4);
     const uint32_t n_header = number(kFileHeader, 4);
     const bool is_old = n_header == kOldHeader;
-    if (!is_old && n_header < 40) work_.fail("its header is of an unknown kind");
+    if (!is_old && n_header < 40) work_.fail("its header type is unknown");
     const auto width =
         is_old ? static_cast<int32_t>(number(18, 2)) : static_cast<int32_t>(number(18, 4));
     const auto height =
@@ -85,7 +85,7 @@ class Reader {
                       (compression_ == kRuns4 && n_bits_ == 4) ||
                       (has_fields && (n_bits_ == 16 || n_bits_ == 32));
     if (!fits || std::ranges::find(kBits, n_bits_) == kBits.end())
-      work_.refuse("has " + std::to_string(n_bits_) + " bits for each pixel in compression " +
+      work_.refuse("has " + std::to_string(n_bits_) + " bits per pixel with compression " +
                    std::to_string(compression_));
   }
 
@@ -96,7 +96,7 @@ class Reader {
     const uint64_t at = uint64_t{kFileHeader} + n_header;
     for (uint32_t i = 0; i < n; ++i) {
       const uint64_t from = at + uint64_t{i} * n_bytes;
-      // Some files have fewer colours than they say: their pixels begin in the table.
+      // Some files have fewer colours than their header says: their pixels begin inside the table.
       if (from + 3 > std::min<uint64_t>(pixels_at_, bytes_.size())) break;
       const uint32_t color = number(from, 3);
       colors_[i] = {static_cast<uint8_t>(color >> 16), static_cast<uint8_t>(color >> 8),
@@ -111,7 +111,8 @@ class Reader {
     } else if (compression_ == kNone) {
       fields_ = {Field{0xff0000}, Field{0xff00}, Field{0xff}, Field{0}};
     } else {
-      constexpr uint64_t kMasks = kFileHeader + 40;  // behind the short header, or within a longer
+      constexpr uint64_t kMasks =
+          kFileHeader + 40;  // after the short header, or within a longer one
       const bool has_alpha = compression_ == kFieldsWithAlpha || n_header >= 56;
       for (size_t i = 0; i < (has_alpha ? 4 : 3); ++i) fields_[i].mask = number(kMasks + 4 * i, 4);
     }
@@ -158,7 +159,8 @@ class Reader {
 
   void put_color(uint8_t index, uint8_t* to) const { std::memcpy(to, colors_[index].data(), 3); }
 
-  // Pairs of a count and a value; a count of 0 begins something else. What is skipped stays white.
+  // Decodes pairs of a count and a value. A count of 0 begins an escape code. Skipped pixels stay
+  // white.
   void read_runs(Picture& picture) const {
     uint64_t at = pixels_at_;
     uint32_t x = 0;

@@ -7,7 +7,7 @@
 namespace billow::image {
 namespace {
 
-// Numbers of a TIFF structure, in its byte order.
+// Reads numbers of a TIFF structure, in its byte order.
 class Tiff {
  public:
   explicit Tiff(std::string_view bytes)
@@ -56,7 +56,7 @@ Picture turned(Picture picture, int orientation) {
   if (orientation < 2 || orientation > 8) return picture;
   const auto [width, height] = picture.size;
   const bool swaps = is_on_its_side(orientation);
-  // Where the pixel at (x, y) of the result comes from.
+  // Determines which source pixel gives the pixel at (x, y) of the result.
   const bool from_right =
       orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
   const bool from_bottom =

@@ -1,4 +1,4 @@
-// The orientation that cameras note in EXIF. Pure functions; any thread.
+// Reads the EXIF orientation of a picture and applies it. Pure functions; any thread.
 #pragma once
 
 #include <string_view>
@@ -7,14 +7,14 @@
 
 namespace billow::image {
 
-// 1 to 8, of a TIFF structure, with or without "Exif\0\0" before it. 1 for anything that makes no
-// sense: a picture with broken notes is still a picture.
+// Returns the orientation, 1 to 8, of a TIFF structure, with or without a leading "Exif\0\0".
+// Returns 1 for invalid data, because a picture with broken metadata is still a picture.
 int orientation_of(std::string_view exif) noexcept;
 
-// Whether width and height change places.
+// Returns whether the orientation swaps width and height.
 constexpr bool is_on_its_side(int orientation) noexcept { return orientation >= 5; }
 
-// The picture as it is to be seen.
+// Returns the picture in its visible orientation.
 Picture turned(Picture picture, int orientation);
 
 }  // namespace billow::image

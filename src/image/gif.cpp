@@ -1,4 +1,4 @@
-// GIF by giflib: the first frame, on a canvas of the size that the file gives.
+// Decodes GIF with giflib: the first frame, on a canvas of the file's size.
 #include <gif_lib.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class Reader {
     if (gif_ == nullptr) fail(error);
   }
 
-  // Some files give no canvas: then it is the frame.
+  // Some files have no canvas size. Then the frame defines the canvas.
   Size canvas() {
     find_frame();
     const GifImageDesc& frame = gif_->Image;
@@ -44,7 +44,7 @@ class Reader {
     colors_ = frame.ColorMap != nullptr ? frame.ColorMap : gif_->SColorMap;
     if (colors_ == nullptr) work_.fail("it has no colours");
     Picture picture = white(size);
-    // Rows of an interlaced frame come in four passes.
+    // An interlaced frame has its rows in four passes.
     struct Pass {
       GifWord first;
       GifWord step;

@@ -1,5 +1,6 @@
-// JPEG by libjpeg-turbo. The library reports errors by longjmp, which runs no destructors: all
-// objects that have one live in Reader, outside the functions that call the library.
+// Decodes JPEG with libjpeg-turbo. The library reports errors by longjmp, which runs no
+// destructors. All objects with destructors are therefore in Reader, outside the functions that
+// call the library.
 #include <csetjmp>
 #include <cstdio>  // jpeglib.h needs it
 
@@ -15,7 +16,7 @@
 namespace billow::image {
 namespace {
 
-// A file with very many scans takes minutes to decode. Encoders write about ten.
+// A file with too many scans takes minutes to decode. Encoders write about ten.
 constexpr int kMaxScans = 200;
 
 class Reader {
@@ -41,7 +42,7 @@ class Reader {
     work_.check_size(head.size.width, head.size.height);
     if (!start()) fail();
     if (jpeg_.output_width != head.size.width || jpeg_.output_height != head.size.height)
-      work_.fail("its size changes");
+      work_.fail("its size changes during decoding");
     Decoded out{.picture = white(head.size), .orientation = head.orientation};
     if (is_cmyk()) row_.resize(size_t{head.size.width} * 4);
     if (!read_rows(out.picture.rgb.data())) fail();
@@ -55,7 +56,7 @@ class Reader {
     jpeg->err->format_message(jpeg, self.message_);
     std::longjmp(self.jump_, 1);
   }
-  // Most warnings are about harmless rubbish. These are about pixels that are missing.
+  // Most warnings are harmless. These three mean missing pixels.
   static void on_message(j_common_ptr jpeg, int level) {
     if (level >= 0) return;
     const int code = jpeg->err->msg_code;
@@ -81,7 +82,8 @@ class Reader {
     return 1;
   }
 
-  // From here on nothing in these has a destructor. False: message_ says what was wrong.
+  // The functions from here to read_rows() have no local objects with destructors. They return
+  // false with the reason in message_.
   bool read_header() {
     if (setjmp(jump_) != 0) return false;
     jpeg_create_decompress(&jpeg_);
@@ -114,7 +116,7 @@ class Reader {
     return true;
   }
 
-  // Adobe's files have what is left of the light; others have the ink.
+  // Adobe's files store the remaining light; other files store the ink.
   void take_cmyk(const uint8_t* cmyk, size_t n_pixels, uint8_t* rgb) const {
     const uint8_t flip = jpeg_.saw_Adobe_marker ? 0 : 255;
     for (size_t i = 0; i < n_pixels; ++i, cmyk += 4, rgb += 3) {

@@ -41,7 +41,7 @@ Format checked_format(std::string_view bytes, const Limits& limits) {
   const std::optional<Format> format = find_format(bytes);
   if (!format) {
     throw Error(ErrorCode::kUnsupported,
-                "the picture is of no known kind: PNG, JPEG, WebP, GIF and BMP are");
+                "the picture format is unknown; use PNG, JPEG, WebP, GIF or BMP");
   }
   return *format;
 }
@@ -64,12 +64,12 @@ std::optional<Format> find_format(std::string_view bytes) noexcept {
 
 void Work::check_size(uint64_t width, uint64_t height) const {
   if (width == 0 || height == 0) fail("it has no pixels");
-  // Both are below 2^32.
+  // The product cannot overflow, because both factors are below 2^32.
   if (width * height <= limits_.max_pixels) return;
   throw Error(ErrorCode::kTooLarge, "the " + std::string(format_name(format_)) + " picture has " +
                                         std::to_string(width) + " x " + std::to_string(height) +
                                         " pixels, more than " + std::to_string(limits_.max_pixels) +
-                                        ": make it smaller");
+                                        ": reduce its size");
 }
 
 void Work::check_time() const {
@@ -133,8 +133,7 @@ std::string encode_png(const Picture& picture) {
   png_alloc_size_t n_bytes = out.size();
   if (png_image_write_to_memory(&image, out.data(), &n_bytes, 0, picture.rgb.data(), 0, nullptr) ==
       0)
-    throw Error(ErrorCode::kOutOfMemory,
-                std::string("a picture cannot be written: ") + image.message);
+    throw Error(ErrorCode::kOutOfMemory, std::string("cannot encode a picture: ") + image.message);
   out.resize(n_bytes);
   return out;
 }

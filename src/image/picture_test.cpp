@@ -29,7 +29,7 @@ std::string bytes_of(const path& file) {
   return out.str();
 }
 
-// A PPM file as Pillow writes it.
+// Reads a PPM file that Pillow wrote.
 Picture expected_of(const path& file) {
   std::istringstream in(bytes_of(file.string() + ".ppm"));
   std::string magic;
@@ -83,19 +83,19 @@ std::string big_endian(uint32_t value) {
   return out;
 }
 
-TEST(Picture, ArePixelsThatPillowSees) {
+TEST(Picture, MatchesPillow) {
   const std::vector<path> files = fixtures();
   ASSERT_GT(files.size(), 30u);
   for (const path& file : files) {
     const std::string bytes = bytes_of(file);
     const Picture picture = decode(bytes);
-    // Versions of one library differ in the last bit of what is lossy.
+    // Versions of one library differ in the last bit of lossy formats.
     EXPECT_LE(largest_difference(picture, expected_of(file)), 2) << file;
     EXPECT_EQ(size_of(bytes), picture.size) << file;
   }
 }
 
-TEST(Picture, PngFilesThatAreWrittenHaveThePixels) {
+TEST(Picture, EncodedPngHasSamePixels) {
   for (const path& file : fixtures()) {
     const Picture picture = decode(bytes_of(file));
     const std::string png = encode_png(picture);
@@ -104,16 +104,16 @@ TEST(Picture, PngFilesThatAreWrittenHaveThePixels) {
   }
 }
 
-TEST(Picture, EndsTooEarly) {
+TEST(Picture, RejectsTruncatedFiles) {
   for (const path& file : fixtures()) {
     const std::string bytes = bytes_of(file);
-    // What follows the pixels of the first frame may be missing.
+    // The file may lack data after the pixels of the first frame.
     for (const size_t n : {size_t{1}, size_t{9}, size_t{20}, bytes.size() / 3, bytes.size() / 2})
       EXPECT_NE(why(std::string_view(bytes).substr(0, n)), "") << file << " " << n;
   }
 }
 
-TEST(Picture, BrokenBytesGiveAPictureOrAnError) {
+TEST(Picture, DamagedFileGivesPictureOrError) {
   std::mt19937 random(7);
   for (const path& file : fixtures()) {
     const std::string bytes = bytes_of(file);
@@ -131,18 +131,18 @@ TEST(Picture, BrokenBytesGiveAPictureOrAnError) {
   }
 }
 
-TEST(Picture, RefusesWhatIsNoPicture) {
+TEST(Picture, RejectsOtherFiles) {
   EXPECT_EQ(why(""), "the picture is empty");
-  EXPECT_EQ(why("hello"), "the picture is of no known kind: PNG, JPEG, WebP, GIF and BMP are");
+  EXPECT_EQ(why("hello"), "the picture format is unknown; use PNG, JPEG, WebP, GIF or BMP");
   EXPECT_EQ(why(std::string(100, 'x'), {.max_bytes = 99}), "the picture has 100 B, more than 99 B");
   EXPECT_EQ(why("\x89PNG\r\n\x1a\n"), "the PNG picture cannot be read: its data ends too early");
   EXPECT_NE(why("\xff\xd8\xff\xd9"), "");
   EXPECT_NE(why("BMxxxx"), "");
 }
 
-TEST(Picture, BombsTakeNoMemory) {
+TEST(Picture, RejectsHugeSizesWithoutAllocation) {
   std::string png = bytes_of(kFixtures / "rgb.png");
-  // Without the right checksum the header is refused before its sizes are looked at.
+  // With a wrong checksum, libpng would reject the header before it checks the sizes.
   const std::string head =
       "IHDR" + big_endian(50'000) + big_endian(50'000) + std::string("\x08\x02\0\0\0", 5);
   uint32_t crc = 0xffffffff;
@@ -152,30 +152,30 @@ TEST(Picture, BombsTakeNoMemory) {
   }
   png.replace(12, 21, head + big_endian(~crc));
   EXPECT_EQ(why(png),
-            "the PNG picture has 50000 x 50000 pixels, more than 50000000: make it smaller");
+            "the PNG picture has 50000 x 50000 pixels, more than 50000000: reduce its size");
 
   std::string gif = bytes_of(kFixtures / "plain.gif");
   gif.replace(6, 4, "\xff\xff\xff\xff");
   EXPECT_EQ(why(gif),
-            "the GIF picture has 65535 x 65535 pixels, more than 50000000: make it smaller");
+            "the GIF picture has 65535 x 65535 pixels, more than 50000000: reduce its size");
   std::string bmp = bytes_of(kFixtures / "rgb.bmp");
   bmp.replace(18, 4, std::string("\x50\xc3\0\0", 4));
   bmp.replace(22, 4, std::string("\x50\xc3\0\0", 4));
   EXPECT_EQ(why(bmp),
-            "the BMP picture has 50000 x 50000 pixels, more than 50000000: make it smaller");
+            "the BMP picture has 50000 x 50000 pixels, more than 50000000: reduce its size");
   for (const char* file : {"plain.jpg", "progressive.jpg"}) {
     std::string jpeg = bytes_of(kFixtures / file);
     const size_t at = jpeg.find(std::string("\xff", 1) + (file[1] == 'l' ? "\xc0" : "\xc2"));
     ASSERT_NE(at, std::string::npos);
     jpeg.replace(at + 5, 4, "\xc3\x50\xc3\x50");
     EXPECT_EQ(why(jpeg),
-              "the JPEG picture has 50000 x 50000 pixels, more than 50000000: make it smaller");
+              "the JPEG picture has 50000 x 50000 pixels, more than 50000000: reduce its size");
   }
   EXPECT_EQ(why(bytes_of(kFixtures / "lossy.webp"), {.max_pixels = 100}),
-            "the WebP picture has 19 x 13 pixels, more than 100: make it smaller");
+            "the WebP picture has 19 x 13 pixels, more than 100: reduce its size");
 }
 
-TEST(Picture, HasPixels) {
+TEST(Picture, RejectsPicturesWithoutPixels) {
   std::string bmp = bytes_of(kFixtures / "rgb.bmp");
   bmp.replace(18, 4, std::string(4, '\0'));
   EXPECT_EQ(why(bmp), "the BMP picture cannot be read: it has no pixels");
@@ -185,7 +185,7 @@ TEST(Picture, HasPixels) {
   EXPECT_NE(why(gif), "");
 }
 
-TEST(Picture, TakesLimitedTime) {
+TEST(Picture, LimitsDecodingTime) {
   for (const char* file :
        {"rgb.png", "interlaced.png", "progressive.jpg", "plain.gif", "rgb.bmp"}) {
     EXPECT_NE(
@@ -195,7 +195,7 @@ TEST(Picture, TakesLimitedTime) {
   }
 }
 
-TEST(Picture, NotesOfCamerasThatMakeNoSense) {
+TEST(Picture, IgnoresInvalidExif) {
   using namespace std::literals;  // NOLINT(google-build-using-namespace)
   EXPECT_EQ(orientation_of(""), 1);
   EXPECT_EQ(orientation_of("II*\0\xff\xff\xff\xff"sv), 1);

@@ -1,5 +1,5 @@
-// PNG by libpng. libpng reports errors by longjmp, which runs no destructors: all objects that have
-// one live in Reader, outside the functions that call libpng.
+// Decodes PNG with libpng. libpng reports errors by longjmp, which runs no destructors. All objects
+// with destructors are therefore in Reader, outside the functions that call libpng.
 #include <png.h>
 
 #include <csetjmp>
@@ -13,7 +13,8 @@
 namespace billow::image {
 namespace {
 
-// libpng takes memory for some chunks before it reads them: so a chunk must be all there.
+// Rejects files with incomplete chunks, because libpng allocates memory for some chunks before it
+// reads them.
 void check_chunks(std::string_view bytes, const Work& work) {
   constexpr size_t kSignature = 8;
   constexpr size_t kAround = 12;  // length, type and checksum
@@ -36,10 +37,10 @@ class Reader {
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ == nullptr) {
       png_destroy_read_struct(&png_, nullptr, nullptr);
-      work.fail("there is no memory for it");
+      work.fail("not enough memory");
     }
     png_set_read_fn(png_, this, read);
-    constexpr png_uint_32 kMaxEdge = 0x7fffffff;  // pixels are counted by Work
+    constexpr png_uint_32 kMaxEdge = 0x7fffffff;  // Work limits the number of pixels
     constexpr png_alloc_size_t kMaxChunk = png_alloc_size_t{8} << 20;
     png_set_user_limits(png_, kMaxEdge, kMaxEdge);
     png_set_chunk_malloc_max(png_, kMaxChunk);
@@ -60,7 +61,7 @@ class Reader {
     if (!choose_form()) fail();
     Decoded out{.picture = white(size()), .orientation = 1};
     rgb_ = out.picture.rgb.data();
-    // Passes of an interlaced picture come one after the other, so all of it is kept.
+    // An interlaced picture has several passes, so that all rows must be in memory.
     rows_.resize(row_bytes_ * (n_passes_ > 1 ? size().height : 1));
     if (!read_rows()) fail();
     if (n_passes_ > 1)
@@ -93,7 +94,8 @@ class Reader {
     return orientation_of({reinterpret_cast<const char*>(exif), n_bytes});
   }
 
-  // From here on nothing in these has a destructor. False: error_ says what was wrong.
+  // The functions from here to read_rows() have no local objects with destructors. They return
+  // false with the reason in error_.
   bool read_info() {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_read_info(png_, info_);
@@ -109,7 +111,7 @@ class Reader {
     png_read_update_info(png_, info_);
     row_bytes_ = png_get_rowbytes(png_, info_);
     n_channels_ = png_get_channels(png_, info_);
-    if (n_channels_ != 3 && n_channels_ != 4) png_error(png_, "its pixels have an unknown form");
+    if (n_channels_ != 3 && n_channels_ != 4) png_error(png_, "its pixel format is unknown");
     return true;
   }
 

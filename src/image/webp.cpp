@@ -1,4 +1,5 @@
-// WebP by libwebp: lossy, lossless, with alpha; of an animation the first frame.
+// Decodes WebP with libwebp: lossy, lossless and with alpha. Decodes the first frame of an
+// animation.
 #include <webp/decode.h>
 #include <webp/demux.h>
 
@@ -19,7 +20,7 @@ struct Closed {
 };
 using Demuxer = std::unique_ptr<WebPDemuxer, Closed>;
 
-// Refuses a file that is not all there.
+// Rejects incomplete files.
 Demuxer open(std::string_view bytes, const Work& work) {
   const WebPData data{data_of(bytes), bytes.size()};
   Demuxer demuxer(WebPDemux(&data));
@@ -39,7 +40,7 @@ Header header_of(const WebPDemuxer* demuxer) {
   return header;
 }
 
-// A frame lies within the canvas: WebPDemux() has checked it.
+// WebPDemux() has checked that the frame is within the canvas.
 bool decode_frame(const WebPIterator& frame, Picture& picture) {
   const auto width = static_cast<size_t>(frame.width);
   const auto height = static_cast<size_t>(frame.height);
