@@ -46,7 +46,7 @@ double seconds(Metrics::Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// Values of one label, so that it has no more than so many series.
+// Limits a label to kMaxLabelValues values, so that the number of series stays bounded.
 class BoundedValues {
  public:
   std::string bounded(std::string_view value) {
@@ -87,36 +87,36 @@ void add_gauge(Families& families, const char* name, const char* help, double va
 
 double number(size_t n) { return static_cast<double>(n); }
 
-// A row of what the load tells in total.
+// A metric that is a total of the load.
 struct Total {
   const char* name;
   const char* help;
   double (*value)(const Load& load);
 };
 constexpr Total kQueues[] = {
-    {"billow_requests_waiting", "Requests that are not yet in a batch.",
+    {"billow_requests_waiting", "Requests not yet in a batch.",
      [](const Load& load) { return number(load.n_waiting); }},
     {"billow_requests_running", "Requests in a batch.",
      [](const Load& load) { return number(load.n_running); }},
 };
 constexpr Total kTotals[] = {
-    {"billow_backlog_seconds", "Time that the pending tokens will take.",
+    {"billow_backlog_seconds", "Estimated time for the pending tokens.",
      [](const Load& load) { return load.backlog_seconds; }},
     {"billow_busy_ratio", "Share of the last 10 s in which a pass was computing.",
      [](const Load& load) { return load.busy_ratio; }},
-    {"billow_embed_pending_tokens", "Tokens of embeddings that wait for a pass.",
+    {"billow_embed_pending_tokens", "Tokens of embeddings that are waiting for a pass.",
      [](const Load& load) { return number(load.embed_pending_tokens); }},
     {"billow_kv_used_ratio", "Share of the KV budget in use.",
      [](const Load& load) { return load.kv_used_ratio; }},
-    {"billow_kv_cached_ratio", "Share of the KV budget that keeps prefixes.",
+    {"billow_kv_cached_ratio", "Share of the KV budget with cached prefixes.",
      [](const Load& load) { return load.kv_cached_ratio; }},
-    {"billow_ready", "Whether requests are welcome.",
+    {"billow_ready", "Whether the server accepts requests.",
      [](const Load& load) { return load.ready ? 1.0 : 0.0; }},
-    {"billow_draining", "Whether the program is about to end.",
+    {"billow_draining", "Whether the server is draining before shutdown.",
      [](const Load& load) { return load.draining ? 1.0 : 0.0; }},
 };
 
-// A gauge by model; what `total` has more than the models is no model's.
+// Adds a gauge per model. The part of the total that belongs to no model gets model="".
 void add_by_model(Families& families, const Total& row, const Load& load,
                   size_t Load::ModelLoad::* count) {
   MetricFamily& by_model = families.emplace_back(family(MetricType::Gauge, row.name, row.help));
@@ -129,10 +129,10 @@ void add_by_model(Families& families, const Total& row, const Load& load,
 }
 
 void add_models(Families& families, const Load& load) {
-  MetricFamily loaded = family(MetricType::Gauge, "billow_model_loaded",
-                               "1: loaded; 0: being loaded, or waited for.");
+  MetricFamily loaded =
+      family(MetricType::Gauge, "billow_model_loaded", "1: loaded; 0: loading or waiting to load.");
   MetricFamily held =
-      family(MetricType::Gauge, "billow_model_held_bytes", "Memory that the model is granted.");
+      family(MetricType::Gauge, "billow_model_held_bytes", "Memory budget of the model.");
   for (const Load::ModelLoad& model : load.models) {
     const Labels labels = {{"model", utf8::sanitized(model.name)}};
     add_value(loaded, model.is_loaded ? 1.0 : 0.0, labels);
@@ -167,7 +167,7 @@ ClientMetric::Histogram histogram_of(const Histogram& histogram) {
   return made;
 }
 
-// What runners count, by model: a family for each name, whose kind is that of the first.
+// Adds the metrics of runners per model: one family per name. The first figure defines its type.
 void add_figures(Families& families, const Load& load) {
   std::map<std::string, MetricFamily> made;
   for (const Load::ModelLoad& model : load.models) {
@@ -190,10 +190,10 @@ void add_figures(Families& families, const Load& load) {
 
 void add_process(Families& families) {
   const ProcessFigures figures = process_figures();
-  add(families, MetricType::Counter, "process_cpu_seconds_total", "Processor time of this process.",
+  add(families, MetricType::Counter, "process_cpu_seconds_total", "CPU time of this process.",
       figures.cpu_seconds);
   if (figures.resident_bytes) {
-    add_gauge(families, "process_resident_memory_bytes", "Memory of this process that is resident.",
+    add_gauge(families, "process_resident_memory_bytes", "Resident memory of this process.",
               static_cast<double>(*figures.resident_bytes));
   }
   if (figures.n_open_files) {
@@ -201,12 +201,12 @@ void add_process(Families& families) {
               number(*figures.n_open_files));
   }
   if (figures.start_seconds) {
-    add_gauge(families, "process_start_time_seconds", "When this process began, since 1970.",
-              *figures.start_seconds);
+    add_gauge(families, "process_start_time_seconds",
+              "Start time of this process, in seconds since 1970.", *figures.start_seconds);
   }
 }
 
-// All names of the models that are loaded, or of those that are not yet, joined by commas.
+// Returns all names of the models that are loaded, or of the models that are not, joined by commas.
 std::string names_of(const Load& load, bool is_loaded) {
   std::string names;
   const auto add_name = [&](const std::string& name) {
@@ -226,7 +226,7 @@ size_t n_names(const Load& load) {
   return n;
 }
 
-// What vLLM tells of its requests, its KV memory and its adapters; adapters are our models.
+// Adds vLLM's metrics of requests, KV memory and adapters. Models are reported as adapters.
 void add_vllm_names(Families& families, const Load& load) {
   add_gauge(families, "vllm:num_requests_waiting", "", number(load.n_waiting));
   add_gauge(families, "vllm:num_requests_running", "", number(load.n_running));
@@ -234,10 +234,10 @@ void add_vllm_names(Families& families, const Load& load) {
   add_gauge(families, "vllm:cache_config_info", "", 1.0,
             {{"block_size", std::to_string(kBlockTokens)},
              {"num_gpu_blocks", std::to_string(load.n_kv_blocks)}});
-  // Room is the most less the names that are told, so a model's other names must not take any.
+  // Routers compute free places as max_lora minus the listed names. Aliases must not take a place.
   const size_t n_max = load.n_max_models > 0 ? load.n_max_models : load.models.size() + 1;
   const size_t max_lora = n_max + n_names(load) - load.models.size();
-  // The value is when it was so: of several series the latest counts.
+  // The value is the current time: if a router sees several series, the latest one counts.
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   add_gauge(families, "vllm:lora_requests_info", "", std::chrono::duration<double>(now).count(),
             {{"max_lora", std::to_string(max_lora)},
@@ -271,27 +271,25 @@ struct Metrics::State {
   }
 
   prometheus::Registry registry;
-  Counters& requests = counters("billow_requests_total", "Requests that were answered.");
+  Counters& requests = counters("billow_requests_total", "Requests with a response.");
   Histograms& request_seconds =
-      histograms("billow_request_seconds", "From a request's arrival to the end of its answer.");
+      histograms("billow_request_seconds", "From a request's arrival to the end of its response.");
   Histograms& first_token_seconds = histograms("billow_time_to_first_token_seconds",
                                                "From a request's arrival to its first token.");
   Histograms& queue_seconds =
       histograms("billow_queue_seconds", "From a request's arrival to its first batch.");
-  Histograms& tokenize_seconds =
-      histograms("billow_tokenize_seconds", "From a request's texts or messages to tokens.");
+  Histograms& tokenize_seconds = histograms(
+      "billow_tokenize_seconds", "Time to convert a request's texts or messages to tokens.");
   Counters& prompt_tokens =
-      counters("billow_prompt_tokens_total", "Tokens of prompts, those found evaluated included.");
+      counters("billow_prompt_tokens_total", "Prompt tokens, cached tokens included.");
   Counters& cached_tokens =
-      counters("billow_prompt_cached_tokens_total", "Tokens of prompts that were found evaluated.");
-  Counters& generated_tokens =
-      counters("billow_generated_tokens_total", "Tokens that were generated.");
-  Counters& drafted_tokens =
-      counters("billow_drafted_tokens_total",
-               "Tokens that were guessed and evaluated before they were chosen.");
+      counters("billow_prompt_cached_tokens_total", "Prompt tokens that were cached.");
+  Counters& generated_tokens = counters("billow_generated_tokens_total", "Generated tokens.");
+  Counters& drafted_tokens = counters("billow_drafted_tokens_total",
+                                      "Tokens that were guessed and evaluated before sampling.");
   Counters& draft_accepted_tokens = counters("billow_draft_accepted_tokens_total",
-                                             "Guessed tokens that became part of the answer.");
-  Counters& loads = counters("billow_model_loads_total", "Loads of models.");
+                                             "Guessed tokens that became part of the response.");
+  Counters& loads = counters("billow_model_loads_total", "Model loads.");
   BoundedValues models;
   BoundedValues routes;
   BoundedValues reasons;
@@ -355,7 +353,8 @@ void Metrics::model_load(std::string_view model, std::string_view reason) {
 
 std::string Metrics::text(const Load& load, bool vllm_names) const {
   Families families;
-  add_gauge(families, "billow_build_info", "The program that this is.", 1.0, state_->build);
+  add_gauge(families, "billow_build_info", "Version and kernel table of the program.", 1.0,
+            state_->build);
   add_by_model(families, kQueues[0], load, &Load::ModelLoad::n_waiting);
   add_by_model(families, kQueues[1], load, &Load::ModelLoad::n_running);
   for (const Total& row : kTotals) add_gauge(families, row.name, row.help, row.value(load));

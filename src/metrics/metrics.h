@@ -1,5 +1,5 @@
-// What the program counts and measures, in Prometheus' text form. The names are an interface and
-// never change. Any thread.
+// The program's metrics in Prometheus' text format. Metric names are an interface and never change.
+// Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -14,43 +14,43 @@
 
 namespace billow::metrics {
 
-// The content type of the texts below.
+// The content type of the metrics text.
 inline constexpr std::string_view kTextType = "text/plain; version=0.0.4; charset=utf-8";
 
-// Values that a label may have; whatever comes when there are so many is "other".
+// Max number of values of a label. Further values become "other".
 inline constexpr size_t kMaxLabelValues = 256;
 
-// What is true at the moment of a scrape, asked of those who know it.
+// A snapshot of the server's load, taken for each scrape.
 struct Load {
-  size_t n_waiting = 0;  // requests not yet in a batch, in all queues
+  size_t n_waiting = 0;  // requests in all queues, not yet in a batch
   size_t n_running = 0;
   double backlog_seconds = 0.0;
-  double busy_ratio = 0.0;  // of the last 10 s
+  double busy_ratio = 0.0;  // over the last 10 s
   double kv_used_ratio = 0.0;
   double kv_cached_ratio = 0.0;
-  size_t n_kv_blocks = 0;  // that the budget has room for
+  size_t n_kv_blocks = 0;  // max blocks in the KV budget
   size_t embed_pending_tokens = 0;
   bool ready = false;
   bool draining = false;
-  size_t n_max_models = 0;  // that may be loaded at once; 0: as many as memory holds
+  size_t n_max_models = 0;  // max loaded models; 0: only memory limits the number
   struct ModelLoad {
     std::string name;
-    std::vector<std::string> aliases{};  // other names that a client may send
-    bool is_loaded = false;              // else it is being loaded, or waited for
+    std::vector<std::string> aliases{};  // other names that clients may use
+    bool is_loaded = false;              // false: loading or waiting to load
     size_t n_running = 0;
     size_t n_waiting = 0;
     uint64_t held_bytes = 0;
-    std::vector<Figure> figures{};  // that its runner counts
+    std::vector<Figure> figures{};  // metrics of the model's runner
   };
   std::vector<ModelLoad> models{};
 };
 
-// `model` is the name, as shown, of a model that exists; empty for a request that names none or one
-// that does not: what clients make up must not become a series. `route` is the pattern of a route,
-// never a path, and empty where none matched.
+// `model` is the display name of an existing model. It is empty if a request names no model or an
+// unknown one, so that clients cannot create series. `route` is the pattern of a route, never a
+// path. It is empty if no route matched.
 class Metrics {
  public:
-  // `isa`: the kernel table that runners use, as far as it is known.
+  // `isa` is the kernel table that the runners use, if it is known.
   Metrics(const std::string& version, const std::string& isa);
   ~Metrics();
   Metrics(const Metrics&) = delete;
@@ -60,26 +60,26 @@ class Metrics {
   void request(std::string_view model, std::string_view route, int status, Duration duration);
   void first_token(std::string_view model, std::string_view route, Duration duration);
   void queued(std::string_view model, std::string_view route, Duration duration);
-  // A request's texts, or its conversation, have become tokens.
+  // Records how long the texts or the conversation of a request took to become tokens.
   void tokenized(std::string_view model, Duration duration);
   struct Tokens {
     size_t n_prompt = 0;
-    size_t n_cached = 0;  // of the prompt: found evaluated
+    size_t n_cached = 0;  // prompt tokens that were cached
     size_t n_generated = 0;
-    size_t n_drafted = 0;         // guessed and evaluated before they were chosen
-    size_t n_draft_accepted = 0;  // of them, those that the answer has
+    size_t n_drafted = 0;         // evaluated as guesses before they were chosen
+    size_t n_draft_accepted = 0;  // guessed tokens that became part of the response
   };
   void tokens(std::string_view model, const Tokens& tokens);
-  // Tokens of all models so far.
+  // Returns the total tokens of all models.
   Tokens totals() const;
   void model_load(std::string_view model, std::string_view reason);
 
-  // Everything. What the load tells by model has the label `model`, and what belongs to none of
-  // them is model="": sums are totals.
+  // Returns all metrics. Load values per model have the label `model`. The part of a total that
+  // belongs to no model has model="", so that the sum of a series is the total.
   std::string text(const Load& load, bool vllm_names) const;
-  // At most 20 series, totals without labels of models, for those who choose among hosts many times
-  // a second; each with its TYPE, as a gauge without one is read as 0. `vllm_names`: also under the
-  // names that vLLM has.
+  // Returns at most 20 series: totals without model labels, for load balancers that scrape many
+  // times a second. Each series has its TYPE, because readers take a gauge without TYPE as 0. With
+  // `vllm_names`, adds the same values under vLLM's names.
   std::string load_text(const Load& load, bool vllm_names) const;
 
  private:

@@ -17,8 +17,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A reader of Prometheus' text form that takes nothing but what its grammar has. Series are found
-// by name and labels as printed, labels in their order.
+// A strict parser of Prometheus' text format. Series are found by name and labels as printed, with
+// labels in printed order.
 class Scrape {
  public:
   explicit Scrape(const std::string& text) {
@@ -37,7 +37,7 @@ class Scrape {
     return NAN;
   }
   bool has(const std::string& series) const { return values_.contains(series); }
-  // Of all series of the name.
+  // Returns the number of series with this name.
   size_t count(const std::string& name) const { return n_.contains(name) ? n_.at(name) : 0; }
   double sum(const std::string& name) const {
     double sum = 0.0;
@@ -49,7 +49,7 @@ class Scrape {
   std::string type(const std::string& name) const {
     return types_.contains(name) ? types_.at(name) : "";
   }
-  // Of one label, unescaped.
+  // Returns the values of one label, unescaped.
   std::set<std::string> label_values(const std::string& label) const {
     const auto found = label_values_.find(label);
     return found == label_values_.end() ? std::set<std::string>() : found->second;
@@ -68,7 +68,7 @@ class Scrape {
       const size_t blank = line.find(' ', 7);
       ASSERT_NE(blank, line.npos) << line;
       const std::string name = line.substr(7, blank - 7);
-      EXPECT_TRUE(types_.emplace(name, line.substr(blank + 1)).second) << "twice: " << line;
+      EXPECT_TRUE(types_.emplace(name, line.substr(blank + 1)).second) << "duplicate: " << line;
       EXPECT_EQ(count(name), 0u) << "after its series: " << line;
       return;
     }
@@ -82,7 +82,7 @@ class Scrape {
     char* end = nullptr;
     const double value = std::strtod(line.c_str() + at + 1, &end);
     EXPECT_EQ(*end, '\0') << line;
-    EXPECT_TRUE(values_.emplace(line.substr(0, at), value).second) << "twice: " << line;
+    EXPECT_TRUE(values_.emplace(line.substr(0, at), value).second) << "duplicate: " << line;
     ++n_[name];
     bool is_typed = types_.contains(name);
     for (const char* suffix : {"_bucket", "_sum", "_count"}) {
@@ -145,7 +145,7 @@ Load busy_load() {
   return load;
 }
 
-TEST(Metrics, TellTheLoadByModelAndTheRestWithoutOne) {
+TEST(Metrics, ReportLoadPerModelAndTheRestWithoutModel) {
   const Metrics metrics("1.2.3", "avx2");
   const Scrape scrape(metrics.text(busy_load(), false));
   EXPECT_EQ(scrape.value("billow_build_info{version=\"1.2.3\",isa=\"avx2\"}"), 1.0);
@@ -168,7 +168,7 @@ TEST(Metrics, TellTheLoadByModelAndTheRestWithoutOne) {
   EXPECT_EQ(scrape.count("vllm:num_requests_waiting"), 0u);
 }
 
-TEST(Metrics, ShowWhatRunnersCountByModel) {
+TEST(Metrics, ReportRunnerFiguresPerModel) {
   const Metrics metrics("1", "scalar");
   Load load = busy_load();
   Histogram histogram({1, 2});
@@ -196,7 +196,7 @@ TEST(Metrics, ShowWhatRunnersCountByModel) {
   EXPECT_NEAR(scrape.value("y_seconds_sum{model=\"a:1b\"}"), 12.6, 1e-9);
 }
 
-TEST(Metrics, CountRequestsByModelRouteAndCode) {
+TEST(Metrics, CountRequestsPerModelRouteAndCode) {
   Metrics metrics("1", "scalar");
   for (int i = 0; i < 3; ++i) metrics.request("m", "/api/chat", 200, milliseconds(30));
   metrics.request("m", "/api/chat", 503, milliseconds(1));
@@ -214,7 +214,7 @@ TEST(Metrics, CountRequestsByModelRouteAndCode) {
   EXPECT_EQ(scrape.value("billow_request_seconds_count{model=\"m\",route=\"/api/chat\"}"), 5.0);
 }
 
-TEST(Metrics, TimesAreInBucketsThatAddUp) {
+TEST(Metrics, TimesAreInCumulativeBuckets) {
   Metrics metrics("1", "scalar");
   metrics.first_token("m", "/api/chat", milliseconds(5));
   metrics.first_token("m", "/api/chat", milliseconds(70));
@@ -259,7 +259,7 @@ TEST(Metrics, CountTokensAndLoads) {
   EXPECT_EQ(totals.value("billow_prompt_cached_tokens_total"), 64.0);
 }
 
-TEST(Metrics, TheShortFormHasFewSeriesAndNoModels) {
+TEST(Metrics, LoadTextHasFewSeriesAndNoModels) {
   Metrics metrics("1", "scalar");
   for (int i = 0; i < 100; ++i) metrics.tokens(std::to_string(i), {1, 1, 1});
   const Scrape scrape(metrics.load_text(busy_load(), true));
@@ -276,7 +276,7 @@ TEST(Metrics, TheShortFormHasFewSeriesAndNoModels) {
   EXPECT_EQ(scrape.value("billow_requests_waiting"), 5.0);
 }
 
-TEST(Metrics, MayBeTakenForThoseOfVllm) {
+TEST(Metrics, OfferVllmNames) {
   const Metrics metrics("1", "scalar");
   for (const std::string& text :
        {metrics.load_text(busy_load(), true), metrics.text(busy_load(), true)}) {
@@ -286,7 +286,7 @@ TEST(Metrics, MayBeTakenForThoseOfVllm) {
     EXPECT_EQ(scrape.value("vllm:kv_cache_usage_perc"), 0.5);
     EXPECT_EQ(scrape.value("vllm:cache_config_info{block_size=\"64\",num_gpu_blocks=\"1000\"}"),
               1.0);
-    // Two of three models are there: room for one beside the three names told.
+    // Two of three places are taken: max_lora is the three names plus one free place.
     EXPECT_GT(scrape.value("vllm:lora_requests_info{max_lora=\"4\",running_lora_adapters=\"a:1b,a\""
                            ",waiting_lora_adapters=\"b:1b\"}"),
               1e9);
@@ -312,7 +312,7 @@ TEST(Metrics, LabelsAreEscapedAndValidUtf8) {
   EXPECT_TRUE(scrape.label_values("version").contains("1\"\\\n"));
 }
 
-TEST(Metrics, NamesThatAreMadeUpDoNotGrowWithoutBound) {
+TEST(Metrics, BoundTheNumberOfLabelValues) {
   Metrics metrics("1", "scalar");
   for (size_t i = 0; i < 3 * kMaxLabelValues; ++i) {
     const std::string name = "model " + std::to_string(i);
@@ -327,7 +327,7 @@ TEST(Metrics, NamesThatAreMadeUpDoNotGrowWithoutBound) {
   EXPECT_EQ(scrape.count("billow_requests_total"), kMaxLabelValues + 1);
 }
 
-TEST(Metrics, TellOfTheProcess) {
+TEST(Metrics, ReportTheProcess) {
   const Scrape scrape(Metrics("1", "scalar").text({}, false));
   EXPECT_GT(scrape.value("process_resident_memory_bytes"), 1e6);
   EXPECT_GE(scrape.value("process_open_fds"), 1.0);
@@ -337,20 +337,20 @@ TEST(Metrics, TellOfTheProcess) {
   EXPECT_NEAR(scrape.value("process_start_time_seconds"), now, 3600.0);
 }
 
-TEST(Metrics, LoseNothingThatManyThreadsCount) {
+TEST(Metrics, LoseNoCountsOfManyThreads) {
   Metrics metrics("1", "scalar");
   constexpr int kThreads = 8;
   constexpr int kEach = 500;
   std::vector<std::jthread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&metrics, i] {
-      const std::string own = "own " + std::to_string(i);
+      const std::string name = "own " + std::to_string(i);
       for (int k = 0; k < kEach; ++k) {
         metrics.request("m", "/api/chat", 200, milliseconds(k));
-        metrics.first_token(own, "/api/chat", milliseconds(k));
+        metrics.first_token(name, "/api/chat", milliseconds(k));
         metrics.queued("m", "/api/chat", milliseconds(k));
         metrics.tokens("m", {10, 5, 1});
-        metrics.model_load(own, "request");
+        metrics.model_load(name, "request");
         if (k % 100 == 0) {
           const Scrape scrape(metrics.text({}, true));
           EXPECT_LE(scrape.sum("billow_requests_total"), kThreads * kEach);

@@ -19,7 +19,7 @@ std::string content(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The number after `n` fields, each followed by a blank.
+// Parses the number after `n` fields, each followed by a blank.
 std::optional<uint64_t> field(std::string_view text, size_t n) {
   for (; n > 0; --n) {
     const size_t blank = text.find(' ');
@@ -44,17 +44,17 @@ std::optional<size_t> open_files() {
   if (error) return std::nullopt;
   size_t n = 0;
   for (auto file = begin(files); !error && file != end(files); file.increment(error)) ++n;
-  return n - 1;  // without the one of the folder
+  return n - 1;  // without the descriptor of the folder itself
 }
 
-// It never changes, so it is read once.
+// The start time never changes, so that it is read only once.
 std::optional<double> start_seconds() {
   const std::string stat = content("/proc/self/stat");
-  const size_t name_end = stat.rfind(") ");  // the name may hold anything
+  const size_t name_end = stat.rfind(") ");  // the name may contain any characters
   const std::string system = content("/proc/stat");
   const size_t boot = system.find("\nbtime ");
   if (name_end == std::string::npos || boot == std::string::npos) return std::nullopt;
-  constexpr size_t kFieldsBefore = 19;  // of the start, behind the name
+  constexpr size_t kFieldsBefore = 19;  // fields between the name and the start time
   const auto ticks = field(std::string_view(stat).substr(name_end + 2), kFieldsBefore);
   const auto boot_seconds = field(std::string_view(system).substr(boot + 1), 1);
   if (!ticks || !boot_seconds) return std::nullopt;

@@ -1,4 +1,4 @@
-// What the system knows of this process, for metrics. Any thread.
+// Metrics of this process, as reported by the system. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace billow::metrics {
 
-// Nothing where the system does not say.
+// A field is nullopt if the system does not report it.
 struct ProcessFigures {
   std::optional<uint64_t> resident_bytes;
   std::optional<size_t> n_open_files;

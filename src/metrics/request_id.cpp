@@ -32,7 +32,7 @@ bool is_request_id(std::string_view text) noexcept {
 
 std::string new_request_id() {
   std::array<unsigned char, 16> bytes{};
-  // So few bytes come whole.
+  // The system never splits a request for so few bytes.
   BILLOW_CHECK(::getrandom(bytes.data(), bytes.size(), 0) == ssize_t{bytes.size()});
   std::string id;
   for (const unsigned char byte : bytes) {

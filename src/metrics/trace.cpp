@@ -37,11 +37,11 @@ std::string utc_text(std::chrono::system_clock::time_point time) {
 
 double micros_of(nanoseconds time) { return static_cast<double>(time.count()) / 1e3; }
 
-// Puts spans on tracks, so that on each of them every two lie apart or one in the other. They come
-// by their beginning, and of the same beginning the longest first.
+// Assigns spans to tracks so that any two spans of a track are disjoint or nested. Spans must come
+// sorted by `begin`; with equal `begin`, the longest first.
 class Tracks {
  public:
-  // The number of the track, from 1.
+  // Returns the number of the track, from 1.
   size_t place(nanoseconds begin, nanoseconds end) {
     for (size_t i = 0;; ++i) {
       if (i == open_.size()) open_.emplace_back();
@@ -55,7 +55,8 @@ class Tracks {
   size_t size() const noexcept { return open_.size(); }
 
  private:
-  std::vector<std::vector<nanoseconds>> open_;  // the ends of what is open, the innermost last
+  std::vector<std::vector<nanoseconds>>
+      open_;  // per track: the ends of open spans, the innermost last
 };
 
 Json chrome_name(const char* what, size_t track, const std::string& name) {

@@ -1,6 +1,5 @@
-// The way of one request through the program: moments and spans with names, times and attributes,
-// kept for a while under the request's id. A trace is shared by those who write into it and the
-// store; any thread may call.
+// A trace records one request: moments and spans with names, times and attributes. TraceStore keeps
+// recent traces under their request ids. The writers and the store share a trace. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -18,60 +17,64 @@
 
 namespace billow::metrics {
 
-using Clock = std::chrono::steady_clock;  // one for all processes of a machine
+using Clock = std::chrono::steady_clock;  // the same clock for all processes of a machine
 
-inline constexpr size_t kMaxSpans = 4096;           // that a trace keeps
-inline constexpr size_t kLatestSpans = 64;          // of these, where there were more
-inline constexpr size_t kMaxAttributeBytes = 4096;  // of a span, as JSON
+inline constexpr size_t kMaxSpans = 4096;  // max spans in a trace
+inline constexpr size_t kLatestSpans =
+    64;  // of these, reserved for the latest spans if there are more
+inline constexpr size_t kMaxAttributeBytes = 4096;  // per span, as JSON
 
 struct Span {
   std::string name;
-  std::chrono::nanoseconds begin{};  // since the trace began
+  std::chrono::nanoseconds begin{};  // since the start of the trace
   std::chrono::nanoseconds end{};    // equal to `begin` for a moment
   std::string attributes;            // a JSON object as text: {"tokens":512}
 };
 
 class Trace {
  public:
-  // `route`: "/api/chat"; `node`: of this host.
+  // `route` is a pattern such as "/api/chat"; `node` is the name of this host.
   Trace(std::string id, std::string route, std::string node);
 
   const std::string& id() const noexcept { return id_; }
   Clock::time_point began() const noexcept { return began_; }
   const std::string& route() const noexcept { return route_; }
 
-  // The model that it is about, as shown.
+  // Sets the display name of the request's model.
   void set_model(std::string_view model);
-  // The `traceparent` header that came with it; false, and nothing is kept, if it is none.
+  // Stores the `traceparent` header of the request. Returns false and stores nothing if the header
+  // is malformed.
   bool set_parent(std::string_view traceparent);
 
-  // A moment: now. `attributes` is an object; any other value but null becomes {"value":it}, and
-  // one of more than kMaxAttributeBytes {"left_out_bytes":N}.
+  // Records a moment at the current time. `attributes` is a JSON object. Any other value except
+  // null becomes {"value":it}. An object larger than kMaxAttributeBytes becomes
+  // {"left_out_bytes":N}.
   void mark(std::string_view name);
   void mark(std::string_view name, const Json& attributes);
-  // An end before the beginning is taken for the beginning.
+  // Records a span. If `end` is before `begin`, the span ends at `begin`.
   void span(std::string_view name, Clock::time_point begin, Clock::time_point end);
   void span(std::string_view name, Clock::time_point begin, Clock::time_point end,
             const Json& attributes);
-  // The request is over; later ones are disregarded. `error` is for people.
+  // Ends the trace. Ignores later calls and later spans. `error` is a message for people.
   void finish(int status, std::string_view error = {});
 
-  // {"id","node","route","model"?,"traceparent"?,"began_at","duration","status"?,"error"?,
-  // "spans":[{"name","begin","end","attributes"?}],"left_out"?}: nanoseconds, spans by their
-  // beginning. "began_at" is RFC 3339 in UTC; "duration" is up to now while the request runs, which
-  // has no "status" then. "left_out": how many spans there were beside these.
+  // Returns {"id","node","route","model"?,"traceparent"?,"began_at","duration","status"?,"error"?,
+  // "spans":[{"name","begin","end","attributes"?}],"left_out"?}. Times are in nanoseconds; spans
+  // are sorted by `begin`. "began_at" is RFC 3339 in UTC. While the request runs, "duration" ends
+  // at the current time and "status" is absent. "left_out" is the number of spans that were
+  // dropped.
   Json to_json() const;
-  // What a list tells of it: {"id","route","model"?,"began_at","duration","status"?}.
+  // Returns a list entry: {"id","route","model"?,"began_at","duration","status"?}.
   Json summary() const;
-  // The same as to_json for chrome://tracing and Perfetto: {"traceEvents":[...],
-  // "displayTimeUnit":"ms","otherData":{...}}, with times in microseconds since the trace began.
-  // Spans that overlap without lying in one another stand on tracks of their own.
+  // Returns the trace in the format of chrome://tracing and Perfetto: {"traceEvents":[...],
+  // "displayTimeUnit":"ms","otherData":{...}}. Times are in microseconds since the start of the
+  // trace. Spans that overlap without nesting are on separate tracks.
   Json to_chrome_json() const;
 
  private:
   void add(std::string_view name, Clock::time_point begin, Clock::time_point end,
            std::string attributes);
-  // With mutex_ held, all three.
+  // REQUIRES: mutex_ is held, for the next three functions.
   Json head() const;
   std::chrono::nanoseconds length() const;
   std::vector<const Span*> ordered() const;
@@ -82,8 +85,9 @@ class Trace {
   const Clock::time_point began_;
   const std::chrono::system_clock::time_point began_at_;
   mutable std::mutex mutex_;
-  std::vector<Span> spans_;  // the first ones, and from kMaxSpans - kLatestSpans on the latest
-  size_t n_spans_ = 0;       // that there were
+  std::vector<Span>
+      spans_;  // the first spans; from index kMaxSpans - kLatestSpans on, a ring of the latest
+  size_t n_spans_ = 0;  // all recorded spans
   bool finished_ = false;
   std::chrono::nanoseconds duration_{};
   int status_ = 0;
@@ -92,17 +96,17 @@ class Trace {
   std::string error_;
 };
 
-// Keeps the latest traces, each under a name of its own: clients choose the ids of their requests,
-// and no request may take the place of another's trace.
+// Keeps the latest traces under unique names. Clients choose the ids of their requests, and a
+// request must not replace the trace of another request.
 class TraceStore {
  public:
   explicit TraceStore(size_t n_kept) : n_kept_(n_kept) {}
-  // A trace whose id is `id`; where a trace of that id is kept, `id~N`, with the number of traces
-  // begun so far. '~' is in no id of a client.
+  // Starts a trace. Its name is `id`, or `id~N` if the store has a trace with this id. N is the
+  // number of traces started so far. Client ids cannot contain '~'.
   std::shared_ptr<Trace> start(const std::string& id, std::string route, std::string node);
   std::shared_ptr<const Trace> find(const std::string& id) const;  // null if there is none
   std::vector<std::string> ids() const;                            // latest first
-  // {"traces":[...]}: the summaries of at most `n_max` traces, latest first.
+  // Returns {"traces":[...]} with the summaries of at most `n_max` traces, latest first.
   Json list(size_t n_max) const;
 
  private:

@@ -20,7 +20,7 @@ std::vector<std::string> names_of(const Json& trace) {
   return names;
 }
 
-TEST(Trace, TellsSpansByTheirBeginning) {
+TEST(Trace, SortsSpansByBegin) {
   Trace trace("id-1", "/api/chat", "host-a");
   trace.set_model("m:1b");
   const auto t = trace.began();
@@ -38,7 +38,7 @@ TEST(Trace, TellsSpansByTheirBeginning) {
   EXPECT_FALSE(json.contains("error"));
   EXPECT_FALSE(json.contains("left_out"));
   EXPECT_GT(json.at("duration"), 0);
-  EXPECT_EQ(json.at("spans")[0].at("end"), -1'000'000);  // not before its beginning
+  EXPECT_EQ(json.at("spans")[0].at("end"), -1'000'000);  // clamped to its begin
   EXPECT_EQ(json.at("spans")[2].at("begin"), 5'000'000);
   EXPECT_EQ(json.at("spans")[2].at("end"), 9'000'000);
   EXPECT_EQ(json.at("spans")[2].at("attributes"), (Json{{"tokens", 3}}));
@@ -48,7 +48,7 @@ TEST(Trace, TellsSpansByTheirBeginning) {
   EXPECT_EQ(at.back(), 'Z');
 }
 
-TEST(Trace, KeepsNothingAfterTheEnd) {
+TEST(Trace, IgnoresSpansAfterFinish) {
   Trace trace("id", "/", "n");
   trace.mark("before");
   EXPECT_FALSE(trace.to_json().contains("status"));
@@ -62,7 +62,7 @@ TEST(Trace, KeepsNothingAfterTheEnd) {
   EXPECT_EQ(json.at("duration"), trace.to_json().at("duration"));
 }
 
-TEST(Trace, AttributesAreObjectsOfABoundedSize) {
+TEST(Trace, LimitsAttributesToObjectsOfBoundedSize) {
   Trace trace("id", "/", "n");
   trace.mark("none", Json());
   trace.mark("number", Json(7));
@@ -77,7 +77,7 @@ TEST(Trace, AttributesAreObjectsOfABoundedSize) {
   EXPECT_EQ(json.at("spans")[4].at("attributes").at("text"), "\xEF\xBF\xBD");
 }
 
-TEST(Trace, KeepsTheFirstSpansAndTheLatest) {
+TEST(Trace, KeepsFirstAndLatestSpans) {
   Trace trace("id", "/", "n");
   const auto t = trace.began();
   constexpr size_t kAll = kMaxSpans + 1000;
@@ -94,7 +94,7 @@ TEST(Trace, KeepsTheFirstSpansAndTheLatest) {
   }
 }
 
-TEST(Trace, KeepsOnlyAParentThatIsOne) {
+TEST(Trace, StoresOnlyValidParent) {
   Trace trace("id", "/", "n");
   EXPECT_FALSE(trace.set_parent("00-nothing"));
   EXPECT_FALSE(trace.to_json().contains("traceparent"));
@@ -103,7 +103,7 @@ TEST(Trace, KeepsOnlyAParentThatIsOne) {
   EXPECT_EQ(trace.to_json().at("traceparent"), parent);
 }
 
-TEST(Trace, IsInTheFormOfChromeAndPerfetto) {
+TEST(Trace, WritesFormatOfChromeAndPerfetto) {
   Trace trace("id", "/api/chat", "host-a");
   const auto t = trace.began();
   trace.span("load", t + milliseconds(1), t + milliseconds(4), Json{{"bytes", 1}});
@@ -139,8 +139,8 @@ TEST(Trace, IsInTheFormOfChromeAndPerfetto) {
   EXPECT_EQ(events.at("/api/chat").at("ts"), 0.0);
 }
 
-// Perfetto drops a span that overlaps another of its track without lying in it.
-TEST(Trace, SpansOfOneChromeTrackLieApartOrInOneAnother) {
+// Perfetto drops a span that partly overlaps another span of its track.
+TEST(Trace, SpansOfOneChromeTrackAreDisjointOrNested) {
   Trace trace("id", "/", "n");
   const auto t = trace.began();
   for (int i = 0; i < 200; ++i) {
@@ -167,7 +167,7 @@ TEST(Trace, SpansOfOneChromeTrackLieApartOrInOneAnother) {
   EXPECT_LT(tracks.size(), 100u);
 }
 
-TEST(Trace, IsWrittenByManyThreads) {
+TEST(Trace, IsThreadSafe) {
   Trace trace("id", "/", "n");
   std::vector<std::jthread> threads;
   for (int i = 0; i < 8; ++i) {
@@ -182,7 +182,7 @@ TEST(Trace, IsWrittenByManyThreads) {
   EXPECT_EQ(json.at("left_out"), 8000 - kMaxSpans);
 }
 
-TEST(TraceStore, KeepsTheLatest) {
+TEST(TraceStore, KeepsTheLatestTraces) {
   TraceStore store(2);
   store.start("a", "/", "n");
   store.start("b", "/", "n");
@@ -190,18 +190,18 @@ TEST(TraceStore, KeepsTheLatest) {
   store.start("c", "/", "n");
   EXPECT_EQ(store.ids(), (std::vector<std::string>{"c", "b"}));
   EXPECT_FALSE(store.find("a"));
-  EXPECT_EQ(first->id(), "a");  // whoever has it keeps it
+  EXPECT_EQ(first->id(), "a");  // an evicted trace lives as long as its owners
   EXPECT_TRUE(store.find("b"));
 }
 
-TEST(TraceStore, NoTraceTakesThePlaceOfAnotherOne) {
+TEST(TraceStore, NeverReplacesAnotherTrace) {
   TraceStore store(3);
   const auto first = store.start("a", "/first", "n");
   store.start("b", "/", "n");
   const auto second = store.start("a", "/second", "n");
   EXPECT_EQ(store.find("a"), first);
   EXPECT_EQ(second->id(), "a~3");
-  EXPECT_FALSE(is_request_id(second->id())) << "no client can ask for this name";
+  EXPECT_FALSE(is_request_id(second->id())) << "no client can use this id";
   EXPECT_EQ(store.find("a~3"), second);
   EXPECT_EQ(store.ids(), (std::vector<std::string>{"a~3", "b", "a"}));
   store.start("a", "/third", "n");
@@ -210,7 +210,7 @@ TEST(TraceStore, NoTraceTakesThePlaceOfAnotherOne) {
   EXPECT_EQ(store.find("a~3"), second);
 }
 
-TEST(TraceStore, MayKeepNone) {
+TEST(TraceStore, CanKeepNothing) {
   TraceStore store(0);
   EXPECT_TRUE(store.start("a", "/", "n"));
   EXPECT_TRUE(store.ids().empty());
@@ -235,7 +235,7 @@ TEST(TraceStore, ListsSummaries) {
   EXPECT_EQ(store.list(1).at("traces").size(), 1u);
 }
 
-TEST(TraceStore, IsUsedByManyThreads) {
+TEST(TraceStore, IsThreadSafe) {
   TraceStore store(16);
   std::vector<std::jthread> threads;
   for (int i = 0; i < 8; ++i) {

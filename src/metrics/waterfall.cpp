@@ -26,7 +26,7 @@ constexpr std::string_view kYellow = "33";
 constexpr std::string_view kCyan = "36";
 
 [[noreturn]] void fail(const std::string& what) {
-  throw Error(ErrorCode::kInvalidInput, "this is no trace of a request: " + what);
+  throw Error(ErrorCode::kInvalidInput, "not a trace of a request: " + what);
 }
 
 const Json* find(const Json& object, const char* name) {
@@ -34,7 +34,7 @@ const Json* find(const Json& object, const char* name) {
   return found == object.end() ? nullptr : &*found;
 }
 
-// What a terminal would take for a command is '?'; so is what is no UTF-8.
+// Replaces control characters and invalid UTF-8 with '?', so that the terminal gets no commands.
 std::string printable(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -51,7 +51,7 @@ size_t width_of(std::string_view text) {
       std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-// At most so many columns, "..." at the end of what had more.
+// Cuts the text to n_columns. A text that was cut ends with "...".
 std::string cut(const std::string& text, size_t n_columns) {
   if (width_of(text) <= n_columns) return text;
   const size_t n_dots = std::min<size_t>(n_columns, 3);
@@ -68,16 +68,16 @@ std::string padded(const std::string& text, size_t n_columns) {
 std::string text_at(const Json& object, const char* name) {
   const Json* value = find(object, name);
   if (!value) return {};
-  if (!value->is_string()) fail(std::string("\"") + name + "\" is no text");
+  if (!value->is_string()) fail(std::string("\"") + name + "\" is not a string");
   return printable(value->get_ref<const std::string&>());
 }
 
 int64_t integer_at(const Json& object, const char* name) {
   const Json* value = find(object, name);
   if (!value || !value->is_number_integer()) {
-    fail(std::string("\"") + name + "\" is no whole number");
+    fail(std::string("\"") + name + "\" is not an integer");
   }
-  // An unsigned one of more than 63 bits is no time.
+  // An unsigned integer above the limit is not a valid time.
   const bool is_huge = value->is_number_unsigned() &&
                        value->get<uint64_t>() > static_cast<uint64_t>(kMaxNanoseconds);
   const int64_t number = is_huge ? kMaxNanoseconds + 1 : value->get<int64_t>();
@@ -103,14 +103,14 @@ struct Moment {
   int64_t end = 0;
 };
 
-// A line of the drawing: a span, or all of a name.
+// A line of the drawing: one span, or all spans of a name.
 struct Row {
   std::string name;
-  std::vector<Moment> moments;  // by their beginning
+  std::vector<Moment> moments;  // sorted by begin
   std::vector<std::pair<std::string, Json>> attributes;
 
   int64_t total() const {
-    // Not beyond what a double holds: there may be many.
+    // The sum may exceed 64 bits, because there may be many spans.
     double sum = 0.0;
     for (const Moment& moment : moments) sum += static_cast<double>(moment.end - moment.begin);
     return static_cast<int64_t>(std::min(sum, static_cast<double>(kMaxNanoseconds)));
@@ -122,7 +122,7 @@ bool is_amount(std::string_view name) {
          name.ends_with("_bytes") || name.starts_with("n_");
 }
 
-// Amounts are added; of the others those stay that are equal.
+// Adds amounts. Keeps other attributes only if they are equal in both rows.
 void merge_attributes(Row& row, const Row& other) {
   std::erase_if(row.attributes, [&](auto& attribute) {
     auto& [name, value] = attribute;
@@ -142,7 +142,7 @@ void merge_attributes(Row& row, const Row& other) {
 }
 
 Row row_of(const Json& span) {
-  if (!span.is_object()) fail("a span is no object");
+  if (!span.is_object()) fail("a span is not an object");
   Row row;
   row.name = text_at(span, "name");
   const Moment moment{integer_at(span, "begin"), integer_at(span, "end")};
@@ -150,9 +150,9 @@ Row row_of(const Json& span) {
   row.moments.push_back(moment);
   const Json* attributes = find(span, "attributes");
   if (!attributes) return row;
-  if (!attributes->is_object()) fail("\"attributes\" is no object");
+  if (!attributes->is_object()) fail("\"attributes\" is not an object");
   for (const auto& [name, value] : attributes->items()) {
-    // What is nested may be so deeply that it must not be copied or compared.
+    // Stores only a short text of nested values: deep ones must not be copied or compared.
     row.attributes.emplace_back(name, value.is_structured() ? Json(value_text(value)) : value);
   }
   return row;
@@ -160,8 +160,8 @@ Row row_of(const Json& span) {
 
 std::vector<Row> rows_of(const Json& trace) {
   const Json* spans = find(trace, "spans");
-  if (!spans || !spans->is_array()) fail("it has no \"spans\"");
-  std::multimap<int64_t, Row> rows;  // by their beginning
+  if (!spans || !spans->is_array()) fail("missing \"spans\"");
+  std::multimap<int64_t, Row> rows;  // sorted by begin
   std::map<std::string, size_t> n_alike;
   for (const Json& span : *spans) {
     Row row = row_of(span);
@@ -170,7 +170,7 @@ std::vector<Row> rows_of(const Json& trace) {
     rows.emplace(begin, std::move(row));
   }
   std::vector<Row> folded;
-  std::map<std::string, size_t> place;  // in `folded`
+  std::map<std::string, size_t> place;  // index in `folded`
   for (auto& [begin, row] : rows) {
     if (n_alike[row.name] > kMaxAlike) {
       const auto [at, is_first] = place.emplace(row.name, folded.size());
@@ -216,16 +216,16 @@ class Drawing {
     }
     name_columns_ = std::min({name_columns_, kMaxNameColumns, n_columns_ / 4});
     attribute_columns_ = std::min(attribute_columns, n_columns_ / 3);
-    const size_t beside = name_columns_ + 1 + 1 + kTimeColumns +
-                          (attribute_columns_ > 0 ? 2 + attribute_columns_ : 0);
-    bar_columns_ = n_columns_ - beside;
+    const size_t other_columns = name_columns_ + 1 + 1 + kTimeColumns +
+                                 (attribute_columns_ > 0 ? 2 + attribute_columns_ : 0);
+    bar_columns_ = n_columns_ - other_columns;
   }
 
   std::string text() {
     head();
     for (const Row& row : rows_) line(row);
     if (const Json* left_out = find(trace_, "left_out")) {
-      out_ += cut(value_text(*left_out) + " more spans were not kept", n_columns_) + "\n";
+      out_ += cut(value_text(*left_out) + " more spans were dropped", n_columns_) + "\n";
     }
     return std::move(out_);
   }
@@ -270,7 +270,7 @@ class Drawing {
     out_ += '\n';
   }
 
-  // The cell in which a time lies.
+  // Returns the cell of a time.
   size_t cell(int64_t time) const {
     const double share = static_cast<double>(time - begin_) / static_cast<double>(end_ - begin_);
     const auto at = static_cast<size_t>(share * static_cast<double>(bar_columns_));
@@ -286,7 +286,7 @@ class Drawing {
         cells[first] = std::max(cells[first], Cell::kMoment);
         continue;
       }
-      // What ends where a cell begins does not reach into it.
+      // A span that ends where a cell begins does not touch that cell.
       const size_t last = std::max(first, cell(moment.end - 1));
       std::fill(cells.begin() + static_cast<std::ptrdiff_t>(first),
                 cells.begin() + static_cast<std::ptrdiff_t>(last) + 1, Cell::kSpan);
@@ -314,20 +314,20 @@ class Drawing {
 
 std::string waterfall(std::string_view trace_json, const WaterfallOptions& options) {
   const Json trace = Json::parse(trace_json, nullptr, false);
-  if (trace.is_discarded()) fail("it is no JSON");
-  if (!trace.is_object()) fail("it is no object");
+  if (trace.is_discarded()) fail("invalid JSON");
+  if (!trace.is_object()) fail("not an object");
   return Drawing(trace, options).text();
 }
 
 std::string trace_table(std::string_view list_json) {
   const Json list = Json::parse(list_json, nullptr, false);
-  if (list.is_discarded() || !list.is_object()) fail("it is no JSON object");
+  if (list.is_discarded() || !list.is_object()) fail("not a JSON object");
   const Json* traces = find(list, "traces");
-  if (!traces || !traces->is_array()) fail("it has no \"traces\"");
+  if (!traces || !traces->is_array()) fail("missing \"traces\"");
   std::vector<std::vector<std::string>> rows = {
       {"ID", "ROUTE", "MODEL", "STATUS", "DURATION", "BEGAN"}};
   for (const Json& trace : *traces) {
-    if (!trace.is_object()) fail("one of \"traces\" is no object");
+    if (!trace.is_object()) fail("one of \"traces\" is not an object");
     rows.push_back({text_at(trace, "id"), text_at(trace, "route"), text_at(trace, "model"),
                     status_text(trace), duration_text(integer_at(trace, "duration")),
                     text_at(trace, "began_at")});

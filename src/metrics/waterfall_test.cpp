@@ -35,7 +35,7 @@ size_t width_of(const std::string& line) {
       std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-TEST(Waterfall, DrawsEachSpanWhereItsTimeWas) {
+TEST(Waterfall, DrawsEachSpanAtItsTime) {
   const std::string text = waterfall(
       trace_with(
           R"({"name":"received","begin":0,"end":0},)"
@@ -52,7 +52,7 @@ TEST(Waterfall, DrawsEachSpanWhereItsTimeWas) {
             "decode           \u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588      500 ms\n");
 }
 
-TEST(Waterfall, FoldsManySpansOfAName) {
+TEST(Waterfall, FoldsManySpansOfOneName) {
   std::string spans;
   for (int i = 0; i < 7; ++i) {
     const std::string begin = std::to_string(i * 100'000'000);
@@ -65,12 +65,12 @@ TEST(Waterfall, FoldsManySpansOfAName) {
   ASSERT_EQ(lines.size(), 5u);
   EXPECT_TRUE(lines[2].starts_with("prefill x 7 \u2588")) << lines[2];
   EXPECT_TRUE(lines[2].ends_with("350 ms  tokens=3584 model=m")) << lines[2];
-  EXPECT_NE(lines[2].find("\u2588 "), std::string::npos);  // the gaps are seen
+  EXPECT_NE(lines[2].find("\u2588 "), std::string::npos);  // the gaps are visible
   EXPECT_TRUE(lines[3].starts_with("grow "));
   EXPECT_TRUE(lines[4].starts_with("grow "));
 }
 
-TEST(Waterfall, IsNeverWiderThanTheTerminal) {
+TEST(Waterfall, NeverExceedsTerminalWidth) {
   std::string spans;
   for (int i = 0; i < 20; ++i) {
     spans += R"({"name":"a name that is long )" + std::string(static_cast<size_t>(i), '\xC3') +
@@ -90,23 +90,23 @@ TEST(Waterfall, IsNeverWiderThanTheTerminal) {
       }
     }
   }
-  EXPECT_THROW(waterfall(trace_with(spans)), Error);  // no UTF-8, so no JSON
+  EXPECT_THROW(waterfall(trace_with(spans)), Error);  // invalid UTF-8, so invalid JSON
 }
 
-TEST(Waterfall, TellsTheErrorAndWhatWasNotKept) {
+TEST(Waterfall, ShowsErrorAndDroppedSpans) {
   const std::vector<std::string> lines = lines_of(waterfall(
       R"({"id":"i","route":"/r","duration":5,"error":"no memory","spans":[],"left_out":12})"));
   EXPECT_EQ(lines, (std::vector<std::string>{"/r  running  5 ns", "i", "error: no memory",
-                                             "12 more spans were not kept"}));
+                                             "12 more spans were dropped"}));
 }
 
-TEST(Waterfall, HasColoursOnlyIfAsked) {
+TEST(Waterfall, UsesColoursOnlyOnRequest) {
   const std::string trace = trace_with(R"({"name":"a","begin":0,"end":9})");
   EXPECT_EQ(waterfall(trace).find('\033'), std::string::npos);
   EXPECT_NE(waterfall(trace, {.colour = true}).find("\033[36m"), std::string::npos);
 }
 
-TEST(Waterfall, SendsTheTerminalNoCommands) {
+TEST(Waterfall, SendsNoControlCharacters) {
   const std::string text =
       waterfall(trace_with(R"({"name":"a\u001b[31m\n\u009b","begin":0,"end":9,)"
                            R"("attributes":{"k\u0007":"v\u001b]0;title"}})"));
@@ -116,7 +116,7 @@ TEST(Waterfall, SendsTheTerminalNoCommands) {
   EXPECT_EQ(lines_of(text).size(), 3u);
 }
 
-TEST(Waterfall, RefusesWhatIsNoTrace) {
+TEST(Waterfall, RejectsOtherText) {
   const std::string nested(100'000, '[');
   for (const std::string& text :
        {std::string(),
@@ -143,7 +143,7 @@ TEST(Waterfall, RefusesWhatIsNoTrace) {
   }
 }
 
-TEST(Waterfall, TakesAttributesOfAnyDepth) {
+TEST(Waterfall, AcceptsDeeplyNestedAttributes) {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   std::string spans;
   for (int i = 0; i < 5; ++i) {
@@ -153,7 +153,7 @@ TEST(Waterfall, TakesAttributesOfAnyDepth) {
   EXPECT_NE(waterfall(trace_with(spans)).find("deep=[...]"), std::string::npos);
 }
 
-TEST(Waterfall, DrawsWhatATraceTells) {
+TEST(Waterfall, DrawsRecordedTrace) {
   Trace trace("id", "/api/chat", "host-a");
   const auto t = trace.began();
   for (int i = 0; i < 5; ++i) {
@@ -166,7 +166,7 @@ TEST(Waterfall, DrawsWhatATraceTells) {
   EXPECT_NE(text.find("5.00 ms  tokens=10"), std::string::npos);
 }
 
-TEST(TraceTable, HasALineForEachTrace) {
+TEST(TraceTable, HasOneLinePerTrace) {
   EXPECT_EQ(
       trace_table(R"({"traces":[{"id":"1f","route":"/api/chat","model":"m:1b","began_at":"T",)"
                   R"("duration":1500000,"status":200},)"
@@ -176,7 +176,7 @@ TEST(TraceTable, HasALineForEachTrace) {
       "abc  /api/tags         running  5 ns      T\n");
 }
 
-TEST(TraceTable, RefusesWhatIsNoList) {
+TEST(TraceTable, RejectsOtherText) {
   for (const char* text : {"", "[]", "{}", R"({"traces":{}})", R"({"traces":[1]})",
                            R"({"traces":[{"id":"a"}]})", R"({"traces":[{"id":7,"duration":1}]})"}) {
     EXPECT_THROW(trace_table(text), Error) << text;
@@ -186,7 +186,7 @@ TEST(TraceTable, RefusesWhatIsNoList) {
   EXPECT_NE(trace_table(store.list(4).dump()).find("\na "), std::string::npos);
 }
 
-TEST(Waterfall, DurationsHaveThreeDigits) {
+TEST(Waterfall, FormatsDurationsWithThreeDigits) {
   const std::pair<int64_t, const char*> cases[] = {
       {0, "0 ns"},
       {999, "999 ns"},
