@@ -1,4 +1,4 @@
-// Every answer of the server is counted once and has one line in the log, whichever layer gave it.
+// Every response of the server is counted once and logged in one line, whichever layer produced it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -32,13 +32,13 @@ struct Case {
   const char* name;
   int status;
   const char* route;
-  std::function<void(Options&)> settle = [](Options&) {};
-  // Asks once, and returns the answer where there is one; what else it asks for must be of
+  std::function<void(Options&)> configure = [](Options&) {};
+  // Sends one request and returns the response, if there is one. Further requests must go to
   // /healthz.
   std::function<MaybeAnswer(ServerFixture& server, uint16_t port)> ask{};
 };
 
-// Sends the bytes, waits for the answer, and for the end of the connection where there is none.
+// Sends the bytes and waits for the response or the end of the connection.
 std::function<MaybeAnswer(ServerFixture&, uint16_t)> sent(std::string bytes) {
   return [bytes](ServerFixture&, uint16_t port) {
     RawClient client(port);
@@ -52,7 +52,8 @@ std::function<MaybeAnswer(ServerFixture&, uint16_t)> sent_and_reset(std::string 
     RawClient other(port);
     RawClient client(port);
     client.send(bytes);
-    // Connections are served in turn, so the bytes have been read when a later request is answered.
+    // The server serves connections in turn. A response to a later request proves that it read the
+    // bytes.
     for (int i = 0; i < 20; ++i) {
       other.send(get("/healthz"));
       other.response();
@@ -136,7 +137,7 @@ std::vector<Case> cases() {
        sent(post("/api/chat", std::string(200 << 10, ' ')))},
       {"too many connections", 503, kNone, [](Options& options) { options.max_connections = 2; },
        [](ServerFixture&, uint16_t port) {
-         // The other one is the fixture's client.
+         // The second connection is the fixture's client.
          RawClient first(port);
          first.send(get("/healthz"));
          first.response();
@@ -161,7 +162,7 @@ std::vector<Case> cases() {
   };
 }
 
-// The counts of requests by code and route, but those of the test's own questions.
+// Parses the request counts by code and route. Skips the test's own requests.
 std::map<std::string, int> counts(const std::string& metrics) {
   std::map<std::string, int> counts;
   const std::regex sample(
@@ -175,7 +176,7 @@ std::map<std::string, int> counts(const std::string& metrics) {
   return counts;
 }
 
-// The lines of answers in the log, but those of the test's own questions.
+// Returns the log lines of responses. Skips the test's own requests.
 std::vector<std::string> answers_in(const std::string& log) {
   const std::regex answer(R"(: (\d{3}) (\S+) (\S+) [\d.]+ ms.*)");
   std::vector<std::string> lines;
@@ -193,13 +194,13 @@ void show_all_lines() {
   log::show_info();
 }
 
-TEST(Answers, AreCountedAndLoggedOnceAndHaveAnId) {
+TEST(Answers, AreCountedAndLoggedOnceWithAnId) {
   show_all_lines();
   for (const Case& one : cases()) {
     SCOPED_TRACE(one.name);
     ServerFixture server;
     Options options = server.options();
-    if (one.settle) one.settle(options);
+    if (one.configure) one.configure(options);
     server.start(std::move(options));
     const auto now = [&] { return counts(server.get("/metrics").body); };
     ASSERT_EQ(now().size(), 0u);
@@ -228,7 +229,7 @@ TEST(Answers, AreCountedAndLoggedOnceAndHaveAnId) {
   }
 }
 
-// While it drains, nobody can ask for metrics any more, so only the log shows this one.
+// While the server drains, no client can read the metrics. Only the log shows this response.
 TEST(Answers, OfADrainingServerAreLogged) {
   show_all_lines();
   ServerFixture server;
@@ -239,7 +240,7 @@ TEST(Answers, OfADrainingServerAreLogged) {
   running.send(post("/api/generate", R"({"model":"m","prompt":"hi","stream":false})"));
   ASSERT_TRUE(server.becomes_true([&] { return server.runners_.n_running() == 1; }));
   RawClient other(server.server_->port());
-  ASSERT_TRUE(other.send(get("/api/tags")));  // the server has accepted the connection then
+  ASSERT_TRUE(other.send(get("/api/tags")));  // afterwards, the server has accepted the connection
   ASSERT_TRUE(other.response());
   testing::internal::CaptureStderr();
   std::jthread draining([&] { server.server_->drain(milliseconds(0), milliseconds(60'000)); });
@@ -259,7 +260,7 @@ TEST(Answers, OfADrainingServerAreLogged) {
   EXPECT_EQ(n_refused, 1u) << log;
 }
 
-TEST(Answers, ToWhomMayNotAskSayWhy) {
+TEST(Answers, ExplainForbiddenAccess) {
   ServerFixture server;
   server.start();
   const auto why = [&](const char* path, const std::string& fields) {

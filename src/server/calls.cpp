@@ -24,7 +24,7 @@ namespace {
 
 using metrics::Clock;
 
-// Clients that come back at once would find what they left.
+// Delay before a retry. Clients that retry immediately would find the server just as busy.
 constexpr const char* kRetrySeconds = "1";
 constexpr int kClientGone = 499;
 
@@ -33,7 +33,7 @@ struct Failure {
   std::string text;
 };
 
-// What the handler threw.
+// Converts an exception of a handler.
 Failure failure_of(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
@@ -44,9 +44,10 @@ Failure failure_of(const std::exception_ptr& thrown) {
   } catch (const scheduler::Cancelled& error) {
     return {kClientGone, error.what()};
   } catch (const Json::exception& error) {
-    // Requests are read field by field, so this is a fault of the program: its words are for us.
-    log::warn(std::string("a value of JSON has an unexpected type: ") + error.what());
-    return {500, "internal error: a value has an unexpected type; the log of the server has more"};
+    // A fault of the program, because requests are validated field by field. The details go to the
+    // log.
+    log::warn(std::string("unexpected type of a JSON value: ") + error.what());
+    return {500, "internal error: unexpected type of a JSON value; see the log of the server"};
   } catch (const std::exception& error) {
     return {500, error.what()};
   } catch (...) {
@@ -59,30 +60,30 @@ std::string request_id(const http::Request& request) {
   return metrics::is_request_id(given) ? std::string(given) : metrics::new_request_id();
 }
 
-// Of every answer.
+// Returns the header fields of every response.
 http::Headers common_headers(const CallContext& context, const std::string& id) {
   http::Headers headers{{"X-Request-Id", id}};
   if (!context.node_name.empty()) headers.add("X-Billow-Node", context.node_name);
   return headers;
 }
 
-// The label of what no route takes: paths of clients are no labels.
+// Route label of requests without a route. Paths must not become labels.
 constexpr std::string_view kNoRoute = "none";
 
-// An answer, as the log and the metrics show it.
+// A response in the log and the metrics.
 struct Record {
   const http::Request& request;
   std::string_view route;
   std::string_view model{};
   std::string_view id{};
-  std::string_view trace{};  // where it is not the id
+  std::string_view trace{};  // set if it differs from the id
   int status = 0;
   Clock::duration time{};
   std::string_view error{};
   bool is_watched = false;  // Route::is_watched
 };
 
-// Text from outside as part of one line: no control characters, and not much of it.
+// Returns external text as a part of one line: shortened, without control characters.
 std::string in_line(std::string_view text) {
   constexpr size_t kMaxBytes = 500;
   std::string line = utf8::sanitized(text.substr(0, kMaxBytes));
@@ -91,28 +92,29 @@ std::string in_line(std::string_view text) {
   return text.size() > kMaxBytes ? line + "..." : line;
 }
 
-// The one place where answers are counted and logged.
-void record(metrics::Metrics& metrics, const Record& answer) {
+// Counts and logs a response. All responses pass through this function.
+void record(metrics::Metrics& metrics, const Record& response) {
   const auto part = [](const char* before, std::string_view text) {
     return text.empty() ? std::string() : before + in_line(text);
   };
-  const std::string_view method = http::method_name(answer.request.method);
-  // As it was sent: a decoded path may have blanks, and so look like a line of its own.
+  const std::string_view method = http::method_name(response.request.method);
+  // The raw target: a decoded path may contain blanks or line ends that imitate another log line.
   const std::string_view target =
-      std::string_view(answer.request.target).substr(0, answer.request.target.find('?'));
-  const std::string line = fmt::format(
-      "{} {} {} {:.3f} ms{}{}{}{}", answer.status, method.empty() ? "-" : method,
-      target.empty() ? "-" : in_line(target),
-      std::chrono::duration<double, std::milli>(answer.time).count(), part(" model=", answer.model),
-      part(" id=", answer.id), part(" trace=", answer.trace), part(": ", answer.error));
-  if (answer.status >= 500 && answer.status != 503) {
+      std::string_view(response.request.target).substr(0, response.request.target.find('?'));
+  const std::string line =
+      fmt::format("{} {} {} {:.3f} ms{}{}{}{}", response.status, method.empty() ? "-" : method,
+                  target.empty() ? "-" : in_line(target),
+                  std::chrono::duration<double, std::milli>(response.time).count(),
+                  part(" model=", response.model), part(" id=", response.id),
+                  part(" trace=", response.trace), part(": ", response.error));
+  if (response.status >= 500 && response.status != 503) {
     log::warn(line);
-  } else if (answer.is_watched && answer.status < 400) {
+  } else if (response.is_watched && response.status < 400) {
     log::debug(line);
   } else {
     log::info(line);
   }
-  metrics.request(answer.model, answer.route, answer.status, answer.time);
+  metrics.request(response.model, response.route, response.status, response.time);
 }
 
 class Caller {
@@ -129,7 +131,7 @@ class Caller {
     api::Call call(exchange, *trace, stop.get_token(), common_headers(context_, id));
     exchange.on_client_gone([&stop] { stop.request_stop(); });
     Failure failure;
-    std::exception_ptr broken;  // the answer had begun: whoever reads must see that it is not whole
+    std::exception_ptr broken;  // the client must see that the response is incomplete
     try {
       if (route_.writes_store && context_.read_only)
         throw http::StatusError(403, "the model store of this server is read-only");
@@ -157,7 +159,7 @@ class Caller {
               const Failure& failure) const {
     Failure end{call.status() == 0 ? failure.status : call.status(),
                 call.error().empty() ? failure.text : call.error()};
-    if (call.is_cut_off() && end.text.empty()) end = {kClientGone, "the client has left"};
+    if (call.is_cut_off() && end.text.empty()) end = {kClientGone, "the client disconnected"};
     const Clock::duration time = Clock::now() - trace.began();
     if (!call.model().empty()) trace.set_model(call.model());
     trace.finish(end.status, end.text);

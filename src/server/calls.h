@@ -1,6 +1,5 @@
-// Routes of the APIs as routes of HTTP: each request gets its id, its trace, and a token that says
-// when its client is gone. Every answer, of a route or without one, gets a line in the log and a
-// place in the metrics.
+// Turns API routes into HTTP routes. Each request gets an id, a trace and a stop token that reports
+// a client disconnect. Every response is logged and counted, even if no route produced it.
 #pragma once
 
 #include <functional>
@@ -14,7 +13,7 @@
 
 namespace billow::server {
 
-// What all calls share; outlives the routes.
+// Shared state of all calls. Must outlive the routes.
 struct CallContext {
   metrics::Metrics& metrics;
   metrics::TraceStore& traces;
@@ -22,16 +21,16 @@ struct CallContext {
   bool read_only = false;
 };
 
-// The answer to a failed request, in the form of the API that its path belongs to. `id`: of the
-// request, where it is known.
+// Returns the response for a failed request, in the format of the API that owns the path. `id` is
+// the request id, if it is known.
 http::Response shape_error(int status, std::string_view path, std::string_view text,
                            std::string_view id = {});
 
-// For http::ServerOptions::on_unhandled: logs and counts an answer that no route gave. Returns the
-// header fields that all answers have.
+// Logs and counts a response that no route produced. For http::ServerOptions::on_unhandled. Returns
+// the header fields that all responses have.
 http::Headers record_unhandled(CallContext& context, const http::UnhandledAnswer& answer);
 
-// `routes` as the server of HTTP takes them.
+// Converts `routes` for the HTTP server.
 std::vector<http::Route> http_routes(CallContext& context, std::vector<api::Route> routes);
 
 }  // namespace billow::server

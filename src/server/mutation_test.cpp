@@ -1,6 +1,6 @@
-// Requests that are nearly right: each value of a valid request of each route is replaced by values
-// of other kinds. The server answers, never with words of its JSON library, and with 500 only where
-// Ollama does so.
+// Almost valid requests: each value in a valid request of each route is replaced by values of other
+// types. The server responds without the messages of its JSON library. The status is 500 only if
+// Ollama's is 500.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -98,7 +98,7 @@ std::vector<Valid> valid_requests() {
   return requests;
 }
 
-// As text, since some are no JSON.
+// As text, because some values are invalid JSON.
 std::vector<std::string> other_values() {
   const auto nested = [](const char* open, const std::string& inside, const char* close) {
     std::string text;
@@ -136,7 +136,7 @@ std::vector<std::string> other_values() {
           "undefined"};
 }
 
-// The places of all values in `json` but the whole of it.
+// Collects the pointers of all values inside `json`.
 void collect(const Json& json, const Json::json_pointer& at, std::vector<Json::json_pointer>& all) {
   if (!at.empty()) all.push_back(at);
   if (json.is_object())
@@ -146,21 +146,21 @@ void collect(const Json& json, const Json::json_pointer& at, std::vector<Json::j
 }
 
 std::string with_value_at(Json json, const Json::json_pointer& at, const std::string& text) {
-  constexpr std::string_view kMark = "\"the place of the value\"";
-  json[at] = "the place of the value";
+  constexpr std::string_view kMark = "\"placeholder\"";
+  json[at] = "placeholder";
   std::string body = json.dump();
   body.replace(body.find(kMark), kMark.size(), text);
   return body;
 }
 
-// Where Ollama answers 500, and what concerns the machine.
+// Returns whether Ollama responds with 500, or the machine is the cause.
 bool may_be_500(const std::string& answer) {
   static const std::regex known(
       R"(option \\?"|invalid format|template|Jinja|quantiz|Failed to connect|insecure protocol|not found)");
   return std::regex_search(answer, known);
 }
 
-bool has_words_of_a_library(const std::string& answer) {
+bool has_library_message(const std::string& answer) {
   static const std::regex words(
       R"(json\.exception|type_error|out_of_range|std::|basic_string|bad_alloc|internal error|_M_)");
   return std::regex_search(answer, words);
@@ -185,7 +185,7 @@ class Mutations : public testing::Test, protected ServerFixture {
 
   void check(const char* path, const std::string& body) {
     const http::Response answer = send(http::Method::kPost, path, body);
-    EXPECT_FALSE(has_words_of_a_library(answer.body)) << path << " " << body << "\n" << answer.body;
+    EXPECT_FALSE(has_library_message(answer.body)) << path << " " << body << "\n" << answer.body;
     EXPECT_TRUE(answer.status != 500 || may_be_500(answer.body)) << path << " " << body << "\n"
                                                                  << answer.body;
     if (answer.status != 200) {
@@ -194,7 +194,7 @@ class Mutations : public testing::Test, protected ServerFixture {
   }
 };
 
-TEST_F(Mutations, OfValuesAreAnsweredInWordsOfTheServer) {
+TEST_F(Mutations, OfValuesGetMessagesOfTheServer) {
   const std::vector<std::string> values = other_values();
   for (const Valid& valid : valid_requests()) {
     SCOPED_TRACE(valid.path);
@@ -207,8 +207,8 @@ TEST_F(Mutations, OfValuesAreAnsweredInWordsOfTheServer) {
   }
 }
 
-// Where Ollama's answer is known.
-TEST_F(Mutations, HaveTheStatusThatOllamaGives) {
+// Requests with a known response of Ollama.
+TEST_F(Mutations, GetTheSameStatusAsFromOllama) {
   struct Known {
     const char* path;
     const char* body;

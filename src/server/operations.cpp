@@ -53,15 +53,15 @@ void show_trace(Call& call, const metrics::TraceStore& traces) {
   const std::string& id = call.request().parameters.at("id");
   const auto trace = traces.find(id);
   if (!trace)
-    throw http::StatusError(404, "trace '" + id + "' not found: it is unknown, or older ones " +
-                                     "have made way for newer ones");
+    throw http::StatusError(
+        404, "trace '" + id + "' not found: it is unknown or was evicted by " + "newer traces");
   const std::string format = query(call, "format");
   if (!format.empty() && format != "chrome" && format != "json")
     throw http::StatusError(400, "format must be \"json\" or \"chrome\"");
   respond_json(call, 200, format == "chrome" ? trace->to_chrome_json() : trace->to_json());
 }
 
-// Other names that clients send for the same model.
+// Returns other names of the same model that clients may use.
 std::vector<std::string> aliases_of(const std::string& name) {
   const std::optional<store::Name> parsed = store::parse_name(name);
   if (!parsed || store::short_name(*parsed) == name) return {};

@@ -1,5 +1,4 @@
-// Routes for those who run the server: health, readiness, metrics, traces. None of them waits for a
-// runner.
+// Routes for operators: health, readiness, metrics and traces. None of them waits for a runner.
 #pragma once
 
 #include <functional>
@@ -14,25 +13,26 @@
 namespace billow::server {
 
 struct Operations {
-  // A line for each thing that keeps the server from being ready.
+  // Returns a line for each reason why the server is not ready.
   std::function<std::vector<std::string>()> not_ready;
-  // The same for one model; `loadable`: it need not be loaded, if it can be.
+  // Does the same for one model. If `loadable` is true, a model that is not loaded but can be
+  // loaded counts as ready.
   std::function<std::vector<std::string>(const std::string& model, bool loadable)> model_not_ready;
   std::function<metrics::Load()> load;
   metrics::Metrics& metrics;
   metrics::TraceStore& traces;
   std::function<Json()> memory;   // memory_json()
   std::function<Json()> history;  // History::json()
-  // What a page shows of the server: {"version","node","read_only","on_network"}.
+  // Returns server facts for the web page: {"version","node","read_only","on_network"}.
   std::function<Json()> server;
-  bool aliases = false;  // vLLM's names in the whole text, too
+  bool aliases = false;  // add vLLM's names to /metrics
 };
 
-// GET /healthz, /readyz, /health, /metrics, /metrics/load, /api/trace, /api/trace/:id, /api/memory,
-// /api/history, /api/server. The operations outlive the routes.
+// Returns the routes GET /healthz, /readyz, /health, /metrics, /metrics/load, /api/trace,
+// /api/trace/:id, /api/memory, /api/history and /api/server. `operations` must outlive the routes.
 std::vector<api::Route> operation_routes(const Operations& operations);
 
-// What the scheduler's state says of the load.
+// Converts the scheduler's state to the load that metrics report.
 metrics::Load load_of(const scheduler::SchedulerState& state);
 
 }  // namespace billow::server

@@ -1,4 +1,4 @@
-// For tests: a server over a store with the model "m", whose runners are fakes, and a client.
+// For tests: a server with fake runners over a store with the model "m", and a client.
 #pragma once
 
 #include <chrono>
@@ -30,7 +30,7 @@ class ServerFixture {
     options.describe = [this](const std::string&, const scheduler::EngineChoice&, std::stop_token) {
       return models_.facts;
     };
-    options.registry.mirror = "http://127.0.0.1:9";  // nothing listens at the port "discard"
+    options.registry.mirror = "http://127.0.0.1:9";  // no program listens on the "discard" port
     options.node_name = "node-7";
     options.own_version = "1.2.3";
     options.isa = "scalar";

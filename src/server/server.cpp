@@ -38,7 +38,7 @@
 namespace billow::server {
 namespace {
 
-// Loads a model for good and lets it write one token, so that the first request finds it warm.
+// Sink for the one token that a preloaded model generates, so that the first request finds it warm.
 class WarmUp : public api::Sink {
  public:
   bool delta(const api::Delta&) override { return true; }
@@ -63,13 +63,13 @@ void preload(api::Generator& generator, api::Embedder& embedder, const std::stri
   generator.run(request, sink, stop, trace);
 }
 
-// So long those wait who ask whether the server, or a model, is ready.
+// Max time for a readiness request of the server or a model.
 constexpr std::chrono::milliseconds kProbeTimeout{10'000};
 constexpr std::chrono::milliseconds kSampleEvery{2'000};
 constexpr std::chrono::milliseconds kStoreTimeout{2'000};
 constexpr std::chrono::milliseconds kPruneTimeout{10'000};
 
-// Whether nobody else reaches what listens there.
+// Returns whether only this machine can reach the address.
 bool is_own_machine(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
@@ -158,7 +158,7 @@ class Server::Parts {
       if (!reason.empty()) reasons.push_back(std::move(reason));
     }
     for (const std::string& model : scheduler_.state().crashing)
-      reasons.push_back("model '" + model + "' crashes again and again");
+      reasons.push_back("model '" + model + "' keeps crashing");
     const std::scoped_lock lock(mutex_);
     if (draining_) reasons.emplace_back("the server is draining");
     for (const auto& [model, why] : cold_)
@@ -167,13 +167,13 @@ class Server::Parts {
   }
 
  private:
-  // drain() and stop() may come from two threads at once; both return when it has ended.
+  // Threads may call drain() and stop() at the same time. Both return after preloading has ended.
   void end_preloading() {
     const std::scoped_lock lock(preloader_mutex_);
     preloader_ = {};
   }
 
-  // Why the store cannot be used; empty where it can.
+  // Returns why the store cannot be used, or an empty text.
   std::string store_reason() const {
     try {
       const auto is_there = lookups_.get<bool>(
@@ -185,7 +185,7 @@ class Server::Parts {
     }
   }
 
-  // Throws Error where this user may not read it: there would be nothing to serve.
+  // Throws Error if this user may not read the store, because then the server could serve nothing.
   void check_store() {
     try {
       lookups_.get<bool>("the model store", {.timeout = kProbeTimeout}, [this](std::stop_token) {
@@ -193,17 +193,17 @@ class Server::Parts {
         return true;
       });
     } catch (const http::StatusError& error) {
-      log::debug(std::string(error.what()) + "; the server starts all the same");
+      log::debug(std::string(error.what()) + "; the server starts anyway");
     }
   }
 
-  // The server does not wait for a file system that does not answer, and serves without.
+  // Removes unused blobs. If the file system does not respond, the server starts without this.
   void prune() {
     try {
-      lookups_.get<store::Pruned>("clearing unused blobs away", {.timeout = kPruneTimeout},
+      lookups_.get<store::Pruned>("removing unused blobs", {.timeout = kPruneTimeout},
                                   [this](std::stop_token) { return store_.prune(); });
     } catch (const std::exception& error) {
-      log::warn(fmt::format("unused blobs are not cleared away: {}", error.what()));
+      log::warn(fmt::format("cannot remove unused blobs: {}", error.what()));
     }
   }
 
@@ -344,7 +344,7 @@ class Server::Parts {
   std::condition_variable stopped_changed_;
   bool draining_ = false;
   bool stopped_ = false;
-  std::set<std::string> started_;  // keys of runners
+  std::set<std::string> started_;  // model keys of runners that were started before
 
   const Options options_;
   store::Store store_;
@@ -362,10 +362,11 @@ class Server::Parts {
   const http::AllowedOrigins origins_;
   const http::MachineNames names_;
 
-  std::vector<std::pair<std::string, std::string>> cold_;  // to be preloaded, and how that stands
+  std::vector<std::pair<std::string, std::string>>
+      cold_;  // preloads that are pending or failed, each with its reason
 
   std::optional<History> history_;
-  std::optional<http::Server> http_;  // its handlers use all of the above
+  std::optional<http::Server> http_;  // its handlers use all members above
   std::mutex preloader_mutex_;
   std::jthread preloader_;
 };

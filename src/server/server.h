@@ -1,5 +1,4 @@
-// The server: the store, the scheduler and the APIs put together behind HTTP. Owns all of it. Any
-// thread.
+// The server: connects the store, the scheduler and the APIs to HTTP, and owns them. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -14,25 +13,26 @@ namespace billow::server {
 
 class Server {
  public:
-  // Listens and serves from here on; what is to be preloaded is loaded meanwhile. Throws Error
-  // where that is not possible.
+  // Starts to listen and serve. Preloads models in the background. Throws Error if the server
+  // cannot start.
   explicit Server(Options options);
-  ~Server();  // stop()
+  ~Server();  // calls stop()
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   uint16_t port() const;  // 0 without TCP
-  // Whether it serves the web page: it was told to, and the program has the page.
+  // Returns whether the server serves the web page: the option is on and the program includes the
+  // page.
   bool has_web_page() const;
 
-  // Not ready any more from now on, while requests are served as before for `delay`; then new ones
-  // are refused, and those that run have so long to finish. Returns whether all did. stop() ends
-  // the wait.
+  // Reports not ready and serves requests as before for `delay`. Then rejects new requests and
+  // waits up to `timeout` for running ones. Returns whether all of them finished. stop() ends the
+  // wait.
   bool drain(std::chrono::milliseconds delay, std::chrono::milliseconds timeout);
-  // Ends what runs, and all runners.
+  // Ends all running requests and all runners.
   void stop();
 
-  // What keeps it from being ready, a line each; empty when it is.
+  // Returns a line for each reason why the server is not ready. Empty if it is ready.
   std::vector<std::string> not_ready() const;
 
  private:

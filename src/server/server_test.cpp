@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 
 class ServerTest : public testing::Test, protected ServerFixture {};
 
-TEST_F(ServerTest, EveryAnswerHasTheIdOfItsRequestAndTheNameOfTheNode) {
+TEST_F(ServerTest, EveryResponseHasRequestIdAndNodeName) {
   start();
   const Response own = generate({{"X-Request-Id", "abc.1-2_3"}});
   EXPECT_EQ(own.status, 200) << own.body;
@@ -30,7 +30,7 @@ TEST_F(ServerTest, EveryAnswerHasTheIdOfItsRequestAndTheNameOfTheNode) {
   EXPECT_NE(generate({{"X-Request-Id", "not/an id"}}).headers.get("X-Request-Id"), "not/an id");
 }
 
-TEST_F(ServerTest, ErrorsHaveTheFormOfTheirApi) {
+TEST_F(ServerTest, ErrorsHaveTheFormatOfTheirApi) {
   start();
   EXPECT_EQ(send(Method::kPost, "/api/chat", "{}").body, R"({"error":"model is required"})");
   EXPECT_EQ(Json::parse(send(Method::kPost, "/v1/chat/completions", "{}").body)["error"]["type"],
@@ -39,7 +39,7 @@ TEST_F(ServerTest, ErrorsHaveTheFormOfTheirApi) {
   EXPECT_EQ(send(Method::kPost, "/api/tags").status, 405);
 }
 
-TEST_F(ServerTest, TracesTellTheWayOfARequest) {
+TEST_F(ServerTest, TraceShowsPathOfRequest) {
   start();
   generate({{"X-Request-Id", "one"},
             {"traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}});
@@ -56,7 +56,7 @@ TEST_F(ServerTest, TracesTellTheWayOfARequest) {
   EXPECT_EQ(get("/api/trace/one?format=xml").status, 400);
   EXPECT_EQ(get("/api/trace/two").status, 404);
   const Json list = Json::parse(get("/api/trace").body);
-  ASSERT_EQ(list["traces"].size(), 1u) << "only what asks a model is kept";
+  ASSERT_EQ(list["traces"].size(), 1u) << "only model requests are kept";
   EXPECT_EQ(list["traces"][0]["id"], "one");
 }
 
@@ -71,12 +71,12 @@ TEST_F(ServerTest, MetricsCountRequestsAndLoads) {
   }));
   EXPECT_NE(text.find("billow_model_loads_total{"), std::string::npos);
   EXPECT_NE(text.find("reason=\"first\""), std::string::npos);
-  EXPECT_EQ(text.find("made up"), std::string::npos) << "what clients make up is no label";
+  EXPECT_EQ(text.find("made up"), std::string::npos) << "invented names must not become labels";
   EXPECT_NE(text.find("version=\"1.2.3\""), std::string::npos);
   EXPECT_NE(get("/metrics/load").body.find("billow_requests_running"), std::string::npos);
 }
 
-TEST_F(ServerTest, IsReadyWhenWhatIsPreloadedIsLoaded) {
+TEST_F(ServerTest, IsReadyAfterPreload) {
   runners_.change(key(), [](scheduler::FakeScript& script) { script.holds_load = true; });
   Options wanted = options();
   wanted.preload = {"m"};
@@ -88,10 +88,10 @@ TEST_F(ServerTest, IsReadyWhenWhatIsPreloadedIsLoaded) {
   EXPECT_EQ(get("/healthz").status, 200);
   runners_.change(key(), [](scheduler::FakeScript& script) { script.holds_load = false; });
   EXPECT_TRUE(becomes_true([&] { return get("/readyz").status == 200; }));
-  EXPECT_EQ(runners_.completions().size(), 1u) << "a warm pass";
+  EXPECT_EQ(runners_.completions().size(), 1u) << "one warm-up request";
 }
 
-TEST_F(ServerTest, APreloadThatFailsIsAReason) {
+TEST_F(ServerTest, FailedPreloadKeepsServerNotReady) {
   Options wanted = options();
   wanted.preload = {"nope"};
   start(std::move(wanted));
@@ -99,7 +99,7 @@ TEST_F(ServerTest, APreloadThatFailsIsAReason) {
       [&] { return get("/readyz").body.find("model 'nope': not found") != std::string::npos; }));
 }
 
-TEST_F(ServerTest, TellsWhetherAModelIsLoadedOrCouldBe) {
+TEST_F(ServerTest, ReportsReadinessPerModel) {
   start();
   EXPECT_EQ(get("/readyz").status, 200);
   EXPECT_EQ(get("/readyz?model=m").status, 503);
@@ -113,7 +113,7 @@ TEST_F(ServerTest, TellsWhetherAModelIsLoadedOrCouldBe) {
             std::string::npos);
 }
 
-TEST_F(ServerTest, AReadOnlyStoreIsNotWrittenTo) {
+TEST_F(ServerTest, RejectsWritesToReadOnlyStore) {
   Options wanted = options();
   wanted.read_only = true;
   start(std::move(wanted));
@@ -123,7 +123,7 @@ TEST_F(ServerTest, AReadOnlyStoreIsNotWrittenTo) {
   EXPECT_EQ(generate().status, 200);
 }
 
-TEST_F(ServerTest, DrainsWhatRunsAndRefusesWhatComes) {
+TEST_F(ServerTest, DrainsRunningAndRejectsNewRequests) {
   runners_.change(key(), [](scheduler::FakeScript& script) { script.holds_answers = true; });
   start();
   std::optional<Response> answer;
@@ -137,11 +137,11 @@ TEST_F(ServerTest, DrainsWhatRunsAndRefusesWhatComes) {
   });
   ASSERT_TRUE(becomes_true([&] { return runners_.n_running() == 1; }));
   bool drained = false;
-  // What comes in the first two seconds is still served; then it waits for what runs.
+  // The server accepts requests for two more seconds. Then it waits for running requests.
   std::thread draining([&] { drained = server_->drain(milliseconds(2000), milliseconds(60000)); });
   EXPECT_TRUE(becomes_true([&] { return !server_->not_ready().empty(); }));
   EXPECT_EQ(get("/readyz").status, 503);
-  EXPECT_EQ(get("/api/tags").status, 200) << "served as before, for a while";
+  EXPECT_EQ(get("/api/tags").status, 200) << "the delay has not ended";
   EXPECT_TRUE(becomes_true([&] { return get("/api/tags").status == 503; }));
   runners_.change(key(), [](scheduler::FakeScript& script) { script.holds_answers = false; });
   running.join();
@@ -151,7 +151,7 @@ TEST_F(ServerTest, DrainsWhatRunsAndRefusesWhatComes) {
   EXPECT_EQ(runners_.n_alive(), 0u);
 }
 
-TEST_F(ServerTest, StopsInTheMiddleOfAnything) {
+TEST_F(ServerTest, StopsDuringAnyWork) {
   runners_.change(key(), [](scheduler::FakeScript& script) { script.holds_load = true; });
   Options wanted = options();
   wanted.preload = {"m"};
@@ -177,8 +177,8 @@ TEST_F(ServerTest, StopsInTheMiddleOfAnything) {
   EXPECT_EQ(runners_.n_alive(), 0u);
 }
 
-// Signals come when they like: every order of draining and stopping ends the same way.
-TEST_F(ServerTest, IsDrainedAndStoppedByManyThreadsAtOnce) {
+// Signals can arrive in any order: every order of drain and stop ends the same way.
+TEST_F(ServerTest, ManyThreadsMayDrainAndStop) {
   runners_.change(key(), [](scheduler::FakeScript& script) { script.holds_load = true; });
   for (int round = 0; round < 5; ++round) {
     Options wanted = options();
@@ -195,8 +195,8 @@ TEST_F(ServerTest, IsDrainedAndStoppedByManyThreadsAtOnce) {
   }
 }
 
-// The id is the client's, and so is the answer's; the trace of the first stays as it was.
-TEST_F(ServerTest, AnIdThatComesAgainLeavesTheFirstTraceAlone) {
+// A repeated id is used in the second response, but the first request keeps its trace.
+TEST_F(ServerTest, RepeatedIdKeepsTheFirstTrace) {
   start();
   generate({{"X-Request-Id", "one"}});
   const Json first = Json::parse(get("/api/trace/one").body);

@@ -13,7 +13,7 @@ namespace {
 using http::Method;
 using http::Response;
 
-TEST(Memory, ToldByModelAndClass) {
+TEST(Memory, IsReportedPerModelAndClass) {
   scheduler::SchedulerState state;
   state.budget_bytes = 1000;
   state.granted_bytes = 600;
@@ -51,7 +51,7 @@ TEST(History, KeepsTheLatestSamplesInOrder) {
 
 class WatchingTest : public testing::Test, protected ServerFixture {};
 
-TEST_F(WatchingTest, BothHaveRoutes) {
+TEST_F(WatchingTest, MemoryAndHistoryHaveRoutes) {
   start();
   ASSERT_EQ(generate().status, 200);
   const Json memory = Json::parse(get("/api/memory").body);
@@ -64,7 +64,7 @@ TEST_F(WatchingTest, BothHaveRoutes) {
   EXPECT_EQ(history["samples"][0].size(), 7u);
 }
 
-TEST_F(WatchingTest, ServerInfoTellsWhatThePageShows) {
+TEST_F(WatchingTest, ServerInfoHasFieldsOfThePage) {
   Options made = options();
   made.read_only = true;
   start(made);
@@ -75,10 +75,10 @@ TEST_F(WatchingTest, ServerInfoTellsWhatThePageShows) {
   EXPECT_EQ(info["on_network"], false);
 }
 
-// A browser is one that asks for HTML.
+// The Accept field of a browser, which requests HTML.
 constexpr const char* kBrowser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
-TEST_F(WatchingTest, BrowsersAreSentToThePageAndNobodyElseIs) {
+TEST_F(WatchingTest, OnlyBrowsersAreRedirectedToThePage) {
   start();
   for (const char* accepted : {"", "*/*", "application/json", "text/html;q=0"}) {
     const Response response = send(Method::kGet, "/", "", {{"Accept", accepted}});
@@ -110,7 +110,7 @@ TEST_F(WatchingTest, BrowsersAreSentToThePageAndNobodyElseIs) {
   EXPECT_EQ(send(Method::kPost, "/ui/").status, 405);
 }
 
-TEST_F(WatchingTest, ThePageCanBeLeftOut) {
+TEST_F(WatchingTest, WebPageCanBeDisabled) {
   Options made = options();
   made.web_page = false;
   start(made);

@@ -1,4 +1,4 @@
-// The routes of the web page: /ui/ and the files behind it. Any thread.
+// The routes of the web page: /ui/ and its files. Any thread.
 #pragma once
 
 #include <vector>
