@@ -15,7 +15,7 @@ using engine::FinishReason;
 
 namespace {
 
-// The server kills a runner 2 seconds after it has asked the runner to end.
+// The server kills a runner 2 seconds after it asked the runner to exit.
 constexpr std::chrono::milliseconds kSaveTime{1000};
 
 std::string text_of(const std::exception_ptr& error) {
@@ -28,10 +28,11 @@ std::string text_of(const std::exception_ptr& error) {
 
 }  // namespace
 
-// What is still to be written of an answer; of one without a limit, what answers often have.
+// Returns how many tokens a request has yet to generate. Without a limit, assumes a typical
+// response.
 size_t tokens_to_write(int64_t max, size_t n_written) {
-  constexpr size_t kUsualAnswer = 256;
-  const size_t all = max < 0 ? kUsualAnswer : static_cast<size_t>(max);
+  constexpr size_t kTypicalTokens = 256;
+  const size_t all = max < 0 ? kTypicalTokens : static_cast<size_t>(max);
   return all - std::min(all, n_written);
 }
 
@@ -43,15 +44,15 @@ void add_untouched(const AnswerRequest& request, Backlog& backlog) {
 RequestStream::RequestStream(std::shared_ptr<SharedState> shared, AnswerRequest request)
     : shared_(std::move(shared)), request_(std::move(request)), whole_(request_.whole) {}
 
-// With the mutex of the shared state.
-bool RequestStream::has_text_alone() const {
+// REQUIRES: the mutex of the shared state is held.
+bool RequestStream::has_only_text() const {
   return unread_.events.empty() && unread_.prefill.empty() && !unread_.asking;
 }
 
-// With the mutex of the shared state.
+// REQUIRES: the mutex of the shared state is held.
 bool RequestStream::is_readable() const {
   if (ended_) return true;
-  const bool can_wait = (whole_ || paused_) && has_text_alone();
+  const bool can_wait = (whole_ || paused_) && has_only_text();
   return has_unread_ && (!can_wait || n_unread_ >= shared_->n_readable);
 }
 
@@ -60,11 +61,11 @@ std::optional<Chunk> RequestStream::next() {
   std::unique_lock lock(shared_->mutex);
   if (shared_->stream_interval.count() > 0 && !whole_) {
     paused_ = true;
-    changed_.wait_until(lock, given_ + shared_->stream_interval, is_readable);
+    changed_.wait_until(lock, last_text_at_ + shared_->stream_interval, is_readable);
     paused_ = false;
   }
   changed_.wait(lock, is_readable);
-  if (!unread_.text.empty()) given_ = Clock::now();
+  if (!unread_.text.empty()) last_text_at_ = Clock::now();
   if (!has_unread_) {
     if (error_) std::rethrow_exception(error_);
     return std::nullopt;
@@ -86,22 +87,23 @@ void RequestStream::cancel() {
   shared_->notify();
 }
 
-// With the mutex of the shared state. Who calls notifies the reader once it has let the mutex go.
-void RequestStream::add(Chunk piece) {
-  n_unread_ += piece.text.size() + piece.sampled.size() * sizeof(engine::Sampled) +
-               piece.prefill.size() * sizeof(Prefill);
-  for (const engine::TextMark& mark : piece.marks)
+// REQUIRES: the mutex of the shared state is held. After the caller has released it, the caller
+// must notify the reader.
+void RequestStream::add(Chunk chunk) {
+  n_unread_ += chunk.text.size() + chunk.sampled.size() * sizeof(engine::Sampled) +
+               chunk.prefill.size() * sizeof(Prefill);
+  for (const engine::TextMark& mark : chunk.marks)
     unread_.marks.push_back({unread_.text.size() + mark.offset, mark.length});
-  unread_.text += piece.text;
-  std::ranges::move(piece.sampled, std::back_inserter(unread_.sampled));
-  std::ranges::move(piece.prompt, std::back_inserter(unread_.prompt));
-  std::ranges::move(piece.events, std::back_inserter(unread_.events));
-  std::ranges::move(piece.prefill, std::back_inserter(unread_.prefill));
-  unread_.asking = unread_.asking || piece.asking;
+  unread_.text += chunk.text;
+  std::ranges::move(chunk.sampled, std::back_inserter(unread_.sampled));
+  std::ranges::move(chunk.prompt, std::back_inserter(unread_.prompt));
+  std::ranges::move(chunk.events, std::back_inserter(unread_.events));
+  std::ranges::move(chunk.prefill, std::back_inserter(unread_.prefill));
+  unread_.asking = unread_.asking || chunk.asking;
   has_unread_ = true;
 }
 
-// One that the engine has.
+// A request that the engine has started.
 struct EngineLoop::Run {
   Run(engine::Engine& engine, std::shared_ptr<RequestStream> to, AnswerRequest request)
       : answer(std::move(to)),
@@ -113,13 +115,13 @@ struct EngineLoop::Run {
   }
 
   Chunk new_events() {
-    Chunk piece;
+    Chunk chunk;
     const std::span<const engine::SequenceEvent> events = generation.sequence().events();
-    for (; n_events < events.size(); ++n_events) piece.events.push_back(events[n_events]);
-    return piece;
+    for (; n_events < events.size(); ++n_events) chunk.events.push_back(events[n_events]);
+    return chunk;
   }
 
-  // How many tokens of the prompt the last pass evaluated.
+  // Returns how many tokens of the prompt the last pass evaluated.
   size_t new_prefill() {
     const engine::Sequence& sequence = generation.sequence();
     const size_t before = std::max(n_prefilled, sequence.n_shared());
@@ -128,7 +130,7 @@ struct EngineLoop::Run {
     return n_prefilled - before;
   }
 
-  // Once the prompt is evaluated: the scores of its tokens.
+  // Returns the scores of the prompt's tokens once, after the prompt was evaluated.
   std::vector<engine::Sampled> new_scores() {
     const std::span<const engine::Sampled> scores = generation.sequence().prompt_scores();
     if (gave_scores || scores.size() < generation.sequence().n_prompt()) return {};
@@ -147,7 +149,7 @@ struct EngineLoop::Run {
     const std::span<const int32_t> written = generation.tokens();
     const Clock::time_point first = first_token.value_or(now);
     return {.reason = generation.finish_reason(),
-            .cancelled = answer->cancelled_,
+            .cancelled = stream->cancelled_,
             .error = generation.error(),
             .stop_string = std::string(generation.stop_string()),
             .n_prompt = sequence.n_prompt(),
@@ -157,14 +159,14 @@ struct EngineLoop::Run {
             .n_sampled = written.size() + (has_end_token ? 1 : 0),
             .n_drafted = sequence.n_drafted(),
             .n_draft_accepted = sequence.n_draft_accepted(),
-            .queued = begun - answer->submitted_,
+            .queued = begun - stream->submitted_,
             .prompted = first - begun,
             .written = now - first,
             .guide =
                 sequence.guide() != nullptr ? sequence.guide()->stats() : constraint::GuideStats()};
   }
 
-  std::shared_ptr<RequestStream> answer;
+  std::shared_ptr<RequestStream> stream;
   bool logprobs = false;
   int64_t max_new = -1;
   engine::Generation generation;
@@ -172,9 +174,9 @@ struct EngineLoop::Run {
   std::optional<Clock::time_point> first_token;
   bool has_end_token = false;
   bool gave_scores = false;
-  size_t n_events = 0;     // given
-  size_t n_prefilled = 0;  // tokens of the prompt that are evaluated
-  bool asks = false;       // for memory, and its reader knows
+  size_t n_events = 0;     // events that were reported
+  size_t n_prefilled = 0;  // evaluated tokens of the prompt
+  bool asks = false;       // waits for a decision about memory, and the reader knows it
 };
 
 EngineLoop::EngineLoop(std::unique_ptr<engine::Engine> engine, const LoopOptions& options)
@@ -199,7 +201,7 @@ std::shared_ptr<constraint::Guide> EngineLoop::guide_for(
   constraint::check_start(constraint);
   auto guide = std::make_shared<constraint::Guide>(engine_->vocabulary(), constraint);
   guide->prepare();
-  (void)guide->allowed();  // throws where not even the first token can be found
+  (void)guide->allowed();  // throws if the guide allows not even a first token
   return guide;
 }
 
@@ -208,18 +210,18 @@ std::shared_ptr<RequestStream> EngineLoop::submit(AnswerRequest request) {
   {
     const std::scoped_lock lock(shared_->mutex);
     if (shared_->broken) std::rethrow_exception(shared_->broken);
-    shared_->waiting.push_back(answer);
+    shared_->waiting.push_back(stream);
     shared_->news = true;
   }
-  shared_->work.notify_one();  // the thread that wakes up finds the mutex free
-  return answer;
+  shared_->work.notify_one();  // unlocked, so that the woken thread finds the mutex free
+  return stream;
 }
 
 LoopState EngineLoop::state() const {
   const std::scoped_lock lock(shared_->mutex);
   Backlog backlog = shared_->backlog;
-  for (const std::shared_ptr<RequestStream>& answer : shared_->waiting)
-    add_untouched(answer->request_, backlog);
+  for (const std::shared_ptr<RequestStream>& stream : shared_->waiting)
+    add_untouched(stream->request_, backlog);
   return {.n_running = shared_->n_running,
           .n_waiting = shared_->waiting.size(),
           .backlog = backlog,
@@ -256,7 +258,7 @@ bool EngineLoop::broken() const {
 void EngineLoop::run() {
   while (wait_for_work()) {
     take_news();
-    if (broken()) continue;  // a reader may still notify
+    if (broken()) continue;  // a reader may still notify the loop
     try {
       step();
       end_embeds();
@@ -269,7 +271,7 @@ void EngineLoop::run() {
   }
   for (const std::unique_ptr<Run>& run : runs_) {
     engine_->finish(run->generation.sequence(), FinishReason::kStop);
-    run->answer->cancel();
+    run->stream->cancel();
   }
   end_finished();
   if (!broken()) save_sessions();
@@ -283,14 +285,14 @@ void EngineLoop::run() {
     end(*job);
   }
   jobs_.clear();
-  for (const std::shared_ptr<RequestStream>& answer : shared_->waiting) {
-    answer->ended_ = answer->end_.cancelled = true;
-    answer->changed_.notify_one();
+  for (const std::shared_ptr<RequestStream>& stream : shared_->waiting) {
+    stream->ended_ = stream->end_.cancelled = true;
+    stream->changed_.notify_one();
   }
   shared_->waiting.clear();
 }
 
-// False when the loop is to end.
+// Waits for work. Returns false if the loop must end.
 bool EngineLoop::wait_for_work() {
   bool any_held = false;
   bool any_able = false;
@@ -300,7 +302,8 @@ bool EngineLoop::wait_for_work() {
     any_able = any_able || (!sequence.held() && !sequence.waiting());
   }
   any_able = any_able || (engine_->embeds() && !engine_->embeds_waiting());
-  // Those that wait for memory get it, or end, unless it is with one that is held, or asked for.
+  // A step can help sequences that wait for memory: they get memory or end. This does not apply
+  // while a sequence is held, or while the server decides about memory.
   const bool can_step = any_able || (!engine_->idle() && !any_held && !engine_->asking());
   const auto has_work = [&] { return can_step || shared_->news || shared_->stopping; };
   std::unique_lock lock(shared_->mutex);
@@ -313,13 +316,14 @@ bool EngineLoop::wait_for_work() {
   return !shared_->stopping;
 }
 
-// What was written last, before the loop ends: others wait for its memory.
+// Saves the last sessions before the loop ends. Limited in time, because other runners wait for the
+// memory.
 void EngineLoop::save_sessions() {
   const Clock::time_point end = Clock::now() + kSaveTime;
   while (engine_->has_to_save() && Clock::now() < end) engine_->save_one();
 }
 
-// What others have asked for since the last pass.
+// Processes everything that clients requested since the last pass.
 void EngineLoop::take_news() {
   std::vector<const engine::Sequence*> cancelled;
   std::optional<MemoryBudget> budget;
@@ -331,13 +335,13 @@ void EngineLoop::take_news() {
     budget = std::exchange(shared_->budget, std::nullopt);
     for (const std::unique_ptr<Run>& run : runs_) {
       const engine::Sequence& sequence = run->generation.sequence();
-      if (run->answer->cancelled_) cancelled.push_back(&sequence);
-      engine_->hold(sequence, run->answer->n_unread_ >= options_.max_unread);
+      if (run->stream->cancelled_) cancelled.push_back(&sequence);
+      engine_->hold(sequence, run->stream->n_unread_ >= options_.max_unread);
     }
-    std::erase_if(shared_->waiting, [](const std::shared_ptr<RequestStream>& answer) {
-      if (!answer->cancelled_) return false;
-      answer->ended_ = answer->end_.cancelled = true;
-      answer->changed_.notify_one();
+    std::erase_if(shared_->waiting, [](const std::shared_ptr<RequestStream>& stream) {
+      if (!stream->cancelled_) return false;
+      stream->ended_ = stream->end_.cancelled = true;
+      stream->changed_.notify_one();
       return true;
     });
   }
@@ -350,12 +354,12 @@ void EngineLoop::take_news() {
   for (const engine::Sequence* sequence : cancelled)
     engine_->finish(*sequence, FinishReason::kStop);
   end_finished();
-  take_answers();
+  take_requests();
   take_embeds();
 }
 
-// As many as have a place. From the same moment on they do not wait, and run.
-void EngineLoop::take_answers() {
+// Starts waiting requests while the engine has a place. They count as running from the same moment.
+void EngineLoop::take_requests() {
   std::vector<std::shared_ptr<RequestStream>> fresh;
   {
     const std::scoped_lock lock(shared_->mutex);
@@ -366,23 +370,23 @@ void EngineLoop::take_answers() {
       ++shared_->n_running;
     }
   }
-  for (const std::shared_ptr<RequestStream>& answer : fresh) start(answer);
+  for (const std::shared_ptr<RequestStream>& stream : fresh) start(stream);
 }
 
-void EngineLoop::start(const std::shared_ptr<RequestStream>& answer) {
+void EngineLoop::start(const std::shared_ptr<RequestStream>& stream) {
   try {
-    runs_.push_back(std::make_unique<Run>(*engine_, answer, std::move(answer->request_)));
+    runs_.push_back(std::make_unique<Run>(*engine_, stream, std::move(stream->request_)));
   } catch (...) {
     const std::scoped_lock lock(shared_->mutex);
-    answer->error_ = std::current_exception();
-    answer->ended_ = true;
+    stream->error_ = std::current_exception();
+    stream->ended_ = true;
     --shared_->n_running;
-    answer->changed_.notify_one();
+    stream->changed_.notify_one();
   }
 }
 
-// One pass, and what it has given to those that read. Readers wake up while the ends of answers are
-// found.
+// Runs one pass and passes its results to the readers. Readers wake up while the loop ends finished
+// requests.
 void EngineLoop::step() {
   const Clock::time_point begin = Clock::now();
   {
@@ -401,29 +405,29 @@ void EngineLoop::step() {
   take_tokens(tokens, news);
   {
     const std::scoped_lock lock(shared_->mutex);
-    for (auto& [answer, piece] : news) answer->add(std::move(piece));
+    for (auto& [stream, chunk] : news) stream->add(std::move(chunk));
     std::erase_if(news, [](const auto& one) { return !one.first->is_readable(); });
     shared_->meter.end_pass(end, n_prompt + engine_->n_embedded(), n_decoded);
   }
   notify(news);
 }
 
-// A reader that wakes up while the mutex is held only waits again.
+// Called without the mutex: a reader that wakes up while it is held would only wait again.
 void EngineLoop::notify(const News& news) {
-  for (const auto& [answer, piece] : news) answer->changed_.notify_one();
+  for (const auto& [stream, chunk] : news) stream->changed_.notify_one();
 }
 
-// Of a pass that took so long. Returns how many tokens of prompts it has evaluated.
+// Records the prefill of a pass that took `time`. Returns how many prompt tokens it evaluated.
 size_t EngineLoop::take_prefill(std::chrono::nanoseconds time, News& news) {
   size_t sum = 0;
   for (const std::unique_ptr<Run>& run : runs_) {
     const size_t n = run->new_prefill();
     if (n == 0) continue;
     sum += n;
-    Chunk piece;
-    piece.prefill.push_back({run->n_prefilled, time});
-    piece.prompt = run->new_scores();
-    news.emplace_back(run->answer, std::move(piece));
+    Chunk chunk;
+    chunk.prefill.push_back({run->n_prefilled, time});
+    chunk.prompt = run->new_scores();
+    news.emplace_back(run->stream, std::move(chunk));
   }
   return sum;
 }
@@ -438,20 +442,20 @@ EngineLoop::Run& EngineLoop::run_of(const engine::Sequence& sequence) {
 void EngineLoop::take_tokens(const std::vector<engine::Engine::Token>& tokens, News& news) {
   for (const engine::Engine::Token& token : tokens) {
     Run& run = run_of(*token.sequence);
-    if (run.generation.has_ended()) continue;  // by a token of the same pass
+    if (run.generation.has_ended()) continue;  // ended by an earlier token of the same pass
     if (!run.first_token) run.first_token = Clock::now();
     run.has_end_token = token.is_end;
-    Chunk piece = run.new_events();
-    piece.text = run.generation.accept(token);
-    piece.marks.assign(run.generation.marks().begin(), run.generation.marks().end());
-    if (run.logprobs && !token.is_end) piece.sampled.push_back(token.sampled);
-    if (piece.text.empty() && piece.sampled.empty() && piece.events.empty()) continue;
-    news.emplace_back(run.answer, std::move(piece));
+    Chunk chunk = run.new_events();
+    chunk.text = run.generation.accept(token);
+    chunk.marks.assign(run.generation.marks().begin(), run.generation.marks().end());
+    if (run.logprobs && !token.is_end) chunk.sampled.push_back(token.sampled);
+    if (chunk.text.empty() && chunk.sampled.empty() && chunk.events.empty()) continue;
+    news.emplace_back(run.stream, std::move(chunk));
   }
 }
 
-// Readers learn of the end before the memory of their answers is given back: the system takes its
-// time for that.
+// Notifies readers of the end before it frees the memory of their sequences, because freeing takes
+// time.
 void EngineLoop::end_finished() {
   const Clock::time_point now = Clock::now();
   std::vector<std::unique_ptr<Run>> ended;
@@ -459,14 +463,14 @@ void EngineLoop::end_finished() {
   std::unique_lock lock(shared_->mutex);
   for (const std::unique_ptr<Run>& run : runs_) {
     if (!run->generation.finished()) continue;
-    RequestStream& answer = *run->answer;
-    Chunk piece = run->new_events();
-    piece.text = run->generation.finish();
-    if (!piece.text.empty() || !piece.events.empty()) answer.add(std::move(piece));
-    answer.end_ = run->end(now);
-    answer.ended_ = true;
+    RequestStream& stream = *run->stream;
+    Chunk chunk = run->new_events();
+    chunk.text = run->generation.finish();
+    if (!chunk.text.empty() || !chunk.events.empty()) stream.add(std::move(chunk));
+    stream.end_ = run->end(now);
+    stream.ended_ = true;
     --shared_->n_running;
-    news.emplace_back(run->answer, Chunk());
+    news.emplace_back(run->stream, Chunk());
   }
   for (std::unique_ptr<Run>& run : runs_)
     if (run->generation.finished()) ended.push_back(std::move(run));
@@ -484,19 +488,20 @@ void EngineLoop::end_finished() {
   shared_->memory = engine_->memory();
 }
 
-// Whose reader is to have the server look at what is wanted. With the mutex of the shared state.
+// Adds a chunk with `asking`, so that the reader makes the server look at the wanted memory.
+// REQUIRES: the mutex of the shared state is held.
 void EngineLoop::add_asking(News& news) {
   for (const std::unique_ptr<Run>& run : runs_) {
     const bool asks = engine_->asking() && run->generation.sequence().waiting();
     if (std::exchange(run->asks, asks) || !asks) continue;
-    Chunk piece;
-    piece.asking = true;
-    run->answer->add(std::move(piece));
-    news.emplace_back(run->answer, Chunk());
+    Chunk chunk;
+    chunk.asking = true;
+    run->stream->add(std::move(chunk));
+    news.emplace_back(run->stream, Chunk());
   }
 }
 
-// A budget is in force once a pass was made with it, and what waited for memory has taken it.
+// A budget takes effect after a pass with it, when sequences that waited for memory have got it.
 void EngineLoop::publish() {
   const std::scoped_lock lock(shared_->mutex);
   shared_->budget_version = budget_version_;
@@ -508,11 +513,11 @@ void EngineLoop::fail_all(const std::exception_ptr& error) {
   const std::scoped_lock lock(shared_->mutex);
   shared_->broken = error;
   shared_->n_running -= runs_.size();
-  for (const std::unique_ptr<Run>& run : runs_) shared_->waiting.push_back(run->answer);
-  for (const std::shared_ptr<RequestStream>& answer : shared_->waiting) {
-    answer->error_ = error;
-    answer->ended_ = true;
-    answer->changed_.notify_one();
+  for (const std::unique_ptr<Run>& run : runs_) shared_->waiting.push_back(run->stream);
+  for (const std::shared_ptr<RequestStream>& stream : shared_->waiting) {
+    stream->error_ = error;
+    stream->ended_ = true;
+    stream->changed_.notify_one();
   }
   shared_->waiting.clear();
   runs_.clear();

@@ -1,6 +1,6 @@
-// An engine on a thread of its own, for any number of threads that want answers from it. The thread
-// sleeps while there is nothing to do; before it sleeps, it writes KV to disk that is to survive
-// (EngineOptions::sessions). Answers may outlive the loop.
+// Runs an engine on its own thread, for any number of client threads. The thread sleeps while it
+// has no work. Before it sleeps, it saves KV that must survive to disk (EngineOptions::sessions).
+// Streams may outlive the loop.
 #pragma once
 
 #include <chrono>
@@ -30,75 +30,77 @@ namespace billow::runner {
 
 struct AnswerRequest {
   std::vector<int32_t> prompt;
-  // Between the prompt's tokens, in their order. Billow's own engine makes no rows of them yet.
+  // Placed between the prompt's tokens, in order. Billow's own engine does not support images.
   std::vector<context::PromptImage> images{};
-  std::string prompt_text{};  // of a prompt with images
+  std::string prompt_text{};  // for a prompt with images
   engine::SequenceOptions options;
   std::vector<std::string> stop;
-  size_t max_repeats = 0;                              // as Generation's
-  std::vector<std::string> markers{};                  // as Generation's
-  bool ends_repetition = false;                        // as Generation's
-  std::optional<constraint::Constraint> constraint{};  // for EngineLoop::guide_for()
-  // Nobody reads the text before its end: its pieces are put together as long as there is room.
+  size_t max_repeats = 0;                              // see Generation
+  std::vector<std::string> markers{};                  // see Generation
+  bool ends_repetition = false;                        // see Generation
+  std::optional<constraint::Constraint> constraint{};  // input for EngineLoop::guide_for()
+  // True if the client reads no text before the end. Chunks are then merged while the buffer has
+  // room.
   bool whole = false;
 };
 
 // A part of a prompt that one pass evaluated.
 struct Prefill {
-  size_t n_done = 0;                // tokens of the prompt so far, known ones included
-  std::chrono::nanoseconds time{};  // of the pass
+  size_t n_done = 0;                // evaluated tokens of the prompt, cached ones included
+  std::chrono::nanoseconds time{};  // duration of the pass
 };
 
-// What became of an answer since it was asked about last.
+// News of a request since the last call of next().
 struct Chunk {
-  std::string text;                           // whole characters; may be empty
-  std::vector<engine::TextMark> marks;        // in the text
-  std::vector<engine::Sampled> sampled;       // a token each, where log probabilities are wanted
-  std::vector<engine::Sampled> prompt;        // all tokens of the prompt, where they are wanted
+  std::string text;                           // complete characters; may be empty
+  std::vector<engine::TextMark> marks;        // marks in the text
+  std::vector<engine::Sampled> sampled;       // one per token, if log probabilities are requested
+  std::vector<engine::Sampled> prompt;        // all tokens of the prompt, if requested
   std::vector<engine::SequenceEvent> events;  // transitions and compactions
-  std::vector<Prefill> prefill;               // while the prompt is read
-  bool asking = false;  // it stands still until it knows whether there is memory for it
+  std::vector<Prefill> prefill;               // while the prompt is evaluated
+  bool asking = false;  // the request is paused until a decision about its memory
 };
 
 struct AnswerEnd {
   engine::FinishReason reason = engine::FinishReason::kStop;
   bool cancelled = false;
-  std::string error;        // what was wrong where it ended with kNoMemory or kFailed
-  std::string stop_string;  // that has ended it; empty: none
+  std::string error;        // cause of kNoMemory or kFailed
+  std::string stop_string;  // stop string that ended the request; empty: none
   size_t n_prompt = 0;
-  size_t n_shared = 0;  // tokens of the prompt that were known
+  size_t n_shared = 0;  // cached tokens of the prompt
   int64_t seed = 0;
-  std::vector<int32_t> tokens;  // of the answer
-  size_t n_sampled = 0;  // tokens that were computed: those of the answer and the one that ended it
-  size_t n_drafted = 0;  // tokens that were guessed and evaluated before they were chosen
-  size_t n_draft_accepted = 0;          // of them, those that were chosen
-  std::chrono::nanoseconds queued{};    // until the engine took it
-  std::chrono::nanoseconds prompted{};  // from then until its first token
-  std::chrono::nanoseconds written{};   // from then to its end
-  constraint::GuideStats guide;         // of its constraint, if it had one
+  std::vector<int32_t> tokens;          // generated tokens
+  size_t n_sampled = 0;                 // sampled tokens: the generated ones and the end token
+  size_t n_drafted = 0;                 // tokens that were guessed and evaluated before sampling
+  size_t n_draft_accepted = 0;          // guessed tokens that were chosen
+  std::chrono::nanoseconds queued{};    // until the engine started the request
+  std::chrono::nanoseconds prompted{};  // from then until the first token
+  std::chrono::nanoseconds written{};   // from then until the end
+  constraint::GuideStats guide;         // statistics of the constraint, if there was one
 };
 
-// Of texts, in their order: rows of `size` floats, as pooled, not normalised.
+// Embeddings of texts in request order: rows of `size` floats, pooled, not normalised.
 struct Vectors {
   size_t n = 0;
   size_t size = 0;
   std::vector<float> values;        // [n][size]
-  std::chrono::nanoseconds time{};  // from when the engine took them
+  std::chrono::nanoseconds time{};  // since the engine started the texts
 };
 
-struct SharedState;  // what the loop and its answers share
+struct SharedState;  // shared by the loop and its streams
 
-// An answer on its way: the loop's thread writes it, one other reads it, any may cancel it.
+// The result of a running request. The loop's thread writes, one client thread reads, and any
+// thread may cancel.
 class RequestStream {
  public:
-  // Waits for something new. Returns nullopt once the answer has ended and all of it was given.
-  // Text waits until LoopOptions::stream_interval has passed since the last text. Text of an answer
-  // that is wanted whole waits until there is much of it. Throws what the engine threw: the
-  // Error of a prompt that cannot run.
+  // Waits for news. Returns nullopt after the request has ended and all chunks were read. Text
+  // waits until LoopOptions::stream_interval has passed since the last text. Text of a whole
+  // request waits until half the buffer is full. Throws the engine's error, such as the Error of an
+  // invalid prompt.
   std::optional<Chunk> next();
-  // Whether next() returns nullopt without waiting.
+  // Returns whether next() would return nullopt without waiting.
   bool is_over() const;
-  // Ends it, after the pass that is under way.
+  // Cancels the request after the pass in flight.
   void cancel();
   // REQUIRES: next() has returned nullopt, or is_over().
   const AnswerEnd& end() const noexcept { return end_; }
@@ -106,21 +108,21 @@ class RequestStream {
  private:
   friend class EngineLoop;
   RequestStream(std::shared_ptr<SharedState> shared, AnswerRequest request);
-  void add(Chunk piece);
+  void add(Chunk chunk);
   bool is_readable() const;
-  bool has_text_alone() const;
+  bool has_only_text() const;
 
-  // The mutex of the shared state guards all but `shared_` and, until the engine has taken it,
-  // `request_`.
+  // The mutex of the shared state guards all members except `shared_`. It guards `request_` only
+  // after the engine has taken the request.
   std::shared_ptr<SharedState> shared_;
   AnswerRequest request_;
-  std::condition_variable changed_;  // one waits: the reader
+  std::condition_variable changed_;  // only the reader waits for it
   const bool whole_;
   Chunk unread_;
-  size_t n_unread_ = 0;  // bytes, roughly
+  size_t n_unread_ = 0;  // approximate bytes
   bool has_unread_ = false;
-  bool paused_ = false;                            // the reader lets text gather
-  std::chrono::steady_clock::time_point given_{};  // when the reader got text last
+  bool paused_ = false;                                   // the reader waits for more text
+  std::chrono::steady_clock::time_point last_text_at_{};  // time of the last text that was read
   bool ended_ = false;
   bool cancelled_ = false;
   std::exception_ptr error_;
@@ -129,71 +131,73 @@ class RequestStream {
 };
 
 struct LoopOptions {
-  // An answer with this many unread bytes gets no more tokens until its reader continues. The
-  // reader of a whole answer wakes up at half as many.
+  // A request with this many unread bytes gets no more tokens until its client reads. The client of
+  // a whole request wakes up at half of this.
   size_t max_unread = size_t{1} << 20;
-  // The least time between two texts of one answer: tokens that come sooner share a piece.
-  // A piece costs two processes a wake-up and a message.
+  // Min time between two texts of a request. Tokens within this time share a chunk, because each
+  // chunk costs a message and a wake-up in two processes.
   std::chrono::milliseconds stream_interval{0};
-  // Called on the loop's thread when it breaks, once all that ran has been told.
+  // Runs on the loop's thread after a pass fails and every running request has received the error.
   std::function<void()> on_broken = {};
-  // Called before each pass, which fails with what it throws: for tests.
+  // Called before each pass. If it throws, the pass fails with that error. For tests.
   std::function<void()> before_pass = {};
 };
 
-// Tokens that are still to be evaluated and written, of what runs and what waits.
+// Tokens that running and waiting requests have yet to evaluate and generate.
 struct Backlog {
   size_t n_prompt = 0;
   size_t n_decode = 0;
 };
 
-// Each answer is counted from submit() on, until it has ended: as waiting or as running.
+// The state of the loop. Each request counts as waiting or running from submit() until it ends.
 struct LoopState {
   size_t n_running = 0;
-  size_t n_waiting = 0;  // for a place among those that run
+  size_t n_waiting = 0;  // waiting for a place in the batch
   Backlog backlog;
-  uint64_t budget_version = 0;  // of the budget in force, once what waited for memory had its turn
+  uint64_t budget_version = 0;  // of the current budget; set after a pass with that budget
   engine::MemoryUse memory;
   LoopRates rates;
-  std::string failure;  // why it is broken; empty: it is not
+  std::string failure;  // why a pass failed; empty: the loop works
 };
 
 class EngineLoop {
  public:
-  // As many answers are written at once as the engine has sequences; others wait in their order.
+  // The engine's max sequences limit the running requests. Further requests wait in order.
   explicit EngineLoop(std::unique_ptr<engine::Engine> engine, const LoopOptions& options = {});
-  ~EngineLoop();  // cancels what is on its way
+  ~EngineLoop();  // cancels all requests
   EngineLoop(const EngineLoop&) = delete;
   EngineLoop& operator=(const EngineLoop&) = delete;
 
-  // What does not change: any thread.
+  // Immutable properties. Any thread.
   const tokenizer::Tokenizer& tokenizer() const noexcept { return engine_->tokenizer(); }
   const gguf::File& file() const noexcept { return engine_->file(); }
   size_t max_context() const noexcept { return engine_->max_context(); }
   const context::MemoryNeed& need() const noexcept { return engine_->need(); }
 
-  // What holds an answer to the constraint: for the options of one request. Takes up to a second
-  // for the first one, while others are written. Any thread. Throws Error that says what cannot be
-  // held.
+  // Returns a guide that holds one request to the constraint, for the request's options. The first
+  // guide takes up to a second; running requests continue meanwhile. Any thread. Throws Error if
+  // the constraint is not supported.
   std::shared_ptr<constraint::Guide> guide_for(const constraint::Constraint& constraint) const;
-  // Any thread. An error of the request comes from the answer's next().
+  // Starts a request. Any thread. next() throws the errors of the request.
   std::shared_ptr<RequestStream> submit(AnswerRequest request);
-  // The vectors of texts, which are evaluated beside the answers and in the order that they come;
-  // waits for them. Any thread. Nullopt when it was stopped, or the loop ends. Throws Error as
-  // Engine::embed() does: one text that is refused fails all.
-  // `adapters`: of all of them.
+  // Embeds texts and waits for the result. The loop evaluates texts in parallel with running
+  // requests, in request order. Returns nullopt after a stop or when the loop ends. Throws Error
+  // like Engine::embed(): one rejected text fails all texts. `adapters` apply to all texts. Any
+  // thread.
   std::optional<Vectors> embed(std::vector<std::vector<int32_t>> texts, std::stop_token stop = {},
                                engine::AdapterFiles adapters = {});
-  LoopState state() const;  // of a moment ago
-  // Engine::latest_prefixes, behind the pass under way; waits for it. None once the loop has ended.
+  LoopState state() const;  // may be slightly out of date
+  // Calls Engine::latest_prefixes after the pass in flight and waits for the result. Returns an
+  // empty list if the loop has ended.
   std::vector<std::vector<int32_t>> latest_prefixes(size_t n_max,
                                                     engine::AdapterFiles adapters = {});
-  // Of keys and values: what prefix digests differ by.
+  // Returns the type of keys and values, on which prefix digests depend.
   kv::KvType kv_type() const noexcept { return engine_->kv_type(); }
   std::string_view isa() const noexcept { return engine_->kernels().name; }
-  // Engine::set_memory_budget, before the next pass. The state shows the version after that pass.
+  // Calls Engine::set_memory_budget before the next pass. state() has the new version after that
+  // pass.
   void set_memory_budget(const MemoryBudget& budget);
-  // True once a pass has failed: all that ran failed with it, and all that comes will.
+  // Returns true after a pass has failed. All running and later requests fail with the same error.
   bool broken() const;
 
  private:
@@ -204,13 +208,13 @@ class EngineLoop {
   bool wait_for_work();
   void save_sessions();
   void take_news();
-  void take_answers();
-  void start(const std::shared_ptr<RequestStream>& answer);
+  void take_requests();
+  void start(const std::shared_ptr<RequestStream>& stream);
   void start(const std::shared_ptr<EmbedJob>& job);
   void take_embeds();
   void end_embeds();
   void end(EmbedJob& job);
-  // What a pass has given to answers.
+  // Chunks of the last pass, with their streams.
   using News = std::vector<std::pair<std::shared_ptr<RequestStream>, Chunk>>;
   void step();
   void take_tokens(const std::vector<engine::Engine::Token>& tokens, News& news);
@@ -225,7 +229,7 @@ class EngineLoop {
   const LoopOptions options_;
   std::shared_ptr<SharedState> shared_;
   std::unique_ptr<engine::Engine> engine_;
-  // Of the thread.
+  // Used by the loop's thread only.
   std::vector<std::unique_ptr<Run>> runs_;
   std::vector<std::shared_ptr<EmbedJob>> jobs_;
   uint64_t budget_version_ = 0;

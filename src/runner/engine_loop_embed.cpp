@@ -1,4 +1,4 @@
-// The part of the engine's loop that makes vectors of texts.
+// The part of the engine loop that embeds texts.
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -72,7 +72,7 @@ void EngineLoop::start(const std::shared_ptr<EmbedJob>& job) {
     jobs_.push_back(job);
 }
 
-// With the mutex of the shared state.
+// REQUIRES: the mutex of the shared state is held.
 void EngineLoop::end(EmbedJob& job) {
   for (const auto& embedding : job.embeddings) engine_->cancel(*embedding);
   job.embeddings.clear();

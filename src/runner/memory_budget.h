@@ -1,4 +1,4 @@
-// What a runner is told that it may use of memory: plain data.
+// The memory budget that the server sets for a runner. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@ namespace billow::runner {
 
 struct MemoryBudget {
   uint64_t bytes = 0;
-  uint64_t version = 0;  // /health shows it once the budget is in force
-  // What needs a budget above this is not to ask for it.
+  uint64_t version = 0;  // /health shows it after the budget takes effect
+  // The runner does not ask the server for more than this.
   uint64_t ceiling = std::numeric_limits<uint64_t>::max();
 };
 

@@ -18,14 +18,14 @@ int64_t Meter::index_of(Clock::time_point time) const {
   return std::chrono::floor<std::chrono::seconds>(time - began_).count();
 }
 
-// The place of a second, emptied where it held an older one.
+// Returns the entry of a second. Clears it first if it has an older second.
 Meter::Second& Meter::second(Seconds& seconds, int64_t index) const {
   Second& found = seconds[static_cast<size_t>(index % kSeconds)];
   if (found.index != index) found = {.index = index};
   return found;
 }
 
-// Cuts what lasted into seconds; those long past are left out.
+// Splits a busy period into seconds. Ignores seconds that are too old.
 void Meter::add_busy(Seconds& seconds, Clock::time_point begin, Clock::time_point end) const {
   const int64_t last = index_of(end);
   for (int64_t i = std::max(index_of(begin), last - kSeconds + 1); i <= last; ++i) {

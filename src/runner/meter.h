@@ -1,4 +1,5 @@
-// How busy an engine was in the last seconds, and how fast. Plain data; its owner sees to threads.
+// Measures the utilisation and the speed of an engine over the last seconds. Plain data, not
+// thread-safe.
 #pragma once
 
 #include <array>
@@ -8,11 +9,11 @@
 
 namespace billow::runner {
 
-// Over the last Meter::kSeconds.
+// Averages over the last Meter::kSeconds.
 struct LoopRates {
   double busy = 0.0;            // share of the time in which a pass was computing
-  double prompt_tokens = 0.0;   // evaluated, per second of the passes that evaluated some; 0: none
-  double decoded_tokens = 0.0;  // written, likewise
+  double prompt_tokens = 0.0;   // evaluated per second of passes with prompt tokens; 0: none
+  double decoded_tokens = 0.0;  // generated per second of passes with generated tokens; 0: none
 };
 
 class Meter {
@@ -26,13 +27,13 @@ class Meter {
     pass_began_ = now;
     in_pass_ = true;
   }
-  // The pass that began last has evaluated and written so many tokens.
+  // Ends the current pass, which evaluated n_prompt tokens and generated n_decoded.
   void end_pass(Clock::time_point now, size_t n_prompt, size_t n_decoded);
-  // A pass that goes on counts as busy so far.
+  // Returns the averages. The time of a pass in flight counts as busy.
   LoopRates rates(Clock::time_point now) const;
 
  private:
-  // What falls into one second since the beginning.
+  // The share of one second, counted from the start.
   struct Second {
     int64_t index = -1;
     std::chrono::nanoseconds busy{};

@@ -48,9 +48,9 @@ constexpr IntOption kInts[] = {
   throw Error(ErrorCode::kInvalidInput, "field \"" + field + "\" must be " + wanted);
 }
 
-int64_t integer(const Json& head, const char* field, int64_t otherwise, int64_t min, int64_t max) {
+int64_t integer(const Json& head, const char* field, int64_t fallback, int64_t min, int64_t max) {
   const auto found = head.find(field);
-  if (found == head.end()) return otherwise;
+  if (found == head.end()) return fallback;
   const bool fits = found->is_number_unsigned()
                         ? found->get<uint64_t>() <= static_cast<uint64_t>(std::max<int64_t>(0, max))
                         : found->is_number_integer();
@@ -68,7 +68,7 @@ bool boolean(const Json& head, const char* field) {
   return found->get<bool>();
 }
 
-constexpr int64_t kMost32 = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMaxTokens = int64_t{1} << 30;
 
 std::vector<engine::LogitBias> logit_bias(const Json& options) {
@@ -78,7 +78,7 @@ std::vector<engine::LogitBias> logit_bias(const Json& options) {
   if (!found->is_array()) refuse("logit_bias", "an array of [token, bias]");
   for (const Json& pair : *found) {
     const bool is_pair = pair.is_array() && pair.size() == 2 && pair[0].is_number_unsigned() &&
-                         pair[0].get<uint64_t>() <= static_cast<uint64_t>(kMost32) &&
+                         pair[0].get<uint64_t>() <= static_cast<uint64_t>(kMaxInt32) &&
                          (pair[1].is_number() || pair[1].is_null());
     if (!is_pair) refuse("logit_bias", "an array of [token, bias]; a bias of null bans the token");
     biases.push_back({pair[0].get<int32_t>(), pair[1].is_null()
@@ -100,7 +100,7 @@ SamplingOptions sampling(const Json& head) {
   }
   for (const IntOption& option : kInts) {
     sampling.*option.field =
-        static_cast<int32_t>(integer(options, option.name, sampling.*option.field, -1, kMost32));
+        static_cast<int32_t>(integer(options, option.name, sampling.*option.field, -1, kMaxInt32));
   }
   sampling.seed = integer(options, "seed", sampling.seed, std::numeric_limits<int64_t>::min(),
                           std::numeric_limits<int64_t>::max());
@@ -183,11 +183,11 @@ std::optional<constraint::Constraint> constraint_of(const Json& head) {
   return constraint;
 }
 
-// `field` has said that there are n.
+// `field` is the name of the field that says there are n ids.
 std::vector<int32_t> token_ids(std::string_view bytes, size_t n, const char* field) {
   if (bytes.size() != n * sizeof(int32_t)) {
     throw Error(ErrorCode::kInvalidInput,
-                "field \"" + std::string(field) + "\" tells of " + std::to_string(n) +
+                "field \"" + std::string(field) + "\" announces " + std::to_string(n) +
                     " tokens, but " + std::to_string(bytes.size()) + " bytes of token ids follow");
   }
   std::vector<int32_t> ids(n);
@@ -195,7 +195,7 @@ std::vector<int32_t> token_ids(std::string_view bytes, size_t n, const char* fie
   return ids;
 }
 
-// What stands behind the token ids. Their places rise, and lie within the prompt.
+// Parses the images after the token ids. Their positions must ascend and be inside the prompt.
 std::vector<context::PromptImage> images_of(const Json& head, size_t n_prompt, size_t n_text,
                                             std::string_view bytes) {
   std::vector<context::PromptImage> images;
@@ -218,7 +218,7 @@ std::vector<context::PromptImage> images_of(const Json& head, size_t n_prompt, s
   }
   if (!bytes.empty())
     throw Error(ErrorCode::kInvalidInput,
-                std::to_string(bytes.size()) + " bytes follow that no image has");
+                std::to_string(bytes.size()) + " bytes follow after the last image");
   return images;
 }
 
@@ -239,17 +239,18 @@ void add_logprobs(Json& out, const char* name, const std::vector<engine::Sampled
   }
 }
 
-// Bytes that are no UTF-8 never come this far; if they do, they become U+FFFD.
+// Text never has invalid UTF-8 here. If it has, the bytes become U+FFFD.
 std::string line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-bool is_text_alone(const Chunk& piece) {
-  return piece.marks.empty() && piece.sampled.empty() && piece.prompt.empty() &&
-         piece.events.empty() && piece.prefill.empty() && !piece.asking;
+bool is_only_text(const Chunk& chunk) {
+  return chunk.marks.empty() && chunk.sampled.empty() && chunk.prompt.empty() &&
+         chunk.events.empty() && chunk.prefill.empty() && !chunk.asking;
 }
 
-// Nearly every piece of an answer is one: text without escapes is not handed to the library.
+// Encodes a chunk with only text, which is nearly every chunk. Text without escapes skips the JSON
+// library.
 std::string text_line(const std::string& text) {
   if (!is_plain_json_string(text)) return line(text);
   std::string out;
@@ -316,22 +317,22 @@ AnswerRequest parse_completion(std::string_view body) {
   return request;
 }
 
-std::string piece_line(const Chunk& piece, const tokenizer::Tokenizer& tokenizer) {
-  if (is_text_alone(piece)) return text_line(piece.text);
+std::string piece_line(const Chunk& chunk, const tokenizer::Tokenizer& tokenizer) {
+  if (is_only_text(chunk)) return text_line(chunk.text);
   Json out = Json::object();
-  if (!piece.text.empty()) out["text"] = piece.text;
-  for (const engine::TextMark& mark : piece.marks)
+  if (!chunk.text.empty()) out["text"] = chunk.text;
+  for (const engine::TextMark& mark : chunk.marks)
     out["marks"].push_back({mark.offset, mark.length});
-  add_logprobs(out, "logprobs", piece.sampled, tokenizer);
-  add_logprobs(out, "prompt_logprobs", piece.prompt, tokenizer);
-  for (const engine::SequenceEvent& event : piece.events) {
+  add_logprobs(out, "logprobs", chunk.sampled, tokenizer);
+  add_logprobs(out, "prompt_logprobs", chunk.prompt, tokenizer);
+  for (const engine::SequenceEvent& event : chunk.events) {
     Json entry = engine::event_json(event);
     entry["text"] = engine::event_line(event);
     out["events"].push_back(std::move(entry));
   }
-  for (const Prefill& part : piece.prefill)
+  for (const Prefill& part : chunk.prefill)
     out["prefill"].push_back({{"n", part.n_done}, {"duration", part.time.count()}});
-  if (piece.asking) out["asking"] = true;
+  if (chunk.asking) out["asking"] = true;
   return line(out);
 }
 
@@ -361,14 +362,14 @@ std::string end_line(const AnswerEnd& end) {
 
 namespace {
 
-// A whole number for each text, at most the greatest that a number of tokens may be.
+// Returns a number of tokens for each text, each at most kMaxTokens.
 std::vector<size_t> counts_of(const Json& head, const char* field) {
   const Json list = head.value(field, Json());
   const auto is_count = [](const Json& n) {
     return n.is_number_unsigned() && n.get<uint64_t>() <= static_cast<uint64_t>(kMaxTokens);
   };
   if (!list.is_array() || !std::ranges::all_of(list, is_count))
-    refuse(field, "an array of numbers of tokens");
+    refuse(field, "an array of token counts");
   return list.get<std::vector<size_t>>();
 }
 
@@ -385,7 +386,7 @@ engine::EmbedRequest parse_embed(std::string_view body) {
   const std::vector<size_t> lengths = counts_of(head, "n");
   std::vector<size_t> firsts(lengths.size());
   if (head.contains("first")) firsts = counts_of(head, "first");
-  if (firsts.size() != lengths.size()) refuse("first", "as long as \"n\"");
+  if (firsts.size() != lengths.size()) refuse("first", "of the same length as \"n\"");
   const std::string pooling = string_of(head, "pooling");
   const engine::AdapterFiles adapters = adapters_of(head);
   const std::vector<int32_t> all =
@@ -401,8 +402,8 @@ engine::EmbedRequest parse_embed(std::string_view body) {
     text.n_first = firsts[i];
     text.adapters = adapters;
     if (!pooling.empty()) text.pooling = engine::find_pooling(pooling);
-    if (!pooling.empty() && !text.pooling) refuse("pooling", "the name of one");
-    if (text.n_first > lengths[i]) refuse("first", "at most what \"n\" has");
+    if (!pooling.empty() && !text.pooling) refuse("pooling", "a pooling name");
+    if (text.n_first > lengths[i]) refuse("first", "at most the number in \"n\"");
     begin = end;
   }
   return request;

@@ -1,4 +1,4 @@
-// The answers of a runner that are JSON. Any thread.
+// JSON responses of a runner. Any thread.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace billow::runner {
 
 http::Response json_response(int status, const Json& json);
-// {"error":"..."}
+// Returns a response with the body {"error":"..."}.
 http::Response error_response(int status, std::string_view text);
 
 }  // namespace billow::runner

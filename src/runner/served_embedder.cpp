@@ -58,7 +58,7 @@ void ServedEmbedder::add_state(Json& health) const {
 }
 
 void ServedEmbedder::complete(http::Exchange& exchange) {
-  exchange.respond(error_response(501, "this model makes vectors of texts and does not write"));
+  exchange.respond(error_response(501, "this model only embeds texts and does not generate text"));
 }
 
 void ServedEmbedder::embed(http::Exchange& exchange) {

@@ -1,5 +1,5 @@
-// A model that only embeds, served by a batcher: texts of all requests share passes. Owns the
-// batcher, and with it the model. Any thread may call.
+// Serves an embedding model with a batcher. Texts of all requests share passes. Owns the batcher
+// and through it the model. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -15,13 +15,13 @@ namespace billow::runner {
 
 class ServedEmbedder : public ServedModel {
  public:
-  // One model or more, all of one file. The options' events are the embedder's own. Throws Error as
-  // EmbedBatcher does.
+  // Takes one or more models of the same file. Replaces the pass callbacks in the options. Throws
+  // Error like EmbedBatcher.
   ServedEmbedder(std::vector<std::unique_ptr<engine::EmbedModel>> models,
                  engine::EmbedBatcherOptions options);
 
   const tokenizer::Tokenizer& tokenizer() const noexcept override { return tokenizer_; }
-  std::string failure() const override { return ""; }  // a pass fails, the model goes on
+  std::string failure() const override { return ""; }  // a failed pass does not stop the model
   void add_state(Json& health) const override;
   void complete(http::Exchange& exchange) override;  // 501
   void embed(http::Exchange& exchange) override;
@@ -35,10 +35,10 @@ class ServedEmbedder : public ServedModel {
 
   const tokenizer::Tokenizer& tokenizer_;  // the first model's
   mutable std::mutex mutex_;
-  Meter meter_{Meter::Clock::now()};  // passes that run together are one
+  Meter meter_{Meter::Clock::now()};  // passes that run at the same time count as one
   size_t n_running_ = 0;
-  size_t n_tokens_ = 0;           // of those that ended while others ran
-  engine::EmbedBatcher batcher_;  // the last: its threads use the others
+  size_t n_tokens_ = 0;           // tokens of passes that ended while others ran
+  engine::EmbedBatcher batcher_;  // declared last, because its threads use the other members
 };
 
 }  // namespace billow::runner

@@ -1,5 +1,5 @@
-// A loaded model as the routes of a runner use it: one that writes, or one that only embeds. Any
-// thread may call.
+// A loaded model as the routes of a runner use it. It generates text, or it only embeds.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,18 @@ class ServedModel {
   virtual ~ServedModel() = default;
 
   virtual const tokenizer::Tokenizer& tokenizer() const noexcept = 0;
-  // Why it cannot go on; empty: it can.
+  // Returns why the model has failed, or an empty text.
   virtual std::string failure() const = 0;
-  // Adds what /health tells of a model that is ready.
+  // Adds the fields of a ready model to /health.
   virtual void add_state(Json& health) const = 0;
-  // Answer a request, or throw Error before anything was sent.
+  // Responds to a request. Throws Error only before the response has begun.
   virtual void complete(http::Exchange& exchange) = 0;
   virtual void embed(http::Exchange& exchange) = 0;
-  // The tokens of what is known and was of use last, and in which form its KV is.
+  // Returns the tokens of the cached prefixes that were used last. kv_format() is the format of
+  // their KV.
   virtual std::vector<std::vector<int32_t>> latest_prefixes(size_t /*n_max*/) { return {}; }
   virtual std::string_view kv_format() const noexcept { return ""; }
-  // From the next pass on; add_state() tells the version then.
+  // Sets the budget from the next pass on. Then add_state() shows its version.
   virtual void set_memory_budget(const MemoryBudget& budget) = 0;
 };
 

@@ -16,7 +16,8 @@ namespace {
 
 constexpr const char* kLines = "application/x-ndjson";
 
-// The tokens of texts that are pooled as the model does.
+// Returns the tokens of texts. Throws Error if a text is a pair or needs another pooling than the
+// model's.
 std::vector<std::vector<int32_t>> plain_texts(engine::EmbedRequest request,
                                               const gguf::File& file) {
   std::vector<std::vector<int32_t>> texts;
@@ -57,28 +58,28 @@ void ServedWriter::add_state(Json& health) const {
 void ServedWriter::complete(http::Exchange& exchange) {
   AnswerRequest request = parse_completion(exchange.request().body);
   if (!request.images.empty())
-    throw Error(ErrorCode::kUnsupported, "Billow's own engine sees no images yet");
+    throw Error(ErrorCode::kUnsupported, "Billow's own engine does not support images");
   if (request.constraint) request.options.guide = loop_.guide_for(*request.constraint);
-  const std::shared_ptr<RequestStream> answer = loop_.submit(std::move(request));
-  exchange.on_client_gone([answer] { answer->cancel(); });
-  std::optional<Chunk> piece = answer->next();  // throws before anything is sent
-  if (!piece && !answer->end().error.empty())
-    throw Error(ErrorCode::kOutOfMemory, answer->end().error);
-  // The last piece and the end go out together: each message wakes up the server.
+  const std::shared_ptr<RequestStream> stream = loop_.submit(std::move(request));
+  exchange.on_client_gone([stream] { stream->cancel(); });
+  std::optional<Chunk> chunk = stream->next();  // throws before the response has begun
+  if (!chunk && !stream->end().error.empty())
+    throw Error(ErrorCode::kOutOfMemory, stream->end().error);
+  // Sends the last chunk and the end together, because each message wakes up the server.
   std::string last;
   bool has_begun = false;
   try {
-    for (; piece; piece = answer->next()) {
-      last = piece_line(*piece, loop_.tokenizer());
-      if (answer->is_over()) break;
+    for (; chunk; chunk = stream->next()) {
+      last = piece_line(*chunk, loop_.tokenizer());
+      if (stream->is_over()) break;
       const bool reaches =
           has_begun ? exchange.write(last) : exchange.begin_stream(200, kLines, {}, last);
       has_begun = true;
       last.clear();
-      if (!reaches) answer->cancel();
+      if (!reaches) stream->cancel();
     }
-    last += end_line(answer->end());
-  } catch (const std::exception& error) {  // of the engine: the stream ends with it
+    last += end_line(stream->end());
+  } catch (const std::exception& error) {  // an error of the engine ends the stream
     last += error_line(error.what());
   }
   if (has_begun) {
@@ -90,7 +91,7 @@ void ServedWriter::complete(http::Exchange& exchange) {
 
 void ServedWriter::embed(http::Exchange& exchange) {
   engine::EmbedRequest request = parse_embed(exchange.request().body);
-  // All texts of a request have the same.
+  // All texts of a request have the same adapters.
   engine::AdapterFiles adapters =
       request.texts.empty() ? engine::AdapterFiles{} : request.texts.front().adapters;
   auto texts = plain_texts(std::move(request), loop_.file());

@@ -1,5 +1,5 @@
-// A model that writes, served by an engine loop; it embeds texts beside its answers. Owns the loop.
-// Any thread may call.
+// Serves a generating model with an engine loop. It embeds texts in parallel with other requests.
+// Owns the loop. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class ServedWriter : public ServedModel {
   std::string failure() const override { return loop_.state().failure; }
   void add_state(Json& health) const override;
   void complete(http::Exchange& exchange) override;
-  // Refuses pairs, and pooling that is not the model's.
+  // Rejects pairs, and pooling that differs from the model's.
   void embed(http::Exchange& exchange) override;
   std::vector<std::vector<int32_t>> latest_prefixes(size_t n_max) override {
     return loop_.latest_prefixes(n_max);

@@ -30,8 +30,8 @@ Json parse_object(const std::string& body) {
   return json;
 }
 
-// A field of a body, where `fits` says that it is of the kind wanted: the library would convert
-// numbers and cut them off.
+// Returns a field of a body. `fits` checks its type, because the JSON library would convert and
+// truncate numbers.
 const Json& field(const Json& json, const char* name, const char* wanted,
                   const std::function<bool(const Json&)>& fits) {
   const auto found = json.find(name);
@@ -41,8 +41,8 @@ const Json& field(const Json& json, const char* name, const char* wanted,
 }
 
 bool is_token(const Json& json) {
-  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int32_t>::max());
-  return json.is_number_unsigned() && json.get<uint64_t>() <= kMost;
+  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int32_t>::max());
+  return json.is_number_unsigned() && json.get<uint64_t>() <= kMax;
 }
 
 const char* what(const std::exception_ptr& error) {
@@ -65,7 +65,7 @@ bool is_out_of_memory(const std::exception_ptr& error) {
   }
 }
 
-// Of this process.
+// Returns the resident memory of this process.
 uint64_t resident_bytes() {
   uint64_t n_pages = 0;
   std::ifstream statm("/proc/self/statm");
@@ -128,7 +128,7 @@ std::string Service::failure() const {
   return model_ ? model_->failure() : "";
 }
 
-// Null where there is no model to ask; the exchange is answered then.
+// Returns null if there is no model. Then the exchange already has a response.
 ServedModel* Service::ready(Exchange& exchange) {
   std::string why;
   {
@@ -234,7 +234,7 @@ void Service::list_prefixes(Exchange& exchange) {
                     std::string(model->kv_format());
   Json prefixes = Json::array();
   for (const std::vector<int32_t>& tokens :
-       model->latest_prefixes(field(json, "max", "a whole number", is_count).get<size_t>())) {
+       model->latest_prefixes(field(json, "max", "an unsigned integer", is_count).get<size_t>())) {
     Json digests = Json::array();
     for (const uint64_t digest : kv::prefix_digests(root, tokens))
       digests.push_back(fmt::format("{:016x}", digest));
@@ -252,7 +252,7 @@ void Service::set_budget(Exchange& exchange) {
     return field(json, name, wanted, is_count).get<uint64_t>();
   };
   MemoryBudget budget = {.bytes = count("bytes", "a number of bytes")};
-  if (json.contains("version")) budget.version = count("version", "a whole number");
+  if (json.contains("version")) budget.version = count("version", "an unsigned integer");
   if (json.contains("ceiling")) budget.ceiling = count("ceiling", "a number of bytes");
   model->set_memory_budget(budget);
   exchange.respond(json_response(200, Json::object()));

@@ -1,5 +1,5 @@
-// A runner as its server sees it: routes over a model. The model is loaded on a thread of its own,
-// so that routes answer from the beginning. Owns the model; any number of handlers at once.
+// The HTTP service of a runner: routes over one model. A background thread loads the model, so that
+// routes respond from the start. Owns the model. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -26,10 +26,10 @@
 
 namespace billow::runner {
 
-// How files of models that only embed are served.
+// How to serve files of embedding models.
 struct EmbedOptions {
-  // Which files those are, and what loads them. Without the first all are served as those that
-  // write.
+  // Detects and loads embedding models. If is_embedding is empty, every file is served as a
+  // generating model.
   std::function<bool(const gguf::File& file)> is_embedding = engine::is_embedding_file;
   std::function<std::vector<std::unique_ptr<engine::EmbedModel>>(
       gguf::File file, const engine::EngineOptions& options, const engine::EmbedSettings& settings)>
@@ -38,44 +38,44 @@ struct EmbedOptions {
   engine::EmbedBatcherOptions batcher = {};
 };
 
-// Loads a model, on a thread of its own. `on_load`: with how many bytes of all are there, from any
-// thread; 0 of all: their number is not known. Throws what the model cannot be loaded for.
+// Loads a model on the calling thread. Calls `on_load` from any thread with the loaded bytes and
+// all bytes; n_to_load is 0 while it is unknown. Throws the error of a failed load.
 using OnLoad = std::function<void(size_t n_loaded, size_t n_to_load)>;
 using LoadModel = std::function<std::unique_ptr<ServedModel>(const OnLoad& on_load)>;
 
-// Of a file, for Billow's own engine.
+// Returns a loader for a file, for Billow's own engine.
 LoadModel own_model(std::string path, engine::EngineOptions engine, LoopOptions loop = {},
                     EmbedOptions embed = {});
 
-// Routes, all with JSON unless said otherwise; an error is {"error":"..."} with its status, 503 for
-// all but /health until the model is loaded, and where it could not be:
-//   GET  /health      {"status":"loading"|"ready"|"failed","pid","resident"}; 200 when ready, else
-//                     503. Numbers of memory are bytes. And
-//                     while it loads: "loaded" of "to_load" (0: not known yet);
-//                     where it failed: "error", "out_of_memory" if that was it;
+// Routes. Bodies are JSON except where noted. An error is {"error":"..."} with its status. While
+// the model loads, or if loading failed, every route except /health responds with 503.
+//   GET  /health      {"status":"loading"|"ready"|"failed","pid","resident"}; 200 if ready, else
+//                     503. Memory is in bytes. Further fields:
+//                     while loading: "loaded" of "to_load" (0: unknown);
+//                     after a failure: "error", and "out_of_memory" if that was the cause;
 //                     when ready: "running", "waiting", "max_context", "isa", "memory":{...},
-//                     "budget_version" of the budget that it goes by, "held" of it in all,
-//                     "cached" of that, "wanted" above it by what runs, "asking" if some of that
-//                     stands still until it knows; of the last ten seconds
-//                     "busy_ratio", "prompt_tokens_per_second", "decode_tokens_per_second"; of
-//                     a model that only embeds "embed_pending_tokens", "figures" that it counts
-//                     (base/figure.h), and "degraded": why its last passes failed
-//   POST /completion  as runner/protocol.h says; answers application/x-ndjson. What is refused
-//                     before anything was evaluated has a status of its own. Closing the
-//                     connection cancels. 501 where the model only embeds.
-//   POST /embed       as runner/protocol.h says; answers application/octet-stream. Closing the
+//                     "budget_version" of the budget in effect, "held" bytes in total,
+//                     "cached" bytes of these, "wanted" bytes above the budget, "asking" if
+//                     requests are paused until the server decides; over the last ten seconds
+//                     "busy_ratio", "prompt_tokens_per_second", "decode_tokens_per_second"; for
+//                     an embedding model "embed_pending_tokens", its "figures" (base/figure.h)
+//                     and "degraded": why its last passes failed
+//   POST /completion  see runner/protocol.h; responds with application/x-ndjson. A request that is
+//                     rejected before its evaluation gets its specific status. Closing the
+//                     connection cancels. 501 if the model only embeds.
+//   POST /embed       see runner/protocol.h; responds with application/octet-stream. Closing the
 //                     connection cancels. 503 with Retry-After: too many texts wait.
 //   POST /tokenize    {"content","add_special"?,"parse_special"?} -> {"tokens":[...]}
-//   POST /detokenize  {"tokens":[...]} -> {"content"}, U+FFFD in place of what is no UTF-8
-//   POST /prefixes    {"root","max"} -> {"prefixes":[{"tokens","digests":["..."]}]}: what is known
-//                     and was of use last, at most so many; a digest of 16 digits for each block,
-//                     kv/prefix_digest.h, under the root and the KV's format, with a blank between.
-//   POST /budget      {"bytes":N,"version"?,"ceiling"?} -> {}: another memory budget. /health shows
-//                     its version once it is in force. What needs a budget above the ceiling is not
-//                     to ask for it.
+//   POST /detokenize  {"tokens":[...]} -> {"content"}; U+FFFD replaces invalid UTF-8
+//   POST /prefixes    {"root","max"} -> {"prefixes":[{"tokens","digests":["..."]}]}: at most "max"
+//                     cached prefixes, the last used ones. Each block has a digest of 16 digits
+//                     (kv/prefix_digest.h). Its root is "root", a blank and the KV's format.
+//   POST /budget      {"bytes":N,"version"?,"ceiling"?} -> {}: sets another memory budget. /health
+//                     shows its version after it takes effect. The runner must not ask for a
+//                     budget above the ceiling.
 class Service {
  public:
-  // The body of an error: for ServerOptions::shape_error.
+  // Returns the response of an error, for ServerOptions::shape_error.
   static http::Response error_response(int status, std::string_view path, std::string_view text);
 
   explicit Service(LoadModel load);
@@ -83,10 +83,10 @@ class Service {
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
-  std::vector<http::Route> routes();  // use the service: it must outlive their server
-  // Waits until the model is loaded. Throws what loading threw.
+  std::vector<http::Route> routes();  // they use the service: it must outlive their server
+  // Waits until the model is loaded. Throws the error of a failed load.
   void wait_until_loaded();
-  // Why the engine cannot go on; empty: it can.
+  // Returns why the engine has failed, or an empty text.
   std::string failure() const;
 
  private:

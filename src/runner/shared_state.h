@@ -1,4 +1,4 @@
-// What the engine's thread shares with those that want something of it. For engine_loop*.cpp alone.
+// State that the engine's thread shares with its clients. For engine_loop*.cpp only.
 #pragma once
 
 #include <chrono>
@@ -20,12 +20,12 @@
 
 namespace billow::runner {
 
-// Texts to embed, for one thread that waits. The mutex of the shared state guards the job until the
-// engine has taken it. From then on the mutex guards what the job's end tells.
+// Texts to embed, for one waiting thread. Until the engine takes the job, the mutex of the shared
+// state guards it. Afterwards, the mutex guards only the fields that its end sets.
 struct EngineLoop::EmbedJob {
   std::vector<std::vector<int32_t>> texts;
   engine::AdapterFiles adapters;
-  std::deque<std::shared_ptr<const engine::Embedding>> embeddings;  // that have not ended
+  std::deque<std::shared_ptr<const engine::Embedding>> embeddings;  // not finished yet
   std::chrono::steady_clock::time_point begun;
   Vectors vectors;
   std::exception_ptr error;
@@ -40,24 +40,24 @@ struct PrefixQuestion {
   std::promise<std::vector<std::vector<int32_t>>> texts;
 };
 
-// The mutex guards all of it.
+// The mutex guards all members.
 struct SharedState {
   std::mutex mutex;
   std::condition_variable work;
   std::deque<std::shared_ptr<RequestStream>> waiting;
   std::vector<std::shared_ptr<EngineLoop::EmbedJob>> new_embeds;
-  bool news = false;  // the loop has something to look at
+  bool news = false;  // the loop must look at the shared state
   bool stopping = false;
   std::exception_ptr broken;
-  std::optional<MemoryBudget> budget;  // to be set
+  std::optional<MemoryBudget> budget;  // set before the next pass
   std::vector<PrefixQuestion> prefix_questions;
-  // Answers and jobs to embed that the engine has taken and that have not ended.
+  // Streams and embedding jobs that the engine has started and that have not ended.
   size_t n_running = 0;
   uint64_t budget_version = 0;
   engine::MemoryUse memory;
-  Backlog backlog;  // of the answers among them
+  Backlog backlog;  // of the running streams
   Meter meter{std::chrono::steady_clock::now()};
-  size_t n_readable = 0;  // unread bytes from which text does not wait for more
+  size_t n_readable = 0;  // text with this many unread bytes wakes the reader
   std::chrono::milliseconds stream_interval{0};
 
   void notify() {
