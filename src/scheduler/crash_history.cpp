@@ -7,7 +7,7 @@ namespace billow::scheduler {
 void CrashHistory::record(Time now, const RestartPolicy& policy) {
   while (!deaths_.empty() && later(deaths_.front(), policy.window) <= now) deaths_.pop_front();
   deaths_.push_back(now);
-  // Few deaths fit a window, but a policy may allow many: the delay never passes the window.
+  // A policy may allow many crashes. The delay never exceeds the window.
   Duration delay = std::min(policy.first_delay, policy.window);
   for (size_t i = 1; i < deaths_.size() && delay < policy.window; ++i)
     delay = std::min(delay * 2, policy.window);

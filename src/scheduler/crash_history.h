@@ -1,6 +1,6 @@
-// When the runners of a model died without being asked, which requests ran then, and what follows:
-// how soon the next runner may start, when requests are refused, and which requests are refused.
-// One thread at a time.
+// Records crashes of a model's runners and the requests that were running. Decides how soon the
+// next runner may start, whether all requests are rejected, and which requests are rejected. One
+// thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -13,34 +13,38 @@
 namespace billow::scheduler {
 
 struct RestartPolicy {
-  size_t n_limit = 3;  // this many deaths within `window` are too many
+  size_t n_limit = 3;  // max crashes within `window`
   Duration window = std::chrono::minutes(1);
-  Duration pause = std::chrono::seconds(30);              // then, before a request may try again
-  Duration first_delay = std::chrono::milliseconds(250);  // doubled by each death of the window
+  Duration pause =
+      std::chrono::seconds(30);  // after n_limit crashes, before a request may try again
+  Duration first_delay = std::chrono::milliseconds(250);  // doubled by each crash within the window
 };
 
-// A request that ran at this many deaths of a runner fails: after the first death it runs alone.
-// One that asks the same as requests that ran at so many deaths runs alone from the start.
+// Max crashes per request. After its first crash, a request runs alone; at this many crashes, it
+// fails. If requests with the same digest ran during this many crashes, a new one runs alone from
+// the start.
 inline constexpr size_t kMaxDeaths = 2;
 
 class CrashHistory {
  public:
-  // A death that no single request explains.
+  // Records a crash that no single request explains.
   void record(Time now, const RestartPolicy& policy);
-  // Requests that ask this ran at a death: `digest` is Request::digest. `alone`: nothing else ran,
-  // because this was a suspect already, so that it explains the death.
+  // Records that a request with this `digest` (Request::digest) ran during a crash. `alone` means
+  // that it was a suspect and ran alone, so that it caused the crash.
   void suspect(uint64_t digest, bool alone, Time now, const RestartPolicy& policy);
-  // A request finished: the model is sound, and what this request asks is harmless.
+  // Records that a request finished. This proves that the model works and that the request is
+  // harmless.
   void clear(uint64_t digest);
 
-  // Too many, and the pause is not over: requests are answered with an error.
+  // Returns true after too many crashes, until the pause is over: all requests are rejected.
   bool given_up(Time now) const { return now < given_up_until_; }
-  // Of what asks this: it ran at kMaxDeaths deaths, the last one within the window.
+  // Returns whether requests with this digest ran during kMaxDeaths crashes, the last one within
+  // the window.
   bool is_suspect(uint64_t digest, Time now, const RestartPolicy& policy) const;
-  // And at the last one alone.
+  // Returns whether such a request ran alone during a crash within the window.
   bool is_refused(uint64_t digest, Time now, const RestartPolicy& policy) const;
   Time restart_at() const { return restart_at_; }
-  // Nothing of it matters any more.
+  // Returns true if the history no longer matters.
   bool forgotten(Time now, const RestartPolicy& policy) const;
 
  private:
@@ -51,8 +55,8 @@ class CrashHistory {
   };
   const Suspect* find(uint64_t digest, Time now, const RestartPolicy& policy) const;
 
-  std::deque<Time> deaths_;               // of the last window
-  std::map<uint64_t, Suspect> suspects_;  // by digest; of the last window
+  std::deque<Time> deaths_;               // within the last window
+  std::map<uint64_t, Suspect> suspects_;  // by digest; within the last window
   Time given_up_until_ = Time::min();
   Time restart_at_ = Time::min();
 };

@@ -1,4 +1,4 @@
-// What evaluates a model. Plain data.
+// The engine that evaluates a model. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 namespace billow::scheduler {
 
 enum class Engine : uint8_t {
-  // Billow's own; llama-server for a model that Billow does not know, and for one with a projector,
-  // whose pictures llama-server alone can see
+  // Billow's own engine. llama-server if Billow does not support the model, or if the model has a
+  // projector, because only llama-server supports pictures.
   kAuto,
   kOwn,    // Billow's own
-  kLlama,  // llama-server of an installed llama.cpp
+  kLlama,  // llama-server from an installed llama.cpp
 };
 
-// "auto", "billow" and "llama".
+// Returns "auto", "billow" or "llama".
 constexpr std::string_view engine_name(Engine engine) noexcept {
   return engine == Engine::kOwn ? "billow" : engine == Engine::kLlama ? "llama" : "auto";
 }
@@ -29,14 +29,15 @@ constexpr std::optional<Engine> find_engine(std::string_view name) noexcept {
 
 struct EngineChoice {
   Engine engine = Engine::kAuto;
-  // Layers that llama-server puts on a GPU; absent: as it likes. Billow's own engine has none.
+  // Layers that llama-server puts on a GPU; absent: llama-server decides. Not for Billow's own
+  // engine.
   std::optional<int> n_gpu_layers{};
-  // GGUF files of adapters. A runner of Billow's own engine is not started with them: models of one
-  // base share it, and each request names its adapters.
+  // GGUF files of adapters. A runner of Billow's own engine starts without them: models with the
+  // same base share the runner, and each request names its adapters.
   std::vector<std::string> adapters{};
-  // GGUF file of what makes rows of pictures; empty: there is none. Not for Billow's own engine.
+  // GGUF file of the projector for pictures; empty: no projector. Not for Billow's own engine.
   std::string projector{};
-  // GGUF file of a draft model, of Billow's own engine alone; empty: there is none.
+  // GGUF file of a draft model; empty: no draft model. Only for Billow's own engine.
   std::string draft{};
   bool operator==(const EngineChoice&) const = default;
 };

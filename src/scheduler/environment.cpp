@@ -16,12 +16,12 @@ namespace billow::scheduler {
 namespace {
 
 struct Value {
-  std::string name;  // of the variable
+  std::string name;  // name of the variable
   std::string text;  // not empty
   const Warn& warn;
 
-  void disregarded(std::string_view what) const {
-    warn(fmt::format("{}='{}' is no {}; the default holds", name, text, what));
+  void warn_ignored(std::string_view what) const {
+    warn(fmt::format("{}='{}' is not a valid {}; the default is used", name, text, what));
   }
 };
 
@@ -36,7 +36,7 @@ std::optional<Integer> integer_of(std::string_view text) {
   return value;
 }
 
-// Nothing where the text is neither.
+// Returns nullopt if the text is neither yes nor no.
 std::optional<bool> truth_of(std::string_view text) {
   constexpr std::array<std::string_view, 6> kYes = {"1", "t", "T", "true", "TRUE", "True"};
   constexpr std::array<std::string_view, 6> kNo = {"0", "f", "F", "false", "FALSE", "False"};
@@ -52,14 +52,14 @@ void assign(std::optional<bool>& field, const Value& value) {
 void assign(std::string& field, const Value& value) { field = value.text; }
 void assign(uint64_t& field, const Value& value) {
   const std::optional<uint64_t> number = integer_of<uint64_t>(value.text);
-  if (!number) return value.disregarded("count");
+  if (!number) return value.warn_ignored("count");
   field = *number;
 }
 void assign(std::optional<uint64_t>& field, const Value& value) {
   if (const auto known = integer_of<uint64_t>(value.text)) {
     field = known;
   } else {
-    value.disregarded("count");
+    value.warn_ignored("count");
   }
 }
 void assign(Endpoint& field, const Value& value) {
@@ -85,7 +85,7 @@ void assign(DebugLevel& field, const Value& value) {
   }
 }
 
-// Go's durations, or whole seconds; kForever below `least`.
+// Parses Go's durations, or whole seconds. Values below `min` mean kForever.
 void assign_duration(Duration& field, const Value& value, Duration min) {
   Duration duration{};
   if (const std::optional<int64_t> seconds = integer_of<int64_t>(value.text)) {
@@ -94,7 +94,7 @@ void assign_duration(Duration& field, const Value& value, Duration min) {
     try {
       duration = parse_duration(value.text);
     } catch (const Error&) {
-      return value.disregarded("duration, like 5m or 300");
+      return value.warn_ignored("duration, like 5m or 300");
     }
   }
   field = duration < min ? kForever : duration;
@@ -113,7 +113,7 @@ void set_load_timeout(Environment& environment, const Value& value) {
 void set_kv_cache_type(Environment& environment, const Value& value) {
   constexpr std::array<std::string_view, 4> kTypes = {"f16", "q8_0", "q4_0", "f32"};
   if (std::ranges::find(kTypes, value.text) == kTypes.end())
-    return value.disregarded("type of keys and values: f16, q8_0, q4_0 or f32");
+    return value.warn_ignored("type of keys and values: f16, q8_0, q4_0 or f32");
   environment.kv_cache_type = value.text;
 }
 void set_web_page(Environment& environment, const Value& value) {
@@ -122,17 +122,17 @@ void set_web_page(Environment& environment, const Value& value) {
   } else if (value.text == "on" || value.text == "off") {
     environment.web_page = value.text == "on";
   } else {
-    value.disregarded("switch: on or off");
+    value.warn_ignored("switch: on or off");
   }
 }
 void set_engine(Environment& environment, const Value& value) {
   const std::optional<Engine> engine = find_engine(value.text);
-  if (!engine) return value.disregarded("engine: auto, billow or llama");
+  if (!engine) return value.warn_ignored("engine: auto, billow or llama");
   environment.engine = *engine;
 }
 
 struct Row {
-  std::string_view name;  // behind the prefix
+  std::string_view name;  // without the prefix
   void (*set)(Environment&, const Value&);
 };
 
@@ -185,7 +185,7 @@ struct HostPort {
   std::string_view port;
 };
 
-// Nothing where there is no port, or an address of IPv6 stands without brackets.
+// Returns nullopt if the text has no port, or is an IPv6 address without brackets.
 std::optional<HostPort> split_port(std::string_view text) {
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
@@ -199,7 +199,7 @@ std::optional<HostPort> split_port(std::string_view text) {
   return HostPort{host, text.substr(colon + 1)};
 }
 
-// An address in its shortest form; any other name as it is.
+// Returns an address in its shortest form, and any other name unchanged.
 std::string host_of(std::string_view text) {
   const std::string name(trimmed(text, "[]"));
   std::array<unsigned char, sizeof(in6_addr)> address{};
@@ -235,7 +235,7 @@ Endpoint parse_endpoint(std::string_view text, std::string_view name, const Warn
   if (const auto port = integer_of<uint16_t>(split->port)) {
     endpoint.port = *port;
   } else {
-    warn(fmt::format("{}: '{}' is no port from 0 to 65535; the default of {} holds", name,
+    warn(fmt::format("{}: '{}' is not a port from 0 to 65535; the default {} is used", name,
                      split->port, endpoint.port));
   }
   return endpoint;

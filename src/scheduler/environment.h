@@ -1,5 +1,5 @@
-// The settings that come from the environment: BILLOW_NAME, else OLLAMA_NAME, else the default. The
-// variables are read through a function, so that tests need none. Pure functions; any thread.
+// Settings from environment variables: BILLOW_NAME, else OLLAMA_NAME, else the default. A function
+// reads the variables, so that tests need no real ones. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -16,27 +16,28 @@
 
 namespace billow::scheduler {
 
-// Where the server listens and clients go.
+// The address where the server listens and clients connect.
 struct Endpoint {
   std::string scheme = "http";
-  std::string host = "127.0.0.1";  // without brackets; empty: every interface
+  std::string host = "127.0.0.1";  // without brackets; empty: all interfaces
   uint16_t port = 11434;
-  std::string path;  // behind the host, without the first '/'; clients put it before theirs
+  std::string
+      path;  // after the host, without the first '/'; clients use it as a prefix of their paths
   bool operator==(const Endpoint&) const = default;
 
   std::string url() const;  // "http://[::1]:11434/path"
-  // The same for a client: "every interface" is no address that one can go to.
+  // Returns an address for clients, which cannot connect to "all interfaces".
   Endpoint for_clients() const;
 };
 
-// Requests that run on one model at once where nobody says how many. The engine evaluates the
-// tokens of all of them in one pass, so that together they are faster than one after the other; a
-// request that is alone loses nothing by it, and those for which there is no memory wait.
+// Default number of requests that run on a model at the same time. The engine evaluates the tokens
+// of all of them in one pass, which is faster than one request after the other. A single request
+// loses nothing. Requests without memory wait.
 inline constexpr size_t kAutoParallel = 8;
 
 enum class DebugLevel : uint8_t { kOff, kDebug, kTrace };
 
-// A field's comment is the name behind the prefix.
+// The comment of each field is the variable's name without its prefix.
 struct Environment {
   Endpoint host;       // HOST
   std::string models;  // MODELS: folder of the store; empty: HOME is not set
@@ -50,7 +51,7 @@ struct Environment {
   std::string kv_cache_type = "f16";                      // KV_CACHE_TYPE: f16, q8_0, q4_0, f32
   uint64_t gpu_overhead_bytes = 0;                        // GPU_OVERHEAD
   bool spread = false;                                    // SCHED_SPREAD
-  std::vector<std::string> origins;                       // ORIGINS: more of them
+  std::vector<std::string> origins;                       // ORIGINS: additional allowed origins
   DebugLevel debug = DebugLevel::kOff;                    // DEBUG
   bool log_requests = false;                              // DEBUG_LOG_REQUESTS
   bool no_history = false;                                // NOHISTORY
@@ -63,7 +64,7 @@ struct Environment {
   std::string llm_library;                                // LLM_LIBRARY
   bool vulkan = false;                                    // VULKAN
   bool igpu = false;                                      // IGPU_ENABLE
-  std::optional<uint64_t> n_transfer_streams;             // MAX_TRANSFER_STREAMS: of a download
+  std::optional<uint64_t> n_transfer_streams;             // MAX_TRANSFER_STREAMS: per download
   std::string cloud_base_url = "https://ollama.com:443";  // CLOUD_BASE_URL
   std::optional<uint64_t> stream_interval;                // STREAM_INTERVAL, ms; not Ollama's
   std::optional<uint64_t> max_pass_time;                  // MAX_PASS_TIME, ms; not Ollama's
@@ -74,7 +75,7 @@ struct Environment {
   bool web_page = true;                                   // WEB_PAGE; not Ollama's
   Engine engine = Engine::kAuto;                          // ENGINE; not Ollama's
   std::string llama_server;                               // LLAMA_SERVER; not Ollama's
-  // Of passes over texts to embed; none is Ollama's.
+  // Passes of embedding models; none of these is Ollama's.
   std::optional<uint64_t> n_batch;       // N_BATCH
   std::optional<uint64_t> n_ubatch;      // N_UBATCH
   std::optional<uint64_t> n_seq_max;     // N_SEQ_MAX
@@ -82,19 +83,20 @@ struct Environment {
   std::optional<uint64_t> max_batches;   // MAX_BATCHES
 };
 
-// A variable's value; nothing where it is not set.
+// Returns the value of a variable, or nullopt if it is not set.
 using Lookup = std::function<std::optional<std::string>(const std::string& name)>;
-// Told one line about each value that was disregarded.
+// Receives one line for each value that is ignored.
 using Warn = std::function<void(const std::string& text)>;
 
-// Blanks and quotes around a value are dropped, and an empty one is as good as none. A flag that is
-// neither yes nor no is yes; other values that make no sense are disregarded with a warning.
+// Reads all settings. Blanks and quotes around a value are removed; an empty value counts as not
+// set. A flag that is neither yes nor no is yes. Other invalid values are ignored with a warning.
 Environment read_environment(const Lookup& lookup, const Warn& warn);
 
-// "host", "host:port", "[::1]:80", "scheme://host/path", or any part of it. `name` is for warnings.
+// Parses "host", "host:port", "[::1]:80", "scheme://host/path", or any part of these. `name` is the
+// variable's name in warnings.
 Endpoint parse_endpoint(std::string_view text, std::string_view name, const Warn& warn);
 
-// What the planner takes of it.
+// Returns the planner's options from the settings.
 Options planner_options(const Environment& environment, uint64_t budget_bytes);
 
 }  // namespace billow::scheduler

@@ -51,7 +51,7 @@ TEST(Environment, HasDefaults) {
   EXPECT_EQ(none.n_transfer_streams, std::nullopt);
   EXPECT_EQ(none.cloud_base_url, "https://ollama.com:443");
   EXPECT_EQ(of("OLLAMA_MAX_QUEUE", "").n_max_queue, 512u);
-  EXPECT_EQ(of("HOME", "").models, "") << "and not a folder of the root";
+  EXPECT_EQ(of("HOME", "").models, "") << "not a folder below /";
   EXPECT_EQ(read({}).environment.models, "");
   EXPECT_EQ(of("OLLAMA_MAX_QUEUE", " \"\" ").n_max_queue, 512u);
 }
@@ -98,7 +98,7 @@ TEST(Environment, ReadsEachRow) {
   EXPECT_EQ(of("OLLAMA_CLOUD_BASE_URL", "http://x").cloud_base_url, "http://x");
 }
 
-TEST(Environment, BillowsOwnNamesWin) {
+TEST(Environment, BillowNamesOverrideOllamaNames) {
   EXPECT_EQ(of("BILLOW_MAX_QUEUE", "9").n_max_queue, 9u);
   const Variables both = {{"BILLOW_MAX_QUEUE", "9"}, {"OLLAMA_MAX_QUEUE", "7"}};
   EXPECT_EQ(read(both).environment.n_max_queue, 9u);
@@ -111,13 +111,13 @@ TEST(Environment, DropsBlanksAndQuotes) {
     EXPECT_EQ(of("OLLAMA_MAX_QUEUE", value).n_max_queue, 7u) << value;
 }
 
-TEST(Environment, WarnsOfBadNumbersAndKeepsTheDefault) {
+TEST(Environment, WarnsAboutBadNumbersAndKeepsTheDefault) {
   for (const char* value : {"x", "-1", "1.5", "7 apples", "99999999999999999999999"}) {
     const Read result = read({{"OLLAMA_MAX_QUEUE", value}});
     EXPECT_EQ(result.environment.n_max_queue, 512u) << value;
     ASSERT_EQ(result.warnings.size(), 1u) << value;
-    EXPECT_EQ(result.warnings[0],
-              "OLLAMA_MAX_QUEUE='" + std::string(value) + "' is no count; the default holds");
+    EXPECT_EQ(result.warnings[0], "OLLAMA_MAX_QUEUE='" + std::string(value) +
+                                      "' is not a valid count; the default is used");
   }
   const Read result = read({{"BILLOW_KV_CACHE_TYPE", "q3"}, {"OLLAMA_KEEP_ALIVE", "soon"}});
   EXPECT_EQ(result.environment.kv_cache_type, "f16");
@@ -125,7 +125,7 @@ TEST(Environment, WarnsOfBadNumbersAndKeepsTheDefault) {
   EXPECT_EQ(result.warnings.size(), 2u);
 }
 
-TEST(Environment, AFlagThatIsNeitherYesNorNoIsYes) {
+TEST(Environment, OtherFlagValuesMeanYes) {
   for (const char* value : {"1", "t", "T", "true", "TRUE", "True", "yes", "off", "2"})
     EXPECT_TRUE(of("OLLAMA_NO_CLOUD", value).no_cloud) << value;
   for (const char* value : {"0", "f", "F", "false", "FALSE", "False", ""})
@@ -145,7 +145,7 @@ TEST(Environment, ReadsDurations) {
   EXPECT_EQ(of("OLLAMA_LOAD_TIMEOUT", "42").load_timeout, seconds(42));
 }
 
-TEST(Environment, ReadsTheLevelOfDebugging) {
+TEST(Environment, ReadsDebugLevel) {
   const std::pair<const char*, DebugLevel> cases[] = {
       {"0", DebugLevel::kOff},      {"false", DebugLevel::kOff}, {"1", DebugLevel::kDebug},
       {"true", DebugLevel::kDebug}, {"2", DebugLevel::kTrace},   {"yes", DebugLevel::kDebug}};
@@ -182,7 +182,7 @@ TEST(Environment, ReadsHosts) {
   for (const auto& [value, url] : cases) EXPECT_EQ(of("OLLAMA_HOST", value).host.url(), url);
 }
 
-TEST(Environment, ABadPortIsTheDefaultOne) {
+TEST(Environment, BadPortBecomesTheDefault) {
   const std::pair<const char*, const char*> cases[] = {
       {"1.2.3.4:66000", "http://1.2.3.4:11434"},
       {"1.2.3.4:-1", "http://1.2.3.4:11434"},
@@ -196,7 +196,7 @@ TEST(Environment, ABadPortIsTheDefaultOne) {
   }
 }
 
-TEST(Environment, ClientsGoToLoopbackWhereTheServerListensEverywhere) {
+TEST(Environment, ClientsUseLoopbackForAllInterfaces) {
   const std::pair<const char*, const char*> cases[] = {{":1234", "http://127.0.0.1:1234"},
                                                        {"0.0.0.0", "http://127.0.0.1:11434"},
                                                        {"[::]:80", "http://[::1]:80"},
@@ -205,14 +205,14 @@ TEST(Environment, ClientsGoToLoopbackWhereTheServerListensEverywhere) {
     EXPECT_EQ(of("OLLAMA_HOST", value).host.for_clients().url(), url);
 }
 
-TEST(Environment, AnUnknownEngineIsDisregarded) {
+TEST(Environment, IgnoresUnknownEngine) {
   const Read result = read({{"BILLOW_ENGINE", "vllm"}});
   EXPECT_EQ(result.environment.engine, Engine::kAuto);
   ASSERT_EQ(result.warnings.size(), 1u);
   EXPECT_NE(result.warnings[0].find("auto, billow or llama"), std::string::npos);
 }
 
-TEST(Environment, GivesThePlannerItsOptions) {
+TEST(Environment, ProvidesPlannerOptions) {
   const Environment environment = read({{"OLLAMA_NUM_PARALLEL", "0"},
                                         {"OLLAMA_MAX_LOADED_MODELS", "2"},
                                         {"OLLAMA_MAX_QUEUE", "3"},

@@ -1,5 +1,5 @@
-// What a request takes of memory: pure arithmetic. Context per request and requests at once are two
-// parameters everywhere; neither is ever multiplied into the other.
+// Memory cost of a request. Pure arithmetic. Context per request and parallel requests are always
+// two separate parameters; neither is multiplied into the other.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@ namespace billow::scheduler {
 struct ModelCost {
   uint64_t weight_bytes = 0;
   uint64_t scratch_bytes = 0;  // of passes with this request
-  uint64_t kv_bytes = 0;       // of this request alone
-  // Of its adapters: loaded once for all requests of the model with the same `adapters`.
+  uint64_t kv_bytes = 0;       // of this request only
+  // Memory of its adapters. Requests of the model with the same `adapters` share it.
   uint64_t adapter_bytes = 0;
-  std::string adapters{};  // names them; empty: it has none
+  std::string adapters{};  // identifies the adapters; empty: none
 };
 
-// All that a loaded model takes while n_parallel such requests run.
+// Returns the memory of a loaded model while n_parallel such requests run.
 inline uint64_t model_bytes(const ModelCost& cost, size_t n_parallel) {
   return saturating_add(
       saturating_add(saturating_add(cost.weight_bytes, cost.scratch_bytes), cost.adapter_bytes),

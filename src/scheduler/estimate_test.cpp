@@ -5,10 +5,10 @@
 namespace billow::scheduler {
 namespace {
 
-constexpr uint64_t kMost = UINT64_MAX;
+constexpr uint64_t kMax = UINT64_MAX;
 
 // EM-2, EM-3: Qwen2.5-0.5B at 16 bits keeps 12,288 bytes per position.
-TEST(Estimate, EM_2_3_TakesContextAndParallelRequestsApart) {
+TEST(Estimate, EM_2_3_SeparatesContextFromParallelRequests) {
   const auto qwen = [](size_t n_context) -> ModelCost {
     return {500'000'000, 30'000'000, n_context * 12'288};
   };
@@ -22,12 +22,12 @@ TEST(Estimate, EM_2_3_TakesContextAndParallelRequestsApart) {
   EXPECT_EQ(model_bytes({1, 2, 0}, 64), 3u);
 }
 
-TEST(Estimate, EndsAtTheGreatestNumber) {
-  EXPECT_EQ(model_bytes({kMost, 1, 0}, 1), kMost);
-  EXPECT_EQ(model_bytes({0, 0, kMost}, 2), kMost);
-  EXPECT_EQ(model_bytes({0, 0, kMost}, 0), 0u);
-  EXPECT_EQ(model_bytes({kMost - 5, 2, 3}, 1), kMost);
-  EXPECT_EQ(model_bytes({kMost - 5, 2, 2}, 2), kMost);
+TEST(Estimate, Saturates) {
+  EXPECT_EQ(model_bytes({kMax, 1, 0}, 1), kMax);
+  EXPECT_EQ(model_bytes({0, 0, kMax}, 2), kMax);
+  EXPECT_EQ(model_bytes({0, 0, kMax}, 0), 0u);
+  EXPECT_EQ(model_bytes({kMax - 5, 2, 3}, 1), kMax);
+  EXPECT_EQ(model_bytes({kMax - 5, 2, 2}, 2), kMax);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
-// For tests: runners in this process that answer as their test wrote it, and keep what they were
-// asked. FakeRunners makes them for a Scheduler and tells of them; it must outlive them. Any thread
-// may call.
+// For tests: runners in this process. They respond as the test's script says and record the
+// requests. FakeRunners creates them for a Scheduler and must outlive them. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -23,36 +22,36 @@
 
 namespace billow::scheduler {
 
-// How the runners of one model behave. All of them read it anew at each step, so that a test may
-// change it meanwhile.
+// The behaviour of the runners of one model. Runners read the script at each step, so that a test
+// may change it at any time.
 struct FakeScript {
-  std::vector<std::string> pieces = {"Hello", " there"};  // the text of an answer
-  // In place of `pieces`: what is passed on, and how it ends.
+  std::vector<std::string> pieces = {"Hello", " there"};  // the text of a response
+  // If not empty, used instead of `pieces`. `end` is the end of the response.
   std::vector<CompletionPiece> whole_pieces{};
   CompletionEnd end{.done_reason = "stop", .n_prompt = 3, .n_generated = 2, .tokens = {1, 2}};
-  // Makes the answer in place of all of that, where a test wants to see the request.
+  // If set, computes the response from the request, and the fields above are not used.
   std::function<CompletionEnd(const Completion& request, const OnPiece& on_piece)> answer{};
   size_t vector_size = 4;  // of embeddings: {number of tokens, first token, 0, ...}
   std::function<EmbedOutputs(const EmbedJob& job)> embed{};
 
-  std::chrono::milliseconds load_delay{0};   // until it is ready
-  std::chrono::milliseconds piece_delay{0};  // before each piece
-  bool holds_load = false;                   // it loads until this is false
-  bool holds_answers = false;                // they wait before their first piece
-  size_t holds_after = 0;                    // if not 0: they wait behind so many pieces
-  // How many times, from now on:
-  int n_start_failures = 0;  // it cannot be started
-  int n_load_failures = 0;   // it fails to load, with `load_failure`
-  int n_load_deaths = 0;     // it dies while it loads
-  int n_deaths = 0;          // it dies behind `dies_after` pieces of an answer
+  std::chrono::milliseconds load_delay{0};   // until the runner is ready
+  std::chrono::milliseconds piece_delay{0};  // before each chunk
+  bool holds_load = false;                   // true: the load does not finish
+  bool holds_answers = false;                // true: requests wait before their first chunk
+  size_t holds_after = 0;                    // if not 0: requests wait after this many chunks
+  // Number of future failures of each kind:
+  int n_start_failures = 0;  // the runner cannot be started
+  int n_load_failures = 0;   // the load fails with `load_failure`
+  int n_load_deaths = 0;     // the runner dies during the load
+  int n_deaths = 0;          // the runner dies after `dies_after` chunks of a response
   size_t dies_after = 0;
-  int n_lost_connections = 0;  // the call breaks off, and the runner lives
-  int refusal_status = 0;      // if not 0: answers are refused
+  int n_lost_connections = 0;  // the connection is lost, but the runner lives
+  int refusal_status = 0;      // if not 0: requests are rejected with this status
   std::string refusal = "refused";
   std::string load_failure = "bad file";
   bool is_out_of_memory = false;
-  bool is_broken = false;  // its health is "failed" from when it was loaded
-  bool is_mute = false;    // its health is not to be had
+  bool is_broken = false;  // the health is "failed" after the load
+  bool is_mute = false;    // health requests fail
   uint64_t held_bytes = 100;
   uint64_t cached_bytes = 0;
   uint64_t wanted_bytes = 0;
@@ -81,13 +80,13 @@ class FakeRunners {
     return [this](const Launch& launch) { return start(launch); };
   }
 
-  // Changes the script of a model, under the lock that its runners read it with.
+  // Changes the script of a model. Holds the lock that its runners read it with.
   void change(const std::string& key, const std::function<void(FakeScript&)>& how) {
     const std::scoped_lock lock(mutex_);
     how(scripts_[key]);
     changed_.notify_all();
   }
-  // The runners of this model that live now die.
+  // Kills all living runners of this model.
   void kill(const std::string& key, const std::string& how = "signal 9 (Killed)") {
     std::unique_lock lock(mutex_);
     const auto lives = [&](const Life* life) { return life->is_alive && life->launch.key == key; };
@@ -108,7 +107,7 @@ class FakeRunners {
     const std::scoped_lock lock(mutex_);
     return n_running_;
   }
-  // The most that ever were at once.
+  // Max number at the same time so far.
   size_t max_loading() const {
     const std::scoped_lock lock(mutex_);
     return max_loading_;
@@ -159,7 +158,7 @@ class FakeRunners {
       for (const int32_t token : tokens) text += static_cast<char>(token);
       return text;
     }
-    // One, of a single block: its digest is the root.
+    // Returns one prefix of a single block whose digest is the root.
     std::vector<Prefix> prefixes(std::string_view root, size_t n_max) override {
       return n_max == 0 ? std::vector<Prefix>{} : std::vector<Prefix>{{64, {std::string(root)}}};
     }
@@ -229,7 +228,7 @@ class FakeRunners {
       --script.n_load_deaths;
       die(lock, life, "exit status 1: out of luck");
     }
-    if (!life.is_alive || script.is_mute) throw RunnerGone("no answer");
+    if (!life.is_alive || script.is_mute) throw RunnerGone("no response");
     RunnerHealth health;
     const bool is_held = script.holds_load || std::chrono::steady_clock::now() < life.ready_at;
     if (life.is_loading && !is_held && script.n_load_failures > 0) {
@@ -252,7 +251,7 @@ class FakeRunners {
     return health;
   }
 
-  // Counts a call as long as it lasts, and has it end with its runner or its caller.
+  // Counts a running call. Ends it when its runner dies or its caller stops.
   class Inside {
    public:
     Inside(FakeRunners& owner, Lock& lock, Life& life, const std::stop_token& stop)
@@ -295,14 +294,14 @@ class FakeRunners {
     FakeScript& script = scripts_[life.launch.key];
     inside.wait_until([&] { return !script.holds_answers; });
     if (script.refusal_status != 0) throw http::StatusError(script.refusal_status, script.refusal);
-    const auto answer = script.answer;
+    const auto respond = script.answer;
     std::vector<CompletionPiece> pieces = script.whole_pieces;
     if (pieces.empty())
       for (const std::string& text : script.pieces) pieces.push_back({.text = text});
     const CompletionEnd end = script.end;
-    if (answer) {
+    if (respond) {
       lock.unlock();
-      return answer(request, on_piece);
+      return respond(request, on_piece);
     }
     for (size_t i = 0; i <= pieces.size(); ++i) {
       if (script.n_deaths > 0 && script.dies_after == i) {

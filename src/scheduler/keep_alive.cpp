@@ -13,7 +13,8 @@
 namespace billow::scheduler {
 namespace {
 
-constexpr uint64_t kMost = uint64_t{1} << 63;  // nanoseconds, of a negative duration
+constexpr uint64_t kMaxMagnitude = uint64_t{1}
+                                   << 63;  // nanoseconds of the min duration, without the sign
 
 struct Unit {
   std::string_view name;
@@ -30,19 +31,20 @@ constexpr std::array<Unit, 8> kUnits = {{{"ns", 1},
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// As Go's time package quotes, which is not %q: every byte of a longer character is an escape.
+// Quotes like Go's time package, which differs from %q: every byte of a multi-byte character is an
+// escape.
 std::string quoted(std::string_view text) {
-  std::string said = "\"";
+  std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < ' ' || byte >= 0x80) {
-      said += fmt::format("\\x{:02x}", byte);
+      out += fmt::format("\\x{:02x}", byte);
     } else {
-      if (c == '"' || c == '\\') said += '\\';
-      said += c;
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
     }
   }
-  return said + '"';
+  return out + '"';
 }
 
 std::string_view take_digits(std::string_view& rest) {
@@ -53,25 +55,25 @@ std::string_view take_digits(std::string_view& rest) {
   return digits;
 }
 
-// Nothing where it is above kMost.
+// Returns nullopt above kMaxMagnitude.
 std::optional<uint64_t> whole_of(std::string_view digits) {
   uint64_t value = 0;
   for (const char c : digits) {
-    if (value > kMost / 10) return std::nullopt;
+    if (value > kMaxMagnitude / 10) return std::nullopt;
     value = value * 10 + static_cast<uint64_t>(c - '0');
-    if (value > kMost) return std::nullopt;
+    if (value > kMaxMagnitude) return std::nullopt;
   }
   return value;
 }
 
-// Nanoseconds of "0.digits" units, rounded down. Digits that 63 bits do not hold do not count.
+// Returns the nanoseconds of "0.digits" units, rounded down. Ignores digits beyond 63 bits.
 uint64_t fraction_of(std::string_view digits, uint64_t unit) {
   uint64_t value = 0;
   double scale = 1.0;
   for (const char c : digits) {
-    if (value > (kMost - 1) / 10) break;
+    if (value > (kMaxMagnitude - 1) / 10) break;
     const uint64_t next = value * 10 + static_cast<uint64_t>(c - '0');
-    if (next > kMost) break;
+    if (next > kMaxMagnitude) break;
     value = next;
     scale *= 10.0;
   }
@@ -94,7 +96,7 @@ uint64_t take_unit(std::string_view& rest, std::string_view text) {
               "time: unknown unit " + quoted(name) + " in duration " + quoted(text));
 }
 
-// One number and its unit.
+// Parses one number and its unit.
 uint64_t take_part(std::string_view& rest, std::string_view text) {
   const std::string_view whole = take_digits(rest);
   std::string_view fraction;
@@ -105,9 +107,9 @@ uint64_t take_part(std::string_view& rest, std::string_view text) {
   const std::optional<uint64_t> value = whole_of(whole);
   if (!value || (whole.empty() && fraction.empty())) throw invalid(text);
   const uint64_t unit = take_unit(rest, text);
-  if (*value > kMost / unit) throw invalid(text);
+  if (*value > kMaxMagnitude / unit) throw invalid(text);
   const uint64_t nanoseconds = *value * unit + fraction_of(fraction, unit);
-  if (nanoseconds > kMost) throw invalid(text);
+  if (nanoseconds > kMaxMagnitude) throw invalid(text);
   return nanoseconds;
 }
 
@@ -122,11 +124,12 @@ Duration parse_duration(std::string_view text) {
   uint64_t total = 0;
   while (!rest.empty()) {
     const uint64_t part = take_part(rest, text);
-    if (part > kMost - total) throw invalid(text);
+    if (part > kMaxMagnitude - total) throw invalid(text);
     total += part;
   }
-  if (is_negative) return Duration(total == kMost ? INT64_MIN : -static_cast<int64_t>(total));
-  if (total == kMost) throw invalid(text);
+  if (is_negative)
+    return Duration(total == kMaxMagnitude ? INT64_MIN : -static_cast<int64_t>(total));
+  if (total == kMaxMagnitude) throw invalid(text);
   return Duration(static_cast<int64_t>(total));
 }
 
@@ -138,7 +141,7 @@ Duration keep_alive_from_text(std::string_view text) {
 Duration keep_alive_from_seconds(double seconds) {
   constexpr double kNanosecondsPerSecond = 1e9;
   const double nanoseconds = seconds * kNanosecondsPerSecond;
-  if (seconds < 0 || !(nanoseconds < static_cast<double>(kMost))) return kForever;
+  if (seconds < 0 || !(nanoseconds < static_cast<double>(kMaxMagnitude))) return kForever;
   return Duration(static_cast<int64_t>(nanoseconds));
 }
 

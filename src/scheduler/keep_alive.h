@@ -1,5 +1,4 @@
-// How long a model stays loaded after its last request, in the forms in which people write it:
-// Go's durations and seconds. Pure functions; any thread.
+// Parses keep-alive times: Go's durations or seconds. Pure functions; any thread.
 #pragma once
 
 #include <string_view>
@@ -8,13 +7,14 @@
 
 namespace billow::scheduler {
 
-// "300ms", "1h30m", "-1.5s", "0": numbers with units ns, us, µs, ms, s, m, h, and a sign in front.
-// Throws Error (kInvalidInput) with the text that Go has for it.
+// Parses "300ms", "1h30m", "-1.5s" or "0": numbers with the units ns, us, µs, ms, s, m and h, after
+// an optional sign. Throws Error (kInvalidInput) with Go's message.
 Duration parse_duration(std::string_view text);
 
-// Of a request's string: as above; negative is kForever.
+// Parses the string of a request as above; negative means kForever.
 Duration keep_alive_from_text(std::string_view text);
-// Of a request's number: seconds; negative, or more than a duration holds, is kForever.
+// Converts the number of a request, in seconds. Negative values and values beyond the max duration
+// mean kForever.
 Duration keep_alive_from_seconds(double seconds);
 
 }  // namespace billow::scheduler

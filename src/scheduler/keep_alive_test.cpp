@@ -27,7 +27,7 @@ std::string error_of(std::string_view text) {
   return "no error";
 }
 
-TEST(Duration, ReadsWhatGoReads) {
+TEST(Duration, ParsesWhatGoParses) {
   const std::pair<std::string_view, Duration> cases[] = {
       {"0", Duration(0)},
       {"-0", Duration(0)},
@@ -63,7 +63,7 @@ TEST(Duration, ReadsWhatGoReads) {
   for (const auto& [text, duration] : cases) EXPECT_EQ(parse_duration(text), duration) << text;
 }
 
-TEST(Duration, SaysWhatGoSays) {
+TEST(Duration, FailsWithGoMessages) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"", "time: invalid duration \"\""},
       {"3", "time: missing unit in duration \"3\""},
@@ -107,7 +107,7 @@ TEST(KeepAlive, NegativeIsForever) {
   EXPECT_EQ(keep_alive_from_seconds(std::numeric_limits<double>::quiet_NaN()), kForever);
 }
 
-TEST(Times, EndAtTheLast) {
+TEST(Times, LaterSaturatesAtNever) {
   EXPECT_EQ(later(seconds(1), seconds(2)), seconds(3));
   EXPECT_EQ(later(seconds(1), kForever), kNever);
   EXPECT_EQ(later(Time(0), kForever), kNever);

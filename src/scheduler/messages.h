@@ -1,4 +1,4 @@
-// What the planner is told and what it answers: plain data. Any thread.
+// The events that the planner receives and the actions that it returns. Plain data. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,16 @@ namespace billow::scheduler {
 
 struct Options {
   uint64_t budget_bytes = 0;  // for all models together
-  size_t n_parallel = 1;      // requests that run on one model at once
-  // The same for an embedding model, whose runner packs requests into passes: their memory is that
-  // of one pass, whatever their number.
+  size_t n_parallel = 1;      // max requests that run on one model at the same time
+  // Max requests of an embedding model. Its runner packs requests into passes, so that only one
+  // pass needs memory.
   size_t n_parallel_embedding = 256;
-  // Of each kind: an embedding model never takes the place of a chat model. 0: kAutoMaxLoaded.
+  // Max loaded models of each kind: an embedding model never evicts a chat model's place. 0:
+  // kAutoMaxLoaded.
   size_t n_max_loaded = 0;
-  size_t n_max_queue = 512;  // waiting requests of all models, at least 1
+  size_t n_max_queue = 512;  // max waiting requests of all models, at least 1
   Duration keep_alive = std::chrono::minutes(5);
-  Duration load_timeout = std::chrono::minutes(5);  // without progress; 0 or less: none
+  Duration load_timeout = std::chrono::minutes(5);  // without progress; 0 or less: no timeout
   RestartPolicy restarts{};
 };
 inline constexpr size_t kAutoMaxLoaded = 3;
@@ -33,32 +34,33 @@ inline constexpr size_t kAutoMaxLoaded = 3;
 using RequestId = uint64_t;
 
 struct Request {
-  RequestId id = 0;  // the caller's; no two at a time
-  std::string key;   // of the runner that it needs: runner_key()
-  std::string name;  // of the model, as shown
+  RequestId id = 0;  // chosen by the caller; unique
+  std::string key;   // runner_key() of the required runner
+  std::string name;  // display name of the model
   bool is_embedding = false;
-  ModelCost cost;  // of this request: from the header
+  ModelCost cost;  // from the file's header
   std::optional<Duration> keep_alive;
-  std::string label{};  // of the model, for listings: kept as it is while the model is loaded
-  // Of what it asks: the same for a request that is sent again. 0: not known.
+  std::string label{};  // of the model, for listings: does not change while the model is loaded
+  // Digest of the request's content: equal if a request is sent again. 0: unknown.
   uint64_t digest = 0;
 };
 
-// What a runner's ledger holds.
+// A runner's memory, from its ledger.
 struct MemoryReport {
-  uint64_t version = 0;       // of the budget it goes by: that of the action that set it
-  uint64_t held_bytes = 0;    // in all
-  uint64_t cached_bytes = 0;  // of them: kept for prompts that begin alike, can be dropped
-  uint64_t wanted_bytes = 0;  // above its budget: what a running request could grow into
-  // A request stands still until it knows whether it can have that: kSetBudget follows.
+  uint64_t version = 0;       // of the budget in effect: the version of the action that set it
+  uint64_t held_bytes = 0;    // total
+  uint64_t cached_bytes = 0;  // part of held_bytes: cached prefixes that can be dropped
+  uint64_t wanted_bytes = 0;  // above its budget: what running requests could use
+  // A request is paused until the planner decides about wanted_bytes with kSetBudget.
   bool is_asking = false;
 };
 
-// What a runner may use, and what it could be given on top.
+// The budget of a runner and the max budget that it could get.
 struct Budget {
   uint64_t bytes = 0;
   uint64_t version = 0;
-  // No budget above this can be had now: what needs more does without. kNoCeiling: not known.
+  // Max budget that is available now. A request that needs more must do without. kNoCeiling:
+  // unknown.
   uint64_t ceiling = kNoCeiling;
   static constexpr uint64_t kNoCeiling = std::numeric_limits<uint64_t>::max();
   bool operator==(const Budget&) const = default;
@@ -66,25 +68,24 @@ struct Budget {
 
 struct LoadFailure {
   bool out_of_memory = false;
-  std::string text;  // one line, for those who wait
+  std::string text;  // one line for the waiting requests
 };
 
-// How a runner's process has ended of itself.
+// How a runner's process ended unexpectedly.
 struct ProcessEnd {
-  std::string detail{};    // one line, or nothing
-  bool by_signal = false;  // it was killed or crashed, and may do better another time
+  std::string detail{};    // one line, or empty
+  bool by_signal = false;  // killed or crashed: another attempt may succeed
 };
 
 enum class ActionKind : uint8_t {
-  kStartLoad,  // key, bytes, version: a runner with this budget
-  kAssign,     // request, key: run it there
-  kRefuse,     // request, status, text: an answer, before it was assigned
-  kFail,       // request, status, text: an answer, after it was assigned or its load failed
-  kRetry,      // request: its runner is gone; it waits again, and is assigned or failed later. It
-               // runs alone then
-  kSetBudget,  // key, bytes, version, ceiling: more to use, or less: drop idle memory down to it.
-               // Report then, after what was wanted has been taken
-  kUnload,     // key: end the runner, and say when it is gone
+  kStartLoad,  // key, bytes, version: start a runner with this budget
+  kAssign,     // request, key: run the request on this runner
+  kRefuse,     // request, status, text: error response before the request was assigned
+  kFail,       // request, status, text: error response after it was assigned or its load failed
+  kRetry,      // request: its runner is gone; the request waits again and later runs alone or fails
+  kSetBudget,  // key, bytes, version, ceiling: set the budget; if lower, drop idle memory. Then
+               // report, after wanted memory was taken
+  kUnload,     // key: end the runner and report when its process has ended
 };
 
 struct Action {
@@ -94,7 +95,7 @@ struct Action {
   uint64_t bytes = 0;
   uint64_t version = 0;
   uint64_t ceiling = Budget::kNoCeiling;
-  int status = 0;  // of HTTP
+  int status = 0;  // HTTP status
   std::string text{};
   bool operator==(const Action&) const = default;
 };
@@ -108,28 +109,28 @@ enum class Phase : uint8_t {
 };
 
 struct ModelSnapshot {
-  std::string name;  // of the request that had it loaded
+  std::string name;  // from the request that caused the load
   std::string key;
   bool is_embedding = false;
   Phase phase = Phase::kAbsent;
-  bool is_stopping = false;    // it ends when what runs has finished
-  uint64_t held_bytes = 0;     // as last reported; 0 while it loads
-  uint64_t granted_bytes = 0;  // at most
+  bool is_stopping = false;    // it ends after its running requests
+  uint64_t held_bytes = 0;     // last reported; 0 during the load
+  uint64_t granted_bytes = 0;  // max memory that the runner may use
   Time expires_at = kNever;    // while busy or loading: as if it became idle now
-  size_t n_running = 0;        // references
+  size_t n_running = 0;        // running requests
   size_t n_waiting = 0;
-  std::string label{};  // as `name`
+  std::string label{};  // like `name`
 };
 
 struct Snapshot {
-  std::vector<ModelSnapshot> models;  // those with a runner, latest to expire first, then by key
+  std::vector<ModelSnapshot> models;  // models with a runner, last expiry first, then by key
   uint64_t budget_bytes = 0;
   uint64_t granted_bytes = 0;
   size_t n_waiting = 0;                 // requests of all models, loaded or not
-  std::vector<std::string> crashing{};  // names of models whose runners died too often
+  std::vector<std::string> crashing{};  // names of models with too many crashes
 };
 
-// Statuses of HTTP and texts that clients know.
+// HTTP statuses and texts that clients know.
 inline constexpr int kServerError = 500;
 inline constexpr int kUnavailable = 503;
 inline constexpr std::string_view kBusyText =
@@ -138,21 +139,21 @@ inline constexpr std::string_view kShutdownText = "server is shutting down";
 inline constexpr std::string_view kCrashText =
     "model runner has unexpectedly stopped, this may be due to resource limitations or an internal "
     "error, check ollama server logs for details";
-// Behind kCrashText: of a request that ran at kMaxDeaths deaths, the last time alone.
+// Appended to kCrashText if a request ran during kMaxDeaths crashes, the last time alone.
 inline constexpr std::string_view kCulpritText =
-    "the runner has ended twice while this request ran, the last time alone; it is not tried "
-    "again";
+    "the runner has ended twice while this request ran, the last time alone; it is not "
+    "retried";
 inline constexpr std::string_view kRefusedText =
     "this request is refused for a minute: the model's runner has ended twice while it ran";
 
-// "model requires more system memory (5.6 GiB) than is available (4.0 GiB)"
+// Returns "model requires more system memory (5.6 GiB) than is available (4.0 GiB)".
 std::string memory_refusal(uint64_t needed_bytes, uint64_t available_bytes);
 
-// What tells one runner from another: weights, and what changes them. The order of adapters counts;
-// `options` are those that change weights. No two different sets have the same key, and keys sort
+// The identity of a runner: its weights and everything that changes them. The order of adapters
+// matters; `options` are those that change weights. Different parts have different keys. Keys sort
 // by path.
 struct RunnerParts {
-  std::string path;  // of the weights' blob
+  std::string path;  // path of the weights' blob
   std::vector<std::string> adapters{};
   std::vector<std::string> projectors{};
   std::vector<std::string> drafts{};

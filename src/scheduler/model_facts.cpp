@@ -27,7 +27,7 @@ std::string text(const Json& object, const char* name) {
   return found->get<std::string>();
 }
 
-// Refused where it is absent, or not of the kind that `fits` tests.
+// Returns a member. Throws Error if it is absent or `fits` rejects its type.
 const Json& member(const Json& object, const char* name, bool (Json::*fits)() const noexcept) {
   const auto found = object.find(name);
   if (found == object.end() || !((*found).*fits)()) refuse(name);

@@ -1,5 +1,5 @@
-// What a model takes and can do, reckoned from its file's header by the program that would run it:
-// `billow runner --describe FILE`. The server itself knows no architecture.
+// Memory needs and abilities of a model, computed from its file's header by the program that would
+// run it: `billow runner --describe FILE`. The server itself knows no architectures.
 #pragma once
 
 #include <chrono>
@@ -23,31 +23,30 @@ struct ModelFacts {
   std::string architecture;
   size_t max_context = 0;
   size_t embedding_length = 0;
-  bool is_embedding = false;  // nothing but vectors can be had of it
-  std::string pooling{};      // as its file states it: "mean", "rank" ...; empty: it does not
+  bool is_embedding = false;  // the model only produces embeddings
+  std::string pooling{};      // from its file: "mean", "rank" ...; empty: not stated
   context::MemoryNeed memory{};
-  uint64_t adapter_bytes = 0;                      // of its adapters while a request uses them
-  std::string adapters{};                          // names them; empty: it has none
-  Engine engine = Engine::kOwn;                    // that runs it: not kAuto
-  std::optional<context::PictureRule> pictures{};  // absent: it sees none
+  uint64_t adapter_bytes = 0;                      // of the adapters while a request uses them
+  std::string adapters{};                          // identifies the adapters; empty: none
+  Engine engine = Engine::kOwn;                    // the engine that runs the model: not kAuto
+  std::optional<context::PictureRule> pictures{};  // absent: the model does not support pictures
 };
 
-// Of the JSON object that the program prints. Throws Error (kInvalidInput) for anything else, and
-// the error that it tells of, as kUnsupported.
+// Parses the JSON object that the program prints. Throws Error (kInvalidInput) for any other text.
+// If the object contains an error, throws it as kUnsupported.
 ModelFacts parse_model_facts(std::string_view text);
 
-// Of a request that has n_positions of KV when it begins, and its adapters; 0: it only loads the
-// model. `with_gap`: its context may be shifted.
+// Returns the cost of a request with n_positions of KV at its start, and of its adapters. 0
+// positions: the request only loads the model. `with_gap`: its context may be shifted.
 ModelCost cost_of(const ModelFacts& facts, size_t n_positions, bool with_gap = false);
 
-// The facts of the model at `path`, as the wanted engine runs it, with what else `wanted`
-// names. `stop`: nobody wants them any more.
+// Returns the facts of the model at `path` for the wanted engine, with the adapters and other files
+// in `wanted`. `stop` cancels the call.
 using DescribeModel = std::function<ModelFacts(const std::string& path, const EngineChoice& wanted,
                                                std::stop_token stop)>;
 
-// Runs `program` for each question. `arguments` are what runners are started with beside the model.
-// Throws Error where it cannot be run; it is killed when it takes longer than `time`, and at
-// `stop`.
+// Returns a function that runs `program` for each call. `arguments` are the additional arguments of
+// runners. Throws Error if the program cannot be run. Kills the program after `time` or on `stop`.
 DescribeModel describe_with(std::string program, std::vector<std::string> arguments = {},
                             std::chrono::milliseconds time = std::chrono::seconds(60));
 

@@ -18,7 +18,7 @@ constexpr char kGood[] =
         {"positions":32768,"bytes":20}],"kv_groups":[{"block_bytes":256,"window":0},
         {"block_bytes":512,"window":512}],"block_positions":64,"batch":512}})";
 
-TEST(ModelFacts, AreReadFromTheDescription) {
+TEST(ModelFacts, AreParsedFromTheDescription) {
   const ModelFacts facts = parse_model_facts(kGood);
   EXPECT_EQ(facts.architecture, "gemma3");
   EXPECT_EQ(facts.max_context, 32768u);
@@ -33,7 +33,7 @@ TEST(ModelFacts, AreReadFromTheDescription) {
   EXPECT_EQ(facts.memory, need);
 }
 
-TEST(ModelFacts, ErrorsOfTheDescriptionAreToldAsTheyAre) {
+TEST(ModelFacts, PassOnErrorsOfTheDescription) {
   try {
     parse_model_facts(R"({"error":"architecture 'mamba' is not known","code":"unsupported"})");
     FAIL();
@@ -49,7 +49,7 @@ TEST(ModelFacts, ErrorsOfTheDescriptionAreToldAsTheyAre) {
     EXPECT_THROW(parse_model_facts(text), Error) << text;
 }
 
-TEST(ModelFacts, CostARequestWhatItsRunnerWillGrantIt) {
+TEST(ModelFacts, ComputeTheCostOfARequest) {
   const ModelFacts facts = parse_model_facts(kGood);
   const ModelCost small = cost_of(facts, 512);
   EXPECT_EQ(small.weight_bytes, 1000u);
@@ -61,7 +61,7 @@ TEST(ModelFacts, CostARequestWhatItsRunnerWillGrantIt) {
   EXPECT_EQ(cost_of(facts, 0).kv_bytes, 0u);
 }
 
-TEST(ModelFacts, TellHowManyRowsAPictureHas) {
+TEST(ModelFacts, IncludeTheRuleForPictures) {
   const std::string head =
       R"({"architecture":"a","max_context":8,"memory":{"weight_bytes":1,"block_positions":1,"batch":1,)"
       R"("scratch":[],"kv_groups":[]})";
@@ -82,7 +82,7 @@ TEST(ModelFacts, TellHowManyRowsAPictureHas) {
 }
 
 TEST(DescribeWith, RunsTheProgramForAPath) {
-  // What it prints is no description: the error names that.
+  // The output is not a description, so that parsing fails.
   EXPECT_THROW(describe_with("/bin/echo")("model.gguf", EngineChoice{}, {}), Error);
 }
 

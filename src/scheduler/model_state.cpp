@@ -13,7 +13,7 @@
 namespace billow::scheduler {
 namespace {
 
-// a - b, or 0.
+// Returns a - b, or 0 if b is larger.
 uint64_t above(uint64_t a, uint64_t b) { return saturating_subtract(a, b); }
 
 }  // namespace
@@ -26,7 +26,7 @@ std::string memory_refusal(uint64_t needed_bytes, uint64_t available_bytes) {
 std::string runner_key(const RunnerParts& parts) {
   std::string key = parts.path;
   const auto append = [&](std::string_view kind, const std::vector<std::string>& values) {
-    // The length makes an end of each value, whatever is in it.
+    // The length marks the end of each value, so that values may contain any text.
     for (const std::string& value : values)
       key += fmt::format("\n{} {} {}", kind, value.size(), value);
   };
@@ -34,7 +34,7 @@ std::string runner_key(const RunnerParts& parts) {
   append("projector", parts.projectors);
   append("draft", parts.drafts);
   append("option", parts.options);
-  // Behind all of it, where the path ends: a path may look like the rest of another key.
+  // Appends the length of the path, because a path with line ends may look like another key.
   if (key.find('\n') != std::string::npos) key += fmt::format("\n{}", parts.path.size());
   return key;
 }
@@ -47,7 +47,7 @@ const Ticket* ModelState::head() const {
 
 bool ModelState::can_join(const Ticket& more, size_t max_parallel) const {
   if (running.empty()) return true;
-  // A suspect that runs is the only one.
+  // A suspect must run alone.
   return running.size() < max_parallel && !more.is_suspect() &&
          !running.begin()->second.is_suspect();
 }
@@ -64,7 +64,8 @@ uint64_t ModelState::floor_bytes(const Ticket* more) const {
       adapter_bytes = saturating_add(adapter_bytes, cost.adapter_bytes);
   };
   for (const auto& [id, ticket] : running) reserve(ticket);
-  // A request may have grown beyond its reserve; without requests, all above what is kept is idle.
+  // A request may exceed its reservation. Without requests, everything above the kept memory is
+  // idle.
   const uint64_t kept = saturating_add(fixed_bytes, scratch_bytes);
   const uint64_t expected = saturating_add(saturating_add(kept, reserved), adapter_bytes);
   const uint64_t grown = running.empty() ? 0 : above(above(held_bytes, cached_bytes), expected);
@@ -109,7 +110,8 @@ void ModelState::release(RequestId id, Time now) {
       above(above(held_bytes, cached_bytes), saturating_add(fixed_bytes, scratch_bytes));
   const uint64_t freed = running.empty() ? in_use : is_embedding ? 0 : std::min(in_use, bytes);
   cached_bytes += freed;
-  wanted_bytes = above(wanted_bytes, freed);  // what others of it wait for
+  wanted_bytes =
+      above(wanted_bytes, freed);  // other requests of the model wait for the freed memory
   if (!running.empty()) return;
   wanted_bytes = promised_bytes = 0;
   is_asking = false;

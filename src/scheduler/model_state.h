@@ -1,5 +1,5 @@
-// What the planner knows of one model: its runner, its memory, its requests. Owned by the planner;
-// one thread at a time.
+// The planner's state of one model: its runner, its memory, its requests. Owned by the planner; one
+// thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace billow::scheduler {
 
-// The order in which requests came.
+// The arrival order of requests.
 using Arrival = uint64_t;
 inline constexpr Arrival kNoBarrier = std::numeric_limits<Arrival>::max();
 
 struct Ticket {
   Request request;
   Arrival arrival = 0;
-  size_t n_deaths = 0;  // of runners, while it ran
+  size_t n_deaths = 0;  // crashes of runners while it ran
 
-  // It may be what ended a runner, so it runs alone.
+  // Returns whether the request may have caused a crash. If so, it runs alone.
   bool is_suspect() const { return n_deaths > 0; }
 };
 
@@ -33,54 +33,54 @@ struct ModelState {
   Phase phase = Phase::kAbsent;
 
   std::map<Arrival, Ticket> waiting;    // first in, first out
-  std::map<RequestId, Ticket> running;  // the references
+  std::map<RequestId, Ticket> running;  // the references to the runner
 
-  // Memory. The runner may use granted_bytes; asked_bytes, at most as many, is the budget it was
-  // last told. Both are equal once it has given back what it was asked for.
+  // Memory. The runner may use granted_bytes. asked_bytes is its latest budget, at most
+  // granted_bytes. Both are equal after the runner has freed the difference.
   uint64_t granted_bytes = 0;
   uint64_t asked_bytes = 0;
   uint64_t version = 0;         // of asked_bytes
-  bool ask_is_pending = false;  // no report goes by asked_bytes yet
-  uint64_t fixed_bytes = 0;     // held when it was loaded
-  uint64_t scratch_bytes = 0;   // the most of the requests that it was assigned: it keeps that
-  uint64_t held_bytes = 0;      // as last reported
+  bool ask_is_pending = false;  // no report has shown the version of asked_bytes yet
+  uint64_t fixed_bytes = 0;     // held after the load
+  uint64_t scratch_bytes = 0;   // max of its assigned requests; the runner keeps it
+  uint64_t held_bytes = 0;      // last reported
   uint64_t cached_bytes = 0;
   uint64_t wanted_bytes = 0;
-  bool is_asking = false;       // a running request stands still until it has them, or cannot
-  uint64_t promised_bytes = 0;  // granted for what was wanted, and not yet reported as held
-  bool wants_all = false;  // it ran out of memory while loading: once more, with the whole budget
+  bool is_asking = false;  // a running request is paused until wanted_bytes are granted or denied
+  uint64_t promised_bytes = 0;  // granted for wanted_bytes, and not yet reported as held
+  bool wants_all = false;       // its load ran out of memory: retry with the whole budget
 
   Duration session{};
   Time expires_at = kNever;            // while idle
-  Arrival stop_barrier = kNoBarrier;   // told to end: later arrivals wait for the next runner
-  Arrival drain_barrier = kNoBarrier;  // the same, because another needs its room
-  Arrival drained_for = kNoBarrier;    // the arrival that needs it
+  Arrival stop_barrier = kNoBarrier;   // stopping: later arrivals wait for the next runner
+  Arrival drain_barrier = kNoBarrier;  // like stop_barrier, because another model needs its memory
+  Arrival drained_for = kNoBarrier;    // the arrival that needs its memory
   Time last_progress{};
   uint64_t n_loaded = 0;
-  uint64_t n_finished = 0;  // requests that this runner has answered
+  uint64_t n_finished = 0;  // requests that this runner has finished
   CrashHistory crashes;
 
   bool has_runner() const { return phase != Phase::kAbsent; }
   bool is_stopping() const { return stop_barrier != kNoBarrier; }
-  // Whether `more` may run beside the running requests: a suspect shares the runner with nobody.
+  // Returns whether `more` may run with the running requests. A suspect always runs alone.
   bool can_join(const Ticket& more, size_t max_parallel) const;
-  // The first request that this runner is to serve; null where none waits for it.
+  // Returns the first request that waits for this runner, or null.
   const Ticket* head() const;
 
-  // What must not be taken from the runner: what it holds for good and for its requests. With
-  // `more`, also what that request needs.
+  // Returns the memory that the runner must keep: its fixed memory and the memory of its requests.
+  // With `more`, includes the need of that request.
   uint64_t floor_bytes(const Ticket* more = nullptr) const;
-  // How much its budget lacks for one more request.
+  // Returns the bytes that its budget lacks for one more request.
   uint64_t lacking_bytes(const Ticket& more) const;
   uint64_t idle_bytes() const;
-  // What it gives back before long, without another word.
+  // Returns the bytes that the runner will free soon, without a new action.
   uint64_t returning_bytes() const;
-  // Nothing runs, and the first that waits cannot be assigned as memory is.
+  // Returns true if no request runs and the first waiting request does not fit the budget.
   bool can_leave() const;
 
-  // A running request is gone; its memory is idle from now on, whatever older reports say.
+  // Removes a running request. Its memory counts as idle from now on, whatever older reports say.
   void release(RequestId id, Time now);
-  // There is no runner any more. The running requests are the caller's to deal with.
+  // Resets the state after the runner has ended. The caller must handle the running requests.
   void clear_runner();
 };
 

@@ -22,7 +22,7 @@ std::vector<size_t> order_of_leaving(std::span<const Holder> holders) {
 Room make_room(std::span<const Holder> holders, uint64_t n_bytes, size_t n_places) {
   const std::vector<size_t> order = order_of_leaving(holders);
   std::vector<bool> leaves(holders.size(), false);
-  uint64_t idle = 0;  // of those that stay
+  uint64_t idle = 0;  // of models that stay loaded
   for (const Holder& holder : holders) idle += holder.idle_bytes;
   uint64_t freed = 0;
   Room room;

@@ -1,4 +1,5 @@
-// Who gives way when a model needs memory or a place: a pure function of what the others hold.
+// Decides which models give up memory or are unloaded when another model needs room. A pure
+// function.
 #pragma once
 
 #include <cstddef>
@@ -11,31 +12,32 @@
 
 namespace billow::scheduler {
 
-// A loaded model, seen by one that needs room.
+// A loaded model, from the view of the model that needs room.
 struct Holder {
   std::string_view key;
   Duration session{};
-  uint64_t granted_bytes = 0;    // free when it is unloaded
-  uint64_t idle_bytes = 0;       // part of them that it can do without while it stays loaded
-  bool is_idle = false;          // nothing runs on it
-  bool is_draining = false;      // was waited for already
-  bool takes_the_place = false;  // it counts against the same number of loaded models
+  uint64_t granted_bytes = 0;  // freed by an unload
+  uint64_t idle_bytes =
+      0;                 // part of granted_bytes that the model does not need while it stays loaded
+  bool is_idle = false;  // no request runs on it
+  bool is_draining = false;      // another model already waits for it
+  bool takes_the_place = false;  // both models count towards the same limit of loaded models
 };
 
 struct Room {
   struct Ask {
     size_t holder = 0;
-    uint64_t bytes = 0;  // to give back, at most its idle bytes
+    uint64_t bytes = 0;  // to free, at most its idle bytes
     bool operator==(const Ask&) const = default;
   };
   std::vector<Ask> asks;
-  std::vector<size_t> unloads;    // idle ones, in order
-  std::vector<size_t> waits_for;  // busy ones: to be unloaded when they are idle
+  std::vector<size_t> unloads;    // idle models, in order
+  std::vector<size_t> waits_for;  // busy models: unload them when they become idle
 };
 
-// What has to happen before `n_bytes` and `n_places` more are free. Idle memory is asked back
-// before a model is unloaded; idle models go before busy ones, those of shorter sessions first,
-// then by key. As many as needed, all of them if that is still too little.
+// Returns the steps that free n_bytes and n_places. Takes idle memory before it unloads a model.
+// Unloads idle models before busy models, then shorter sessions first, then by key. Takes as many
+// steps as needed, or all if that is still too little.
 Room make_room(std::span<const Holder> holders, uint64_t n_bytes, size_t n_places);
 
 }  // namespace billow::scheduler

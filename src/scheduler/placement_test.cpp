@@ -13,13 +13,13 @@ Holder holder(std::string_view key, int session_s, uint64_t granted, uint64_t id
   return {key, seconds(session_s), granted, idle, is_idle, false, true};
 }
 
-TEST(Placement, NothingIsTakenWhereNothingIsNeeded) {
+TEST(Placement, TakesNothingWithoutNeed) {
   const std::vector<Holder> holders = {holder("a", 1, 100, 50, true)};
   const Room room = make_room(holders, 0, 0);
   EXPECT_TRUE(room.asks.empty() && room.unloads.empty() && room.waits_for.empty());
 }
 
-TEST(Placement, AsksForIdleMemoryFirst) {
+TEST(Placement, TakesIdleMemoryFirst) {
   const std::vector<Holder> holders = {holder("a", 1, 100, 30, false),
                                        holder("b", 9, 100, 40, true), holder("c", 1, 100, 5, true)};
   const Room room = make_room(holders, 60, 0);
@@ -27,18 +27,18 @@ TEST(Placement, AsksForIdleMemoryFirst) {
   EXPECT_TRUE(room.unloads.empty() && room.waits_for.empty());
 }
 
-TEST(Placement, UnloadsByLengthOfSessionThenByKey) {
+TEST(Placement, UnloadsShortestSessionFirstThenByKey) {
   const std::vector<Holder> holders = {holder("d", 5, 100, 0, true), holder("c", 2, 100, 0, true),
                                        holder("b", 2, 100, 0, true), holder("a", 1, 100, 0, false)};
   EXPECT_EQ(make_room(holders, 100, 0).unloads, (Indices{2}));
   EXPECT_EQ(make_room(holders, 101, 0).unloads, (Indices{2, 1}));
   const Room all = make_room(holders, 301, 0);
   EXPECT_EQ(all.unloads, (Indices{2, 1, 0}));
-  EXPECT_EQ(all.waits_for, (Indices{3}));  // shortest session, but busy
+  EXPECT_EQ(all.waits_for, (Indices{3}));  // the shortest session, but busy
   EXPECT_EQ(make_room(holders, 99999, 0).waits_for, (Indices{3}));
 }
 
-TEST(Placement, WhatAnUnloadedModelLeavesIsNotAskedForOfOthers) {
+TEST(Placement, CountsMemoryOfUnloadedModels) {
   const std::vector<Holder> holders = {holder("a", 1, 100, 10, true),
                                        holder("b", 2, 100, 30, true)};
   const Room room = make_room(holders, 120, 0);
@@ -46,7 +46,7 @@ TEST(Placement, WhatAnUnloadedModelLeavesIsNotAskedForOfOthers) {
   EXPECT_EQ(room.asks, (Asks{{1, 20}}));
 }
 
-TEST(Placement, KeepsWaitingForTheOneItWaitedFor) {
+TEST(Placement, KeepsWaitingForTheSameModel) {
   std::vector<Holder> holders = {holder("a", 1, 100, 0, false), holder("b", 2, 100, 0, false)};
   EXPECT_EQ(make_room(holders, 50, 0).waits_for, (Indices{0}));
   holders[1].is_draining = true;
@@ -55,7 +55,7 @@ TEST(Placement, KeepsWaitingForTheOneItWaitedFor) {
   EXPECT_EQ(make_room(holders, 50, 0).unloads, (Indices{0}));
 }
 
-TEST(Placement, APlaceIsLeftByOneOfTheSameKind) {
+TEST(Placement, OnlyTheSameKindFreesAPlace) {
   std::vector<Holder> holders = {holder("a", 1, 100, 0, true), holder("b", 2, 60, 0, true),
                                  holder("c", 3, 100, 0, false)};
   holders[0].takes_the_place = false;

@@ -25,13 +25,13 @@ Actions Planner::request_arrived(const Request& request, Time now) {
   now_ = std::max(now_, now);
   BILLOW_CHECK(!key_of_.contains(request.id));
   if (is_draining_) {
-    answer(ActionKind::kRefuse, request.id, kUnavailable, std::string(kShutdownText));
+    respond(ActionKind::kRefuse, request.id, kUnavailable, std::string(kShutdownText));
     return finish(now);
   }
   const uint64_t needed = model_bytes(request.cost, 1);
   if (needed > options_.budget_bytes) {
-    answer(ActionKind::kRefuse, request.id, kServerError,
-           memory_refusal(needed, options_.budget_bytes));
+    respond(ActionKind::kRefuse, request.id, kServerError,
+            memory_refusal(needed, options_.budget_bytes));
     return finish(now);
   }
   ModelState& model = models_[request.key];
@@ -44,12 +44,12 @@ Actions Planner::request_arrived(const Request& request, Time now) {
   const bool is_suspect = model.crashes.is_suspect(request.digest, now_, options_.restarts);
   const Ticket ticket = {request, next_arrival_, is_suspect ? size_t{1} : size_t{0}};
   if (model.crashes.given_up(now_)) {
-    answer(ActionKind::kRefuse, request.id, kServerError, std::string(kCrashText));
+    respond(ActionKind::kRefuse, request.id, kServerError, std::string(kCrashText));
   } else if (model.crashes.is_refused(request.digest, now_, options_.restarts)) {
-    answer(ActionKind::kRefuse, request.id, kServerError, std::string(kRefusedText));
+    respond(ActionKind::kRefuse, request.id, kServerError, std::string(kRefusedText));
   } else if (n_waiting() >= std::max<size_t>(options_.n_max_queue, 1) &&
              !starts_at_once(model, ticket)) {
-    answer(ActionKind::kRefuse, request.id, kUnavailable, std::string(kBusyText));
+    respond(ActionKind::kRefuse, request.id, kUnavailable, std::string(kBusyText));
   } else {
     key_of_[request.id] = request.key;
     model.waiting.emplace(next_arrival_++, ticket);
@@ -109,7 +109,8 @@ Actions Planner::load_finished(const std::string& key, uint64_t held_bytes, Time
   ModelState* model = find(key, Phase::kLoading);
   if (model == nullptr) return finish(now);
   if (held_bytes > model->granted_bytes) {
-    // Its header promised less. It may keep what is free, and has to go where that is not enough.
+    // The header announced less memory. The model may use free memory. If that is too little, the
+    // load fails.
     if (held_bytes - model->granted_bytes > free_bytes()) {
       fail_load(*model, {true, memory_refusal(held_bytes, options_.budget_bytes)});
       return finish(now);
@@ -131,10 +132,10 @@ Actions Planner::load_failed(const std::string& key, const LoadFailure& failure,
 }
 
 void Planner::fail_load(ModelState& model, const LoadFailure& failure) {
-  const bool once_more =
+  const bool retry =
       failure.out_of_memory && !model.wants_all && model.granted_bytes < options_.budget_bytes;
-  model.wants_all = once_more;
-  if (!once_more) fail_waiting(model, failure.text);
+  model.wants_all = retry;
+  if (!retry) fail_waiting(model, failure.text);
   unload(model);
 }
 
@@ -151,7 +152,7 @@ Actions Planner::runner_gone(const std::string& key, const ProcessEnd& end,
     if (!end.by_signal || model.crashes.given_up(now_))
       fail_waiting(model, with_detail("model runner process has terminated", end.detail));
   } else if (phase == Phase::kReady) {
-    // A suspect that runs is alone, so that its death says nothing of the model.
+    // A suspect runs alone, so that its crash says nothing about the model.
     const bool has_culprit = !model.running.empty() && model.running.begin()->second.is_suspect();
     if (model.n_finished == 0 && !has_culprit) model.crashes.record(now_, options_.restarts);
     const std::string text = with_detail(kCrashText, end.detail);
@@ -169,32 +170,32 @@ void Planner::lose_running(ModelState& model, const std::string& text,
   for (auto& [id, ticket] : model.running) lost.push_back(std::move(ticket));
   model.running.clear();
   std::ranges::sort(lost, {}, &Ticket::arrival);
-  std::set<uint64_t> digests;  // the same prompt may have run twice at once: that is one death
+  std::set<uint64_t> digests;  // if the same prompt ran twice at the same time, that is one crash
   for (const Ticket& ticket : lost) digests.insert(ticket.request.digest);
   for (const uint64_t digest : digests)
     model.crashes.suspect(digest, has_culprit, now_, options_.restarts);
   for (Ticket& ticket : lost) {
     const RequestId id = ticket.request.id;
     const bool is_culprit = ++ticket.n_deaths >= kMaxDeaths;
-    const bool again = std::ranges::find(streamed, id) == streamed.end() && !is_draining_ &&
+    const bool retry = std::ranges::find(streamed, id) == streamed.end() && !is_draining_ &&
                        !model.crashes.given_up(now_) && !is_culprit;
-    if (again) {
+    if (retry) {
       actions_.push_back({.kind = ActionKind::kRetry, .key = model.key, .request = id});
       const Arrival arrival = ticket.arrival;
       model.waiting.emplace(arrival, std::move(ticket));
     } else {
-      answer(ActionKind::kFail, id, kServerError,
-             is_culprit ? text + "; " + std::string(kCulpritText) : text);
+      respond(ActionKind::kFail, id, kServerError,
+              is_culprit ? text + "; " + std::string(kCulpritText) : text);
     }
   }
 }
 
-// Those that wait and ask what has ended the runner often enough.
+// Fails waiting requests whose digest has caused too many crashes.
 void Planner::refuse_culprits(ModelState& model) {
   std::erase_if(model.waiting, [&](const auto& entry) {
     const Request& request = entry.second.request;
     const bool is_refused = model.crashes.is_refused(request.digest, now_, options_.restarts);
-    if (is_refused) answer(ActionKind::kFail, request.id, kServerError, std::string(kRefusedText));
+    if (is_refused) respond(ActionKind::kFail, request.id, kServerError, std::string(kRefusedText));
     return is_refused;
   });
 }
@@ -207,7 +208,7 @@ Actions Planner::memory_changed(const std::string& key, const MemoryReport& repo
   model->cached_bytes = std::min(report.cached_bytes, report.held_bytes);
   if (report.version == model->version) {
     model->ask_is_pending = false;
-    // It uses what it holds and may use what it was told; what it got before is not its any more.
+    // The runner may keep what it holds, and use its latest budget. Older budgets no longer count.
     model->granted_bytes =
         std::min(model->granted_bytes, std::max(model->asked_bytes, report.held_bytes));
     model->promised_bytes = 0;
@@ -247,7 +248,7 @@ Actions Planner::drain(Time now) {
   is_draining_ = true;
   for (auto& [key, model] : models_) {
     for (const auto& [arrival, ticket] : model.waiting)
-      answer(ActionKind::kRefuse, ticket.request.id, kUnavailable, std::string(kShutdownText));
+      respond(ActionKind::kRefuse, ticket.request.id, kUnavailable, std::string(kShutdownText));
     model.waiting.clear();
   }
   return finish(now);
@@ -300,10 +301,10 @@ ModelState* Planner::find(const std::string& key, Phase phase) {
 
 void Planner::fail_waiting(ModelState& model, const std::string& text) {
   for (const auto& [arrival, ticket] : std::exchange(model.waiting, {}))
-    answer(ActionKind::kFail, ticket.request.id, kServerError, text);
+    respond(ActionKind::kFail, ticket.request.id, kServerError, text);
 }
 
-void Planner::answer(ActionKind kind, RequestId id, int status, const std::string& text) {
+void Planner::respond(ActionKind kind, RequestId id, int status, const std::string& text) {
   key_of_.erase(id);
   actions_.push_back({.kind = kind, .request = id, .status = status, .text = text});
 }
@@ -316,11 +317,11 @@ size_t Planner::n_waiting() const {
 
 Actions Planner::finish(Time now) {
   now_ = std::max(now_, now);
-  // A pass goes through the models in turn. So what it takes from a later one may leave an earlier
-  // one with less than it counted on, or let it ask for more: passes follow until one changes
-  // nothing. That comes to an end: each action answers or assigns a request, meets or denies a want
-  // of a runner, starts or ends a runner, or takes idle memory from a model. Only assigning a
-  // request, meeting a want and starting a runner give a model memory.
+  // A pass handles the models in turn. Memory that it takes from a later model can change the
+  // decision for an earlier one. So passes repeat until one produces no action. They end, because
+  // each action responds to or assigns a request, grants or denies a runner's want, starts or ends
+  // a runner, or takes idle memory. Only an assigned request, a granted want and a started runner
+  // give a model memory.
   size_t n_before = 0;
   do {
     n_before = actions_.size();

@@ -1,8 +1,7 @@
-// Which models are loaded: every decision of it, as a deterministic state machine without threads,
-// sockets or clock. The caller tells what happened and when (times never go back), carries out the
-// actions that come back in their order, and calls time_passed() when wakes_at() says so. What it
-// is told of requests and runners that it does not know any more is disregarded, so that messages
-// may cross. One thread at a time.
+// Decides which models are loaded. A deterministic state machine without threads, sockets or clock.
+// The caller reports each event with its time, which never decreases. It performs the returned
+// actions in order and calls time_passed() at wakes_at(). The planner ignores events for requests
+// and runners that no longer exist, because messages can cross. One thread at a time.
 #pragma once
 
 #include <map>
@@ -20,41 +19,42 @@ namespace billow::scheduler {
 
 class Planner {
  public:
-  // REQUIRES: a budget above 0.
+  // REQUIRES: options.budget_bytes > 0.
   explicit Planner(const Options& options);
 
-  // Each request that came is answered once by kRefuse or kFail, or ends by request_finished or
-  // request_cancelled. Its id is not in use.
+  // Each request ends exactly once: by kRefuse or kFail, or by request_finished or
+  // request_cancelled. REQUIRES: its id is not in use.
   Actions request_arrived(const Request& request, Time now);
-  // The client has left, or the request has failed. No answer follows; a load goes on. Where it was
-  // running, its place is free for the next one.
+  // The client disconnected or the request failed. The request gets no response, and a load
+  // continues. If the request was running, the next one gets its place.
   Actions request_cancelled(RequestId id, Time now);
   Actions request_finished(RequestId id, Time now);
 
-  // n_loaded: any count that rises while a load comes forward, like bytes.
+  // n_loaded is any count that rises during a load, such as bytes.
   Actions load_progressed(const std::string& key, uint64_t n_loaded, Time now);
-  // held_bytes: what the runner's ledger holds before its first request.
+  // held_bytes is the runner's memory before its first request, from its ledger.
   Actions load_finished(const std::string& key, uint64_t held_bytes, Time now);
-  // The runner is still there; kUnload follows.
+  // The runner still exists; kUnload follows.
   Actions load_failed(const std::string& key, const LoadFailure& failure, Time now);
-  // The process has ended, as asked or of itself. `streamed`: the running requests of it that have
-  // sent something to their client, so that they cannot begin again. The others run again, each
-  // alone, until a second death: then the request fails, and so does any that asks the same within
-  // the restart policy's window. Neither the death of a runner that had finished a
-  // request nor that of one whose request ran alone for this reason counts against the model.
+  // The process has ended, as asked or unexpectedly. `streamed` are its running requests that have
+  // sent data to their clients and cannot be retried. The other requests are retried, each alone.
+  // At its second crash, a request fails, and the planner rejects equal requests within the window
+  // of the restart policy. A crash counts against the model only if the runner had finished no
+  // request and no suspect was running.
   Actions runner_gone(const std::string& key, const ProcessEnd& end,
                       std::span<const RequestId> streamed, Time now);
   Actions memory_changed(const std::string& key, const MemoryReport& report, Time now);
 
-  // An empty request for a loaded model. What is not loaded is not changed.
+  // An empty request changes the session of a loaded model. No effect if the model is not loaded.
   Actions keep_alive_changed(const std::string& key, Duration keep_alive, Time now);
-  // Unload as soon as the requests that came before have finished; later ones load it again.
+  // Unloads the model after all earlier requests have finished. Later requests load it again.
   Actions stop(const std::string& key, Time now);
-  // No request is assigned any more; every runner ends when its requests have finished.
+  // Assigns no more requests. Every runner ends after its running requests.
   Actions drain(Time now);
   Actions time_passed(Time now);
 
-  // When time_passed() has something to do, if nothing else happens: after the last call's `now`.
+  // Returns when time_passed() must be called if nothing else happens. Later than the last call's
+  // `now`.
   std::optional<Time> wakes_at() const;
   bool is_drained() const;
   Snapshot snapshot() const;
@@ -62,15 +62,15 @@ class Planner {
  private:
   enum class Growth : uint8_t {
     kDone,
-    kComing,  // others give back what it takes
-    kDenied,  // they cannot, as things are
+    kComing,  // other models will free the memory
+    kDenied,  // other models cannot free the memory now
   };
   struct Demand {
     Arrival arrival = 0;
     ModelState* model = nullptr;
   };
 
-  // planner.cpp: what happened.
+  // In planner.cpp: handling of events.
   ModelState* find(const std::string& key, Phase phase);
   bool starts_at_once(const ModelState& model, const Ticket& ticket) const;
   void set_session(ModelState& model, Duration session);
@@ -80,11 +80,11 @@ class Planner {
                     bool has_culprit);
   void refuse_culprits(ModelState& model);
   void leave(RequestId id, Time now);
-  void answer(ActionKind kind, RequestId id, int status, const std::string& text);
+  void respond(ActionKind kind, RequestId id, int status, const std::string& text);
   size_t n_waiting() const;
-  Actions finish(Time now);  // passes until nothing follows, and the actions gathered
+  Actions finish(Time now);  // runs passes until no action follows, and returns all actions
 
-  // planner_pass.cpp: what follows from it.
+  // In planner_pass.cpp: the actions that follow from the state.
   void pass();
   void end_stuck_loads();
   void grow_running();
@@ -111,7 +111,7 @@ class Planner {
 
   Options options_;
   std::map<std::string, ModelState> models_;
-  std::unordered_map<RequestId, std::string> key_of_;  // every request that is not answered
+  std::unordered_map<RequestId, std::string> key_of_;  // all requests without a response
   Arrival next_arrival_ = 0;
   uint64_t next_version_ = 0;
   bool is_draining_ = false;

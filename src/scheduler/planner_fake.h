@@ -1,6 +1,5 @@
-// For tests of the planner: tells it what happens in words of one line, and gives its actions back
-// in such words. A model weighs 100 bytes and takes 1 byte per position unless a test says
-// otherwise.
+// For tests of the planner: reports events in one-line calls and returns the actions as texts. A
+// model has 100 bytes of weights and 1 byte per position, unless a test sets other values.
 #pragma once
 
 #include <initializer_list>
@@ -52,7 +51,7 @@ class Fake {
   Words gone(const std::string& key, std::vector<RequestId> streamed = {}, bool by_signal = false) {
     return words(planner.runner_gone(key, {"signal 9", by_signal}, streamed, now));
   }
-  // By the budget that the runner was told last.
+  // Reports with the version of the runner's latest budget.
   Words report(const std::string& key, uint64_t held, uint64_t cached, uint64_t wanted = 0,
                bool is_asking = false) {
     return words(
@@ -67,7 +66,7 @@ class Fake {
     now += duration;
     return words(planner.time_passed(now));
   }
-  // A model without requests, ready and idle.
+  // Loads a model without requests: ready and idle.
   void have(RequestId id, const std::string& key, const Asked& asked = {}) {
     arrive(id, key, asked);
     loaded(key, asked.weight_bytes);
@@ -91,7 +90,7 @@ class Fake {
       if (action.key == key && action.version != 0) version = action.version;
     return version;
   }
-  // Of the model with this key; one without a runner has the phase kAbsent.
+  // Returns the model with this key. Its phase is kAbsent if it has no runner.
   ModelSnapshot model(const std::string& key) const {
     for (const ModelSnapshot& model : planner.snapshot().models)
       if (model.key == key) return model;
@@ -100,30 +99,30 @@ class Fake {
 
   Planner planner;
   Time now{};
-  Actions log;  // all so far
+  Actions log;  // all actions so far
 
  private:
   Words words(const Actions& actions) {
-    Words said;
+    Words texts;
     for (const Action& action : actions) {
       log.push_back(action);
-      said.push_back(word(action));
+      texts.push_back(text_of(action));
     }
-    return said;
+    return texts;
   }
-  static std::string word(const Action& action) {
+  static std::string text_of(const Action& action) {
     const std::string id = std::to_string(action.request);
     const std::string bytes = std::to_string(action.bytes);
-    const std::string said = id + " " + std::to_string(action.status) + " " + action.text;
+    const std::string response = id + " " + std::to_string(action.status) + " " + action.text;
     switch (action.kind) {
       case ActionKind::kStartLoad:
         return "load " + action.key + " " + bytes;
       case ActionKind::kAssign:
         return "assign " + id + " " + action.key;
       case ActionKind::kRefuse:
-        return "refuse " + said;
+        return "refuse " + response;
       case ActionKind::kFail:
-        return "fail " + said;
+        return "fail " + response;
       case ActionKind::kRetry:
         return "retry " + id;
       case ActionKind::kSetBudget:

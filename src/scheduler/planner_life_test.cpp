@@ -1,4 +1,4 @@
-// How models come and go: keep-alive, stopping, dying, draining.
+// The life of models: keep-alive, stop, crashes, drain.
 #include <gtest/gtest.h>
 
 #include "scheduler/planner_fake.h"
@@ -22,7 +22,7 @@ Options options_of(size_t n_parallel = 1) {
   return options;
 }
 
-TEST(KeepAlive, AnIdleModelExpires) {
+TEST(KeepAlive, IdleModelExpires) {
   Fake fake(options_of());
   fake.have(1, "a");
   EXPECT_EQ(fake.planner.wakes_at(), minutes(5));
@@ -30,11 +30,11 @@ TEST(KeepAlive, AnIdleModelExpires) {
   EXPECT_EQ(fake.after(milliseconds(1)), (Words{"unload a"}));
   EXPECT_EQ(fake.model("a").phase, Phase::kUnloading);
   EXPECT_EQ(fake.planner.wakes_at(), std::nullopt);
-  EXPECT_EQ(fake.arrive(2, "a"), kNothing);  // until it is gone
+  EXPECT_EQ(fake.arrive(2, "a"), kNothing);  // waits until the old runner is gone
   EXPECT_EQ(fake.gone("a"), (Words{"load a 110"}));
 }
 
-TEST(KeepAlive, CountsFromTheEndOfTheLastRequest) {
+TEST(KeepAlive, CountsFromEndOfLastRequest) {
   Fake fake(options_of(2));
   fake.have(1, "a", {.keep_alive = seconds(10)});
   fake.after(seconds(9));
@@ -47,7 +47,7 @@ TEST(KeepAlive, CountsFromTheEndOfTheLastRequest) {
   EXPECT_EQ(fake.planner.wakes_at(), fake.now + seconds(10));
 }
 
-TEST(KeepAlive, StaysForLaterRequestsUntilOneGivesAnother) {
+TEST(KeepAlive, KeepsLastValueOfARequest) {
   Fake fake(options_of());
   fake.have(1, "a", {.keep_alive = seconds(10)});
   fake.arrive(2, "a");
@@ -60,16 +60,16 @@ TEST(KeepAlive, StaysForLaterRequestsUntilOneGivesAnother) {
   EXPECT_EQ(fake.after(minutes(60 * 24 * 365)), kNothing);
 }
 
-TEST(KeepAlive, ZeroUnloadsWhenIdle) {
+TEST(KeepAlive, ZeroUnloadsIdleModel) {
   Fake fake(options_of());
   fake.arrive(1, "a", {.keep_alive = Duration::zero()});
   fake.arrive(2, "a");
   fake.loaded("a");
-  EXPECT_EQ(fake.finish(1), (Words{"assign 2 a"}));  // not before those who wait are served
+  EXPECT_EQ(fake.finish(1), (Words{"assign 2 a"}));  // waiting requests are served first
   EXPECT_EQ(fake.finish(2), (Words{"unload a"}));
 }
 
-TEST(KeepAlive, AnEmptyRequestChangesIt) {
+TEST(KeepAlive, EmptyRequestChangesIt) {
   Fake fake(options_of());
   EXPECT_EQ(fake.keep_alive("a", seconds(1)), kNothing);  // not loaded
   fake.have(1, "a");
@@ -81,7 +81,7 @@ TEST(KeepAlive, AnEmptyRequestChangesIt) {
   EXPECT_EQ(fake.keep_alive("a", Duration::zero()), (Words{"unload a"}));
 }
 
-TEST(Stop, WaitsForWhatRunsAndWhatWaits) {
+TEST(Stop, WaitsForRunningAndWaitingRequests) {
   Fake fake(options_of());
   fake.have(1, "a");
   fake.arrive(2, "a");
@@ -94,25 +94,25 @@ TEST(Stop, WaitsForWhatRunsAndWhatWaits) {
   EXPECT_EQ(fake.arrive(4, "a"), kNothing);
   EXPECT_EQ(fake.finish(2), (Words{"assign 3 a"}));
   EXPECT_EQ(fake.finish(3), (Words{"unload a"}));
-  EXPECT_EQ(fake.gone("a"), (Words{"load a 110"}));  // for the one that came later
+  EXPECT_EQ(fake.gone("a"), (Words{"load a 110"}));  // for the later request
   EXPECT_EQ(fake.loaded("a"), (Words{"assign 4 a"}));
   EXPECT_FALSE(fake.model("a").is_stopping);
   fake.finish(4);
   EXPECT_EQ(fake.planner.wakes_at(), fake.now + minutes(5));
 }
 
-TEST(Stop, EndsAnIdleModelAndALoadThatNobodyWaitsFor) {
+TEST(Stop, EndsIdleModelAndUnwantedLoad) {
   Fake fake(options_of());
   EXPECT_EQ(fake.stop("a"), kNothing);
   fake.have(1, "a");
   EXPECT_EQ(fake.stop("a"), (Words{"unload a"}));
   EXPECT_EQ(fake.stop("a"), kNothing);
   fake.arrive(2, "b");
-  EXPECT_EQ(fake.stop("b"), kNothing);  // somebody waits
+  EXPECT_EQ(fake.stop("b"), kNothing);  // a request waits
   EXPECT_EQ(fake.cancel(2), (Words{"unload b"}));
 }
 
-TEST(Death, RetriesWhatHasStreamedNothing) {
+TEST(Death, RetriesRequestsThatStreamedNothing) {
   Fake fake(options_of(3));
   fake.arrive(1, "a");
   fake.loaded("a");
@@ -124,7 +124,7 @@ TEST(Death, RetriesWhatHasStreamedNothing) {
   EXPECT_EQ(fake.planner.wakes_at(), milliseconds(250));
   EXPECT_EQ(fake.after(milliseconds(249)), kNothing);
   EXPECT_EQ(fake.after(milliseconds(1)), (Words{"load a 130"}));
-  // One of the two may have ended the runner, so each runs alone, and then the others run.
+  // Either request may have caused the crash, so each runs alone. Then the others run.
   EXPECT_EQ(fake.loaded("a"), (Words{"assign 1 a"}));
   EXPECT_EQ(fake.finish(2), kNothing);
   EXPECT_EQ(fake.arrive(5, "a"), kNothing);
@@ -132,7 +132,7 @@ TEST(Death, RetriesWhatHasStreamedNothing) {
   EXPECT_EQ(fake.finish(3), (Words{"assign 4 a", "assign 5 a"}));
 }
 
-TEST(Death, OfAnIdleModelIsSilent) {
+TEST(Death, OfIdleModelIsSilent) {
   Fake fake(options_of());
   fake.have(1, "a");
   EXPECT_EQ(fake.gone("a"), kNothing);
@@ -141,9 +141,9 @@ TEST(Death, OfAnIdleModelIsSilent) {
   EXPECT_EQ(fake.planner.snapshot().granted_bytes, 0u);
 }
 
-TEST(Death, ThreeInAMinuteAreTooManyUntilAPause) {
+TEST(Death, ThreePerMinutePauseTheModel) {
   Fake fake(options_of());
-  // A request streams each time, so that it is not tried again.
+  // Each request streams, so that it is not retried.
   const auto stream_and_die = [&](RequestId id) {
     fake.arrive(id, "a");
     fake.loaded("a");
@@ -159,19 +159,19 @@ TEST(Death, ThreeInAMinuteAreTooManyUntilAPause) {
   fake.loaded("a");
   EXPECT_EQ(fake.gone("a"), (Words{"fail 3" + kCrash, "fail 4" + kCrash}));
   EXPECT_EQ(fake.arrive(5, "a"), (Words{"refuse 5 500 " + std::string(kCrashText)}));
-  EXPECT_EQ(fake.arrive(6, "b"), (Words{"load b 110"}));  // others are not concerned
+  EXPECT_EQ(fake.arrive(6, "b"), (Words{"load b 110"}));  // other models are not affected
   fake.loaded("b");
   fake.after(seconds(30));
   EXPECT_EQ(fake.arrive(7, "a"), (Words{"load a 110"}));
   fake.loaded("a");
-  EXPECT_EQ(fake.gone("a"), (Words{"fail 7" + kCrash}));  // still the same minute
+  EXPECT_EQ(fake.gone("a"), (Words{"fail 7" + kCrash}));  // within the same minute
   fake.after(seconds(61));
   fake.arrive(8, "a");
   fake.loaded("a");
-  EXPECT_EQ(fake.gone("a"), (Words{"retry 8"}));  // a fresh start
+  EXPECT_EQ(fake.gone("a"), (Words{"retry 8"}));  // the history is forgotten
 }
 
-TEST(Death, ARequestThatRanAtTwoDeathsFails) {
+TEST(Death, RequestFailsAtItsSecondCrash) {
   Fake fake(options_of(2));
   fake.arrive(1, "a", {.digest = 11});
   fake.loaded("a");
@@ -180,20 +180,20 @@ TEST(Death, ARequestThatRanAtTwoDeathsFails) {
   fake.after(minutes(2));
   EXPECT_EQ(fake.loaded("a"), (Words{"assign 1 a"}));
   EXPECT_EQ(fake.arrive(3, "a", {.digest = 33}), kNothing);
-  // The model is loaded again at once: the death is the request's, not the model's.
+  // The model is loaded again without a delay: the request caused the crash, not the model.
   EXPECT_EQ(fake.gone("a"), (Words{"fail 1" + kCulprit, "load a 120"}));
   EXPECT_EQ(fake.loaded("a"), (Words{"assign 2 a"}));
   EXPECT_EQ(fake.finish(2), (Words{"assign 3 a"}));
 }
 
-TEST(Death, WhatEndedTwoRunnersIsRefusedForAMinuteWhoeverSendsIt) {
+TEST(Death, RejectsEqualRequestsForAMinute) {
   Fake fake(options_of(2));
   fake.arrive(1, "a", {.digest = 11});
   fake.loaded("a");
   fake.gone("a");
   fake.after(milliseconds(250));
   fake.loaded("a");
-  fake.arrive(2, "a", {.digest = 11});  // it waits, and is not tried
+  fake.arrive(2, "a", {.digest = 11});  // waits and is never tried
   fake.arrive(3, "a", {.digest = 33});
   EXPECT_EQ(fake.gone("a"), (Words{"fail 1" + kCulprit, "fail 2" + kRefused, "load a 120"}));
   EXPECT_EQ(fake.loaded("a"), (Words{"assign 3 a"}));
@@ -204,7 +204,7 @@ TEST(Death, WhatEndedTwoRunnersIsRefusedForAMinuteWhoeverSendsIt) {
   EXPECT_EQ(fake.arrive(6, "a", {.digest = 11}), (Words{"assign 6 a"}));
 }
 
-TEST(Death, WhatStreamsAndEndsTwoRunnersRunsAloneFromThenOn) {
+TEST(Death, StreamingCulpritRunsAloneLater) {
   Fake fake(options_of(2));
   fake.arrive(1, "a", {.digest = 11});
   fake.loaded("a");
@@ -215,17 +215,17 @@ TEST(Death, WhatStreamsAndEndsTwoRunnersRunsAloneFromThenOn) {
   fake.arrive(3, "a", {.digest = 33});
   EXPECT_EQ(fake.gone("a", {2, 3}), (Words{"fail 2" + kCrash, "fail 3" + kCrash}));
   fake.after(seconds(1));
-  fake.arrive(4, "a", {.digest = 33});  // once at a death: not its doing
+  fake.arrive(4, "a", {.digest = 33});  // ran during one crash only
   EXPECT_EQ(fake.loaded("a"), (Words{"assign 4 a"}));
   EXPECT_EQ(fake.arrive(5, "a", {.digest = 11}), kNothing);
-  EXPECT_EQ(fake.arrive(6, "a"), kNothing);  // behind it
+  EXPECT_EQ(fake.arrive(6, "a"), kNothing);  // waits for request 5
   EXPECT_EQ(fake.finish(4), (Words{"assign 5 a"}));
   EXPECT_EQ(fake.gone("a", {5}), (Words{"fail 5" + kCulprit, "load a 120"}));
   EXPECT_EQ(fake.loaded("a"), (Words{"assign 6 a"}));
   EXPECT_EQ(fake.arrive(7, "a", {.digest = 11}), (Words{"refuse 7" + kRefused}));
 }
 
-TEST(Death, AnAnswerClearsARequest) {
+TEST(Death, FinishedRequestClearsSuspicion) {
   Fake fake(options_of(2));
   for (RequestId id = 1; id < 20; id += 2) {
     fake.arrive(id, "a", {.digest = 11});
@@ -240,9 +240,9 @@ TEST(Death, AnAnswerClearsARequest) {
   }
 }
 
-TEST(Death, OneRequestCannotTakeTheModelFromTheOthers) {
+TEST(Death, OneRequestCannotBlockTheModel) {
   Fake fake(options_of(4));
-  // It comes again and again, as clients send a request again that was answered with 500.
+  // The request is sent repeatedly, like a client that retries after a 500.
   for (RequestId id = 1; id < 40; id += 4) {
     fake.arrive(id, "a");
     fake.loaded("a");
@@ -256,7 +256,7 @@ TEST(Death, OneRequestCannotTakeTheModelFromTheOthers) {
   }
 }
 
-TEST(Death, ARunnerThatWasOfUseMayDieAsOftenAsItLikes) {
+TEST(Death, UsefulRunnerMayDieAnyNumberOfTimes) {
   Fake fake(options_of());
   fake.have(1, "a");
   for (RequestId id = 2; id < 40; id += 2) {
@@ -264,13 +264,13 @@ TEST(Death, ARunnerThatWasOfUseMayDieAsOftenAsItLikes) {
     fake.arrive(id + 1, "a");
     fake.finish(id);
     const Words first = fake.gone("a");
-    EXPECT_EQ(first, (Words{"retry " + std::to_string(id + 1), "load a 110"})) << "at once";
+    EXPECT_EQ(first, (Words{"retry " + std::to_string(id + 1), "load a 110"})) << "without a delay";
     fake.loaded("a");
     fake.finish(id + 1);
   }
 }
 
-TEST(Death, OneThatIsKilledWhileItLoadsIsTriedAgain) {
+TEST(Death, RetriesRunnerKilledDuringLoad) {
   Fake fake(options_of());
   fake.arrive(1, "a");
   EXPECT_EQ(fake.gone("a", {}, true), kNothing);
@@ -281,7 +281,7 @@ TEST(Death, OneThatIsKilledWhileItLoadsIsTriedAgain) {
             (Words{"fail 1 500 model runner process has terminated: signal 9"}));
 }
 
-TEST(Death, ACancelledRequestIsNotRetried) {
+TEST(Death, CancelledRequestIsNotRetried) {
   Fake fake(options_of());
   fake.arrive(1, "a");
   fake.loaded("a");
@@ -291,7 +291,7 @@ TEST(Death, ACancelledRequestIsNotRetried) {
   EXPECT_EQ(fake.n_loads("a"), 1u);
 }
 
-TEST(Drain, RefusesWhatWaitsAndEndsWhatRuns) {
+TEST(Drain, RejectsWaitingAndFinishesRunningRequests) {
   const std::string kShutdown = " 503 " + std::string(kShutdownText);
   Fake fake(options_of());
   fake.have(1, "a");
@@ -311,7 +311,7 @@ TEST(Drain, RefusesWhatWaitsAndEndsWhatRuns) {
   EXPECT_TRUE(fake.planner.is_drained());
 }
 
-TEST(Drain, DoesNotRetryWhatDies) {
+TEST(Drain, DoesNotRetryAfterCrash) {
   Fake fake(options_of());
   fake.arrive(1, "a");
   fake.loaded("a");

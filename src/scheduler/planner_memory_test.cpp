@@ -1,4 +1,4 @@
-// How models share the memory and the places there are.
+// How models share memory and places.
 #include <gtest/gtest.h>
 
 #include "scheduler/planner_fake.h"
@@ -17,31 +17,32 @@ Options options_of(uint64_t budget_bytes, size_t n_parallel = 1) {
   return options;
 }
 
-TEST(Memory, AsksForIdleMemoryBeforeItUnloads) {
+TEST(Memory, TakesIdleMemoryBeforeUnloading) {
   Fake fake(options_of(300));
   fake.have(1, "a", {.n_context = 80});
   fake.report("a", 180, 80);
   EXPECT_EQ(fake.arrive(2, "b", {.n_context = 50}), (Words{"budget a 150"}));
-  EXPECT_EQ(fake.planner.snapshot().granted_bytes, 180u);  // until it says that it has
+  EXPECT_EQ(fake.planner.snapshot().granted_bytes, 180u);  // until its report
   EXPECT_EQ(fake.report("a", 150, 50), (Words{"load b 150"}));
   EXPECT_EQ(fake.loaded("b"), (Words{"assign 2 b"}));
   EXPECT_EQ(fake.n_of(ActionKind::kUnload), 0u);
 }
 
-TEST(Memory, NobodyGivesWayForMoreThanOneRequest) {
+TEST(Memory, EvictsForOneRequestOnly) {
   Fake fake(options_of(300, 8));
   EXPECT_EQ(fake.arrive(1, "a"), (Words{"load a 180"}));
   EXPECT_EQ(fake.loaded("a"), (Words{"assign 1 a"}));
   fake.finish(1);
-  EXPECT_EQ(fake.arrive(2, "b"), (Words{"load b 120"}));  // what is free: for two of eight
+  EXPECT_EQ(fake.arrive(2, "b"),
+            (Words{"load b 120"}));  // the free memory: enough for two of eight requests
   EXPECT_EQ(fake.loaded("b"), (Words{"assign 2 b"}));
   EXPECT_EQ(fake.arrive(3, "b"), (Words{"assign 3 b"}));
-  // A third has idle memory of others, or waits; no model goes for it.
+  // A third request gets idle memory of others, or waits. No model is unloaded for it.
   EXPECT_EQ(fake.arrive(4, "b"), (Words{"budget a 170"}));
   EXPECT_EQ(fake.report("a", 100, 0), (Words{"budget b 130", "assign 4 b"}));
 }
 
-TEST(Memory, AReportOfAnOlderBudgetGivesNothingBack) {
+TEST(Memory, ReportOfOlderBudgetFreesNothing) {
   Fake fake(options_of(300));
   fake.have(1, "a", {.n_context = 80});
   const uint64_t version = fake.version_of("a");
@@ -51,7 +52,7 @@ TEST(Memory, AReportOfAnOlderBudgetGivesNothingBack) {
   EXPECT_EQ(fake.report("a", 120, 20), (Words{"load b 150"}));
 }
 
-TEST(Memory, UnloadsWhenIdleMemoryIsTooLittle) {
+TEST(Memory, UnloadsIfIdleMemoryIsTooLittle) {
   Fake fake(options_of(300));
   fake.have(1, "a", {.n_context = 50});
   fake.have(2, "b", {.n_context = 50});
@@ -60,7 +61,7 @@ TEST(Memory, UnloadsWhenIdleMemoryIsTooLittle) {
   EXPECT_EQ(fake.report("b", 100, 0), (Words{"load c 180"}));
 }
 
-TEST(Memory, UnloadsTheShortestSessionFirstThenByKey) {
+TEST(Memory, UnloadsShortestSessionFirstThenByKey) {
   Fake fake(options_of(330));
   fake.have(1, "c", {.keep_alive = seconds(50)});
   fake.have(2, "b", {.keep_alive = seconds(50)});
@@ -68,12 +69,12 @@ TEST(Memory, UnloadsTheShortestSessionFirstThenByKey) {
   EXPECT_EQ(fake.arrive(4, "d", {.n_context = 100}), (Words{"unload b", "unload c"}));
 }
 
-TEST(Memory, NeverUnloadsABusyModelButWaitsForIt) {
+TEST(Memory, WaitsForBusyModelInsteadOfUnloadingIt) {
   Fake fake(options_of(200, 2));
   fake.arrive(1, "a");
   fake.loaded("a");
   EXPECT_EQ(fake.arrive(2, "b"), kNothing);
-  EXPECT_EQ(fake.arrive(3, "a"), kNothing);  // came later than who waits for the room
+  EXPECT_EQ(fake.arrive(3, "a"), kNothing);  // came after the request that waits for memory
   EXPECT_EQ(fake.finish(1), (Words{"unload a"}));
   EXPECT_EQ(fake.gone("a"), (Words{"load b 120"}));
   EXPECT_EQ(fake.loaded("b"), (Words{"assign 2 b"}));
@@ -82,7 +83,7 @@ TEST(Memory, NeverUnloadsABusyModelButWaitsForIt) {
   EXPECT_EQ(fake.loaded("a"), (Words{"assign 3 a"}));
 }
 
-TEST(Memory, ServesItsOwnAgainWhenWhoWaitedForItHasLeft) {
+TEST(Memory, ServesOwnRequestsAfterTheWaitingOneLeft) {
   Fake fake(options_of(200, 2));
   fake.arrive(1, "a");
   fake.loaded("a");
@@ -91,8 +92,8 @@ TEST(Memory, ServesItsOwnAgainWhenWhoWaitedForItHasLeft) {
   EXPECT_EQ(fake.cancel(2), (Words{"assign 3 a"}));
 }
 
-// Requests of two models that do not fit together, by turns: one load each, not one per request.
-TEST(Memory, ALoadServesAllWhoWaitBeforeItGivesWay) {
+// Alternating requests of two models that do not fit together: one load each, not one per request.
+TEST(Memory, ServesAllWaitingRequestsBeforeUnload) {
   Fake fake(options_of(200));
   for (RequestId id = 1; id <= 6; ++id) fake.arrive(id, id % 2 == 1 ? "a" : "b");
   EXPECT_EQ(fake.loaded("a"), (Words{"assign 1 a"}));
@@ -104,7 +105,7 @@ TEST(Memory, ALoadServesAllWhoWaitBeforeItGivesWay) {
   EXPECT_EQ(fake.finish(2), (Words{"assign 4 b"}));
 }
 
-TEST(Memory, OthersAreServedWhileOneWaitsForABusyModel) {
+TEST(Memory, ServesOthersWhileWaitingForABusyModel) {
   Options options = options_of(1000);
   options.n_max_loaded = 2;
   Fake fake(options);
@@ -118,7 +119,7 @@ TEST(Memory, OthersAreServedWhileOneWaitsForABusyModel) {
   EXPECT_EQ(fake.finish(3), kNothing);
 }
 
-TEST(Memory, OnlySoManyModelsAreLoaded) {
+TEST(Memory, LimitsLoadedModels) {
   Fake fake(options_of(10000));
   fake.have(1, "a", {.keep_alive = seconds(3)});
   fake.have(2, "b", {.keep_alive = seconds(1)});
@@ -127,7 +128,7 @@ TEST(Memory, OnlySoManyModelsAreLoaded) {
   EXPECT_EQ(fake.gone("b"), (Words{"load d 110"}));
 }
 
-TEST(Memory, AnEmbeddingModelEvictsNoChatModelWhileMemorySuffices) {
+TEST(Memory, EmbeddingModelEvictsNoChatModelWithEnoughMemory) {
   Options options = options_of(250);
   options.n_max_loaded = 1;
   Fake fake(options);
@@ -137,11 +138,11 @@ TEST(Memory, AnEmbeddingModelEvictsNoChatModelWhileMemorySuffices) {
   fake.finish(2);
   EXPECT_EQ(fake.arrive(3, "chat"), (Words{"assign 3 chat"}));
   fake.finish(3);
-  // Another of its kind takes its place, not that of the chat model.
+  // A model of the same kind takes its place, not the chat model's.
   EXPECT_EQ(fake.arrive(4, "embed2", {.is_embedding = true}), (Words{"unload embed"}));
 }
 
-TEST(Memory, RequestsOfAnEmbeddingModelShareTheMemoryOfOnePass) {
+TEST(Memory, EmbeddingRequestsShareMemoryOfOnePass) {
   Fake fake(options_of(150));
   fake.have(1, "e", {.n_context = 50, .is_embedding = true});
   for (RequestId id = 2; id < 100; ++id) {
@@ -150,9 +151,9 @@ TEST(Memory, RequestsOfAnEmbeddingModelShareTheMemoryOfOnePass) {
   }
 }
 
-// NR-4: what one model's running request needs comes from the idle pages of the other, be that one
-// busy or not, and nothing is unloaded for it.
-TEST(Memory, NR_4_GrowthTakesIdlePagesOfOthersAndUnloadsNobody) {
+// NR-4: a running request of one model gets idle pages of the other, busy or not. No model is
+// unloaded.
+TEST(Memory, NR_4_GrowthTakesIdlePagesWithoutUnload) {
   Fake fake(options_of(400));
   fake.have(1, "a", {.n_context = 150});
   fake.report("a", 250, 150);
@@ -163,40 +164,40 @@ TEST(Memory, NR_4_GrowthTakesIdlePagesOfOthersAndUnloadsNobody) {
   fake.arrive(3, "a", {.n_context = 40});
   EXPECT_EQ(fake.report("b", 210, 0, 30), (Words{"budget a 160"}));
   EXPECT_EQ(fake.report("a", 160, 20), (Words{"budget b 240"}));
-  EXPECT_EQ(fake.report("b", 240, 0, 21), kNothing);  // more than there is: the runner compacts
+  EXPECT_EQ(fake.report("b", 240, 0, 21), kNothing);  // more than exists: the runner compacts
   EXPECT_EQ(fake.n_of(ActionKind::kUnload), 0u);
 }
 
-// A request that stands still is answered: with what is idle, idle models included, or with what
-// there is at most.
-TEST(Memory, WhoAsksGetsWhatIsIdleOrHearsThatItIsTooLittle) {
+// The planner always decides about a paused request: it gets idle memory, idle models included, or
+// learns the max budget.
+TEST(Memory, PausedRequestGetsIdleMemoryOrCeiling) {
   Fake fake(options_of(400));
   fake.have(1, "a", {.n_context = 50});
   fake.arrive(2, "b", {.n_context = 50});
   fake.loaded("b");
-  EXPECT_EQ(fake.report("b", 150, 0, 60, true), (Words{"budget b 210"})) << "it is free";
+  EXPECT_EQ(fake.report("b", 150, 0, 60, true), (Words{"budget b 210"})) << "free memory";
   EXPECT_EQ(fake.report("b", 210, 0, 70, true), (Words{"budget a 120"}));
   EXPECT_EQ(fake.report("a", 120, 20), (Words{"budget b 280"}));
-  EXPECT_EQ(fake.report("b", 280, 0, 120, true), (Words{"unload a"})) << "nobody uses it";
+  EXPECT_EQ(fake.report("b", 280, 0, 120, true), (Words{"unload a"})) << "a is idle";
   EXPECT_EQ(fake.gone("a"), (Words{"budget b 400"}));
   EXPECT_EQ(fake.report("b", 400, 0, 1, true), (Words{"budget b 400, no more than 400"}));
-  EXPECT_EQ(fake.report("b", 400, 0, 1), kNothing) << "it knows";
+  EXPECT_EQ(fake.report("b", 400, 0, 1), kNothing) << "b knows the ceiling";
   EXPECT_EQ(fake.report("b", 400, 0, 2, true), (Words{"budget b 400, no more than 400"}))
-      << "another asks";
+      << "another request is paused";
 }
 
-TEST(Memory, WhoAsksUnloadsNoBusyModel) {
+TEST(Memory, PausedRequestUnloadsNoBusyModel) {
   Fake fake(options_of(400));
   fake.have(1, "a", {.n_context = 100});
   fake.arrive(2, "a", {.n_context = 50});
   fake.arrive(3, "b", {.n_context = 50});
   fake.loaded("b");
   EXPECT_EQ(fake.report("b", 150, 0, 150, true), (Words{"budget b 150, no more than 250"}));
-  EXPECT_EQ(fake.finish(2), (Words{"budget a 100"})) << "what it wanted is idle now";
+  EXPECT_EQ(fake.finish(2), (Words{"budget a 100"})) << "the memory of a is idle now";
   EXPECT_EQ(fake.report("a", 100, 0), (Words{"budget b 300"}));
 }
 
-TEST(Memory, WhatARequestOfItsOwnGivesBackIsNoLongerWanted) {
+TEST(Memory, MemoryFreedByOwnRequestIsNotWanted) {
   Fake fake(options_of(300, 2));
   fake.arrive(1, "a", {.n_context = 50});
   fake.loaded("a");
@@ -206,7 +207,7 @@ TEST(Memory, WhatARequestOfItsOwnGivesBackIsNoLongerWanted) {
   EXPECT_EQ(fake.finish(1), (Words{"budget a 270"}));
 }
 
-TEST(Memory, ScratchIsThatOfTheRequestsThatRan) {
+TEST(Memory, ScratchIsMaxOfAssignedRequests) {
   Fake fake(options_of(1000));
   EXPECT_EQ(fake.arrive(1, "a", {.n_context = 10, .scratch_bytes = 5}), (Words{"load a 115"}));
   fake.loaded("a");
@@ -217,7 +218,7 @@ TEST(Memory, ScratchIsThatOfTheRequestsThatRan) {
   EXPECT_EQ(fake.arrive(3, "a", {.n_context = 10, .scratch_bytes = 5}), (Words{"assign 3 a"}));
 }
 
-TEST(Memory, ALargerRequestHasItsModelGrowAndOthersGiveWay) {
+TEST(Memory, LargerRequestGrowsModelAndEvictsOthers) {
   Fake fake(options_of(300));
   fake.have(1, "a");
   fake.have(2, "b");
@@ -230,20 +231,20 @@ TEST(Memory, ALargerRequestHasItsModelGrowAndOthersGiveWay) {
   EXPECT_EQ(fake.gone("b"), (Words{"budget a 250", "assign 5 a"}));
 }
 
-TEST(Memory, MoreOfOneModelsRequestsUnloadNoOther) {
+TEST(Memory, FurtherParallelRequestsUnloadNoModel) {
   Fake fake(options_of(230, 2));
   fake.have(1, "a");
   fake.arrive(2, "b", {.n_context = 30, .weight_bytes = 50});
   EXPECT_EQ(fake.loaded("b", 50), (Words{"assign 2 b"}));
-  EXPECT_EQ(fake.arrive(3, "b", {.n_context = 60}), kNothing);  // would need 30 bytes more
+  EXPECT_EQ(fake.arrive(3, "b", {.n_context = 60}), kNothing);  // needs 30 bytes more
   EXPECT_EQ(fake.arrive(4, "b", {.n_context = 1}), kNothing);   // first in, first out
   EXPECT_EQ(fake.arrive(5, "a"), (Words{"assign 5 a"}));
-  // Room for 3 has come free; the byte for 4 is asked of one that can do without.
+  // Request 3 fits now. Another model frees the byte for request 4.
   EXPECT_EQ(fake.finish(2), (Words{"assign 3 b", "budget a 119"}));
   EXPECT_EQ(fake.report("a", 119, 9), (Words{"budget b 111", "assign 4 b"}));
 }
 
-TEST(Memory, ALoadThatRanOutOfMemoryIsTriedOnceMoreWithAllOfIt) {
+TEST(Memory, RetriesOutOfMemoryLoadWithWholeBudget) {
   Fake fake(options_of(1000));
   fake.have(1, "a");
   fake.arrive(2, "b");
@@ -256,7 +257,7 @@ TEST(Memory, ALoadThatRanOutOfMemoryIsTriedOnceMoreWithAllOfIt) {
   EXPECT_EQ(fake.arrive(3, "b"), (Words{"load b 110"}));
 }
 
-TEST(Memory, AModelGreaterThanItsHeaderSaidKeepsWhatIsFree) {
+TEST(Memory, ModelLargerThanItsHeaderGetsFreeMemory) {
   Fake fake(options_of(300));
   fake.have(1, "a");
   fake.arrive(2, "b");
@@ -272,7 +273,7 @@ TEST(Memory, AModelGreaterThanItsHeaderSaidKeepsWhatIsFree) {
                    "unload c"}));
 }
 
-TEST(Memory, ALoadedModelThatLeavesNoRoomForARequestRefusesIt) {
+TEST(Memory, LargerModelRejectsRequestWithoutRoom) {
   Fake fake(options_of(150));
   fake.arrive(1, "a");
   EXPECT_EQ(fake.loaded("a", 145),
@@ -281,13 +282,13 @@ TEST(Memory, ALoadedModelThatLeavesNoRoomForARequestRefusesIt) {
                    "available (150 B)"}));
 }
 
-TEST(Memory, ScratchIsKeptForTheFirstPass) {
+TEST(Memory, ReservesScratchForFirstPass) {
   Options options;
   options.budget_bytes = 1000;
   Fake fake(options);
   const Asked empty = {.n_context = 0, .scratch_bytes = 50};
   EXPECT_EQ(fake.arrive(1, "a", empty), (Words{"load a 150"}));
-  EXPECT_EQ(fake.loaded("a", 100), (Words{"assign 1 a"})) << "it holds its weights alone";
+  EXPECT_EQ(fake.loaded("a", 100), (Words{"assign 1 a"})) << "it holds only its weights";
   fake.finish(1);
   EXPECT_EQ(fake.arrive(2, "a", {.n_context = 30, .scratch_bytes = 50}),
             (Words{"budget a 180", "assign 2 a"}));

@@ -1,5 +1,5 @@
-// What follows from the state of all models, after each event: the same state gives the same
-// actions, and nothing follows from the state that they leave: see Planner::finish.
+// Derives actions from the state of all models after each event. The same state gives the same
+// actions, and the final state gives no further actions: see Planner::finish.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ void Planner::pass() {
   end_stuck_loads();
   grow_running();
   refuse_impossible();
-  // Whoever fits is assigned first, so that nobody takes what it needs.
+  // Assigns requests that fit now, so that no other model can take their memory.
   for (auto& [key, model] : models_) assign(model, false);
   meet_demands();
   for (auto& [key, model] : models_) assign(model, true);
@@ -35,8 +35,8 @@ void Planner::end_stuck_loads() {
   }
 }
 
-// What running requests could grow into goes before what waits: those who run end the sooner. One
-// that stands still for it is given all that is idle, and told where that is too little.
+// Running requests get memory before waiting ones, because they finish sooner. A paused request
+// gets all idle memory, and is informed if that is too little.
 void Planner::grow_running() {
   for (auto& [key, model] : models_) {
     if (model.phase != Phase::kReady || model.wanted_bytes == 0) continue;
@@ -53,7 +53,7 @@ void Planner::grow_running() {
   }
 }
 
-// A loaded model may have turned out greater than its header said.
+// Rejects requests that no longer fit, because a model may be larger than its header said.
 void Planner::refuse_impossible() {
   for (auto& [key, model] : models_) {
     while (model.phase == Phase::kReady && model.head() != nullptr) {
@@ -62,23 +62,23 @@ void Planner::refuse_impossible() {
       const uint64_t own = saturating_add(request.cost.kv_bytes, request.cost.adapter_bytes);
       const uint64_t needed = saturating_add(saturating_add(model.fixed_bytes, scratch), own);
       if (needed <= options_.budget_bytes) break;
-      answer(ActionKind::kRefuse, request.id, kServerError,
-             memory_refusal(needed, options_.budget_bytes));
+      respond(ActionKind::kRefuse, request.id, kServerError,
+              memory_refusal(needed, options_.budget_bytes));
       model.waiting.erase(model.waiting.begin());
     }
   }
 }
 
-// A demand is a model's first request that waits for memory or a place. They are met in the order
-// in which they came; one that has to wait for others keeps those behind it from taking what it
-// waits for.
+// A demand is a model's first request that waits for memory or a place. Demands are met in arrival
+// order. While one demand waits for other models, later demands get no memory, so that they cannot
+// take its share.
 void Planner::meet_demands() {
   room_is_claimed_ = false;
   bool is_loading = std::ranges::any_of(
       models_, [](const auto& entry) { return entry.second.phase == Phase::kLoading; });
   for (const Demand& demand : demands()) {
     const bool is_load = demand.model->phase == Phase::kAbsent;
-    if (is_load && is_loading) continue;  // one at a time
+    if (is_load && is_loading) continue;  // one load at a time
     const bool is_met = is_load ? meet_load(demand) : meet_growth(demand);
     is_loading = is_loading || is_load;
     room_is_claimed_ = !is_met;
@@ -93,7 +93,7 @@ std::vector<Planner::Demand> Planner::demands() {
   for (auto& [key, model] : models_) {
     const bool loads = model.phase == Phase::kAbsent && !model.waiting.empty() &&
                        model.crashes.restart_at() <= now_;
-    // One whose model is busy waits for that model's own memory: see assign().
+    // If the model is busy, its request waits for the model's own memory: see assign().
     const bool grows = model.phase == Phase::kReady && model.running.empty() &&
                        model.head() != nullptr && model.lacking_bytes(*model.head()) > 0;
     if (loads || grows) found.push_back({model.waiting.begin()->first, &model});
@@ -109,8 +109,8 @@ bool Planner::meet_load(const Demand& demand) {
   const auto bytes_for = [&](size_t n) {
     return std::min(options_.budget_bytes, model_bytes(first.cost, n));
   };
-  // Others give way for one request. More that run at once have what is free: where that is not
-  // enough, some wait, or the model grows later.
+  // Other models are evicted for one request only. Further parallel requests get free memory. If
+  // that is too little, they wait or the model grows later.
   const uint64_t min = model.wants_all ? options_.budget_bytes : bytes_for(1);
   const bool has_place = n_of_kind(model.is_embedding, false) < max_loaded();
   if (min > free_bytes() || !has_place) {
@@ -146,7 +146,7 @@ bool Planner::meet_growth(const Demand& demand) {
   return true;
 }
 
-// Has others give way until n_bytes and n_places are free besides what is on its way already.
+// Frees n_bytes and n_places of other models, in addition to memory that is already being freed.
 void Planner::claim_room(const Demand& demand, uint64_t n_bytes, size_t n_places) {
   const uint64_t coming = free_bytes() + returning_bytes() - demand.model->returning_bytes();
   std::vector<ModelState*> models;
@@ -158,7 +158,7 @@ void Planner::claim_room(const Demand& demand, uint64_t n_bytes, size_t n_places
     if (std::ranges::find(awaited, &model) == awaited.end()) {
       model.drain_barrier = model.drained_for = kNoBarrier;
     } else if (model.drained_for != demand.arrival) {
-      // Who waits now is served before it goes, which saves them a load.
+      // Requests that wait now are served before the model is unloaded, which saves a load.
       model.drained_for = demand.arrival;
       model.drain_barrier = next_arrival_;
     }
@@ -167,13 +167,13 @@ void Planner::claim_room(const Demand& demand, uint64_t n_bytes, size_t n_places
   for (const size_t i : room.unloads) unload(*models[i]);
 }
 
-// The waiting requests of a ready model in their order, as far as permits and memory go.
+// Assigns the waiting requests of a ready model in order, within its limits of requests and memory.
 void Planner::assign(ModelState& model, bool may_grow) {
   while (model.phase == Phase::kReady) {
     const Ticket* head = model.head();
     if (head == nullptr || !model.can_join(*head, max_parallel(model))) return;
     const uint64_t lacking = model.lacking_bytes(*head);
-    // Its own running requests give memory back: nothing is unloaded, nobody held up for it.
+    // The model's own running requests will free memory. No model is unloaded or blocked for this.
     if (lacking > 0 &&
         (!may_grow || room_is_claimed_ || try_grow(model, lacking, false) != Growth::kDone))
       return;
@@ -247,8 +247,8 @@ std::vector<Holder> Planner::holders(const ModelState& asker, std::vector<ModelS
   return found;
 }
 
-// The greatest budget that the model could have if all idle memory of others were given back and
-// all idle models were unloaded.
+// Returns the max budget that the model could have if all idle memory of other models were freed
+// and all idle models were unloaded.
 uint64_t Planner::ceiling_of(const ModelState& model) const {
   uint64_t bytes = saturating_add(model.granted_bytes, free_bytes());
   for (const auto& [key, other] : models_) {
@@ -258,8 +258,8 @@ uint64_t Planner::ceiling_of(const ModelState& model) const {
   return bytes;
 }
 
-// kDone: the model's budget is greater by n_bytes. kComing: memory of others that it takes is on
-// its way; idle models are unloaded for it only with may_unload.
+// Tries to raise the model's budget by n_bytes. kDone: raised. kComing: memory of other models is
+// being freed for it. Unloads idle models only with may_unload.
 Planner::Growth Planner::try_grow(ModelState& model, uint64_t n_bytes, bool may_unload) {
   const uint64_t budget = saturating_add(model.asked_bytes, n_bytes);
   const uint64_t lacking = saturating_subtract(budget, model.granted_bytes);

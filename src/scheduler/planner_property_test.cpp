@@ -1,6 +1,6 @@
-// The planner in a simulated world that carries out its actions: late, in any order that messages
-// between processes may take, with loads that fail, runners that die, clients that leave and
-// requests that end every runner that they run on.
+// Runs the planner in a simulated world that performs its actions late and in any order that
+// messages between processes can take. Loads fail, runners die, clients disconnect, and some
+// requests kill every runner that they run on.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,29 +19,29 @@ using std::chrono::seconds;
 
 struct Trial {
   unsigned seed = 0;
-  bool deaths = false;    // runners die of themselves
+  bool deaths = false;    // runners die at random
   bool failures = false;  // loads fail
   bool crowded = false;   // the largest model needs nearly all of the budget
-  bool poison = false;    // some requests end their runners, and nothing else does
+  bool poison = false;    // some requests kill their runners; no other deaths
 };
 
 struct Kind {  // of a model
   std::string key;
   bool is_embedding = false;
-  ModelCost cost;                   // of no request
+  ModelCost cost;                   // without a request
   uint64_t bytes_per_position = 1;  // of KV
 };
 
-// A runner process: its own ledger, and messages on their way to and from it.
+// A runner process: its ledger, and its messages in flight.
 struct Runner {
   Phase phase = Phase::kLoading;
   uint64_t budget = 0;
   uint64_t version = 0;
   uint64_t fixed = 0;
-  bool has_scratch = false;  // with the first request; it is kept
+  bool has_scratch = false;  // allocated with the first request and kept
   uint64_t cached = 0;
   uint64_t wanted = 0;
-  RequestId asker = 0;  // the request that stands still for `more`; 0: none
+  RequestId asker = 0;  // the request that is paused for `more`; 0: none
   uint64_t more = 0;
   std::map<RequestId, uint64_t> in_use;  // bytes of each running request
   std::set<RequestId> streamed;
@@ -54,7 +54,7 @@ struct Runner {
     return bytes;
   }
   void report() { outbox.push_back({version, held(), cached, wanted, asker != 0}); }
-  // Whether it is in the budget, once what is cached has made way.
+  // Takes memory if the budget allows it after dropping cached memory.
   bool try_grow(uint64_t& used, uint64_t bytes) {
     const uint64_t left = budget - std::min(budget, held());
     wanted = bytes - std::min(bytes, left + cached);
@@ -90,7 +90,7 @@ class World {
     }
   }
 
-  // Nobody new comes, and all goes on as it should: everything must come to an end.
+  // No new requests arrive and nothing fails any more: every request must end.
   void wind_down() {
     is_winding_down_ = true;
     for (int round = 0; round < 5000 && !requests_.empty(); ++round) {
@@ -100,7 +100,7 @@ class World {
       wake();
       check();
     }
-    EXPECT_TRUE(requests_.empty()) << requests_.size() << " requests wait for ever";
+    EXPECT_TRUE(requests_.empty()) << requests_.size() << " requests never end";
     if (trial_.seed % 2 == 0) {
       do_actions(planner_.drain(now_));
       for (const std::string& key : keys_of_runners()) act_of_runner(key);
@@ -117,7 +117,7 @@ class World {
     Arrival arrival = 0;
     bool is_running = false;
     uint64_t digest = 0;
-    size_t n_deaths = 0;  // of runners that it ran on
+    size_t n_deaths = 0;  // deaths of runners during this request
   };
 
   static Options options_of(const Trial& trial) {
@@ -131,7 +131,7 @@ class World {
     options.load_timeout = seconds(20);
     options.restarts.pause = seconds(5);
     options.restarts.window = kWindow;
-    // So that nothing but its own deaths can fail a request.
+    // Only its own deaths can fail a request.
     if (trial.poison) options.restarts.n_limit = 1'000'000;
     return options;
   }
@@ -172,7 +172,7 @@ class World {
     if (!at || *at > now_) return;
     do_actions(planner_.time_passed(now_));
     const std::optional<Time> next = planner_.wakes_at();
-    EXPECT_TRUE(!next || *next > now_) << "wants to be called again at once";
+    EXPECT_TRUE(!next || *next > now_) << "wants another call immediately";
   }
 
   void arrive() {
@@ -186,7 +186,7 @@ class World {
                        .cost = cost,
                        .keep_alive = std::nullopt};
     if (once_in(4)) request.keep_alive = once_in(3) ? kForever : Duration(seconds(below(5)));
-    // A few prompts end runners, and each comes again and again; the others differ.
+    // A few prompts kill runners and are sent repeatedly. The others are unique.
     request.digest = trial_.poison && once_in(6) ? 1 + below(3) : kSoundDigest + request.id;
     requests_[request.id] = {kind.key, next_arrival_++, false, request.digest};
     do_actions(planner_.request_arrived(request, now_));
@@ -199,7 +199,7 @@ class World {
     end(id, false);
   }
 
-  // By its client or by itself.
+  // Ends a request, by its client or by itself.
   void end(RequestId id, bool is_finished) {
     const Known known = requests_.at(id);
     if (known.is_running) {
@@ -214,7 +214,7 @@ class World {
     ++n_answered_;
     do_actions(is_finished ? planner_.request_finished(id, now_)
                            : planner_.request_cancelled(id, now_));
-    // A message about it may come late; it must change nothing.
+    // A late message about the request must change nothing.
     if (once_in(10)) {
       EXPECT_TRUE(planner_.request_finished(id, now_).empty());
     }
@@ -232,14 +232,14 @@ class World {
     if (runner.phase == Phase::kUnloading || dies || (is_poisoned && once_in(3))) return die(key);
     if (runner.phase == Phase::kLoading) return load(key, runner);
     if (!runner.inbox.empty() && (is_winding_down_ || once_in(2))) {
-      const Budget told = runner.inbox.front();
+      const Budget budget = runner.inbox.front();
       runner.inbox.pop_front();
-      runner.budget = told.bytes;
-      runner.version = told.version;
+      runner.budget = budget.bytes;
+      runner.version = budget.version;
       runner.drop_cached();
       if (runner.asker != 0) {
         const bool has_it = runner.try_grow(runner.in_use.at(runner.asker), runner.more);
-        if (has_it || runner.budget + runner.wanted > told.ceiling) runner.asker = 0;
+        if (has_it || runner.budget + runner.wanted > budget.ceiling) runner.asker = 0;
       } else if (runner.wanted > 0 && !runner.in_use.empty()) {
         grow(runner, runner.in_use.begin()->first, runner.wanted);
       }
@@ -254,7 +254,7 @@ class World {
     if (runner.in_use.empty()) return;
     const auto one =
         std::next(runner.in_use.begin(), static_cast<long>(below(runner.in_use.size())));
-    if (one->first == runner.asker) return;  // it stands still
+    if (one->first == runner.asker) return;  // paused
     if (once_in(3) && (is_winding_down_ || !is_poison(requests_.at(one->first).digest)))
       return end(one->first, true);
     runner.streamed.insert(one->first);
@@ -300,7 +300,7 @@ class World {
       Known& known = requests_.at(id);
       digests.insert(known.digest);
       if (++known.n_deaths > 1) {
-        EXPECT_EQ(runner.in_use.size(), 1u) << "a suspect runs beside others";
+        EXPECT_EQ(runner.in_use.size(), 1u) << "a suspect runs with others";
       }
       EXPECT_LE(known.n_deaths, kMaxDeaths);
     }
@@ -310,11 +310,11 @@ class World {
       std::deque<Time>& times = shared_deaths_[{key, digest}];
       while (!times.empty() && times.front() + kWindow <= now_) times.pop_front();
       times.push_back(now_);
-      EXPECT_LE(times.size(), kMaxDeaths) << "one prompt takes others with it again and again";
+      EXPECT_LE(times.size(), kMaxDeaths) << "one prompt keeps killing runners of others";
     }
   }
 
-  // A request that ends no runner is failed only where its own stream was cut.
+  // A harmless request may fail only if its own stream was cut.
   void check_answer(RequestId id, const Known& known, const std::string& text) const {
     if (!trial_.poison || is_poison(known.digest) || streamed_.contains(id)) return;
     EXPECT_FALSE(text.starts_with(kCrashText) || text == kRefusedText)
@@ -326,7 +326,7 @@ class World {
       if (testing::Test::HasFailure()) return;
       carry_out(action);
     }
-    EXPECT_TRUE(planner_.time_passed(now_).empty()) << "something was left to do";
+    EXPECT_TRUE(planner_.time_passed(now_).empty()) << "an action was left";
   }
 
   void carry_out(const Action& action) {
@@ -358,7 +358,8 @@ class World {
         EXPECT_EQ(runner.phase, Phase::kReady);
         EXPECT_GE(action.bytes, runner.fixed);
         runner.inbox.push_back({action.bytes, action.version, action.ceiling});
-        // A denial is right: where nothing else is busy or about to be, it is all there is.
+        // A denial must be correct: if no other model is busy or loading, the ceiling is the whole
+        // budget.
         if (action.ceiling != Budget::kNoCeiling && others_are_idle(action.key)) {
           EXPECT_EQ(action.ceiling, planner_.snapshot().budget_bytes);
         }
@@ -427,10 +428,10 @@ class World {
   void check() {
     const Snapshot all = planner_.snapshot();
     EXPECT_LE(all.granted_bytes, all.budget_bytes);
-    uint64_t really = 0;  // what the runners may use, and those that are not told yet still may
-    for (const auto& [key, runner] : runners_) really += std::max(runner.budget, runner.held());
-    EXPECT_LE(really, all.budget_bytes);
-    EXPECT_LE(really, all.granted_bytes);
+    uint64_t used = 0;  // what the runners may use, outdated budgets included
+    for (const auto& [key, runner] : runners_) used += std::max(runner.budget, runner.held());
+    EXPECT_LE(used, all.budget_bytes);
+    EXPECT_LE(used, all.granted_bytes);
     EXPECT_EQ(all.models.size(), runners_.size());
     size_t n_running = 0;
     for (const ModelSnapshot& model : all.models) {
@@ -447,10 +448,10 @@ class World {
   size_t n_parallel_;
   std::vector<Kind> kinds_;
   std::map<std::string, Runner> runners_;
-  std::map<RequestId, Known> requests_;  // not answered
-  std::map<RequestId, uint64_t> dying_;  // that ran on the runner that just died
-  std::set<RequestId> streamed_;         // of them
-  // Of a model and a digest: when it ended a runner that others used as well.
+  std::map<RequestId, Known> requests_;  // without a response
+  std::map<RequestId, uint64_t> dying_;  // ran on the runner that just died
+  std::set<RequestId> streamed_;         // of dying_
+  // Per model and digest: when it killed a runner that other requests used, too.
   std::map<std::pair<std::string, uint64_t>, std::deque<Time>> shared_deaths_;
   RequestId last_id_ = 0;
   Arrival next_arrival_ = 0;
@@ -461,7 +462,7 @@ class World {
   Time now_{};
 };
 
-TEST(PlannerProperty, KeepsItsPromisesInAnyWorld) {
+TEST(PlannerProperty, KeepsInvariantsInAnyWorld) {
   constexpr unsigned kTrials = 160;
   constexpr int kSteps = 1000;
   size_t n_answered = 0;

@@ -20,7 +20,7 @@ Options options_of(uint64_t budget_bytes, size_t n_parallel = 1) {
   return options;
 }
 
-TEST(Planner, LoadsOnceForAllWhoWaitAndServesThemInOrder) {
+TEST(Planner, LoadsOnceForAllWaitingRequests) {
   Fake fake(options_of(1000, 2));
   EXPECT_EQ(fake.arrive(1, "a"), (Words{"load a 120"}));
   EXPECT_EQ(fake.arrive(2, "a"), kNothing);
@@ -31,9 +31,9 @@ TEST(Planner, LoadsOnceForAllWhoWaitAndServesThemInOrder) {
   EXPECT_EQ(fake.finish(2), (Words{"assign 3 a"}));
 }
 
-// Seed 000: the estimate is told the context of a request and the number of requests apart; the
-// context is what the request says, however many may run.
-TEST(Planner, ReservesForTheParallelRequestsWithoutScalingTheContext) {
+// Seed 000: the estimate gets the context and the number of parallel requests separately. The
+// context does not depend on the number of requests.
+TEST(Planner, ReservesForParallelRequestsWithoutScalingContext) {
   for (const size_t n_parallel : {1u, 2u, 4u}) {
     Fake fake(options_of(100000, n_parallel));
     EXPECT_EQ(fake.arrive(1, "a", {.n_context = 2048}),
@@ -41,7 +41,7 @@ TEST(Planner, ReservesForTheParallelRequestsWithoutScalingTheContext) {
   }
 }
 
-TEST(Planner, ALoadedModelServesWhileAnotherLoads) {
+TEST(Planner, LoadedModelServesWhileAnotherLoads) {
   Fake fake(options_of(1000));
   fake.have(1, "a");
   EXPECT_EQ(fake.arrive(2, "b"), (Words{"load b 110"}));
@@ -50,18 +50,18 @@ TEST(Planner, ALoadedModelServesWhileAnotherLoads) {
   EXPECT_EQ(fake.loaded("b"), (Words{"assign 2 b", "load c 110"}));
 }
 
-TEST(Planner, LoadsInTheOrderOfTheFirstRequests) {
+TEST(Planner, LoadsInOrderOfFirstRequests) {
   Fake fake(options_of(1000));
   fake.arrive(1, "d");
   fake.arrive(2, "c");
   fake.arrive(3, "b");
   fake.arrive(4, "c");
   EXPECT_EQ(fake.loaded("d"), (Words{"assign 1 d", "load c 110"}));
-  fake.cancel(2);  // its load goes on, and the next of c is behind nobody
+  fake.cancel(2);  // its load continues; the next request of c comes after no other
   EXPECT_EQ(fake.loaded("c"), (Words{"assign 4 c", "load b 110"}));
 }
 
-// NR-3: contexts of 1024 and 8192 by turns are one load, and one growth of the budget.
+// NR-3: alternating contexts of 1024 and 8192 cause one load and one growth of the budget.
 TEST(Planner, NR_3_AlternatingContextsNeverReload) {
   Fake fake(options_of(100000));
   RequestId id = 0;
@@ -80,20 +80,20 @@ TEST(Planner, NR_3_AlternatingContextsNeverReload) {
   EXPECT_LE(fake.n_of(ActionKind::kSetBudget), 10u);
 }
 
-TEST(Planner, RefusesWhatCanNeverFitAtOnceWithBothNumbers) {
+TEST(Planner, RejectsImpossibleRequestWithBothSizes) {
   Fake fake(options_of(uint64_t{4} << 30));
   const uint64_t weights = (uint64_t{5} << 30) + (uint64_t{6} << 30) / 10;
   EXPECT_EQ(fake.arrive(1, "a", {.weight_bytes = weights}),
             (Words{"refuse 1 500 model requires more system memory (5.6 GiB) than is available "
                    "(4.0 GiB)"}));
   EXPECT_TRUE(fake.planner.snapshot().models.empty());
-  // The same of a context, for a model that is loaded.
+  // The same for the context of a request to a loaded model.
   fake.have(2, "b");
   EXPECT_EQ(fake.arrive(3, "b", {.n_context = size_t{6} << 30})[0].substr(0, 56),
             "refuse 3 500 model requires more system memory (6.0 GiB)");
 }
 
-TEST(Planner, LoadsAModelWhoseParallelRequestsDoNotAllFit) {
+TEST(Planner, LoadsModelWithoutRoomForAllParallelRequests) {
   Fake fake(options_of(125, 4));
   fake.arrive(1, "a");
   EXPECT_EQ(fake.model("a").granted_bytes, 125u);
@@ -103,7 +103,7 @@ TEST(Planner, LoadsAModelWhoseParallelRequestsDoNotAllFit) {
   EXPECT_EQ(fake.finish(1), (Words{"assign 3 a"}));
 }
 
-TEST(Planner, AFullQueueRefusesWhatWouldHaveToWait) {
+TEST(Planner, FullQueueRejectsOnlyRequestsThatMustWait) {
   Options options = options_of(1000);
   options.n_max_queue = 2;
   Fake fake(options);
@@ -112,15 +112,15 @@ TEST(Planner, AFullQueueRefusesWhatWouldHaveToWait) {
   fake.arrive(3, "b");
   EXPECT_EQ(fake.arrive(4, "b"), (Words{"refuse 4" + kBusy}));
   EXPECT_EQ(fake.arrive(5, "c"), (Words{"refuse 5" + kBusy}));
-  EXPECT_EQ(fake.arrive(6, "a"), (Words{"assign 6 a"}));  // need not wait
+  EXPECT_EQ(fake.arrive(6, "a"), (Words{"assign 6 a"}));  // does not have to wait
   EXPECT_EQ(fake.arrive(7, "a"), (Words{"refuse 7" + kBusy}));
   fake.cancel(3);
-  EXPECT_EQ(fake.arrive(8, "a"), kNothing);  // the excess of a loaded model counts as well
+  EXPECT_EQ(fake.arrive(8, "a"), kNothing);  // waiting requests of a loaded model count, too
   EXPECT_EQ(fake.arrive(9, "b"), (Words{"refuse 9" + kBusy}));
   EXPECT_EQ(fake.planner.snapshot().n_waiting, 2u);
 }
 
-TEST(Planner, CancellingDropsARequestAtEveryMoment) {
+TEST(Planner, CancelsRequestInAnyState) {
   Fake fake(options_of(1000));
   fake.arrive(1, "a");
   fake.arrive(2, "a");
@@ -128,9 +128,9 @@ TEST(Planner, CancellingDropsARequestAtEveryMoment) {
   EXPECT_EQ(fake.loaded("a"), (Words{"assign 1 a"}));
   fake.arrive(3, "a");
   fake.arrive(4, "a");
-  EXPECT_EQ(fake.cancel(3), kNothing);               // waiting for its turn
+  EXPECT_EQ(fake.cancel(3), kNothing);               // waiting
   EXPECT_EQ(fake.cancel(1), (Words{"assign 4 a"}));  // running
-  EXPECT_EQ(fake.cancel(1), kNothing);               // answered: no effect
+  EXPECT_EQ(fake.cancel(1), kNothing);               // already ended: no effect
   EXPECT_EQ(fake.finish(1), kNothing);
   EXPECT_EQ(fake.finish(4), kNothing);
   EXPECT_EQ(fake.model("a").n_running, 0u);
@@ -141,7 +141,7 @@ TEST(Planner, CancellingDropsARequestAtEveryMoment) {
   EXPECT_EQ(fake.n_loads("c"), 0u);
 }
 
-TEST(Planner, ALoadFinishesWithoutItsClientAndStays) {
+TEST(Planner, LoadContinuesWithoutItsClient) {
   Fake fake(options_of(1000));
   fake.arrive(1, "a", {.keep_alive = seconds(60)});
   EXPECT_EQ(fake.cancel(1), kNothing);
@@ -153,14 +153,14 @@ TEST(Planner, ALoadFinishesWithoutItsClientAndStays) {
   EXPECT_EQ(fake.n_loads("a"), 1u);
 }
 
-TEST(Planner, ALoadWithoutAClientAndWithoutSessionIsUnloaded) {
+TEST(Planner, UnloadsLoadWithoutClientAndSession) {
   Fake fake(options_of(1000));
   fake.arrive(1, "a", {.keep_alive = Duration::zero()});
   fake.cancel(1);
   EXPECT_EQ(fake.loaded("a"), (Words{"unload a"}));
 }
 
-TEST(Planner, AFailedLoadAnswersAllWhoWaitAndTheNextRequestTriesAgain) {
+TEST(Planner, FailedLoadFailsWaitingRequestsAndIsRetried) {
   Fake fake(options_of(1000));
   fake.arrive(1, "a");
   fake.arrive(2, "a");
@@ -173,7 +173,7 @@ TEST(Planner, AFailedLoadAnswersAllWhoWaitAndTheNextRequestTriesAgain) {
   EXPECT_EQ(fake.gone("a"), (Words{"fail 4 500 model runner process has terminated: signal 9"}));
 }
 
-TEST(Planner, ALoadWithoutProgressTimesOut) {
+TEST(Planner, LoadWithoutProgressTimesOut) {
   Options options = options_of(1000);
   options.load_timeout = seconds(10);
   Fake fake(options);
@@ -183,7 +183,7 @@ TEST(Planner, ALoadWithoutProgressTimesOut) {
   fake.progress("a", 5);
   EXPECT_EQ(fake.planner.wakes_at(), seconds(19));
   fake.now += seconds(9);
-  fake.progress("a", 5);  // no more than before
+  fake.progress("a", 5);  // not more than before
   EXPECT_EQ(fake.after(seconds(1)),
             (Words{"fail 1 500 timed out waiting for the model runner to start - no progress for "
                    "10 s",
@@ -194,12 +194,12 @@ TEST(Planner, ALoadWithoutProgressTimesOut) {
   EXPECT_EQ(fake.planner.wakes_at(), std::nullopt);
 
   options.load_timeout = Duration::zero();
-  Fake patient(options);
-  patient.arrive(1, "a");
-  EXPECT_EQ(patient.planner.wakes_at(), std::nullopt);
+  Fake unlimited(options);
+  unlimited.arrive(1, "a");
+  EXPECT_EQ(unlimited.planner.wakes_at(), std::nullopt);
 }
 
-TEST(Planner, ShowsModelsLatestToExpireFirst) {
+TEST(Planner, ListsModelsByLatestExpiry) {
   Fake fake(options_of(1000));
   fake.have(1, "a", {.keep_alive = minutes(1)});
   fake.have(2, "b", {.keep_alive = kForever});
@@ -218,14 +218,14 @@ TEST(Planner, ShowsModelsLatestToExpireFirst) {
   EXPECT_EQ(all.granted_bytes, 330u);
 }
 
-TEST(Planner, AModelKeepsTheLabelOfTheRequestThatHadItLoaded) {
+TEST(Planner, KeepsLabelOfTheRequestThatCausedTheLoad) {
   Fake fake(options_of(1000));
   fake.have(1, "a", {.label = "first"});
   fake.have(2, "a", {.label = "second"});
   EXPECT_EQ(fake.model("a").label, "first");
 }
 
-TEST(Planner, KeysTellRunnersApart) {
+TEST(Planner, KeysIdentifyRunners) {
   EXPECT_EQ(runner_key({.path = "/m/a"}), "/m/a");
   const std::string adapted = runner_key({.path = "/m/a", .adapters = {"/m/x"}});
   const std::vector<std::string> others = {

@@ -1,6 +1,7 @@
-// A process that serves one model, as those see it who send requests there: asked for completions,
-// embeddings and tokens, watched, told its budget, ended. The one real kind is in runner_process.h;
-// fake_runner.h has one for tests. Any thread may call; each call blocks until it is answered.
+// The client's view of a process that serves one model. Clients request completions, embeddings and
+// tokens, watch the process, set its budget and end it. The real implementation is in
+// runner_process.h, the one for tests in fake_runner.h. Thread-safe; each call blocks until its
+// response.
 #pragma once
 
 #include <sys/types.h>
@@ -27,64 +28,64 @@
 
 namespace billow::scheduler {
 
-// What a runner is started with. Nothing in it depends on a request's context.
+// Start options of a runner. Independent of any request's context.
 struct Launch {
   std::string key;      // runner_key()
-  std::string name;     // of the model, for the log
+  std::string name;     // display name of the model, for the log
   std::string weights;  // path of the GGUF file
   bool is_embedding = false;
   size_t n_parallel = 1;
   uint64_t budget_bytes = 0;
   EngineChoice engine{};  // not kAuto
-  // Called once when the process has ended, whyever it did: from any thread, perhaps before the
-  // runner has been handed over; it has returned when Runner::end() does. Must be short, and not
-  // call the runner. May be empty.
+  // Called once after the process has ended for any reason, from any thread, perhaps before the
+  // runner has been returned. Returns before Runner::end() does. Must be short and must not call
+  // the runner. May be empty.
   std::function<void()> on_end{};
 };
 
-// A request to write. The wire form is the line of JSON and the token ids of runner/protocol.h.
+// A completion request. Its wire form is the line of JSON and the token ids of runner/protocol.h.
 struct Completion {
   std::vector<int32_t> prompt;
-  std::vector<context::PromptImage> images{};  // between its tokens, in their order
-  std::string prompt_text{};  // of a prompt with images: what its tokens are made of
+  std::vector<context::PromptImage> images{};  // between the tokens of the prompt, in order
+  std::string prompt_text{};                   // for a prompt with images: the text of its tokens
   Sampling sampling{};
   std::vector<std::string> stop{};
   int64_t num_predict = -1;
   bool ignore_eos = false;
-  std::optional<size_t> max_draft{};  // drafted tokens of a pass; nullopt: the runner's own limit
-  std::vector<int32_t> prediction{};  // a text that the answer may resemble
+  std::optional<size_t> max_draft{};  // drafted tokens per pass; nullopt: the runner's own limit
+  std::vector<int32_t> prediction{};  // a text that the response may resemble
   bool logprobs = false;
   int top_logprobs = 0;
-  bool prompt_logprobs = false;  // of the prompt's tokens, too
-  size_t max_context = 0;        // N, the context that the request was given
-  std::vector<size_t> sizes{};   // rungs; empty: the runner's
+  bool prompt_logprobs = false;  // also for the tokens of the prompt
+  size_t max_context = 0;        // context of the request
+  std::vector<size_t> sizes{};   // rungs; empty: the runner's default
   std::string overflow_policy = "refill";
   size_t reserve_batches = 9;
   size_t overflow_batch = 64;
-  size_t max_repeats = 0;  // how often the text of a token may come again in a row; 0: any number
-  std::optional<constraint::Constraint> constraint{};  // what the answer is held to
-  bool ends_repetition = false;         // it ends where it goes round in a circle: "repetition"
-  std::vector<std::string> markers{};   // control tokens that are part of the text, by their texts
-  std::vector<std::string> adapters{};  // paths of GGUF files: what the model is added to by
-  // Nobody sees what is passed on before the end: it may begin again on another runner, and the
-  // runner puts its pieces together.
+  size_t max_repeats = 0;  // how often the text of a token may repeat in a row; 0: no limit
+  std::optional<constraint::Constraint> constraint{};  // constraint of the response
+  bool ends_repetition = false;         // ends a response that repeats itself: "repetition"
+  std::vector<std::string> markers{};   // texts of control tokens that are part of the response
+  std::vector<std::string> adapters{};  // paths of GGUF files of adapters
+  // True if no client sees chunks before the end. The request may then be retried on another
+  // runner, and the runner merges its chunks.
   bool may_begin_again = false;
 };
 
 struct TokenLogprob {
-  std::string token;  // its text; U+FFFD for bytes that are no UTF-8
+  std::string token;  // its text; U+FFFD replaces invalid UTF-8
   float logprob = 0.0f;
   std::string bytes;
   std::vector<TokenLogprob> top{};
 };
 
-// A chunk of a prompt that was evaluated.
+// A part of a prompt that was evaluated.
 struct Prefill {
-  size_t n_done = 0;  // tokens of the prompt so far, known ones included
+  size_t n_done = 0;  // evaluated tokens of the prompt, cached ones included
   std::chrono::nanoseconds time{};
 };
 
-// A stretch of a piece's text that is one control token.
+// The position of one control token in a chunk's text.
 struct TextMark {
   size_t offset = 0;  // bytes
   size_t length = 0;
@@ -92,59 +93,59 @@ struct TextMark {
 };
 
 struct CompletionPiece {
-  std::string text{};                    // whole characters
-  std::vector<TextMark> marks{};         // in the text: rising, side by side
-  std::vector<TokenLogprob> logprobs{};  // an entry for each token
-  // Of all tokens of the prompt, in one piece, where they are wanted; the first has -infinity.
+  std::string text{};                    // complete characters
+  std::vector<TextMark> marks{};         // marks in the text, ascending, without overlap
+  std::vector<TokenLogprob> logprobs{};  // an entry per token
+  // All tokens of the prompt in one chunk, if requested. The first has -infinity.
   std::vector<TokenLogprob> prompt_logprobs{};
   std::vector<std::string> events{};  // transitions and compactions: a JSON object each
   std::vector<Prefill> prefill{};
-  bool is_asking = false;  // it stands still for want of memory
+  bool is_asking = false;  // the request is paused, because it needs memory
 };
 
 struct CompletionEnd {
-  std::string done_reason{};  // "stop", "length" or "repetition"; empty where OnPiece ended it
-  std::string stop_string{};  // the stop string that has ended it; empty: none
-  std::string error{};        // what cut it short; empty where nothing did
+  std::string done_reason{};  // "stop", "length" or "repetition"; empty if OnPiece ended it
+  std::string stop_string{};  // the stop string that ended the request; empty: none
+  std::string error{};        // error that ended the request; empty: none
   int64_t seed = 0;
   size_t n_prompt = 0;
-  size_t n_cached = 0;            // of the prompt: known before
-  size_t n_generated = 0;         // tokens of the answer, and the one that ended it where one did
-  std::vector<int32_t> tokens{};  // of the answer
-  std::chrono::nanoseconds queued{};    // until the engine took it
-  std::chrono::nanoseconds prompted{};  // from then until its first token
-  std::chrono::nanoseconds written{};   // from then to its end
-  std::chrono::nanoseconds masked{};    // in which the tokens that the constraint allows were found
-  size_t n_forced = 0;                  // tokens that the constraint left no choice about
-  size_t n_drafted = 0;         // tokens that were guessed and evaluated before they were chosen
-  size_t n_draft_accepted = 0;  // of them, those that the answer has
+  size_t n_cached = 0;                  // tokens of the prompt that were cached
+  size_t n_generated = 0;               // generated tokens, and the end token if there was one
+  std::vector<int32_t> tokens{};        // generated tokens
+  std::chrono::nanoseconds queued{};    // until the engine started the request
+  std::chrono::nanoseconds prompted{};  // from then until the first token
+  std::chrono::nanoseconds written{};   // from then until the end
+  std::chrono::nanoseconds masked{};    // time to find the tokens that the constraint allows
+  size_t n_forced = 0;                  // tokens for which the constraint left no choice
+  size_t n_drafted = 0;                 // tokens that were guessed and evaluated before sampling
+  size_t n_draft_accepted = 0;          // guessed tokens that are part of the response
 };
 
 struct EmbedInput {
-  std::vector<int32_t> tokens;  // special ones included
-  size_t n_first = 0;           // tokens of the first segment of a pair; 0: there is one segment
+  std::vector<int32_t> tokens;  // special tokens included
+  size_t n_first = 0;           // tokens of the first segment of a pair; 0: one segment
 };
 
 struct EmbedJob {
   std::vector<EmbedInput> inputs;
-  std::string pooling{};                // in place of the model's; empty: that
-  std::vector<std::string> adapters{};  // paths of GGUF files: what the model is added to by
-  bool is_bulk = false;                 // runs only when nothing else waits
-  // Whose it is: inputs of one client run in their order, those of several in turn.
+  std::string pooling{};                // replaces the model's pooling; empty: the model's
+  std::vector<std::string> adapters{};  // paths of GGUF files of adapters
+  bool is_bulk = false;                 // runs only when no other work waits
+  // The client's identity. Inputs of one client run in order; several clients take turns.
   std::string client{};
 };
 
-// Of one input.
+// The result of one input.
 struct EmbedOutput {
   std::vector<float> values;  // as pooled, not normalised
-  std::string error{};        // why there are none, in one line; else empty
-  int status = 0;             // of that error, as an HTTP status
+  std::string error{};        // why there is no vector, in one line; else empty
+  int status = 0;             // HTTP status of the error
   bool operator==(const EmbedOutput&) const = default;
 };
 using EmbedOutputs = std::vector<EmbedOutput>;
 
-// What a runner knows the beginning of: blocks of 64 tokens, each with the digest of all up to it,
-// 16 hexadecimal digits.
+// A prefix that a runner has cached: blocks of 64 tokens, each with the digest of all tokens up to
+// its end, in 16 hexadecimal digits.
 struct Prefix {
   size_t n_tokens = 0;
   std::vector<std::string> digests{};
@@ -155,37 +156,37 @@ enum class RunnerStatus : uint8_t { kLoading, kReady, kFailed };
 
 struct RunnerHealth {
   RunnerStatus status = RunnerStatus::kLoading;
-  std::string error{};         // where it failed: one line
-  bool out_of_memory = false;  // it failed for want of memory
-  uint64_t n_loaded = 0;       // rises while the load comes forward
-  uint64_t n_to_load = 0;      // what it rises to; 0: not known
+  std::string error{};         // one line, if it failed
+  bool out_of_memory = false;  // it failed for lack of memory
+  uint64_t n_loaded = 0;       // rises during a load
+  uint64_t n_to_load = 0;      // final value of n_loaded; 0: unknown
   size_t n_running = 0;
   size_t n_waiting = 0;
   size_t max_context = 0;
-  uint64_t budget_version = 0;  // of the budget that it goes by; 0: the one of its launch
-  uint64_t held_bytes = 0;      // by its ledger, cached KV included
+  uint64_t budget_version = 0;  // of the budget in effect; 0: the budget of its launch
+  uint64_t held_bytes = 0;      // from its ledger, cached KV included
   uint64_t cached_bytes = 0;
   uint64_t wanted_bytes = 0;
-  bool is_asking = false;  // a request stands still until it knows whether it can have them
+  bool is_asking = false;  // a request is paused until a decision about wanted_bytes
   uint64_t resident_bytes = 0;
-  uint64_t kv_used_bytes = 0;    // by what runs
-  uint64_t kv_room_bytes = 0;    // all KV that its budget has room for
+  uint64_t kv_used_bytes = 0;    // KV of running requests
+  uint64_t kv_room_bytes = 0;    // max KV within its budget
   uint64_t kv_block_bytes = 0;   // of 64 positions
-  double busy_ratio = 0.0;       // of the last 10 s
-  double backlog_seconds = 0.0;  // of work, at the rates of late
+  double busy_ratio = 0.0;       // over the last 10 s
+  double backlog_seconds = 0.0;  // of pending work, at the latest rates
   uint64_t embed_pending_tokens = 0;
-  std::string degraded{};         // why passes fail of late, while it goes on; empty: they do not
-  std::vector<Figure> figures{};  // more that it counts
+  std::string degraded{};         // latest error while passes keep failing; empty after a success
+  std::vector<Figure> figures{};  // further metrics
   std::string engine{};           // "llama": llama-server; empty: Billow's own
-  uint64_t gpu_bytes = 0;         // of held_bytes: in the memory of GPUs
+  uint64_t gpu_bytes = 0;         // part of held_bytes in the memory of GPUs
 };
 
-// The runner has ended or does not speak any more; what it was doing is lost.
+// The runner has ended or does not respond. Its work is lost.
 class RunnerGone : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-// It has no place for the request, of which nothing was done: a later time may have one.
+// The runner has no room for the request and did nothing for it. A later attempt may succeed.
 class RunnerBusy : public http::StatusError {
  public:
   explicit RunnerBusy(const std::string& text) : http::StatusError(503, text) {}
@@ -196,14 +197,14 @@ class Cancelled : public std::runtime_error {
   Cancelled() : std::runtime_error("request canceled") {}
 };
 
-// Takes what was written; false ends the completion there.
+// Receives the next chunk. Returns false to end the completion.
 using OnPiece = std::function<bool(CompletionPiece piece)>;
 
-// All calls throw RunnerGone, Cancelled, and http::StatusError where the runner refuses, or answers
-// what makes no sense; embed() also RunnerBusy.
+// All calls throw RunnerGone, Cancelled, or http::StatusError if the runner rejects the call or
+// sends an invalid response. embed() also throws RunnerBusy.
 class Runner {
  public:
-  virtual ~Runner() = default;  // end()
+  virtual ~Runner() = default;  // calls end()
 
   virtual CompletionEnd complete(const Completion& request, const OnPiece& on_piece,
                                  std::stop_token stop) = 0;
@@ -211,20 +212,20 @@ class Runner {
   virtual std::vector<int32_t> tokenize(std::string_view text) = 0;
   virtual std::string detokenize(const std::vector<int32_t>& tokens) = 0;
 
-  // What was of use last, at most n_max. The root says which weights these are.
+  // Returns at most n_max cached prefixes, the last used ones. The root identifies the weights.
   virtual std::vector<Prefix> prefixes(std::string_view root, size_t n_max) = 0;
 
   virtual RunnerHealth health() = 0;
   virtual void set_budget(const Budget& budget) = 0;
   virtual pid_t pid() const noexcept = 0;
-  // How the process ended, "signal 9 (Killed)" or "exit status 1: last line of its log"; empty
-  // while it lives.
+  // Returns how the process ended: "signal 9 (Killed)" or "exit status 1: last line of its log".
+  // Empty while it lives.
   virtual std::string end_of_process() = 0;
-  // Ends the process and waits for it; what runs is cut off, and throws RunnerGone.
+  // Ends the process and waits for its end. Calls in flight throw RunnerGone.
   virtual void end() = 0;
 };
 
-// Starts a runner and returns at once: its health tells when it is ready. Throws Error.
+// Starts a runner and returns immediately. Its health shows when it is ready. Throws Error.
 using StartRunner = std::function<std::unique_ptr<Runner>(const Launch& launch)>;
 
 }  // namespace billow::scheduler

@@ -14,9 +14,10 @@
 namespace billow::scheduler {
 namespace {
 
-// More calls at once than this are rare enough to connect anew.
+// Max idle connections. More calls at the same time are rare, so that they can open new
+// connections.
 constexpr size_t kMaxKept = 32;
-// Of a line: the last one has the ids of the whole answer.
+// Max length of a line. The last line has the ids of all generated tokens.
 constexpr size_t kMaxLineBytes = size_t{64} << 20;
 
 http::ClientOptions asker_options(std::chrono::milliseconds timeout) {
@@ -28,7 +29,7 @@ http::ClientOptions asker_options(std::chrono::milliseconds timeout) {
 http::ClientOptions client_options() {
   http::ClientOptions options;
   options.connect_timeout = std::chrono::seconds(30);
-  // A long prompt may take its time. A runner that does not answer any more is found by its health.
+  // A long prompt may take long. Health requests detect a runner that does not respond.
   options.idle_timeout = std::chrono::hours(24);
   options.max_body_bytes = uint64_t{16} << 30;
   return options;
@@ -91,7 +92,7 @@ CompletionEnd RunnerClient::complete(const Completion& request, const OnPiece& o
   http::LineSplitter lines(kMaxLineBytes);
   std::string refusal;
   std::optional<CompletionEnd> end;
-  std::exception_ptr failure;  // kept from the client, which has Errors of its own
+  std::exception_ptr failure;  // stored, because the HTTP client would treat it as its own Error
   bool goes_on = true;
   const auto take_line = [&](std::string_view line) {
     if (!goes_on || end || line.empty()) return;
@@ -121,14 +122,14 @@ CompletionEnd RunnerClient::complete(const Completion& request, const OnPiece& o
   if (failure) std::rethrow_exception(failure);
   check_status(response.status, refusal);
   if (!goes_on) return {};
-  if (!end) throw RunnerGone("the answer ended before it was done");
+  if (!end) throw RunnerGone("the response ended early");
   return *std::move(end);
 }
 
 EmbedOutputs RunnerClient::embed(const EmbedJob& job, std::stop_token stop) {
   const http::Response response =
       send({.method = http::Method::kPost, .target = "/embed", .body = embed_body(job)}, stop);
-  // One that ends refuses with this status, too, but does not say that it is worth another try.
+  // A runner that shuts down also responds with 503, but without Retry-After.
   if (response.status == 503 && !response.headers.get("Retry-After").empty())
     throw RunnerBusy(error_text(response.body));
   check_status(response.status, response.body);
@@ -157,7 +158,7 @@ http::Response RunnerClient::ask(const http::Call& call) {
 }
 
 RunnerHealth RunnerClient::health() {
-  // Its status says the same as the text: 503 until it is ready.
+  // The HTTP status repeats the text: it is 503 until the runner is ready.
   return parse_health(ask({.target = "/health"}).body);
 }
 

@@ -1,5 +1,5 @@
-// Calls to a runner over its Unix socket: the wire side of Runner. Keeps connections for the next
-// calls, one for each call that runs at the same time. Owns them. Any thread may call.
+// Calls a runner over its Unix socket: the wire side of Runner. Reuses connections, one per call in
+// flight. Owns the connections. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -15,11 +15,11 @@
 
 namespace billow::scheduler {
 
-// Functions throw and return as those of Runner. RunnerGone means here that the connection was
-// lost or could not be had.
+// Functions throw and return like those of Runner. RunnerGone means that the connection was lost or
+// could not be opened.
 class RunnerClient {
  public:
-  // `answer_timeout`: of health() and set_budget(), for each step of an answer.
+  // `answer_timeout` applies to each step of the responses of health() and set_budget().
   explicit RunnerClient(std::string socket_path,
                         std::chrono::milliseconds answer_timeout = std::chrono::seconds(10));
 
@@ -32,7 +32,7 @@ class RunnerClient {
   void set_budget(const Budget& budget);
 
  private:
-  // Lends a connection to one call, and keeps it for another where that came to a clean end.
+  // Uses a connection for one call. Keeps it for later calls if the call ended cleanly.
   http::Response send(const http::Call& call, const std::stop_token& stop);
   http::Response post(std::string target, std::string body, const std::stop_token& stop = {});
   http::Response ask(const http::Call& call);
@@ -43,7 +43,7 @@ class RunnerClient {
   std::mutex mutex_;
   std::vector<std::unique_ptr<http::Client>> kept_;
   std::mutex asking_;
-  http::Client asker_;  // has less timeout than the others
+  http::Client asker_;  // has a shorter timeout than the others
 };
 
 }  // namespace billow::scheduler

@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A server in a runner's place whose answer to a completion, and to texts, is the test's.
+// A server in place of a runner. The test defines its response to completions and embeddings.
 struct Place {
   explicit Place(http::Handler completion) : socket(folder.path() + "/a.sock"), client(socket) {
     http::ServerOptions options;
@@ -66,16 +66,16 @@ OnPiece into(std::string& text) {
   };
 }
 
-TEST(RunnerClient, PutsLinesTogetherThatComeInParts) {
+TEST(RunnerClient, JoinsLinesThatArriveInParts) {
   Place place(answers({"{\"text\":\"a\"}\n{\"te", "xt\":\"b\"}\n", kEnd}));
   std::string text;
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(place.client.complete({}, into(text), {}).done_reason, "stop");
   EXPECT_EQ(text, "ababab");
-  EXPECT_EQ(place.server->n_connections(), 1u);  // kept for the next call
+  EXPECT_EQ(place.server->n_connections(), 1u);  // reused by the next call
 }
 
-TEST(RunnerClient, HasAConnectionForEachCallAtTheSameTime) {
+TEST(RunnerClient, UsesOneConnectionPerCallInFlight) {
   std::atomic<int> n_inside = 0;
   Place place([&](http::Exchange& exchange) {
     ++n_inside;
@@ -92,7 +92,7 @@ TEST(RunnerClient, HasAConnectionForEachCallAtTheSameTime) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(RunnerClient, GivesARefusalWithItsStatusAndText) {
+TEST(RunnerClient, ThrowsStatusAndTextOfRejection) {
   Place place([](http::Exchange& exchange) {
     exchange.respond({.status = 400, .body = R"({"error":"the prompt is too long"})"});
   });
@@ -106,7 +106,7 @@ TEST(RunnerClient, GivesARefusalWithItsStatusAndText) {
   }
 }
 
-TEST(RunnerClient, TellsARunnerThatIsBusyFromOneThatEnds) {
+TEST(RunnerClient, DistinguishesBusyRunnerFromShutdown) {
   for (const bool is_busy : {true, false}) {
     Place place([is_busy](http::Exchange& exchange) {
       http::Response response = {.status = 503, .body = R"({"error":"512 inputs wait already"})"};
@@ -124,14 +124,14 @@ TEST(RunnerClient, TellsARunnerThatIsBusyFromOneThatEnds) {
   }
 }
 
-TEST(RunnerClient, GivesAnErrorInTheStreamBehindWhatWasWritten) {
+TEST(RunnerClient, ThrowsErrorInTheMiddleOfAStream) {
   Place place(answers({"{\"text\":\"a\"}\n", "{\"error\":\"it broke\"}\n"}));
   std::string text;
   EXPECT_THROW(place.client.complete({}, into(text), {}), http::StatusError);
   EXPECT_EQ(text, "a");
 }
 
-TEST(RunnerClient, SaysThatTheRunnerIsGone) {
+TEST(RunnerClient, ThrowsRunnerGone) {
   Place broken([](http::Exchange& exchange) {
     exchange.begin_stream(200, "application/x-ndjson");
     exchange.write("{\"text\":\"a\"}\n");
@@ -147,7 +147,7 @@ TEST(RunnerClient, SaysThatTheRunnerIsGone) {
   EXPECT_THROW(nobody.health(), RunnerGone);
 }
 
-TEST(RunnerClient, LetsThroughWhatTheTakerOfPiecesThrows) {
+TEST(RunnerClient, PassesOnExceptionsOfTheCallback) {
   Place place(answers({"{\"text\":\"a\"}\n", kEnd}));
   const auto fails = [](const CompletionPiece&) -> bool {
     throw Error(ErrorCode::kInvalidInput, "mine");
@@ -157,7 +157,7 @@ TEST(RunnerClient, LetsThroughWhatTheTakerOfPiecesThrows) {
   EXPECT_EQ(place.client.complete({}, into(text), {}).done_reason, "stop");
 }
 
-TEST(RunnerClient, EndsWhereTheTakerOfPiecesWants) {
+TEST(RunnerClient, CallbackCanEndTheCompletion) {
   std::promise<void> left;
   Place place([&](http::Exchange& exchange) {
     exchange.begin_stream(200, "application/x-ndjson");
@@ -172,7 +172,7 @@ TEST(RunnerClient, EndsWhereTheTakerOfPiecesWants) {
   EXPECT_EQ(left.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
 }
 
-TEST(RunnerClient, IsCancelledFromAnotherThread) {
+TEST(RunnerClient, CanBeCancelledFromAnotherThread) {
   std::promise<void> began;
   std::promise<void> left;
   Place place([&](http::Exchange& exchange) {
@@ -191,7 +191,7 @@ TEST(RunnerClient, IsCancelledFromAnotherThread) {
   EXPECT_THROW(place.client.complete({}, into(text), source.get_token()), Cancelled);
 }
 
-TEST(RunnerClient, AsksForHealthAndSetsTheBudget) {
+TEST(RunnerClient, ReadsHealthAndSetsBudget) {
   Place place(answers({kEnd}));
   EXPECT_EQ(place.client.health().status, RunnerStatus::kLoading);
   place.client.set_budget({1000, 7});

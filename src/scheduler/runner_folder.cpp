@@ -19,9 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "billow-runners-";
-// A folder without a lock that is younger is being made.
+// A younger folder without a lock is being created.
 constexpr time_t kYoungSeconds = 60;
-// What a path of a socket may have, less what stands behind the parent.
+// Max length of a socket's path, minus the part after the parent.
 constexpr size_t kMaxParentBytes = 107 - 40;
 
 bool is_usable(const std::string& parent) {
@@ -37,7 +37,7 @@ std::string usual_parent() {
   return is_usable(temporary) ? temporary : "/tmp";
 }
 
-// Whether nobody uses it any more. A folder of another user, or a link, is none of ours.
+// Returns whether no server uses the folder. Ignores links and folders of other users.
 bool is_stale(const fs::path& folder) {
   struct stat status{};
   if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
@@ -61,12 +61,12 @@ void remove_stale(const std::string& parent) {
   }
 }
 
-// The lock of a new folder, or -1 where another server has taken the folder for a stale one.
+// Returns the lock of a new folder, or -1 if another server removed the folder as stale.
 int take_lock(const std::string& folder) {
   const int lock = ::open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_EXCL, 0600);
   if (lock < 0) {
     if (errno == ENOENT) return -1;
-    throw system_error("cannot make a lock in", folder, errno);
+    throw system_error("cannot create a lock in", folder, errno);
   }
   struct stat status{};
   while (::flock(lock, LOCK_EX) != 0 && errno == EINTR) {
@@ -83,9 +83,9 @@ RunnerFolder::RunnerFolder(const std::string& parent) {
   remove_stale(chosen);
   while (lock_ < 0) {
     path_ = chosen + "/" + kPrefix + "XXXXXX";
-    // Made for this user only.
+    // mkdtemp() creates it for this user only.
     if (::mkdtemp(path_.data()) == nullptr)
-      throw system_error("cannot make a folder for runners in", chosen, errno);
+      throw system_error("cannot create a folder for runners in", chosen, errno);
     lock_ = take_lock(path_);
   }
 }

@@ -1,5 +1,5 @@
-// A folder for the sockets of one server's runners, for its user only: removed with its owner, or
-// by the next server where its owner died. One thread.
+// A folder for the sockets of one server's runners, accessible by its user only. Its owner removes
+// it. If the owner crashed, the next server removes it. One thread.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace billow::scheduler {
 
 class RunnerFolder {
  public:
-  // In `parent`; empty: where the user's sockets belong (XDG_RUNTIME_DIR), else the folder for
+  // Creates the folder in `parent`. If that is empty, uses XDG_RUNTIME_DIR, else the folder for
   // temporary files. Throws Error.
   explicit RunnerFolder(const std::string& parent = {});
   ~RunnerFolder();
@@ -19,7 +19,7 @@ class RunnerFolder {
 
  private:
   std::string path_;
-  int lock_ = -1;  // held as long as the folder is in use
+  int lock_ = -1;  // held while the folder is in use
 };
 
 }  // namespace billow::scheduler

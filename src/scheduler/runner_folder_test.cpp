@@ -30,7 +30,7 @@ struct Parent {
 
 void write_file(const std::string& path) { std::ofstream(path) << "x"; }
 
-TEST(RunnerFolder, IsForItsUserOnlyAndGoesWithItsOwner) {
+TEST(RunnerFolder, IsPrivateAndRemovedByItsOwner) {
   const Parent parent;
   std::string path;
   {
@@ -44,7 +44,7 @@ TEST(RunnerFolder, IsForItsUserOnlyAndGoesWithItsOwner) {
   EXPECT_FALSE(fs::exists(path));
 }
 
-TEST(RunnerFolder, RemovesThoseOfDeadServersOnly) {
+TEST(RunnerFolder, RemovesOnlyFoldersOfDeadServers) {
   const Parent parent;
   const RunnerFolder alive(parent.path);
   write_file(alive.path() + "/0.sock");
@@ -66,7 +66,7 @@ TEST(RunnerFolder, RemovesThoseOfDeadServersOnly) {
   EXPECT_TRUE(fs::exists(alive.path() + "/0.sock"));
 }
 
-TEST(RunnerFolder, SaysWhereItCannotBeMade) {
+TEST(RunnerFolder, ThrowsIfItCannotBeCreated) {
   EXPECT_THROW(RunnerFolder("/nowhere/at/all"), Error);
 }
 

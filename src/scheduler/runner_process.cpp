@@ -15,7 +15,7 @@ namespace {
 
 std::vector<std::string> command_of(const RunnerProgram& program, const Launch& launch,
                                     const std::string& socket) {
-  constexpr size_t kMaxParallel = 1024;  // as the program has it
+  constexpr size_t kMaxParallel = 1024;  // the limit of the program
   const size_t n_parallel = std::clamp<size_t>(launch.n_parallel, 1, kMaxParallel);
   std::vector<std::string> command = {program.program, "runner"};
   const auto add = [&](const char* name, const std::string& value) {
@@ -31,9 +31,9 @@ std::vector<std::string> command_of(const RunnerProgram& program, const Launch& 
   if (!launch.engine.draft.empty()) add("--draft", launch.engine.draft);
   for (const std::string& adapter : launch.engine.adapters) add("--adapter", adapter);
   command.emplace_back("--ask-for-memory");
-  add("--drain-timeout", "0");  // what it still does when it is ended, nobody waits for
-  // With the first process of a container all others end anyway, and its children cannot tell
-  // whether it lives: who has lost its parent has the first process for one.
+  add("--drain-timeout", "0");  // nobody waits for its remaining requests
+  // Not as PID 1: in a container, all processes end with PID 1 anyway. A child cannot see that PID
+  // 1 has died, because orphans get PID 1 as their parent.
   if (::getpid() != 1) command.emplace_back("--with-parent");
   command.insert(command.end(), program.arguments.begin(), program.arguments.end());
   return command;
@@ -71,7 +71,7 @@ class RunnerProcess final : public Runner {
       has_answered_ = true;
       return health;
     } catch (const RunnerGone&) {
-      // It needs a moment until it listens.
+      // The process needs a moment until it listens.
       if (has_answered_ || !end_of_process().empty()) throw;
       return {};
     }

@@ -1,5 +1,5 @@
-// Runners for real: each a process of this program. Whoever makes them owns a folder for their
-// sockets and a thread that starts them; it must outlive them. Any thread may call.
+// Real runners: each is a process of this program. RunnerProcesses owns the folder for their
+// sockets and the thread that starts them. It must outlive the runners. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -20,10 +20,11 @@ namespace billow::scheduler {
 
 struct RunnerProgram {
   std::string program = "/proc/self/exe";
-  std::vector<std::string> arguments{};  // beside those of a Launch: --threads, --kv-type, ...
-  std::string folder{};                  // in which a private one is made; empty: see RunnerFolder
-  std::chrono::milliseconds timeout{2000};           // when it is asked to end, before it is killed
-  std::chrono::milliseconds answer_timeout{10'000};  // of its health and its budget
+  std::vector<std::string>
+      arguments{};       // in addition to those of a Launch: --threads, --kv-type, ...
+  std::string folder{};  // parent of the private folder; empty: see RunnerFolder
+  std::chrono::milliseconds timeout{2000};           // from the request to exit until the kill
+  std::chrono::milliseconds answer_timeout{10'000};  // of health and budget requests
 };
 
 class RunnerProcesses {
@@ -33,7 +34,7 @@ class RunnerProcesses {
   RunnerProcesses(const RunnerProcesses&) = delete;
   RunnerProcesses& operator=(const RunnerProcesses&) = delete;
 
-  // Throws Error where the process cannot be started.
+  // Throws Error if the process cannot be started.
   std::unique_ptr<Runner> start(const Launch& launch);
   StartRunner starter();  // start(), for a Scheduler
 
@@ -47,7 +48,8 @@ class RunnerProcesses {
   std::deque<std::packaged_task<std::unique_ptr<Runner>()>> queue_;
   uint64_t n_started_ = 0;
   bool is_closing_ = false;
-  // A runner ends when the thread that started it does, so one does it that stays.
+  // A runner ends with the thread that started it, so that this permanent thread starts all
+  // runners.
   std::thread spawner_;
 };
 

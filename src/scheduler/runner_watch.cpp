@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kMemoryPhrase = "model requires more system memory";
 
-// In the words that clients look for.
+// Returns the text that clients look for.
 std::string load_failure_text(const RunnerHealth& health) {
   if (!health.out_of_memory) return "model runner process has terminated: " + health.error;
   if (health.error.find(kMemoryPhrase) != std::string::npos) return health.error;
@@ -118,7 +118,7 @@ bool RunnerWatch::start() {
 }
 
 std::chrono::milliseconds RunnerWatch::pause() const {
-  // A budget holds from the next pass on; others may wait for what it gives back.
+  // A new budget takes effect in the next pass. Other models may wait for the memory that it frees.
   if (sent_ && Clock::now() - sent_at_ < times_.max_until_sent) return times_.min;
   if (is_ready_) return times_.ready;
   return Clock::now() - started_ < times_.soon ? times_.first : times_.loading;
@@ -137,7 +137,7 @@ bool RunnerWatch::must_end() const {
 bool RunnerWatch::wait() {
   std::unique_lock lock(mutex_);
   const auto is_over = [this] { return must_end_ || (has_ended_ && runner_); };
-  if (has_failed_) {  // nothing is left to ask
+  if (has_failed_) {  // no more health requests
     changed_.wait(lock, is_over);
     return false;
   }
@@ -150,9 +150,9 @@ bool RunnerWatch::wait() {
   return !is_over();
 }
 
-// A runner that does not take it is found out by its health.
+// If the runner does not accept the budget, the health requests will show that it is broken.
 void RunnerWatch::send_budget() {
-  const std::scoped_lock telling(sending_);
+  const std::scoped_lock sending(sending_);
   std::optional<Budget> budget;
   {
     const std::scoped_lock lock(mutex_);
@@ -167,7 +167,7 @@ void RunnerWatch::send_budget() {
   } catch (const std::exception& error) {
     log::warn(launch_.name + ": cannot set the memory budget: " + error.what());
     const std::scoped_lock lock(mutex_);
-    if (!budget_) budget_ = budget;  // once more, with the next question
+    if (!budget_) budget_ = budget;  // retried with the next health request
   }
 }
 
@@ -184,9 +184,9 @@ bool RunnerWatch::ask() {
   } catch (const std::exception& error) {
     asked_ = Clock::now();
     if (!runner_->end_of_process().empty()) return false;
-    // While it loads, the planner has a limit for it.
+    // During a load, the planner's timeout applies.
     if (!is_ready_ || ++n_failures_ < times_.n_failures) return true;
-    detail_ = std::string("it does not answer: ") + error.what();
+    detail_ = std::string("it does not respond: ") + error.what();
     return false;
   }
   asked_ = Clock::now();
@@ -238,7 +238,8 @@ void RunnerWatch::report(const RunnerHealth& health) {
 void RunnerWatch::finish() {
   if (runner_) {
     runner_->end();
-    // One that is ended for what it did has told why; else its process does.
+    // Keeps the reason if the runner was ended for its behaviour. Otherwise, uses the reason of the
+    // process.
     const bool is_asked_for = detail_.empty() && must_end();
     if (detail_.empty()) detail_ = runner_->end_of_process();
     const std::string text = launch_.name + ": the runner has ended: " + detail_;

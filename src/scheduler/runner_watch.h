@@ -1,6 +1,6 @@
-// One runner from its start to its end, on a thread of its own, so that one that hangs holds up no
-// other: starts it, asks how it is, tells it its budget, ends it, and says what came of it. Owns
-// the thread, and shares the runner with those who send requests to it. Any thread may call.
+// Watches one runner from its start to its end on its own thread, so that a runner that hangs
+// blocks no other. Starts the runner, requests its health, sends its budget, ends it and reports
+// events. Owns the thread, and shares the runner with its clients. Thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -22,75 +22,77 @@ namespace billow::scheduler {
 
 class RunnerWatch;
 
-// What happens to a runner, told from its thread without a lock held.
+// Events of a runner. Called on the watch's thread, without a lock.
 class RunnerEvents {
  public:
   virtual ~RunnerEvents() = default;
   virtual void load_progressed(const std::string& key, uint64_t n_loaded) = 0;
   virtual void load_finished(const std::string& key, uint64_t held_bytes) = 0;
-  // Its process may live; it is still to be ended.
+  // The process may still live and must be ended.
   virtual void load_failed(const std::string& key, const LoadFailure& failure) = 0;
   virtual void memory_changed(const std::string& key, const MemoryReport& report) = 0;
-  // look() was called, and the runner is as it should be.
+  // The runner is healthy. Called after look().
   virtual void found_well(const RunnerWatch& watch) = 0;
-  // Its process has ended: the last that is said of it. `detail`: one line, or nothing.
+  // The process has ended. The last event of a runner. `detail` is one line, or empty.
   virtual void runner_gone(RunnerWatch& watch, const std::string& detail) = 0;
 };
 
-// How often a runner is asked how it is.
+// Intervals of health requests.
 struct WatchTimes {
-  std::chrono::milliseconds first{5};  // while it loads, for its first `soon`
+  std::chrono::milliseconds first{5};  // while it loads, during `soon` after its start
   std::chrono::milliseconds soon{300};
-  std::chrono::milliseconds loading{25};  // then
+  std::chrono::milliseconds loading{25};  // later during the load
   std::chrono::milliseconds ready{500};
-  std::chrono::milliseconds min{10};               // between two times, whatever happens
-  std::chrono::milliseconds changed{100};          // where requests have come or gone
-  std::chrono::milliseconds max_until_sent{2000};  // it may take to go by a new budget
-  size_t n_failures = 2;  // without an answer, one behind the other: it is ended
+  std::chrono::milliseconds min{10};               // min interval, after any event
+  std::chrono::milliseconds changed{100};          // after requests have started or ended
+  std::chrono::milliseconds max_until_sent{2000};  // max time until the runner uses a new budget
+  size_t n_failures = 2;                           // consecutive failures until the runner is ended
 };
 
 class RunnerWatch {
  public:
-  // `version` is that of the launch's budget. `events` outlives the watch. Throws std::system_error
-  // where there is no thread to be had.
+  // `version` is the version of the launch's budget. `events` must outlive the watch. Throws
+  // std::system_error if no thread can be created.
   RunnerWatch(const Launch& launch, uint64_t version, StartRunner start, RunnerEvents& events,
               const WatchTimes& times = {});
-  ~RunnerWatch();  // end(), and waits for it. Not on its own thread.
+  ~RunnerWatch();  // calls end() and waits; not on its own thread
   RunnerWatch(const RunnerWatch&) = delete;
   RunnerWatch& operator=(const RunnerWatch&) = delete;
 
   const std::string& key() const noexcept { return launch_.key; }
 
-  // Any thread, but not with the strand's lock: has the runner know the budget that was set last,
-  // before it is sent work that needs it.
+  // Sends the latest budget to the runner, before it gets work that needs it. Any thread, but
+  // without the strand's lock.
   void send_budget();
 
-  // These return at once.
+  // These functions return immediately.
   void set_budget(const Budget& budget);
   void end();
-  // A request stands still for want of memory: ask it soon.
+  // A request is paused for lack of memory: requests the health soon.
   void ask_soon();
-  // A request has ended: ask it before long, but not after each of many.
+  // A request has ended: requests the health after a delay, once for many requests.
   void refresh();
-  // It may be gone: ask it soon, and say so where it is not. Tells which such question it is.
+  // The runner may have died: requests its health soon, and calls found_well() if it is healthy.
+  // Returns the number of this check.
   uint64_t look();
-  // The last question that found_well() answers.
+  // Returns the number of the latest check that has been made.
   uint64_t n_looked() const;
 
-  std::shared_ptr<Runner> runner() const;  // null until it has been started
-  RunnerHealth health() const;             // of a moment ago
-  pid_t pid() const;                       // 0 until it has been started
+  std::shared_ptr<Runner> runner() const;  // null until the start
+  RunnerHealth health() const;             // the latest health; may be out of date
+  pid_t pid() const;                       // 0 until the start
 
  private:
   using Clock = std::chrono::steady_clock;
 
   void run();
   bool start();
-  // False: it is to be ended, or has ended.
+  // Waits for the next health request. Returns false if the runner must end or has ended.
   bool wait();
   bool ask();
   void report(const RunnerHealth& health);
-  std::chrono::milliseconds pause() const;  // `mutex_` is held for these
+  std::chrono::milliseconds pause()
+      const;  // REQUIRES for pause() and shortest_pause(): `mutex_` is held
   std::chrono::milliseconds shortest_pause() const;
   bool must_end() const;
   void finish();
@@ -101,29 +103,29 @@ class RunnerWatch {
   const WatchTimes times_;
   RunnerEvents& events_;
 
-  // Of the thread.
+  // Used by the thread only.
   const Clock::time_point started_ = Clock::now();
   Clock::time_point asked_ = Clock::now();
-  std::atomic<bool> is_ready_{false};  // others read it
-  bool has_failed_ = false;            // to load; it is not asked any more
+  std::atomic<bool> is_ready_{false};  // also read by other threads
+  bool has_failed_ = false;            // the load failed; no more health requests
   size_t n_failures_ = 0;
-  std::string detail_;  // why it is ended, where its process does not tell
+  std::string detail_;  // why the runner is ended, if its process does not say
 
-  std::mutex sending_;  // one budget after the other
+  std::mutex sending_;  // serialises budgets
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool must_end_ = false;
   bool must_ask_ = false;
   bool has_changed_ = false;
-  bool has_ended_ = false;  // the process
+  bool has_ended_ = false;  // the process has ended
   uint64_t n_look_ = 0;
   uint64_t n_looked_ = 0;
-  std::optional<Budget> budget_;  // not told yet
-  std::optional<uint64_t> sent_;  // the version of one that it does not go by yet
+  std::optional<Budget> budget_;  // not sent yet
+  std::optional<uint64_t> sent_;  // version of a budget that was sent and is not in effect yet
   Clock::time_point sent_at_{};
   std::shared_ptr<Runner> runner_;
   RunnerHealth health_;
-  std::thread thread_;  // the last, as it uses the others
+  std::thread thread_;  // declared last, because it uses the other members
 };
 
 }  // namespace billow::scheduler

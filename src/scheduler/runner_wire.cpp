@@ -19,30 +19,30 @@
 namespace billow::scheduler {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers travel as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "numbers are sent without conversion");
 
 [[noreturn]] void malformed(const std::string& what) {
-  throw http::StatusError(kServerError, "the model runner sent a malformed answer: " + what);
+  throw http::StatusError(kServerError, "the model runner sent a malformed response: " + what);
 }
 
 Json parse_object(std::string_view text) {
   Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) malformed("no JSON object");
+  if (!json.is_object()) malformed("not a JSON object");
   return json;
 }
 
-// Null where it is absent.
+// Returns null if the field is absent.
 const Json* find(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found == object.end() ? nullptr : &*found;
 }
 
 [[noreturn]] void wrong_kind(const char* name, const char* wanted) {
-  malformed(fmt::format("field \"{}\" is no {}", name, wanted));
+  malformed(fmt::format("field \"{}\" must be {}", name, wanted));
 }
 
 std::string text_of(const Json& value, const char* name) {
-  if (!value.is_string()) wrong_kind(name, "text");
+  if (!value.is_string()) wrong_kind(name, "a string");
   return value.get<std::string>();
 }
 
@@ -54,12 +54,12 @@ std::string text_field(const Json& object, const char* name) {
 bool flag_field(const Json& object, const char* name) {
   const Json* value = find(object, name);
   if (value == nullptr) return false;
-  if (!value->is_boolean()) wrong_kind(name, "truth value");
+  if (!value->is_boolean()) wrong_kind(name, "true or false");
   return value->get<bool>();
 }
 
 uint64_t count_of(const Json& value, const char* name, uint64_t max) {
-  if (!value.is_number_unsigned() || value.get<uint64_t>() > max) wrong_kind(name, "count");
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > max) wrong_kind(name, "a count");
   return value.get<uint64_t>();
 }
 
@@ -70,26 +70,25 @@ uint64_t count_field(const Json& object, const char* name,
 }
 
 std::chrono::nanoseconds duration_field(const Json& object, const char* name) {
-  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-  return std::chrono::nanoseconds(static_cast<int64_t>(count_field(object, name, kMost)));
+  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  return std::chrono::nanoseconds(static_cast<int64_t>(count_field(object, name, kMax)));
 }
 
 int64_t seed_field(const Json& object) {
   const Json* value = find(object, "seed");
   if (value == nullptr) return 0;
-  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-  if (!value->is_number_integer() ||
-      (value->is_number_unsigned() && value->get<uint64_t>() > kMost))
-    wrong_kind("seed", "number of 64 bits");
+  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  if (!value->is_number_integer() || (value->is_number_unsigned() && value->get<uint64_t>() > kMax))
+    wrong_kind("seed", "a 64-bit integer");
   return value->get<int64_t>();
 }
 
-// The elements of an array; none where it is absent.
+// Returns an array field. Returns an empty array if the field is absent.
 const Json& list_field(const Json& object, const char* name) {
   static const Json kNone = Json::array();
   const Json* value = find(object, name);
   if (value == nullptr) return kNone;
-  if (!value->is_array()) wrong_kind(name, "list");
+  if (!value->is_array()) wrong_kind(name, "a list");
   return *value;
 }
 
@@ -102,16 +101,16 @@ std::vector<int32_t> token_list(const Json& object) {
 }
 
 float number_of(const Json& value, const char* name) {
-  // Numbers that JSON has no words for are null.
+  // JSON has no form for infinity, so that null stands for it.
   if (value.is_null()) return -std::numeric_limits<float>::infinity();
-  if (!value.is_number()) wrong_kind(name, "number");
+  if (!value.is_number()) wrong_kind(name, "a number");
   const double number = value.get<double>();
-  constexpr double kMost = std::numeric_limits<float>::max();
-  return static_cast<float>(std::clamp(number, -kMost, kMost));
+  constexpr double kMax = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(number, -kMax, kMax));
 }
 
 TokenLogprob logprob_of(const Json& entry) {
-  if (!entry.is_object()) wrong_kind("logprobs", "list of objects");
+  if (!entry.is_object()) wrong_kind("logprobs", "a list of objects");
   TokenLogprob logprob;
   logprob.token = text_field(entry, "token");
   if (const Json* value = find(entry, "logprob")) logprob.logprob = number_of(*value, "logprob");
@@ -130,12 +129,12 @@ std::vector<TokenLogprob> logprobs_of(const Json& line, const char* name) {
   return logprobs;
 }
 
-// Rising, side by side, and within the text.
+// Checks that the marks ascend without overlap and are inside the text.
 std::vector<TextMark> marks_of(const Json& line, size_t n_bytes) {
   std::vector<TextMark> marks;
   size_t begin = 0;
   for (const Json& entry : list_field(line, "marks")) {
-    if (!entry.is_array() || entry.size() != 2) wrong_kind("marks", "list of pairs");
+    if (!entry.is_array() || entry.size() != 2) wrong_kind("marks", "a list of pairs");
     const auto offset = static_cast<size_t>(count_of(entry[0], "marks", n_bytes));
     const auto length = static_cast<size_t>(count_of(entry[1], "marks", n_bytes - offset));
     if (offset < begin) malformed("field \"marks\" is not in order");
@@ -145,7 +144,7 @@ std::vector<TextMark> marks_of(const Json& line, size_t n_bytes) {
   return marks;
 }
 
-// A line that is a string: a piece that is text alone.
+// Parses a line that is a string: a chunk with only text.
 std::string text_line(std::string_view line) {
   if (line.size() >= 2 && line.ends_with('"')) {
     const std::string_view text = line.substr(1, line.size() - 2);
@@ -161,11 +160,11 @@ CompletionPiece piece_of(const Json& line) {
   piece.logprobs = logprobs_of(line, "logprobs");
   piece.prompt_logprobs = logprobs_of(line, "prompt_logprobs");
   for (const Json& event : list_field(line, "events")) {
-    if (!event.is_object()) wrong_kind("events", "list of objects");
+    if (!event.is_object()) wrong_kind("events", "a list of objects");
     piece.events.push_back(json_text(event));
   }
   for (const Json& chunk : list_field(line, "prefill")) {
-    if (!chunk.is_object()) wrong_kind("prefill", "list of objects");
+    if (!chunk.is_object()) wrong_kind("prefill", "a list of objects");
     piece.prefill.push_back({count_field(chunk, "n"), duration_field(chunk, "duration")});
   }
   piece.is_asking = flag_field(line, "asking");
@@ -298,15 +297,15 @@ std::string embed_body(const EmbedJob& job) {
 
 namespace {
 
-// How many values each vector has: all "size", or the numbers in "sizes".
+// Returns the number of values per vector: "size" for all, or the numbers in "sizes".
 std::vector<uint64_t> vector_sizes(const Json& head, size_t n_vectors) {
   constexpr uint64_t kMaxSize = uint64_t{1} << 32;
   if (count_field(head, "n_vectors") != n_vectors)
-    malformed(fmt::format("not the {} vectors that were asked for", n_vectors));
+    malformed(fmt::format("expected {} vectors", n_vectors));
   const Json* sizes = find(head, "sizes");
   if (sizes == nullptr)
     return std::vector<uint64_t>(n_vectors, count_field(head, "size", kMaxSize));
-  if (!sizes->is_array() || sizes->size() != n_vectors) wrong_kind("sizes", "array of their sizes");
+  if (!sizes->is_array() || sizes->size() != n_vectors) wrong_kind("sizes", "a list of sizes");
   std::vector<uint64_t> out;
   for (const Json& size : *sizes) out.push_back(count_of(size, "sizes", kMaxSize));
   return out;
@@ -315,11 +314,11 @@ std::vector<uint64_t> vector_sizes(const Json& head, size_t n_vectors) {
 void add_errors(const Json& head, EmbedOutputs& outputs) {
   const Json* errors = find(head, "errors");
   if (errors == nullptr) return;
-  if (!errors->is_array()) wrong_kind("errors", "array of objects");
+  if (!errors->is_array()) wrong_kind("errors", "a list of objects");
   for (const Json& entry : *errors) {
-    if (!entry.is_object()) wrong_kind("errors", "array of objects");
+    if (!entry.is_object()) wrong_kind("errors", "a list of objects");
     const uint64_t index = count_field(entry, "index");
-    if (index >= outputs.size()) malformed("an error of an input that was not sent");
+    if (index >= outputs.size()) malformed("an error for an unknown input");
     outputs[index].error = text_field(entry, "error");
     outputs[index].status = static_cast<int>(count_field(entry, "status", 599));
   }
@@ -329,21 +328,21 @@ void add_errors(const Json& head, EmbedOutputs& outputs) {
 
 EmbedOutputs parse_vectors(std::string_view body, size_t n_vectors) {
   const size_t end = body.find('\n');
-  if (end == std::string_view::npos) malformed("no line before the vectors");
+  if (end == std::string_view::npos) malformed("missing line before the vectors");
   const Json head = parse_object(body.substr(0, end));
   std::string_view bytes = body.substr(end + 1);
   EmbedOutputs outputs(n_vectors);
   add_errors(head, outputs);
   const std::vector<uint64_t> sizes = vector_sizes(head, n_vectors);
   for (size_t i = 0; i < n_vectors; ++i) {
-    if (sizes[i] > bytes.size() / sizeof(float)) malformed("vectors of another size");
+    if (sizes[i] > bytes.size() / sizeof(float)) malformed("wrong size of the vectors");
     if (sizes[i] == 0 && outputs[i].error.empty()) malformed("a vector without values");
     outputs[i].values.resize(sizes[i]);
     if (sizes[i] == 0) continue;
     std::memcpy(outputs[i].values.data(), bytes.data(), sizes[i] * sizeof(float));
     bytes.remove_prefix(sizes[i] * sizeof(float));
   }
-  if (!bytes.empty()) malformed("vectors of another size");
+  if (!bytes.empty()) malformed("wrong size of the vectors");
   return outputs;
 }
 
@@ -352,11 +351,12 @@ namespace {
 double number_field(const Json& object, const char* name) {
   const Json* value = find(object, name);
   if (value == nullptr) return 0.0;
-  if (!value->is_number() || !(value->get<double>() >= 0.0)) wrong_kind(name, "positive number");
+  if (!value->is_number() || !(value->get<double>() >= 0.0))
+    wrong_kind(name, "a non-negative number");
   return value->get<double>();
 }
 
-// How long so many tokens take at a rate; nothing where no rate is known.
+// Returns the time for a number of tokens at a rate, or 0 if the rate is unknown.
 double seconds_of(const Json& object, const char* tokens, const char* rate) {
   const double per_second = number_field(object, rate);
   return per_second > 0.0 ? static_cast<double>(count_field(object, tokens)) / per_second : 0.0;
@@ -420,11 +420,11 @@ std::vector<Prefix> parse_prefixes(std::string_view body) {
   std::vector<Prefix> prefixes;
   const Json json = parse_object(body);
   for (const Json& entry : list_field(json, "prefixes")) {
-    if (!entry.is_object()) wrong_kind("prefixes", "array of objects");
+    if (!entry.is_object()) wrong_kind("prefixes", "a list of objects");
     Prefix& prefix = prefixes.emplace_back();
     prefix.n_tokens = count_field(entry, "tokens");
     for (const Json& digest : list_field(entry, "digests")) {
-      if (!digest.is_string()) wrong_kind("digests", "array of strings");
+      if (!digest.is_string()) wrong_kind("digests", "a list of strings");
       prefix.digests.push_back(digest.get<std::string>());
     }
   }

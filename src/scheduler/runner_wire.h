@@ -1,5 +1,5 @@
-// What goes to a runner and comes back, as bytes: the counterpart of runner/protocol.h and of the
-// routes in runner/service.h. A runner's answers are not trusted: what is not of its kind throws
+// Encodes requests to a runner and decodes its responses: the counterpart of runner/protocol.h and
+// the routes in runner/service.h. Responses are not trusted: an invalid response throws
 // http::StatusError (500). Pure functions; any thread.
 #pragma once
 
@@ -13,10 +13,11 @@
 
 namespace billow::scheduler {
 
-// A line of JSON and the prompt's token ids.
+// Returns a line of JSON and the prompt's token ids.
 std::string completion_body(const Completion& request);
 
-// A line of a completion's answer: calls one of both. Throws what the line says is wrong.
+// A line of a completion's response: a chunk or the end. parse_completion_line() throws the error
+// of an error line.
 struct CompletionLine {
   bool is_end = false;
   CompletionPiece piece;
@@ -24,19 +25,19 @@ struct CompletionLine {
 };
 CompletionLine parse_completion_line(std::string_view line);
 
-// In the form that runner/protocol.h gives.
+// Returns the body in the format of runner/protocol.h.
 std::string embed_body(const EmbedJob& job);
-// REQUIRES: n_vectors is how many were asked for.
+// REQUIRES: n_vectors is the number of inputs.
 EmbedOutputs parse_vectors(std::string_view body, size_t n_vectors);
 
 RunnerHealth parse_health(std::string_view body);
 std::vector<int32_t> parse_tokens(std::string_view body);
 std::string parse_content(std::string_view body);
 std::vector<Prefix> parse_prefixes(std::string_view body);
-// The text of {"error":"..."}, or the body's beginning where it is none.
+// Returns the text of {"error":"..."}. For any other body, returns its beginning.
 std::string error_text(std::string_view body);
 
-// One line, bytes that are no UTF-8 replaced.
+// Returns one line of JSON. Invalid UTF-8 is replaced.
 std::string json_text(const Json& json);
 
 }  // namespace billow::scheduler

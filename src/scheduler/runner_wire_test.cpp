@@ -49,7 +49,7 @@ TEST(RunnerWire, WritesACompletionAsOneLineAndTokenIds) {
   EXPECT_EQ(completion_body({}).back(), '\n');
 }
 
-TEST(RunnerWire, ImagesStandBehindTokenIds) {
+TEST(RunnerWire, ImagesFollowTokenIds) {
   Completion request;
   request.prompt = {1, 2};
   request.prompt_text = "ab";
@@ -63,7 +63,7 @@ TEST(RunnerWire, ImagesStandBehindTokenIds) {
   EXPECT_EQ(body.substr(end + 1 + 8), "abcd");
 }
 
-TEST(RunnerWire, MarksLieInTheirTextInOrder) {
+TEST(RunnerWire, MarksAscendWithinTheirText) {
   const CompletionLine line = parse_completion_line(R"({"text":"a<x><y>","marks":[[1,3],[4,3]]})");
   EXPECT_EQ(line.piece.marks, (std::vector<TextMark>{{1, 3}, {4, 3}}));
   for (const char* marks : {"[[1,7]]", "[[8,0]]", "[[4,3],[1,3]]", "[[1,3],[3,1]]", "[[1]]", "[1]",
@@ -73,7 +73,7 @@ TEST(RunnerWire, MarksLieInTheirTextInOrder) {
   }
 }
 
-TEST(RunnerWire, TextAloneIsAString) {
+TEST(RunnerWire, ChunkWithOnlyTextIsAString) {
   EXPECT_EQ(parse_completion_line(R"(" plain")").piece.text, " plain");
   EXPECT_EQ(parse_completion_line(R"("")").piece.text, "");
   EXPECT_EQ(parse_completion_line(R"("a\"b\\c\n\u00e9")").piece.text, "a\"b\\c\n\u00e9");
@@ -82,7 +82,7 @@ TEST(RunnerWire, TextAloneIsAString) {
     EXPECT_EQ(status_of_failure([&] { parse_completion_line(line); }), 500) << line;
 }
 
-TEST(RunnerWire, AsksForAWholeAnswerWhereNobodyReadsItsPieces) {
+TEST(RunnerWire, RequestsWholeResponseIfNobodyReadsChunks) {
   const auto head = [](const Completion& request) {
     const std::string body = completion_body(request);
     return Json::parse(body.substr(0, body.find('\n')));
@@ -109,7 +109,7 @@ TEST(RunnerWire, SendsAConstraint) {
                                   "starts_within":7,"may_not_start":true})"));
 }
 
-TEST(RunnerWire, ReadsAPieceWithAllThatMayBeInIt) {
+TEST(RunnerWire, ParsesChunkWithAllFields) {
   const CompletionLine line = parse_completion_line(
       R"({"text":"ab","logprobs":[{"token":"a","logprob":-0.5,"bytes":[97],"top_logprobs":)"
       R"([{"token":"b","logprob":null,"bytes":[255]}]}],"events":[{"kind":"transition","text":"x"}],)"
@@ -128,7 +128,7 @@ TEST(RunnerWire, ReadsAPieceWithAllThatMayBeInIt) {
   EXPECT_EQ(line.piece.prefill[0].time.count(), 12);
 }
 
-TEST(RunnerWire, ReadsTheEnd) {
+TEST(RunnerWire, ParsesTheEnd) {
   const CompletionLine line = parse_completion_line(
       R"({"done":true,"done_reason":"length","seed":-4,"prompt_eval_count":9,)"
       R"("prompt_cached_count":5,"queue_duration":1,"prompt_eval_duration":2,"eval_count":2,)"
@@ -151,7 +151,7 @@ TEST(RunnerWire, ReadsTheEnd) {
   EXPECT_EQ(line.end.queued.count() + line.end.prompted.count() + line.end.written.count(), 6);
 }
 
-TEST(RunnerWire, RefusesLinesOfAnotherKind) {
+TEST(RunnerWire, RejectsInvalidLines) {
   for (const char* line : {
            "",
            "nonsense",
@@ -190,7 +190,7 @@ std::string vectors_body(const std::string& head, const std::vector<float>& valu
   return body;
 }
 
-TEST(RunnerWire, CarriesEmbeddings) {
+TEST(RunnerWire, SendsTextsAndParsesVectors) {
   const std::string body = embed_body({.inputs = {{{1, 2}}, {{}}, {{3}}}});
   EXPECT_EQ(body.substr(0, body.find('\n')), R"({"n":[2,0,1]})");
   EXPECT_EQ(body.size() - body.find('\n') - 1, 12u);
@@ -209,14 +209,14 @@ TEST(RunnerWire, CarriesEmbeddings) {
       500);
 }
 
-TEST(RunnerWire, CarriesWhatIsAskedOfEmbeddings) {
+TEST(RunnerWire, SendsEmbeddingOptions) {
   const std::string body = embed_body(
       {.inputs = {{{1, 2}, 1}, {{3}}}, .pooling = "rank", .is_bulk = true, .client = "c"});
   EXPECT_EQ(body.substr(0, body.find('\n')),
             R"({"n":[2,1],"first":[1,0],"pooling":"rank","bulk":true,"client":"c"})");
 }
 
-TEST(RunnerWire, ReadsVectorsOfSeveralSizesAndErrorsOfSome) {
+TEST(RunnerWire, ParsesVectorsOfSeveralSizesAndErrors) {
   const std::vector<float> values = {1, 2, 3};
   const std::string head =
       R"({"n_vectors":3,"size":2,"sizes":[1,0,2],"errors":[{"index":1,"status":503,"error":"no"}]})";
@@ -233,7 +233,7 @@ TEST(RunnerWire, ReadsVectorsOfSeveralSizesAndErrorsOfSome) {
         << wrong;
 }
 
-TEST(RunnerWire, ReadsPrefixes) {
+TEST(RunnerWire, ParsesPrefixes) {
   EXPECT_EQ(parse_prefixes(R"({"prefixes":[{"tokens":128,"digests":["a","b"]}]})"),
             (std::vector<Prefix>{{128, {"a", "b"}}}));
   EXPECT_TRUE(parse_prefixes(R"({"prefixes":[]})").empty());
@@ -241,7 +241,7 @@ TEST(RunnerWire, ReadsPrefixes) {
     EXPECT_EQ(status_of_failure([&] { parse_prefixes(wrong); }), 500) << wrong;
 }
 
-TEST(RunnerWire, ReadsHealth) {
+TEST(RunnerWire, ParsesHealth) {
   const RunnerHealth loading = parse_health(R"({"status":"loading","loaded":5,"to_load":9})");
   EXPECT_EQ(loading.status, RunnerStatus::kLoading);
   EXPECT_EQ(loading.n_loaded, 5u);
@@ -275,7 +275,7 @@ TEST(RunnerWire, ReadsHealth) {
     EXPECT_EQ(status_of_failure([&] { parse_health(text); }), 500) << text;
 }
 
-TEST(RunnerWire, ReadsErrorsAndTokens) {
+TEST(RunnerWire, ParsesErrorsAndTokens) {
   EXPECT_EQ(error_text(R"({"error":"too long"})"), "too long");
   EXPECT_EQ(error_text("not \xff json"), "not \xef\xbf\xbd json");
   EXPECT_EQ(error_text(R"({"error":3})"), R"({"error":3})");

@@ -1,5 +1,5 @@
-// How a runner is to choose tokens, as a request and its model say. Plain data and its form as
-// JSON, under Ollama's names; any thread.
+// Sampling options of a request and its model. Plain data, and its JSON with Ollama's names. Any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace billow::scheduler {
 
-// Added to a token's logit. Unset: the token is banned.
+// A bias for a token's logit. Unset: the token is banned.
 struct LogitBias {
   int32_t token = 0;
   std::optional<float> bias{};
   bool operator==(const LogitBias&) const = default;
 };
 
-// What is unset is the runner's default: see engine/sampling/options.h, which also has the ranges.
+// Unset fields mean the runner's default: see engine/sampling/options.h, which also has the ranges.
 struct Sampling {
   std::optional<double> temperature{};
   std::optional<double> top_p{};
@@ -36,15 +36,15 @@ struct Sampling {
   bool operator==(const Sampling&) const = default;
 };
 
-// A number as a whole one: without its fraction, and within the range of the type.
+// Converts a number to an integer: truncates fractions and clamps to the range of the type.
 // REQUIRES: value is a number.
 int64_t whole_number(const Json& value);
-// Reads the members that it knows; others, nulls and what is no number are disregarded. Whole
-// numbers may come with a fraction, which does not count. `logit_bias` is not read.
+// Parses the fields that it knows. Ignores other fields, nulls and values that are not numbers.
+// Truncates fractions of integer fields. Does not read `logit_bias`.
 Sampling sampling_of(const Json& options);
-// An object of what is set, as the runner's protocol has it.
+// Returns an object of all set fields, in the form of the runner's protocol.
 Json to_json(const Sampling& sampling);
-// `base`, and over it, field by field, what `over` sets.
+// Returns `base` with the set fields of `over`.
 Sampling overlaid(const Sampling& base, const Sampling& over);
 
 }  // namespace billow::scheduler

@@ -7,19 +7,19 @@
 namespace billow::scheduler {
 namespace {
 
-TEST(Sampling, ReadsWhatItKnowsAndCutsFractionsOfWholeNumbers) {
+TEST(Sampling, ParsesKnownFieldsAndTruncatesFractions) {
   const Sampling sampling = sampling_of(Json::parse(
       R"({"temperature":0.25,"top_k":5.9,"seed":-3,"mirostat":"x","top_p":null,"num_ctx":7})"));
   EXPECT_EQ(sampling, (Sampling{.temperature = 0.25, .top_k = 5, .seed = -3}));
 }
 
-TEST(Sampling, KeepsWholeNumbersWithinTheirType) {
+TEST(Sampling, ClampsIntegersToTheirType) {
   EXPECT_EQ(whole_number(Json(1e30)), int64_t{9'200'000'000'000'000'000});
   EXPECT_EQ(whole_number(Json(UINT64_MAX)), INT64_MAX);
   EXPECT_EQ(whole_number(Json(-2.5)), -2);
 }
 
-TEST(Sampling, WritesWhatIsSetAndABannedTokenAsNull) {
+TEST(Sampling, WritesSetFieldsAndBannedTokenAsNull) {
   const Sampling sampling{.top_p = 0.5, .mirostat = 2, .logit_bias = {{7, 1.5f}, {8, {}}}};
   EXPECT_EQ(to_json(sampling),
             Json::parse(R"({"top_p":0.5,"mirostat":2,"logit_bias":[[7,1.5],[8,null]]})"));

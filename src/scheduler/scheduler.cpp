@@ -22,18 +22,18 @@ class StrandLease final : public Lease {
 
   CompletionEnd complete(const Completion& request, const OnPiece& on_piece) override {
     return on_a_runner<CompletionEnd>([&](Runner& runner, RunnerWatch& watch) {
-      bool has_left = false;
+      bool is_replaced = false;
       CompletionEnd end = runner.complete(
           request,
           [&](CompletionPiece piece) {
             if (piece.is_asking) watch.ask_soon();
             const bool is_seen =
                 !request.may_begin_again && (!piece.text.empty() || !piece.logprobs.empty());
-            has_left = is_seen && !strand_->may_stream(*ticket_, watch);
-            return !has_left && on_piece(std::move(piece));
+            is_replaced = is_seen && !strand_->may_stream(*ticket_, watch);
+            return !is_replaced && on_piece(std::move(piece));
           },
           stop_);
-      if (has_left) throw RunnerGone("it has ended");
+      if (is_replaced) throw RunnerGone("the runner has ended");
       return end;
     });
   }
@@ -44,26 +44,26 @@ class StrandLease final : public Lease {
   }
 
  private:
-  // On as many runners as it takes: the planner says when that is enough.
-  template <typename Answer, typename Call>
-  Answer on_a_runner(const Call& call) {
+  // Retries the call on other runners until the planner ends the request.
+  template <typename Result, typename Call>
+  Result on_a_runner(const Call& call) {
     for (;;) {
       const std::shared_ptr<RunnerWatch> watch = strand_->watch_of(*ticket_);
       const std::shared_ptr<Runner> runner = watch ? watch->runner() : nullptr;
-      std::string what = "it has ended";
+      std::string what = "the runner has ended";
       try {
         if (runner) {
           watch->send_budget();
-          Answer answer = call(*runner, *watch);
+          Result result = call(*runner, *watch);
           strand_->end_call(*ticket_);
-          return answer;
+          return result;
         }
       } catch (const RunnerGone& gone) {
         what = gone.what();
       } catch (const RunnerBusy&) {
         throw;
       } catch (const http::StatusError& error) {
-        // Where the runner itself has failed, it does not come back from that.
+        // A server error means that the runner itself may be broken.
         if (error.status() < kServerError) throw;
         what = error.what();
       }
@@ -86,7 +86,8 @@ Scheduler::~Scheduler() { strand_->close(); }
 
 std::unique_ptr<Lease> Scheduler::acquire(const Job& job, std::stop_token stop,
                                           const OnStage& on_stage) {
-  const std::shared_ptr<Strand> strand = strand_;  // the scheduler may go while this waits
+  const std::shared_ptr<Strand> strand =
+      strand_;  // the scheduler may be destroyed while this waits
   std::shared_ptr<Strand::Ticket> ticket = strand->arrive(job, stop, on_stage);
   return std::make_unique<StrandLease>(strand, std::move(ticket), std::move(stop), on_stage);
 }
@@ -101,8 +102,8 @@ std::vector<Prefix> Scheduler::prefixes(const std::string& key, std::string_view
   const std::shared_ptr<Runner> runner = watch ? watch->runner() : nullptr;
   try {
     return runner ? runner->prefixes(root, n_max) : std::vector<Prefix>{};
-  } catch (const std::runtime_error& error) {  // it has ended, or it still loads
-    log::debug(key + ": prefixes are not to be had: " + error.what());
+  } catch (const std::runtime_error& error) {  // the runner has ended or still loads
+    log::debug(key + ": cannot get prefixes: " + error.what());
     return {};
   }
 }

@@ -1,6 +1,6 @@
-// Which models are loaded, carried out: one strand asks the Planner what to do, starts runners,
-// watches and ends them, and hands requests to them. Owns the runners. Any thread may call. Calls
-// and leases may outlast the scheduler: they end with errors.
+// Loads models and runs requests on them. One strand performs the Planner's actions: it starts,
+// watches and ends runners, and assigns requests to them. Owns the runners. Thread-safe. Calls and
+// leases may outlive the scheduler; they end with errors.
 #pragma once
 
 #include <chrono>
@@ -19,33 +19,32 @@ namespace billow::scheduler {
 
 struct Job {
   std::string key;      // runner_key()
-  std::string name;     // of the model, as shown
+  std::string name;     // display name of the model
   std::string weights;  // path of the GGUF file
   bool is_embedding = false;
   ModelCost cost;                               // of this request
   EngineChoice engine{.engine = Engine::kOwn};  // part of the key
   std::optional<Duration> keep_alive;
-  std::string label{};  // of the model, for listings: ModelSnapshot shows that of the job that had
-                        // it loaded
-  uint64_t digest = 0;  // of what it asks, as Request::digest
+  std::string label{};  // of the model, for listings: ModelSnapshot shows the label of the job that
+                        // caused the load
+  uint64_t digest = 0;  // of the request's content, see Request::digest
 };
 
-// How a request came to its runner: for traces and durations. kQueued first, always; kLoading where
-// it waits for a load; kRetrying where its runner ended, and then the others again. kWaiting is no
-// stage of its own: nothing has changed for a second.
+// The stages of a request before it runs: for traces and durations. kQueued is always first.
+// kLoading: the request waits for a load. kRetrying: its runner ended; then the other stages follow
+// again. kWaiting: no news for a second; not a stage of its own.
 enum class JobStage : uint8_t { kQueued, kLoading, kAssigned, kRetrying, kWaiting };
 using OnStage = std::function<void(JobStage stage)>;
 
-// A request's place on a loaded runner, given back when it is destroyed. One thread.
+// A request's place on a loaded runner. The destructor frees the place. One thread.
 class Lease {
  public:
   virtual ~Lease() = default;
 
-  // As Runner's. Where the runner ends before it has written any text, or any that was seen, the
-  // request waits for another and begins again, alone; else, or the second time, throws
-  // http::StatusError (500, kCrashText and more). So it does for what goes wrong while the runner
-  // is well: "an error was encountered while running the model: ...". What was passed on of prefill
-  // and events may then come again.
+  // These functions behave like Runner's. If the runner ends before a client saw any text, the
+  // request is retried once, alone, on another runner. Prefill and events may then repeat.
+  // Otherwise, they throw http::StatusError (500, kCrashText and more). If a call fails while the
+  // runner is healthy, they throw 500 with "an error was encountered while running the model: ...".
   virtual CompletionEnd complete(const Completion& request, const OnPiece& on_piece) = 0;
   virtual EmbedOutputs embed(const EmbedJob& job) = 0;
 };
@@ -58,12 +57,12 @@ struct LoadedModel {
 };
 
 struct SchedulerState {
-  std::vector<LoadedModel> models;  // latest to expire first
+  std::vector<LoadedModel> models;  // last expiry first
   uint64_t budget_bytes = 0;
   uint64_t granted_bytes = 0;
   size_t n_waiting = 0;
   bool is_draining = false;
-  std::vector<std::string> crashing{};  // names of models whose runners die again and again
+  std::vector<std::string> crashing{};  // names of models whose runners keep crashing
 };
 
 class Strand;
@@ -71,28 +70,29 @@ class Strand;
 class Scheduler {
  public:
   Scheduler(const Options& options, StartRunner start);
-  ~Scheduler();  // ends all runners, and with them what runs
+  ~Scheduler();  // ends all runners and running requests
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Waits until the job may run, loading its model where that is needed. Throws http::StatusError:
-  // 503 where the queue is full or the server drains, 500 where the model cannot be loaded; and
-  // Cancelled. A load goes on if its job is cancelled. `on_stage` is called on this thread.
+  // Waits until the job may run; loads its model if needed. Throws http::StatusError: 503 if the
+  // queue is full or the server drains, 500 if the model cannot be loaded. Throws Cancelled on
+  // `stop`. A load continues if its job is cancelled. Calls `on_stage` on this thread.
   std::unique_ptr<Lease> acquire(const Job& job, std::stop_token stop,
                                  const OnStage& on_stage = {});
 
-  // Of a loaded model; nothing where it is not loaded.
+  // Sets the keep-alive of a loaded model. No effect if the model is not loaded.
   void set_keep_alive(const std::string& key, Duration keep_alive);
-  // Runner::prefixes of a loaded model; none where it is not loaded or its runner does not answer.
+  // Returns Runner::prefixes of a loaded model. Empty if the model is not loaded or its runner does
+  // not respond.
   std::vector<Prefix> prefixes(const std::string& key, std::string_view root, size_t n_max) const;
-  // Ends the runner once what came before has finished.
+  // Ends the runner after all earlier requests have finished.
   void stop(const std::string& key);
 
-  // No job is taken any more; waits until those that run have finished and every runner has ended,
-  // at most so long. Returns whether that was reached.
+  // Accepts no more jobs and waits until all running jobs have finished and every runner has ended.
+  // Returns false after `timeout`.
   bool drain(std::chrono::milliseconds timeout);
 
-  SchedulerState state() const;  // of a moment ago; asks no runner
+  SchedulerState state() const;  // may be slightly out of date; calls no runner
 
  private:
   const std::shared_ptr<Strand> strand_;

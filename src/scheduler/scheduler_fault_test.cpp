@@ -1,4 +1,4 @@
-// The scheduler where runners die, fail, hang or disappear, and where it goes itself while it is
+// The scheduler with runners that die, fail, hang or disappear. Also its destruction while it is
 // busy.
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using Stages = std::vector<JobStage>;
 
 const std::string kCrash = "500 " + std::string(kCrashText);
 
-TEST(SchedulerFault, BeginsAgainWhereTheRunnerDiedBeforeItWroteText) {
+TEST(SchedulerFault, RetriesIfRunnerDiedBeforeText) {
   World world;
   world.fakes.change("a", [](FakeScript& script) { script.n_deaths = 1; });
   const Outcome outcome = world.ask("a");
@@ -28,7 +28,7 @@ TEST(SchedulerFault, BeginsAgainWhereTheRunnerDiedBeforeItWroteText) {
                                     JobStage::kRetrying, JobStage::kLoading, JobStage::kAssigned}));
 }
 
-TEST(SchedulerFault, FailsWhereTheRunnerDiedBehindText) {
+TEST(SchedulerFault, FailsIfRunnerDiedAfterText) {
   World world;
   world.fakes.change("a", [](FakeScript& script) {
     script.n_deaths = 1;
@@ -40,7 +40,7 @@ TEST(SchedulerFault, FailsWhereTheRunnerDiedBehindText) {
   EXPECT_EQ(world.ask("a").end, "ok");
 }
 
-TEST(SchedulerFault, PiecesWithoutTextDoNotKeepItFromBeginningAgain) {
+TEST(SchedulerFault, ChunksWithoutTextAllowARetry) {
   World world;
   world.fakes.change("a", [](FakeScript& script) {
     script.whole_pieces = {{.prefill = {{5, milliseconds(1)}}}, {.text = "x"}};
@@ -52,7 +52,7 @@ TEST(SchedulerFault, PiecesWithoutTextDoNotKeepItFromBeginningAgain) {
   EXPECT_EQ(outcome.end, "ok");
 }
 
-TEST(SchedulerFault, GivesUpOnAModelThatDiesEachTime) {
+TEST(SchedulerFault, GivesUpOnAModelThatKeepsDying) {
   World world;
   world.fakes.change("a", [](FakeScript& script) { script.n_deaths = 1000; });
   const std::string culprit =
@@ -61,11 +61,11 @@ TEST(SchedulerFault, GivesUpOnAModelThatDiesEachTime) {
   EXPECT_EQ(world.ask("a").end, culprit);
   EXPECT_EQ(world.ask("a").end, kCrash + ": signal 11 (Segmentation fault)");
   EXPECT_EQ(world.fakes.launches().size(), 5u);
-  EXPECT_EQ(world.ask("a").end, kCrash);  // it is left alone for a while
+  EXPECT_EQ(world.ask("a").end, kCrash);  // the model is paused
   EXPECT_EQ(world.ask("b").end, "ok");
 }
 
-TEST(SchedulerFault, EmbeddingsBeginAgain) {
+TEST(SchedulerFault, RetriesEmbeddings) {
   World world;
   world.fakes.change("e", [](FakeScript& script) { script.n_deaths = 1; });
   Job job = job_of("e");
@@ -75,11 +75,11 @@ TEST(SchedulerFault, EmbeddingsBeginAgain) {
   EXPECT_EQ(world.fakes.launches().size(), 2u);
 }
 
-TEST(SchedulerFault, APromptThatEndsRunnersTakesOthersWithItOnce) {
+TEST(SchedulerFault, PoisonousPromptHarmsOthersOnlyOnce) {
   Options options = small_options();
   options.n_parallel = 4;
   World world(options);
-  // One prompt ends its runner; the answers of the others wait behind their first piece.
+  // One prompt kills its runner; the responses of the other requests wait after their first chunk.
   constexpr int32_t kPoison = 666;
   std::atomic<bool> may_kill = false;
   world.fakes.change("a", [&](FakeScript& script) {
@@ -110,7 +110,7 @@ TEST(SchedulerFault, APromptThatEndsRunnersTakesOthersWithItOnce) {
   auto poison = std::async(std::launch::async, asks, std::vector<int32_t>{kPoison});
   ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 1; }));
   may_kill = true;
-  // Whatever of these ran beside it at its first death, none is harmed: they run again, alone.
+  // Requests that ran during its first crash are not harmed: they are retried alone.
   for (int32_t i = 1; i <= 20; ++i) EXPECT_EQ(asks({i}), "stop") << i;
   EXPECT_EQ(poison.get(), culprit);
   for (int i = 0; i < 10; ++i) {
@@ -120,7 +120,7 @@ TEST(SchedulerFault, APromptThatEndsRunnersTakesOthersWithItOnce) {
   EXPECT_LE(world.fakes.launches().size(), 3u);
 }
 
-TEST(SchedulerFault, ADeathBetweenTwoCallsOfALeaseIsMadeGood) {
+TEST(SchedulerFault, RecoversFromDeathBetweenCallsOfALease) {
   World world;
   const std::unique_ptr<Lease> lease = world.scheduler->acquire(job_of("a"), {});
   const auto all = [](const CompletionPiece&) { return true; };
@@ -130,20 +130,20 @@ TEST(SchedulerFault, ADeathBetweenTwoCallsOfALeaseIsMadeGood) {
   EXPECT_EQ(lease->complete({}, all).done_reason, "stop");
 }
 
-TEST(SchedulerFault, ACrashDisturbsNoOtherModel) {
+TEST(SchedulerFault, CrashDisturbsNoOtherModel) {
   World world;
   world.fakes.change("b", [](FakeScript& script) { script.holds_after = 1; });
   const auto b = world.start("b");
   ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 1; }));
   world.ask("a");
   world.fakes.kill("a");
-  EXPECT_TRUE(world.becomes_loaded({"b"}));  // noticed, though nothing ran there
+  EXPECT_TRUE(world.becomes_loaded({"b"}));  // detected, although no request ran there
   EXPECT_FALSE(b->is_done());
   world.fakes.change("b", [](FakeScript& script) { script.holds_after = 0; });
   EXPECT_EQ(b->outcome().text, "Hello there");
 }
 
-TEST(SchedulerFault, ALostConnectionIsTheErrorOfItsRequestAlone) {
+TEST(SchedulerFault, LostConnectionFailsOnlyItsRequest) {
   World world;
   world.fakes.change("a", [](FakeScript& script) { script.n_lost_connections = 1; });
   EXPECT_EQ(world.ask("a").end,
@@ -152,7 +152,7 @@ TEST(SchedulerFault, ALostConnectionIsTheErrorOfItsRequestAlone) {
   EXPECT_EQ(world.fakes.launches().size(), 1u);
 }
 
-TEST(SchedulerFault, ARefusalOfTheRunnerIsPassedOn) {
+TEST(SchedulerFault, PassesOnRejectionsOfTheRunner) {
   World world;
   world.fakes.change("a", [](FakeScript& script) {
     script.refusal_status = 400;
@@ -165,11 +165,11 @@ TEST(SchedulerFault, ARefusalOfTheRunnerIsPassedOn) {
   EXPECT_EQ(world.fakes.launches().size(), 1u);
 }
 
-TEST(SchedulerFault, BeginsAgainWhereTheLoopBroke) {
+TEST(SchedulerFault, RetriesAfterABrokenLoop) {
   World world;
   world.fakes.change("a", [&](FakeScript& script) {
     script.answer = [&](const Completion&, const OnPiece&) -> CompletionEnd {
-      // The next runner loads until the script is sound again, so that it does not break as well.
+      // The next runner loads until the script is repaired, so that it does not break, too.
       world.fakes.change("a", [](FakeScript& broken) {
         broken.is_broken = broken.holds_load = true;
         broken.answer = {};
@@ -184,7 +184,7 @@ TEST(SchedulerFault, BeginsAgainWhereTheLoopBroke) {
   EXPECT_EQ(world.fakes.launches().size(), 2u);
 }
 
-TEST(SchedulerFault, SaysWhyAModelCannotBeLoaded) {
+TEST(SchedulerFault, ReportsWhyALoadFailed) {
   World world;
   world.fakes.change("a", [](FakeScript& script) { script.n_start_failures = 1; });
   EXPECT_EQ(world.ask("a").end, "500 cannot start the program");
@@ -200,7 +200,7 @@ TEST(SchedulerFault, SaysWhyAModelCannotBeLoaded) {
   EXPECT_EQ(world.fakes.n_alive(), 1u);
 }
 
-TEST(SchedulerFault, LoadsOnceMoreWithAllMemoryWhereThereWasTooLittle) {
+TEST(SchedulerFault, RetriesOutOfMemoryLoadWithAllMemory) {
   World world;
   world.fakes.change("a", [](FakeScript& script) {
     script.n_load_failures = 1;
@@ -216,7 +216,7 @@ TEST(SchedulerFault, LoadsOnceMoreWithAllMemoryWhereThereWasTooLittle) {
             "500 model requires more system memory than is available: bad file");
 }
 
-TEST(SchedulerFault, EndsALoadThatMakesNoProgress) {
+TEST(SchedulerFault, EndsLoadWithoutProgress) {
   Options options = small_options();
   options.load_timeout = milliseconds(200);
   World world(options);
@@ -225,7 +225,7 @@ TEST(SchedulerFault, EndsALoadThatMakesNoProgress) {
   EXPECT_TRUE(world.becomes_loaded({}));
 }
 
-TEST(SchedulerFault, EndsARunnerWhoseLoopIsBroken) {
+TEST(SchedulerFault, EndsRunnerWithBrokenLoop) {
   World world;
   world.ask("a");
   world.fakes.change("a", [](FakeScript& script) { script.is_broken = true; });
@@ -235,7 +235,7 @@ TEST(SchedulerFault, EndsARunnerWhoseLoopIsBroken) {
   EXPECT_EQ(world.ask("a").end, "ok");
 }
 
-TEST(SchedulerFault, EndsARunnerThatDoesNotAnswerAnyMore) {
+TEST(SchedulerFault, EndsRunnerThatDoesNotRespond) {
   World world;
   world.fakes.change("a", [](FakeScript& script) { script.holds_after = 1; });
   std::atomic<bool> has_text = false;
@@ -246,10 +246,10 @@ TEST(SchedulerFault, EndsARunnerThatDoesNotAnswerAnyMore) {
   world.fakes.change("a", [](FakeScript& script) { script.is_mute = true; });
   const Outcome outcome = running.get();
   EXPECT_EQ(outcome.text, "Hello");
-  EXPECT_EQ(outcome.end, kCrash + ": it does not answer: no answer");
+  EXPECT_EQ(outcome.end, kCrash + ": it does not respond: no response");
 }
 
-TEST(SchedulerFault, WhatATakerOfPiecesThrowsEndsItsRequestOnly) {
+TEST(SchedulerFault, ExceptionOfCallbackEndsOnlyItsRequest) {
   World world;
   {
     const std::unique_ptr<Lease> lease = world.scheduler->acquire(job_of("a"), {});
@@ -264,7 +264,7 @@ TEST(SchedulerFault, WhatATakerOfPiecesThrowsEndsItsRequestOnly) {
   EXPECT_EQ(world.scheduler->state().models.at(0).model.n_running, 0u);
 }
 
-TEST(SchedulerFault, GoesWhileItIsBusy) {
+TEST(SchedulerFault, CanBeDestroyedWhileBusy) {
   World world;
   world.fakes.change("a", [](FakeScript& script) { script.holds_after = 1; });
   world.fakes.change("b", [](FakeScript& script) { script.holds_load = true; });
@@ -281,7 +281,7 @@ TEST(SchedulerFault, GoesWhileItIsBusy) {
   }
 }
 
-TEST(SchedulerFault, EveryRequestEndsWhateverHappens) {
+TEST(SchedulerFault, EveryRequestEnds) {
   Options options = small_options();
   options.budget_bytes = 450;
   options.restarts.n_limit = 1000;

@@ -1,4 +1,4 @@
-// Jobs, loads and evictions through the scheduler, where nothing goes wrong.
+// Jobs, loads and evictions through the scheduler, without faults.
 #include "scheduler/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using std::chrono::seconds;
 using Strings = std::vector<std::string>;
 using Stages = std::vector<JobStage>;
 
-TEST(Scheduler, LoadsAModelOnceAndServesFromIt) {
+TEST(Scheduler, LoadsModelOnceAndServesFromIt) {
   World world;
   const Outcome first = world.ask("a");
   EXPECT_EQ(first.text, "Hello there");
@@ -32,7 +32,7 @@ TEST(Scheduler, LoadsAModelOnceAndServesFromIt) {
   EXPECT_EQ(launches[0].budget_bytes, 120u);
 }
 
-TEST(Scheduler, TellsWhatIsLoaded) {
+TEST(Scheduler, ListsLoadedModels) {
   World world;
   EXPECT_TRUE(world.scheduler->state().models.empty());
   world.ask("a");
@@ -52,7 +52,7 @@ TEST(Scheduler, TellsWhatIsLoaded) {
   EXPECT_FALSE(world.model("a")->expires_at);
 }
 
-TEST(Scheduler, LoadsOneAtATimeWhileOthersAreServed) {
+TEST(Scheduler, LoadsOneModelAtATimeWhileOthersServe) {
   World world;
   world.ask("a");
   world.fakes.change("b", [](FakeScript& script) { script.holds_load = true; });
@@ -68,7 +68,7 @@ TEST(Scheduler, LoadsOneAtATimeWhileOthersAreServed) {
   EXPECT_EQ(world.fakes.max_loading(), 1u);
 }
 
-TEST(Scheduler, RunsAsManyAtOnceAsItMay) {
+TEST(Scheduler, LimitsParallelRequests) {
   World world;
   world.fakes.change("a", [](FakeScript& script) { script.holds_answers = true; });
   std::vector<std::unique_ptr<Asking>> asking;
@@ -80,7 +80,7 @@ TEST(Scheduler, RunsAsManyAtOnceAsItMay) {
   EXPECT_EQ(world.fakes.max_running(), 2u);
 }
 
-TEST(Scheduler, RefusesWhatTheQueueHasNoPlaceFor) {
+TEST(Scheduler, RejectsJobsBeyondTheQueue) {
   Options options = small_options();
   options.n_max_queue = 2;
   World world(options);
@@ -95,14 +95,14 @@ TEST(Scheduler, RefusesWhatTheQueueHasNoPlaceFor) {
   EXPECT_EQ(second->outcome().end, "ok");
 }
 
-TEST(Scheduler, RefusesWhatCanNeverFit) {
+TEST(Scheduler, RejectsImpossibleJobs) {
   World world;
   EXPECT_EQ(world.ask(job_of("a", 5000)).end,
             "500 model requires more system memory (5.0 KiB) than is available (1000 B)");
   EXPECT_TRUE(world.fakes.launches().empty());
 }
 
-TEST(Scheduler, UnloadsAtOnceWhereTheRequestSaysSo) {
+TEST(Scheduler, UnloadsImmediatelyOnRequest) {
   World world;
   Job job = job_of("a");
   job.keep_alive = Duration::zero();
@@ -111,7 +111,7 @@ TEST(Scheduler, UnloadsAtOnceWhereTheRequestSaysSo) {
   EXPECT_EQ(world.fakes.n_alive(), 0u);
 }
 
-TEST(Scheduler, UnloadsWhenTheTimeIsOver) {
+TEST(Scheduler, UnloadsAfterKeepAlive) {
   World world;
   Job job = job_of("a");
   job.keep_alive = milliseconds(150);
@@ -121,7 +121,7 @@ TEST(Scheduler, UnloadsWhenTheTimeIsOver) {
   EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(150));
 }
 
-TEST(Scheduler, KeepsForEverAndStopsWhenToldTo) {
+TEST(Scheduler, KeepsForeverUntilStop) {
   Options options = small_options();
   options.keep_alive = milliseconds(50);
   World world(options);
@@ -159,7 +159,7 @@ TEST(Scheduler, EvictsAnIdleModelForOneThatNeedsItsMemory) {
   EXPECT_EQ(world.fakes.n_alive(), 1u);
 }
 
-TEST(Scheduler, WaitsForABusyModelWhosePlaceIsNeeded) {
+TEST(Scheduler, WaitsForBusyModelWhosePlaceIsNeeded) {
   Options options = small_options();
   options.n_max_loaded = 1;
   World world(options);
@@ -175,7 +175,7 @@ TEST(Scheduler, WaitsForABusyModelWhosePlaceIsNeeded) {
   EXPECT_EQ(world.loaded(), Strings{"b"});
 }
 
-TEST(Scheduler, AsksIdleMemoryBackBeforeItUnloads) {
+TEST(Scheduler, TakesIdleMemoryBeforeUnloading) {
   World world;
   EXPECT_EQ(world.ask(job_of("a", 300)).end, "ok");  // 700 of 1000 bytes, 100 of them fixed
   EXPECT_EQ(world.ask(job_of("b", 250)).end, "ok");  // 350 for one request
@@ -187,7 +187,7 @@ TEST(Scheduler, AsksIdleMemoryBackBeforeItUnloads) {
   EXPECT_GT(budgets[0].version, 0u);
 }
 
-TEST(Scheduler, GrantsWhatARunningRequestWants) {
+TEST(Scheduler, GrantsMemoryToRunningRequest) {
   World world;
   world.fakes.change("a", [](FakeScript& script) {
     script.holds_after = 1;
@@ -212,14 +212,14 @@ TEST(Scheduler, EmbedsAndTokenizes) {
   EXPECT_EQ(world.fakes.embeddings().at(0).job.inputs.size(), 2u);
 }
 
-TEST(Scheduler, EndsAnAnswerWhereTheTakerOfPiecesWants) {
+TEST(Scheduler, CallbackCanEndTheResponse) {
   World world;
   const std::unique_ptr<Lease> lease = world.scheduler->acquire(job_of("a"), {});
   EXPECT_EQ(lease->complete({}, [](const CompletionPiece&) { return false; }).done_reason, "");
   EXPECT_EQ(lease->complete({}, [](const CompletionPiece&) { return true; }).done_reason, "stop");
 }
 
-TEST(Scheduler, CancelsWhatIsQueuedLoadingOrRunning) {
+TEST(Scheduler, CancelsQueuedLoadingAndRunningJobs) {
   Options options = small_options();
   options.n_parallel = 1;
   World world(options);
@@ -232,7 +232,7 @@ TEST(Scheduler, CancelsWhatIsQueuedLoadingOrRunning) {
   loading->cancel();
   EXPECT_EQ(loading->outcome().end, "cancelled");
   world.fakes.change("a", [](FakeScript& script) { script.holds_load = false; });
-  // The load has gone on.
+  // The load has continued.
   const auto running = world.start("a");
   ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 1; }));
   const auto queued = world.start("a");
@@ -250,7 +250,7 @@ TEST(Scheduler, CancelsWhatIsQueuedLoadingOrRunning) {
   EXPECT_EQ(ask(*world.scheduler, job_of("a"), stopped.get_token()).end, "cancelled");
 }
 
-TEST(Scheduler, DrainsWhatRunsAndRefusesTheRest) {
+TEST(Scheduler, DrainFinishesRunningAndRejectsOtherJobs) {
   World world;
   world.fakes.change("a", [](FakeScript& script) { script.holds_after = 1; });
   world.ask("b");
@@ -266,7 +266,7 @@ TEST(Scheduler, DrainsWhatRunsAndRefusesTheRest) {
   EXPECT_EQ(world.fakes.n_alive(), 0u);
 }
 
-TEST(Scheduler, ServesManyThreadsAtOnce) {
+TEST(Scheduler, ServesManyThreads) {
   Options options = small_options();
   options.budget_bytes = 450;  // three of four models
   World world(options);

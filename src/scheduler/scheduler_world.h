@@ -1,4 +1,4 @@
-// For tests of the scheduler: one with fake runners, jobs for it, and requests on threads.
+// For tests: a scheduler with fake runners, jobs for it, and requests on threads.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ inline Options small_options() {
   return options;
 }
 
-// It weighs 100 bytes and takes 1 byte per position.
+// A job whose model has 100 bytes of weights and 1 byte per position.
 inline Job job_of(const std::string& key, size_t n_context = 10) {
   return {.key = key,
           .name = "name-" + key,
@@ -46,7 +46,7 @@ inline bool comes_true(const std::function<bool()>& happened) {
   return true;
 }
 
-// What came of a request: its text, and "ok", "cancelled", "gone", or "status text".
+// The result of a request: its text, and "ok", "cancelled", "gone", or "status text".
 struct Outcome {
   std::string text{};
   std::string end{};
@@ -77,7 +77,7 @@ inline Outcome ask(Scheduler& scheduler, const Job& job, std::stop_token stop = 
   return outcome;
 }
 
-// A request on a thread of its own.
+// A request on its own thread.
 class Asking {
  public:
   Asking(Scheduler& scheduler, const Job& job)

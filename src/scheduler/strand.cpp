@@ -9,7 +9,8 @@
 namespace billow::scheduler {
 namespace {
 
-constexpr std::chrono::seconds kTimeout{1};  // of who waits without a word
+constexpr std::chrono::seconds kTimeout{
+    1};  // a caller that gets no news for this long receives kWaiting
 
 }  // namespace
 
@@ -20,8 +21,8 @@ Strand::~Strand() { close(); }
 
 Time Strand::now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
-// The thread sleeps until something is due, and ends watches: their threads cannot do it
-// themselves.
+// Sleeps until the planner needs a call, and joins ended watches, which cannot join their own
+// threads.
 void Strand::run() {
   Lock lock(mutex_);
   while (!is_closed_ || !ended_.empty()) {
@@ -54,7 +55,7 @@ void Strand::apply(Actions actions) {
     carry_out(action);
   }
   is_applying_ = false;
-  // Where the thread wakes before anything is due, it finds the later time itself.
+  // If the thread wakes up too early, it finds the later time by itself.
   const std::optional<Time> next = planner_.wakes_at();
   if (!ended_.empty() || (next && (!sleeps_until_ || *next < *sleeps_until_))) wakes_.notify_all();
 }
@@ -72,7 +73,8 @@ void Strand::carry_out(const Action& action) {
       return;
     case ActionKind::kUnload:
       if (watch != watches_.end()) return watch->second->end();
-      return apply(planner_.runner_gone(action.key, {}, {}, now()));  // it never came to be
+      return apply(
+          planner_.runner_gone(action.key, {}, {}, now()));  // the runner was never started
     case ActionKind::kAssign:
       if (ticket == nullptr) return;
       if (watch != watches_.end()) ticket->watch = watch->second;
@@ -95,7 +97,7 @@ void Strand::carry_out(const Action& action) {
 }
 
 void Strand::start_load(const Action& action) {
-  // The planner loads for those who wait; the first one says what.
+  // The planner loads a model for waiting requests. The first one has the launch options.
   const Ticket* first = nullptr;
   for (const auto& [id, ticket] : tickets_) {
     if (ticket->job.key != action.key || ticket->watch || ticket->status != 0) continue;
@@ -104,7 +106,7 @@ void Strand::start_load(const Action& action) {
     ticket->changed.notify_all();
   }
   try {
-    if (first == nullptr) throw std::logic_error("nobody waits for the model");
+    if (first == nullptr) throw std::logic_error("no request waits for the model");
     const Job& job = first->job;
     const size_t n_parallel =
         job.is_embedding ? options_.n_parallel_embedding : options_.n_parallel;
@@ -179,7 +181,7 @@ void Strand::wait_for_runner(Lock& lock, Ticket& ticket, const std::stop_token& 
 }
 
 void Strand::leave(const Ticket& ticket) {
-  // Kept until the lock is free: with it a runner may end.
+  // Keeps the ticket until the lock is released, because its destruction may end a runner.
   std::shared_ptr<Ticket> owner;
   const std::scoped_lock lock(mutex_);
   const auto found = tickets_.find(ticket.id);
@@ -265,7 +267,7 @@ SchedulerState Strand::state() {
       loaded.pid = watch->second->pid();
       loaded.health = watch->second->health();
     }
-    // Centuries from now are as good as never, and the system's clock does not reach beyond.
+    // A time centuries ahead counts as never, because it exceeds the range of the system clock.
     constexpr Duration kCentury = std::chrono::hours(24 * 365 * 100);
     if (model.expires_at == kNever || model.expires_at > time + kCentury) continue;
     loaded.expires_at =
@@ -322,7 +324,7 @@ void Strand::runner_gone(RunnerWatch& watch, const std::string& detail) {
     if (ticket->watch.get() == &watch && ticket->has_streamed) streamed.push_back(id);
   const std::string key = watch.key();
   if (loading_ == key) loading_.clear();
-  // Another may start before the next line of this thread; the strand's own joins it.
+  // Another runner may start before this thread ends. The strand's thread joins this one.
   if (const auto found = watches_.find(key); found != watches_.end()) {
     ended_.push_back(std::move(found->second));
     watches_.erase(found);

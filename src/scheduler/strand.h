@@ -1,6 +1,5 @@
-// The planner's world: carries out its actions in order, tells it what happened, one thing at a
-// time. Nothing here waits for a runner while it holds the lock. Shared by the scheduler and its
-// leases. Any thread may call.
+// Performs the planner's actions in order and reports events to it, one at a time. Never waits for
+// a runner while it holds the lock. Shared by the scheduler and its leases. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -25,35 +24,36 @@ namespace billow::scheduler {
 class Strand final : private RunnerEvents {
  public:
   Strand(const Options& options, StartRunner start);
-  ~Strand() override;  // close()
+  ~Strand() override;  // calls close()
 
-  // A job from its arrival to its end. Whoever waits for it has it; the strand's lock guards it.
+  // A job from its arrival to its end. The waiting caller owns it; the strand's lock guards it.
   struct Ticket {
     RequestId id = 0;
     Job job;
-    std::deque<JobStage> stages{JobStage::kQueued};  // come to, and not told of
-    std::shared_ptr<RunnerWatch> watch{};            // where it runs
-    bool has_streamed = false;                       // it cannot begin again
-    bool has_finished = false;                       // a call of it
-    int status = 0;  // of the answer in place of a runner; 0: none yet
+    std::deque<JobStage> stages{JobStage::kQueued};  // reached and not reported yet
+    std::shared_ptr<RunnerWatch> watch{};            // the runner where it runs
+    bool has_streamed = false;                       // it cannot be retried
+    bool has_finished = false;                       // a call of it has finished
+    int status = 0;                                  // status of an error response; 0: none
     std::string text{};
     std::condition_variable_any changed{};
   };
 
-  // Scheduler::acquire, and what comes of a Ticket.
+  // Implements Scheduler::acquire and the calls of a lease.
   std::shared_ptr<Ticket> arrive(const Job& job, const std::stop_token& stop,
                                  const OnStage& on_stage);
   void leave(const Ticket& ticket);
 
-  // The runner that a call goes to; null where there is none at the moment: recover().
+  // Returns the runner for a call. Returns null if there is none now: call recover().
   std::shared_ptr<RunnerWatch> watch_of(const Ticket& ticket) const;
   std::shared_ptr<RunnerWatch> watch_of(const std::string& key) const;
-  // Before text of this runner goes out: false where the request has left it and begins again.
+  // Called before text of this runner is sent. Returns false if the request no longer belongs to
+  // the runner and will be retried.
   bool may_stream(Ticket& ticket, const RunnerWatch& watch);
-  // What was streamed has come to its end: the next call of the job may begin again.
+  // A call has finished. The next call of the job may be retried.
   void end_call(Ticket& ticket);
-  // The call of a running job has failed for want of a sound runner. Returns when it has another
-  // one; throws as acquire does, or where the runner was found to be well.
+  // Called after a call of a running job failed because of its runner. Returns when the job has
+  // another runner. Throws like acquire, or with an error if the runner is healthy.
   void recover(Ticket& ticket, const std::shared_ptr<RunnerWatch>& watch, const std::string& what,
                const std::stop_token& stop, const OnStage& on_stage);
 
@@ -61,7 +61,7 @@ class Strand final : private RunnerEvents {
   void stop(const std::string& key);
   bool drain(std::chrono::milliseconds timeout);
   SchedulerState state();
-  // Ends all runners and threads. No job is taken any more. Once.
+  // Ends all runners and threads. Accepts no more jobs. Must be called once.
   void close();
 
  private:
@@ -75,12 +75,12 @@ class Strand final : private RunnerEvents {
   void runner_gone(RunnerWatch& watch, const std::string& detail) override;
 
   static Time now();
-  // `mutex_` is held by all of these.
+  // REQUIRES: `mutex_` is held, for all of these.
   void apply(Actions actions);
   void carry_out(const Action& action);
   void start_load(const Action& action);
   Ticket* find(RequestId id);
-  // Tells of all stages on the way, in their order.
+  // Waits for a runner and reports all stages in order.
   void wait_for_runner(Lock& lock, Ticket& ticket, const std::stop_token& stop,
                        const OnStage& on_stage);
   void run();
@@ -89,17 +89,17 @@ class Strand final : private RunnerEvents {
   const StartRunner start_;
   mutable std::mutex mutex_;
   Planner planner_;
-  std::deque<Action> todo_;  // what apply() is at
+  std::deque<Action> todo_;  // remaining actions of apply()
   bool is_applying_ = false;
   std::map<std::string, std::shared_ptr<RunnerWatch>> watches_;
-  std::vector<std::shared_ptr<RunnerWatch>> ended_;  // whose threads are to be joined
+  std::vector<std::shared_ptr<RunnerWatch>> ended_;  // ended watches whose threads must be joined
   std::unordered_map<RequestId, std::shared_ptr<Ticket>> tickets_;
-  std::string loading_;  // the key of the one that loads, if any
+  std::string loading_;  // key of the loading model; empty: none
   RequestId next_id_ = 1;
-  std::optional<Time> sleeps_until_;  // the thread
+  std::optional<Time> sleeps_until_;  // when the thread wakes up
   bool is_draining_ = false;
-  bool is_closed_ = false;           // nothing runs any more, and the thread ends
-  std::condition_variable wakes_;    // the thread: a new time, or something to join
+  bool is_closed_ = false;           // nothing runs any more and the thread ends
+  std::condition_variable wakes_;    // wakes the thread: a new time, or a watch to join
   std::condition_variable drained_;  // a runner has ended
   std::thread thread_;
 };

@@ -1,5 +1,5 @@
-// Times and durations of the scheduler: nanoseconds of a monotonic clock that the caller reads.
-// Any thread.
+// Times and durations of the scheduler: nanoseconds of a monotonic clock. The caller reads the
+// clock. Any thread.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@ using Time = std::chrono::nanoseconds;  // since a moment that the caller chose
 inline constexpr Duration kForever = Duration::max();
 inline constexpr Time kNever = Time::max();
 
-// `kNever` where the sum is beyond every time. `duration` is not negative.
+// Returns time + duration, or `kNever` if the sum overflows. REQUIRES: duration >= 0.
 constexpr Time later(Time time, Duration duration) {
   return time > kNever - duration ? kNever : time + duration;
 }
