@@ -68,9 +68,9 @@ class CacheFolder {
     bool is_done_ = false;
   };
   // Makes room for a file of n_bytes and opens a writer for it. Returns null, with the reason in
-  // `why`, if the file is larger than the folder's limit, another process writes it, or the disk
-  // would be nearly full (disk_has_room). Throws Error if the folder cannot be written. The folder
-  // must outlive the writer.
+  // `why`, in three cases. The file is larger than the folder's limit, another process writes it,
+  // or the disk would be nearly full (disk_has_room). Throws Error if the folder cannot be written.
+  // The folder must outlive the writer.
   std::unique_ptr<Writer> write(std::string_view name, uint64_t n_bytes, std::string* why) const;
 
   // Removes the files for which `is_useless(path)` is true, and the unfinished files of ended

@@ -14,7 +14,7 @@ namespace billow {
 class RegularFile {
  public:
   // Throws Error that names the path if the file cannot be opened (kNotFound, kPermissionDenied,
-  // kIo) or is not a regular file (kInvalidInput).
+  // kIo). The same if it is not a regular file (kInvalidInput).
   explicit RegularFile(const std::string& path);
   RegularFile(RegularFile&& other) noexcept;
   RegularFile& operator=(RegularFile&& other) noexcept;
@@ -30,8 +30,8 @@ class RegularFile {
     return status_.st_size > 0 ? static_cast<uint64_t>(status_.st_size) : 0;
   }
 
-  // Fills `bytes` from `offset` on and returns the number of bytes read, which is smaller only at
-  // the end of the file. Throws Error (kIo) if the system cannot read.
+  // Fills `bytes` from `offset` on and returns the number of bytes read. It is smaller only at the
+  // end of the file. Throws Error (kIo) if the system cannot read.
   size_t read_at(uint64_t offset, std::span<std::byte> bytes) const;
 
  private:

@@ -75,7 +75,7 @@ class Metrics {
   void model_load(std::string_view model, std::string_view reason);
 
   // Returns all metrics. Load values per model have the label `model`. The part of a total that
-  // belongs to no model has model="", so that the sum of a series is the total.
+  // belongs to no model has model="". The sum of a series is therefore the total.
   std::string text(const Load& load, bool vllm_names) const;
   // Returns at most 20 series: totals without model labels, for load balancers that scrape many
   // times a second. Each series has its TYPE, because readers take a gauge without TYPE as 0. With

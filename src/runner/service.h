@@ -57,7 +57,8 @@ LoadModel own_model(std::string path, engine::EngineOptions engine, LoopOptions 
 //                     "budget_version" of the budget in effect, "held" bytes in total,
 //                     "cached" bytes of these, "wanted" bytes above the budget, "asking" if
 //                     requests are paused until the server decides; over the last ten seconds
-//                     "busy_ratio", "prompt_tokens_per_second", "decode_tokens_per_second"; for
+//                     "busy_ratio", "prompt_tokens_per_second", "decode_tokens_per_second";
+//                     "pending_prompt_tokens" and "pending_decode_tokens" of all requests; for
 //                     an embedding model "embed_pending_tokens", its "figures" (base/figure.h)
 //                     and "degraded": why its last passes failed
 //   POST /completion  see runner/protocol.h; responds with application/x-ndjson. A request that is

@@ -13,10 +13,9 @@
 namespace billow::scheduler {
 
 struct RestartPolicy {
-  size_t n_limit = 3;  // max crashes within `window`
+  size_t n_limit = 3;  // this many crashes within `window` pause the model
   Duration window = std::chrono::minutes(1);
-  Duration pause =
-      std::chrono::seconds(30);  // after n_limit crashes, before a request may try again
+  Duration pause = std::chrono::seconds(30);              // length of that pause
   Duration first_delay = std::chrono::milliseconds(250);  // doubled by each crash within the window
 };
 

@@ -21,7 +21,7 @@ struct Options {
   // Max requests of an embedding model. Its runner packs requests into passes, so that only one
   // pass needs memory.
   size_t n_parallel_embedding = 256;
-  // Max loaded models of each kind: an embedding model never evicts a chat model's place. 0:
+  // Max loaded models of each kind: an embedding model never takes the place of a chat model. 0:
   // kAutoMaxLoaded.
   size_t n_max_loaded = 0;
   size_t n_max_queue = 512;  // max waiting requests of all models, at least 1

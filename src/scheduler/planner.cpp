@@ -318,10 +318,10 @@ size_t Planner::n_waiting() const {
 Actions Planner::finish(Time now) {
   now_ = std::max(now_, now);
   // A pass handles the models in turn. Memory that it takes from a later model can change the
-  // decision for an earlier one. So passes repeat until one produces no action. They end, because
-  // each action responds to or assigns a request, grants or denies a runner's want, starts or ends
-  // a runner, or takes idle memory. Only an assigned request, a granted want and a started runner
-  // give a model memory.
+  // decision for an earlier one. So passes repeat until one produces no action. This ends, because
+  // every action is progress. It responds to or assigns a request, decides about a runner's want,
+  // starts or ends a runner, or takes idle memory. Only an assigned request, a granted want and a
+  // started runner give a model memory.
   size_t n_before = 0;
   do {
     n_before = actions_.size();

@@ -247,8 +247,8 @@ std::vector<Holder> Planner::holders(const ModelState& asker, std::vector<ModelS
   return found;
 }
 
-// Returns the max budget that the model could have if all idle memory of other models were freed
-// and all idle models were unloaded.
+// Returns the max budget that the model could get. Assumes that other models free all idle memory
+// and that all idle models are unloaded.
 uint64_t Planner::ceiling_of(const ModelState& model) const {
   uint64_t bytes = saturating_add(model.granted_bytes, free_bytes());
   for (const auto& [key, other] : models_) {

@@ -1,6 +1,6 @@
-// Runs the planner in a simulated world that performs its actions late and in any order that
-// messages between processes can take. Loads fail, runners die, clients disconnect, and some
-// requests kill every runner that they run on.
+// Runs the planner in a simulated world. It performs actions late, in any order that messages
+// between processes can have. Loads fail, runners die, clients disconnect, and some requests kill
+// every runner that they run on.
 #include <gtest/gtest.h>
 
 #include <algorithm>

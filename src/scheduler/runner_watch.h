@@ -1,4 +1,4 @@
-// Watches one runner from its start to its end on its own thread, so that a runner that hangs
+// Watches one runner from its start to its end. It has its own thread, so that a runner that hangs
 // blocks no other. Starts the runner, requests its health, sends its budget, ends it and reports
 // events. Owns the thread, and shares the runner with its clients. Thread-safe.
 #pragma once
