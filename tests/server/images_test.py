@@ -192,7 +192,7 @@ class Refusals(Seeing):
         bomb[29:33] = struct.pack(">I", zlib.crc32(bomb[12:29]))
         for data, why in ((b"hello", "image 1: the picture format is unknown; use PNG, JPEG, WebP, GIF or BMP"),
                           (png(4, 3)[:40], "image 1: the PNG picture cannot be read: its data ends too early"),
-                          (bytes(bomb), "image 1: the PNG picture has 50000 x 50000 pixels, more than 50000000: make it smaller"),
+                          (bytes(bomb), "image 1: the PNG picture has 50000 x 50000 pixels, more than 50000000: reduce its size"),
                           (png(300, 1), "image 1: the picture has 300 x 1 pixels: one side is more than 200 times as long as the other")):
             self.assertEqual(self.refused("/api/generate", {"prompt": "a", "images": [text64(data)]}), why)
             self.assertEqual(self.refused("/v1/chat/completions", {"messages": [
