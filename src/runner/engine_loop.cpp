@@ -106,7 +106,7 @@ void RequestStream::add(Chunk chunk) {
 // A request that the engine has started.
 struct EngineLoop::Run {
   Run(engine::Engine& engine, std::shared_ptr<RequestStream> to, AnswerRequest request)
-      : answer(std::move(to)),
+      : stream(std::move(to)),
         logprobs(request.options.sampling.logprobs),
         max_new(request.options.max_new_tokens),
         generation(engine, std::move(request.prompt), request.options, std::move(request.stop),
@@ -206,7 +206,7 @@ std::shared_ptr<constraint::Guide> EngineLoop::guide_for(
 }
 
 std::shared_ptr<RequestStream> EngineLoop::submit(AnswerRequest request) {
-  const std::shared_ptr<RequestStream> answer(new RequestStream(shared_, std::move(request)));
+  const std::shared_ptr<RequestStream> stream(new RequestStream(shared_, std::move(request)));
   {
     const std::scoped_lock lock(shared_->mutex);
     if (shared_->broken) std::rethrow_exception(shared_->broken);
