@@ -23,9 +23,8 @@ struct LayerNeed {
   uint32_t n_heads = 0;
   uint32_t k_len = 0;  // values of one key; v_len: of one value
   uint32_t v_len = 0;
-  uint32_t window = 0;  // number of positions that a query sees, including its own; 0: all
-  size_t state_floats =
-      0;  // of a recurrent state, whose size does not depend on positions; 0: none
+  uint32_t window = 0;      // number of positions that a query sees, including its own; 0: all
+  size_t state_floats = 0;  // of a recurrent state; independent of positions; 0: none
 };
 
 struct LayerPlace {

@@ -34,8 +34,8 @@ class PrefixIndex {
 
   struct Shared {
     size_t n_tokens = 0;  // that the table got blocks for
-    size_t n_known_blocks =
-        0;  // blocks of the prefix that the index knows; without a state, some may be unusable
+    // Blocks of the prefix that the index has. Without a state, some may be unusable.
+    size_t n_known_blocks = 0;
   };
   // Adds `table`, which is empty, as an owner of the blocks of the longest known prefix: whole
   // blocks, at most n_max tokens. In groups with a window, the table gets the blocks that the next
