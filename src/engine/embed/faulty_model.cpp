@@ -32,8 +32,7 @@ class FaultyModel : public EmbedModel {
     if (is_due || is_large)
       throw Error(
           ErrorCode::kOutOfMemory,
-          fmt::format("allocation {}, of a pass of {} tokens, fails because it was asked to", n,
-                      n_tokens));
+          fmt::format("allocation {} of a pass of {} tokens fails on purpose", n, n_tokens));
     model_->embed(texts, out);
   }
 
@@ -48,8 +47,9 @@ class FaultyModel : public EmbedModel {
 std::vector<std::unique_ptr<EmbedModel>> with_faults(
     std::vector<std::unique_ptr<EmbedModel>> models, const EmbedFaults& faults) {
   if (!faults.any()) return models;
-  log::warn(fmt::format("faults are on: allocations of embedding passes fail (every={}, above={})",
-                        faults.every, faults.above_tokens));
+  log::warn(
+      fmt::format("faults are enabled: allocations of embedding passes fail (every={}, above={})",
+                  faults.every, faults.above_tokens));
   const auto n_allocations = std::make_shared<std::atomic<size_t>>(0);
   for (auto& model : models)
     model = std::make_unique<FaultyModel>(std::move(model), faults, n_allocations);
