@@ -15,7 +15,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kGreatest = std::numeric_limits<float>::max();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Rows of every awkward length; few distinct values, so that ties abound, and some entries that are
+// Returns a row of n logits. It has few distinct values, so that many are equal, and some that are
 // not finite.
 std::vector<float> random_row(size_t n, Random& random, bool with_oddities) {
   std::vector<float> row(n);
@@ -124,7 +124,7 @@ TEST(LogitScan, NanAndInfinitiesAreRanked) {
   EXPECT_EQ(scan.arg_max(), 3);
   EXPECT_EQ(scan.max(), kGreatest);
   EXPECT_NEAR(scan.sum_exp(1.0f), 2.0, 1e-6);
-  EXPECT_NEAR(scan.sum_exp(0.0f), 4.0, 4.0);  // without meaning, but a number
+  EXPECT_NEAR(scan.sum_exp(0.0f), 4.0, 4.0);  // meaningless, but finite
   scan.top(10, found);
   expect_same(found, {{kGreatest, 3}, {kGreatest, 4}, {1.0f, 2}, {-kGreatest, 5}});
   for (const float value : {kNan, -kInfinity}) {
@@ -134,7 +134,7 @@ TEST(LogitScan, NanAndInfinitiesAreRanked) {
   }
 }
 
-TEST(LogitScan, EqualLogitsGoByToken) {
+TEST(LogitScan, EqualLogitsAreOrderedByToken) {
   LogitScan scan;
   std::vector<Candidate> found;
   const std::vector<float> row(5000, 2.5f);
