@@ -18,7 +18,7 @@ enum class GrammarKind : uint8_t {
   kGbnf,        // a grammar in llama.cpp's notation
 };
 
-// "json_object", "json_schema", "regex", "lark" or "gbnf".
+// Returns "json_object", "json_schema", "regex", "lark" or "gbnf".
 const char* grammar_kind_name(GrammarKind kind) noexcept;
 std::optional<GrammarKind> find_grammar_kind(std::string_view name) noexcept;
 

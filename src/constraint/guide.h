@@ -27,7 +27,7 @@ struct GuideStats {
 
 class Guide {
  public:
-  // Compiles the grammar. Throws Error as check() does.
+  // Compiles the grammar. Throws the same Error as check().
   Guide(std::shared_ptr<const Vocabulary> vocabulary, const Constraint& constraint);
 
   // Calculates the result of allowed(). Usually takes some microseconds, at most some ten

@@ -19,7 +19,7 @@ namespace billow::constraint {
 
 class Matcher {
  public:
-  // Compiles the grammar. Throws Error as check() does.
+  // Compiles the grammar. Throws the same Error as check().
   Matcher(std::shared_ptr<const Vocabulary> vocabulary, const Grammar& grammar);
   Matcher(const Matcher& other);  // copies the state; the copies are independent
   Matcher& operator=(const Matcher&) = delete;

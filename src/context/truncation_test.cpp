@@ -213,7 +213,7 @@ TEST(Truncation, TurnsOfOneSizeShareACutUntilHalfOfTheContextIsFull) {
 }
 
 TEST(Truncation, LargeMessagesAreLeftOutAlone) {
-  // A step is 500. A larger message neither shares a cut with its neighbours nor joins theirs.
+  // A step is 500. A larger message shares no cut with its neighbours.
   const std::vector<ChatMessage> messages{{ChatRole::kQuestion, 50},  {ChatRole::kAnswer, 50},
                                           {ChatRole::kQuestion, 700}, {ChatRole::kAnswer, 50},
                                           {ChatRole::kQuestion, 100}, {ChatRole::kAnswer, 50},

@@ -42,7 +42,7 @@ class Adapters {
    public:
     uint64_t number() const noexcept { return number_; }  // from 1 on; see kv::TextMarks
     const arch::AdapterNeed& need() const noexcept { return need_; }
-    // REQUIRES: the caller is one of its users.
+    // Returns the adapter. REQUIRES: the caller has a lease.
     const nn::Adapter* loaded() const noexcept { return loaded_.get(); }
 
    private:

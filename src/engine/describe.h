@@ -49,13 +49,13 @@ struct Description {
 // those of a model.
 Description describe(const gguf::File& file, const DescribeOptions& options);
 
-// {"weight_bytes","scratch":[{"positions","bytes"}],
+// Returns {"weight_bytes","scratch":[{"positions","bytes"}],
 // "kv_groups":[{"block_bytes","window","state_stride","draft_states"}],
 // "block_positions","batch"}
 Json memory_need_json(const context::MemoryNeed& need);
 
-// {"architecture","max_context","embedding_length","pooling"?,"is_embedding","adapter_bytes"?,
-// "memory": memory_need_json()}
+// Returns {"architecture","max_context","embedding_length","pooling"?,
+// "is_embedding","adapter_bytes"?,"memory": memory_need_json()}
 Json description_json(const Description& description);
 
 }  // namespace billow::engine

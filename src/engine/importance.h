@@ -18,7 +18,7 @@ struct ImportanceOptions {
 };
 
 // Measures like llama-imatrix: splits the text into chunks of 512 tokens and evaluates each
-// separately. If the model wants BOS, it replaces the chunk's first token. Calls `progress` before
+// separately. If the model uses BOS, BOS replaces the chunk's first token. Calls `progress` before
 // the first chunk and after each chunk; exceptions from `progress` pass through. Throws Error if
 // the text is shorter than two chunks, or a number is not finite.
 quantize::ImportanceSums measure_importance(

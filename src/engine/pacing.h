@@ -19,7 +19,7 @@ class Pacing {
   explicit Pacing(std::chrono::nanoseconds max_pass_time) noexcept;
 
   // Returns the max rows of prompts and texts in the next pass together with generating sequences;
-  // SIZE_MAX: no limit. Returns 0 if the generating sequences are behind: they keep at least a
+  // SIZE_MAX: no limit. Returns 0 if the generating sequences are too slow: they keep at least a
   // third of the rate that they have without prompts.
   size_t max_read_rows() const noexcept;
 

@@ -156,7 +156,7 @@ void PackedCache::Found::check(const nn::PackedWeights::Progress& progress) {
 bool PackedCache::accept(Found& found, nn::PackedWeights& weights) const {
   const std::string name = std::filesystem::path(found.file_.path()).filename().string();
   if (!found.is_good()) {
-    log::warn(found.file_.path() + " is damaged; packing the weights again");
+    log::warn(found.file_.path() + " is damaged; the weights are packed again");
     folder_.remove(name);
     weights.hide_file();
     return false;

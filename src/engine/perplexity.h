@@ -18,7 +18,7 @@ struct Perplexity {
 };
 
 // Calculates perplexity like llama-perplexity: splits the text into chunks of n_ctx tokens,
-// evaluates each separately, and scores its second half. If the model wants BOS, it replaces the
+// evaluates each separately, and scores its second half. If the model uses BOS, BOS replaces the
 // chunk's first token. Calls `progress` after each chunk with the result so far. Throws Error if
 // the text is shorter than two chunks, or n_ctx is not possible for the model.
 Perplexity perplexity(

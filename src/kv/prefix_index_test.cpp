@@ -114,7 +114,7 @@ TEST_F(PrefixIndexTest, EvictsTheOldestTextFromItsEnd) {
   (void)evaluated(b, true);
   {
     BlockTable user(cache);
-    EXPECT_EQ(index.share(joined(a, {7}), 192, user).n_tokens, 192u);  // b is older now
+    EXPECT_EQ(index.share(joined(a, {7}), 192, user).n_tokens, 192u);  // so b is the oldest
   }
   const auto shared = [&](const std::vector<int32_t>& tokens) {
     PrefixIndex& same = index;

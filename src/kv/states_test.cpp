@@ -41,7 +41,7 @@ TEST(StateLayout, KeepsSmallStatesInEachBlockAndLargeOnesEvery32) {
 
 TEST(StateBlocks, KeepsAStateAtStridesAtTheJunctionAndAtTheEnd) {
   EXPECT_TRUE(keeps_state(3, 256, 4, {}));
-  EXPECT_FALSE(keeps_state(3, 255, 4, {}));  // not whole yet
+  EXPECT_FALSE(keeps_state(3, 255, 4, {}));  // not a whole block
   EXPECT_FALSE(keeps_state(2, 256, 4, {}));
   EXPECT_TRUE(keeps_state(2, 256, 4, {.junction = 3}));
   EXPECT_TRUE(keeps_state(0, 100, 4, {.ends = true}));

@@ -78,7 +78,7 @@ EmbedBatcher::EmbedBatcher(std::vector<std::unique_ptr<EmbedModel>> models,
   }
   for (const auto& worker : workers_)
     worker->thread = std::thread([this, &worker = *worker] { serve(worker); });
-  log::info(fmt::format("Batch configuration: {} ({} at once)", sizes_line(sizes_), n));
+  log::info(fmt::format("Batch configuration: {} ({} in parallel)", sizes_line(sizes_), n));
 }
 
 EmbedBatcher::~EmbedBatcher() {

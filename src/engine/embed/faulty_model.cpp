@@ -47,9 +47,8 @@ class FaultyModel : public EmbedModel {
 std::vector<std::unique_ptr<EmbedModel>> with_faults(
     std::vector<std::unique_ptr<EmbedModel>> models, const EmbedFaults& faults) {
   if (!faults.any()) return models;
-  log::warn(
-      fmt::format("faults are enabled: allocations of embedding passes fail (every={}, above={})",
-                  faults.every, faults.above_tokens));
+  log::warn(fmt::format("faults are on: allocations of embedding passes fail (every={}, above={})",
+                        faults.every, faults.above_tokens));
   const auto n_allocations = std::make_shared<std::atomic<size_t>>(0);
   for (auto& model : models)
     model = std::make_unique<FaultyModel>(std::move(model), faults, n_allocations);

@@ -22,7 +22,7 @@ struct EmbedSettings {
 };
 
 struct EmbedSizes {
-  size_t n_batch = 2048;       // max tokens that share a pass
+  size_t n_batch = 2048;       // max tokens of a pass
   size_t n_ubatch = 2048;      // max tokens of a text, which cannot be split
   size_t n_seq_max = 64;       // initial buffer size in texts; the buffers can grow
   size_t context_size = 8192;  // max tokens of all passes in flight

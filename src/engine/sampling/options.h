@@ -22,7 +22,7 @@ struct SamplingOptions {
   float top_p = 0.9f;
   // [0, 1]. Keeps probabilities of at least min_p times the max; 0: off.
   float min_p = 0.0f;
-  // [0, 1]. Locally typical sampling; 1: off.
+  // [0, 1]. Keeps locally typical tokens; 1: off.
   float typical_p = 1.0f;
 
   // Number of last tokens of prompt and output for the penalties; 0: none, -1: all.
