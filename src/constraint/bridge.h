@@ -26,7 +26,7 @@ inline std::string prefix_of(GrammarKind kind) {
   return "grammar (" + std::string(grammar_kind_name(kind)) + "): ";
 }
 
-// Returns a view of the grammar, which must outlive it.
+// Returns a view. The grammar must outlive the view.
 inline billow_grammar bridge_grammar(const Grammar& grammar) {
   return {.kind = static_cast<billow_grammar_kind>(grammar.kind),
           .text = grammar.text.data(),

@@ -24,8 +24,8 @@ struct KvGroup {
 
 bool has_states(std::span<const KvGroup> groups) noexcept;
 
-// Returns the max number of states that a pass of n_batch rows keeps, without those that its
-// sequence resumes from.
+// Returns the max number of states that a pass of n_batch rows keeps, in addition to those
+// that its sequence resumes from.
 constexpr size_t max_kept_states(size_t state_stride, size_t block_positions, size_t n_batch) {
   if (state_stride > SIZE_MAX / block_positions) return 1;
   const size_t between = state_stride * block_positions;

@@ -327,8 +327,7 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
   sequence.waiting_ = false;
   sequence.context_.settle_draft();
-  // After a lack of memory or an error, the KV is not cached: it may be wrong, or nobody has space
-  // for it.
+  // After a lack of memory or an error, nothing is cached: memory is short, or the KV may be wrong.
   if (reason == FinishReason::kStop || reason == FinishReason::kLength ||
       reason == FinishReason::kRepetition)
     kv_.insert(sequence.context_, sequence.tokens_, true);

@@ -138,8 +138,8 @@ class Engine {
   MemoryUse memory() const;
   // Sets the memory budget, for callers that distribute memory among engines. Evicts cached memory
   // if the new budget is smaller. Running sequences keep their granted memory, even above the
-  // budget, but get no more. If a sequence needs a budget above `ceiling`, it must continue without
-  // more memory. Returns the bytes that are granted after the call.
+  // budget, but get no more. A sequence that needs a budget above `ceiling` is compacted, or waits
+  // for memory of other sequences. Returns the bytes that are granted after the call.
   uint64_t set_memory_budget(uint64_t bytes, uint64_t ceiling = UINT64_MAX);
   // Returns whether a sequence or text waits for a larger budget (EngineOptions::asks_for_memory):
   // larger by MemoryUse::wanted or more.

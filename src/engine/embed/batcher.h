@@ -63,7 +63,7 @@ struct EmbedState {
   uint64_t n_finished = 0;  // texts whose pass has ended
   MemoryUse memory{};       // of all models
   uint64_t budget_version = 0;
-  std::string degraded{};  // Latest error while passes keep failing; empty after a success.
+  std::string degraded{};  // latest error while passes keep failing; empty after a success
 };
 
 class EmbedBatcher {
