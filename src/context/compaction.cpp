@@ -7,9 +7,9 @@
 namespace billow::context {
 
 size_t min_freed(size_t context) {
-  constexpr size_t kLeast = 64;
+  constexpr size_t kMinFreed = 64;
   constexpr size_t kShare = 16;
-  return std::min(std::max(kLeast, context / kShare), context - longest_anchor(context));
+  return std::min(std::max(kMinFreed, context / kShare), context - longest_anchor(context));
 }
 
 Compaction plan_compaction(size_t n_held, size_t n_anchor, const CompactionOptions& options) {

@@ -40,14 +40,13 @@ TEST(PictureRule, Tiles) {
 }
 
 TEST(PictureRule, SurvivesMeaninglessNumbers) {
-  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+  constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
   EXPECT_GT(max_rows({}, 0, 0), 0u);
   EXPECT_GT(max_rows({.kind = Kind::kScaled, .cell = 0}, 0, 0), 0u);
-  EXPECT_GT(max_rows({.kind = Kind::kScaled, .cell = 1}, kMost, kMost), 0u);
-  EXPECT_EQ(max_rows({.kind = Kind::kTiled, .cell = 1, .edge = kMost, .max_tiles = kMost}, 1, 1),
-            kMost);
-  EXPECT_GT(max_rows({.kind = Kind::kTiled, .cell = 0, .edge = 0, .max_tiles = kMost}, kMost, 7),
-            0u);
+  EXPECT_GT(max_rows({.kind = Kind::kScaled, .cell = 1}, kMax, kMax), 0u);
+  EXPECT_EQ(max_rows({.kind = Kind::kTiled, .cell = 1, .edge = kMax, .max_tiles = kMax}, 1, 1),
+            kMax);
+  EXPECT_GT(max_rows({.kind = Kind::kTiled, .cell = 0, .edge = 0, .max_tiles = kMax}, kMax, 7), 0u);
 }
 
 }  // namespace

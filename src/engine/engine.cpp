@@ -292,8 +292,8 @@ std::string Engine::budget_left() const {
 
 // Returns null if the sequence is not running.
 std::shared_ptr<Sequence> Engine::running(const Sequence& sequence) const {
-  const auto is_it = [&](const std::shared_ptr<Sequence>& one) { return one.get() == &sequence; };
-  const auto found = std::ranges::find_if(running_, is_it);
+  const auto is_same = [&](const std::shared_ptr<Sequence>& one) { return one.get() == &sequence; };
+  const auto found = std::ranges::find_if(running_, is_same);
   return found != running_.end() ? *found : nullptr;
 }
 

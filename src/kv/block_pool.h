@@ -33,7 +33,7 @@ class BlockPool {
   // sequences, so that a finished sequence frees whole pages.
   [[nodiscard]] std::optional<BlockId> take(BlockId previous = kNoBlock);
   // Makes the block that take(previous) will likely return resident, in the background.
-  void prepare(BlockId behind);
+  void prepare(BlockId previous);
   void share(BlockId block);      // adds an owner
   void give_back(BlockId block);  // removes an owner; without owners the block is free
   // The same for an owner that keeps the block in a cache. A block has at most one keeper.

@@ -10,7 +10,7 @@ namespace billow::engine {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kGreatest = std::numeric_limits<float>::max();
+constexpr float kMaxFloat = std::numeric_limits<float>::max();
 
 // Loops over these have a trip count that is known at compile time. GCC vectorises only such loops
 // at -O2.
@@ -61,7 +61,7 @@ void LogitScan::read(std::span<const float> logits) {
   for (size_t i = 0; i < logits.size(); i += kBlock) {
     block_max_.push_back(max_of(logits.data() + i, std::min(kBlock, logits.size() - i)));
   }
-  max_ = std::min(max_of(block_max_.data(), block_max_.size()), kGreatest);
+  max_ = std::min(max_of(block_max_.data(), block_max_.size()), kMaxFloat);
 }
 
 bool LogitScan::has_finite() const noexcept { return max_ > -kInfinity; }
@@ -110,13 +110,13 @@ void LogitScan::gather_top(size_t n, std::vector<Candidate>& out) {
 
 void LogitScan::at_least(float threshold, std::vector<Candidate>& out) const {
   out.clear();
-  threshold = std::max(threshold, -kGreatest);
+  threshold = std::max(threshold, -kMaxFloat);
   for (size_t block = 0; block < block_max_.size(); ++block) {
     if (!(block_max_[block] >= threshold)) continue;
     const size_t end = std::min((block + 1) * kBlock, logits_.size());
     for (size_t i = block * kBlock; i < end; ++i) {
       if (!(logits_[i] >= threshold)) continue;
-      out.push_back({std::min(logits_[i], kGreatest), static_cast<int32_t>(i)});
+      out.push_back({std::min(logits_[i], kMaxFloat), static_cast<int32_t>(i)});
     }
   }
 }
