@@ -1,4 +1,4 @@
-// What the files of this module share of the way to the bridge.
+// Helpers for calls of the Rust bridge, for this module's files only.
 #pragma once
 
 #include <string>
@@ -11,22 +11,22 @@
 
 namespace billow::constraint {
 
-// What a compilation may use. The largest schemas in use take some tens of milliseconds and MiB.
+// Limits of a compilation. The largest schemas in use need some tens of milliseconds and MiB.
 inline constexpr billow_limits kCompileLimits = {
     .n_instructions = 0, .memory_bytes = uint64_t{512} << 20, .time_ms = 10'000};
 
-// Throws what a call says is wrong, with these words before it.
+// Throws Error with `what` and the bridge's message if a call failed.
 inline void require_ok(billow_status status, const std::string& what, const BridgeText& message) {
   if (status != BILLOW_OK)
     throw Error(bridge_error_code(status), what + std::string(message.view()));
 }
 
-// "grammar (gbnf): "
+// Returns, for example, "grammar (gbnf): ".
 inline std::string prefix_of(GrammarKind kind) {
   return "grammar (" + std::string(grammar_kind_name(kind)) + "): ";
 }
 
-// Views the grammar.
+// Returns a view. The grammar must outlive the view.
 inline billow_grammar bridge_grammar(const Grammar& grammar) {
   return {.kind = static_cast<billow_grammar_kind>(grammar.kind),
           .text = grammar.text.data(),

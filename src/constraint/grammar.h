@@ -1,5 +1,5 @@
-// What an answer must look like, as a value that travels with a request, and the check that needs
-// no model. Pure functions; any thread.
+// Constraint: the form that an answer must have, as a value that travels with a request. Also the
+// checks that need no model. Pure functions; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 namespace billow::constraint {
 
 enum class GrammarKind : uint8_t {
-  kJsonObject,  // any JSON object; no text
-  kJsonSchema,  // JSON that a schema accepts; the schema
-  kRegex,       // text that a regular expression matches as a whole; Rust's syntax
+  kJsonObject,  // any JSON object; `text` is empty
+  kJsonSchema,  // JSON that matches the JSON Schema in `text`
+  kRegex,       // text that matches a regular expression (Rust's syntax) as a whole
   kLark,        // a grammar in llguidance's dialect of Lark, an EBNF
   kGbnf,        // a grammar in llama.cpp's notation
 };
 
-// "json_object", "json_schema", "regex", "lark" or "gbnf".
+// Returns "json_object", "json_schema", "regex", "lark" or "gbnf".
 const char* grammar_kind_name(GrammarKind kind) noexcept;
 std::optional<GrammarKind> find_grammar_kind(std::string_view name) noexcept;
 
@@ -31,28 +31,29 @@ struct Grammar {
   bool operator==(const Grammar&) const = default;
 };
 
-// A grammar, and where in an answer it begins.
+// A grammar, and the place in an answer where it begins.
 struct Constraint {
   Grammar grammar = {};
-  // The grammar begins with the token after the one that completes this text; what comes before is
-  // free, but no end token. Blanks right behind it are free, too. Empty: it begins with the answer.
+  // Marker: the grammar begins with the token after the one that completes this text. Tokens before
+  // it are free, except end tokens. Blanks directly after it are free, too. Empty: the grammar
+  // begins with the answer.
   std::string starts_after = {};
-  // With starts_after: an answer that does not begin with this text is held to the grammar from
-  // its beginning. For models that think, or do not, as they like. Empty: the answer begins free.
+  // With starts_after: an answer that does not begin with this text must match the grammar from its
+  // first token. For models that think only sometimes. Empty: the answer begins with free text.
   std::string opens_with = {};
-  // With starts_after: after so many free tokens that text is written for the model; 0: never.
+  // With starts_after: max free tokens. After them, the marker is forced. 0: no limit.
   size_t starts_within = 0;
   // With starts_after: the answer may end before the grammar has begun.
   bool may_not_start = false;
   bool operator==(const Constraint&) const = default;
 };
 
-// Whether the grammar can be held. Throws Error with one line that names what cannot:
-// kInvalidInput, kUnsupported for what Billow does not know, or kTooLarge beyond a limit.
+// Checks whether Billow can enforce the grammar. Throws Error with one line that names the problem:
+// kInvalidInput, kUnsupported for features that Billow does not have, or kTooLarge above a limit.
 void check(const Grammar& grammar);
-// The same, and whether the other fields make sense.
+// Checks the grammar and the other fields.
 void check(const Constraint& constraint);
-// The other fields alone.
+// Checks only the other fields.
 void check_start(const Constraint& constraint);
 
 }  // namespace billow::constraint

@@ -9,7 +9,7 @@
 namespace billow::constraint {
 namespace {
 
-// "", or the code and the text of what check() throws.
+// Returns "", or the code and the message of the Error from check().
 std::string verdict(const Grammar& grammar) {
   try {
     check(grammar);
@@ -19,7 +19,7 @@ std::string verdict(const Grammar& grammar) {
   }
 }
 
-TEST(Grammar, NamesOfKindsLeadBack) {
+TEST(Grammar, FindsKindsByTheirNames) {
   for (const char* name : {"json_object", "json_schema", "regex", "lark", "gbnf"}) {
     const auto kind = find_grammar_kind(name);
     ASSERT_TRUE(kind) << name;
@@ -28,16 +28,16 @@ TEST(Grammar, NamesOfKindsLeadBack) {
   EXPECT_FALSE(find_grammar_kind("yaml"));
 }
 
-TEST(Grammar, AcceptsWhatItCanHold) {
+TEST(Grammar, AcceptsSupportedGrammars) {
   const Grammar good[] = {
       {GrammarKind::kJsonObject, ""},
       {GrammarKind::kJsonSchema, R"({"type":"object","properties":{"a":{"type":"string"}}})"},
       {GrammarKind::kJsonSchema, "true"},
       {GrammarKind::kJsonSchema, R"({"type":"array","uniqueItems":false})"},
       {GrammarKind::kJsonSchema, R"({"oneOf":[{"type":"string"},{"type":"integer"}]})"},
-      // A name that JSON Schema does not define is a remark.
+      // JSON Schema ignores a format that it does not define.
       {GrammarKind::kJsonSchema, R"({"type":"string","format":"password"})"},
-      // What stands in a value is no keyword.
+      // Keywords inside values are ignored.
       {GrammarKind::kJsonSchema, R"({"enum":[{"not":1}],"default":{"if":2}})"},
       {GrammarKind::kJsonSchema, R"({"properties":{"not":{"type":"string"}}})"},
       {GrammarKind::kRegex, "^[a-z]+(b|c)$"},
@@ -49,7 +49,7 @@ TEST(Grammar, AcceptsWhatItCanHold) {
   for (const Grammar& grammar : good) EXPECT_EQ(verdict(grammar), "") << grammar.text;
 }
 
-TEST(Grammar, SaysInOneLineWhatItCannotHold) {
+TEST(Grammar, NamesTheProblemInOneLine) {
   struct Case {
     Grammar grammar;
     const char* verdict;
@@ -111,12 +111,12 @@ TEST(Grammar, SaysInOneLineWhatItCannotHold) {
     EXPECT_EQ(verdict(c.grammar), c.verdict) << c.grammar.text.substr(0, 99);
 }
 
-TEST(Grammar, HostileOnesEndSoon) {
-  const auto nested = [](size_t n, const std::string& before, const std::string& behind) {
+TEST(Grammar, HostileGrammarsEndSoon) {
+  const auto nested = [](size_t n, const std::string& before, const std::string& after) {
     std::string text;
     for (size_t i = 0; i < n; ++i) text += before;
     text += "true";
-    for (size_t i = 0; i < n; ++i) text += behind;
+    for (size_t i = 0; i < n; ++i) text += after;
     return text;
   };
   std::string doubling = "root ::= a0 root | \"x\"\n";
@@ -134,12 +134,12 @@ TEST(Grammar, HostileOnesEndSoon) {
       {GrammarKind::kRegex, "((((a{1,1000}){1,1000}){1,1000}){1,1000}){1,1000}b"},
   };
   for (const Grammar& grammar : bad) {
-    (void)verdict(grammar);  // whatever it is, it comes, and the next one still works
+    (void)verdict(grammar);  // any result is fine, but the next check must still work
     EXPECT_EQ(verdict({GrammarKind::kJsonObject, ""}), "");
   }
 }
 
-TEST(Constraint, FieldsThatNeedAMarkerSaySo) {
+TEST(Constraint, FieldsThatNeedAMarkerAreRefusedWithoutIt) {
   const auto verdict_of = [](const Constraint& constraint) -> std::string {
     try {
       check(constraint);

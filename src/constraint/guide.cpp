@@ -9,7 +9,7 @@
 namespace billow::constraint {
 namespace {
 
-// Tokens of blanks that a model may write between the end of the free text and the grammar.
+// Max blank tokens that a model may write between the marker and the grammar.
 constexpr size_t kMaxBlank = 4;
 
 const std::string& checked_start(const Constraint& constraint) {

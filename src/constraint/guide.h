@@ -1,5 +1,6 @@
-// Holds one answer to its constraint: free text until the grammar begins, then the grammar. Knows
-// for each token which may follow. One thread at a time; it may move between threads.
+// Enforces the constraint of one answer: free text until the grammar begins, then the grammar.
+// Calculates which tokens may come next. One thread at a time may use a guide; it may move between
+// threads.
 #pragma once
 
 #include <chrono>
@@ -18,7 +19,7 @@
 namespace billow::constraint {
 
 struct GuideStats {
-  std::chrono::nanoseconds mask_time{};  // of all masks together
+  std::chrono::nanoseconds mask_time{};  // sum over all masks
   std::chrono::nanoseconds max_mask_time{};
   size_t n_masks = 0;
   size_t n_forced = 0;  // tokens that were accepted without a choice
@@ -26,34 +27,34 @@ struct GuideStats {
 
 class Guide {
  public:
-  // Compiles the grammar. Throws Error as check() does.
+  // Compiles the grammar. Throws the same Error as check().
   Guide(std::shared_ptr<const Vocabulary> vocabulary, const Constraint& constraint);
 
-  // Makes ready what allowed() returns: most often some microseconds of work, at most some ten
-  // milliseconds. An error waits for allowed(). REQUIRES: not done().
+  // Calculates the result of allowed(). Usually takes some microseconds, at most some ten
+  // milliseconds. Errors are stored and thrown by allowed(). REQUIRES: not done().
   void prepare() noexcept;
-  // The tokens that may come next, 32 a word, the lowest bit first; empty: all. Valid until the
-  // next accept(). Throws Error (kTooLarge) where the grammar has become too complex. REQUIRES:
-  // prepare() since the last accept().
+  // Returns a mask of the tokens that may come next, 32 per element, lowest bit first; empty: all
+  // tokens. Valid until the next accept(). Throws Error (kTooLarge) if the grammar has become too
+  // complex. REQUIRES: prepare() since the last accept().
   std::span<const uint32_t> allowed() const;
 
-  // Goes on by a token that was allowed and is no end token. `text` is what it reads as, control
-  // tokens as their texts. Returns the tokens that must follow, at most so many, which are accepted
-  // with it. Throws Error as allowed() does.
+  // Accepts a token that was allowed and is no end token. `text` is the token's text; control
+  // tokens have text, too. Returns the tokens that must follow, at most max_forced; they are
+  // accepted as well. Throws the same Error as allowed().
   std::vector<int32_t> accept(int32_t token, std::string_view text, size_t max_forced);
 
-  // Whether the answer is complete, and can only end.
+  // Returns whether the answer is complete and can only end.
   bool done() const noexcept { return phase_ == Phase::kDone; }
-  // Whether the grammar has begun.
+  // Returns whether the grammar has begun.
   bool begun() const noexcept { return phase_ != Phase::kOpening && phase_ != Phase::kFree; }
   const GuideStats& stats() const noexcept { return stats_; }
 
  private:
   enum class Phase : uint8_t {
-    kOpening,  // the first token decides whether free text or the grammar comes
+    kOpening,  // the first token decides between free text and the grammar
     kFree,
-    kMarker,  // the text that ends what is free is written for the model
-    kBlank,   // right behind it
+    kMarker,  // the marker is forced
+    kBlank,   // directly after the marker
     kGrammar,
     kDone,
   };
@@ -66,19 +67,19 @@ class Guide {
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::string starts_after_;
   size_t starts_within_;
-  std::vector<int32_t> marker_;  // its tokens
+  std::vector<int32_t> marker_;  // tokens of starts_after
   int32_t opener_ = -1;          // the first token of opens_with; -1: none
   bool may_not_start_;
   Matcher matcher_;
   Phase phase_;
-  std::string tail_;     // of the free text: what may be the beginning of the marker
-  size_t n_free_ = 0;    // tokens
-  size_t n_marker_ = 0;  // tokens of it that are written
-  size_t n_blank_ = 0;   // tokens
+  std::string tail_;     // end of the free text that may be the beginning of the marker
+  size_t n_free_ = 0;    // free tokens so far
+  size_t n_marker_ = 0;  // forced tokens of the marker so far
+  size_t n_blank_ = 0;   // blank tokens so far
   std::vector<uint32_t> mask_;
   bool all_allowed_ = false;
   bool ready_ = false;
-  std::string error_;  // that allowed() is to throw
+  std::string error_;  // for allowed() to throw
   GuideStats stats_;
 };
 

@@ -26,7 +26,7 @@ Constraint digits_after(std::string marker) {
   return {.grammar = {GrammarKind::kRegex, "[0-9]{3}x"}, .starts_after = std::move(marker)};
 }
 
-// A guide and the text that it was led through.
+// A guide and the text that it has accepted.
 class Walk {
  public:
   explicit Walk(const Constraint& constraint, size_t max_forced = 0)
@@ -40,10 +40,10 @@ class Walk {
   }
   bool allows(std::string_view text) { return allows(sample().encode(text).front()); }
 
-  // Each token of the text, which must be allowed.
+  // Accepts each token of the text, which must be allowed.
   Walk& write(std::string_view text) {
     for (const int32_t token : sample().encode(text)) {
-      EXPECT_TRUE(allows(token)) << sample().text(token) << " behind " << text_;
+      EXPECT_TRUE(allows(token)) << sample().text(token) << " after " << text_;
       text_ += sample().text(token);
       for (const int32_t forced : guide_.accept(token, sample().text(token), max_forced_))
         text_ += sample().text(forced);
@@ -60,7 +60,7 @@ class Walk {
   std::string text_;
 };
 
-TEST(Guide, HoldsAnAnswerFromItsBeginning) {
+TEST(Guide, EnforcesTheGrammarFromTheBeginning) {
   Walk walk({.grammar = {GrammarKind::kRegex, "[0-9]{3}x"}});
   EXPECT_TRUE(walk.guide().begun());
   EXPECT_FALSE(walk.allows("a"));
@@ -72,11 +72,11 @@ TEST(Guide, HoldsAnAnswerFromItsBeginning) {
   EXPECT_TRUE(walk.guide().done());
 }
 
-TEST(Guide, BeginsBehindTheMarker) {
+TEST(Guide, BeginsAfterTheMarker) {
   Walk walk(digits_after("</think>"));
   EXPECT_FALSE(walk.guide().begun());
   walk.write("abc </thi");
-  EXPECT_FALSE(walk.allows(sample().end));  // an answer is still owed
+  EXPECT_FALSE(walk.allows(sample().end));  // an answer without the grammar may not end
   walk.write("</think>");
   EXPECT_TRUE(walk.guide().begun());
   EXPECT_FALSE(walk.allows("a"));
@@ -85,7 +85,7 @@ TEST(Guide, BeginsBehindTheMarker) {
   EXPECT_TRUE(walk.guide().done());
 }
 
-TEST(Guide, FindsAMarkerThatTokensCut) {
+TEST(Guide, FindsAMarkerThatTokensSplit) {
   Walk walk(digits_after("say abcb now"));
   walk.write("say ab");
   walk.write("say abc");
@@ -95,19 +95,19 @@ TEST(Guide, FindsAMarkerThatTokensCut) {
   EXPECT_TRUE(walk.guide().begun());
 }
 
-TEST(Guide, BlanksBehindTheMarkerAreFree) {
+TEST(Guide, BlanksAfterTheMarkerAreFree) {
   Walk walk(digits_after("</think>"));
   walk.write("</think>\n\n");
   EXPECT_TRUE(walk.allows("\n"));
   EXPECT_TRUE(walk.allows("1"));
   EXPECT_FALSE(walk.allows("a"));
   walk.write("\n").write("\n").write("\n");
-  EXPECT_FALSE(walk.allows("\n"));  // not without end
+  EXPECT_FALSE(walk.allows("\n"));  // the number of blanks is limited
   walk.write("123x");
   EXPECT_TRUE(walk.guide().done());
 }
 
-TEST(Guide, BlanksThatTheGrammarKnowsBelongToIt) {
+TEST(Guide, BlanksThatTheGrammarAllowsBelongToIt) {
   Walk walk({.grammar = {GrammarKind::kRegex, "\\n\\n1"}, .starts_after = "</think>"});
   walk.write("</think>").write("\n\n");
   EXPECT_FALSE(walk.allows("\n"));
@@ -115,7 +115,7 @@ TEST(Guide, BlanksThatTheGrammarKnowsBelongToIt) {
   EXPECT_TRUE(walk.guide().done());
 }
 
-TEST(Guide, AnAnswerThatDoesNotOpenIsHeldAtOnce) {
+TEST(Guide, AnAnswerWithoutTheOpenerIsConstrainedImmediately) {
   Constraint constraint = digits_after("</think>");
   constraint.opens_with = "<think>";
   Walk thinking(constraint);
@@ -131,17 +131,17 @@ TEST(Guide, AnAnswerThatDoesNotOpenIsHeldAtOnce) {
   EXPECT_TRUE(terse.guide().done());
 }
 
-TEST(Guide, WritesTheMarkerForAModelThatThinksTooLong) {
+TEST(Guide, ForcesTheMarkerIfAModelThinksTooLong) {
   Constraint constraint = digits_after("so </think>");
   constraint.starts_within = 3;
-  Walk at_once(constraint, 100);
-  at_once.write("a").write("b");
-  EXPECT_FALSE(at_once.guide().begun());
-  at_once.write("c");
-  EXPECT_EQ(at_once.text(), "abcso </think>");
-  EXPECT_TRUE(at_once.allows("1"));
-  EXPECT_EQ(at_once.guide().stats().n_forced, sample().encode("so </think>").size());
-  // And token by token, where nothing may be forced.
+  Walk forced(constraint, 100);
+  forced.write("a").write("b");
+  EXPECT_FALSE(forced.guide().begun());
+  forced.write("c");
+  EXPECT_EQ(forced.text(), "abcso </think>");
+  EXPECT_TRUE(forced.allows("1"));
+  EXPECT_EQ(forced.guide().stats().n_forced, sample().encode("so </think>").size());
+  // Token by token if nothing may be forced.
   Walk one_by_one(constraint);
   one_by_one.write("a").write("b").write("c");
   EXPECT_FALSE(one_by_one.allows("1"));
@@ -149,19 +149,19 @@ TEST(Guide, WritesTheMarkerForAModelThatThinksTooLong) {
   EXPECT_TRUE(one_by_one.guide().done());
 }
 
-TEST(Guide, AnAnswerThatMayGoWithoutMayEnd) {
+TEST(Guide, WithMayNotStartAnAnswerMayEndEarly) {
   Constraint constraint = digits_after("<think>");
   constraint.may_not_start = true;
   Walk walk(constraint);
   walk.write("abc");
   EXPECT_TRUE(walk.allows(sample().end));
-  EXPECT_TRUE(walk.allows(sample().control));  // nothing is known of free text
+  EXPECT_TRUE(walk.allows(sample().control));  // free text may contain any token
   walk.write("<think>");
   EXPECT_FALSE(walk.allows(sample().end));
   EXPECT_FALSE(walk.allows(sample().control));
 }
 
-TEST(Guide, GivesTheTokensThatMustFollow) {
+TEST(Guide, ReturnsTheTokensThatMustFollow) {
   Walk walk({.grammar = {GrammarKind::kJsonSchema,
                          R"({"type":"object","properties":{"name":{"const":"hello"},
                              "age":{"type":"boolean"}},"required":["name","age"]})"}},
@@ -172,7 +172,7 @@ TEST(Guide, GivesTheTokensThatMustFollow) {
   EXPECT_GT(walk.guide().stats().n_masks, 0u);
 }
 
-TEST(Guide, NeverForcesMoreThanItMay) {
+TEST(Guide, NeverForcesMoreThanMaxForced) {
   const Constraint constraint = {.grammar = {GrammarKind::kRegex, "x[0-9]hello worldy"}};
   for (const size_t max : {size_t{0}, size_t{1}, size_t{3}}) {
     Walk walk(constraint, max);
@@ -181,7 +181,7 @@ TEST(Guide, NeverForcesMoreThanItMay) {
   }
 }
 
-TEST(Guide, AFailureWaitsForTheOneWhoAsks) {
+TEST(Guide, AllowedThrowsErrorsOfPrepare) {
   Guide guide(vocabulary(), {.grammar = {GrammarKind::kLark, "start: A\nA: /ab/ & /ac/"}});
   guide.prepare();
   EXPECT_THROW((void)guide.allowed(), Error);

@@ -1,6 +1,6 @@
-// Where a text stands in a grammar: which tokens may come next, which must, whether it may end.
-// One thread at a time. A grammar may be too complex for its limits at any step: then Error
-// (kTooLarge) is thrown, and by all later calls.
+// The state of a text in a grammar: which tokens may come next, which must, and whether the text
+// may end. One thread at a time may use a matcher. At any step a grammar may become too complex for
+// its limits. Then that call and all later ones throw Error (kTooLarge).
 #pragma once
 
 #include <chrono>
@@ -19,29 +19,30 @@ namespace billow::constraint {
 
 class Matcher {
  public:
-  // Compiles the grammar. Throws Error as check() does.
+  // Compiles the grammar. Throws the same Error as check().
   Matcher(std::shared_ptr<const Vocabulary> vocabulary, const Grammar& grammar);
-  Matcher(const Matcher& other);  // stands where the other does, and goes its own way
+  Matcher(const Matcher& other);  // copies the state; the copies are independent
   Matcher& operator=(const Matcher&) = delete;
   Matcher(Matcher&&) noexcept = default;
   Matcher& operator=(Matcher&&) noexcept = default;
 
   const Vocabulary& vocabulary() const noexcept { return *vocabulary_; }
 
-  // Sets in `mask` (n_words() of them) exactly the tokens that may come next, end tokens among them
-  // where the text may end here. REQUIRES: not stopped().
+  // Sets the bits in `mask` of exactly the tokens that may come next. If the text may end here, the
+  // end tokens are among them. REQUIRES: `mask` has n_words() elements; not stopped().
   void compute_mask(std::span<uint32_t> mask);
-  // Goes on by these tokens. Throws Error (kInvalidInput) where the grammar does not allow one.
+  // Advances by these tokens. Throws Error (kInvalidInput) if the grammar does not allow one of
+  // them.
   void consume(std::span<const int32_t> tokens);
-  // The tokens that must come next, as far as the grammar leaves no choice; most often none. Does
-  // not consume them.
+  // Returns the tokens that must come next, as far as the grammar leaves no choice; usually none.
+  // Does not consume them.
   std::vector<int32_t> forced();
-  // How many of these tokens, from the first on, the grammar allows. Consumes none.
+  // Returns how many of these tokens, from the first on, the grammar allows. Consumes none.
   size_t n_allowed(std::span<const int32_t> tokens);
-  // Whether the text may end here, and whether it can only end here.
+  // accepts(): whether the text may end here. stopped(): whether it can only end here.
   bool accepts();
   bool stopped() const noexcept;
-  // Back to the beginning.
+  // Returns to the beginning of the grammar.
   void reset();
 
  private:

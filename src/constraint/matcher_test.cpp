@@ -40,12 +40,13 @@ std::vector<int32_t> allowed(Matcher& matcher) {
   return tokens;
 }
 
-// A text of random tokens that the grammar allows, up to its end; "..." where it does not end.
+// Returns a text of random tokens that the grammar allows, up to its end, or with "..." if it does
+// not end.
 std::string walk(Matcher& matcher, std::mt19937& random, size_t n_max = 400) {
   std::string text;
   for (size_t i = 0; i < n_max && !matcher.stopped(); ++i) {
     const std::vector<int32_t> tokens = allowed(matcher);
-    // Ends as soon as it may, after a while.
+    // After a while, ends as soon as possible.
     const bool may_end = std::ranges::find(tokens, sample().end) != tokens.end();
     if (may_end && (i > 60 || random() % 4 == 0)) return text;
     const int32_t token = tokens[random() % tokens.size()];
@@ -56,7 +57,7 @@ std::string walk(Matcher& matcher, std::mt19937& random, size_t n_max = 400) {
   return matcher.stopped() ? text : text + "...";
 }
 
-// Whether the grammar has the whole text, which is fed byte by byte.
+// Returns whether the grammar matches the whole text. Feeds single bytes.
 bool matches(Matcher matcher, std::string_view text) {
   for (const char byte : text) {
     const auto token = static_cast<int32_t>(static_cast<unsigned char>(byte));
@@ -66,8 +67,8 @@ bool matches(Matcher matcher, std::string_view text) {
   return matcher.accepts();
 }
 
-// JSON whose numbers a double can hold: their exponents are zeros. That changes no string into
-// none.
+// Parses JSON after replacing exponents by zeros, so that a double can hold the numbers. The
+// replacement does not make a valid string invalid.
 Json parsed(std::string text) {
   bool is_exponent = false;
   for (size_t i = 1; i < text.size(); ++i) {
@@ -80,7 +81,7 @@ Json parsed(std::string text) {
   return Json::parse(text, nullptr, false);
 }
 
-TEST(Matcher, WritesOnlyObjectsInJsonMode) {
+TEST(Matcher, JsonModeAllowsOnlyObjects) {
   std::mt19937 random(3);
   size_t n_ended = 0;
   Matcher matcher = matcher_of(GrammarKind::kJsonObject, "");
@@ -94,7 +95,7 @@ TEST(Matcher, WritesOnlyObjectsInJsonMode) {
   EXPECT_GT(n_ended, 50u);
 }
 
-TEST(Matcher, StopsWhereJsonIsComplete) {
+TEST(Matcher, StopsWhenJsonIsComplete) {
   Matcher matcher = matcher_of(GrammarKind::kJsonSchema,
                                R"({"type":"object","properties":{"age":{"type":"integer"}},
                                    "required":["age"]})");
@@ -106,7 +107,7 @@ TEST(Matcher, StopsWhereJsonIsComplete) {
   EXPECT_EQ(allowed(matcher), std::vector<int32_t>{sample().end});
 }
 
-TEST(Matcher, ObjectsHaveThePropertiesThatTheyListAndNoOthers) {
+TEST(Matcher, ObjectsHaveTheListedPropertiesAndNoOthers) {
   const auto schema = [](const char* text) { return matcher_of(GrammarKind::kJsonSchema, text); };
   const char* closed = R"({"properties":{"a":{"type":"integer"}},"type":"object"})";
   EXPECT_TRUE(matches(schema(closed), "{\"a\":1}"));
@@ -118,14 +119,14 @@ TEST(Matcher, ObjectsHaveThePropertiesThatTheyListAndNoOthers) {
       "{\"b\":null}"));
   EXPECT_TRUE(
       matches(schema(R"({"type":"object","properties":{"a":{}},"required":["b"]})"), "{\"b\":1}"));
-  // Closing these would leave nothing that both allow.
+  // If these were closed, no object would match both.
   EXPECT_TRUE(matches(schema(R"({"allOf":[
       {"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]},
       {"type":"object","properties":{"b":{"type":"integer"}},"required":["b"]}]})"),
                       "{\"a\":1,\"b\":2}"));
 }
 
-TEST(Matcher, WhiteSpaceHasAnEnd) {
+TEST(Matcher, WhiteSpaceIsLimited) {
   const auto schema = [] {
     return matcher_of(GrammarKind::kJsonSchema, R"({"type":"array","items":{"type":"null"}})");
   };
@@ -144,33 +145,33 @@ TEST(Matcher, ControlTokensAreNeverAllowed) {
   }
 }
 
-// A part that matches nothing, which llguidance accepts as long as nobody comes there.
-TEST(Matcher, SaysWhereThereIsNoWayOn) {
+// A part that matches nothing. llguidance accepts it until the text reaches it.
+TEST(Matcher, ThrowsIfNoTokenIsPossible) {
   Matcher matcher = matcher_of(GrammarKind::kLark, "start: \"x\" A\nA: /ab/ & /ac/");
   const int32_t token = 'x';
   try {
     matcher.consume({&token, 1});
     (void)allowed(matcher);
-    ADD_FAILURE() << "it goes on";
+    ADD_FAILURE() << "no error";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "grammar: the grammar has no way on from here");
   }
 }
 
-TEST(Matcher, TellsTheTokensThatMustCome) {
+TEST(Matcher, ReturnsTheTokensThatMustCome) {
   Matcher matcher = matcher_of(GrammarKind::kRegex, "hello world[0-9]");
   std::vector<int32_t> forced = matcher.forced();
   std::string text;
   for (const int32_t token : forced) text += sample().text(token);
   EXPECT_TRUE(std::string("hello world").starts_with(text)) << text;
   EXPECT_GT(text.size(), 4u);
-  // The mask says the same.
+  // The mask gives the same result.
   EXPECT_EQ(allowed(matcher), std::vector<int32_t>{forced.front()});
   matcher.consume(forced);
   EXPECT_FALSE(matcher.stopped());
 }
 
-TEST(Matcher, ForcedTokensAreThoseThatMasksLead) {
+TEST(Matcher, ForcedTokensEqualThoseOfMasks) {
   const std::string schema =
       R"({"type":"object","properties":{"name":{"const":"hello world"},"age":{"enum":[12,345]},
           "city":{"type":"boolean"}},"required":["name","age","city"]})";
@@ -180,7 +181,7 @@ TEST(Matcher, ForcedTokensAreThoseThatMasksLead) {
     Matcher other = one;
     std::vector<int32_t> forced_text;
     const auto seed = static_cast<uint32_t>(random());
-    // With forced tokens taken at once.
+    // Once with forced tokens.
     std::mt19937 choice(seed);
     while (!one.stopped()) {
       std::vector<int32_t> tokens = one.forced();
@@ -191,7 +192,7 @@ TEST(Matcher, ForcedTokensAreThoseThatMasksLead) {
       one.consume(tokens);
       forced_text.insert(forced_text.end(), tokens.begin(), tokens.end());
     }
-    // And one by one, by masks.
+    // Once token by token with masks.
     choice.seed(seed);
     std::vector<int32_t> text;
     while (!other.stopped()) {
@@ -204,7 +205,7 @@ TEST(Matcher, ForcedTokensAreThoseThatMasksLead) {
   }
 }
 
-TEST(Matcher, MasksAreTheTokensThatItTakes) {
+TEST(Matcher, MasksEqualTheTokensThatAreAccepted) {
   const std::pair<GrammarKind, std::string> grammars[] = {
       {GrammarKind::kJsonObject, ""},
       {GrammarKind::kJsonSchema,
@@ -216,7 +217,7 @@ TEST(Matcher, MasksAreTheTokensThatItTakes) {
   for (const auto& [kind, text] : grammars) {
     Matcher matcher = matcher_of(kind, text);
     for (int step = 0; step < 40 && !matcher.stopped(); ++step) {
-      if (!matcher.forced().empty()) {  // then the mask has the tokenizer's choice alone
+      if (!matcher.forced().empty()) {  // the mask has only the tokenizer's choice
         matcher.consume(matcher.forced());
         continue;
       }
@@ -233,7 +234,7 @@ TEST(Matcher, MasksAreTheTokensThatItTakes) {
   }
 }
 
-TEST(Matcher, CopiesGoTheirOwnWay) {
+TEST(Matcher, CopiesAreIndependent) {
   Matcher one = matcher_of(GrammarKind::kRegex, "[ab]{4}");
   const std::vector<int32_t> a = {'a', 'a'};
   one.consume(a);
@@ -251,7 +252,7 @@ TEST(Matcher, RefusesATokenThatTheGrammarDoesNotAllow) {
   EXPECT_THROW(matcher.consume({&token, 1}), Error);
 }
 
-TEST(Matcher, ReadsTheGrammarOfJsonInGbnf) {
+TEST(Matcher, ReadsLlamaCppsJsonGrammar) {
   const char* json = R"gbnf(
 # The grammar that llama.cpp's users know.
 root   ::= object
@@ -296,7 +297,7 @@ ws ::= | " " | "\n" [ \t]{0,20}
   EXPECT_GT(n_ended, 20u);
 }
 
-// Random grammars over "abc", their texts up to a length by repeated substitution, and GBNF.
+// Random GBNF grammars over "abc". Repeated substitution calculates their texts up to a length.
 class RandomGrammar {
  public:
   static constexpr size_t kLength = 5;
@@ -314,7 +315,7 @@ class RandomGrammar {
     return text;
   }
 
-  // Of each rule; grown until nothing is new.
+  // Returns the texts of the root rule. Extends the texts of all rules until nothing is new.
   Texts texts() const {
     std::vector<Texts> known(bodies_.size());
     for (;;) {
@@ -331,7 +332,7 @@ class RandomGrammar {
     std::string text{};  // of a literal, or the characters of a class
     std::vector<Node> parts{};
     size_t min = 0;
-    size_t max = 0;  // 0: without end
+    size_t max = 0;  // 0: unlimited
     size_t rule = 0;
   };
 
@@ -426,7 +427,7 @@ class RandomGrammar {
   std::vector<Node> bodies_;
 };
 
-TEST(Gbnf, HasTheTextsOfTheGrammarAndNoOthers) {
+TEST(Gbnf, MatchesTheTextsOfTheGrammarAndNoOthers) {
   std::vector<std::string> all = {""};
   for (size_t begin = 0, length = 0; length < RandomGrammar::kLength; ++length) {
     const size_t end = all.size();

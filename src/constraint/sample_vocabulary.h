@@ -31,12 +31,12 @@ struct SampleTokens {
     texts.emplace_back();
   }
 
-  // What a token reads as.
+  // Returns the text of a token.
   std::string text(int32_t token) const {
     return token == control ? "<|control|>" : texts[static_cast<size_t>(token)];
   }
 
-  // The longest tokens first, as a tokenizer might.
+  // Prefers the longest token at each position, like some tokenizers.
   std::vector<int32_t> encode(std::string_view text) const {
     std::vector<int32_t> tokens;
     while (!text.empty()) {

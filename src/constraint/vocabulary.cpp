@@ -10,7 +10,7 @@ namespace {
 
 using Encode = std::function<std::vector<int32_t>(std::string_view)>;
 
-// The bridge's call for Encode.
+// The bridge's callback for Encode.
 size_t encode_for_bridge(const void* context, const char* text, size_t n_bytes, uint32_t* tokens,
                          size_t capacity) noexcept {
   const std::vector<int32_t> ids = (*static_cast<const Encode*>(context))({text, n_bytes});
@@ -37,7 +37,7 @@ std::vector<int32_t> blanks_of(std::span<const std::string_view> texts) {
 }
 
 struct Free {
-  std::shared_ptr<const Encode> encode;  // that the handle calls
+  std::shared_ptr<const Encode> encode;  // called by the handle
   void operator()(const billow_vocabulary* handle) const noexcept {
     billow_vocabulary_free(const_cast<billow_vocabulary*>(handle));
   }

@@ -1,4 +1,4 @@
-// What a sequence keeps when its context is full: pure arithmetic.
+// Decides which tokens a sequence keeps when its context is full: pure arithmetic.
 #pragma once
 
 #include <cstddef>
@@ -7,24 +7,25 @@
 namespace billow::context {
 
 enum class OverflowPolicy : uint8_t {
-  kRefill,  // what is kept is evaluated again, at positions from 0
-  kShift,   // its KV stays; queries are rotated by what the positions have moved
-  kStop,    // the answer ends
+  kRefill,  // evaluates the kept tokens again, at positions from 0
+  kShift,   // keeps their KV; rotates queries by the distance that the positions have moved
+  kStop,    // ends the answer
 };
 
-// Some models refill where others shift: a recurrent state holds what is to be dropped, and a text
-// that becomes a long one (LongRoPE) is evaluated again as a whole.
+// Returns the policy that the model allows. Some models refill instead of shifting. A recurrent
+// state contains the dropped tokens, so it cannot be shifted. A text that becomes a long one
+// (LongRoPE) is evaluated again as a whole.
 constexpr OverflowPolicy possible_policy(OverflowPolicy wanted, bool can_shift) {
   return wanted == OverflowPolicy::kShift && !can_shift ? OverflowPolicy::kRefill : wanted;
 }
 
 struct CompactionOptions {
-  size_t reserve_batches = 9;  // recent tokens that are kept, in batches; more keep more
+  size_t reserve_batches = 9;  // recent tokens to keep, in batches
   size_t batch = 64;           // tokens
 };
 
-// Of the tokens that are evaluated, the first `anchor` (the prompt) and the most recent keep -
-// anchor stay.
+// Result of plan_compaction(). Of the evaluated tokens, the first `anchor` (the prompt) and the
+// most recent keep - anchor stay.
 struct Compaction {
   size_t anchor = 0;
   size_t keep = 0;
@@ -32,16 +33,16 @@ struct Compaction {
   bool operator==(const Compaction&) const = default;
 };
 
-// The longest anchor with which a full context of this size can be compacted: half of it.
+// Returns the longest anchor with which a full context of this size can be compacted: half of it.
 inline constexpr size_t longest_anchor(size_t context) { return context / 2; }
 
-// At least this much is freed: 64 tokens, or a sixteenth of the context if that is more; of a
-// context below 128, half.
+// Returns the min number of tokens that a compaction frees: 64 tokens, or a sixteenth of the
+// context if that is more. For a context below 128, half of it.
 size_t min_freed(size_t context);
 
-// For a sequence whose n_held evaluated tokens fill its context; n_held >= 2. keep = anchor +
-// reserved batches, as far as that frees enough.
-// REQUIRES: n_anchor <= longest_anchor(n_held).
+// Plans the compaction of a sequence whose n_held evaluated tokens fill its context. keep = anchor
+// + reserved batches, reduced if that frees too little. REQUIRES: n_held >= 2 and n_anchor <=
+// longest_anchor(n_held).
 Compaction plan_compaction(size_t n_held, size_t n_anchor, const CompactionOptions& options);
 
 }  // namespace billow::context

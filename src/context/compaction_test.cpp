@@ -17,7 +17,7 @@ void PrintTo(const KeepCase& one, std::ostream* out) { *out << one.name; }
 
 class Keep : public testing::TestWithParam<KeepCase> {};
 
-TEST_P(Keep, IsTheAnchorAndTheReserveAsFarAsThatFreesEnough) {
+TEST_P(Keep, IsTheAnchorPlusTheReserveLimitedByMinFreed) {
   const KeepCase& one = GetParam();
   EXPECT_EQ(plan_compaction(one.context, one.anchor, {one.reserve, one.batch}),
             (Compaction{one.anchor, one.keep, one.context - one.keep}));

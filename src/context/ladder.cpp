@@ -13,7 +13,7 @@ Ladder::Ladder(size_t top) {
   BILLOW_CHECK(top > 0);
   for (size_t rung = kLowest; rung < top; rung *= 2) {
     rungs_.push_back(rung);
-    if (rung > top / 2) break;  // the next one might not be a number any more
+    if (rung > top / 2) break;  // the next one could overflow
   }
   rungs_.push_back(top);
 }

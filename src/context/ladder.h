@@ -1,5 +1,5 @@
-// The sizes that a sequence's memory grows through: pure arithmetic. A rung is a number of
-// positions that memory is granted for; blocks are backed as they are written.
+// The sizes that a sequence's memory grows through: pure arithmetic. A rung is the number of
+// positions that memory is granted for. Blocks get physical memory when they are written.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,20 @@ namespace billow::context {
 
 class Ladder {
  public:
-  // 512, 1024, 2048 and so on below `top`, then `top`, which is at least 1.
+  // Creates the rungs 512, 1024, 2048 and so on below `top`, then `top`, which is at least 1.
   explicit Ladder(size_t top);
-  // The given sizes up to `cap`, in order, each once. Throws Error (kInvalidInput) when there is
-  // none, or one is 0.
+  // Creates the rungs from the given sizes up to `cap`, in ascending order, each once. Throws Error
+  // (kInvalidInput) if no size is left, or if a size is 0.
   Ladder(std::span<const size_t> sizes, size_t cap);
 
   std::span<const size_t> rungs() const noexcept { return rungs_; }
   size_t top() const noexcept { return rungs_.back(); }
 
-  // The least rung that holds n positions; 0 where none does.
+  // Returns the smallest rung that holds n positions, or 0 if no rung does.
   size_t holding(size_t n) const noexcept;
-  // Where a sequence with this prompt begins: it holds the prompt and one more token, if any rung
-  // does. Throws Error (kTooLarge) with both numbers when the prompt is above the top.
+  // Returns the first rung of a sequence with this prompt. It holds the prompt and one more token,
+  // if any rung does. If the prompt is longer than the top, throws Error (kTooLarge) with both
+  // numbers.
   size_t first(size_t n_prompt) const;
 
  private:

@@ -33,20 +33,20 @@ TEST(Ladder, DoublesUpToTheTop) {
   EXPECT_EQ(Ladder(std::numeric_limits<size_t>::max()).top(), std::numeric_limits<size_t>::max());
 }
 
-TEST(Ladder, GR_6_SizesAreOrderedAndCapped) {
+TEST(Ladder, GR_6_SizesAreSortedAndCapped) {
   EXPECT_EQ(rungs_of(Ladder(std::vector<size_t>{1024, 512, 512, 4096}, 2048)),
             (std::vector<size_t>{512, 1024}));
 }
 
-TEST(Ladder, GR_7_NoSizeWithinTheCapIsRefused) {
-  const std::string said = refusal({4096, 2048}, 1024);
-  EXPECT_NE(said.find("1024"), std::string::npos) << said;
-  EXPECT_NE(said.find("2048"), std::string::npos) << said;
+TEST(Ladder, GR_7_RefusesSizesAboveTheCap) {
+  const std::string message = refusal({4096, 2048}, 1024);
+  EXPECT_NE(message.find("1024"), std::string::npos) << message;
+  EXPECT_NE(message.find("2048"), std::string::npos) << message;
   EXPECT_NE(refusal({}, 1024), "");
   EXPECT_NE(refusal({512, 0}, 1024), "");
 }
 
-TEST(Ladder, BeginsWhereThePromptAndOneMoreTokenFit) {
+TEST(Ladder, FirstHoldsThePromptAndOneMoreToken) {
   const Ladder ladder(4096);
   EXPECT_EQ(ladder.first(1), 512u);
   EXPECT_EQ(ladder.first(511), 512u);
@@ -56,7 +56,7 @@ TEST(Ladder, BeginsWhereThePromptAndOneMoreTokenFit) {
   EXPECT_EQ(ladder.first(4096), 4096u);
 }
 
-TEST(Ladder, GR_4_APromptAboveTheTopIsRefusedWithBothNumbers) {
+TEST(Ladder, GR_4_RefusesAPromptAboveTheTopWithBothNumbers) {
   try {
     Ladder(std::vector<size_t>{512, 1024}, 1024).first(1025);
     ADD_FAILURE();
@@ -67,7 +67,7 @@ TEST(Ladder, GR_4_APromptAboveTheTopIsRefusedWithBothNumbers) {
   }
 }
 
-TEST(Ladder, GR_22_SeveralRungsAreClimbedAtOnce) {
+TEST(Ladder, GR_22_HoldingSkipsRungs) {
   EXPECT_EQ(Ladder(8192).holding(3500), 4096u);
   EXPECT_EQ(Ladder(8192).holding(512), 512u);
   EXPECT_EQ(Ladder(8192).holding(8193), 0u);

@@ -1,5 +1,5 @@
-// Who holds how much memory, against one budget. Bytes are granted before they are used, all or
-// nothing. Any number of threads at a time.
+// Accounts of memory by class, against one budget. Bytes are granted before they are used, all or
+// nothing. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@ namespace billow::context {
 enum class MemoryClass : uint8_t {
   kWeights,
   kKvInUse,   // blocks of running sequences
-  kKvCached,  // of finished ones, kept for prompts that begin alike
+  kKvCached,  // blocks of finished sequences, kept for prompts with the same prefix
   kScratch,
-  kAdapters,        // of what runs
-  kAdaptersCached,  // of what has run, kept for the next request
+  kAdapters,        // of running requests
+  kAdaptersCached,  // of finished requests, kept for the next request
 };
 inline constexpr size_t kMemoryClasses = 6;
 std::string_view memory_class_name(
@@ -25,30 +25,32 @@ std::string_view memory_class_name(
 
 class Ledger {
  public:
-  // Nothing is granted that brings all classes together above `budget` bytes.
+  // The sum of all classes stays within `budget` bytes.
   explicit Ledger(uint64_t budget) : budget_(budget) {}
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
-  // False, and nothing has changed, when the budget does not allow it.
+  // Grants bytes to a class. Returns false and changes nothing if the budget does not allow the
+  // grant.
   [[nodiscard]] bool grant(MemoryClass memory_class, uint64_t bytes);
   void give_back(MemoryClass memory_class, uint64_t bytes);
-  // From one class to another: always possible.
+  // Moves bytes from one class to another. Always possible.
   void move(MemoryClass from, MemoryClass to, uint64_t bytes);
 
-  // From now on. What has been granted stays so, be it more; the next grant waits until it is less.
+  // Sets the budget from here on. Granted bytes stay granted, even above the budget. Further grants
+  // fail until the total is below the budget.
   void set_budget(uint64_t budget);
 
   struct Account {
     uint64_t budget = 0;
     std::array<uint64_t, kMemoryClasses> held{};
     uint64_t total = 0;
-    uint64_t max = 0;        // the greatest total so far
-    uint64_t n_refused = 0;  // grants
+    uint64_t max = 0;        // max total so far
+    uint64_t n_refused = 0;  // refused grants
     uint64_t of(MemoryClass memory_class) const { return held[static_cast<size_t>(memory_class)]; }
     uint64_t left() const { return budget - std::min(budget, total); }
   };
-  Account account() const;  // of one moment
+  Account account() const;  // consistent snapshot
 
  private:
   mutable std::mutex mutex_;

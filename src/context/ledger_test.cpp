@@ -29,7 +29,7 @@ TEST(Ledger, GrantsAllOrNothing) {
   EXPECT_EQ(account.n_refused, 3u);
 }
 
-// P-13: the classes make up the total, which never passes the budget.
+// P-13: the classes sum up to the total, which never exceeds the budget.
 TEST(Ledger, P_13_StaysWithinItsBudgetAndAddsUp) {
   constexpr unsigned kSeed = 13;
   constexpr uint64_t kBudget = 1000;
@@ -56,7 +56,7 @@ TEST(Ledger, P_13_StaysWithinItsBudgetAndAddsUp) {
   }
 }
 
-TEST(Ledger, ASmallerBudgetTakesNothingAwayButGrantsNothingMore) {
+TEST(Ledger, ASmallerBudgetKeepsGrantsButRefusesNewOnes) {
   Ledger ledger(100);
   ASSERT_TRUE(ledger.grant(MemoryClass::kKvInUse, 80));
   ledger.set_budget(50);
@@ -71,7 +71,7 @@ TEST(Ledger, ASmallerBudgetTakesNothingAwayButGrantsNothingMore) {
   EXPECT_TRUE(ledger.grant(MemoryClass::kKvInUse, 10));
 }
 
-// FI-4: of two who want what is there once, one gets it.
+// FI-4: if several threads want the last bytes, one gets them.
 TEST(Ledger, FI_4_GrantsTheLastBytesOnce) {
   for (int round = 0; round < 200; ++round) {
     Ledger ledger(100);

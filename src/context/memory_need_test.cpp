@@ -7,7 +7,7 @@
 namespace billow::context {
 namespace {
 
-constexpr uint64_t kMost = UINT64_MAX;
+constexpr uint64_t kMax = UINT64_MAX;
 
 MemoryNeed need() {
   return {.weight_bytes = 1000,
@@ -17,7 +17,7 @@ MemoryNeed need() {
           .n_batch = 64};
 }
 
-TEST(MemoryNeed, ScratchIsThatOfTheFirstStepThatReaches) {
+TEST(MemoryNeed, ScratchIsOfTheFirstStepThatReaches) {
   EXPECT_EQ(need().scratch_bytes(0), 10u);
   EXPECT_EQ(need().scratch_bytes(512), 10u);
   EXPECT_EQ(need().scratch_bytes(513), 20u);
@@ -27,7 +27,7 @@ TEST(MemoryNeed, ScratchIsThatOfTheFirstStepThatReaches) {
   EXPECT_EQ(scratch_positions(100), (std::vector<size_t>{100}));
 }
 
-TEST(MemoryNeed, KvIsInWholeBlocksAndWindowsBoundIt) {
+TEST(MemoryNeed, KvIsInWholeBlocksAndLimitedByWindows) {
   EXPECT_EQ(need().kv_bytes(0), 0u);
   EXPECT_EQ(need().kv_bytes(1), 110u);
   EXPECT_EQ(need().kv_bytes(65), 220u);
@@ -43,7 +43,7 @@ TEST(MemoryNeed, StatesDoNotGrowAndCannotBeShifted) {
   EXPECT_EQ(hybrid.kv_bytes(1), 1100u);
   EXPECT_EQ(hybrid.kv_bytes(6400), 100 * 100 + 3 * 1000u);
   EXPECT_EQ(hybrid.kv_bytes(6400, true), 100 * 100 + 3 * 1000u);
-  hybrid.n_batch = 512;  // two states are kept on the way
+  hybrid.n_batch = 512;  // two states are kept within the pass
   EXPECT_EQ(hybrid.kv_bytes(6400), 100 * 100 + 4 * 1000u);
   hybrid.kv_groups.back().n_draft_states = 1;
   EXPECT_EQ(hybrid.kv_bytes(1), 2100u);
@@ -53,7 +53,7 @@ TEST(MemoryNeed, StatesDoNotGrowAndCannotBeShifted) {
   EXPECT_EQ(possible_policy(OverflowPolicy::kStop, false), OverflowPolicy::kStop);
 }
 
-TEST(MemoryNeed, ADraftModelStandsBesideAndSharesScratch) {
+TEST(MemoryNeed, ADraftModelAddsMemoryAndSharesScratch) {
   MemoryNeed draft = need();
   draft.weight_bytes = 7;
   draft.scratch = {{1024, 15}};
@@ -66,7 +66,7 @@ TEST(MemoryNeed, ADraftModelStandsBesideAndSharesScratch) {
   }
 }
 
-TEST(MemoryNeed, MorePositionsNeverTakeLess) {
+TEST(MemoryNeed, MorePositionsNeverNeedLess) {
   for (size_t n = 1; n < 4000; ++n) {
     ASSERT_GE(need().kv_bytes(n), need().kv_bytes(n - 1));
     ASSERT_GE(need().kv_bytes(n, true), need().kv_bytes(n));
@@ -74,11 +74,11 @@ TEST(MemoryNeed, MorePositionsNeverTakeLess) {
   }
 }
 
-TEST(MemoryNeed, EndsAtTheGreatestNumber) {
+TEST(MemoryNeed, Saturates) {
   MemoryNeed large = need();
-  large.kv_groups = {{kMost / 2, 0}, {1, SIZE_MAX}};
-  EXPECT_EQ(large.kv_bytes(300), kMost);
-  EXPECT_EQ(large.kv_bytes(SIZE_MAX, true), kMost);
+  large.kv_groups = {{kMax / 2, 0}, {1, SIZE_MAX}};
+  EXPECT_EQ(large.kv_bytes(300), kMax);
+  EXPECT_EQ(large.kv_bytes(SIZE_MAX, true), kMax);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@ namespace billow::context {
 namespace {
 
 uint64_t cells(double length, double cell) {
-  constexpr double kMost = 1e18;  // below 2^64
-  return static_cast<uint64_t>(std::clamp(std::ceil(length / cell), 1.0, kMost));
+  constexpr double kMax = 1e18;  // below 2^64
+  return static_cast<uint64_t>(std::clamp(std::ceil(length / cell), 1.0, kMax));
 }
 
 uint64_t scaled_rows(const PictureRule& rule, double width, double height) {
@@ -27,7 +27,7 @@ uint64_t scaled_rows(const PictureRule& rule, double width, double height) {
   return saturating_add(saturating_multiply(cells(width * scale, cell), lines), lines);
 }
 
-// Parts of a picture, beside the whole.
+// Returns the number of parts of a picture, without the whole.
 uint64_t tiles(const PictureRule& rule, uint64_t width, uint64_t height) {
   const auto edge = static_cast<double>(std::max<size_t>(1, rule.edge));
   auto wide = static_cast<double>(std::max<uint64_t>(1, width));

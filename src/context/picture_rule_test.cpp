@@ -16,7 +16,7 @@ TEST(PictureRule, Squares) {
   EXPECT_EQ(max_rows(gemma, 4000, 3000), 256 + kPictureMarkers);
 }
 
-TEST(PictureRule, PicturesThatKeepTheirShape) {
+TEST(PictureRule, PicturesThatKeepTheirAspectRatio) {
   const PictureRule qwen{.kind = Kind::kScaled, .cell = 28, .min_rows = 8, .max_rows = 4096};
   EXPECT_EQ(max_rows(qwen, 280, 560), 10 * 20 + 20 + kPictureMarkers);
   EXPECT_EQ(max_rows(qwen, 281, 560), 11 * 20 + 20 + kPictureMarkers);
@@ -31,7 +31,7 @@ TEST(PictureRule, Tiles) {
   const PictureRule tiles{.kind = Kind::kTiled, .cell = 28, .edge = 448, .max_tiles = 12};
   const size_t tile = 256 + kPictureMarkers;
   EXPECT_EQ(max_rows(tiles, 10'000, 10), 13 * tile);
-  EXPECT_EQ(max_rows(tiles, 448, 448), tile) << "there is nothing to cut";
+  EXPECT_EQ(max_rows(tiles, 448, 448), tile) << "not split into tiles";
   EXPECT_EQ(max_rows(tiles, 449, 448), 3 * tile);
   const PictureRule scaled{
       .kind = Kind::kTiled, .cell = 32, .edge = 512, .min_rows = 2048, .max_tiles = 16};
@@ -39,15 +39,14 @@ TEST(PictureRule, Tiles) {
   EXPECT_EQ(max_rows(scaled, 100, 25), 5 * tile);
 }
 
-TEST(PictureRule, NumbersThatMakeNoSense) {
-  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+TEST(PictureRule, SurvivesMeaninglessNumbers) {
+  constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
   EXPECT_GT(max_rows({}, 0, 0), 0u);
   EXPECT_GT(max_rows({.kind = Kind::kScaled, .cell = 0}, 0, 0), 0u);
-  EXPECT_GT(max_rows({.kind = Kind::kScaled, .cell = 1}, kMost, kMost), 0u);
-  EXPECT_EQ(max_rows({.kind = Kind::kTiled, .cell = 1, .edge = kMost, .max_tiles = kMost}, 1, 1),
-            kMost);
-  EXPECT_GT(max_rows({.kind = Kind::kTiled, .cell = 0, .edge = 0, .max_tiles = kMost}, kMost, 7),
-            0u);
+  EXPECT_GT(max_rows({.kind = Kind::kScaled, .cell = 1}, kMax, kMax), 0u);
+  EXPECT_EQ(max_rows({.kind = Kind::kTiled, .cell = 1, .edge = kMax, .max_tiles = kMax}, 1, 1),
+            kMax);
+  EXPECT_GT(max_rows({.kind = Kind::kTiled, .cell = 0, .edge = 0, .max_tiles = kMax}, kMax, 7), 0u);
 }
 
 }  // namespace

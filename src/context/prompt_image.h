@@ -1,5 +1,5 @@
-// Pictures within a prompt. A prompt is a list of parts: its tokens, and between them pictures,
-// each of which becomes rows of embeddings beside those of tokens. Plain data.
+// Pictures within a prompt. A prompt is a list of tokens with pictures between them. Each picture
+// becomes rows of embeddings, like the tokens. Plain data.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 namespace billow::context {
 
 struct PromptImage {
-  size_t at = 0;       // tokens of the prompt before it
-  size_t text_at = 0;  // bytes of the prompt's text before it
-  // Positions that it takes, with the tokens that mark its beginning and end: PictureRule.
+  size_t at = 0;       // number of prompt tokens before it
+  size_t text_at = 0;  // number of bytes of the prompt's text before it
+  // Positions that the picture takes, with the tokens that mark its beginning and end: PictureRule.
   size_t n_rows = 0;
   std::string png;  // the picture as a PNG file
 };

@@ -26,11 +26,12 @@ void check_anchor(const ContextPlan& context_plan, int64_t num_predict) {
   if (context_plan.policy == OverflowPolicy::kStop || !may_overflow ||
       n_prompt <= longest_anchor(max))
     return;
-  throw Error(ErrorCode::kTooLarge,
-              "the prompt has " + std::to_string(n_prompt) +
-                  " tokens, more than half of the context of " + std::to_string(max) +
-                  ", so the answer asked for cannot go on past it; shorten the prompt, ask for "
-                  "fewer tokens or allow a larger context");
+  throw Error(
+      ErrorCode::kTooLarge,
+      "the prompt has " + std::to_string(n_prompt) + " tokens, more than half of the context of " +
+          std::to_string(max) +
+          ", so an answer that fills the context cannot continue; shorten the prompt, ask for "
+          "fewer tokens or allow a larger context");
 }
 
 size_t RunPlan::n_compactions() const {
@@ -43,7 +44,7 @@ RunPlan plan_run(const ContextPlan& context_plan, size_t n_prompt, size_t n_gene
   plan.first_rung = rung;
   plan.n_held = n_prompt;
   for (;;) {
-    // All tokens up to the one whose position would be beyond the rung.
+    // All tokens up to the one whose position is beyond the rung.
     const size_t n = std::min(rung - plan.n_held, n_generate - plan.n_generated - 1) + 1;
     if (plan.rungs.empty() || plan.rungs.back().rung != rung) plan.rungs.push_back({rung, 0});
     plan.rungs.back().n_generated += n;

@@ -13,7 +13,7 @@ namespace {
 
 Ladder ladder_of(std::vector<size_t> sizes) { return {sizes, sizes.back()}; }
 
-// Where rungs changed, and at how many generated tokens the context was compacted.
+// Evaluated tokens at each change of the rung; below, generated tokens at each compaction.
 std::vector<size_t> transitions(const RunPlan& plan) {
   std::vector<size_t> at;
   for (const ContextEvent& event : plan.events) {
@@ -31,12 +31,12 @@ std::vector<size_t> compactions(const RunPlan& plan) {
 
 constexpr size_t kNoLimit = SIZE_MAX;
 
-TEST(RunPlan, GR_1_10_ClimbsAndStopsWhereTheContextIsFull) {
+TEST(RunPlan, GR_1_10_GrowsAndStopsWhenTheContextIsFull) {
   const ContextPlan context_plan = {
       ladder_of({512, 1024, 2048, 3072, 4096}), OverflowPolicy::kStop, {}, 97};
   const RunPlan plan = plan_run(context_plan, 97, kNoLimit);
   EXPECT_EQ(transitions(plan), (std::vector<size_t>{512, 1024, 2048, 3072}));
-  // GR-10: a token is written where rung - 1 is free, so the first rung serves one token more.
+  // GR-10: the first rung has one token more, because a token takes its position only later.
   EXPECT_EQ(plan.rungs, (std::vector<RungTokens>{
                             {512, 416}, {1024, 512}, {2048, 1024}, {3072, 1024}, {4096, 1024}}));
   EXPECT_EQ(plan.n_generated, 4000u);
@@ -58,11 +58,11 @@ TEST(RunPlan, GR_2_3_5_ShortRunsNeedNoTransition) {
   EXPECT_TRUE(one.events.empty());
 }
 
-TEST(RunPlan, GR_4_APromptAboveTheTopIsRefused) {
+TEST(RunPlan, GR_4_RefusesAPromptAboveTheTop) {
   EXPECT_THROW(plan_run({ladder_of({512, 1024}), OverflowPolicy::kRefill, {}, 0}, 1025, 10), Error);
 }
 
-TEST(RunPlan, GR_8_9_CompactsASmallContextAgainAndAgain) {
+TEST(RunPlan, GR_8_9_CompactsASmallContextRepeatedly) {
   const Ladder ladder = ladder_of({64, 128, 256});
   const RunPlan eight = plan_run({ladder, OverflowPolicy::kRefill, {4, 8}, 10}, 10, 600);
   EXPECT_EQ(transitions(eight), (std::vector<size_t>{64, 128}));
@@ -76,14 +76,14 @@ TEST(RunPlan, GR_8_9_CompactsASmallContextAgainAndAgain) {
   EXPECT_EQ(sixteen.n_held, 245u);
 }
 
-TEST(RunPlan, GR_22_ClimbsSeveralRungsForManyTokens) {
+TEST(RunPlan, GR_22_SkipsRungsForManyTokens) {
   const ContextPlan context_plan = {Ladder(8192), OverflowPolicy::kRefill, {}, 10};
   const Decision next = decide(context_plan, 512, 500, 3000);
   EXPECT_EQ(next.step, Step::kGrow);
   EXPECT_EQ(next.rung, 4096u);
 }
 
-TEST(RunPlan, LR_1_6_7_WritesTwentyFourThousandTokens) {
+TEST(RunPlan, LR_1_6_7_GeneratesTwentyFourThousandTokens) {
   const ContextPlan context_plan = {
       ladder_of({512, 1024, 2048, 3072, 4096}), OverflowPolicy::kRefill, {}, 42};
   const RunPlan plan = plan_run(context_plan, 42, 24000);
@@ -95,7 +95,7 @@ TEST(RunPlan, LR_1_6_7_WritesTwentyFourThousandTokens) {
   }
   EXPECT_EQ(plan.rungs, (std::vector<RungTokens>{
                             {512, 471}, {1024, 512}, {2048, 1024}, {3072, 1024}, {4096, 20969}}));
-  // LR-7: what is held is what came less what was dropped; the last token takes no position.
+  // LR-7: held = all tokens - dropped tokens; the last token takes no position.
   EXPECT_EQ(plan.n_held, size_t{42} + 24000 - 1 - size_t{6} * 3478);
   EXPECT_EQ(plan.n_evaluated_again, size_t{6} * 618);  // LR-6
   EXPECT_EQ(plan.n_generated, 24000u);
@@ -113,8 +113,8 @@ TEST(RunPlan, LR_2_3_OtherRungsAndBatches) {
   EXPECT_EQ(small.n_held, 1445u);
 }
 
-// As decide() says before each token: plan_run() may not skip one that matters.
-TEST(RunPlan, IsWhatDecidingBeforeEachTokenGives) {
+// Compares with decide() before each token: plan_run() must not miss an event.
+TEST(RunPlan, EqualsDecidingBeforeEachToken) {
   for (const size_t n_prompt : {1u, 63u, 64u, 100u, 128u, 200u, 256u}) {
     for (const size_t n_generate : {1u, 2u, 57u, 64u, 65u, 1000u}) {
       const ContextPlan context_plan = {
@@ -163,7 +163,7 @@ TEST(RunPlan, CG_1_AnAnswerThatMayNeedACompactionNeedsAShortPrompt) {
     EXPECT_EQ(refusal(100, no_count, OverflowPolicy::kRefill), "");
 }
 
-TEST(RunPlan, LR_4_5_AnAnchorAboveHalfTheContextEndsItThere_CG_1) {
+TEST(RunPlan, LR_4_5_AnAnchorAboveHalfTheContextEndsTheRun_CG_1) {
   for (const size_t n_prompt : {4000u, 4096u}) {
     const RunPlan plan =
         plan_run({ladder_of({4096}), OverflowPolicy::kRefill, {}, n_prompt}, n_prompt, 2000);
@@ -180,8 +180,8 @@ TEST(RunPlan, ShiftEvaluatesNothingAgain) {
   EXPECT_EQ(plan.n_evaluated_again, 0u);
 }
 
-// P-12 and P-18: every small course ends, writes within its rung, and makes progress.
-// Rungs never fall, hold what is held, and are few where they double.
+// P-12 and P-18: every small run ends, stays within its rung, and makes progress. Rungs never fall,
+// hold the evaluated tokens, and are few if they double.
 TEST(RunPlan, P_12_RungsOnlyRiseAndAreFew) {
   std::mt19937 random(12);
   for (int i = 0; i < 10000; ++i) {
@@ -203,9 +203,9 @@ TEST(RunPlan, P_12_RungsOnlyRiseAndAreFew) {
   }
 }
 
-TEST(RunPlan, P_18_EverySmallCourseEnds) {
+TEST(RunPlan, P_18_EverySmallRunEnds) {
   constexpr size_t kTokens = 64;
-  size_t n_courses = 0;
+  size_t n_runs = 0;
   for (const std::vector<size_t>& sizes :
        std::vector<std::vector<size_t>>{{2}, {4}, {8}, {2, 4}, {2, 8}, {4, 8}, {2, 4, 8}}) {
     for (const size_t batch : {1u, 2u, 4u}) {
@@ -213,7 +213,7 @@ TEST(RunPlan, P_18_EverySmallCourseEnds) {
         for (size_t n_prompt = 1; n_prompt <= sizes.back(); ++n_prompt) {
           for (const OverflowPolicy policy :
                {OverflowPolicy::kRefill, OverflowPolicy::kShift, OverflowPolicy::kStop}) {
-            ++n_courses;
+            ++n_runs;
             const ContextPlan context_plan = {ladder_of(sizes), policy, {reserve, batch}, n_prompt};
             const RunPlan plan = plan_run(context_plan, n_prompt, kTokens);
             size_t n_dropped = 0;
@@ -240,7 +240,7 @@ TEST(RunPlan, P_18_EverySmallCourseEnds) {
       }
     }
   }
-  EXPECT_GT(n_courses, 1000u);
+  EXPECT_GT(n_runs, 1000u);
 }
 
 }  // namespace

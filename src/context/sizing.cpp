@@ -8,7 +8,7 @@
 namespace billow::context {
 namespace {
 
-// a + b rounded up to kSizeStep, at most `most`; neither step can wrap.
+// Returns a + b rounded up to kSizeStep, at most `max`. Neither step can wrap.
 size_t rounded_sum(size_t a, size_t b, size_t max) {
   if (a >= max || b >= max - a) return max;
   const size_t sum = a + b;

@@ -26,7 +26,7 @@ void PrintTo(const SizeCase& one, std::ostream* out) { *out << one.name; }
 
 class RightSize : public testing::TestWithParam<SizeCase> {};
 
-TEST_P(RightSize, IsTheAnswerAndThePromptRoundedUp) {
+TEST_P(RightSize, IsThePromptAndTheAnswerRoundedUp) {
   const SizeCase& one = GetParam();
   const Size size = right_size(
       {.n_prompt = one.n_prompt, .num_predict = one.num_predict, .max_context = one.max_context});
@@ -70,15 +70,15 @@ TEST(Sizing, NC_24_WithoutALimitTheContextIsTheMaximum) {
 
 TEST(Sizing, NC_25_DoesNotWrap) {
   constexpr size_t kHuge = std::numeric_limits<size_t>::max();
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  EXPECT_EQ(context_of(kHuge, kHuge, kMost), kHuge);
+  constexpr int64_t kMaxPredict = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(context_of(kHuge, kHuge, kMaxPredict), kHuge);
   EXPECT_EQ(context_of(kHuge, kHuge - 5, 3), kHuge);
-  EXPECT_EQ(context_of(kHuge, size_t{1} << 63, kMost), kHuge);
+  EXPECT_EQ(context_of(kHuge, size_t{1} << 63, kMaxPredict), kHuge);
   EXPECT_EQ(context_of(size_t{1} << 63, size_t{1} << 31, int64_t{1} << 31), size_t{1} << 32);
   EXPECT_EQ(context_of(0, 10, 10), 0u);
 }
 
-TEST(Sizing, NC_26_OtherNegativesAreRefused) {
+TEST(Sizing, NC_26_RefusesOtherNegatives) {
   for (const int64_t num_predict : {int64_t{-3}, std::numeric_limits<int64_t>::min()}) {
     try {
       context_of(8192, 10, num_predict);
@@ -122,7 +122,7 @@ TEST(Sizing, EM_1_EmbeddingsReserveNoAnswer) {
   EXPECT_EQ(embedding_context(8193, 8192), 8192u);
 }
 
-TEST(Sizing, P_11_HoldsWhatWasAskedAndLittleMore) {
+TEST(Sizing, P_11_HoldsThePromptAndTheAnswerAndLittleMore) {
   constexpr unsigned kSeed = 11;
   std::mt19937_64 random(kSeed);
   for (int i = 0; i < 20000; ++i) {

@@ -14,13 +14,13 @@ size_t last_question(std::span<const ChatMessage> messages) {
   return kNone;
 }
 
-// Whether a call of tools begins here: neighbouring answers are one.
+// Returns whether a tool call begins here. Consecutive answers are one call.
 bool begins_call(std::span<const ChatMessage> messages, size_t i) {
   return messages[i].role == ChatRole::kAnswer &&
          (i == 0 || messages[i - 1].role != ChatRole::kAnswer);
 }
 
-// Which messages always stay.
+// Returns which messages always stay.
 std::vector<bool> staying(std::span<const ChatMessage> messages) {
   std::vector<bool> stays(messages.size());
   for (size_t i = 0; i < messages.size(); ++i) stays[i] = messages[i].role == ChatRole::kSystem;
@@ -36,8 +36,8 @@ std::vector<bool> staying(std::span<const ChatMessage> messages) {
   return stays;
 }
 
-// The least cut that leaves at most `limit` tokens, where all cuts have as much more or less than
-// what is known about them as the whole chat has. At least 1.
+// Returns the smallest cut that leaves at most `limit` tokens, at least 1. Assumes that the
+// approximate numbers of each cut are wrong by the same factor as that of the whole chat.
 size_t guessed_cut(const ChatCuts& cuts, size_t n_about, size_t limit, size_t n_whole) {
   const double scale =
       static_cast<double>(n_whole) / static_cast<double>(std::max<size_t>(1, n_about));
@@ -113,13 +113,13 @@ FittingMessages fitting_messages(std::span<const ChatMessage> messages, size_t l
   const size_t n_about = std::accumulate(
       messages.begin(), messages.end(), n_fixed,
       [](size_t sum, const ChatMessage& message) { return sum + message.n_tokens; });
-  size_t too_long = 0;             // a cut that leaves too much
-  size_t fitting = cuts.n_cuts();  // a cut that fits, once one is known
+  size_t too_long = 0;             // a cut that leaves too many tokens
+  size_t fitting = cuts.n_cuts();  // a cut that fits; n_cuts(): none known
   const auto try_cut = [&](size_t cut) {
     (count(cuts.kept(cut)) <= limit ? fitting : too_long) = cut;
   };
   if (cuts.n_cuts() > 1) {
-    // The guess is right or off by one, as a rule; else what is left is halved again and again.
+    // The guess is usually right or off by one. Otherwise the search continues by halving.
     const size_t guess = guessed_cut(cuts, n_about, limit, n_whole);
     try_cut(guess);
     const size_t next = fitting == guess ? guess - 1 : guess + 1;

@@ -1,9 +1,9 @@
-// What stays of a chat whose prompt is too long: pure arithmetic over a function that counts
-// tokens.
+// Decides which messages of a chat stay if its prompt is too long: pure arithmetic with a function
+// that counts tokens.
 //
-// Whole turns are left out, from the oldest on, up to one of a few cuts. Where the cuts lie depends
-// only on the messages before them. So a chat that grows is cut at the same place for several
-// turns, and its prompt begins with the same tokens in each of them.
+// Whole turns are left out, oldest first, up to one of a few cuts. The position of a cut depends
+// only on the messages before it. So a growing chat is cut at the same place for several turns, and
+// its prompts have the same prefix.
 #pragma once
 
 #include <cstddef>
@@ -16,61 +16,64 @@ namespace billow::context {
 
 enum class ChatRole : uint8_t {
   kSystem,    // always stays
-  kQuestion,  // of the user: it begins a turn
-  kAnswer,    // of the model; a call of tools, too
+  kQuestion,  // of the user; begins a turn
+  kAnswer,    // of the model, including a tool call
   kResult,    // of a tool
 };
 
 struct ChatMessage {
   ChatRole role = ChatRole::kQuestion;
-  size_t n_tokens = 0;  // about how many it adds to a prompt, whatever stands beside it
+  // Approximate tokens that it adds to a prompt, independent of its neighbours.
+  size_t n_tokens = 0;
 };
 
-// The cuts of a chat. Immutable; any thread.
+// The cuts of a chat. Immutable; thread-safe.
 class ChatCuts {
  public:
-  // System messages stay, and so do the last message and what it belongs to: the last question and,
-  // where the last message is the result of a tool, the call and its other results. The rest is
-  // left out in turns: a question with all that answers it. Behind the last question the model's
-  // calls, each with its results, are left out one by one. Neighbours share a cut as long as they
-  // have at most `step` tokens together.
+  // System messages stay. So do the last message and the messages that it needs: the last question
+  // and, if the last message is the result of a tool, the call and its other results. The rest is
+  // left out in turns: a question with all messages that answer it. After the last question, the
+  // model's calls, each with its results, are left out one by one. Neighbouring turns share a cut
+  // while they have at most `step` tokens together.
   ChatCuts(std::span<const ChatMessage> messages, size_t step);
 
-  // Cut 0 leaves nothing out, the last cut all that may go.
+  // Cut 0 leaves nothing out. The last cut leaves out everything that may be left out.
   size_t n_cuts() const { return ends_.size(); }
-  // The indices of the messages that stay, ascending.
+  // Returns the indices of the messages that stay, ascending.
   std::vector<size_t> kept(size_t cut) const;
-  // About how many tokens a cut leaves out.
+  // Returns the approximate number of tokens that a cut leaves out.
   size_t n_tokens_out(size_t cut) const { return n_tokens_out_[cut]; }
 
  private:
   size_t n_messages_ = 0;
   std::vector<size_t> droppable_;     // indices of messages, ascending
-  std::vector<size_t> ends_;          // by cut: how many of droppable_ are left out
-  std::vector<size_t> n_tokens_out_;  // by cut
+  std::vector<size_t> ends_;          // [cut] how many of droppable_ are left out
+  std::vector<size_t> n_tokens_out_;  // [cut]
 };
 
-// How many tokens neighbouring turns may have to be left out together: half of what system messages
-// and `n_fixed` other tokens leave of `limit`; at least 1. So at least about half of the room is
-// free for further turns after a cut, and each token of a chat is read about twice.
+// Returns the max number of tokens in neighbouring turns that share a cut; at least 1. That is half
+// of what system messages and `n_fixed` other tokens leave of `limit`. So after a cut, about half
+// of the context is free for further turns, and each token of a chat is evaluated about twice.
 size_t cut_step(std::span<const ChatMessage> messages, size_t limit, size_t n_fixed);
 
 struct FittingMessages {
   std::vector<size_t> kept;  // indices, ascending
-  bool fits = false;         // no: they are too long, but nothing more may be left out
+  bool fits = false;         // false: the messages are too long, but no more may be left out
 };
 
-// The first cut whose prompt has at most `limit` tokens. `count` has the exact number of tokens of
-// the prompt of some messages. It is called about twice where the messages' own numbers are right,
-// and never more than 2 + log2(cuts) times; what it throws is passed on. Its last call that came to
-// at most `limit` was for the result; where nothing fits, its last call was. `n_whole` is the
-// number for all messages, which is more than `limit`; `n_fixed` as above.
+// Finds the first cut whose prompt has at most `limit` tokens. `count` returns the exact number of
+// prompt tokens for the given messages. `n_whole` is that number for all messages; it is more than
+// `limit`. `n_fixed`: see cut_step(). Calls `count` about twice if the messages' own numbers are
+// right, and at most 2 + log2(cuts) times. Exceptions from `count` pass through. The last call of
+// `count` that returned at most `limit` was for the result. If no cut fits, the last call was for
+// the result.
 FittingMessages fitting_messages(std::span<const ChatMessage> messages, size_t limit,
                                  size_t n_fixed, size_t n_whole,
                                  const std::function<size_t(std::span<const size_t> kept)>& count);
 
-// How many tokens Ollama leaves of a full context when it cuts: the first `keep` (negative: none),
-// and of the others the later half; at least one goes. For those who want its behaviour.
+// Returns how many tokens Ollama leaves of a full context when it truncates: the first `keep`
+// (negative: none), and the later half of the others. At least one token is dropped. For callers
+// that want Ollama's behaviour.
 size_t left_by_ollama(size_t context, int64_t keep);
 
 }  // namespace billow::context

@@ -15,7 +15,7 @@ namespace {
 
 using Kept = std::vector<size_t>;
 
-TEST(Truncation, TR_1_LeavesWhatOllamaLeaves) {
+TEST(Truncation, TR_1_EqualsOllama) {
   EXPECT_EQ(left_by_ollama(8, 3), 6u);
   EXPECT_EQ(left_by_ollama(4096, 4), 2050u);
   EXPECT_EQ(left_by_ollama(4096, 5), 2051u);
@@ -57,7 +57,7 @@ size_t sum(std::span<const ChatMessage> messages) {
   return n;
 }
 
-// A chat whose messages say exactly how long they are.
+// Fits a chat whose messages have exact token numbers.
 FittingMessages fitted(std::span<const ChatMessage> messages, size_t limit,
                        size_t* calls = nullptr) {
   return fitting_messages(messages, limit, 0, sum(messages), [&](std::span<const size_t> kept) {
@@ -66,7 +66,7 @@ FittingMessages fitted(std::span<const ChatMessage> messages, size_t limit,
   });
 }
 
-TEST(Truncation, TR_2_WholeTurnsAreLeftOutButNeverTheSystemsOrTheLast_CP_6) {
+TEST(Truncation, TR_2_LeavesOutWholeTurnsButNeverSystemsOrTheLast_CP_6) {
   const auto kept = [](const std::string& letters, size_t limit) {
     return fitted(chat_of(letters), limit).kept;
   };
@@ -77,14 +77,14 @@ TEST(Truncation, TR_2_WholeTurnsAreLeftOutButNeverTheSystemsOrTheLast_CP_6) {
   EXPECT_EQ(kept("qarraq", 59), (Kept{5})) << "results go with the question";
 }
 
-TEST(Truncation, TheLastMessageStaysWithWhatItBelongsTo) {
+TEST(Truncation, TheLastMessageStaysWithTheMessagesThatItNeeds) {
   const auto kept = [](const std::string& letters, size_t limit) {
     return fitted(chat_of(letters), limit).kept;
   };
   EXPECT_EQ(kept("qaqararar", 60), (Kept{2, 5, 6, 7, 8})) << "calls go with their results";
   EXPECT_EQ(kept("qaqararar", 31), (Kept{2, 7, 8}));
   EXPECT_EQ(kept("qararr", 40), (Kept{0, 3, 4, 5})) << "a call stays with all of its results";
-  EXPECT_EQ(kept("qaarrar", 30), (Kept{0, 5, 6})) << "two calls side by side are one";
+  EXPECT_EQ(kept("qaarrar", 30), (Kept{0, 5, 6})) << "two consecutive calls are one";
   EXPECT_EQ(kept("qarraarr", 50), (Kept{0, 4, 5, 6, 7}));
   for (const char* whole : {"q", "qa", "sq", "qar", "ssqarr"}) {
     const FittingMessages none = fitted(chat_of(whole), 5);
@@ -93,7 +93,7 @@ TEST(Truncation, TheLastMessageStaysWithWhatItBelongsTo) {
   }
 }
 
-// A chat such as clients have: turns of one question, some with calls of tools.
+// A chat turn as clients send it: one question, and sometimes tool calls.
 std::vector<ChatMessage> random_turn(std::mt19937& random, size_t n_max) {
   const auto size = [&] { return 1 + random() % n_max; };
   std::vector<ChatMessage> turn{{ChatRole::kQuestion, size()}};
@@ -110,13 +110,13 @@ bool is_call_kept(std::span<const ChatMessage> messages, const std::vector<bool>
   return messages[i].role != ChatRole::kAnswer || stays[i];
 }
 
-TEST(Truncation, OfAnyChatTheFirstFittingCutIsFoundInFewCalls) {
+TEST(Truncation, FindsTheFirstFittingCutInFewCalls) {
   std::mt19937 random(3);
   for (int i = 0; i < 3000; ++i) {
     std::vector<ChatMessage> messages(1 + random() % 60);
     for (ChatMessage& message : messages)
       message = {static_cast<ChatRole>(random() % 4), random() % 50};
-    // A prompt has more than its messages, and they are known but roughly.
+    // A prompt has more than its messages, and their token numbers are approximate.
     std::vector<size_t> exact;
     for (const ChatMessage& message : messages)
       exact.push_back(message.n_tokens / 2 + random() % (message.n_tokens + 5));
@@ -160,8 +160,8 @@ TEST(Truncation, OfAnyChatTheFirstFittingCutIsFoundInFewCalls) {
   }
 }
 
-// Why a chat that is shortened stays quick: its prompt begins alike in turn after turn.
-TEST(Truncation, AChatThatGrowsIsCutAtTheSamePlaceForManyTurns) {
+// A shortened chat stays fast, because its prompts have the same prefix turn after turn.
+TEST(Truncation, AGrowingChatIsCutAtTheSamePlaceForManyTurns) {
   std::mt19937 random(7);
   for (int i = 0; i < 200; ++i) {
     const size_t limit = 500 + random() % 4000;
@@ -182,10 +182,10 @@ TEST(Truncation, AChatThatGrowsIsCutAtTheSamePlaceForManyTurns) {
         ASSERT_TRUE(found.fits);
         ASSERT_LE(n_calls, 2u);
         const size_t n_out = messages.size() - found.kept.size();
-        ASSERT_GE(n_out, n_out_before) << "what was left out does not come back";
+        ASSERT_GE(n_out, n_out_before) << "a message that was left out stays out";
         if (n_out > n_out_before) {
           ++n_changes;
-          // As a rule one cut further; never more than what was asked, a step and a turn.
+          // Usually one cut further. Never more than the excess, a step and a turn.
           ASSERT_GE(n_always + sum(messages, found.kept) + step + 16 * n_max, limit);
         }
         n_out_before = n_out;
@@ -199,7 +199,7 @@ TEST(Truncation, AChatThatGrowsIsCutAtTheSamePlaceForManyTurns) {
   }
 }
 
-TEST(Truncation, TurnsOfOneSizeShareACutUntilHalfOfTheRoomIsFull) {
+TEST(Truncation, TurnsOfOneSizeShareACutUntilHalfOfTheContextIsFull) {
   std::vector<ChatMessage> messages{{ChatRole::kSystem, 100}};
   std::vector<size_t> cuts;
   for (int turn = 0; turn < 60; ++turn) {
@@ -213,7 +213,7 @@ TEST(Truncation, TurnsOfOneSizeShareACutUntilHalfOfTheRoomIsFull) {
 }
 
 TEST(Truncation, LargeMessagesAreLeftOutAlone) {
-  // A step is 500: what is larger neither takes its neighbours along nor is taken along.
+  // A step is 500. A larger message shares no cut with its neighbours.
   const std::vector<ChatMessage> messages{{ChatRole::kQuestion, 50},  {ChatRole::kAnswer, 50},
                                           {ChatRole::kQuestion, 700}, {ChatRole::kAnswer, 50},
                                           {ChatRole::kQuestion, 100}, {ChatRole::kAnswer, 50},
@@ -221,7 +221,7 @@ TEST(Truncation, LargeMessagesAreLeftOutAlone) {
   EXPECT_EQ(fitted(messages, 1000).kept, (Kept{2, 3, 4, 5, 6}));
 }
 
-TEST(Truncation, WhatTheCounterThrowsEndsTheSearch) {
+TEST(Truncation, AnExceptionOfTheCounterEndsTheSearch) {
   const std::vector<ChatMessage> messages = chat_of("qaqaqaqaqaqaqaq");
   size_t n_calls = 0;
   EXPECT_THROW(fitting_messages(messages, 50, 0, 150,

@@ -9,7 +9,7 @@ namespace {
 
 using context::MemoryClass;
 
-// The files, open, and what they are to `arch`.
+// The open files, and their form for arch::.
 struct OpenFiles {
   explicit OpenFiles(const AdapterFiles& files) {
     opened.reserve(files.size());
@@ -43,7 +43,8 @@ std::shared_ptr<Adapters::Entry> Adapters::find(const AdapterFiles& files) {
   entry->need_ = need_of(base(), files);
   const std::scoped_lock lock(mutex_);
   entry->number_ = entries_.size() + 1;
-  return entries_.emplace(files, entry).first->second;  // another thread may have been first
+  // Another thread may have inserted it meanwhile.
+  return entries_.emplace(files, entry).first->second;
 }
 
 uint64_t Adapters::wanted_bytes(const Entry& entry) const {
@@ -51,7 +52,7 @@ uint64_t Adapters::wanted_bytes(const Entry& entry) const {
   return entry.n_users_ == 0 ? entry.need().bytes : 0;
 }
 
-// False where it is not loaded.
+// Returns false if the entry is not loaded.
 bool Adapters::add_user(Entry& entry) {
   const std::scoped_lock lock(mutex_);
   if (entry.loaded_ == nullptr) return false;

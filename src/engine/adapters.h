@@ -1,6 +1,6 @@
-// The adapters of one model: loaded when an answer first asks for them, used by any number of
-// answers at once, and cached afterwards as long as nobody else wants their memory. Any thread may
-// call.
+// The adapters of one model. An adapter is loaded when an answer first needs it. Any number of
+// answers can use it at the same time. Afterwards it is cached until its memory is needed.
+// Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -22,16 +22,17 @@
 
 namespace billow::engine {
 
-// A GGUF file of an adapter, and how much of it is added.
+// A GGUF file of an adapter, and the factor for its products.
 struct AdapterFile {
   std::string path;
   float scale = 1.0f;
   auto operator<=>(const AdapterFile&) const = default;
 };
-// Several are added together. Empty: the model alone.
+// Several adapters are added together. Empty: the model alone.
 using AdapterFiles = std::vector<AdapterFile>;
 
-// What adapters take while they are loaded. Throws Error as arch::adapter_need().
+// Returns the memory that adapters need when they are loaded. Throws the same Error as
+// arch::adapter_need().
 arch::AdapterNeed need_of(const arch::AdapterBase& base, const AdapterFiles& files);
 
 class Adapters {
@@ -39,9 +40,9 @@ class Adapters {
   // One set of files.
   class Entry {
    public:
-    uint64_t number() const noexcept { return number_; }  // from 1 on, in the index of prefixes
+    uint64_t number() const noexcept { return number_; }  // from 1 on; see kv::TextMarks
     const arch::AdapterNeed& need() const noexcept { return need_; }
-    // REQUIRES: the caller is one of its users.
+    // Returns the adapter. REQUIRES: the caller has a lease.
     const nn::Adapter* loaded() const noexcept { return loaded_.get(); }
 
    private:
@@ -49,17 +50,17 @@ class Adapters {
     AdapterFiles files_;
     uint64_t number_ = 0;
     arch::AdapterNeed need_;
-    // The mutex guards what follows.
-    std::unique_ptr<const nn::Adapter> loaded_;  // null: it is not
+    // The mutex guards the following members.
+    std::unique_ptr<const nn::Adapter> loaded_;  // null: not loaded
     size_t n_users_ = 0;
     uint64_t last_use_ = 0;
   };
 
-  // One user, until it is reset. An empty lease has no adapter.
+  // One use of an entry, until reset(). An empty lease has no adapter.
   class Lease {
    public:
     Lease() = default;
-    // Of a user that use() has counted.
+    // Takes over a use that use() has counted.
     Lease(Adapters& adapters, std::shared_ptr<Entry> entry)
         : adapters_(&adapters), entry_(std::move(entry)) {}
     ~Lease() { reset(); }
@@ -76,7 +77,7 @@ class Adapters {
     Lease& operator=(const Lease&) = delete;
 
     explicit operator bool() const noexcept { return entry_ != nullptr; }
-    const nn::Adapter* adapter() const noexcept {  // null: it is empty
+    const nn::Adapter* adapter() const noexcept {  // null if empty
       return entry_ == nullptr ? nullptr : entry_->loaded();
     }
     const std::shared_ptr<Entry>& entry() const noexcept { return entry_; }
@@ -89,28 +90,28 @@ class Adapters {
     std::shared_ptr<Entry> entry_;
   };
 
-  // All arguments must outlive it.
+  // All arguments must outlive this object.
   Adapters(const gguf::File& file, const std::vector<tensor::Tensor>& matrices,
            const kernels::KernelTable& kernels, context::Ledger& ledger)
       : file_(file), matrices_(matrices), kernels_(kernels), ledger_(ledger) {}
 
-  // The entry of these files, whose headers are read when they are met first; null for no files.
-  // Throws Error as arch::adapter_need().
+  // Returns the entry of these files, or null for no files. Reads the files' headers at the first
+  // call. Throws the same Error as arch::adapter_need().
   std::shared_ptr<Entry> find(const AdapterFiles& files);
 
-  // The same where the files were met before; else null.
+  // Returns the entry if find() was called for these files before, else null.
   std::shared_ptr<Entry> known(const AdapterFiles& files) const;
 
-  // What the budget lacks for one more user, where what is idle has made way.
+  // Returns how many bytes one more use needs if nothing is cached.
   uint64_t wanted_bytes(const Entry& entry) const;
-  // Grants bytes (MemoryClass::kAdapters), and drops what nobody uses where memory is short; false
-  // when there is none now. It may call drop_idle().
+  // Grants bytes (MemoryClass::kAdapters). If memory is short, frees cached memory, for example
+  // with drop_idle(). Returns false if there is still too little.
   using Grant = std::function<bool(uint64_t bytes)>;
-  // One more user. Loads the entry where it is not loaded: an empty lease when there is no memory
-  // for it. Throws Error where it cannot be loaded; what was granted is given back then.
+  // Starts one more use. Loads the entry if it is not loaded. Returns an empty lease if there is no
+  // memory for it. Throws Error if the entry cannot be loaded, after releasing the granted memory.
   Lease use(const std::shared_ptr<Entry>& entry, const Grant& grant);
 
-  // Frees the adapter without users that was used least recently. False where there is none.
+  // Frees the least recently used adapter that is not in use. Returns false if there is none.
   bool drop_idle();
 
  private:
@@ -122,7 +123,7 @@ class Adapters {
   const std::vector<tensor::Tensor>& matrices_;
   const kernels::KernelTable& kernels_;
   context::Ledger& ledger_;
-  std::mutex loading_;  // one after the other; taken before mutex_
+  std::mutex loading_;  // held while an entry is loaded; locked before mutex_
   mutable std::mutex mutex_;
   std::map<AdapterFiles, std::shared_ptr<Entry>> entries_;
   uint64_t clock_ = 0;

@@ -45,7 +45,7 @@ std::string AnswerText::accept(int32_t token) {
   return text;
 }
 
-// A stop string may be found within a marker, but not across its borders.
+// A stop string is found within a marker, but not across its borders.
 std::string AnswerText::text_of_marker(int32_t token) {
   std::string text = stop_.feed(decoder_.finish());
   if (stop_.stopped()) return text;

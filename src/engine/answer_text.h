@@ -1,6 +1,5 @@
-// The text of an answer out of its tokens: whole characters, cut at stop strings, and ended where
-// the model repeats itself without end. It knows no engine: the tokens may come from anywhere. One
-// thread at a time.
+// Converts the tokens of an answer to text: whole characters, truncated at stop strings. Also
+// detects endless repetition. Independent of the engine. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -18,39 +17,39 @@
 
 namespace billow::engine {
 
-// A stretch of a piece of text that is one control token of the vocabulary.
+// A part of a text that is one control token of the vocabulary.
 struct TextMark {
-  size_t offset = 0;  // bytes, in the piece
+  size_t offset = 0;  // in bytes, within the text
   size_t length = 0;
   bool operator==(const TextMark&) const = default;
 };
 
 class AnswerText {
  public:
-  // The tokenizer must outlive it. `max_repeats`: how often in a row the text of a token may come
-  // again, blanks around it aside, before the answer ends as at a stop string; 0: any number. What
-  // counts is the text that each token gives, whenever it is read. `markers`: control tokens that
-  // are part of the text, by their texts; what the vocabulary lacks is disregarded, and all other
-  // control tokens give no text.
+  // The tokenizer must outlive this object. `max_repeats`: how many times in a row the text of a
+  // token, without blanks around it, may repeat; 0: no limit. One more repetition ends the answer
+  // like a stop string. Only the text of each token counts, not when the token is accepted.
+  // `markers`: texts of control tokens that are part of the answer's text. Markers that the
+  // vocabulary lacks are ignored. All other control tokens have no text.
   AnswerText(const tokenizer::Tokenizer& tokenizer, std::vector<std::string> stop,
              size_t max_repeats = 0, const std::vector<std::string>& markers = {});
-  // Ends the answer, with kRepetition, where it goes round in a circle: see
-  // sampling/repetition.h.
+  // Enables the end with kRepetition if the answer loops: see sampling/repetition.h.
   void end_repetition() { watch_.emplace(); }
 
-  // Takes a token of the answer, no end token, and returns the text that may be shown now, often
-  // empty. What comes behind the end is disregarded.
+  // Adds a token of the answer (no end token) and returns the text that can be shown now, often
+  // empty. Ignores tokens after the end.
   std::string accept(int32_t token);
-  // An end token came: no text comes with it.
+  // Handles an end token, which has no text.
   void accept_end() { marks_.clear(); }
-  // What is left to show once the answer is over.
+  // Returns the remaining text after the answer has ended.
   std::string finish();
-  // The markers in the text that accept() or finish() has returned last.
+  // Returns the markers in the text that accept() or finish() returned last.
   std::span<const TextMark> marks() const noexcept { return marks_; }
 
-  // What has ended it: kStop for a stop string or a repeated text, or kRepetition; empty: nothing.
+  // Returns why the text ended: kStop for a stop string or a repeated text, or kRepetition; empty:
+  // not ended by the text.
   std::optional<FinishReason> end() const noexcept { return end_; }
-  // The stop string that has ended it; empty: none.
+  // Returns the stop string that was found; empty: none.
   std::string_view stop_string() const noexcept { return stop_.found(); }
 
  private:
@@ -62,9 +61,9 @@ class AnswerText {
   tokenizer::StreamDecoder decoder_;
   StopStrings stop_;
   std::optional<RepetitionWatch> watch_;
-  std::vector<int32_t> markers_;  // rising
+  std::vector<int32_t> markers_;  // ascending
   std::vector<TextMark> marks_;
-  std::string last_;  // text of a token, without the blanks around it
+  std::string last_;  // text of the last token, without the blanks around it
   size_t n_repeats_ = 0;
   std::optional<FinishReason> end_;
 };

@@ -1,5 +1,5 @@
-// Which rows run in the next step. Pure: it sees how many tokens of each sequence wait to be
-// evaluated, nothing else.
+// Chooses the rows of the next step. Pure: the only input is the number of pending tokens of each
+// sequence.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,20 @@ namespace billow::engine {
 
 struct ScheduledChunk {
   size_t sequence = 0;  // index
-  size_t n_rows = 0;    // of its waiting tokens, from the first on
+  size_t n_rows = 0;    // the first pending tokens of the sequence
 };
 
 struct BatchLimits {
-  size_t n_rows = 1;              // of the step
-  size_t n_read_rows = SIZE_MAX;  // of them, those of sequences with more than kMaxWritten tokens
+  size_t n_rows = 1;              // max rows of the step
+  size_t n_read_rows = SIZE_MAX;  // max rows of sequences with more than kMaxWritten tokens
 };
 
-// The most tokens that a sequence which writes waits for: one, or what a grammar left no choice
-// about.
+// Max pending tokens of a sequence that generates: one, or the tokens that a grammar forces.
 inline constexpr size_t kMaxWritten = 16;
 
-// Packs rows within the limits. Sequences with few waiting tokens (they write) go first, so that a
-// long prompt does not stall them; prompts fill the rest in turn, the first from `first` on, so
-// that none waits for ever.
+// Packs rows within the limits. Sequences with few pending tokens (they generate) go first, so that
+// a long prompt does not stall them. Prompts fill the rest in turn, starting with sequence `first`,
+// so that no prompt waits forever.
 std::vector<ScheduledChunk> plan_batch(std::span<const size_t> n_pending, const BatchLimits& limits,
                                        size_t first);
 

@@ -8,7 +8,7 @@
 namespace billow::engine {
 namespace {
 
-TEST(Batcher, WritersComeBeforePrompts) {
+TEST(Batcher, GeneratingSequencesComeBeforePrompts) {
   const std::vector<size_t> pending = {1000, 1, 0, 1, 30};
   const std::vector<ScheduledChunk> chunks = plan_batch(pending, {.n_rows = 64}, 0);
   ASSERT_EQ(chunks.size(), 3u);
@@ -18,7 +18,7 @@ TEST(Batcher, WritersComeBeforePrompts) {
   EXPECT_EQ(chunks[2].n_rows, 62u);
 }
 
-TEST(Batcher, PromptsHaveALimitOfTheirOwn) {
+TEST(Batcher, PromptsHaveASeparateLimit) {
   const std::vector<size_t> pending = {1000, 1, 16, 30};
   const std::vector<ScheduledChunk> chunks =
       plan_batch(pending, {.n_rows = 64, .n_read_rows = 10}, 0);
@@ -29,7 +29,7 @@ TEST(Batcher, PromptsHaveALimitOfTheirOwn) {
   EXPECT_EQ(plan_batch(pending, {.n_rows = 64, .n_read_rows = 0}, 0).size(), 2u);
 }
 
-TEST(Batcher, NothingWaitsForEver) {
+TEST(Batcher, EveryPromptIsEvaluatedEventually) {
   std::vector<size_t> pending(20, 100);
   for (size_t step = 0; step < 200; ++step) {
     for (const ScheduledChunk& chunk : plan_batch(pending, {.n_rows = 16}, step))
@@ -38,7 +38,7 @@ TEST(Batcher, NothingWaitsForEver) {
   for (const size_t rest : pending) EXPECT_EQ(rest, 0u);
 }
 
-TEST(Batcher, NeverPacksMoreThanThereIsOrFits) {
+TEST(Batcher, PacksNoMoreThanPendingRowsAndTheLimit) {
   std::mt19937 random(7);
   for (int round = 0; round < 2000; ++round) {
     std::vector<size_t> pending(random() % 9);

@@ -21,9 +21,9 @@ bool is_text(const tokenizer::Tokenizer& tokenizer, int32_t token) {
          !std::ranges::binary_search(tokenizer.suppressed(), token);
 }
 
-// The tokens of a text that does not stand at the beginning. Where a space is put before text, a
-// character that is no part of any word takes it, and is cut off with its tokens; none where it
-// cannot be.
+// Returns the tokens of a text that is not at the beginning. If the tokenizer puts a space before a
+// text, the space goes to an additional first character that is part of no word. The tokens of that
+// character are removed. Returns no tokens if they cannot be separated.
 std::vector<int32_t> encode_inside(const tokenizer::Tokenizer& tokenizer, std::string_view text,
                                    bool parse_special) {
   const tokenizer::EncodeOptions options = {.add_special = false, .parse_special = parse_special};
@@ -44,8 +44,9 @@ std::shared_ptr<const constraint::Vocabulary> constraint_vocabulary(
   constraint::TokenTexts tokens;
   tokens.ends = tokenizer.roles().end_of_generation;
   if (tokens.ends.empty())
-    throw Error(ErrorCode::kUnsupported,
-                "this model has no token that ends an answer, so none can be held to a grammar");
+    throw Error(
+        ErrorCode::kUnsupported,
+        "this model has no token that ends an answer, so its answers cannot follow a grammar");
   for (int32_t token = 0; token < tokenizer.n_tokens(); ++token)
     tokens.texts.push_back(is_text(tokenizer, token) ? tokenizer.piece(token) : std::string_view());
   const auto encoder = [&tokenizer](bool parse_special) {

@@ -1,4 +1,4 @@
-// The tokens of a model as grammars see them.
+// The tokens of a model for grammars.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace billow::engine {
 
-// Takes up to a second. The tokenizer must outlive its use. Throws Error (kUnsupported) where no
-// token ends an answer.
+// Creates the vocabulary, in up to a second. The tokenizer must outlive the result. Throws Error
+// (kUnsupported) if the model has no end token.
 std::shared_ptr<const constraint::Vocabulary> constraint_vocabulary(
     const tokenizer::Tokenizer& tokenizer);
 

@@ -22,7 +22,8 @@ size_t threads_of(const DescribeOptions& options) {
   return static_cast<size_t>(options.n_threads > 0 ? options.n_threads : cpu::usable_cores());
 }
 
-// Of all models alike. `packed` lists the matrices that are to be packed, which tells their size.
+// Returns the fields that all models have. `packed` lists the matrices to pack, from which their
+// size follows.
 Description described(const gguf::File& file, const DescribeOptions& options,
                       const arch::ModelInfo& model, const nn::PackedWeights& packed) {
   const size_t max = model.max_context;
@@ -61,8 +62,9 @@ Description describe_encoder(const gguf::File& file, const DescribeOptions& opti
 Description describe(const gguf::File& file, const DescribeOptions& options) {
   if (arch::is_encoder(file)) {
     if (!options.draft_model.empty())
-      throw Error(ErrorCode::kUnsupported,
-                  file.path() + ": an embedding model writes nothing, so it takes no draft model");
+      throw Error(
+          ErrorCode::kUnsupported,
+          file.path() + ": an embedding model generates no text, so it cannot have a draft model");
     return describe_encoder(file, options);
   }
   const kernels::KernelTable& kernels = kernels::select_table();

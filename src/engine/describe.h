@@ -1,5 +1,5 @@
-// What a model is and what memory it would take, from the header of its file: no weight is read.
-// Any thread.
+// Calculates what a model is and how much memory it needs from the header of its file, without
+// reading weights. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,14 @@ namespace billow::engine {
 
 struct DescribeOptions {
   size_t n_parallel = 1;  // sequences of a step
-  int n_threads = 0;      // as EngineOptions
+  int n_threads = 0;      // see EngineOptions
   size_t max_draft = kDefaultMaxDraft;
   size_t max_context = 0;
   kernels::KvType kv_type = kernels::KvType::kInt16;
-  EmbedSettings embed{};  // of passes over texts
+  EmbedSettings embed{};  // for passes over texts
   AdapterFiles adapters{};
-  // As EngineOptions; its header is read. The model's file must have its string arrays then.
+  // See EngineOptions. Reads only the file's header. The model's file must be open with its string
+  // arrays.
   std::string draft_model{};
 };
 
@@ -35,25 +36,26 @@ struct Description {
   kv::Layout layout;
   size_t max_context = 0;
   uint64_t file_bytes = 0;
-  uint64_t mapped_bytes = 0;  // of the file, what is used beside packed weights
+  uint64_t mapped_bytes = 0;  // bytes of the file that are used besides packed weights
   uint64_t packed_bytes = 0;
-  uint64_t adapter_bytes = 0;    // of the adapters, beside `memory`
+  uint64_t adapter_bytes = 0;    // of the adapters, not part of `memory`
   uint64_t draft_bytes = 0;      // weights of the draft model, part of `memory`
   context::MemoryNeed memory{};  // of an encoder: the scratch of its passes, and no KV
-  // As the file states it, of an encoder always there; empty: it is no embedding model.
+  // As the file states it; encoders always have one. Empty: no embedding model.
   std::string pooling{};
 };
 
-// Throws Error as loading would, for a file whose header or tensors are not those of a model.
+// Returns the description. Throws the same Error as loading if the header or the tensors are not
+// those of a model.
 Description describe(const gguf::File& file, const DescribeOptions& options);
 
-// {"weight_bytes","scratch":[{"positions","bytes"}],
+// Returns {"weight_bytes","scratch":[{"positions","bytes"}],
 // "kv_groups":[{"block_bytes","window","state_stride","draft_states"}],
 // "block_positions","batch"}
 Json memory_need_json(const context::MemoryNeed& need);
 
-// {"architecture","max_context","embedding_length","pooling"?,"is_embedding","adapter_bytes"?,
-// "memory": memory_need_json()}
+// Returns {"architecture","max_context","embedding_length","pooling"?,
+// "is_embedding","adapter_bytes"?,"memory": memory_need_json()}
 Json description_json(const Description& description);
 
 }  // namespace billow::engine

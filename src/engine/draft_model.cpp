@@ -12,20 +12,21 @@
 namespace billow::engine {
 namespace {
 
-constexpr size_t kReadBack = 512;  // tokens from the end, where a text is begun again
+constexpr size_t kReadBack = 512;  // tokens before the end at which reading starts over
 
 size_t positions_of(const arch::ModelInfo& model, const DraftModelOptions& options) {
   return std::min({model.max_context, options.max_context, kMaxDraftPositions});
 }
 
-// Refuses what cannot draft.
+// Loads the model. Throws Error for models that cannot draft.
 std::unique_ptr<arch::Model> load(const gguf::File& file, nn::PackedWeights* packed) {
   std::unique_ptr<arch::Model> model = load_model(file, {.packed = packed});
   const auto has_state = [](const kv::LayerNeed& layer) { return layer.state_floats != 0; };
   if (std::ranges::any_of(model->info().kv, has_state)) {
-    throw Error(ErrorCode::kUnsupported,
-                file.path() + ": a model with recurrent states (" + model->info().architecture +
-                    ") cannot draft, as its states cannot be cut back; take another draft model");
+    throw Error(
+        ErrorCode::kUnsupported,
+        file.path() + ": a model with recurrent states (" + model->info().architecture +
+            ") cannot draft, because its states cannot be truncated; use another draft model");
   }
   return model;
 }
@@ -40,13 +41,14 @@ context::MemoryNeed need_of(const gguf::File& file, const arch::Model& model,
                    .n_sequences = options.n_sequences,
                    .n_threads = options.n_threads,
                    .max_context = n_positions});
-  // It holds no more positions than that, be its sequence longer; and all of them, as guesses are
-  // taken back.
+  // The KV has at most n_positions, even for a longer sequence. The window has all of them, because
+  // guesses are undone.
   for (context::KvGroup& group : need.kv_groups) group.window = n_positions;
   return need;
 }
 
-// Of kept sequences: whole blocks, and one that a guess may begin.
+// Returns the positions of the pool: for each sequence whole blocks, and one more that a guess may
+// begin.
 size_t pool_positions(size_t n_positions, size_t n_sequences) {
   return (n_positions / kv::kBlockPositions + 2) * kv::kBlockPositions * n_sequences;
 }
@@ -95,7 +97,7 @@ size_t DraftModel::Text::follow(std::span<const int32_t> text, size_t n_max) {
   if (text.size() - first_ > n_max)
     begin_at(text.size() - std::clamp<size_t>(n_max / 2, 1, kReadBack));
   const std::span<const int32_t> own = text.subspan(first_);
-  // The last token is read again, if it must be, for the guess behind it.
+  // The last token is read again if necessary, for the guess after it.
   const size_t n_max_read = std::min(read_.size(), own.size() - 1);
   const auto wrong =
       std::mismatch(read_.begin(), read_.begin() + static_cast<long>(n_max_read), own.begin());
@@ -116,7 +118,7 @@ std::vector<DraftModel::Guess> DraftModel::read(const nn::Compute& compute,
     const bool has_room = text.table_.grow(text.read_.size() + reading.tokens.size());
     BILLOW_CHECK(has_room && !reading.tokens.empty());
     for (const int32_t token : reading.tokens) {
-      // What this vocabulary lacks is padding of the other one.
+      // Ids that this vocabulary lacks are padding of the other one.
       tokens.push_back(static_cast<size_t>(token) < n_vocab() ? token : 0);
       positions.push_back(static_cast<uint32_t>(text.read_.size()));
       sequences.push_back(static_cast<uint32_t>(tables.size()));

@@ -1,7 +1,7 @@
-// A second, small model that guesses what sequences may write next, token after token, for many of
-// them in one pass. It has weights and KV of its own and shares threads and scratch memory with
-// the model that writes. What it guesses is compared like any draft, so it never changes an answer.
-// One thread at a time.
+// A small second model that guesses the next tokens of sequences, token after token, for many
+// sequences in one pass. It has separate weights and KV, and shares threads and scratch memory with
+// the main model. Its guesses are verified like any draft, so they never change an answer. One
+// thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -24,34 +24,35 @@
 
 namespace billow::engine {
 
-// Rows of a pass of a draft model, at most.
+// Max rows of a pass of a draft model.
 inline constexpr size_t kDraftBatch = 64;
-// Positions of a text that it holds: it begins again near the end of a longer one.
+// Max positions of a text. A longer text is read from near its end on.
 inline constexpr size_t kMaxDraftPositions = 4096;
 
 struct DraftModelOptions {
-  size_t n_sequences = 1;  // texts at most
+  size_t n_sequences = 1;  // max texts
   size_t n_threads = 1;
-  size_t max_context = 0;  // of the model that writes
+  size_t max_context = 0;  // of the main model
   kernels::KvType kv_type = kernels::KvType::kInt16;
   bool pack_weights = true;
   PackedCacheOptions packed_cache = {};
 };
 
-// What a draft model takes beside the model that writes: weights, KV of each sequence, and the
-// scratch of its passes, which follow those of the other one. Throws Error as loading it does.
+// Returns the memory that a draft model needs in addition to the main model: weights, KV of each
+// sequence, and scratch. The passes of the two models run one after the other. Throws the same
+// Error as loading.
 context::MemoryNeed draft_need(const gguf::File& file, const kernels::KernelTable& kernels,
                                const DraftModelOptions& options);
 
-// Throws Error (kInvalidInput) where the tokens of one file are not those of the other.
-// REQUIRES: both were opened with their string arrays.
+// Throws Error (kInvalidInput) if the two files have different tokens. REQUIRES: both were opened
+// with their string arrays.
 void check_draft_vocabulary(const gguf::File& draft, const gguf::File& target);
 
 class DraftModel {
  public:
-  // Opens and loads the model of `path` for texts of `target`. Throws Error naming the file and
-  // what is wrong: kUnsupported for recurrent states, which cannot be cut back to where a guess
-  // goes wrong, kInvalidInput where its vocabulary is not that of `target`.
+  // Opens and loads the model of `path` for texts of `target`. Throws Error with the file and the
+  // problem: kUnsupported for recurrent states, which cannot be truncated to the last right guess,
+  // kInvalidInput if its vocabulary differs from that of `target`.
   DraftModel(const std::string& path, const gguf::File& target, const kernels::KernelTable& kernels,
              const DraftModelOptions& options);
 
@@ -63,37 +64,37 @@ class DraftModel {
   kv::Cache& cache() noexcept { return cache_; }
   const kv::Cache& cache() const noexcept { return cache_; }
 
-  // How far it has read the text of one sequence, and the KV of that. The model must outlive it.
+  // The part of a sequence's text that was read, and its KV. The model must outlive it.
   class Text {
    public:
     explicit Text(DraftModel& model) : table_(model.cache_) {}
-    // Forgets what was read and is not part of `text`, and returns how many tokens of it are still
-    // to be read: at least one, behind which a guess is to be had. A text of more than n_max
-    // tokens is read from near its end on. REQUIRES: the text is not empty, nor is n_max 0.
+    // Drops tokens that were read but differ from `text`. Returns how many tokens of `text` must
+    // still be read before a guess: at least one. If the text has more than n_max tokens, reading
+    // starts near its end. REQUIRES: the text is not empty, and n_max > 0.
     size_t follow(std::span<const int32_t> text, size_t n_max);
     size_t n_read() const noexcept { return read_.size(); }
 
    private:
     friend class DraftModel;
     kv::BlockTable table_;
-    size_t first_ = 0;           // in the text: the token at position 0
-    std::vector<int32_t> read_;  // whose KV is there
+    size_t first_ = 0;           // index in the text of the token at position 0
+    std::vector<int32_t> read_;  // tokens with KV
   };
-  // Positions that a text may have on a rung of its sequence.
+  // Returns the max positions of a text whose sequence is on this rung.
   size_t max_positions(size_t rung) const noexcept;
 
-  // What a pass reads of one text.
+  // Input of a pass for one text.
   struct Reading {
     Text* text = nullptr;
-    std::span<const int32_t> tokens;  // that follow what was read
-    bool guesses = false;             // the token behind them is wanted
+    std::span<const int32_t> tokens;  // the tokens after those that were read
+    bool guesses = false;             // whether a guess for the next token is wanted
   };
   struct Guess {
     int32_t token = 0;
-    float probability = 0.0f;  // 0: its logits are no numbers
+    float probability = 0.0f;  // 0: the logits are not finite
   };
-  // One pass over the tokens of all readings, at most kDraftBatch together. Returns a guess for
-  // each reading that wants one, in their order: its best token below n_tokens.
+  // Runs one pass over the tokens of all readings, at most kDraftBatch together. Returns one guess
+  // for each reading that wants one, in the same order: the most likely token below n_tokens.
   std::vector<Guess> read(const nn::Compute& compute, std::span<const Reading> readings,
                           size_t n_tokens);
 

@@ -15,7 +15,7 @@ size_t in_blocks(size_t n_positions) {
   return (n_positions + kBlock - 1) / kBlock * kBlock;
 }
 
-// Of a decoder: what ranks is the last token's state, too.
+// Returns whether a decoder pools the last token's state. Ranking uses that state, too.
 bool is_of_last(Pooling pooling) { return pooling == Pooling::kLast || pooling == Pooling::kRank; }
 
 }  // namespace
@@ -23,9 +23,9 @@ bool is_of_last(Pooling pooling) { return pooling == Pooling::kLast || pooling =
 Pooling pooling_of_decoder(const gguf::File& file) {
   const std::string prefix(file.require_string("general.architecture"));
   if (!file.get_bool(prefix + ".attention.causal").value_or(true)) {
-    throw Error(ErrorCode::kUnsupported,
-                file.path() + ": key " + prefix +
-                    ".attention.causal is false: embeddings of such a model are not supported");
+    throw Error(ErrorCode::kUnsupported, file.path() + ": key " + prefix +
+                                             ".attention.causal is false: embeddings of a model "
+                                             "without causal attention are not supported");
   }
   const Pooling pooling = pooling_of(file);
   if (pooling == Pooling::kMean || pooling == Pooling::kFirst || pooling == Pooling::kLast)
@@ -65,7 +65,7 @@ void EmbedQueue::cancel(const Embedding& embedding) {
     release(**found);
     --n_admitted_;
   }
-  waiting_ = denied_ = false;  // another is the first now
+  waiting_ = denied_ = false;  // another text is first now
   (*found)->error_ = "cancelled";
   (*found)->finished_ = true;
   queue_.erase(found);
@@ -85,8 +85,8 @@ void EmbedQueue::fail(size_t i, const std::string& error) {
   failed->error_ = error;
 }
 
-// Their memory is used again at once while there are others; it goes back to the system with the
-// last of them.
+// Blocks are reused immediately while other texts are queued. The system gets the memory after the
+// last text.
 void EmbedQueue::release(Embedding& embedding) {
   n_positions_ -= in_blocks(embedding.tokens_.size());
   memory_.release_soon(embedding.context_);
@@ -159,7 +159,7 @@ void EmbedQueue::pool(Pooling pooling, tensor::Matrix hidden) {
     embedding.sum_ = {};
     embedding.finished_ = true;
     release(embedding);
-    queue_.pop_front();  // texts end in their order
+    queue_.pop_front();  // texts finish in queue order
     --n_admitted_;
   }
   parts_.clear();

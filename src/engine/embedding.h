@@ -1,6 +1,6 @@
-// Texts that become vectors: each is evaluated like a sequence, in steps beside those that write,
-// and its hidden states are pooled. An Embedding is made by the Engine and changed by its
-// EmbedQueue alone. One thread at a time.
+// Texts that become vectors. A text is evaluated like a sequence, in the same steps as generating
+// sequences. Then its hidden states are pooled. The Engine creates an Embedding, and only its
+// EmbedQueue changes it. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -22,19 +22,19 @@
 
 namespace billow::engine {
 
-// How an engine pools the hidden states of the model of `file`; of one that ranks it gives the last
-// token's state, which a classifier reads. Throws Error (kUnsupported) for pooling that gives not
-// one vector of hidden states, and for a model whose tokens see those behind them.
+// Returns how an engine pools the hidden states of the model of `file`. A model that ranks gives
+// the state of the last token, which a classifier evaluates. Throws Error (kUnsupported) if the
+// pooling does not give one vector of hidden states, or if tokens attend to later tokens.
 Pooling pooling_of_decoder(const gguf::File& file);
 
-// How many sequences an engine on the model of `file` is made for, where n_parallel requests run at
-// once: a model that is made for vectors writes nothing.
+// Returns the number of sequences that an engine for the model of `file` reserves for n_parallel
+// parallel requests. An embedding model generates no text, so it needs only one.
 size_t sequences_of(const gguf::File& file, size_t n_parallel);
 
 class Embedding {
  public:
-  // `is_long`: the text is longer than arch::ModelInfo::short_text. `adapter`: what the model is
-  // added to by; null: nothing. REQUIRES: there are tokens.
+  // `is_long`: the text is longer than arch::ModelInfo::short_text. `adapter`: null for none.
+  // REQUIRES: `tokens` is not empty.
   Embedding(kv::Cache& cache, std::vector<int32_t> tokens, bool is_long,
             std::shared_ptr<Adapters::Entry> adapter);
 
@@ -43,9 +43,9 @@ class Embedding {
   const context::ContextPlan& context_plan() const noexcept { return context_.context_plan(); }
   const std::shared_ptr<Adapters::Entry>& adapter() const noexcept { return adapter_; }
   bool finished() const noexcept { return finished_; }
-  // REQUIRES: it has finished, without an error. [n_embd], not normalised.
+  // Returns the vector: [n_embd], not normalised. REQUIRES: finished() without an error.
   const std::vector<float>& vector() const noexcept { return vector_; }
-  const std::string& error() const noexcept { return error_; }  // why there is no vector; or empty
+  const std::string& error() const noexcept { return error_; }  // why there is no vector, or empty
 
  private:
   friend class EmbedQueue;
@@ -54,24 +54,24 @@ class Embedding {
   std::vector<int32_t> tokens_;
   SequenceContext context_;
   std::shared_ptr<Adapters::Entry> adapter_;
-  Adapters::Lease lease_;    // of that, while the text has memory
-  std::vector<double> sum_;  // of the hidden states that were wanted so far
+  Adapters::Lease lease_;    // of adapter_, while the text has memory
+  std::vector<double> sum_;  // of the pooled hidden states so far
   std::vector<float> vector_;
   std::string error_;
   bool finished_ = false;
 };
 
-// Those that have not finished, in their order. As many as fill a step have memory at a time; all
-// that each will ever take is granted before it begins, and given back when it ends.
+// The unfinished texts, in queue order. Enough texts to fill a step have memory at a time. A text
+// gets all memory that it needs before it begins, and frees it when it ends.
 class EmbedQueue {
  public:
-  // Grants all memory for a text of n tokens; false when there is none now.
+  // Grants all memory for a text of n tokens. Returns false if there is too little now.
   using Grant = std::function<bool(SequenceContext& context, size_t n)>;
-  // Has an adapter loaded for a text; empty when there is no memory for it now. Throws Error where
-  // it cannot be loaded.
+  // Loads the adapter of a text. Returns an empty lease if there is too little memory for it now.
+  // Throws Error if it cannot be loaded.
   using UseAdapter = std::function<Adapters::Lease(const std::shared_ptr<Adapters::Entry>&)>;
 
-  // `memory` must outlive it. All texts together take blocks for one sequence at most.
+  // `memory` must outlive this object. All texts together use at most the blocks of one sequence.
   EmbedQueue(KvMemory& memory, size_t n_embd) : memory_(memory), n_embd_(n_embd) {}
   ~EmbedQueue() { end_all(); }
   EmbedQueue(const EmbedQueue&) = delete;
@@ -81,22 +81,24 @@ class EmbedQueue {
   void cancel(const Embedding& embedding);
   void end_all();
   bool empty() const noexcept { return queue_.empty(); }
-  bool waiting() const noexcept { return waiting_; }  // for memory, all of them, in the last step
-  // REQUIRES: they wait. The one that is to have memory next.
+  // All texts waited for memory in the last step.
+  bool waiting() const noexcept { return waiting_; }
+  // Returns the text that gets memory next. REQUIRES: waiting().
   const Embedding& first_waiting() const { return *queue_[n_admitted_]; }
-  // It cannot be had: what waits does so for sequences to end, and no longer asks.
+  // The requested memory is not available. The queue stops asking until ask_again(), and waits for
+  // sequences to end.
   void deny() noexcept { denied_ = true; }
   void ask_again() noexcept { denied_ = false; }
   bool asking() const noexcept { return waiting_ && !denied_; }
 
-  // Lets texts begin until n_rows of their tokens wait to be evaluated, and returns how many do. A
-  // text whose adapter cannot be loaded ends with that error.
+  // Starts texts until n_rows of their tokens are pending, and returns the number of pending
+  // tokens. If the adapter of a text cannot be loaded, the text ends with that error.
   size_t admit(size_t n_rows, const Grant& grant, const UseAdapter& use_adapter);
-  // No memory will be given back: the first one ends with this error.
+  // No memory will become free: ends the first text with this error.
   void fail_first(const std::string& error) { fail(0, error); }
-  // Adds the next n waiting tokens to a step, in order. REQUIRES: that many wait.
+  // Adds the next n pending tokens to a step, in order. REQUIRES: n tokens are pending.
   void take(size_t n, Pooling pooling, StepRows& rows);
-  // What take() asked for, as evaluated. Ends the texts that are complete.
+  // Pools the hidden states of the rows that take() added. Ends complete texts.
   void pool(Pooling pooling, tensor::Matrix hidden);
 
  private:
@@ -106,11 +108,11 @@ class EmbedQueue {
   KvMemory& memory_;
   size_t n_embd_;
   std::deque<std::shared_ptr<Embedding>> queue_;
-  size_t n_admitted_ = 0;   // the first ones
-  size_t n_positions_ = 0;  // that have memory
+  size_t n_admitted_ = 0;   // the first texts of queue_
+  size_t n_positions_ = 0;  // with memory
   bool waiting_ = false;
   bool denied_ = false;
-  // Of the step: whose rows of `hidden` stand behind one another, and how many.
+  // The texts of the step, in order, and the number of rows of `hidden` for each.
   struct Part {
     std::shared_ptr<Embedding> embedding;
     size_t n_hidden = 0;

@@ -27,7 +27,8 @@ size_t context_of(const gguf::File& file, const EngineOptions& options) {
   return options.max_context == 0 ? max : std::min(max, options.max_context);
 }
 
-// The KV of the same tokens is the same for the same file, build, instruction set and type.
+// Returns options for a file name and contents that identify the KV. The KV of given tokens depends
+// on the model's file, the build, the instruction set and the type.
 kv::PrefixFileOptions sessions_of(const gguf::File& file, const kernels::KernelTable& kernels,
                                   const EngineOptions& options) {
   const std::string versions = file.versions();
@@ -41,8 +42,8 @@ kv::PrefixFileOptions sessions_of(const gguf::File& file, const kernels::KernelT
           .contents = of_one_file + versions + build_id() + "\n"};
 }
 
-// The course of a sequence's context. Throws Error when the sizes make no sense, or the prompt
-// could not be kept by a compaction that the answer asked for may need.
+// Returns the context plan of a sequence. Throws Error if the sizes are invalid, or if the answer
+// may need a compaction that cannot keep the prompt.
 context::ContextPlan context_plan_of(size_t n_prompt, const SequenceOptions& options,
                                      size_t max_context, const KvMemory& kv,
                                      const arch::ModelInfo& model) {
@@ -56,12 +57,12 @@ context::ContextPlan context_plan_of(size_t n_prompt, const SequenceOptions& opt
   return context_plan;
 }
 
-// Null where there is none.
+// Returns null if there is no draft model.
 std::unique_ptr<DraftModel> load_draft_model(const EngineOptions& options, const gguf::File& target,
                                              const kernels::KernelTable& kernels,
-                                             const DraftModelOptions& of_it) {
+                                             const DraftModelOptions& draft_options) {
   if (options.draft_model.empty() || options.max_draft == 0) return nullptr;
-  return std::make_unique<DraftModel>(options.draft_model, target, kernels, of_it);
+  return std::make_unique<DraftModel>(options.draft_model, target, kernels, draft_options);
 }
 
 }  // namespace
@@ -202,14 +203,14 @@ MemoryUse Engine::memory() const {
   return use;
 }
 
-// Of a step that has a sequence of n_positions among those that were granted scratch before; at
-// least what the arena keeps of former passes.
+// Returns the scratch of a step with a sequence of n_positions and the sequences that were granted
+// scratch before. At least the bytes that the arena has from earlier passes.
 uint64_t Engine::step_scratch_bytes(size_t n_positions) const {
   return std::max(step_need_.scratch_bytes(std::max(n_positions, step_positions_)),
                   scratch_granted_);
 }
 
-// REQUIRES: no less than is granted.
+// REQUIRES: n_bytes is not below the granted bytes.
 bool Engine::grant_scratch(uint64_t n_bytes) {
   if (!kv_.grant(context::MemoryClass::kScratch, n_bytes - scratch_granted_)) return false;
   scratch_granted_ = n_bytes;
@@ -264,9 +265,8 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
   return sequence;
 }
 
-// Throws Error when the first rung is more than the budget would allow a sequence alone, and nobody
-// can be asked to raise it.
-// `n_more`: bytes that it takes beside.
+// Throws Error if a sequence alone could not get its first rung, and the caller cannot raise the
+// budget. `n_more`: additional bytes that the sequence needs.
 void Engine::check_fits(const context::ContextPlan& context_plan, size_t rung,
                         uint64_t n_more) const {
   if (asks_for_memory_) return;
@@ -283,17 +283,17 @@ void Engine::check_fits(const context::ContextPlan& context_plan, size_t rung,
                   " for them; shorten the prompt or allow more memory");
 }
 
-// "of the memory budget of 2.0 GiB only 13.5 MiB are left"
+// Returns, for example, "only 13.5 MiB of the memory budget of 2.0 GiB are left".
 std::string Engine::budget_left() const {
   const context::Ledger::Account account = ledger_.account();
-  return "of the memory budget of " + format_byte_size(account.budget) + " only " +
-         format_byte_size(account.left()) + " are left";
+  return "only " + format_byte_size(account.left()) + " of the memory budget of " +
+         format_byte_size(account.budget) + " are left";
 }
 
-// Null where it does not run.
+// Returns null if the sequence is not running.
 std::shared_ptr<Sequence> Engine::running(const Sequence& sequence) const {
-  const auto is_it = [&](const std::shared_ptr<Sequence>& one) { return one.get() == &sequence; };
-  const auto found = std::ranges::find_if(running_, is_it);
+  const auto is_same = [&](const std::shared_ptr<Sequence>& one) { return one.get() == &sequence; };
+  const auto found = std::ranges::find_if(running_, is_same);
   return found != running_.end() ? *found : nullptr;
 }
 
@@ -327,7 +327,7 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
   sequence.waiting_ = false;
   sequence.context_.settle_draft();
-  // Where memory is short, nothing is cached, nor what may be wrong.
+  // After a lack of memory or an error, nothing is cached: memory is short, or the KV may be wrong.
   if (reason == FinishReason::kStop || reason == FinishReason::kLength ||
       reason == FinishReason::kRepetition)
     kv_.insert(sequence.context_, sequence.tokens_, true);
@@ -347,8 +347,8 @@ bool Engine::grant_rung(Sequence& sequence, size_t rung) {
   return granted;
 }
 
-// The budget with which a sequence on this course, which has n_granted bytes, could have the rung
-// beside all that runs: nothing is cached then.
+// Returns the budget with which a sequence with this plan, which has n_granted bytes, could have
+// the rung together with all running sequences. Assumes that all cached memory is evicted.
 uint64_t Engine::budget_for(const context::ContextPlan& context_plan, size_t rung,
                             uint64_t n_granted) const {
   const context::Ledger::Account account = ledger_.account();
@@ -358,7 +358,7 @@ uint64_t Engine::budget_for(const context::ContextPlan& context_plan, size_t run
          step_scratch_bytes(rung) - scratch_granted_;
 }
 
-// 0: it has what it wants.
+// Returns 0 if the sequence was refused nothing.
 uint64_t Engine::budget_wanted(const Sequence& sequence) const {
   if (sequence.refused_rung_ == 0) return 0;
   const SequenceContext& context = sequence.context_;
@@ -374,7 +374,7 @@ uint64_t Engine::budget_wanted_by_texts() const {
   return kv + (first.adapter() == nullptr ? 0 : adapters_.wanted_bytes(*first.adapter()));
 }
 
-// What the budget would have to be larger by for the largest of what was refused.
+// Returns how many bytes the budget lacks for the largest refused request.
 uint64_t Engine::wanted_bytes() const {
   uint64_t wanted = budget_wanted_by_texts();
   for (const std::shared_ptr<Sequence>& sequence : running_)
@@ -382,13 +382,15 @@ uint64_t Engine::wanted_bytes() const {
   return saturating_subtract(wanted, ledger_.account().budget);
 }
 
-// What goes on waiting while others run asks again before it ends: they may give memory back.
+// Sequences that wait while others run may ask again before they end, because the others may free
+// memory.
 void Engine::ask_again() {
   for (const std::shared_ptr<Sequence>& sequence : running_) sequence->denied_ = false;
   embeds_.ask_again();
 }
 
-// A sequence begins, behind what is known of its prompt. False when there is no memory for it now.
+// Starts a sequence after the cached prefix of its prompt. Returns false if there is too little
+// memory now.
 bool Engine::admit(Sequence& sequence) {
   SequenceContext& context = sequence.context_;
   if (sequence.lacks_adapter()) {
@@ -402,8 +404,8 @@ bool Engine::admit(Sequence& sequence) {
   return false;
 }
 
-// Before the sequence's waiting tokens are evaluated: memory, another rung, or a compaction. False
-// when there is no memory for it now.
+// Prepares a sequence for the evaluation of its pending tokens: grants memory, or changes the rung,
+// or compacts. Returns false if there is too little memory now.
 bool Engine::make_room(Sequence& sequence) {
   const Clock::time_point start = Clock::now();
   SequenceContext& context = sequence.context_;
@@ -441,7 +443,7 @@ bool Engine::make_room(Sequence& sequence) {
 
 bool Engine::is_long_text(size_t n_tokens) const { return !model().rotates_alike(n_tokens); }
 
-// A text that becomes a long one is evaluated again from its beginning on: a compaction that drops
+// If a text becomes a long one, it is evaluated again from its beginning: a compaction that drops
 // nothing.
 void Engine::restart_if_long(Sequence& sequence, Clock::time_point start) {
   SequenceContext& context = sequence.context_;
@@ -458,7 +460,7 @@ void Engine::restart_if_long(Sequence& sequence, Clock::time_point start) {
   sequence.events_.push_back(event);
 }
 
-// All wait for memory that none of them will give back: the last one that holds some ends.
+// All wait for memory, and none of them will free any: ends the last one that has some.
 void Engine::end_for_memory() {
   if (running_.empty()) return embeds_.fail_first("no memory for a text; " + budget_left());
   const auto holds = [](const std::shared_ptr<Sequence>& sequence) {
@@ -472,7 +474,7 @@ void Engine::end_for_memory() {
   sequence->error_ =
       "no memory for a context of " + std::to_string(rung) + " tokens: it takes " +
       format_byte_size(kv_.bytes_for(context.context_plan(), rung) - context.granted_bytes()) +
-      " more, but " + budget_left() + "; allow more, or fewer requests at once";
+      " more, but " + budget_left() + "; allow more memory, or fewer parallel requests";
   end(*sequence, FinishReason::kNoMemory);
 }
 

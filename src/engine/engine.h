@@ -1,5 +1,5 @@
-// A loaded model with its memory and threads, evaluating any number of sequences together. The
-// caller starts sequences and calls step() until they have finished; each step is one pass over the
+// A loaded model with its memory and threads, which evaluates many sequences together. The caller
+// starts sequences and calls step() until they have finished. Each step is one pass over the
 // weights. One thread at a time.
 #pragma once
 
@@ -38,93 +38,94 @@ namespace billow::engine {
 
 struct EngineOptions {
   int n_threads = 0;         // 0: the physical cores that the process may use
-  size_t max_context = 0;    // positions of a sequence; 0, or more than the model's: the model's
-  size_t n_batch = 512;      // rows of a step
-  size_t max_sequences = 8;  // that may run at once
+  size_t max_context = 0;    // max positions of a sequence; 0 or above the model's: the model's
+  size_t n_batch = 512;      // max rows of a step
+  size_t max_sequences = 8;  // max parallel sequences
   kernels::KvType kv_type = kernels::KvType::kInt16;
-  uint64_t memory_budget = 0;  // bytes of all memory together; 0: 80 % of what the process may use
-  // Bytes of KV of finished sequences that are kept for prompts that begin alike, as long as nobody
-  // else wants them; 0: none.
+  uint64_t memory_budget = 0;  // bytes of all memory; 0: 80 % of what the process may use
+  // Max bytes of KV of finished sequences that are cached for prompts with the same prefix. The
+  // cache is evicted when the memory is needed. 0: no cache.
   uint64_t max_cached = 0;
-  // Where the KV of finished sequences stays on disk, for prompts that begin alike after this
-  // engine has ended, as save_one() writes it. Needs max_cached. Only a file's model has it.
+  // Where save_one() writes the KV of finished sequences to disk, for prompts with the same prefix
+  // in a later engine. Needs max_cached. Only for models from a file.
   CacheFolderOptions sessions = {};
-  // The budget may be raised for who asks: what lacks memory waits for set_memory_budget(), and is
-  // compacted or ended only above its ceiling.
+  // The caller can raise the budget on request. A sequence that lacks memory waits for
+  // set_memory_budget(). It is compacted or ended only if it needs more than the ceiling.
   bool asks_for_memory = false;
-  // The system gets the memory of ended sequences back by trim(), and not before their ends are
-  // known: it takes 0.2 ms.
+  // Only trim() returns the memory of finished sequences to the system. That takes 0.2 ms, and the
+  // caller can report the finished sequences first.
   bool defers_trim = false;
-  // Drafted tokens that a pass compares at most, of all sequences together; 0: none are drafted.
+  // Max drafted tokens of a pass, of all sequences together; 0: no drafts.
   size_t max_draft = kDefaultMaxDraft;
-  bool drafts_eagerly = false;  // whatever it costs: for tests
-  // GGUF file of a small model with the same vocabulary, which guesses where texts hold nothing to
-  // draft from; empty: none does. It is not loaded where max_draft is 0.
+  bool drafts_eagerly = false;  // ignores the cost of drafts; for tests
+  // GGUF file of a small model with the same vocabulary, which guesses if texts contain nothing to
+  // draft from. Empty: no draft model. Not loaded if max_draft is 0.
   std::string draft_model = {};
-  // How long a pass may take while somebody writes: prompts are read in chunks then. Zero: no
-  // bound.
+  // Max time of a pass while a sequence generates; prompts are then evaluated in chunks. Zero: no
+  // limit.
   std::chrono::nanoseconds max_pass_time{0};
-  bool pack_weights = true;  // false: compute with weights as they lie in the file; slower
+  bool pack_weights = true;  // false: use weights as they are in the file; slower
   PackedCacheOptions packed_cache = {};
   const kernels::KernelTable* kernels = nullptr;  // null: kernels::select_table()
-  AdapterFiles adapters = {};                     // of sequences that ask for none, and of texts
-  // Called while weights are packed, by any thread, with how many bytes of all are; it may be late.
+  AdapterFiles adapters = {};                     // default for sequences and texts that name none
+  // Any thread calls this while weights are packed, with the bytes packed so far. Calls may be
+  // late.
   std::function<void(size_t n_loaded, size_t n_to_load)> on_load = {};
 };
 
-// What an engine's memory is taken by, in bytes.
+// The memory use of an engine, in bytes.
 struct MemoryUse {
-  size_t file = 0;             // of the model, mapped; pages of packed weights are given back
+  size_t file = 0;             // mapped files of the models; pages of packed weights are released
   size_t packed = 0;           // weights in packed form
-  size_t weights = 0;          // packed, or used where they lie in the file
-  size_t kv_block = 0;         // a block of KV, of all layers
+  size_t weights = 0;          // packed, or used in the mapped file
+  size_t kv_block = 0;         // one block of KV, of all layers
   size_t kv_state = 0;         // recurrent states of one sequence, of all layers
   size_t kv_reserved = 0;      // address space of KV memory
-  size_t kv_granted = 0;       // that running sequences may take without asking again: their rungs
+  size_t kv_granted = 0;       // for the rungs of running sequences
   size_t adapters = 0;         // loaded, in use or not
-  size_t adapters_cached = 0;  // of them, those that nothing uses now
-  size_t kv_cached = 0;        // blocks of finished sequences, kept for prompts that begin alike
-  size_t kv_in_use = 0;        // blocks of sequences, and cached ones
-  size_t kv_backed = 0;        // blocks that have memory of the system, in use or not
-  size_t kv_max = 0;           // the most that was in use so far
-  size_t scratch = 0;          // kept for the largest pass so far
-  size_t scratch_granted = 0;  // the most that a pass may take
-  // Of all that is granted: weights, adapters, kv_granted, kv_cached, scratch_granted.
+  size_t adapters_cached = 0;  // the part of `adapters` that is not in use
+  size_t kv_cached = 0;  // blocks of finished sequences, kept for prompts with the same prefix
+  size_t kv_in_use = 0;  // blocks of sequences, and cached ones
+  size_t kv_backed = 0;  // blocks with physical memory, in use or free
+  size_t kv_max = 0;     // max of kv_in_use so far
+  size_t scratch = 0;    // allocated for the largest pass so far
+  size_t scratch_granted = 0;  // max scratch of a pass
+  // Limit of the sum of weights, adapters, kv_granted, kv_cached and scratch_granted.
   size_t budget = 0;
-  // That was refused to sequences that run: what the largest rung of them lacks.
+  // What the budget lacks for the largest rung that was refused to a running sequence.
   size_t wanted = 0;
-  bool asking = false;  // Engine::asking()
-  // What should be resident.
+  bool asking = false;  // see Engine::asking()
+  // Returns the bytes that should be resident.
   size_t accounted() const noexcept { return weights + adapters + kv_backed + scratch; }
-  // What is granted.
+  // Returns the bytes that are granted.
   size_t held() const noexcept {
     return weights + adapters + kv_granted + kv_cached + scratch_granted;
   }
-  // Of that, what can be dropped for others.
+  // Returns the part of held() that can be evicted.
   size_t cached() const noexcept { return kv_cached + adapters_cached; }
 };
 
-// How the context of a given text overflows: as a sequence's, but for what is kept of its
-// beginning. Only max_context, policy and compaction count: memory grows as it is needed.
+// How the context of a given text overflows: like that of a sequence, except for the anchor. Only
+// max_context, policy and compaction are used; memory grows as needed.
 struct TextOptions {
   ContextOptions context = {};
-  size_t n_anchor = 4;  // tokens, which models put attention on that they need nowhere else
+  size_t n_anchor = 4;  // tokens at the beginning that models put much attention on
 };
 
 class Engine {
  public:
-  // Opens and loads the model of `path`. Throws Error naming the file and what is wrong.
+  // Opens and loads the model of `path`. Throws Error with the file and the problem.
   explicit Engine(const std::string& path, const EngineOptions& options = {});
-  // The same from an open file.
+  // The same for an open file.
   Engine(gguf::File file, const EngineOptions& options);
-  ~Engine();  // ends what runs; sequences may outlive it
+  ~Engine();  // ends running sequences; sequence objects may outlive the engine
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   const gguf::File& file() const noexcept { return file_; }
   const tokenizer::Tokenizer& tokenizer() const noexcept { return *tokenizer_; }
-  // Its tokens as grammars see them, made when it is first asked for. Any thread. Throws Error
-  // (kUnsupported) where no token ends an answer.
+  // Returns the model's tokens for grammars, created at the first call. Thread-safe. Throws Error
+  // (kUnsupported) if the model has no end token.
   std::shared_ptr<const constraint::Vocabulary> vocabulary() const;
   const arch::ModelInfo& model() const noexcept { return model_->info(); }
   const arch::Model& loaded() const noexcept { return *model_; }
@@ -135,90 +136,95 @@ class Engine {
   kernels::KvType kv_type() const noexcept { return kv_.cache().layout().layers.front().type; }
   size_t kv_bytes() const noexcept { return kv_.cache().bytes_in_use(); }
   MemoryUse memory() const;
-  // Another budget from now on, for who shares memory out among engines. What is cached makes way
-  // for a smaller one. What runs keeps what it was granted, be that more than the budget, but gets
-  // nothing beyond it. A sequence that needs more than `ceiling` goes without. Returns the bytes
-  // that are granted now.
+  // Sets the memory budget, for callers that distribute memory among engines. Evicts cached memory
+  // if the new budget is smaller. Running sequences keep their granted memory, even above the
+  // budget, but get no more. A sequence that needs a budget above `ceiling` is compacted, or waits
+  // for memory of other sequences. Returns the bytes that are granted after the call.
   uint64_t set_memory_budget(uint64_t bytes, uint64_t ceiling = UINT64_MAX);
-  // Whether something waits to know if the budget can be raised (EngineOptions::asks_for_memory):
-  // by MemoryUse::wanted, or more.
+  // Returns whether a sequence or text waits for a larger budget (EngineOptions::asks_for_memory):
+  // larger by MemoryUse::wanted or more.
   bool asking() const noexcept;
   // Waits until the packed weights are on disk (EngineOptions::packed_cache), if they are to be
-  // kept.
+  // stored.
   void wait_for_packed_cache() { packed_cache_.wait(); }
-  // What the model takes of memory: all that is granted is reckoned with it.
+  // Returns the memory need of the model. All memory is granted according to it.
   const context::MemoryNeed& need() const noexcept { return need_; }
-  // What is granted against the budget; others may take and give back, too.
+  // Returns the ledger of the budget. Callers may grant and free memory, too.
   context::Ledger& ledger() noexcept { return ledger_; }
 
-  // Throws Error when the prompt is empty, it or the prediction holds an id that is no token, it
-  // does not fit the context or the memory budget, when an option is out of range, or when
-  // max_sequences are running. A sequence for which there is no memory now waits for that of
-  // others.
+  // Starts a sequence. If there is not enough free memory now, the sequence waits until others free
+  // theirs. Throws Error in these cases: the prompt is empty; the prompt or the prediction has an
+  // id that is no token; the prompt does not fit into the context or the memory budget; an option
+  // is out of range; max_sequences are running.
   std::shared_ptr<const Sequence> start(std::vector<int32_t> prompt,
                                         const SequenceOptions& options);
-  // Ends a sequence now and frees its memory; finished ones are ended already.
+  // Ends a running sequence and frees its memory. Does nothing for finished ones.
   void finish(const Sequence& sequence, FinishReason reason);
 
-  // Returns the memory of ended sequences to the system (EngineOptions::defers_trim).
+  // Returns the memory of finished sequences to the system (EngineOptions::defers_trim).
   void trim();
 
-  // The tokens of the prompts and answers, in whole blocks of 64, that are known and were of use
-  // last: a prompt that begins like one of them is read quickly.
-  // `adapters`: of texts that were evaluated with these.
+  // Returns the most recently used prompts and answers in the prefix cache, as tokens in whole
+  // blocks of 64. A prompt that begins like one of them is evaluated fast. `adapters`: returns
+  // texts that were evaluated with these.
   std::vector<std::vector<int32_t>> latest_prefixes(size_t n_max,
                                                     const AdapterFiles& adapters = {});
 
-  // Whether there is KV that is to be written to disk (EngineOptions::sessions), and writes that of
-  // 64 tokens.
+  // has_to_save() returns whether KV is still to be written to disk (EngineOptions::sessions).
+  // save_one() writes the KV of 64 tokens.
   bool has_to_save() const noexcept { return kv_.has_to_save(); }
   void save_one() { kv_.save_one(); }
 
-  // While a sequence is held, it gets no rows: its reader has no room for more. It keeps its
-  // memory.
+  // Pauses or resumes a sequence. While it is paused, it gets no rows but keeps its memory. For
+  // sequences whose client cannot take more tokens yet.
   void hold(const Sequence& sequence, bool held);
 
-  // What a sequence got in a step; several where its grammar leaves no choice, or where it chose
-  // what was drafted for it.
+  // A new token of a sequence in a step. A sequence gets several tokens in one step if its grammar
+  // forces them, or if it chooses the tokens of its draft.
   struct Token {
     std::shared_ptr<const Sequence> sequence;
     Sampled sampled;
-    bool is_end = false;  // an end token: not part of the answer; the sequence has finished
+    // An end token, which is not part of the answer; the sequence has finished.
+    bool is_end = false;
   };
-  // Runs one pass over the waiting rows, at most n_batch and max_rows of them, and samples where a
-  // sequence's tokens are all evaluated. Empty while only prompts are read, and when nothing runs.
-  // Where the budget has no room for a sequence's next rung, and cannot be raised, the sequence is
-  // compacted on its own if its policy allows it, or waits for memory of others. When all wait, and
-  // none is held or asks for memory, the last of those that hold memory ends with kNoMemory. A
-  // sequence whose logits are no numbers, or whose grammar has become too complex, ends with
-  // kFailed.
+  // Runs one pass over the pending rows: at most n_batch and at most max_rows. Then samples for
+  // each sequence whose tokens are all evaluated. Returns no tokens while only prompts are
+  // evaluated, and if no sequence runs.
+  //
+  // If the budget is too small for a sequence's next rung and cannot be raised, the sequence is
+  // compacted on its current rung if its policy allows that. Otherwise it waits for memory of other
+  // sequences. If all sequences wait, and none is held or asks for memory, the last sequence with
+  // memory ends with kNoMemory. A sequence ends with kFailed if its logits are not finite or its
+  // grammar has become too complex.
   std::vector<Token> step(size_t max_rows = SIZE_MAX);
   bool idle() const noexcept { return running_.empty() && embeds_.empty(); }
 
-  // A text whose hidden states are pooled into a vector: steps evaluate it beside the sequences.
-  // Any number of texts can wait. Texts are granted memory and finish in arrival order. Their KV is
-  // freed when they finish. Throws Error as start() does, and as pooling_of() for a model that
-  // gives no vectors.
+  // Queues a text whose hidden states are pooled into a vector. Steps evaluate it together with
+  // sequences. The queue has no limit. Texts get memory and finish in queue order. Their KV is
+  // freed when they finish. Throws the same Error as start(), and the Error of pooling_of_decoder()
+  // if the model gives no vectors.
   std::shared_ptr<const Embedding> embed(std::vector<int32_t> tokens,
                                          const AdapterFiles& adapters = {});
-  // Why adapters cannot be added to this model, in one line; else empty. Any thread.
+  // Returns in one line why adapters cannot be used with this model, or an empty string.
+  // Thread-safe.
   std::string adapter_refusal(const AdapterFiles& files) const;
-  // Ends it now; what has finished is ended already.
+  // Cancels an unfinished text. Does nothing for finished ones.
   void cancel(const Embedding& embedding) { embeds_.cancel(embedding); }
-  // Whether there are texts to evaluate, and whether all of them wait for memory of sequences.
+  // embeds(): whether texts are queued. embeds_waiting(): whether all of them wait for memory of
+  // sequences.
   bool embeds() const noexcept { return !embeds_.empty(); }
   bool embeds_waiting() const noexcept { return embeds_.waiting(); }
-  // How many tokens of texts the last step has evaluated.
+  // Returns the number of tokens of texts in the last step.
   size_t n_embedded() const noexcept { return n_embedded_; }
 
-  // Evaluates `tokens` from position 0 in a sequence of its own and calls each(i, logits) for token
-  // `first` and later ones, once for each, logits of n_vocab floats. Throws Error when they do not
-  // fit the context and the policy is to stop there.
+  // Evaluates `tokens` from position 0 in a separate sequence. Calls each(i, logits) once for token
+  // `first` and each later token; logits are n_vocab floats. Throws Error if the tokens do not fit
+  // into the context and the policy is kStop.
   void evaluate(std::span<const int32_t> tokens, size_t first,
                 const std::function<void(size_t i, std::span<const float> logits)>& each,
                 const TextOptions& options = {});
 
-  // The listener gets the products of all later passes; null: nobody does. It must outlive them.
+  // Sets the listener for the products of all later passes; null: none. It must outlive them.
   void listen_to_products(nn::ProductListener* listener) noexcept { listener_ = listener; }
 
  private:
@@ -226,14 +232,14 @@ class Engine {
   nn::Compute compute() { return {*kernels_, team_, arena_, nullptr, listener_}; }
   void check_tokens(std::span<const int32_t> tokens) const;
   void check_ids(std::span<const int32_t> tokens) const;
-  // The rows of one sequence in a pass, or of the texts that become vectors.
+  // The rows of one sequence in a pass, or of the queued texts.
   struct PassPart {
-    std::shared_ptr<Sequence> sequence{};  // null: of texts
-    size_t n_rows = 0;                     // of tokens that wait
-    bool complete = false;                 // no other tokens of the sequence wait
-    Draft draft{};                         // its tokens have the rows behind them
-    size_t n_logits = 0;                   // of the last rows, whose logits are wanted
-    bool writes = false;                   // its rows are of an answer, and few
+    std::shared_ptr<Sequence> sequence{};  // null: texts
+    size_t n_rows = 0;                     // pending tokens
+    bool complete = false;                 // the sequence has no other pending tokens
+    Draft draft{};                         // its rows follow those of the pending tokens
+    size_t n_logits = 0;                   // number of last rows whose logits are wanted
+    bool writes = false;                   // the rows are few, and belong to an answer
   };
   [[nodiscard]] MaskWorker::Task prepare_masks(std::span<const PassPart> parts);
   size_t max_rows_of(const Sequence& sequence) const;
@@ -248,9 +254,9 @@ class Engine {
   struct Guessing {
     size_t writer = 0;  // index
     DraftModel::Text* text = nullptr;
-    std::vector<int32_t> tokens{};  // to read in the next pass; empty: it takes part no more
-    bool catches_up = false;        // they are not all that it lacks: no guess follows yet
-    size_t max_tokens = 0;          // of the draft
+    std::vector<int32_t> tokens{};  // for the next pass; empty: no further guesses
+    bool catches_up = false;        // the draft model lacks more tokens than these: no guess yet
+    size_t max_tokens = 0;          // max length of the draft
     Draft draft{};
   };
   [[nodiscard]] bool guess_next(std::span<Guessing> all);
@@ -295,7 +301,7 @@ class Engine {
 
   context::Ledger ledger_;
   gguf::File file_;
-  std::optional<tokenizer::Tokenizer> tokenizer_;  // always there once the engine is made
+  std::optional<tokenizer::Tokenizer> tokenizer_;  // set in the constructor
   mutable std::mutex vocabulary_mutex_;
   mutable std::shared_ptr<const constraint::Vocabulary> vocabulary_;
   size_t max_context_;
@@ -303,27 +309,27 @@ class Engine {
   cpu::ThreadTeam team_;
   nn::PackedWeights packed_;
   PackedCache packed_cache_;
-  std::vector<tensor::Tensor> matrices_;  // that passes multiply with
+  std::vector<tensor::Tensor> matrices_;  // of the products of passes
   std::unique_ptr<arch::Model> model_;
-  mutable Adapters adapters_;  // it locks
+  mutable Adapters adapters_;  // thread-safe
   AdapterFiles default_adapters_;
-  size_t adapter_rank_ = 0;  // the greatest that scratch is counted for
+  size_t adapter_rank_ = 0;  // max rank that scratch is calculated for
   tensor::Arena arena_;
   size_t n_batch_;
-  std::unique_ptr<DraftModel> draft_model_;  // null: there is none
+  std::unique_ptr<DraftModel> draft_model_;  // null: none
   nn::ProductListener* listener_ = nullptr;
   KvMemory kv_;
   size_t max_sequences_;
   bool asks_for_memory_;
   bool defers_trim_;
   Speculation speculation_;
-  std::chrono::nanoseconds guess_time_{};  // of this step
+  std::chrono::nanoseconds guess_time_{};  // time of guessing in this step
   Pacing pacing_;
   context::MemoryNeed need_;
-  context::MemoryNeed step_need_;  // the same with adapters of adapter_rank_
+  context::MemoryNeed step_need_;  // need_ with adapters of adapter_rank_
   uint64_t scratch_granted_ = 0;
-  size_t step_positions_ = 0;       // that a sequence of a step may reach, with what is granted
-  std::optional<Pooling> pooling_;  // once it was asked for
+  size_t step_positions_ = 0;       // max positions of a sequence with the granted scratch
+  std::optional<Pooling> pooling_;  // empty before the first embed()
   EmbedQueue embeds_;
   size_t n_embedded_ = 0;
   size_t n_steps_ = 0;

@@ -1,4 +1,4 @@
-// The part of the engine that has adapters loaded for the sequences that use them.
+// The part of the engine that loads adapters for sequences.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -8,7 +8,8 @@
 
 namespace billow::engine {
 
-// Null where none is wanted. Passes with an adapter take more scratch: from now on it is counted.
+// Returns null if no adapter is wanted. Passes with an adapter need more scratch, which is counted
+// from here on.
 std::shared_ptr<Adapters::Entry> Engine::adapter_for(const AdapterFiles& files) {
   const std::shared_ptr<Adapters::Entry> entry =
       adapters_.find(files.empty() ? default_adapters_ : files);
@@ -28,14 +29,15 @@ std::string Engine::adapter_refusal(const AdapterFiles& files) const {
   }
 }
 
-// Empty when there is no memory for it now. Throws Error where it cannot be loaded.
+// Returns an empty lease if there is too little memory now. Throws Error if the adapter cannot be
+// loaded.
 Adapters::Lease Engine::use_adapter(const std::shared_ptr<Adapters::Entry>& entry) {
   return adapters_.use(
       entry, [this](uint64_t bytes) { return kv_.grant(context::MemoryClass::kAdapters, bytes); });
 }
 
-// For the first sequence that is to begin with one. Those behind it get theirs when it has begun,
-// so that they do not hold the memory that it lacks.
+// Loads the adapter of the first sequence that has not started. Later sequences get theirs after
+// that sequence has started, so that they do not hold the memory that it lacks.
 void Engine::load_adapters() {
   const auto is_next = [](const std::shared_ptr<Sequence>& sequence) {
     return sequence->context_.granted_bytes() == 0 && sequence->adapter_ != nullptr;

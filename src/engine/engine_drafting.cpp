@@ -1,4 +1,4 @@
-// The part of the engine that drafts tokens of answers, out of texts and with a draft model.
+// The part of the engine that drafts tokens of answers, from texts and with a draft model.
 #include <algorithm>
 #include <numeric>
 #include <span>
@@ -17,8 +17,8 @@ double sum_of(std::span<const double> chances) {
 
 }  // namespace
 
-// How many drafted tokens a sequence may have behind those that wait. A draft makes nothing grow,
-// and holds no token that could not become part of the answer.
+// Returns the max drafted tokens of a sequence after its pending ones. A draft never makes memory
+// grow, and has no token that could not become part of the answer.
 size_t Engine::draft_room(const Sequence& sequence) const {
   const SequenceContext& context = sequence.context_;
   const SequenceOptions& options = sequence.options_;
@@ -36,7 +36,7 @@ size_t Engine::draft_room(const Sequence& sequence) const {
   return room;
 }
 
-// Adds drafted tokens to the parts of sequences that write, at most max_rows in all.
+// Adds drafts to the parts of generating sequences. A pass has at most max_rows rows in total.
 void Engine::add_drafts(std::span<PassPart> parts, size_t max_rows) {
   if (speculation_.max_draft() == 0) return;
   DraftRoom room = {.max_rows = max_rows};
@@ -63,8 +63,8 @@ void Engine::add_drafts(std::span<PassPart> parts, size_t max_rows) {
   for (size_t i = 0; i < drafts.size(); ++i) of_writer[i]->draft = std::move(drafts[i]);
 }
 
-// Has the draft model guess for the sequences whose texts hold nothing likelier. It reads what it
-// lacks of them, a part at a time, and then guesses token after token, for all of them together,
+// Lets the draft model guess for sequences whose texts give no likelier draft. It first reads the
+// tokens that it lacks, in chunks. Then it guesses token after token, for all sequences together,
 // as long as that is worth the time.
 void Engine::add_guesses(std::span<const Speculation::Writer> writers,
                          std::span<Sequence* const> sequences, const DraftRoom& room,
@@ -118,7 +118,7 @@ void Engine::add_guesses(std::span<const Speculation::Writer> writers,
   }
 }
 
-// One pass of the draft model. False where none takes part.
+// Runs one pass of the draft model. Returns false if no sequence takes part.
 bool Engine::guess_next(std::span<Guessing> all) {
   std::vector<DraftModel::Reading> readings;
   size_t n_rows = 0;
@@ -140,7 +140,7 @@ bool Engine::guess_next(std::span<Guessing> all) {
     one.tokens.clear();
     if (one.catches_up) continue;
     const DraftModel::Guess& guess = guesses[n_guesses++];
-    // Behind an end there is nothing to draft, and the end itself needs no logits behind it.
+    // No draft continues after an end token, and nobody needs logits after it.
     if (guess.probability == 0.0f || tokenizer_->is_end_of_generation(guess.token)) continue;
     speculation_.add_guess(one.draft, guess.token, static_cast<double>(guess.probability));
     const bool goes_on =

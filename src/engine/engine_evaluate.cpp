@@ -1,4 +1,4 @@
-// The part of the engine that gives the logits of whole texts.
+// The part of the engine that calculates the logits of whole texts.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -14,7 +14,7 @@
 namespace billow::engine {
 namespace {
 
-// Gives back what a sequence has, however its scope ends.
+// Frees the memory of a sequence at the end of the scope, even after an error.
 struct Release {
   KvMemory& memory;
   SequenceContext& context;
@@ -33,7 +33,7 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
                                           " tokens exceed the context of " + std::to_string(top) +
                                           "; give fewer");
   }
-  // Few rows at a time: a row of logits may be a megabyte.
+  // Few rows at a time, because a row of logits may have a megabyte.
   constexpr size_t kRowsAtOnce = 128;
   const size_t n_held = std::min(tokens.size(), top);
   const std::shared_ptr<Adapters::Entry> adapter = adapter_for({});
@@ -63,12 +63,13 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
   }
   const Release release{kv_, context};
   for (size_t done = 0; done < tokens.size();) {
-    const size_t next = context.n_held() + context.n_dropped();  // of what is to be evaluated
+    // Index of the next token to evaluate.
+    const size_t next = context.n_held() + context.n_dropped();
     if (context.n_held() == top) {
       kv_.compact(context, context.next(1).compaction);
       continue;
     }
-    const bool wanted = next >= std::max(done, first);  // a refill evaluates what is done again
+    const bool wanted = next >= std::max(done, first);  // a refill evaluates tokens again
     const size_t end = wanted ? tokens.size() : std::max(done, std::min(first, tokens.size()));
     const size_t n =
         std::min({wanted ? kRowsAtOnce : SIZE_MAX, n_batch_, top - context.n_held(), end - next});

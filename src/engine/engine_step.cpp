@@ -1,4 +1,4 @@
-// The part of the engine that runs passes: which rows they have, and what becomes of their results.
+// The part of the engine that runs passes: chooses their rows and uses their results.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace billow::engine {
 
-// How many rows of a sequence a pass may take. Where all their logits are wanted, they chunk those
-// that there is scratch for, and each other sequence wants one.
+// Returns the max rows of a sequence in a pass. If all logits of several prompts are wanted, these
+// prompts share the logit rows that scratch was granted for. Each other sequence needs one row.
 size_t Engine::max_rows_of(const Sequence& sequence) const {
   if (!sequence.wants_scores()) return SIZE_MAX;
   const auto n_scoring =
@@ -22,8 +22,8 @@ size_t Engine::max_rows_of(const Sequence& sequence) const {
   return 1 + (max_sequences_ - running_.size()) / n_scoring;
 }
 
-// How many rows each sequence waits to have evaluated, with the memory for them. The texts that
-// become vectors are as one sequence behind the others.
+// Returns the pending rows of each sequence, after granting memory for them. All queued texts
+// together count as one more sequence at the end.
 std::vector<size_t> Engine::pending_rows() {
   std::vector<size_t> n_pending;
   for (const auto& sequence : running_) {
@@ -43,7 +43,7 @@ std::vector<size_t> Engine::pending_rows() {
   return n_pending;
 }
 
-// How many rows of prompts and texts a pass may have beside those who write.
+// Returns the max rows of prompts and texts in a pass, which depend on whether sequences generate.
 size_t Engine::max_read_rows(std::span<const size_t> n_pending) const {
   for (size_t i = 0; i < running_.size(); ++i)
     if (running_[i]->n_generated() > 0 && n_pending[i] > 0 && n_pending[i] <= kMaxWritten)
@@ -51,7 +51,7 @@ size_t Engine::max_read_rows(std::span<const size_t> n_pending) const {
   return SIZE_MAX;
 }
 
-// The parts of a pass of at most max_rows rows.
+// Returns the parts of a pass of at most max_rows rows.
 std::vector<Engine::PassPart> Engine::plan_parts(std::span<const size_t> n_pending,
                                                  size_t max_rows) {
   std::vector<PassPart> parts;
@@ -69,7 +69,7 @@ std::vector<Engine::PassPart> Engine::plan_parts(std::span<const size_t> n_pendi
   return parts;
 }
 
-// Gathers the rows of a pass.
+// Collects the rows of a pass.
 void Engine::take_rows(std::span<PassPart> parts, StepRows& rows) {
   for (const PassPart& part : parts)
     if (part.sequence != nullptr) kv_.evict_out_of_window(part.sequence->context_);
@@ -126,7 +126,7 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
     }
     Sequence& sequence = *part.sequence;
     note_time(sequence, part.n_rows, start);
-    if (sequence.n_generated() == 0)  // for others with the same prompt
+    if (sequence.n_generated() == 0)  // for other requests with the same prompt
       kv_.insert(sequence.context_, sequence.tokens_);
   }
   sample_all(parts, logits, out);
@@ -134,7 +134,7 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
   return out;
 }
 
-// The rows of logits are those of the parts in their order.
+// The rows of logits have the order of the parts.
 void Engine::sample_all(std::span<const PassPart> parts, tensor::Matrix logits,
                         std::vector<Token>& out) {
   size_t row = 0;
@@ -151,7 +151,7 @@ void Engine::sample_all(std::span<const PassPart> parts, tensor::Matrix logits,
   }
 }
 
-// False where the logits are no numbers: the sequence has ended then.
+// Returns false if the logits are not finite; then the sequence has ended.
 bool Engine::score_prompt(Sequence& sequence, tensor::Matrix logits) {
   std::vector<Sampled>& scores = sequence.prompt_scores_;
   if (scores.empty())
@@ -170,7 +170,7 @@ bool Engine::score_prompt(Sequence& sequence, tensor::Matrix logits) {
   return true;
 }
 
-// What plans of later passes are made by.
+// Records measurements that plan later passes.
 void Engine::note_pass(std::span<const PassPart> parts, std::chrono::nanoseconds time) {
   Pacing::Pass pass = {.time = time};
   for (const PassPart& part : parts)

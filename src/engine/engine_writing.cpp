@@ -12,7 +12,7 @@
 
 namespace billow::engine {
 
-// Finds out, while the model is evaluated, which tokens the grammars of these allow next.
+// Calculates which tokens the grammars of these parts allow next, while the model is evaluated.
 MaskWorker::Task Engine::prepare_masks(std::span<const PassPart> parts) {
   std::vector<constraint::Guide*> guides;
   for (const PassPart& part : parts) {
@@ -27,8 +27,8 @@ void Engine::fail(Sequence& sequence, const std::string& error) {
   end(sequence, FinishReason::kFailed);
 }
 
-// Chooses the token behind those that waited. As long as the sequence chooses what was drafted, the
-// logits behind that token are known, too, and it chooses the next.
+// Chooses the token after the evaluated ones. As long as the sequence chooses its drafted tokens,
+// the logits after them are known, too, and it chooses the next token.
 void Engine::sample_part(const PassPart& part, tensor::Matrix logits, std::vector<Token>& out) {
   Sequence& sequence = *part.sequence;
   const std::vector<int32_t>& draft = part.draft.tokens;
@@ -36,7 +36,7 @@ void Engine::sample_part(const PassPart& part, tensor::Matrix logits, std::vecto
   size_t n_accepted = 0;
   do {
     sample(part.sequence, {logits.row(n_accepted), logits.n_cols}, out);
-    // A grammar may have added tokens of its own.
+    // A grammar may have added forced tokens.
     const std::span<const int32_t> written = std::span(sequence.tokens_).subspan(n_before);
     const size_t n_known = n_accepted;
     while (n_accepted < std::min(draft.size(), written.size()) &&
@@ -53,14 +53,14 @@ void Engine::learn_from(const PassPart& part, size_t n_written, size_t n_accepte
   Sequence& sequence = *part.sequence;
   sequence.n_drafted_ += part.draft.tokens.size();
   sequence.n_draft_accepted_ += n_accepted;
-  if (!sequence.drafter_) return;  // it has ended
+  if (!sequence.drafter_) return;  // the sequence has ended
   const size_t n_compared = std::min({part.draft.tokens.size(), n_written, n_accepted + 1});
   speculation_.learn(*sequence.drafter_, part.draft, n_compared, n_accepted == n_compared);
 }
 
-// A sequence that ends drafts no more; later ones may draft from its answer.
+// Ends the drafts of a sequence. Later sequences may draft from its answer.
 void Engine::forget_draft(Sequence& sequence) {
-  constexpr size_t kBefore = 8;  // tokens of the prompt, behind which the answer began
+  constexpr size_t kBefore = 8;  // tokens of the prompt directly before the answer
   sequence.drafter_.reset();
   sequence.read_text_.reset();
   if (sequence.n_generated() == 0) return;
@@ -75,7 +75,7 @@ void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const f
   std::span<const uint32_t> allowed;
   try {
     if (options.guide) {
-      options.guide->prepare();  // behind a drafted token, it is not yet
+      options.guide->prepare();  // after a drafted token, the mask is not prepared yet
       allowed = options.guide->allowed();
     }
   } catch (const Error& error) {
@@ -83,12 +83,12 @@ void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const f
   }
   Sampled sampled;
   try {
-    // Rows of the embedding beyond the vocabulary are padding.
+    // Rows of the embedding above the vocabulary are padding.
     sampled = sequence->sampler_.sample(logits.first(static_cast<size_t>(tokenizer_->n_tokens())),
                                         allowed);
   } catch (const Error& error) {
     fail(*sequence, error.what());
-    return kv_.forget_cached();  // what it shared may be as wrong
+    return kv_.forget_cached();  // shared KV may be wrong, too
   }
   const int32_t token = sampled.token;
   const bool ends = tokenizer_->is_end_of_generation(token);
@@ -99,7 +99,7 @@ void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const f
   if (write(*sequence, token) && options.guide) follow_grammar(sequence, token, out);
 }
 
-// Appends a token to the answer. False where that ends it.
+// Appends a token to the answer. Returns false if that ends the sequence.
 bool Engine::write(Sequence& sequence, int32_t token) {
   sequence.sampler_.accept(token);
   sequence.tokens_.push_back(token);
@@ -110,8 +110,8 @@ bool Engine::write(Sequence& sequence, int32_t token) {
   return !enough && !full;
 }
 
-// The grammar goes on by the token, and by those that must follow as far as the memory at hand has
-// room for them: beyond, they are chosen one by one.
+// Advances the grammar by the token and the forced tokens after it, as far as the granted positions
+// allow. Further tokens are chosen one by one.
 void Engine::follow_grammar(const std::shared_ptr<Sequence>& sequence, int32_t token,
                             std::vector<Token>& out) {
   constraint::Guide& guide = *sequence->options_.guide;

@@ -1,5 +1,5 @@
-// An answer as text: a sequence of the engine whose tokens become text, and which ends where the
-// text does. One thread at a time.
+// An answer as text: a sequence of the engine and the text of its tokens. The sequence ends when
+// its text ends. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -23,29 +23,29 @@ class Generation {
              const std::vector<std::string>& markers = {});
   void end_repetition() { text_.end_repetition(); }  // see AnswerText
 
-  // Takes a token of this sequence from Engine::step() and returns the text that may be shown now,
-  // often empty. Ends the sequence when a stop string is complete, or the text was repeated too
-  // often; tokens that came with it in the same step are not part of the answer then.
+  // Adds a token of this sequence from Engine::step() and returns the text that can be shown now,
+  // often empty. Ends the sequence if a stop string is complete or the text repeats too often.
+  // Later tokens of the same step are then not part of the answer.
   std::string accept(const Engine::Token& token);
-  // What is left to show once the sequence has finished.
+  // Returns the remaining text after the sequence has finished.
   std::string finish() { return text_.finish(); }
-  // The markers in the text that accept() or finish() has returned last.
+  // Returns the markers in the text that accept() or finish() returned last.
   std::span<const TextMark> marks() const noexcept { return text_.marks(); }
 
-  // The stop string that has ended it; empty: none.
+  // Returns the stop string that was found; empty: none.
   std::string_view stop_string() const noexcept { return text_.stop_string(); }
 
   const Sequence& sequence() const noexcept { return *sequence_; }
-  // Of the answer: those accepted.
+  // Returns the accepted tokens of the answer.
   std::span<const int32_t> tokens() const noexcept {
     return sequence_->tokens().subspan(sequence_->n_prompt(), n_tokens_);
   }
   bool finished() const noexcept { return sequence_->finished(); }
-  // Why it has ended, and what was wrong if something was: the text's own end comes before what the
-  // sequence met behind it in the same step. REQUIRES: finished().
+  // finish_reason() and error() return why the answer ended. If the text ended the answer, they
+  // ignore later events of the sequence in the same step. REQUIRES: finished().
   FinishReason finish_reason() const { return text_.end().value_or(sequence_->finish_reason()); }
   std::string error() const { return has_ended() ? "" : sequence_->error(); }
-  // Whether a stop string or a repetition has ended it.
+  // Returns whether a stop string or a repetition ended the answer.
   bool has_ended() const noexcept { return text_.end().has_value(); }
 
  private:

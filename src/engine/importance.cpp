@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kChunk = 512;
 
-// Adds up the squares of inputs, by the tensor of the file that a weight lies in.
+// Sums the squares of inputs, by the tensor of the file that contains the weight.
 class Collector final : public nn::ProductListener {
  public:
   Collector(const gguf::File& file, bool output_weights) {
@@ -31,7 +31,7 @@ class Collector final : public nn::ProductListener {
     const size_t n_matrices = static_cast<size_t>(info->shape[2] * info->shape[3]);
     const size_t matrix_bytes = info->data.size() / n_matrices;
     const auto offset = static_cast<size_t>(weight.data - info->data.data());
-    // The rows of one matrix may be the weights of several products of the same input.
+    // The rows of one matrix may be the weights of several products with the same input.
     if (offset % matrix_bytes != 0) return;
     quantize::ImportanceSums::Entry& entry = sums_.entries[info->name];
     const bool is_routed = info->name.find("_exps") != std::string::npos;
@@ -44,7 +44,7 @@ class Collector final : public nn::ProductListener {
     for (size_t i = 0; i < n; ++i) {
       for (size_t j = 0; j < weight.n_cols; ++j) sums[j] += rows[i][j] * rows[i][j];
     }
-    // Matrices that all see each token have one count.
+    // Matrices that each see all tokens have one count.
     if (is_routed || matrix == 0) entry.counts[is_routed ? matrix : 0] += static_cast<float>(n);
   }
 
@@ -54,13 +54,13 @@ class Collector final : public nn::ProductListener {
   static const std::byte* begin_of(const gguf::TensorInfo* info) { return info->data.data(); }
 
   const gguf::TensorInfo* find(const std::byte* data) const {
-    const auto behind = std::ranges::upper_bound(tensors_, data, {}, begin_of);
-    if (behind == tensors_.begin()) return nullptr;
-    const gguf::TensorInfo* info = *(behind - 1);
+    const auto after = std::ranges::upper_bound(tensors_, data, {}, begin_of);
+    if (after == tensors_.begin()) return nullptr;
+    const gguf::TensorInfo* info = *(after - 1);
     return data < info->data.data() + info->data.size() ? info : nullptr;
   }
 
-  std::vector<const gguf::TensorInfo*> tensors_;  // in order of their place in memory
+  std::vector<const gguf::TensorInfo*> tensors_;  // sorted by address
   quantize::ImportanceSums sums_;
 };
 
@@ -72,7 +72,7 @@ void check_finite(const quantize::ImportanceSums& sums) {
   }
 }
 
-// Takes the listener away again.
+// Sets the listener, and removes it at the end of the scope.
 class Listening {
  public:
   Listening(Engine& engine, nn::ProductListener& listener) : engine_(engine) {
@@ -109,7 +109,7 @@ quantize::ImportanceSums measure_importance(
     const std::span<const int32_t> part = tokens.subspan(chunk * kChunk, kChunk);
     std::vector<int32_t> own(part.begin(), part.end());
     if (engine.tokenizer().add_bos()) own[0] = engine.tokenizer().bos();
-    // All logits, so that the last block is computed for all tokens.
+    // All logits, so that the last block is calculated for all tokens.
     engine.evaluate(own, 0, [](size_t, std::span<const float>) {});
     check_finite(collector.sums());
     progress(chunk + 1, n_chunks);

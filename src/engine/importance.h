@@ -1,4 +1,5 @@
-// The importance matrix of a model: how large the inputs of its products are while it reads a text.
+// Measures the importance matrix of a model: the size of the inputs of its products while it
+// evaluates a text.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +13,14 @@
 namespace billow::engine {
 
 struct ImportanceOptions {
-  size_t n_chunks = 0;          // of 512 tokens; 0: the whole text
-  bool output_weights = false;  // of output.weight too, not of blocks alone
+  size_t n_chunks = 0;          // chunks of 512 tokens; 0: the whole text
+  bool output_weights = false;  // also measure output.weight, not only blocks
 };
 
-// As llama-imatrix: the text in chunks of 512 tokens, each evaluated on its own (its first token
-// replaced by BOS where the model wants one). `progress` is called before the first chunk and after
-// each; what it throws ends the work. Throws Error when the text is shorter than two chunks, or a
-// number is not finite.
+// Measures like llama-imatrix: splits the text into chunks of 512 tokens and evaluates each
+// separately. If the model uses BOS, BOS replaces the chunk's first token. Calls `progress` before
+// the first chunk and after each chunk; exceptions from `progress` pass through. Throws Error if
+// the text is shorter than two chunks, or a number is not finite.
 quantize::ImportanceSums measure_importance(
     Engine& engine, std::span<const int32_t> tokens, const ImportanceOptions& options,
     const std::function<void(size_t n_done, size_t n_chunks)>& progress);

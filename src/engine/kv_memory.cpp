@@ -14,7 +14,7 @@ namespace {
 
 using context::MemoryClass;
 
-// Of one sequence: whole blocks, and one more at each end of a gap.
+// Returns the positions of one sequence in whole blocks, plus one block for each end of a gap.
 size_t whole_blocks(size_t n) {
   constexpr size_t kBlock = kv::kBlockPositions;
   return ((n + kBlock - 1) / kBlock + 2) * kBlock;
@@ -56,7 +56,7 @@ uint64_t KvMemory::bytes_for(const context::ContextPlan& context_plan, size_t ru
       context::kv_bytes(other_groups_, kv::kBlockPositions, rung, n_batch_, with_gap));
 }
 
-// The system gets what was dropped before anything else is taken.
+// If memory was evicted, returns it to the system before new memory is used.
 bool KvMemory::grant(MemoryClass memory_class, uint64_t n_bytes) {
   bool granted = ledger_.grant(memory_class, n_bytes);
   if (granted) return true;
@@ -65,7 +65,7 @@ bool KvMemory::grant(MemoryClass memory_class, uint64_t n_bytes) {
   return granted;
 }
 
-// What is read again in milliseconds goes before what would have to be computed again.
+// Evicts data that can be read again in milliseconds before KV that must be computed again.
 bool KvMemory::drop_anything() { return (drop_other_ && drop_other_()) || drop_cached(); }
 
 void KvMemory::fit_budget() {
@@ -120,7 +120,7 @@ void KvMemory::evict_out_of_window(SequenceContext& context) {
 void KvMemory::take(SequenceContext& context, size_t n, size_t n_draft, bool ends) {
   while (!context.take(n, n_draft, ends)) {
     const bool dropped = drop_cached();
-    BILLOW_CHECK(dropped);  // without what is cached, there is room for all sequences
+    BILLOW_CHECK(dropped);  // without cached blocks, there are enough for all sequences
   }
 }
 
@@ -146,7 +146,8 @@ bool KvMemory::drop_cached() {
   return true;
 }
 
-// The ledger follows the index: blocks become cached when their last sequence leaves them.
+// Updates the ledger from the index: blocks become cached when the last sequence that uses them
+// ends.
 void KvMemory::settle_cached() {
   if (max_cached_ == 0) return;
   const uint64_t granted = ledger_.account().of(MemoryClass::kKvCached);

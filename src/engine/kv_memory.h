@@ -1,6 +1,6 @@
-// Whose KV memory is whose: sequences are granted a rung before they take its blocks, what finished
-// ones leave is kept for prompts that begin alike, and makes way for whoever wants the memory. One
-// thread at a time.
+// Distributes KV memory. A sequence is granted a rung before it allocates blocks. The KV of
+// finished sequences is cached for prompts with the same prefix, and evicted when memory is needed.
+// One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -17,24 +17,25 @@
 namespace billow::engine {
 
 struct KvMemoryOptions {
-  size_t n_sequences = 1;  // at most, with n_positions each; and texts with as many together
+  // Max sequences, of n_positions each; texts get as many positions as one sequence.
+  size_t n_sequences = 1;
   size_t n_positions = 0;
-  size_t n_batch = 1;  // rows of a step
+  size_t n_batch = 1;  // max rows of a step
   kv::KvType type = kv::KvType::kInt16;
-  size_t n_draft_states = 0;  // of a sequence, where there are states
-  // Blocks that a sequence may take elsewhere on its rung, for a draft model.
+  size_t n_draft_states = 0;  // per sequence, if the model has states
+  // Blocks that a sequence uses outside this cache on its rung, for a draft model.
   std::vector<kv::Group> other_groups = {};
-  uint64_t max_cached = 0;  // bytes of finished sequences that are kept
-  // Where the KV of finished sequences stays on disk, without name and contents; its folder is
-  // empty: it does not.
+  uint64_t max_cached = 0;  // max bytes of cached KV of finished sequences
+  // Where the KV of finished sequences is stored on disk, without name and contents. If the folder
+  // is empty, nothing is stored.
   kv::PrefixFileOptions sessions = {};
-  // Gives back memory of another kind that nobody needs; false where there is none.
+  // Frees cached memory of another kind. Returns false if there is none.
   std::function<bool()> drop_other = {};
 };
 
 class KvMemory {
  public:
-  // `ledger` must outlive it.
+  // `ledger` must outlive this object.
   KvMemory(context::Ledger& ledger, const std::vector<kv::LayerNeed>& needs,
            const KvMemoryOptions& options);
 
@@ -43,50 +44,51 @@ class KvMemory {
 
   bool has_states() const noexcept { return cache_.layout().states.has_value(); }
 
-  // The most that a sequence takes on a rung.
+  // Returns the max bytes of a sequence on a rung.
   uint64_t bytes_for(const context::ContextPlan& context_plan, size_t rung) const;
 
-  // From the ledger, for any class of memory; what is cached makes way.
+  // Grants bytes of any memory class from the ledger. Evicts cached memory if necessary.
   [[nodiscard]] bool grant(context::MemoryClass memory_class, uint64_t n_bytes);
-  // Gives back what is cached as long as more is granted than the budget has.
+  // Evicts cached memory while more is granted than the budget allows.
   void fit_budget();
-  // Lets a sequence have the blocks up to a rung. False, and nothing has changed, when the budget
-  // does not allow it.
+  // Grants a sequence the blocks up to a rung. Returns false and changes nothing if the budget does
+  // not allow it.
   [[nodiscard]] bool grant_rung(SequenceContext& context, size_t rung);
 
-  // Before anything of a sequence is evaluated: lets it hold what is known of all but the last of
-  // its tokens. Returns how many that are.
+  // Gives a sequence the cached blocks of its prompt, at most for all tokens but the last. Returns
+  // the number of tokens. Called before any token of the sequence is evaluated.
   size_t share(SequenceContext& context, std::span<const int32_t> tokens);
+  // Undoes share().
   void release_shared(SequenceContext& context);
-  // Makes what a sequence holds known. Does nothing once some of its tokens were dropped: positions
-  // are not those of the tokens any more.
-  // `ends`: the sequence goes no further.
+  // Inserts the evaluated tokens of a sequence into the prefix cache. Does nothing if tokens were
+  // dropped, because positions then differ from those of the tokens. `ends`: the sequence gets no
+  // more tokens.
   void insert(const SequenceContext& context, std::span<const int32_t> tokens, bool ends = false);
 
-  // kv::PrefixIndex::latest
+  // See kv::PrefixIndex::latest().
   std::vector<std::vector<int32_t>> latest_prefixes(size_t n_max, uint64_t adapter) const {
     return prefixes_.latest(n_max, adapter);
   }
 
-  // Whether there is KV that is not on disk yet and is to be.
+  // Returns whether there is KV that is still to be written to disk.
   bool has_to_save() const noexcept { return prefixes_.has_to_write(); }
   // Writes the KV of 64 tokens. REQUIRES: has_to_save().
   void save_one() { prefixes_.write_one(); }
-  // Forgets all cached KV, in memory and on disk.
+  // Removes all cached KV, in memory and on disk.
   void forget_cached();
 
-  // Gives back what no window of a sequence sees any more.
+  // Frees the blocks that no window of the sequence sees any more.
   void evict_out_of_window(SequenceContext& context);
-  // Blocks for the next n tokens, and n_draft drafted ones: see SequenceContext::take.
-  // REQUIRES: fewer sequences than n_sequences beside this one.
+  // Allocates blocks for the next n tokens and n_draft drafted ones: see SequenceContext::take().
+  // REQUIRES: fewer than n_sequences other sequences.
   void take(SequenceContext& context, size_t n, size_t n_draft, bool ends);
   void compact(SequenceContext& context, const context::Compaction& compaction);
-  // Gives back all that a sequence has, to the system, too.
+  // Frees all blocks of a sequence and returns their memory to the system.
   void release(SequenceContext& context);
-  // The same, but the system gets it with the next trim(): for what is soon followed by others.
+  // The same, but the system gets the memory at the next trim(). For memory that is soon reused.
   void release_soon(SequenceContext& context);
   void trim() { cache_.trim(); }
-  // In whole blocks, of one sequence.
+  // of one sequence, in whole blocks
   size_t max_positions() const noexcept { return max_positions_; }
 
  private:

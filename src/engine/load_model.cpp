@@ -12,7 +12,7 @@ auto with_hint(const Load& load) {
   try {
     return load();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kOutOfMemory) throw;  // the file lacks nothing
+    if (error.code() == ErrorCode::kOutOfMemory) throw;  // the file is not the problem
     throw Error(error.code(),
                 std::string(error.what()) + "; `billow inspect FILE` shows all that it needs");
   }

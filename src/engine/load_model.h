@@ -1,4 +1,4 @@
-// Loading models as arch/ does, with errors that also say where to read on.
+// Loads models like arch/, with errors that also say where to read more.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace billow::engine {
 
-// As arch::load_model() and arch::load_encoder(). Their Errors, but those of memory, end with a
-// hint at `billow inspect`, which lists all that a file needs.
+// Like arch::load_model() and arch::load_encoder(). Except for errors of memory, each Error ends
+// with a hint at `billow inspect`, which lists what a file needs.
 std::unique_ptr<arch::Model> load_model(const gguf::File& file, const arch::LoadOptions& options);
 std::unique_ptr<arch::Encoder> load_encoder(const gguf::File& file,
                                             const arch::LoadOptions& options);

@@ -1,5 +1,5 @@
-// A thread that finds out which tokens may come next, while the others evaluate the model. It
-// starts with its first work. One thread at a time calls it.
+// A thread that calculates which tokens may come next, in parallel with the evaluation of the
+// model. The thread starts with its first task. One thread at a time may call this object.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +19,7 @@ class MaskWorker {
   MaskWorker(const MaskWorker&) = delete;
   MaskWorker& operator=(const MaskWorker&) = delete;
 
-  // Work under way: its end waits until all of the guides are prepared.
+  // Running work. The destructor waits until all guides are prepared.
   class Task {
    public:
     explicit Task(MaskWorker& worker) : worker_(worker) {}
@@ -30,8 +30,8 @@ class MaskWorker {
    private:
     MaskWorker& worker_;
   };
-  // Prepares the guides, which nobody else touches until the task has ended. REQUIRES: no other
-  // task.
+  // Prepares the guides in the background. No other thread may use them until the task is
+  // destroyed. REQUIRES: no other task.
   [[nodiscard]] Task prepare(std::vector<constraint::Guide*> guides);
 
  private:
@@ -40,7 +40,7 @@ class MaskWorker {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<constraint::Guide*> guides_;  // to be prepared
+  std::vector<constraint::Guide*> guides_;  // still to be prepared
   bool busy_ = false;
   bool stopping_ = false;
   std::thread thread_;

@@ -1,4 +1,4 @@
-// What an engine's memory is taken by, as reports have it.
+// The memory use of an engine as JSON.
 #pragma once
 
 #include "base/json_fwd.h"
@@ -6,7 +6,7 @@
 
 namespace billow::engine {
 
-// One number of bytes for each field of MemoryUse: file_bytes, packed_bytes and so on.
+// Returns one number of bytes for each field of MemoryUse: file_bytes, packed_bytes and so on.
 Json memory_json(const MemoryUse& use);
 
 }  // namespace billow::engine

@@ -1,5 +1,5 @@
-// The memory need of a model that writes, as its engine grants by and `runner --describe` shows.
-// Pure functions of a file's header; any thread.
+// Calculates the memory need of a model that generates text. The engine grants memory by this need,
+// and `runner --describe` shows it. Pure functions of a file's header; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,21 @@
 
 namespace billow::engine {
 
-// How the model is run.
+// How the model runs.
 struct StepSizes {
   size_t n_batch = 1;      // rows of a step
-  size_t n_sequences = 1;  // that may run at once
-  size_t n_draft = 0;      // drafted tokens of a step, at most
+  size_t n_sequences = 1;  // max parallel sequences
+  size_t n_draft = 0;      // max drafted tokens of a step
   size_t n_threads = 1;
   size_t max_context = 0;   // positions of a sequence
-  size_t adapter_rank = 0;  // the greatest of adapters in use; 0: none is
+  size_t adapter_rank = 0;  // max rank of the adapters in use; 0: none
 };
 
-// Of the file's bytes and what is listed in `packed`.
+// Returns the bytes of the file, with the weights that `packed` lists in packed form.
 uint64_t weight_bytes(const gguf::File& file, const nn::PackedWeights& packed);
 
-// Steps may read hidden states of all their rows: any model can be asked for vectors.
+// Returns the need. Includes hidden states of all rows of a step, because any model can be asked
+// for vectors.
 context::MemoryNeed memory_need(const gguf::File& file, const arch::Model& model,
                                 const kernels::KernelTable& kernels, const kv::Layout& layout,
                                 const nn::PackedWeights& packed, const StepSizes& sizes);

@@ -6,13 +6,15 @@
 namespace billow::engine {
 namespace {
 
-constexpr double kShare = 1.0 / 3.0;   // of their rate alone that those who write keep
-constexpr double kMaxSlowdown = 2.0;   // of a pass that reads, in passes of those who write
-constexpr double kWeight = 0.25;       // of a new measurement
-constexpr size_t kFirstRows = 32;      // where nothing is known of the machine
-constexpr double kMinRows = 8.0;       // fewer cost as much time
-constexpr double kMaxCredit = 1.0;     // quiet times are not saved up
-constexpr double kMinCredit = -200.0;  // one pass that took seconds is not paid back for ever
+// Part of their rate without prompts that generating sequences keep.
+constexpr double kShare = 1.0 / 3.0;
+// Max time of a pass with prompts, in passes of generating sequences.
+constexpr double kMaxSlowdown = 2.0;
+constexpr double kWeight = 0.25;       // weight of a new measurement
+constexpr size_t kFirstRows = 32;      // before the speed of the machine is known
+constexpr double kMinRows = 8.0;       // fewer rows cost as much time
+constexpr double kMaxCredit = 1.0;     // unused time is not saved for later
+constexpr double kMinCredit = -200.0;  // limits how long one very slow pass is paid back
 
 double averaged(double known, double measured) noexcept {
   return known == 0.0 ? measured : known + kWeight * (measured - known);
@@ -27,7 +29,7 @@ size_t Pacing::max_read_rows() const noexcept {
   if (max_seconds_ <= 0.0) return SIZE_MAX;
   if (credit_ < 0.0) return 0;
   if (read_seconds_ == 0.0) return kFirstRows;
-  // Where those who write need most of the time, a pass may take twice as long as theirs.
+  // If generating sequences need most of the time, a pass may take twice as long as theirs.
   const double max_seconds = std::max(max_seconds_, kMaxSlowdown * write_seconds_);
   const double n_rows = (max_seconds - write_seconds_) / read_seconds_;
   return static_cast<size_t>(std::clamp(n_rows, kMinRows, 1e6));
@@ -42,7 +44,7 @@ void Pacing::note(const Pass& pass) noexcept {
     read_seconds_ = averaged(read_seconds_, rest / static_cast<double>(pass.n_reading));
   }
   if (pass.n_writing == 0) {
-    credit_ = 0.0;  // nobody was held up
+    credit_ = 0.0;  // no sequence had to wait
   } else if (write_seconds_ > 0.0) {
     credit_ = std::clamp(credit_ + 1.0 - kShare * seconds / write_seconds_, kMinCredit, kMaxCredit);
   }

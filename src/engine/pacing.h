@@ -1,6 +1,6 @@
-// How long passes may be while somebody writes: prompts are read in chunks that take a bounded
-// time, and between them those who write get passes of their own. It decides when rows are
-// evaluated, never what they are. Pure; one thread at a time.
+// Limits how long passes take while sequences generate. Prompts are evaluated in chunks of bounded
+// time. Between the chunks, the generating sequences get passes without prompts. Pacing decides
+// only when rows are evaluated, so it never changes their results. Pure; one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -8,22 +8,23 @@
 
 namespace billow::engine {
 
-// Of a pass beside sequences that write, unless told otherwise.
+// Default time limit of a pass with generating sequences.
 inline constexpr std::chrono::milliseconds kDefaultMaxPassTime{100};
 
 class Pacing {
  public:
-  // `max_pass_time`: of a pass that reads beside sequences that write, or twice what a pass of
-  // those takes alone, if that is longer; zero: no bound.
+  // `max_pass_time`: limit of a pass that evaluates prompts together with generating sequences. If
+  // twice the time of a pass with generating sequences alone is longer, that is the limit. Zero: no
+  // limit.
   explicit Pacing(std::chrono::nanoseconds max_pass_time) noexcept;
 
-  // How many rows of prompts and texts the next pass may have beside sequences that write;
-  // SIZE_MAX: any number. 0 while those that write are behind: they keep at least a third of the
-  // rate that they have without prompts.
+  // Returns the max rows of prompts and texts in the next pass together with generating sequences;
+  // SIZE_MAX: no limit. Returns 0 if the generating sequences are too slow: they keep at least a
+  // third of the rate that they have without prompts.
   size_t max_read_rows() const noexcept;
 
   struct Pass {
-    size_t n_writing = 0;  // rows of sequences that write
+    size_t n_writing = 0;  // rows of generating sequences
     size_t n_reading = 0;  // all other rows
     std::chrono::nanoseconds time{};
   };
@@ -31,9 +32,9 @@ class Pacing {
 
  private:
   double max_seconds_;
-  double write_seconds_ = 0.0;  // of a pass of those that write alone; 0: none was seen
-  double read_seconds_ = 0.0;   // that a row of a prompt adds; 0: none was seen
-  double credit_ = 0.0;         // passes that those who write had beyond their share
+  double write_seconds_ = 0.0;  // time of a pass of generating sequences alone; 0: not measured
+  double read_seconds_ = 0.0;   // additional time per row of a prompt; 0: not measured
+  double credit_ = 0.0;         // passes that generating sequences had beyond their share
 };
 
 }  // namespace billow::engine

@@ -16,13 +16,13 @@ std::chrono::nanoseconds seconds(double value) {
 }
 
 struct Result {
-  double longest = 0.0;     // pass, behind the first ten
-  double write_rate = 0.0;  // passes of those that write, of those that they would have alone
-  double read_rate = 0.0;   // rows read, of those that could be read alone
+  double longest = 0.0;     // longest pass after the first ten
+  double write_rate = 0.0;  // passes of generating sequences, relative to passes without prompts
+  double read_rate = 0.0;   // prompt rows, relative to passes with prompts only
 };
 
-// Somebody writes while there are always prompts to read. A row of a prompt takes `row` seconds, a
-// pass of those that write `write`.
+// Simulates generating sequences while prompts are always pending. A row of a prompt takes `row`
+// seconds, a pass of the generating sequences takes `write` seconds.
 Result run(double write, double row, milliseconds max_pass_time) {
   Pacing pacing(max_pass_time);
   std::mt19937 random(1);
@@ -46,8 +46,8 @@ Result run(double write, double row, milliseconds max_pass_time) {
   return result;
 }
 
-TEST(Pacing, PassesAreBoundedAndBothSidesGoOn) {
-  // Of models of 0.1, 0.5, 8 and 30 thousand million weights on two cores, and of many cores.
+TEST(Pacing, LimitsPassesAndBothSidesProgress) {
+  // Models of 0.1, 0.5, 8 and 30 billion weights on two cores, and a machine with many cores.
   constexpr struct {
     double write, row;
   } kMachines[] = {{0.0033, 0.0006}, {0.0128, 0.0017}, {0.2, 0.03}, {0.1, 0.002}, {0.02, 0.0001}};
@@ -60,7 +60,7 @@ TEST(Pacing, PassesAreBoundedAndBothSidesGoOn) {
   }
 }
 
-TEST(Pacing, WithoutABoundAllIsReadAtOnce) {
+TEST(Pacing, WithoutALimitPromptsAreNotChunked) {
   Pacing pacing(milliseconds(0));
   EXPECT_EQ(pacing.max_read_rows(), SIZE_MAX);
   pacing.note({1, 0, milliseconds(1)});
@@ -68,21 +68,21 @@ TEST(Pacing, WithoutABoundAllIsReadAtOnce) {
   EXPECT_EQ(pacing.max_read_rows(), SIZE_MAX);
 }
 
-TEST(Pacing, BeginsCarefullyWhereNothingIsKnown) {
+TEST(Pacing, StartsWithFewRowsBeforeTheFirstMeasurement) {
   Pacing pacing(milliseconds(100));
   EXPECT_GT(pacing.max_read_rows(), 0u);
   EXPECT_LE(pacing.max_read_rows(), 32u);
 }
 
-// A prompt that was read while nobody wrote says how long rows take, and is no debt.
+// A prompt that was evaluated while no sequence generated is a measurement, but no debt.
 TEST(Pacing, LearnsFromPassesThatOnlyRead) {
   Pacing pacing(milliseconds(100));
   pacing.note({0, 512, milliseconds(512)});
   EXPECT_NEAR(static_cast<double>(pacing.max_read_rows()), 100.0, 1.0);
 }
 
-// One pass that took very long does not hold prompts up for ever.
-TEST(Pacing, ForgivesAPassThatStoodStill) {
+// One very slow pass does not delay prompts forever.
+TEST(Pacing, ForgivesOneVerySlowPass) {
   Pacing pacing(milliseconds(100));
   for (int i = 0; i < 20; ++i) pacing.note({1, 0, milliseconds(1)});
   pacing.note({1, 32, std::chrono::seconds(100)});

@@ -20,13 +20,13 @@
 namespace billow::engine {
 namespace {
 
-// A file is the packed form, from its first byte on, so that its pages are those of the memory; a
-// checksum of each piece of it; the key; and this.
+// A file has these parts: the packed form from the first byte on, so that pages of the file can be
+// mapped as memory; a checksum of each piece of the packed form; the key; the Trailer.
 struct Trailer {
   std::array<char, 8> magic{};
   uint64_t n_bytes = 0;  // of the packed form
-  uint64_t n_key = 0;    // bytes
-  uint64_t sum = 0;      // of the checksums, the key and what stands above
+  uint64_t n_key = 0;    // bytes of the key
+  uint64_t sum = 0;      // of the checksums, the key and the fields above
 };
 constexpr std::array<char, 8> kMagic = {'b', 'l', 'w', 'p', 'a', 'c', 'k', '1'};
 
@@ -43,7 +43,7 @@ std::span<const std::byte> piece_of(std::span<const std::byte> bytes, size_t i) 
   return bytes.subspan(i * kPiece, std::min(kPiece, bytes.size() - i * kPiece));
 }
 
-// What follows the packed form.
+// The data after the packed form.
 struct Footer {
   std::vector<uint64_t> sums;
   std::string key;
@@ -64,7 +64,7 @@ struct Footer {
   }
 };
 
-// Nullopt where the file is not a whole one of this form.
+// Returns nullopt if the file is incomplete or has another format.
 std::optional<std::pair<uint64_t, Footer>> read_footer(const RegularFile& file) {
   Trailer trailer;
   if (file.size_bytes() < sizeof trailer) return std::nullopt;
@@ -86,15 +86,16 @@ std::optional<std::pair<uint64_t, Footer>> read_footer(const RegularFile& file) 
   return std::pair(trailer.n_bytes, std::move(footer));
 }
 
-// The first line of a key is the path of the model's file.
-bool has_lost_its_model(const std::string& path) {
+// Returns whether the model of a file no longer exists. The first line of a key is the path of the
+// model's file.
+bool model_is_gone(const std::string& path) {
   try {
     const auto footer = read_footer(RegularFile(path));
     if (!footer) return true;
     const std::string& key = footer->second.key;
     return !std::filesystem::exists(key.substr(0, key.find('\n')));
   } catch (const std::exception&) {
-    return false;  // it cannot be read now
+    return false;  // the file cannot be read now
   }
 }
 
@@ -105,7 +106,7 @@ PackedCache::PackedCache(const PackedCacheOptions& options)
       min_bytes_(options.min_bytes),
       is_enabled_(folder_.is_enabled() && !build_id().empty() && !cpu::has_several_nodes()) {}
 
-PackedCache::~PackedCache() = default;  // the thread is asked to stop, and joined
+PackedCache::~PackedCache() = default;  // requests a stop of the thread and joins it
 
 bool PackedCache::keeps(const gguf::File& model, const nn::PackedWeights& weights) const {
   return is_enabled_ && weights.n_bytes() != 0 && weights.n_bytes() >= min_bytes_ &&
@@ -171,7 +172,7 @@ void PackedCache::save(const gguf::File& model, std::string_view kernels,
                           bytes = weights.bytes()](const std::stop_token& stop) {
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 19);
     try {
-      folder_.clean(has_lost_its_model);
+      folder_.clean(model_is_gone);
       write(key, bytes, stop);
     } catch (const Error& error) {
       log::warn(std::string("the packed weights are not kept: ") + error.what());

@@ -1,7 +1,7 @@
-// The packed form of a model's weights on disk, so that the model is not packed again each time it
-// is loaded. Processes that serve the same model share the memory of the file. A file serves one
-// version of the model's file, one build of the program and one table of kernels; any other is
-// replaced. One thread at a time.
+// Stores the packed form of a model's weights on disk, so that a later load need not pack the
+// weights. Processes that serve the same model share the memory of the file. A cache file is valid
+// for one version of the model's file, one build of the program and one kernel table; other cache
+// files are replaced. One thread at a time.
 #pragma once
 
 #include <atomic>
@@ -24,27 +24,27 @@ namespace billow::engine {
 
 struct PackedCacheOptions {
   CacheFolderOptions folder = {};
-  // Smaller models are packed as quickly as they are read.
+  // For smaller models, packing is as fast as reading.
   uint64_t min_bytes = uint64_t{16} << 20;
 };
 
 class PackedCache {
  public:
-  // Keeps nothing where the folder is not enabled, the model lies in memory, the program has no
-  // build id, or the machine has several NUMA nodes: weights are spread over the nodes then, and
-  // pages of files are not.
+  // Disables itself if the folder is not enabled, the model is in memory only, the program has no
+  // build id, or the machine has several NUMA nodes. With several nodes, weights are distributed
+  // over the nodes, but pages of files are not.
   explicit PackedCache(const PackedCacheOptions& options);
-  ~PackedCache();  // a file that is not whole yet is removed
+  ~PackedCache();  // removes an unfinished file
   PackedCache(const PackedCache&) = delete;
   PackedCache& operator=(const PackedCache&) = delete;
 
-  // A packed form that was found. Any number of threads can call check() at the same time.
+  // A packed form that was found. Several threads can call check() at the same time.
   class Found {
    public:
-    // Compares pieces of the bytes with their checksums until all are compared. Does nothing where
-    // the file is known to be good.
+    // Verifies the checksums of pieces until no piece is left. Does nothing if the file was
+    // verified before.
     void check(const nn::PackedWeights::Progress& progress);
-    // Whether all bytes are right. REQUIRES: all calls of check() have returned.
+    // Returns whether all bytes are right. REQUIRES: all calls of check() have returned.
     bool is_good() const noexcept { return is_good_.load(std::memory_order_relaxed); }
 
    private:
@@ -53,21 +53,21 @@ class PackedCache {
         : file_(std::move(file)), bytes_(bytes), sums_(std::move(sums)) {}
     RegularFile file_;
     std::span<const std::byte> bytes_;
-    std::vector<uint64_t> sums_;  // of each piece; empty: the file is known to be good
+    std::vector<uint64_t> sums_;  // of each piece; empty: the file was verified before
     std::atomic<size_t> next_{0};
     std::atomic<size_t> n_checked_{0};  // bytes
     std::atomic<bool> is_good_{true};
   };
 
-  // Shows the packed form of these weights, if there is one. Null if there is none: they have to be
-  // packed. `model` is the file that the weights are of, `kernels` the name of the table.
+  // Maps the packed form of these weights into memory. Returns null if there is none; then the
+  // weights must be packed. `model` is the file of the weights, `kernels` the name of the kernel
+  // table.
   std::unique_ptr<Found> find(const gguf::File& model, std::string_view kernels,
                               nn::PackedWeights& weights) const;
-  // After check(): returns whether the packed form can be used. One that is damaged is removed and
-  // hidden again.
+  // Returns whether the packed form can be used, after check(). Removes and unmaps a damaged one.
   bool accept(Found& found, nn::PackedWeights& weights) const;
   // Writes the packed form in the background, on a thread of low priority. The weights must outlive
-  // this object. What goes wrong is logged.
+  // this object. Errors are logged.
   void save(const gguf::File& model, std::string_view kernels, const nn::PackedWeights& weights);
   // Waits until save() has ended.
   void wait();

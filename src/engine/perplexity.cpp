@@ -18,7 +18,7 @@ double negative_log_likelihood(std::span<const float> logits, int32_t token) {
 
 namespace {
 
-// Negative log-likelihoods, summed.
+// Sums of negative log-likelihoods.
 struct Sum {
   double sum = 0.0;
   double of_squares = 0.0;
@@ -45,7 +45,7 @@ Perplexity perplexity(
     const std::function<void(const Perplexity& so_far, size_t n_chunks)>& progress) {
   if (n_ctx < 4 || n_ctx > engine.max_context()) {
     throw Error(ErrorCode::kInvalidInput, "a chunk of " + std::to_string(n_ctx) +
-                                              " tokens makes no sense; give 4 to " +
+                                              " tokens is not possible; give 4 to " +
                                               std::to_string(engine.max_context()));
   }
   const size_t n_chunks = tokens.size() / n_ctx;

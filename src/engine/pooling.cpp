@@ -10,7 +10,7 @@ namespace {
 struct PoolingRow {
   Pooling pooling;
   std::string_view name;
-  std::optional<uint64_t> number;  // of the file
+  std::optional<uint64_t> number;  // in the file
 };
 constexpr PoolingRow kPoolings[] = {
     {Pooling::kNone, "none", 0}, {Pooling::kMean, "mean", 1}, {Pooling::kFirst, "cls", 2},
@@ -43,7 +43,7 @@ Pooling pooling_of(const gguf::File& file) {
   throw Error(ErrorCode::kUnsupported,
               file.path() + ": key " + std::string(file.require_string("general.architecture")) +
                   ".pooling_type is " + std::to_string(*number) +
-                  "; 0 (none), 1 (mean), 2 (cls), 3 (last) and 4 (rank) are known");
+                  "; 0 (none), 1 (mean), 2 (cls), 3 (last) and 4 (rank) are supported");
 }
 
 std::string stated_pooling(const gguf::File& file) {

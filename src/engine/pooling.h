@@ -1,4 +1,4 @@
-// Which hidden states of a text make its vector, and what a model's file says about it.
+// Pooling: how hidden states of a text become its vector, and what a model's file states about it.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@ namespace billow::engine {
 
 enum class Pooling : uint8_t {
   kNone,   // no pooling: a vector for each token
-  kMean,   // the mean of all
-  kFirst,  // that of the first token
-  kLast,   // that of the last one
-  kRank,   // a score, by the model's classifier
-  kMax,    // the greatest value of each component
+  kMean,   // mean of all tokens
+  kFirst,  // the first token
+  kLast,   // the last token
+  kRank,   // a score from the model's classifier
+  kMax,    // max of each component
 };
 std::string_view pooling_name(Pooling pooling) noexcept;  // "none", "mean", "cls", "last", ...
 std::optional<Pooling> find_pooling(std::string_view name) noexcept;
 
-// By <architecture>.pooling_type, numbered as in llama.cpp. A file without it is no embedding
-// model; what Ollama gives for such a one is the last token's hidden state. Throws Error
-// (kUnsupported) for another number.
+// Returns the pooling of <architecture>.pooling_type, numbered as in llama.cpp. A file without this
+// key is no embedding model; then returns kLast, like Ollama, which uses the last token's hidden
+// state. Throws Error (kUnsupported) for another number.
 Pooling pooling_of(const gguf::File& file);
 
-// What the file says: a name of pooling_name(), or another number as text. Empty: it is no
+// Returns what the file states: a name of pooling_name(), or an unknown number as text. Empty: no
 // embedding model.
 std::string stated_pooling(const gguf::File& file);
 

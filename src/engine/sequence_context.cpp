@@ -39,8 +39,8 @@ bool SequenceContext::take(size_t n, size_t n_draft, bool ends) {
   if (!blocks_.grow(end) || !blocks_.grow_states(begin, begin + n, marks_)) return false;
   if (n_draft != 0 && !blocks_.grow_draft(begin + n, end)) return false;
   n_held_ += n + n_draft;
-  // Soon enough for a token not to wait for the system, late enough to take no memory in vain: for
-  // sequences that write.
+  // Early enough that a generating sequence does not wait for the system, and late enough that no
+  // memory is allocated without need.
   constexpr size_t kAhead = 8;
   const auto block_ahead = [](size_t position) {
     return (position + kAhead) / kv::kBlockPositions;

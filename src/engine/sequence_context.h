@@ -1,6 +1,5 @@
-// Where a sequence stands in its context: how far its memory may grow now, which of its tokens are
-// evaluated, which were dropped, and the blocks that hold the KV. Changed by the Engine and its
-// KvMemory alone.
+// The context of a sequence: the granted memory, which tokens are evaluated, which were dropped,
+// and the blocks that hold the KV. Only the Engine and its KvMemory change it.
 #pragma once
 
 #include <cstddef>
@@ -22,78 +21,78 @@ class SequenceContext {
 
   const context::ContextPlan& context_plan() const noexcept { return context_plan_; }
   size_t rung() const noexcept { return rung_; }            // tokens that it may hold now
-  size_t n_held() const noexcept { return n_held_; }        // tokens whose KV is there
-  size_t n_dropped() const noexcept { return n_dropped_; }  // all of them behind the anchor
-  // Its text is longer than what the model rotates as short ones (arch::ModelInfo::short_text).
+  size_t n_held() const noexcept { return n_held_; }        // tokens with KV
+  size_t n_dropped() const noexcept { return n_dropped_; }  // all directly after the anchor
+  // Whether the text is longer than arch::ModelInfo::short_text (rotated by other factors).
   bool is_long() const noexcept { return marks_.is_long; }
-  uint64_t granted_bytes() const noexcept { return granted_bytes_; }  // 0: it has not begun
+  uint64_t granted_bytes() const noexcept { return granted_bytes_; }  // 0: not started
   const kv::BlockTable& blocks() const noexcept { return blocks_; }
 
-  // Where in all of the sequence's tokens the one at a position of the context is.
+  // Returns the index in the sequence's tokens for a position of the context.
   size_t index_of(size_t position) const noexcept {
     return position < context_plan_.n_anchor ? position : position + n_dropped_;
   }
-  // Where its KV lies. A shift leaves KV where it is, so what follows goes on behind a gap.
+  // Returns the slot of a position's KV. A shift does not move KV, so later tokens continue after a
+  // gap.
   size_t slot_of(size_t position) const noexcept {
     return context_plan_.policy == context::OverflowPolicy::kShift ? index_of(position) : position;
   }
 
-  // What must happen before n_new tokens can be evaluated.
+  // Decides what must happen before n_new tokens can be evaluated.
   context::Decision next(size_t n_new) const {
     return context::decide(context_plan_, rung_, n_held_, n_new);
   }
-  // The compaction that makes room on this rung, where no wider one is to be had and the policy
-  // allows it.
+  // Returns the compaction that frees positions on this rung, if no larger rung is available and
+  // the policy allows it.
   std::optional<context::Compaction> next_without_growth() const;
-  // To a rung, with all bytes of memory that are granted then.
+  // Moves to a rung. `granted_bytes`: all bytes that are then granted.
   void grow(size_t rung, uint64_t granted_bytes) noexcept {
     rung_ = rung;
     granted_bytes_ = granted_bytes;
   }
-  // From here on the text is a long one. REQUIRES: nothing is held.
+  // Marks the text as a long one. REQUIRES: n_held() is 0.
   void set_long() noexcept { marks_.is_long = true; }
-  // Evaluated with this adapter. REQUIRES: nothing is held.
+  // Sets the adapter of the text. REQUIRES: n_held() is 0.
   void set_adapter(uint64_t number) noexcept { marks_.adapter = number; }
-  // Drops what a compaction drops. A refill leaves nothing evaluated.
+  // Drops the tokens that a compaction drops. After a refill, no token is evaluated.
   void compact(const context::Compaction& compaction);
-  // Gives back what no window sees from the next token on; whether there was any.
+  // Frees the blocks that no window sees from the next token on. Returns whether there were any.
   bool evict_out_of_window() { return blocks_.evict_before_window(slot_of(n_held_)); }
-  // How many of n tokens the next pass may evaluate: up to where a state is to be kept.
+  // Returns how many of n tokens the next pass may evaluate: up to the position where a state is to
+  // be kept.
   size_t rows_of_pass(size_t n) const noexcept;
-  // Takes blocks for the next n tokens, which are then to be evaluated, and for n_draft drafted
-  // ones behind them: at most draft_room(n). `ends`: the n are the last of a prompt or of an
-  // answer. False when there are none; nothing has changed then but that some blocks may be there
-  // already.
+  // Allocates blocks for the next n tokens, which must then be evaluated, and for n_draft drafted
+  // tokens after them: at most draft_room(n). `ends`: these n tokens are the last of a prompt or of
+  // an answer. Returns false if there are no free blocks; some blocks may already be allocated, but
+  // nothing else has changed.
   [[nodiscard]] bool take(size_t n, size_t n_draft, bool ends);
-  // How many drafted tokens a pass may have behind the next n: where there are states, up to the
-  // end of a block, and so few that they are no burden when they are evaluated again.
+  // Returns the max drafted tokens after the next n. Models with states have two limits: the end of
+  // a block, and kMaxWritten, so that evaluating them again is cheap.
   size_t draft_room(size_t n) const noexcept;
-  // The last n tokens that were taken are not held after all: they were drafted, and may not be
-  // the sequence's. Their KV is there.
+  // Removes the last n taken tokens from the held ones. They were drafted, and may not become part
+  // of the sequence. Their KV stays.
   void disown(size_t n) noexcept { n_held_ -= n; }
-  // The next n tokens are those that were disowned: they are held again. REQUIRES: nothing was
-  // taken since.
+  // Adds the next n disowned tokens to the held ones again. REQUIRES: no take() since disown().
   void own(size_t n) noexcept { n_held_ += n; }
-  // No more of what was disowned is owned. A state cannot be cut back: where not all of a draft is
-  // owned, what is of it must be evaluated again. Returns how many tokens that are; they are not
-  // held.
+  // Ends the draft: no more disowned tokens are owned. A state cannot be truncated. If only a part
+  // of a draft is owned, that part must be evaluated again. Returns how many tokens that are; they
+  // are not held.
   size_t settle_draft();
-  // Before anything is evaluated: holds what is known of all but the last of `tokens`, and returns
-  // how many that are.
+  // Takes the cached blocks of all `tokens` but the last, as far as there are any. Returns the
+  // number of tokens. Called before any token is evaluated.
   size_t share(kv::PrefixIndex& index, std::span<const int32_t> tokens);
-  // What share() could hold beside is on disk: its bytes, and reads it.
+  // bytes_to_load() returns the bytes of blocks on disk that share() could use. load() reads them.
   size_t bytes_to_load(kv::PrefixIndex& index, std::span<const int32_t> tokens) const {
     return index.bytes_to_load(tokens, tokens.size() - 1, marks_);
   }
   void load(kv::PrefixIndex& index, std::span<const int32_t> tokens) const {
     index.load(tokens, tokens.size() - 1, marks_);
   }
-  void release_shared();  // gives that back
-  // Makes what is held known: the first n_held() of `tokens`. REQUIRES: nothing was dropped, and
-  // what was taken is evaluated.
-  // `ends`: nothing follows.
+  void release_shared();  // undoes share()
+  // Inserts the held tokens, which are the first n_held() of `tokens`, into the index. REQUIRES: no
+  // token was dropped, and all taken tokens are evaluated. `ends`: no token follows.
   void insert(kv::PrefixIndex& index, std::span<const int32_t> tokens, bool ends) const;
-  // Gives all blocks back, and returns how many bytes were granted. What was held is still told.
+  // Frees all blocks and returns how many bytes were granted. n_held() keeps its value.
   uint64_t release();
 
  private:

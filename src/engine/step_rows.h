@@ -1,5 +1,5 @@
-// The flat rows of one step, gathered from sequences, in the form that arch::Batch views. Lives as
-// long as its step.
+// The flat rows of one step, collected from sequences, for arch::Batch. Must live as long as its
+// step.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct StepRows {
   std::vector<uint8_t> is_long;
   std::vector<const nn::Adapter*> adapters;
 
-  // The last n tokens that `context` has taken blocks for; `adapter` may be null. `draft`: tokens
-  // behind all tokens.
+  // Adds the last n tokens that `context` has taken blocks for. `adapter` may be null. `draft`:
+  // tokens that follow all_tokens.
   void add(const SequenceContext& context, size_t n, std::span<const int32_t> all_tokens,
            const nn::Adapter* adapter = nullptr, std::span<const int32_t> draft = {}) {
     for (size_t position = context.n_held() - n; position < context.n_held(); ++position) {

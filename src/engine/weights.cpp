@@ -23,7 +23,7 @@ void grant_weights(context::Ledger& ledger, const gguf::File& file,
   throw Error(ErrorCode::kOutOfMemory,
               file.path() + ": the weights take " + format_byte_size(n_bytes) +
                   ", but the memory budget is " + format_byte_size(ledger.account().budget) +
-                  "; allow more or take a smaller model");
+                  "; allow more memory or use a smaller model");
 }
 
 tokenizer::Tokenizer load_weights(cpu::ThreadTeam& team, nn::PackedWeights& packed,
@@ -31,7 +31,7 @@ tokenizer::Tokenizer load_weights(cpu::ThreadTeam& team, nn::PackedWeights& pack
                                   std::string_view kernels, size_t n_vocab,
                                   const EngineOptions& options) {
   const std::unique_ptr<PackedCache::Found> found = cache.find(file, kernels, packed);
-  if (!found) packed.hold();  // here, where it can throw
+  if (!found) packed.hold();  // before team.run(), because hold() can throw
   std::optional<tokenizer::Tokenizer> tokenizer;
   std::exception_ptr error;
   nn::PackedWeights::Progress progress;

@@ -1,4 +1,4 @@
-// A model's weights on their way from its file into the kernels' form, whatever the model does.
+// Loads a model's weights from its file into the packed form, for models of all kinds.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@
 
 namespace billow::engine {
 
-// Bytes: what the options say, else 80 % of what this process may use.
+// Returns the budget from the options, or 80 % of the memory that this process may use.
 uint64_t memory_budget(const EngineOptions& options);
 
-// Counts the weights against the budget: what is packed, and the rest where it lies in the file.
-// Throws Error (kOutOfMemory) where the budget is too small.
+// Counts the weights against the budget: packed weights, and all other weights in the mapped file.
+// Throws Error (kOutOfMemory) if the budget is too small.
 void grant_weights(context::Ledger& ledger, const gguf::File& file,
                    const nn::PackedWeights& packed);
 
-// Packs what `packed` lists, or takes it from `cache`, which gets it otherwise. One thread reads
-// the vocabulary while the others begin, and returns it. `kernels`: the name of their table. Throws
-// Error naming the file: also for a vocabulary of more than n_vocab tokens, which token_embd.weight
-// has.
+// Packs the weights that `packed` lists. If `cache` has them, takes them from `cache`, otherwise
+// stores them there. One thread loads the vocabulary meanwhile; returns it. `kernels`: the name of
+// the kernel table. Throws Error with the file's name, also if the vocabulary has more than n_vocab
+// tokens, the number of rows of token_embd.weight.
 tokenizer::Tokenizer load_weights(cpu::ThreadTeam& team, nn::PackedWeights& packed,
                                   PackedCache& cache, const gguf::File& file,
                                   std::string_view kernels, size_t n_vocab,

@@ -12,8 +12,8 @@
 namespace billow::kv {
 namespace {
 
-// Attention jumps from block to block, so that with pages of 4 KiB it would wait for the page
-// tables as much as for the memory.
+// Huge pages matter because attention jumps from block to block. With pages of 4 KiB, the page
+// tables would cost as much time as the memory itself.
 constexpr size_t kHugePage = AddressSpace::kHugePage;
 
 }  // namespace
@@ -32,7 +32,7 @@ BlockPool::BlockPool(size_t block_bytes, size_t max_blocks)
 
 BlockPool::~BlockPool() { populator_.wait(); }
 
-// The pieces that the block lies in.
+// Commits the pieces that contain the block.
 bool BlockPool::hold(BlockId block) {
   const size_t begin = block * block_bytes_ / kHeldBytes;
   const size_t end = ((block + size_t{1}) * block_bytes_ + kHeldBytes - 1) / kHeldBytes;
@@ -44,15 +44,16 @@ bool BlockPool::hold(BlockId block) {
   return true;
 }
 
-std::optional<BlockId> BlockPool::find(BlockId behind) const {
+std::optional<BlockId> BlockPool::find(BlockId previous) const {
   const auto is_free = [&](size_t block) { return owners_[block] == 0; };
-  if (behind != kNoBlock) {
-    // In the same extent: what has memory already, as blocks that left a window have, or the next.
-    const size_t begin = behind / kExtentBlocks * kExtentBlocks;
+  if (previous != kNoBlock) {
+    // Search the same extent: first for free blocks with memory, such as those that left a window,
+    // then for the next free block.
+    const size_t begin = previous / kExtentBlocks * kExtentBlocks;
     const size_t end = std::min(begin + kExtentBlocks, owners_.size());
     for (size_t block = begin; block < end; ++block)
       if (is_free(block) && backed_[block]) return static_cast<BlockId>(block);
-    for (size_t block = behind + 1; block < end; ++block)
+    for (size_t block = previous + 1; block < end; ++block)
       if (is_free(block)) return static_cast<BlockId>(block);
   }
   if (!unused_extents_.empty()) return static_cast<BlockId>(unused_extents_.back() * kExtentBlocks);
@@ -61,8 +62,8 @@ std::optional<BlockId> BlockPool::find(BlockId behind) const {
   return std::nullopt;
 }
 
-std::optional<BlockId> BlockPool::take(BlockId behind) {
-  const std::optional<BlockId> block = find(behind);
+std::optional<BlockId> BlockPool::take(BlockId previous) {
+  const std::optional<BlockId> block = find(previous);
   if (!block) return std::nullopt;
   if (!hold(*block)) {
     throw Error(ErrorCode::kOutOfMemory, "the system has no memory for a block of KV of " +
@@ -77,8 +78,8 @@ std::optional<BlockId> BlockPool::take(BlockId behind) {
   return block;
 }
 
-void BlockPool::prepare(BlockId behind) {
-  const std::optional<BlockId> block = find(behind);
+void BlockPool::prepare(BlockId previous) {
+  const std::optional<BlockId> block = find(previous);
   if (!block || backed_[*block] || !hold(*block)) return;
   backed_[*block] = true;
   populator_.populate({base() + *block * block_bytes_, block_bytes_});
@@ -118,7 +119,7 @@ size_t BlockPool::n_backed() const noexcept {
 }
 
 void BlockPool::trim() {
-  populator_.wait();  // or it would bring back what goes
+  populator_.wait();  // the populator must not make memory resident that is freed below
   for (size_t block = 0; block < owners_.size();) {
     const size_t first = block;
     bool backed = false;
@@ -129,8 +130,8 @@ void BlockPool::trim() {
   }
 }
 
-// The memory of blocks [first, end), whose neighbours are in use. Whole huge pages only: one that
-// is broken up would stay in small pages. Of whole pieces, the promise goes back, too.
+// Returns the memory of blocks [first, end), whose neighbours are in use. Returns whole huge pages
+// only, because a split huge page would stay in small pages. Whole pieces are also uncommitted.
 void BlockPool::release(size_t first, size_t end) {
   const bool is_last = end == owners_.size();
   const size_t begin_byte = (first * block_bytes_ + kHugePage - 1) / kHugePage * kHugePage;

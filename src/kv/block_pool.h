@@ -1,8 +1,8 @@
-// The memory of the blocks of one group. Address space for the maximum is reserved once; memory is
-// promised by the system in pieces of kHeldBytes with the first block in them, backs a block, in
-// huge pages where there are some, when it is first written, and goes back when the pool is asked
-// to trim. A block may have several owners. Used by one thread at a
-// time, but the blocks' bytes may be read and written by any.
+// The memory of the KV blocks of one group. The constructor reserves address space for all blocks.
+// The system commits memory in pieces of kHeldBytes, when the first block of a piece is taken. A
+// block gets physical memory when it is first written, in huge pages if the system has them. trim()
+// returns the memory of free blocks. A block may have several owners. One thread at a time may use
+// the pool; any thread may read and write the blocks' bytes.
 #pragma once
 
 #include <algorithm>
@@ -21,44 +21,45 @@ inline constexpr BlockId kNoBlock = 0xFFFFFFFFu;
 
 class BlockPool {
  public:
-  // Throws Error when the address space cannot be had.
+  // Throws Error if the address space cannot be reserved.
   BlockPool(size_t block_bytes, size_t max_blocks);
   ~BlockPool();
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  // A block whose bytes may be anything, with one owner; nullopt when all are in use. Throws Error
-  // when the system has no memory. Blocks that
-  // are taken behind one another lie side by side, apart from those of others, so that what ends
-  // together frees whole pages.
-  [[nodiscard]] std::optional<BlockId> take(BlockId behind = kNoBlock);
-  // Has the block that take(behind) will likely give made resident, in the background.
-  void prepare(BlockId behind);
-  void share(BlockId block);      // one owner more
-  void give_back(BlockId block);  // one owner less; nobody's bytes may be anything
-  // The same for an owner that keeps the block for others. A block has one keeper at most.
+  // Allocates a block with one owner and undefined bytes. Returns nullopt if all blocks are in use.
+  // Throws Error if the system has no memory. `previous` is the block before this one in the same
+  // sequence. A sequence's blocks are placed next to each other, apart from those of other
+  // sequences, so that a finished sequence frees whole pages.
+  [[nodiscard]] std::optional<BlockId> take(BlockId previous = kNoBlock);
+  // Makes the block that take(previous) will likely return resident, in the background.
+  void prepare(BlockId previous);
+  void share(BlockId block);      // adds an owner
+  void give_back(BlockId block);  // removes an owner; without owners the block is free
+  // The same for an owner that keeps the block in a cache. A block has at most one keeper.
   void keep(BlockId block);
   void give_back_kept(BlockId block);
-  // Whether its keeper is the only owner, and how many such blocks there are.
+  // Returns whether the keeper is the block's only owner. n_cached() counts such blocks.
   bool is_cached(BlockId block) const { return kept_[block] && owners_[block] == 1; }
   size_t n_cached() const noexcept { return n_cached_; }
-  // Returns the memory of blocks without owners to the system, as far as they fill huge pages.
+  // Returns the memory of free blocks to the system, as far as they fill whole huge pages.
   void trim();
 
   std::byte* base() const noexcept { return space_.data(); }
   size_t block_bytes() const noexcept { return block_bytes_; }
   size_t n_owners(BlockId block) const { return owners_[block]; }
   size_t n_in_use() const noexcept { return n_in_use_; }
-  // Blocks that have memory of the system, in use or not.
+  // Blocks with physical memory, in use or free.
   size_t n_backed() const noexcept;
-  size_t max_in_use() const noexcept { return max_in_use_; }  // at one time, so far
+  size_t max_in_use() const noexcept { return max_in_use_; }  // max so far
   size_t max_blocks() const noexcept { return owners_.size(); }
 
  private:
-  // Neighbouring blocks that one run of takes has for itself while there is room.
+  // Number of adjacent blocks in an extent. One sequence has an extent for itself while there is
+  // space.
   static constexpr size_t kExtentBlocks = 64;
 
-  // How much is asked of the system at a time: few calls, and little more than is in use.
+  // Bytes that are committed at a time: few system calls, and little more than what is in use.
   static constexpr size_t kHeldBytes = size_t{16} << 20;
 
   std::optional<BlockId> find(BlockId behind) const;
@@ -70,11 +71,11 @@ class BlockPool {
 
   size_t block_bytes_;
   AddressSpace space_;
-  std::vector<bool> held_;             // pieces of it
-  std::vector<uint32_t> owners_;       // of each block
-  std::vector<bool> kept_;             // blocks that have a keeper
-  std::vector<bool> backed_;           // blocks that may have memory
-  std::vector<uint32_t> n_in_extent_;  // blocks in use
+  std::vector<bool> held_;             // [piece] whether the piece is committed
+  std::vector<uint32_t> owners_;       // [block]
+  std::vector<bool> kept_;             // [block] whether the block has a keeper
+  std::vector<bool> backed_;           // [block] whether the block may have physical memory
+  std::vector<uint32_t> n_in_extent_;  // [extent] blocks in use
   std::vector<uint32_t> unused_extents_;
   Populator populator_;
   size_t n_in_use_ = 0;

@@ -11,7 +11,7 @@
 namespace billow::kv {
 namespace {
 
-TEST(BlockPool, NeverHandsOutABlockTwice) {
+TEST(BlockPool, NeverAllocatesABlockTwice) {
   BlockPool pool(4096, 50);
   std::mt19937 random(1);
   std::set<BlockId> held;
@@ -31,7 +31,7 @@ TEST(BlockPool, NeverHandsOutABlockTwice) {
   }
 }
 
-TEST(BlockPool, TakesMemoryOnlyForWhatIsWrittenAndGivesItBack) {
+TEST(BlockPool, UsesMemoryOnlyForWrittenBlocksAndReturnsIt) {
   if (!kMemoryIsOurs) GTEST_SKIP() << kWhyNotOurs;
   constexpr size_t kBlock = size_t{1} << 20;
   BlockPool pool(kBlock, 100000);  // 100 GB of address space
@@ -49,10 +49,10 @@ TEST(BlockPool, TakesMemoryOnlyForWhatIsWrittenAndGivesItBack) {
   EXPECT_LE(pool.n_backed(), 2u);
 }
 
-// Systems that promise no more memory than they have count all that may be written to.
-TEST(BlockPool, IsPromisedLittleMoreThanIsInUse) {
+// Systems without overcommit count all memory that may be written.
+TEST(BlockPool, CommitsLittleMoreThanIsInUse) {
   constexpr size_t kBlock = size_t{1} << 20;
-  constexpr size_t kMore = 48 * kBlock;  // pieces that are not full, and what the test allocates
+  constexpr size_t kMore = 48 * kBlock;  // partly used pieces, and what the test allocates
   BlockPool pool(kBlock, 1000000);
   const size_t before = status_bytes("VmData");
   std::vector<BlockId> blocks;
@@ -68,7 +68,7 @@ TEST(BlockPool, IsPromisedLittleMoreThanIsInUse) {
   std::memset(pool.base() + again * kBlock, 2, kBlock);
 }
 
-TEST(BlockPool, KeepsABlockForItsLastOwner) {
+TEST(BlockPool, FreesABlockOnlyAfterItsLastOwner) {
   BlockPool pool(4096, 2);
   const BlockId block = pool.take().value();
   pool.share(block);
@@ -82,8 +82,8 @@ TEST(BlockPool, KeepsABlockForItsLastOwner) {
   pool.give_back(other);
 }
 
-// Two that grow in turns: when one ends, its memory goes back although the other's stays.
-TEST(BlockPool, KeepsWhatBelongsTogetherSideBySide) {
+// Two sequences that grow in turns. When one ends, its memory is freed although the other's stays.
+TEST(BlockPool, PlacesBlocksOfOneSequenceTogether) {
   if (!kMemoryIsOurs) GTEST_SKIP() << kWhyNotOurs;
   constexpr size_t kBlock = size_t{300} << 10;
   BlockPool pool(kBlock, 4096);
@@ -108,8 +108,8 @@ TEST(BlockPool, KeepsWhatBelongsTogetherSideBySide) {
   }
 }
 
-// As a window moves on: what it has left is used again, so memory does not grow.
-TEST(BlockPool, UsesAgainWhatItsNeighboursLeft) {
+// As a window moves on, its old blocks are reused, so memory does not grow.
+TEST(BlockPool, ReusesBlocksThatLeftAWindow) {
   BlockPool pool(4096, 4096);
   std::vector<BlockId> window = {pool.take().value()};
   std::set<BlockId> all(window.begin(), window.end());

@@ -48,18 +48,18 @@ bool BlockTable::grow_states(size_t begin, size_t end, const TextMarks& marks) {
   const size_t stride = layout.groups[group].state_stride;
   const size_t n_kept = context::max_kept_states(stride, kBlockPositions, end - begin);
   const std::vector<size_t> written = written_states(begin, end, stride, n_kept, marks);
-  BlockId behind = kNoBlock;
+  BlockId previous = kNoBlock;
   if (begin != 0) {
     const size_t source = (begin - 1) / kBlockPositions;
-    behind = blocks[source];
-    BILLOW_CHECK(behind != kNoBlock);
-    if (written.back() != source) forget(group, 0, source);
+    previous = blocks[source];
+    BILLOW_CHECK(previous != kNoBlock);
+    if (written.back() != source) free_blocks(group, 0, source);
   }
   for (const size_t block : written) {
     if (blocks[block] != kNoBlock) continue;
-    const std::optional<BlockId> taken = cache_->pool(group).take(behind);
+    const std::optional<BlockId> taken = cache_->pool(group).take(previous);
     if (!taken) return false;
-    behind = blocks[block] = *taken;
+    previous = blocks[block] = *taken;
   }
   return true;
 }
@@ -79,7 +79,7 @@ bool BlockTable::grow_draft(size_t begin, size_t end) {
   return true;
 }
 
-// The state behind a draft takes the place of the one in its block of positions, if there is any.
+// If the whole draft is right, its state replaces the one in its block of positions, if any.
 size_t BlockTable::settle_draft(size_t n_held) {
   if (draft_.end == 0) return n_held;
   BILLOW_CHECK(draft_.begin <= n_held && n_held <= draft_.end);
@@ -103,8 +103,8 @@ void BlockTable::prepare_next() {
   }
 }
 
-// Gives back blocks [begin, end) of a group, as far as there are any; whether there were.
-bool BlockTable::forget(size_t group, size_t begin, size_t end) {
+// Frees blocks [begin, end) of a group, as far as they exist. Returns whether any block was freed.
+bool BlockTable::free_blocks(size_t group, size_t begin, size_t end) {
   std::vector<BlockId>& blocks = groups_[group].blocks;
   bool any = false;
   for (size_t i = begin; i < std::min(end, blocks.size()); ++i) {
@@ -124,8 +124,8 @@ bool BlockTable::evict_before_window(size_t next) {
       n_unseen = std::max<size_t>(next / kBlockPositions, 1) - 1;
     else if (group.window != 0 && next + 1 > group.window)
       n_unseen = (next + 1 - group.window) / kBlockPositions;
-    any = forget(g, groups_[g].n_forgotten, n_unseen) || any;
-    groups_[g].n_forgotten = std::max(groups_[g].n_forgotten, n_unseen);
+    any = free_blocks(g, groups_[g].n_evicted, n_unseen) || any;
+    groups_[g].n_evicted = std::max(groups_[g].n_evicted, n_unseen);
   }
   return any;
 }
@@ -137,7 +137,7 @@ void BlockTable::open_gap(size_t begin, size_t end) {
   for (size_t g = 0; g < groups_.size(); ++g) {
     const bool windowed = cache_->layout().groups[g].window != 0;
     const size_t whole_from = (begin + kBlockPositions - 1) / kBlockPositions;
-    forget(g, windowed ? 0 : whole_from, end / kBlockPositions);
+    free_blocks(g, windowed ? 0 : whole_from, end / kBlockPositions);
   }
 }
 
@@ -147,8 +147,8 @@ void BlockTable::append_shared(size_t group, std::vector<BlockId> blocks) {
   own.blocks = std::move(blocks);
   for (const BlockId block : own.blocks)
     if (block != kNoBlock) cache_->pool(group).share(block);
-  while (own.n_forgotten < own.blocks.size() && own.blocks[own.n_forgotten] == kNoBlock)
-    ++own.n_forgotten;
+  while (own.n_evicted < own.blocks.size() && own.blocks[own.n_evicted] == kNoBlock)
+    ++own.n_evicted;
   n_positions_ = own.blocks.size() * kBlockPositions;
 }
 

@@ -1,6 +1,7 @@
-// Which blocks hold a sequence's positions: for each group, block ids by position / 64. A group of
-// states has few of them: block b holds the states behind the last evaluated position of its 64.
-// Owns the blocks and gives them back at its end. Used by one thread at a time.
+// Maps a sequence's positions to blocks: for each group, block ids by position / 64. A group of
+// states has few blocks: block b holds the states after the last evaluated position of its 64
+// positions. The table owns its blocks and frees them in its destructor. One thread at a time may
+// use it.
 #pragma once
 
 #include <cstddef>
@@ -24,59 +25,61 @@ class BlockTable {
   BlockTable(const BlockTable&) = delete;
   BlockTable& operator=(const BlockTable&) = delete;
 
-  // Makes room for positions 0 .. n_positions - 1. False when the pools have no more blocks; what
-  // there was stays.
+  // Allocates blocks for positions 0 .. n_positions - 1. Returns false if the pools have no free
+  // blocks; the blocks that the table has stay.
   [[nodiscard]] bool grow(size_t n_positions);
-  // Takes the blocks that a pass over positions [begin, end) writes states to, and gives back the
-  // ones that it makes useless. The state behind begin - 1 stays. REQUIRES: grow(end), and that the
-  // positions before begin are evaluated.
+  // Allocates the blocks that a pass over positions [begin, end) writes states to, and frees the
+  // state blocks that become useless. The state after position begin - 1 stays. REQUIRES:
+  // grow(end), and that the positions before begin are evaluated.
   [[nodiscard]] bool grow_states(size_t begin, size_t end, const TextMarks& marks);
-  // Takes a block for the state behind drafted positions [begin, end): the pass that was grown to
-  // `begin` writes it there, and the state behind begin - 1 where it would without a draft. At most
-  // one draft at a time. Does nothing where there are no states.
-  // REQUIRES: grow(end), and that the draft lies within one block of positions.
+  // Allocates a block for the state after the drafted positions [begin, end). The pass that
+  // evaluates the draft writes that state there. The pass writes the state after begin - 1 to the
+  // block that it has without a draft. At most one draft at a time. Does nothing if the model has
+  // no states. REQUIRES: grow(end), and that the draft is within one block of positions.
   [[nodiscard]] bool grow_draft(size_t begin, size_t end);
-  // The first n_held positions are right. Returns how many of them have a state behind them that is
-  // there, and makes it the table's: of a draft all, or none.
+  // Ends the draft. The first n_held positions are right. Returns how many of these positions have
+  // a stored state after them, and makes that state the table's: the state after the whole draft,
+  // or the state before the draft.
   size_t settle_draft(size_t n_held);
-  // Has the blocks behind the last one made resident, in the background: they will be wanted soon.
+  // Makes the blocks after the last ones resident, in the background: the sequence will need them
+  // soon.
   void prepare_next();
-  // Gives back blocks that no query at position `next` or later sees any more: those before a
-  // group's window. Of states, the one behind next - 1 stays, and the last behind a whole block.
-  // Returns whether there were any.
+  // Frees the blocks that no query at position `next` or later sees: those before a group's window.
+  // Of the states, the one after next - 1 and the last one after a whole block stay. Returns
+  // whether any block was freed.
   bool evict_before_window(size_t next);
-  // Positions begin up to end are seen no more: gives back the blocks that lie within them and, of
-  // groups with a window, all before. A later gap takes the place of this one.
-  // REQUIRES: the same begin as the gap that there is, if any, and an end not before its.
+  // Marks positions [begin, end) as unseen. Frees the blocks within them and, in groups with a
+  // window, all blocks before `end`. A later gap replaces this one. REQUIRES: if there is a gap,
+  // the same begin, and an end that is not before the gap's end.
   void open_gap(size_t begin, size_t end);
-  // Owns these blocks of a group, too: positions from 0 on, kNoBlock where the window has left
-  // them. REQUIRES: the group has none yet.
+  // Adds the table as an owner of these blocks of a group: positions from 0 on, kNoBlock for blocks
+  // before the window. REQUIRES: the group has no blocks.
   void append_shared(size_t group, std::vector<BlockId> blocks);
   void clear();
 
   bool has_states() const noexcept;
-  // Block ids of a group; kNoBlock for forgotten ones.
+  // Block ids of a group; kNoBlock for freed ones.
   std::span<const BlockId> blocks(size_t group) const noexcept { return groups_[group].blocks; }
-  // The state behind drafted positions, of a table that has states.
+  // The block for the state after drafted positions, if the model has states.
   struct DraftState {
     size_t begin = 0;
-    size_t end = 0;  // 0: nothing is drafted
+    size_t end = 0;  // 0: no draft
     BlockId block = kNoBlock;
   };
   const DraftState& draft() const noexcept { return draft_; }
-  size_t n_positions() const noexcept { return n_positions_; }  // that there is room for
-  size_t gap_begin() const noexcept { return gap_begin_; }      // equal to its end: there is none
+  size_t n_positions() const noexcept { return n_positions_; }  // that have blocks
+  size_t gap_begin() const noexcept { return gap_begin_; }      // equal to gap_end(): no gap
   size_t gap_end() const noexcept { return gap_end_; }
 
  private:
   struct GroupBlocks {
     std::vector<BlockId> blocks;
-    size_t n_forgotten = 0;  // at the beginning, because of the window
+    size_t n_evicted = 0;  // leading blocks that are before the window
   };
-  bool forget(size_t group, size_t begin, size_t end);
+  bool free_blocks(size_t group, size_t begin, size_t end);
   Cache* cache_;
   std::vector<GroupBlocks> groups_;
-  DraftState draft_;  // its block stays for the next draft
+  DraftState draft_;  // its block is reused for the next draft
   size_t n_positions_ = 0;
   size_t gap_begin_ = 0;
   size_t gap_end_ = 0;

@@ -1,5 +1,5 @@
-// The KV memory of a model: its layout and one pool of blocks for each group. Outlives the tables
-// that draw on it.
+// The KV memory of a model: its layout and one pool of blocks for each group. Must outlive the
+// block tables that use it.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace billow::kv {
 
 class Cache {
  public:
-  // Room for `max_positions` positions in all sequences together (each sequence rounded up to whole
-  // blocks). `n_draft_states`: as Layout has it.
+  // Allocates for `max_positions` positions in all sequences together (each sequence rounded up to
+  // whole blocks). `n_draft_states`: see Layout.
   Cache(const std::vector<LayerNeed>& needs, size_t max_positions, KvType type = KvType::kInt16,
         size_t n_draft_states = 0);
 
@@ -23,10 +23,10 @@ class Cache {
   const BlockPool& pool(size_t group) const noexcept { return *pools_[group]; }
 
   size_t bytes_in_use() const noexcept;
-  size_t bytes_backed() const noexcept;      // that have memory of the system, in use or not
-  size_t max_bytes_in_use() const noexcept;  // of each pool at one time, so far
-  size_t bytes_reserved() const noexcept;    // of address space: the most that can be in use
-  void trim();                               // returns the memory of unused blocks to the system
+  size_t bytes_backed() const noexcept;      // with physical memory, in use or free
+  size_t max_bytes_in_use() const noexcept;  // sum of each pool's max so far
+  size_t bytes_reserved() const noexcept;    // of address space: the limit of bytes_in_use()
+  void trim();                               // returns the memory of free blocks to the system
 
  private:
   Layout layout_;

@@ -16,7 +16,7 @@ const std::vector<LayerNeed> kNeeds = {{2, 64, 32, 128}, {4, 16, 16, 0}, {2, 64,
 TEST(Layout, GroupsLayersByWindowAndPlacesThemWithoutOverlap) {
   const Layout layout(kNeeds, KvType::kInt16);
   constexpr size_t kHead =
-      size_t{64} * (96 + 2) * 2;  // codes of 16 bits, and a scale each for K and V
+      size_t{64} * (96 + 2) * 2;  // codes of 16 bits, and one scale each for K and V
   ASSERT_EQ(layout.groups.size(), 2u);
   EXPECT_EQ(layout.groups[0].window, 128u);
   EXPECT_EQ(layout.groups[0].block_bytes, 2 * 2 * kHead);
@@ -25,7 +25,7 @@ TEST(Layout, GroupsLayersByWindowAndPlacesThemWithoutOverlap) {
   EXPECT_EQ(layout.layers[2].v_offset(1), layout.groups[0].block_bytes - size_t{64} * (32 + 1) * 2);
 }
 
-TEST(Layout, KvOfEightBitsTakesACodeForEachValueAndAScaleForEach32) {
+TEST(Layout, KvOfEightBitsHasOneCodePerValueAndOneScalePer32) {
   const std::vector<LayerNeed> needs = {{2, 64, 80, 0}};
   const Layout layout(needs, KvType::kQ8_0);
   const size_t head = size_t{64} * (64 + 2 * 2 + 80 + 3 * 2);
@@ -33,8 +33,9 @@ TEST(Layout, KvOfEightBitsTakesACodeForEachValueAndAScaleForEach32) {
   EXPECT_EQ(layout.layers[0].v_offset(1), head + size_t{64} * (64 + 2 * 2));
 }
 
-// EM-3, EM-4: what a position takes, from the shapes of some models; codes of 16 bits, or 8 with a
-// scale for each 32, and for each head and position a scale of 16 bits for K and V each.
+// EM-3, EM-4: bytes of a position for the shapes of some models. 16-bit KV has codes of 16 bits.
+// For each head and position, K and V each have a scale of 16 bits. 8-bit KV has codes of 8 bits
+// with a scale for each 32.
 TEST(Layout, EM_3_EM_4_BytesOfAPosition) {
   struct Shape {
     size_t n_layers, n_heads, len, f16_bytes;
@@ -52,7 +53,7 @@ TEST(Layout, EM_3_EM_4_BytesOfAPosition) {
   }
 }
 
-TEST(Layout, ReckonsWholeBlocksAndWindows) {
+TEST(Layout, CountsWholeBlocksAndWindows) {
   const Layout layout(kNeeds, KvType::kInt16);
   const size_t windowed = layout.groups[0].block_bytes;
   const size_t all = layout.groups[1].block_bytes;
@@ -63,8 +64,8 @@ TEST(Layout, ReckonsWholeBlocksAndWindows) {
   EXPECT_EQ(layout.bytes_for(6400, 512), 11 * windowed + 100 * all);
 }
 
-// What bytes_for() reckons is enough for any way of cutting a sequence into batches.
-TEST(Layout, ASequenceNeverTakesMoreThanReckoned) {
+// bytes_for() is enough for any way to split a sequence into batches.
+TEST(Layout, ASequenceNeverTakesMoreThanBytesFor) {
   for (const size_t n_batch : {1u, 7u, 64u, 100u, 513u}) {
     Cache cache(kNeeds, 8192);
     BlockTable table(cache);
@@ -94,7 +95,7 @@ TEST(BlockTable, GrowsByBlocksAndReturnsThem) {
   EXPECT_EQ(cache.bytes_in_use(), 0u);
 }
 
-TEST(BlockTable, ForgetsOnlyBlocksBeforeTheWindow) {
+TEST(BlockTable, EvictsOnlyBlocksBeforeTheWindow) {
   Cache cache(kNeeds, 64 * 16);
   BlockTable table(cache);
   ASSERT_TRUE(table.grow(64 * 8));
@@ -108,12 +109,12 @@ TEST(BlockTable, ForgetsOnlyBlocksBeforeTheWindow) {
   EXPECT_EQ(cache.pool(1).n_in_use(), 8u);
 }
 
-TEST(BlockTable, AGapGivesBackWhatLiesWithinAndWhatNoWindowSees) {
+TEST(BlockTable, AGapFreesItsBlocksAndThoseBeforeTheWindow) {
   Cache cache(kNeeds, 64 * 16);
   BlockTable table(cache);
   ASSERT_TRUE(table.grow(64 * 10));
   table.open_gap(70, 330);
-  // Positions 64 to 69 and 330 to 383 stay, each with its block.
+  // Positions 64 to 69 and 330 to 383 stay, each range with its block.
   EXPECT_EQ(cache.pool(1).n_in_use(), 7u);
   EXPECT_NE(table.blocks(1)[1], kNoBlock);
   for (const size_t i : {2u, 3u, 4u}) EXPECT_EQ(table.blocks(1)[i], kNoBlock);
@@ -131,7 +132,7 @@ TEST(BlockTable, AGapGivesBackWhatLiesWithinAndWhatNoWindowSees) {
   EXPECT_EQ(cache.bytes_in_use(), 0u);
 }
 
-// Of Qwen2.5-0.5B.
+// The shape of Qwen2.5-0.5B.
 TEST(Cache, EM_5_TheEstimateIsTheResidentGrowth) {
   if (!kMemoryIsOurs) GTEST_SKIP() << kWhyNotOurs;
   Cache cache(std::vector<LayerNeed>(24, {2, 64, 64, 0}), 32768);
@@ -143,7 +144,7 @@ TEST(Cache, EM_5_TheEstimateIsTheResidentGrowth) {
     for (const BlockId block : table.blocks(0))
       std::memset(cache.pool(0).base() + block * block_bytes, 1, block_bytes);
     const auto estimate = static_cast<double>(cache.layout().bytes_for(n, 512));
-    constexpr double kHugePage = 0x1p21;  // memory comes in these
+    constexpr double kHugePage = 0x1p21;  // memory becomes resident in huge pages
     EXPECT_NEAR(static_cast<double>(status_bytes("RssAnon") - before), estimate,
                 0.05 * estimate + kHugePage)
         << n;

@@ -13,8 +13,8 @@ size_t state_bytes_of(const LayerNeed& need) {
   return (n_bytes + kStateAlignment - 1) / kStateAlignment * kStateAlignment;
 }
 
-// Kept states take about as much memory as the KV beside them, but one is kept at least every 2,048
-// positions.
+// Kept states take about as much memory as the KV next to them, but one is kept at least every
+// 2,048 positions.
 size_t stride_for(size_t state_bytes, size_t kv_bytes) {
   constexpr size_t kLargest = 32;
   if (kv_bytes == 0 || state_bytes / kv_bytes >= kLargest) return kLargest;

@@ -10,10 +10,11 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-// Older systems do not know the advice; then pages come with the first write, as ever.
+// Without MADV_POPULATE_WRITE (older systems), pages become resident at the first write.
 void make_resident(std::span<std::byte> memory) {
 #ifdef MADV_POPULATE_WRITE
-  const size_t before = reinterpret_cast<uintptr_t>(memory.data()) % kPage;  // in its first page
+  // Bytes before the memory in its first page.
+  const size_t before = reinterpret_cast<uintptr_t>(memory.data()) % kPage;
   const size_t n_pages = (before + memory.size() + kPage - 1) / kPage;
   ::madvise(memory.data() - before, n_pages * kPage, MADV_POPULATE_WRITE);
 #else

@@ -1,5 +1,5 @@
-// Makes memory resident before it is written to, on a thread of its own: a huge page takes the
-// system milliseconds on some machines, which an answer would pause for. Any thread.
+// Makes memory resident before it is written, on a thread that the object owns. On some machines
+// the system needs milliseconds for a huge page, and an answer would pause that long. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -18,10 +18,10 @@ class Populator {
   Populator(const Populator&) = delete;
   Populator& operator=(const Populator&) = delete;
 
-  // Returns at once. A request that finds another one waiting takes its place: who comes too late
-  // for its memory waits for the system, nothing else happens.
+  // Returns immediately. A new request replaces one that has not started. If a request comes too
+  // late, the writer of the memory waits for the system; there is no other effect.
   void populate(std::span<std::byte> memory);
-  // Returns when nothing is waiting or under way.
+  // Waits until no request is queued or running.
   void wait();
 
  private:
@@ -32,7 +32,7 @@ class Populator {
   std::optional<std::span<std::byte>> wanted_;
   bool busy_ = false;
   bool ends_ = false;
-  std::thread thread_;  // from the first request on
+  std::thread thread_;  // started by the first request
 };
 
 }  // namespace billow::kv

@@ -35,11 +35,11 @@ TEST_F(PopulatorTest, MakesWholePagesResidentAndChangesNothing) {
   populator.populate({memory_ + 4 * kPage + 100, 3 * kPage});
   populator.wait();
   if (n_resident() == before) GTEST_SKIP() << "this system has no MADV_POPULATE_WRITE";
-  EXPECT_EQ(n_resident(), before + 3);  // pages 4, 6 and 7; 5 was there
+  EXPECT_EQ(n_resident(), before + 3);  // pages 4, 6 and 7; page 5 was resident
   for (size_t i = 0; i < kPage; ++i) ASSERT_EQ(memory_[5 * kPage + i], std::byte{7});
 }
 
-TEST_F(PopulatorTest, ManyRequestsAndNoneEndWell) {
+TEST_F(PopulatorTest, StopsCleanlyAfterManyRequestsOrNone) {
   Populator idle;
   idle.wait();
   Populator busy;

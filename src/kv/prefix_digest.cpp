@@ -13,7 +13,7 @@ namespace billow::kv {
 static_assert(std::endian::native == std::endian::little);
 
 std::vector<uint64_t> prefix_digests(std::string_view root, std::span<const int32_t> tokens) {
-  // The digest before, in two words, and the ids of a block.
+  // The digest before, as two values of 32 bits, and the ids of a block.
   std::array<uint32_t, 2 + kBlockPositions> bytes = {};
   uint64_t digest = XXH64(root.data(), root.size(), 0);
   std::vector<uint64_t> digests;

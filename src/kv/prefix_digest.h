@@ -1,5 +1,5 @@
-// Names of the beginnings of texts that are the same on every machine, so that a balancer can tell
-// where a prompt is known. Pure; any thread.
+// Digests of prefixes that are the same on every machine. A load balancer uses them to find the
+// server that has a prompt cached. Pure; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace billow::kv {
 
-// One for each whole block of `tokens`: XXH64(digest of the block before, the block's ids), both as
-// little-endian bytes. Before the first stands XXH64(root), which says what the KV is of: another
-// model, adapter or KV format has other digests.
+// Returns one digest for each whole block of `tokens`: XXH64(digest of the block before, the
+// block's ids), both as little-endian bytes. For the first block, the digest before is XXH64(root).
+// `root` names what the KV depends on: another model, adapter or KV format gives other digests.
 std::vector<uint64_t> prefix_digests(std::string_view root, std::span<const int32_t> tokens);
 
 }  // namespace billow::kv

@@ -21,12 +21,12 @@ namespace billow::kv {
 namespace {
 
 // A file is a head and records. A record is a head, one BlockHead for each group, the checksum of
-// both, and the blocks.
+// these two, and the blocks.
 struct FileHead {
   std::array<char, 8> magic{};
   uint64_t turn = 0;
-  uint64_t n_contents = 0;  // bytes of the contents, which follow
-  uint64_t sum = 0;         // of what stands above, and of the contents
+  uint64_t n_contents = 0;  // bytes of the contents, which follow the head
+  uint64_t sum = 0;         // of the fields above and of the contents
 };
 struct RecordHead {
   uint64_t magic = 0;
@@ -35,7 +35,7 @@ struct RecordHead {
   std::array<int32_t, kBlockPositions> tokens{};
 };
 struct BlockHead {
-  uint64_t n_bytes = 0;  // 0: there is no block
+  uint64_t n_bytes = 0;  // 0: no block
   uint64_t sum = 0;
 };
 constexpr std::array<char, 8> kFileMagic = {'b', 'l', 'w', 'k', 'v', 'f', 'l', '1'};
@@ -85,8 +85,9 @@ std::vector<std::byte> head_of(uint64_t turn, const std::string& contents) {
   return out;
 }
 
-// A file that cannot be read, or that nobody has written to yet, stays.
-bool has_lost_its_model(const std::string& path) {
+// Returns whether the model of a file no longer exists. False if the file cannot be read or has no
+// head.
+bool model_is_gone(const std::string& path) {
   try {
     const RegularFile file(path);
     FileHead head;
@@ -129,8 +130,8 @@ std::unique_ptr<PrefixFile> PrefixFile::open(const PrefixFileOptions& options, c
   std::error_code error;
   std::filesystem::create_directories(options.folder, error);
   if (error) throw system_error("cannot make folder", options.folder, error.value());
-  ::chmod(options.folder.c_str(), 0700);  // what people wrote is nobody else's business
-  CacheFolder({options.folder, options.max_bytes}).clean(has_lost_its_model);
+  ::chmod(options.folder.c_str(), 0700);  // other users must not read conversations
+  CacheFolder({options.folder, options.max_bytes}).clean(model_is_gone);
   std::unique_ptr<PrefixFile> made(new PrefixFile(options, layout));
   for (size_t i = 0; i < 2; ++i) {
     if (made->open_file(i)) continue;
@@ -143,7 +144,7 @@ std::unique_ptr<PrefixFile> PrefixFile::open(const PrefixFileOptions& options, c
   return made;
 }
 
-// False if another process has the file.
+// Returns false if another process has the file open.
 bool PrefixFile::open_file(size_t i) {
   File& file = files_[i];
   file.fd = ::open(file.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -156,7 +157,7 @@ bool PrefixFile::open_file(size_t i) {
   return true;
 }
 
-// False if the file is not of these contents.
+// Returns false if the file has other contents.
 bool PrefixFile::read_head(File& file) const {
   FileHead head;
   if (!read_all(file.fd, 0, std::as_writable_bytes(std::span(&head, size_t{1})))) return false;
@@ -168,7 +169,7 @@ bool PrefixFile::read_head(File& file) const {
   return true;
 }
 
-// Turn 0: a file without records.
+// Truncates the file. Turn 0: a file without head and records.
 void PrefixFile::empty(File& file, uint64_t turn) {
   file.turn = turn;
   file.n_bytes = 0;
@@ -190,7 +191,7 @@ bool PrefixFile::turn() {
   }
 }
 
-// Up to the first record that is not whole; what follows is cut off.
+// Stops at the first record that is not whole, and truncates the file there.
 void PrefixFile::scan_file(uint8_t number, const std::function<void(const Record&)>& each) {
   File& file = files_[number];
   if (file.turn == 0) return;
@@ -265,7 +266,7 @@ bool PrefixFile::append(Record& record, std::span<const std::span<const std::byt
     written = written && write_all(file.fd, at, block);
     at += block.size();
   }
-  // The head comes last: a record that was not finished is none.
+  // The head is written last, so that an unfinished record has no valid head.
   written = written && write_all(file.fd, file.n_bytes, bytes);
   if (!written) {
     (void)!::ftruncate(file.fd, static_cast<off_t>(file.n_bytes));

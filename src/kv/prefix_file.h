@@ -1,8 +1,8 @@
-// Blocks of KV on disk, so that texts that were evaluated once need not be evaluated again after
-// their memory went to others, or after a restart. A store is two files that are only appended to:
-// new records go to the newer file. When it is full, the older file is emptied and becomes the
-// newer one. Records and blocks have checksums: what is damaged is as if it had never been written.
-// One thread at a time; one process has a store at a time.
+// Stores KV blocks on disk. A text that was evaluated once need not be evaluated again after a
+// restart, or after its memory was reused. A store is two append-only files. New records go to the
+// newer file. When the newer file is full, the older file is emptied and becomes the newer one.
+// Records and blocks have checksums; damaged ones are ignored. One thread at a time may use a
+// store, and one process at a time may have it open.
 #pragma once
 
 #include <array>
@@ -20,18 +20,19 @@
 namespace billow::kv {
 
 struct PrefixFileOptions {
-  std::string folder;      // empty: nothing is kept
-  uint64_t max_bytes = 0;  // of both files together; 0: nothing is kept
-  std::string name;        // of the files, without their ends
-  std::string contents;    // everything that KV depends on but tokens; a file with other is emptied
+  std::string folder;      // empty: nothing is stored
+  uint64_t max_bytes = 0;  // of both files together; 0: nothing is stored
+  std::string name;        // of the files, without their suffixes
+  // Everything except tokens that the KV depends on. A file with other contents is emptied.
+  std::string contents;
 };
 
 class PrefixFile {
  public:
-  // What a record takes beside its blocks, at most.
+  // Max bytes of a record without its blocks.
   static constexpr size_t kMaxRecordHead = 4096;
 
-  // Where a block lies. `file` is 0 or 1.
+  // Location of a block. `file` is 0 or 1.
   struct Place {
     uint64_t offset = 0;
     uint64_t sum = 0;
@@ -40,40 +41,42 @@ class PrefixFile {
   };
   // 64 tokens and the blocks that hold their KV.
   struct Record {
-    uint64_t id = 0;       // of the record: its offset in its file
-    uint64_t parent = 0;   // the record of the 64 tokens before, in the same file; 0: none
+    uint64_t id = 0;       // the record's offset in its file
+    uint64_t parent = 0;   // id of the record of the 64 tokens before, in the same file; 0: none
     bool is_long = false;  // TextMarks::is_long
     std::array<int32_t, kBlockPositions> tokens{};
     std::vector<std::optional<Place>> blocks;  // [groups]
   };
 
-  // Opens the files, or makes them, and removes those of models that are gone. The contents' first
-  // line is the path of the model. Null if the folder or the limit is empty, or if another process
-  // has the files; `why` gets the reason. Throws Error if the files cannot be made.
+  // Opens the files, creates them if they do not exist, and removes files of models that no longer
+  // exist. The first line of the contents is the path of the model. Returns null and sets `why` if
+  // the folder or the limit is empty, or if another process has the files open. Throws Error if the
+  // files cannot be created.
   static std::unique_ptr<PrefixFile> open(const PrefixFileOptions& options, const Layout& layout,
                                           std::string* why);
   ~PrefixFile();
   PrefixFile(const PrefixFile&) = delete;
   PrefixFile& operator=(const PrefixFile&) = delete;
 
-  // Calls `each` with all records, older ones first. A record's parent comes before it. What is not
-  // whole at a file's end is cut off. REQUIRES: called once, before the other functions.
+  // Calls `each` with all records, older ones first. A record's parent comes before the record.
+  // Truncates each file after its last whole record. REQUIRES: called once, before the other
+  // functions.
   void scan(const std::function<void(uint8_t file, const Record& record)>& each);
 
   // The file that gets new records.
   uint8_t newer() const noexcept { return newer_; }
-  // Empties the older file, which becomes the newer one: its places and records are no longer
-  // valid. False when the system cannot write.
+  // Empties the older file, which becomes the newer one. The places and records of the emptied file
+  // are no longer valid. Returns false if the system cannot write.
   [[nodiscard]] bool turn();
-  // Whether n_bytes of records fit into the newer file.
+  // Returns whether n_bytes of records fit into the newer file.
   bool has_room(uint64_t n_bytes) const noexcept {
     return files_[newer_].n_bytes <= max_bytes_ && n_bytes <= max_bytes_ - files_[newer_].n_bytes;
   }
-  // Appends a record with the bytes of its blocks, one for each group, empty where there is none,
-  // to the newer file, and sets its id and places. False when the system cannot write: the file is
-  // as it was before.
+  // Appends a record and the bytes of its blocks to the newer file, and sets the record's id and
+  // places. `blocks` has one element for each group, empty if the record has no block of that
+  // group. Returns false if the system cannot write; the file is then unchanged.
   [[nodiscard]] bool append(Record& record, std::span<const std::span<const std::byte>> blocks);
-  // Reads a block; false if it cannot be read or is damaged.
+  // Reads a block. Returns false if the block cannot be read or is damaged.
   [[nodiscard]] bool read(const Place& place, std::span<std::byte> out) const;
 
  private:
@@ -81,7 +84,7 @@ class PrefixFile {
     std::string path;
     int fd = -1;
     uint64_t n_bytes = 0;
-    uint64_t turn = 0;  // the file with the greater one is newer
+    uint64_t turn = 0;  // the file with the larger number is newer
   };
   PrefixFile(const PrefixFileOptions& options, const Layout& layout);
   bool open_file(size_t i);
@@ -89,7 +92,7 @@ class PrefixFile {
   void empty(File& file, uint64_t turn);
   void scan_file(uint8_t number, const std::function<void(const Record&)>& each);
 
-  uint64_t max_bytes_;  // of a file
+  uint64_t max_bytes_;  // of one file
   std::string contents_;
   std::vector<size_t> block_bytes_;  // [groups]
   std::array<File, 2> files_;

@@ -25,7 +25,7 @@ class PrefixFileTest : public testing::Test {
   PrefixFileTest() { fs::remove_all(folder_); }
   ~PrefixFileTest() override { fs::remove_all(folder_); }
 
-  // What a process has: KV memory and an index of it, on the files.
+  // The state of one process: KV memory, and an index of it that uses the files.
   struct Process {
     explicit Process(const PrefixFileTest& test) {
       std::string why;
@@ -47,7 +47,8 @@ class PrefixFileTest : public testing::Test {
   PrefixFileOptions options() const {
     return {.folder = folder_, .max_bytes = max_bytes_, .name = "m", .contents = contents_};
   }
-  // The bytes that stand for the KV of a block: they depend on all tokens before it.
+  // Returns the byte that fills a block in place of real KV. The byte depends on all tokens up to
+  // the block's end.
   static std::byte content_of(std::span<const int32_t> tokens, size_t group) {
     uint32_t hash = static_cast<uint32_t>(group) + 1;
     for (const int32_t token : tokens) hash = hash * 31 + static_cast<uint32_t>(token);
@@ -62,8 +63,8 @@ class PrefixFileTest : public testing::Test {
                   pool.block_bytes());
     }
   }
-  // Evaluates a text behind what is shared, as an engine does, and returns how much was shared.
-  // What is shared has the right bytes.
+  // Evaluates a text after its shared prefix, as an engine does, and returns the length of that
+  // prefix. Checks the bytes of the shared blocks.
   static size_t evaluate(Process& process, const std::vector<int32_t>& tokens,
                          bool may_load = true) {
     BlockTable table(process.cache);
@@ -102,7 +103,7 @@ class PrefixFileTest : public testing::Test {
   std::string contents_ = "/proc/self/exe\nmodel";  // a path that exists
 };
 
-TEST_F(PrefixFileTest, ATextIsSharedAfterARestart) {
+TEST_F(PrefixFileTest, SharesATextAfterARestart) {
   const std::vector<int32_t> first = text(640, 1);
   const std::vector<int32_t> second = joined(first, text(100, 2));
   {
@@ -119,7 +120,7 @@ TEST_F(PrefixFileTest, ATextIsSharedAfterARestart) {
   EXPECT_EQ(evaluate(process, second), 640u);
 }
 
-TEST_F(PrefixFileTest, OnlyWhatIsNeededIsRead) {
+TEST_F(PrefixFileTest, ReadsOnlyTheNeededBlocks) {
   const std::vector<int32_t> tokens = joined(text(640, 1), {7});
   {
     Process process(*this);
@@ -128,14 +129,14 @@ TEST_F(PrefixFileTest, OnlyWhatIsNeededIsRead) {
   }
   Process process(*this);
   const size_t block = process.cache.pool(0).block_bytes();
-  // Of the window the blocks that position 640 sees: 541 and later.
+  // In the group with a window, the blocks that position 640 sees: positions 541 and later.
   EXPECT_EQ(process.index.bytes_to_load(tokens, 640), 12 * block);
   process.index.load(tokens, 640);
   EXPECT_EQ(process.index.cached_bytes(), 12 * block);
   EXPECT_EQ(process.index.bytes_to_load(tokens, 640), 0u);
 }
 
-TEST_F(PrefixFileTest, WhatMakesWayIsReadAgain) {
+TEST_F(PrefixFileTest, ReadsEvictedBlocksAgain) {
   Process process(*this);
   const std::vector<int32_t> tokens = text(300, 1);
   evaluate(process, tokens);
@@ -147,7 +148,7 @@ TEST_F(PrefixFileTest, WhatMakesWayIsReadAgain) {
   EXPECT_EQ(evaluate(process, tokens), 256u);
 }
 
-TEST_F(PrefixFileTest, WhatWasDroppedBeforeItWasWrittenIsNotKnown) {
+TEST_F(PrefixFileTest, DoesNotKnowBlocksThatWereEvictedBeforeTheyWereWritten) {
   const std::vector<int32_t> tokens = text(300, 1);
   {
     Process process(*this);
@@ -160,7 +161,7 @@ TEST_F(PrefixFileTest, WhatWasDroppedBeforeItWasWrittenIsNotKnown) {
   EXPECT_EQ(evaluate(process, tokens), 64u);
 }
 
-TEST_F(PrefixFileTest, TextsOfAdaptersStayInMemory) {
+TEST_F(PrefixFileTest, KeepsTextsOfAdaptersInMemoryOnly) {
   Process process(*this);
   const std::vector<int32_t> tokens = text(128, 1);
   BlockTable table(process.cache);
@@ -173,7 +174,7 @@ TEST_F(PrefixFileTest, TextsOfAdaptersStayInMemory) {
   EXPECT_TRUE(process.index.has_to_write());
 }
 
-TEST_F(PrefixFileTest, FilesOfOtherContentsAreEmptied) {
+TEST_F(PrefixFileTest, EmptiesFilesWithOtherContents) {
   const std::vector<int32_t> tokens = text(300, 1);
   {
     Process process(*this);
@@ -192,7 +193,7 @@ TEST_F(PrefixFileTest, FilesOfOtherContentsAreEmptied) {
   EXPECT_EQ(process.index.n_entries(), 0u);
 }
 
-TEST_F(PrefixFileTest, FilesOfModelsThatAreGoneAreRemoved) {
+TEST_F(PrefixFileTest, RemovesFilesOfModelsThatAreGone) {
   const std::string model = folder_ + ".model";
   std::ofstream(model) << "x";
   contents_ = model + "\nmodel";
@@ -215,7 +216,7 @@ TEST_F(PrefixFileTest, FilesOfModelsThatAreGoneAreRemoved) {
   EXPECT_TRUE(fs::exists(folder_ + "/other.0.kv"));
 }
 
-TEST_F(PrefixFileTest, OneProcessHasTheFiles) {
+TEST_F(PrefixFileTest, OnlyOneProcessCanOpenTheFiles) {
   const Process process(*this);
   std::string why;
   const Cache cache(kNeeds, 640);
@@ -223,7 +224,7 @@ TEST_F(PrefixFileTest, OneProcessHasTheFiles) {
   EXPECT_NE(why.find("another process"), std::string::npos) << why;
 }
 
-TEST_F(PrefixFileTest, FilesStayBelowTheirLimitAndTheLatestTextsStay) {
+TEST_F(PrefixFileTest, KeepsFilesBelowTheirLimitAndTheLatestTexts) {
   const Cache cache(kNeeds, 64);
   const uint64_t block = cache.pool(0).block_bytes() + cache.pool(1).block_bytes();
   max_bytes_ = 60 * block;
@@ -243,7 +244,7 @@ TEST_F(PrefixFileTest, FilesStayBelowTheirLimitAndTheLatestTextsStay) {
   EXPECT_LT(process.index.n_entries(), 70u);
 }
 
-TEST_F(PrefixFileTest, AConversationThatGoesOnMovesToTheNewerFile) {
+TEST_F(PrefixFileTest, CopiesAGrowingConversationToTheNewerFile) {
   const Cache cache(kNeeds, 64);
   max_bytes_ = 80 * (cache.pool(0).block_bytes() + cache.pool(1).block_bytes());
   std::vector<int32_t> conversation = text(200, 1);
@@ -253,7 +254,7 @@ TEST_F(PrefixFileTest, AConversationThatGoesOnMovesToTheNewerFile) {
       conversation = joined(conversation, text(64, 100 + i));
       EXPECT_EQ(evaluate(process, conversation), i == 0 ? 0 : (conversation.size() - 65) / 64 * 64);
       process.write_all();
-      evaluate(process, text(130, 500 + i));  // of others
+      evaluate(process, text(130, 500 + i));  // another conversation
       process.write_all();
       if (i % 7 == 0) process.drop_all();
     }
@@ -262,7 +263,7 @@ TEST_F(PrefixFileTest, AConversationThatGoesOnMovesToTheNewerFile) {
   EXPECT_EQ(evaluate(process, conversation), conversation.size() / 64 * 64);
 }
 
-TEST_F(PrefixFileTest, ATextThatIsLongerThanAFileIsLeftOut) {
+TEST_F(PrefixFileTest, SkipsATextThatIsLongerThanAFile) {
   max_bytes_ = 40000;
   Process process(*this);
   const std::vector<int32_t> tokens = text(4000, 1);
@@ -275,7 +276,7 @@ TEST_F(PrefixFileTest, ATextThatIsLongerThanAFileIsLeftOut) {
   EXPECT_LE(n_bytes, max_bytes_);
 }
 
-TEST_F(PrefixFileTest, ForgettingEmptiesTheFiles) {
+TEST_F(PrefixFileTest, ForgetFileEmptiesTheFiles) {
   {
     Process process(*this);
     evaluate(process, text(300, 1));
@@ -290,8 +291,7 @@ TEST_F(PrefixFileTest, ForgettingEmptiesTheFiles) {
   EXPECT_EQ(process.index.n_entries(), 0u);
 }
 
-// Files that were cut short or changed anywhere: never a wrong byte, and the next process can
-// write.
+// Truncates or changes the files anywhere: no byte is ever wrong, and the next process can write.
 TEST_F(PrefixFileTest, DamageNeverGivesWrongBytes) {
   std::vector<std::vector<int32_t>> texts;
   for (unsigned i = 0; i < 6; ++i) texts.push_back(joined(text(192, i / 2), text(150, 10 + i)));
@@ -314,7 +314,7 @@ TEST_F(PrefixFileTest, DamageNeverGivesWrongBytes) {
       fs::resize_file(path, random() % size);
     } else {
       std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
-      // Heads are few bytes among many: they are hit as often.
+      // Heads are few of the bytes, so every third round hits the first bytes.
       const size_t at = round % 3 == 1 ? random() % size : random() % 300;
       file.seekg(static_cast<long>(at));
       const int byte = file.get();
@@ -334,8 +334,8 @@ TEST_F(PrefixFileTest, DamageNeverGivesWrongBytes) {
   fs::remove_all(saved);
 }
 
-// Random texts with common beginnings, restarts, drops and writes: what is shared has the right
-// bytes (evaluate() looks), and nothing leaks.
+// Random texts with shared prefixes, restarts, evictions and writes. Shared blocks have the right
+// bytes (evaluate() checks them), and nothing leaks.
 TEST_F(PrefixFileTest, RandomTextsAndRestarts) {
   const Cache cache(kNeeds, 64);
   max_bytes_ = 90 * (cache.pool(0).block_bytes() + cache.pool(1).block_bytes());

@@ -8,7 +8,7 @@
 
 namespace billow::kv {
 
-// FNV-1a, a token at a time.
+// FNV-1a, one token at a time.
 size_t PrefixIndex::KeyHash::operator()(const Key& key) const noexcept {
   constexpr uint64_t kPrime = 0x100000001b3;
   uint64_t hash = 0xcbf29ce484222325 ^ key.parent;
@@ -23,8 +23,8 @@ PrefixIndex::~PrefixIndex() {
   }
 }
 
-// What stands for the parent of a text's first block. Numbers of entries rise from 1 and never come
-// so far.
+// Returns the parent number of a text's first block. Numbers of entries rise from 1 and never get
+// that large.
 uint64_t PrefixIndex::root_of(const TextMarks& marks) noexcept {
   return UINT64_MAX - 2 * marks.adapter - (marks.is_long ? 1 : 0);
 }
@@ -88,7 +88,7 @@ void PrefixIndex::add(std::span<const int32_t> tokens, const BlockTable& table,
     const size_t stride = cache_.layout().groups[group].state_stride;
     return stride == 0 || keeps_state(block, tokens.size(), stride, marks);
   };
-  // An entry that keeps nothing, and has none behind it that does, would stay for ever.
+  // An entry without blocks, and without later entries that have blocks, would never be evicted.
   size_t n_blocks = tokens.size() / kBlockPositions;
   const auto keeps = [&](size_t block) {
     for (size_t g = 0; g < n_groups; ++g)
@@ -188,7 +188,7 @@ bool PrefixIndex::drop_oldest() {
     return false;
   };
   if (cached_bytes() == 0) return false;
-  // What is in use moves to the end, so that the next call does not look at it again.
+  // Entries in use move to the end, so that the next call does not visit them again.
   while (!has_cached(*by_use_.front())) move_to_end(*by_use_.front());
   Entry& oldest = *by_use_.front();
   for (size_t g = 0; g < oldest.blocks.size(); ++g) {
@@ -200,7 +200,7 @@ bool PrefixIndex::drop_oldest() {
   return true;
 }
 
-// An entry without blocks stays while others hang on it.
+// An entry without blocks stays while it has children.
 bool PrefixIndex::is_empty(const Entry& entry) const {
   for (size_t g = 0; g < entry.blocks.size(); ++g)
     if (has(entry, g, true)) return false;

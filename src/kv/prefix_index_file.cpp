@@ -1,4 +1,4 @@
-// The part of PrefixIndex that has to do with blocks on disk.
+// The part of PrefixIndex that handles blocks on disk.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -41,7 +41,7 @@ void PrefixIndex::attach(std::unique_ptr<PrefixFile> file) {
   });
 }
 
-// Whether a block that is in memory is not in the newer file.
+// Returns whether the entry has a block in memory that is not in the newer file.
 bool PrefixIndex::is_to_be_written(const Entry& entry) const {
   if (file_ == nullptr || !is_writable_ || entry.adapter != 0 || entry.waiting) return false;
   for (size_t g = 0; g < entry.blocks.size(); ++g) {
@@ -65,7 +65,7 @@ void PrefixIndex::write_one() {
   if (is_to_be_written(entry) && !write(entry)) stop_writing();
 }
 
-// What exists on disk stays readable.
+// Blocks on disk stay readable.
 void PrefixIndex::stop_writing() {
   log::warn(
       "conversations are no longer kept on disk: the disk cannot be written, or is nearly full");
@@ -74,7 +74,8 @@ void PrefixIndex::stop_writing() {
   is_writable_ = false;
 }
 
-// The entry and those before it that have no record in the newer file, from the beginning on.
+// Returns the entry and the entries before it that have no record in the newer file, first ones
+// first.
 std::vector<PrefixIndex::Entry*> PrefixIndex::without_record(Entry& entry) const {
   std::vector<Entry*> chain = {&entry};
   for (Entry* e = entry.parent; e != nullptr; e = e->parent) {
@@ -85,7 +86,7 @@ std::vector<PrefixIndex::Entry*> PrefixIndex::without_record(Entry& entry) const
   return chain;
 }
 
-// False where the disk fails. A text that is longer than a file is left out.
+// Returns false if the disk fails. Skips a text that is longer than a file.
 bool PrefixIndex::write(Entry& entry) {
   size_t bytes_of_record = PrefixFile::kMaxRecordHead;
   for (const Group& group : cache_.layout().groups) bytes_of_record += group.block_bytes;
@@ -126,19 +127,19 @@ bool PrefixIndex::write_record(Entry& entry) {
   return true;
 }
 
-// A file was emptied.
+// Removes all places in a file that was emptied.
 void PrefixIndex::forget_places(uint8_t file) {
-  std::vector<Entry*> forgotten;
+  std::vector<Entry*> changed;
   for (auto& [key, entry] : entries_) {
     if (entry.stored == nullptr) continue;
     entry.stored->records[file] = 0;
     for (std::optional<PrefixFile::Place>& place : entry.stored->blocks)
       if (place && place->file == file) place.reset();
-    forgotten.push_back(&entry);
+    changed.push_back(&entry);
   }
-  std::ranges::sort(forgotten, {}, [](const Entry* e) { return std::pair(~e->depth, e->number); });
-  for (Entry* entry : forgotten)
-    if (is_empty(*entry)) erase(*entry);  // those behind it came first
+  std::ranges::sort(changed, {}, [](const Entry* e) { return std::pair(~e->depth, e->number); });
+  for (Entry* entry : changed)
+    if (is_empty(*entry)) erase(*entry);  // children were erased first
 }
 
 void PrefixIndex::forget_file() {

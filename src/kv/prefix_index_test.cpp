@@ -19,7 +19,7 @@ std::vector<BlockId> ids(const BlockTable& table, size_t group) {
 
 class PrefixIndexTest : public testing::Test {
  protected:
-  // A table as it is once `tokens` are evaluated, in chunks.
+  // Returns a table after `tokens` were evaluated in chunks.
   BlockTable evaluated(const std::vector<int32_t>& tokens, bool and_add = false) {
     BlockTable table(cache);
     for (size_t n = 0; n < tokens.size();) {
@@ -35,7 +35,7 @@ class PrefixIndexTest : public testing::Test {
   PrefixIndex index{cache};
 };
 
-TEST_F(PrefixIndexTest, TellsWhatWasOfUseLast) {
+TEST_F(PrefixIndexTest, ReturnsTheMostRecentlyUsedTexts) {
   EXPECT_TRUE(index.latest(5).empty());
   const std::vector<int32_t> beginning = text(128, 1);
   const std::vector<int32_t> first = joined(beginning, text(64, 2));
@@ -50,7 +50,7 @@ TEST_F(PrefixIndexTest, TellsWhatWasOfUseLast) {
   EXPECT_TRUE(index.latest(0).empty());
 }
 
-TEST_F(PrefixIndexTest, SharesWholeBlocksOfTheLongestCommonBeginning) {
+TEST_F(PrefixIndexTest, SharesWholeBlocksOfTheLongestCommonPrefix) {
   const std::vector<int32_t> beginning = text(300, 1);
   const std::vector<int32_t> first = joined(beginning, text(100, 2));
   const BlockTable table = evaluated(first, true);
@@ -76,19 +76,19 @@ TEST_F(PrefixIndexTest, LeavesATokenToEvaluateAndSharesNothingElse) {
   EXPECT_EQ(index.share(tokens, tokens.size() - 1, a).n_tokens, 64u);
   BlockTable b(cache);
   EXPECT_EQ(index.share(text(128, 2), 127, b).n_tokens, 0u);
-  // The same block behind another beginning is another entry.
+  // The same block after another prefix is another entry.
   BlockTable c(cache);
   const std::vector<int32_t> moved(tokens.begin() + 64, tokens.end());
   EXPECT_EQ(index.share(joined(moved, moved), 127, c).n_tokens, 0u);
   EXPECT_EQ(c.n_positions(), 0u);
 }
 
-TEST_F(PrefixIndexTest, ParksWhatOnlyTheIndexOwns) {
+TEST_F(PrefixIndexTest, CachesBlocksThatOnlyTheIndexOwns) {
   const std::vector<int32_t> tokens = text(256, 1);
   const size_t block = cache.pool(0).block_bytes();
   {
     const BlockTable table = evaluated(tokens, true);
-    // The window at 192 has left blocks 0 and 1.
+    // Blocks 0 and 1 are before the window at 192.
     EXPECT_EQ(index.cached_bytes(), block);
   }
   EXPECT_EQ(index.cached_bytes(), 8 * block);
@@ -98,23 +98,23 @@ TEST_F(PrefixIndexTest, ParksWhatOnlyTheIndexOwns) {
   EXPECT_EQ(index.cached_bytes(), 3 * block);
 }
 
-TEST_F(PrefixIndexTest, WithoutItsWindowABeginningServesNobody) {
+TEST_F(PrefixIndexTest, SharesNoPrefixWhoseWindowIsMissing) {
   const std::vector<int32_t> tokens = text(640, 1);
-  index.add(tokens, evaluated(tokens));  // of the window only the last blocks are there
+  index.add(tokens, evaluated(tokens));  // in the group with a window, only the last blocks exist
   BlockTable whole(cache);
   EXPECT_EQ(index.share(joined(tokens, {7}), 640, whole).n_tokens, 640u);
   BlockTable part(cache);
   EXPECT_EQ(index.share(std::span(tokens).first(400), 399, part).n_tokens, 0u);
 }
 
-TEST_F(PrefixIndexTest, DropsWhatIsOldestFromItsEnd) {
+TEST_F(PrefixIndexTest, EvictsTheOldestTextFromItsEnd) {
   const std::vector<int32_t> a = text(192, 1);
   const std::vector<int32_t> b = text(192, 2);
   (void)evaluated(a, true);
   (void)evaluated(b, true);
   {
     BlockTable user(cache);
-    EXPECT_EQ(index.share(joined(a, {7}), 192, user).n_tokens, 192u);  // b is older now
+    EXPECT_EQ(index.share(joined(a, {7}), 192, user).n_tokens, 192u);  // so b is the oldest
   }
   const auto shared = [&](const std::vector<int32_t>& tokens) {
     PrefixIndex& same = index;
@@ -124,7 +124,7 @@ TEST_F(PrefixIndexTest, DropsWhatIsOldestFromItsEnd) {
   EXPECT_TRUE(index.drop_oldest());
   EXPECT_EQ(index.n_entries(), 5u);
   EXPECT_EQ(shared(b), 128u);
-  // What a sequence owns is not dropped.
+  // Blocks that a sequence owns are not evicted.
   BlockTable user(cache);
   EXPECT_EQ(index.share(joined(a, {7}), 192, user).n_tokens, 192u);
   while (index.drop_oldest()) {
@@ -138,8 +138,9 @@ TEST_F(PrefixIndexTest, DropsWhatIsOldestFromItsEnd) {
   EXPECT_EQ(cache.bytes_in_use(), 0u);
 }
 
-// Random texts with common beginnings: what is shared is what was added, and nothing leaks.
-TEST_F(PrefixIndexTest, NeverSharesOtherBlocksThanThoseOfTheSameTokens) {
+// Random texts with shared prefixes: the shared blocks are the ones that were added, and nothing
+// leaks.
+TEST_F(PrefixIndexTest, SharesOnlyBlocksOfTheSameTokens) {
   std::mt19937 random(5);
   std::vector<std::pair<std::vector<int32_t>, std::vector<BlockId>>> added;
   std::vector<std::vector<int32_t>> texts;
@@ -173,7 +174,7 @@ TEST_F(PrefixIndexTest, NeverSharesOtherBlocksThanThoseOfTheSameTokens) {
 }
 
 // Random texts, some of which stay in use: the index counts the cached blocks correctly.
-TEST_F(PrefixIndexTest, CountsCachedBlocksWhateverHappens) {
+TEST_F(PrefixIndexTest, CountsCachedBlocksCorrectly) {
   std::mt19937 random(9);
   std::vector<std::vector<int32_t>> texts;
   for (unsigned i = 0; i < 6; ++i) texts.push_back(text(64 * (1 + random() % 3), i));

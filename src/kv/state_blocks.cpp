@@ -10,7 +10,8 @@ bool keeps_state(size_t block, size_t n_positions, size_t stride, const TextMark
   const size_t n_blocks = block + 1;
   if (n_blocks * kBlockPositions > n_positions) return false;
   if (n_blocks % stride == 0 || n_blocks == marks.junction) return true;
-  // The same text again goes on behind a block that leaves it a token to evaluate.
+  // If the same text comes again, it resumes after a block that leaves at least one token to
+  // evaluate.
   return marks.ends && n_blocks >= (n_positions - 1) / kBlockPositions;
 }
 

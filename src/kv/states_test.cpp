@@ -1,4 +1,4 @@
-// Blocks of recurrent states: which are there while a sequence goes on, and which are found again.
+// Blocks of recurrent states: which exist while a sequence grows, and which are found again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 namespace billow::kv {
 namespace {
 
-// A layer of keys and values, one with a state as large as four blocks of them.
+// A layer of keys and values, and one with a state as large as four of its blocks.
 std::vector<LayerNeed> needs() {
   const size_t kv_bytes = Layout({{1, 16, 16, 0}}, KvType::kF32).block_bytes();
   return {{1, 16, 16, 0}, {.state_floats = kv_bytes}};
 }
 
-TEST(StateLayout, StatesHaveAGroupOfTheirOwn) {
+TEST(StateLayout, StatesHaveASeparateGroup) {
   const Layout layout(needs(), KvType::kF32);
   ASSERT_EQ(layout.groups.size(), 2u);
   EXPECT_EQ(layout.states, 1u);
@@ -29,7 +29,7 @@ TEST(StateLayout, StatesHaveAGroupOfTheirOwn) {
   EXPECT_EQ(layout.state_bytes(), layout.groups[1].block_bytes);
 }
 
-TEST(StateLayout, CheapStatesAreKeptInEachBlockAndLargeOnesEach32) {
+TEST(StateLayout, KeepsSmallStatesInEachBlockAndLargeOnesEvery32) {
   EXPECT_EQ(Layout({{1, 16, 16, 0}, {.state_floats = 1}}, KvType::kF32).groups[1].state_stride, 1u);
   EXPECT_EQ(
       Layout({{1, 16, 16, 0}, {.state_floats = 1 << 24}}, KvType::kF32).groups[1].state_stride,
@@ -39,19 +39,19 @@ TEST(StateLayout, CheapStatesAreKeptInEachBlockAndLargeOnesEach32) {
   EXPECT_EQ(alone.groups[0].state_stride, 32u);
 }
 
-TEST(StateBlocks, AStateIsKeptAtStridesAtTheJunctionAndAtTheEnd) {
+TEST(StateBlocks, KeepsAStateAtStridesAtTheJunctionAndAtTheEnd) {
   EXPECT_TRUE(keeps_state(3, 256, 4, {}));
-  EXPECT_FALSE(keeps_state(3, 255, 4, {}));  // not whole yet
+  EXPECT_FALSE(keeps_state(3, 255, 4, {}));  // not a whole block
   EXPECT_FALSE(keeps_state(2, 256, 4, {}));
   EXPECT_TRUE(keeps_state(2, 256, 4, {.junction = 3}));
   EXPECT_TRUE(keeps_state(0, 100, 4, {.ends = true}));
   EXPECT_FALSE(keeps_state(0, 200, 4, {.ends = true}));
-  // The whole text again begins behind the block before the last token.
+  // The whole text again resumes after the block before the last token.
   EXPECT_TRUE(keeps_state(0, 128, 4, {.ends = true}));
   EXPECT_TRUE(keeps_state(1, 128, 4, {.ends = true}));
 }
 
-TEST(StateBlocks, APassWritesItsLastBlockAndTheLaterOnesOfThoseToKeep) {
+TEST(StateBlocks, APassWritesItsLastBlockAndTheLatestKeptOnes) {
   EXPECT_EQ(written_states(0, 10, 4, 1, {}), (std::vector<size_t>{0}));
   EXPECT_EQ(written_states(0, 512, 1, 8, {}), (std::vector<size_t>{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(written_states(0, 520, 4, 3, {}), (std::vector<size_t>{3, 7, 8}));
@@ -83,8 +83,8 @@ class StateTables : public testing::Test {
   PrefixIndex index{cache};
 };
 
-// What a sequence holds stays within what it is granted, however it is cut, and what it goes on
-// from is always there.
+// A sequence stays within its granted memory for any split into batches, and the state that it
+// resumes from always exists.
 TEST_F(StateTables, NoSequenceHoldsMoreThanItIsGranted) {
   std::mt19937 random(3);
   for (size_t round = 0; round < 200; ++round) {
@@ -106,16 +106,16 @@ TEST_F(StateTables, NoSequenceHoldsMoreThanItIsGranted) {
   EXPECT_EQ(cache.bytes_in_use(), 0u);
 }
 
-TEST_F(StateTables, AnswersHoldTwoStatesWhileTheyAreWritten) {
+TEST_F(StateTables, AnswersHoldTwoStatesWhileTheyAreGenerated) {
   BlockTable table(cache);
   size_t n_held = 0;
   evaluate(table, n_held, 70, 512, {});
   evaluate(table, n_held, 1000, 1, {.ends = true});
   EXPECT_LE(n_states(table), 2u);
-  EXPECT_LE(cache.pool(1).n_backed(), 4u);  // blocks are used again
+  EXPECT_LE(cache.pool(1).n_backed(), 4u);  // blocks are reused
 }
 
-TEST_F(StateTables, ATextIsFoundAgainWhereItsStateWasKept) {
+TEST_F(StateTables, FindsATextAtItsLastKeptState) {
   std::vector<int32_t> tokens(700);
   std::iota(tokens.begin(), tokens.end(), 0);
   BlockTable table(cache);
@@ -123,16 +123,16 @@ TEST_F(StateTables, ATextIsFoundAgainWhereItsStateWasKept) {
   evaluate(table, n_held, 700, 128, {});
   index.add(tokens, table, {.ends = true});
   BlockTable again(cache);
-  EXPECT_EQ(index.share(tokens, 699, again).n_tokens, 640u);  // of whole blocks
+  EXPECT_EQ(index.share(tokens, 699, again).n_tokens, 640u);  // the last whole block
   EXPECT_EQ(n_states(again), 1u);
   BlockTable part(cache);
   const PrefixIndex::Shared shared = index.share(std::span(tokens).first(500), 499, part);
-  EXPECT_EQ(shared.n_tokens, 0u);  // the passes of 128 kept none that was added while it was there
+  EXPECT_EQ(shared.n_tokens, 0u);  // of the states before 500, none was kept
   EXPECT_EQ(shared.n_known_blocks, 7u);
 }
 
-// A model with states alone: an entry that holds no state would never be found old enough to go.
-TEST(StateIndex, WhatKeepsNothingIsNotKnown) {
+// A model with states alone. An entry without a state would never be evicted.
+TEST(StateIndex, AddsNoEntryWithoutAState) {
   Cache cache({{.state_floats = 16}}, 64 * 64, KvType::kF32);
   PrefixIndex index(cache);
   std::vector<int32_t> tokens(300);
@@ -142,7 +142,7 @@ TEST(StateIndex, WhatKeepsNothingIsNotKnown) {
   index.add(tokens, table);
   EXPECT_EQ(index.n_entries(), 0u);
   index.add(std::span(tokens).first(256), table, {.ends = true});
-  EXPECT_EQ(index.n_entries(), 0u);  // the state behind 256 was not kept
+  EXPECT_EQ(index.n_entries(), 0u);  // the state after 256 was not kept
   table.clear();
   ASSERT_TRUE(table.grow(300) && table.grow_states(0, 300, {.ends = true}));
   index.add(tokens, table, {.ends = true});
@@ -153,7 +153,7 @@ TEST(StateIndex, WhatKeepsNothingIsNotKnown) {
   EXPECT_EQ(index.n_entries(), 0u);
 }
 
-TEST_F(StateTables, TheSecondTextWithABeginningLeavesAStateBehindIt) {
+TEST_F(StateTables, TheSecondTextWithASharedPrefixKeepsAStateAfterIt) {
   std::vector<int32_t> first(700);
   std::iota(first.begin(), first.end(), 0);
   BlockTable table(cache);
@@ -177,25 +177,26 @@ TEST_F(StateTables, TheSecondTextWithABeginningLeavesAStateBehindIt) {
   EXPECT_EQ(index.share(third, 200, last).n_tokens, 192u);
 }
 
-// A draft has a block beside. It takes the place of the text's own only where all of it is right.
-TEST_F(StateTables, ADraftIsTakenAsAWholeOrNotAtAll) {
+// A draft has an additional block, which replaces the text's own block only if the whole draft is
+// right.
+TEST_F(StateTables, AcceptsADraftAsAWholeOrNotAtAll) {
   BlockTable table(cache);
   ASSERT_TRUE(table.grow(100) && table.grow_states(0, 70, {.ends = true}));
-  EXPECT_EQ(table.settle_draft(70), 70u);  // there is none
+  EXPECT_EQ(table.settle_draft(70), 70u);  // no draft
   const std::vector<BlockId> before(table.blocks(1).begin(), table.blocks(1).end());
   ASSERT_TRUE(table.grow_draft(70, 75));
   EXPECT_EQ(table.draft().begin, 70u);
   EXPECT_EQ(table.draft().end, 75u);
-  const BlockId beside = table.draft().block;
-  EXPECT_EQ(std::ranges::count(before, beside), 0);
+  const BlockId drafted = table.draft().block;
+  EXPECT_EQ(std::ranges::count(before, drafted), 0);
   EXPECT_EQ(table.settle_draft(74), 70u);
   EXPECT_TRUE(std::ranges::equal(table.blocks(1), before));
   ASSERT_TRUE(table.grow_draft(70, 75));
-  EXPECT_EQ(table.draft().block, beside);  // it is used again
+  EXPECT_EQ(table.draft().block, drafted);  // it is used again
   EXPECT_EQ(table.settle_draft(75), 75u);
-  EXPECT_EQ(table.blocks(1)[1], beside);
+  EXPECT_EQ(table.blocks(1)[1], drafted);
   EXPECT_EQ(table.draft().end, 0u);
-  // Behind a whole block, the state there stays, and the draft's is in the next one.
+  // After a whole block, the state there stays, and the state after the draft is in the next block.
   ASSERT_TRUE(table.grow(140) && table.grow_states(75, 128, {.ends = true}));
   ASSERT_TRUE(table.grow_draft(128, 140));
   const BlockId whole = table.blocks(1)[1];
@@ -206,7 +207,7 @@ TEST_F(StateTables, ADraftIsTakenAsAWholeOrNotAtAll) {
   EXPECT_EQ(cache.bytes_in_use(), 0u);
 }
 
-TEST(DraftStates, AreNothingWhereThereAreNoStates) {
+TEST(DraftStates, DoNothingForModelsWithoutStates) {
   Cache cache({{1, 16, 16, 0}}, 64 * 64, KvType::kF32);
   BlockTable table(cache);
   ASSERT_TRUE(table.grow(300) && table.grow_draft(100, 300));

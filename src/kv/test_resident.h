@@ -1,4 +1,4 @@
-// What the system says of this process's memory, for tests.
+// Memory figures of this process, for tests.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,8 @@
 
 namespace billow::kv {
 
-// Bytes of a line of /proc/self/status, like "VmRSS" or "RssAnon"; 0 where it is not there.
+// Returns the bytes of a line of /proc/self/status, like "VmRSS" or "RssAnon"; 0 if there is no
+// such line.
 inline size_t status_bytes(const std::string& field) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -16,11 +17,11 @@ inline size_t status_bytes(const std::string& field) {
   return 0;
 }
 
-// Memory counts as resident when it is written, and no longer when it is given back.
-#if defined(__SANITIZE_THREAD__)  // GCC says so
+// True if memory counts as resident from its first write until it is freed.
+#if defined(__SANITIZE_THREAD__)  // GCC defines this
 inline constexpr bool kMemoryIsOurs = false;
 #elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)  // and so does Clang
+#if __has_feature(thread_sanitizer)  // Clang has this
 inline constexpr bool kMemoryIsOurs = false;
 #else
 inline constexpr bool kMemoryIsOurs = true;
@@ -29,6 +30,6 @@ inline constexpr bool kMemoryIsOurs = true;
 inline constexpr bool kMemoryIsOurs = true;
 #endif
 inline constexpr const char* kWhyNotOurs =
-    "the thread sanitizer keeps memory of its own for what was written";
+    "the thread sanitizer needs additional memory for every write";
 
 }  // namespace billow::kv

@@ -1,4 +1,4 @@
-// Texts of tests, and the layers whose KV they have.
+// Texts for tests, and the layers whose KV they use.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace billow::kv {
 
-// One group that sees everything, one with a window of 100.
+// One group without a window, one with a window of 100.
 inline const std::vector<LayerNeed> kNeeds = {{1, 16, 16, 0}, {1, 16, 16, 100}};
 
 inline std::vector<int32_t> text(size_t n, unsigned seed) {

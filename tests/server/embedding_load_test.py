@@ -301,7 +301,7 @@ class Sizes(EmbeddingCase):
     variables = {"BILLOW_N_BATCH": "512", "BILLOW_N_UBATCH": "96", "BILLOW_CONTEXT_SIZE": "300"}
 
     def test_CFG_8_an_option_wins_over_its_variable_and_all_four_sizes_are_told(self):
-        self.wait_for_log(r"Batch configuration: n_batch=128, n_ubatch=96, n_seq_max=64, context_size=300, max_batches=1 \(1 at once\)")
+        self.wait_for_log(r"Batch configuration: n_batch=128, n_ubatch=96, n_seq_max=64, context_size=300, max_batches=1 \(1 in parallel\)")
 
     def test_FI_12_what_is_longer_than_a_pass_is_refused_or_cut(self):
         text = "word " * 200

@@ -12,22 +12,22 @@
 
 namespace billow::engine {
 
-// A request. The batcher's mutex guards what changes; the texts do not, and stay while a pass or
-// the one who asked has the job.
+// A request. The batcher's mutex guards the members that change. The texts do not change, and stay
+// while a pass or the caller has the job.
 struct EmbedBatcher::Job {
   uint64_t id = 0;
   EmbedRequest request;
   EmbedAnswers answers;
   std::vector<size_t> usable;  // texts that the model can evaluate
-  size_t n_left = 0;           // without an answer
-  size_t n_passes = 0;         // that some of them were in
-  uint64_t last_pass = 0;      // of those
+  size_t n_left = 0;           // texts without an answer
+  size_t n_passes = 0;         // passes with texts of the job
+  uint64_t last_pass = 0;      // id of the last of these passes
   std::atomic<bool> is_cancelled{false};
   Clock::time_point came;
   std::condition_variable done;
 };
 
-// A model with its thread and the pass that it runs.
+// A model with its thread and its pass.
 struct EmbedBatcher::Worker {
   Worker(EmbedModel& its_model, size_t n_texts) : model(its_model), pass(n_texts) {
     taken.reserve(n_texts);
@@ -36,11 +36,11 @@ struct EmbedBatcher::Worker {
   EmbedModel& model;
   EmbedPass pass;
   std::vector<WaitingText> taken;
-  std::vector<std::shared_ptr<Job>> jobs;  // of each of them
-  size_t n_tokens = 0;                     // reserved
-  uint64_t id = 0;                         // of the pass
-  PassSizing sizing;                       // the last decision
-  PassSizing logged;                       // the last that is in the log
+  std::vector<std::shared_ptr<Job>> jobs;  // [taken]
+  size_t n_tokens = 0;                     // reserved in room_
+  uint64_t id = 0;                         // id of the pass
+  PassSizing sizing;                       // last decision
+  PassSizing logged;                       // last decision in the log
   uint64_t budget_version = 0;
   MemoryUse memory;
   std::thread thread;
@@ -78,7 +78,7 @@ EmbedBatcher::EmbedBatcher(std::vector<std::unique_ptr<EmbedModel>> models,
   }
   for (const auto& worker : workers_)
     worker->thread = std::thread([this, &worker = *worker] { serve(worker); });
-  log::info(fmt::format("Batch configuration: {} ({} at once)", sizes_line(sizes_), n));
+  log::info(fmt::format("Batch configuration: {} ({} in parallel)", sizes_line(sizes_), n));
 }
 
 EmbedBatcher::~EmbedBatcher() {
@@ -127,14 +127,15 @@ void EmbedBatcher::wait_for(Job& job, std::stop_token stop) {
   job.done.wait(lock, [&] { return job.n_left == 0 || job.is_cancelled; });
 }
 
-// What a text is refused for is its own error: the others go on.
+// If a text is refused, only that text gets an error.
 void EmbedBatcher::check(Job& job) {
   const std::vector<EmbedText>& texts = job.request.texts;
   if (texts.empty()) throw Error(ErrorCode::kInvalidInput, "there are no texts to embed");
   if (texts.size() > options_.max_waiting)
-    throw Error(ErrorCode::kTooLarge, fmt::format("{} texts in one request, of which {} may wait; "
-                                                  "send fewer at a time",
-                                                  texts.size(), options_.max_waiting));
+    throw Error(ErrorCode::kTooLarge,
+                fmt::format("{} texts in one request, but at most {} may be queued; "
+                            "send fewer at a time",
+                            texts.size(), options_.max_waiting));
   job.answers.texts.resize(texts.size());
   const size_t limit = text_limit(sizes_, info().max_tokens);
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -165,7 +166,7 @@ void EmbedBatcher::submit(const std::shared_ptr<Job>& job) {
   if (n > options_.max_waiting - std::min(options_.max_waiting, waiting_.count().n_texts)) {
     counts_.n_rejected_full += n;
     throw EmbedBusy(
-        fmt::format("{} inputs wait already; try again later", waiting_.count().n_texts));
+        fmt::format("{} inputs are queued already; try again later", waiting_.count().n_texts));
   }
   counts_.n_accepted += n;
   job->n_left = n;
@@ -184,12 +185,13 @@ void EmbedBatcher::submit(const std::shared_ptr<Job>& job) {
                          now.n_pending_tokens, now.n_pending_texts, n, now.n_running));
 }
 
-// With the mutex, as all below but what runs a pass. What is in a pass is done for nobody.
+// REQUIRES: the caller has the mutex, like all functions below except run_pass(). The results of
+// texts in a running pass are ignored.
 void EmbedBatcher::cancel(Job& job) {
   counts_.n_dropped += waiting_.remove(job.request.client, job.request.is_bulk, job.id).n_texts;
   job.is_cancelled = true;
   finish(job);
-  wake();  // another is the first now, and may fit
+  wake();  // another text is first now, and may fit
   if (is_idle()) idle_.notify_all();
 }
 
@@ -223,13 +225,13 @@ bool EmbedBatcher::wait_for_pass(Worker& worker, std::unique_lock<std::mutex>& l
     else if (take_pass(worker))
       return true;
     else if (worker.sizing != worker.logged)
-      log_sizing(worker, lock);  // and look again: something may have come meanwhile
+      log_sizing(worker, lock);  // then look again: new texts may be queued
     else
       work_.wait(lock);
   }
 }
 
-// What it takes moves from waiting to active in one step, so that no token is in both or in none.
+// Moves texts from waiting to active in one step, so that each token is counted exactly once.
 bool EmbedBatcher::take_pass(Worker& worker) {
   EmbedSizes sizes = sizes_;
   sizes.context_size = context_size_;
@@ -239,7 +241,7 @@ bool EmbedBatcher::take_pass(Worker& worker) {
   if (tokens == 0) return false;
   worker.taken.clear();
   waiting_.take(tokens, context_size_ - used, worker.taken);
-  if (worker.taken.empty()) return false;  // the first has no room yet
+  if (worker.taken.empty()) return false;  // the first text does not fit yet
   worker.pass.clear();
   worker.jobs.clear();
   Clock::time_point oldest = Clock::time_point::max();
@@ -259,7 +261,7 @@ bool EmbedBatcher::take_pass(Worker& worker) {
   return true;
 }
 
-// One more for each job that has texts in a pass. Those of one job need not be side by side.
+// Counts one more pass for each job that has texts in it. Texts of one job may be apart in `jobs`.
 void EmbedBatcher::count_passes(const std::vector<std::shared_ptr<Job>>& jobs) {
   for (const std::shared_ptr<Job>& job : jobs) {
     if (job->last_pass == n_taken_ + 1) continue;
@@ -268,7 +270,7 @@ void EmbedBatcher::count_passes(const std::vector<std::shared_ptr<Job>>& jobs) {
   }
 }
 
-// Writing a line may take long: not with the mutex.
+// Writes a line without the mutex, because writing may take long.
 void EmbedBatcher::log_sizing(Worker& worker, std::unique_lock<std::mutex>& lock) const {
   worker.logged = worker.sizing;
   lock.unlock();
@@ -378,7 +380,7 @@ void EmbedBatcher::set_context_size(size_t n) {
   const size_t min = std::max(sizes_.n_batch, text_limit(sizes_, info().max_tokens));
   if (n < min)
     throw Error(ErrorCode::kInvalidInput,
-                fmt::format("context_size {} is less than a pass may have: {}", n, min));
+                fmt::format("context_size {} is below the max tokens of a pass: {}", n, min));
   const std::scoped_lock lock(mutex_);
   context_size_ = n;
   room_.set_max(n);

@@ -1,6 +1,6 @@
-// Texts of all clients, packed into passes over models that make vectors. A pass begins as soon as
-// there is a model for it: texts that come meanwhile share the next one. Owns the models and a
-// thread for each. Any thread may call.
+// Packs texts of all clients into passes over embedding models. A pass starts as soon as a model is
+// free; texts that arrive meanwhile share the next pass. Owns the models and one thread for each.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -30,26 +30,27 @@ namespace billow::engine {
 
 struct EmbedBatcherOptions {
   EmbedSettings sizes = {};
-  size_t max_waiting = 65536;  // texts
-  size_t max_attempts = 4;     // of a pass, where memory is short
-  // Called on the thread of a pass when it begins, and with its tokens when it ends.
+  size_t max_waiting = 65536;  // max queued texts
+  size_t max_attempts = 4;     // max attempts of a pass, if memory is short
+  // Called on the thread of a pass at its start, and with its tokens at its end.
   std::function<void()> on_pass_begin = {};
   std::function<void(size_t n_tokens)> on_pass_end = {};
 };
 
 struct EmbedRequest {
   std::vector<EmbedText> texts;
-  // Whose they are: those of one client run in their order, those of several in turn.
+  // Texts of one client run in queue order; several clients take turns.
   std::string client{};
-  bool is_bulk = false;  // they run when no others wait
+  bool is_bulk = false;  // runs only if no other texts are queued
 };
 
 struct EmbedAnswers {
-  std::vector<EmbedAnswer> texts;   // in the order of the request's
-  std::chrono::nanoseconds time{};  // from when they came
+  std::vector<EmbedAnswer> texts;   // in the order of the request's texts
+  std::chrono::nanoseconds time{};  // from arrival to answer
 };
 
-// No place for the request's texts, of which none was taken: another may have one, or a later time.
+// The queue has no space for the request, of which no text was queued. Another server may have
+// space, or this one later.
 class EmbedBusy : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -59,23 +60,22 @@ struct EmbedState {
   EmbedLoad load;
   EmbedCounts counts;
   size_t n_active_texts = 0;
-  uint64_t n_finished = 0;  // texts taken, whose pass has ended
+  uint64_t n_finished = 0;  // texts whose pass has ended
   MemoryUse memory{};       // of all models
   uint64_t budget_version = 0;
-  std::string
-      degraded{};  // why passes have failed of late, one after the other; empty: they do not
+  std::string degraded{};  // latest error while passes keep failing; empty after a success
 };
 
 class EmbedBatcher {
  public:
-  // Passes that fail one behind the other until the state tells of it.
+  // The state reports an error after this many failed passes in a row.
   static constexpr size_t kFailuresToTell = 3;
 
-  // So many passes run at once as there are models and as the context has room for. REQUIRES:
-  // there is a model, and all are of one file. Throws Error for sizes that make no sense.
+  // Runs passes in parallel: at most one per model, and only as many as the context size allows.
+  // REQUIRES: at least one model, and all models are of one file. Throws Error for invalid sizes.
   explicit EmbedBatcher(std::vector<std::unique_ptr<EmbedModel>> models,
                         EmbedBatcherOptions options = {});
-  // Cancels what was asked, and waits for the passes that run and for those who wait for them.
+  // Cancels all requests, and waits until running passes and embed() calls have ended.
   ~EmbedBatcher();
   EmbedBatcher(const EmbedBatcher&) = delete;
   EmbedBatcher& operator=(const EmbedBatcher&) = delete;
@@ -83,19 +83,21 @@ class EmbedBatcher {
   const EmbedModelInfo& info() const noexcept { return models_.front()->info(); }
   const EmbedSizes& sizes() const noexcept { return sizes_; }
 
-  // Waits for a vector or an error of each text. Nullopt when it was stopped: what waits is dropped
-  // at once, what is in a pass is done for nobody. Throws EmbedBusy where not all texts have a
-  // place, and Error for a request that never has one: no texts, or more than may wait.
+  // Waits for a vector or an error of each text. Returns nullopt after a stop request. The queued
+  // texts are then removed immediately, and the results of texts in a running pass are ignored.
+  // Throws EmbedBusy if the queue has no space for all texts. Throws Error if the request can never
+  // be queued: it has no texts, or more than max_waiting.
   std::optional<EmbedAnswers> embed(EmbedRequest request, std::stop_token stop = {});
 
-  // No more is taken; what was taken goes on. Returns at once.
+  // Refuses new requests from here on. Queued texts still run. Returns immediately.
   void close();
-  // Whether all that was taken has ended within so long.
+  // Waits until all queued texts have ended. Returns false if that takes longer than `limit`.
   bool wait_until_idle(std::chrono::milliseconds limit);
-  // For the passes to come; those in flight may have more. Throws Error where it is below what a
-  // pass may have.
+  // Sets the context size of later passes; passes in flight may have more. Throws Error if one pass
+  // may need more than `n`.
   void set_context_size(size_t n);
-  // The models' together, before their next passes; the state shows `version` once all have it.
+  // Sets the budget of all models together, before their next passes. The state shows `version`
+  // when all models have the budget.
   void set_memory_budget(uint64_t bytes, uint64_t version);
   EmbedState state() const;
 
@@ -126,7 +128,7 @@ class EmbedBatcher {
 
   const EmbedBatcherOptions options_;
   std::vector<std::unique_ptr<EmbedModel>> models_;
-  EmbedSizes sizes_;  // but for context_size, of the beginning
+  EmbedSizes sizes_;  // fixed, except context_size
 
   mutable std::mutex mutex_;
   std::condition_variable work_;
@@ -135,19 +137,19 @@ class EmbedBatcher {
   EmbedRoom room_;
   PassCeiling ceiling_;
   EmbedCounts counts_;
-  std::unordered_map<uint64_t, std::shared_ptr<Job>> jobs_;  // not ended, nor cancelled
+  std::unordered_map<uint64_t, std::shared_ptr<Job>> jobs_;  // unfinished and not cancelled
   size_t context_size_;
   uint64_t n_jobs_ = 0;
-  uint64_t n_taken_ = 0;  // passes, whatever became of them
+  uint64_t n_taken_ = 0;  // passes so far, also failed ones
   size_t n_callers_ = 0;
   size_t n_running_ = 0;
-  size_t n_begun_ = 0;  // of jobs_: those with texts that were in a pass
+  size_t n_begun_ = 0;  // number of jobs_ with texts that were in a pass
   size_t n_active_texts_ = 0;
   uint64_t n_finished_ = 0;
-  size_t n_failures_ = 0;  // one behind the other
+  size_t n_failures_ = 0;  // failed passes in a row
   std::string failure_;
   uint64_t budget_ = 0;
-  uint64_t budget_version_ = 0;  // 0: none was set
+  uint64_t budget_version_ = 0;  // 0: no budget was set
   bool closed_ = false;
   bool stopping_ = false;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -30,7 +30,7 @@ TEST(EmbedBatcher, PK_15_AnswersAreInTheOrderOfTheTexts) {
   for (const size_t sum : fake.world->sums()) EXPECT_LE(sum, 64u);
 }
 
-// The passes that the planner says, of texts that come together.
+// Returns the passes that the planner chooses for texts that are queued together.
 Sums planned(const std::vector<size_t>& lengths, const EmbedSizes& sizes) {
   EmbedWaiting waiting;
   for (size_t i = 0; i < lengths.size(); ++i) waiting.push("", false, {1, i, lengths[i]});
@@ -70,9 +70,9 @@ TEST(EmbedBatcher, P_5_P_17_PassesAreAsPlannedAndAnySplitGivesTheSameVectors) {
   }
 }
 
-TEST(EmbedBatcher, PK_11_FI_12_ATextAboveTheLimitIsRefusedAtOnceWithTheLimit) {
+TEST(EmbedBatcher, PK_11_FI_12_ATextAboveTheLimitIsRefusedImmediatelyWithTheLimit) {
   FakeEmbedders fake({.sizes = {.n_batch = 2048}});
-  fake.world->open(false);  // nothing could run
+  fake.world->open(false);  // no pass could run
   const auto answers = fake.batcher->embed({{text_of(2049)}});
   ASSERT_TRUE(answers.has_value());
   EXPECT_EQ(answers->texts[0].status, 400);
@@ -90,7 +90,7 @@ TEST(EmbedBatcher, CFG_7_TheModelsMaximumIsTheLimitOfAText) {
   EXPECT_EQ(fake.world->sums(), Sums{2048});
 }
 
-TEST(EmbedBatcher, PK_11_ATextLongerThanAPassHasOneOfItsOwn) {
+TEST(EmbedBatcher, PK_11_ATextLongerThanAPassRunsAlone) {
   FakeEmbedders fake({});
   const auto answers = fake.batcher->embed({texts_of({100, 5000, 8192, 200, 300})});
   ASSERT_TRUE(answers.has_value());
@@ -126,10 +126,10 @@ TEST(EmbedBatcher, SV_2_FI_8_OneBadTextFailsAlone) {
   blocker.join();
   const std::vector<int> status = {0, 0, 400, 0, 400, 400, 500, 0};
   for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].status, status[i]) << i;
-  EXPECT_EQ(fake.world->sums(), (Sums{1, 10 + 11 + 13 + 17}));  // all others in one pass
+  EXPECT_EQ(fake.world->sums(), (Sums{1, 10 + 11 + 13 + 17}));  // all other texts in one pass
 }
 
-TEST(EmbedBatcher, PK_17_ALoneTextBeginsAtOnce) {
+TEST(EmbedBatcher, PK_17_ALoneTextStartsImmediately) {
   FakeEmbedders fake({});
   std::vector<milliseconds> waits;
   double min = 1.0;
@@ -137,7 +137,7 @@ TEST(EmbedBatcher, PK_17_ALoneTextBeginsAtOnce) {
   const EmbedState state = fake.batcher->state();
   const Histogram& wait = state.counts.queue_wait_seconds;
   min = wait.sum() / static_cast<double>(wait.n_values());
-  EXPECT_LT(min, 0.02);             // of a loaded machine
+  EXPECT_LT(min, 0.02);             // limit for a loaded machine
   EXPECT_GE(wait.counts()[0], 5u);  // below half a millisecond
 }
 
@@ -180,7 +180,7 @@ TEST(EmbedBatcher, MT_2_MT_5_PassesInFlightFillTheContext) {
   EXPECT_TRUE(fake.is_clean());
 }
 
-TEST(EmbedBatcher, CC_2_ManyTextsStartSeveralPassesAtOnce) {
+TEST(EmbedBatcher, CC_2_ManyTextsStartSeveralPassesTogether) {
   FakeEmbedders fake({.sizes = {.context_size = 8192}}, 4);
   fake.world->open(false);
   std::thread client([&] { fake.batcher->embed({texts_of(std::vector<size_t>(100, 512))}); });
@@ -191,12 +191,12 @@ TEST(EmbedBatcher, CC_2_ManyTextsStartSeveralPassesAtOnce) {
   EXPECT_EQ(fake.world->sums(), Sums(25, 2048));
 }
 
-TEST(EmbedBatcher, CC_8_SZ_16_PassesAtOnceAreBoundedByTheContext) {
+TEST(EmbedBatcher, CC_8_SZ_16_ParallelPassesAreLimitedByTheContext) {
   FakeEmbedders fake({.sizes = {.context_size = 4095}}, 4);
   EXPECT_EQ(fake.batcher->state().load.n_max_passes, 1u);
 }
 
-TEST(EmbedBatcher, MT_3_UtilizationIsOfNBatch) {
+TEST(EmbedBatcher, MT_3_UtilizationIsRelativeToNBatch) {
   FakeEmbedders fake({});
   const auto observed = [&](const std::vector<size_t>& lengths) {
     const double before = fake.batcher->state().counts.utilization_percent.sum();
@@ -209,7 +209,7 @@ TEST(EmbedBatcher, MT_3_UtilizationIsOfNBatch) {
   EXPECT_EQ(fake.batcher->state().counts.n_passes, 2u + 1u + 3u);
 }
 
-TEST(EmbedBatcher, MT_5_MT_6_TellsTheNineFamiliesAndTheirTypes) {
+TEST(EmbedBatcher, MT_5_MT_6_ReportsTheNineFamiliesAndTheirTypes) {
   using Kind = Figure::Kind;
   const std::map<std::string, Kind> wanted = {
       {"billow_embed_batches_created_total", Kind::kCounter},
@@ -222,37 +222,37 @@ TEST(EmbedBatcher, MT_5_MT_6_TellsTheNineFamiliesAndTheirTypes) {
       {"billow_embed_oom_retries_total", Kind::kCounter},
       {"billow_embed_oom_retry_tokens", Kind::kHistogram},
   };
-  std::map<std::string, Kind> told;
-  for (const Figure& figure : embed_figures({}, {}, {})) told.emplace(figure.name, figure.kind);
+  std::map<std::string, Kind> shown;
+  for (const Figure& figure : embed_figures({}, {}, {})) shown.emplace(figure.name, figure.kind);
   for (const auto& [name, kind] : wanted) {
-    ASSERT_TRUE(told.contains(name)) << name;
-    EXPECT_EQ(told.at(name), kind) << name;
+    ASSERT_TRUE(shown.contains(name)) << name;
+    EXPECT_EQ(shown.at(name), kind) << name;
   }
 }
 
-TEST(EmbedBatcher, MT_6_TellsWhatWasRefusedDroppedAndFailedInNamedBuckets) {
-  std::map<std::string, Figure> told;
+TEST(EmbedBatcher, MT_6_ReportsRefusedDroppedAndFailedTextsInNamedBuckets) {
+  std::map<std::string, Figure> shown;
   for (const Figure& figure : embed_figures({}, {}, {}))
-    told.emplace(figure.name + (figure.label.empty() ? "" : " " + figure.label_value), figure);
+    shown.emplace(figure.name + (figure.label.empty() ? "" : " " + figure.label_value), figure);
   for (const char* name :
        {"billow_embed_rejected_total full", "billow_embed_rejected_total closing",
         "billow_embed_rejected_total text", "billow_embed_failures_total memory",
         "billow_embed_failures_total model", "billow_embed_dropped_total",
         "billow_embed_inputs_total", "billow_embed_vectors_total", "billow_embed_nan_outputs_total",
         "billow_embed_input_tokens", "billow_embed_inference_seconds", "billow_embed_batches_max"})
-    EXPECT_TRUE(told.contains(name)) << name;
+    EXPECT_TRUE(shown.contains(name)) << name;
   for (const char* name : {"billow_embed_batch_tokens", "billow_embed_oom_retry_tokens",
                            "billow_embed_input_tokens"}) {
-    const std::vector<double>& bounds = told.at(name).histogram.bounds();
+    const std::vector<double>& bounds = shown.at(name).histogram.bounds();
     ASSERT_EQ(bounds.size(), 14u) << name;
     for (size_t i = 0; i < bounds.size(); ++i) EXPECT_EQ(bounds[i], std::exp2(i)) << name;
   }
-  const std::vector<double>& waits = told.at("billow_embed_queue_wait_seconds").histogram.bounds();
+  const std::vector<double>& waits = shown.at("billow_embed_queue_wait_seconds").histogram.bounds();
   EXPECT_EQ(waits.front(), 0.0005);
   EXPECT_EQ(waits.back(), 10.0);
 }
 
-TEST(EmbedBatcher, SV_4_RequestsWithoutPlaceAreRefusedWhole) {
+TEST(EmbedBatcher, SV_4_RequestsThatDoNotFitAreRefusedAsAWhole) {
   FakeEmbedders fake({.max_waiting = 512});
   fake.world->open(false);
   std::thread running([&] { fake.batcher->embed({{text_of(1)}}); });
@@ -262,8 +262,8 @@ TEST(EmbedBatcher, SV_4_RequestsWithoutPlaceAreRefusedWhole) {
   EXPECT_THROW(fake.batcher->embed({texts_of(std::vector<size_t>(401, 1))}), EmbedBusy);
   std::thread more([&] { fake.batcher->embed({texts_of(std::vector<size_t>(400, 1))}); });
   fake.wait_for_pending(512);
-  EXPECT_THROW(fake.batcher->embed({{text_of(1)}}), EmbedBusy);  // while all passes are held
-  EXPECT_THROW(fake.batcher->embed({texts_of(std::vector<size_t>(600, 1))}), Error);  // never
+  EXPECT_THROW(fake.batcher->embed({{text_of(1)}}), EmbedBusy);  // while all passes are blocked
+  EXPECT_THROW(fake.batcher->embed({texts_of(std::vector<size_t>(600, 1))}), Error);  // never fits
   EXPECT_EQ(fake.batcher->state().counts.n_rejected_full, 402u);
   fake.world->open(true);
   for (std::thread* thread : {&running, &waiting, &more}) thread->join();
@@ -271,7 +271,7 @@ TEST(EmbedBatcher, SV_4_RequestsWithoutPlaceAreRefusedWhole) {
   EXPECT_TRUE(fake.is_clean());
 }
 
-TEST(EmbedBatcher, SV_5_FI_5_WhatWaitsForACancelledClientIsDropped) {
+TEST(EmbedBatcher, SV_5_FI_5_QueuedTextsOfACancelledClientAreDropped) {
   FakeEmbedders fake({});
   fake.world->open(false);
   std::stop_source stop_running;
@@ -293,7 +293,7 @@ TEST(EmbedBatcher, SV_5_FI_5_WhatWaitsForACancelledClientIsDropped) {
   EXPECT_EQ(fake.world->n_tokens, 7u);
 }
 
-TEST(EmbedBatcher, SV_8_ValuesThatAreNoNumbersAreCounted) {
+TEST(EmbedBatcher, SV_8_ValuesThatAreNotFiniteAreCounted) {
   FakeEmbedders fake({});
   const auto answers = fake.batcher->embed({{text_of(3, kNanToken), text_of(3)}});
   EXPECT_EQ(answers->texts[0].status, 500);
@@ -310,17 +310,17 @@ double cpu_seconds() {
   return seconds(use.ru_utime) + seconds(use.ru_stime);
 }
 
-TEST(EmbedBatcher, SZ_18_AHeadWithoutRoomWaitsWithoutWork) {
+TEST(EmbedBatcher, SZ_18_AFirstTextWithoutSpaceWaitsWithoutCpuTime) {
   FakeEmbedders fake({.sizes = {.n_batch = 100, .context_size = 200}}, 2);
   fake.world->open(false);
   std::thread first([&] { fake.batcher->embed({{text_of(100)}}); });
   fake.world->wait_for_inside(1);
-  fake.batcher->set_context_size(102);  // room for 2
+  fake.batcher->set_context_size(102);  // free space for 2
   std::thread second([&] { fake.batcher->embed({{text_of(100)}, "b"}); });
   fake.wait_for_pending(1);
   std::thread third([&] { fake.batcher->embed({{text_of(1)}, "b"}); });
   fake.wait_for_pending(2);
-  double min = 1.0;  // of a processor: all threads come to wait, sooner or later
+  double min = 1.0;  // CPU seconds; all threads wait sooner or later
   for (int i = 0; i < 20 && min >= 0.05; ++i) {
     const double before = cpu_seconds();
     std::this_thread::sleep_for(milliseconds(500));
@@ -330,7 +330,7 @@ TEST(EmbedBatcher, SZ_18_AHeadWithoutRoomWaitsWithoutWork) {
   EXPECT_EQ(fake.world->sums(), Sums{100});
   fake.world->open(true);
   for (std::thread* thread : {&first, &second, &third}) thread->join();
-  // Once there is room for both, the two models may begin in any order.
+  // If both texts fit, the two models may start in any order.
   Sums sums = fake.world->sums();
   std::ranges::sort(sums);
   EXPECT_EQ(sums, (Sums{1, 100, 100}));
@@ -342,7 +342,7 @@ TEST(EmbedBatcher, PK_18_NoTokenIsAddedToTexts) {
   EXPECT_EQ(fake.world->n_tokens, 819u);
 }
 
-TEST(EmbedBatcher, TellsTheBudgetOnceAllModelsHaveIt) {
+TEST(EmbedBatcher, ReportsTheBudgetWhenAllModelsHaveIt) {
   FakeEmbedders fake({}, 2);
   EXPECT_EQ(fake.batcher->state().budget_version, 0u);
   fake.batcher->set_memory_budget(1000, 7);

@@ -44,25 +44,25 @@ double context_percent(const Values& values) {
   return std::min(share, 100.0);
 }
 constexpr NumberRow kNumbers[] = {
-    {"billow_embed_batches_created_total", "Embedding passes begun.", Kind::kCounter,
+    {"billow_embed_batches_created_total", "Embedding passes started.", Kind::kCounter,
      count<&EmbedCounts::n_passes>},
-    {"billow_embed_queue_pending_tokens", "Tokens of texts that wait for a pass.", Kind::kGauge,
+    {"billow_embed_queue_pending_tokens", "Tokens of queued texts.", Kind::kGauge,
      gauge<&EmbedLoad::n_pending_tokens>},
     {"billow_embed_batches_active", "Embedding passes in flight.", Kind::kGauge,
      gauge<&EmbedLoad::n_running>},
-    {"billow_embed_context_utilization_percent",
-     "Tokens in flight, of those that may be in flight together.", Kind::kGauge, context_percent},
-    {"billow_embed_oom_retries_total", "Passes tried again with fewer tokens for want of memory.",
+    {"billow_embed_context_utilization_percent", "Tokens in flight, in percent of their maximum.",
+     Kind::kGauge, context_percent},
+    {"billow_embed_oom_retries_total", "Passes retried with fewer tokens after a lack of memory.",
      Kind::kCounter, count<&EmbedCounts::n_retries>},
-    {"billow_embed_batches_max", "Embedding passes that can be in flight at once.", Kind::kGauge,
+    {"billow_embed_batches_max", "Max embedding passes in flight.", Kind::kGauge,
      gauge<&EmbedLoad::n_max_passes>},
     {"billow_embed_inputs_total", "Texts accepted.", Kind::kCounter,
      count<&EmbedCounts::n_accepted>},
-    {"billow_embed_vectors_total", "Texts that have a vector.", Kind::kCounter,
+    {"billow_embed_vectors_total", "Texts with a vector.", Kind::kCounter,
      count<&EmbedCounts::n_vectors>},
-    {"billow_embed_dropped_total", "Texts whose client had gone before a pass took them.",
-     Kind::kCounter, count<&EmbedCounts::n_dropped>},
-    {"billow_embed_nan_outputs_total", "Texts whose vector had values that are no numbers.",
+    {"billow_embed_dropped_total", "Texts whose client disconnected before a pass.", Kind::kCounter,
+     count<&EmbedCounts::n_dropped>},
+    {"billow_embed_nan_outputs_total", "Texts whose vector had values that are not finite.",
      Kind::kCounter, count<&EmbedCounts::n_nan_outputs>},
 };
 
@@ -73,14 +73,14 @@ struct HistogramRow {
 };
 constexpr HistogramRow kHistograms[] = {
     {"billow_embed_batch_tokens", "Tokens of an embedding pass.", &EmbedCounts::pass_tokens},
-    {"billow_embed_batch_utilization_percent", "Tokens of an embedding pass, of n_batch.",
-     &EmbedCounts::utilization_percent},
-    {"billow_embed_queue_wait_seconds", "How long the oldest text of a pass has waited.",
+    {"billow_embed_batch_utilization_percent",
+     "Tokens of an embedding pass, in percent of n_batch.", &EmbedCounts::utilization_percent},
+    {"billow_embed_queue_wait_seconds", "Queue time of the oldest text of a pass.",
      &EmbedCounts::queue_wait_seconds},
-    {"billow_embed_oom_retry_tokens", "Tokens to which a pass without memory was cut.",
+    {"billow_embed_oom_retry_tokens", "Max tokens of a retry after a lack of memory.",
      &EmbedCounts::retry_tokens},
     {"billow_embed_input_tokens", "Tokens of a text.", &EmbedCounts::text_tokens},
-    {"billow_embed_inference_seconds", "How long an embedding pass takes.",
+    {"billow_embed_inference_seconds", "Duration of an embedding pass.",
      &EmbedCounts::pass_seconds},
 };
 
@@ -91,8 +91,8 @@ struct LabelledRow {
   const char* label_value;
   uint64_t EmbedCounts::* count;
 };
-constexpr const char* kRejected = "Texts refused before they waited.";
-constexpr const char* kFailed = "Texts without a vector, by what failed.";
+constexpr const char* kRejected = "Texts rejected before they were queued.";
+constexpr const char* kFailed = "Texts without a vector, by cause.";
 constexpr LabelledRow kLabelled[] = {
     {"billow_embed_rejected_total", kRejected, "reason", "full", &EmbedCounts::n_rejected_full},
     {"billow_embed_rejected_total", kRejected, "reason", "closing",

@@ -1,5 +1,5 @@
-// What the embedding batcher counts and measures, and the names under which it is shown: an
-// interface that never changes. Plain data; the batcher locks.
+// Counters and measurements of the embedding batcher, and the metrics that show them. The metric
+// names are a stable interface. Plain data; the batcher locks.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,21 @@
 
 namespace billow::engine {
 
-// From the beginning on.
+// Since the start.
 struct EmbedCounts {
   EmbedCounts();
 
-  uint64_t n_passes = 0;            // begun, those of retries included
-  uint64_t n_retries = 0;           // of passes for want of memory, each step to a smaller size
-  uint64_t n_accepted = 0;          // texts
-  uint64_t n_vectors = 0;           // texts that have one
-  uint64_t n_dropped = 0;           // texts of clients that had gone, before a pass took them
-  uint64_t n_rejected_full = 0;     // texts of requests that came when too many waited
-  uint64_t n_rejected_closing = 0;  // or when the batcher was ending
+  uint64_t n_passes = 0;    // started passes, including retries
+  uint64_t n_retries = 0;   // retries of passes after a lack of memory, one for each smaller size
+  uint64_t n_accepted = 0;  // texts
+  uint64_t n_vectors = 0;   // texts with a vector
+  uint64_t n_dropped = 0;   // texts of clients that disconnected before a pass
+  uint64_t n_rejected_full = 0;     // texts of requests that came when the queue was full
+  uint64_t n_rejected_closing = 0;  // texts of requests that came during shutdown
   uint64_t n_rejected_text = 0;     // texts that the model cannot evaluate: too long, empty, ...
   uint64_t n_failed_memory = 0;     // texts
-  uint64_t n_failed_model = 0;      // texts of passes that failed
-  uint64_t n_nan_outputs = 0;       // texts whose vector had values that are no numbers
+  uint64_t n_failed_model = 0;      // texts of failed passes
+  uint64_t n_nan_outputs = 0;       // texts whose vector had values that are not finite
   Histogram pass_tokens;
   Histogram utilization_percent;
   Histogram queue_wait_seconds;  // of the oldest text of a pass
@@ -34,15 +34,15 @@ struct EmbedCounts {
   Histogram pass_seconds;
 };
 
-// Of one moment.
+// A snapshot.
 struct EmbedLoad {
   size_t n_pending_texts = 0;
   size_t n_pending_tokens = 0;
   size_t n_active_tokens = 0;
   size_t n_running = 0;           // passes
-  size_t n_requests_running = 0;  // of whose texts some were in a pass
+  size_t n_requests_running = 0;  // requests with texts that were in a pass
   size_t n_requests_waiting = 0;
-  size_t n_max_passes = 1;  // that can run at once
+  size_t n_max_passes = 1;  // max parallel passes
 };
 
 std::vector<Figure> embed_figures(const EmbedCounts& counts, const EmbedLoad& load,

@@ -9,7 +9,7 @@
 namespace billow::engine {
 namespace {
 
-// Texts of a pass; those that have not finished when it ends are given up.
+// The texts of a pass. The destructor cancels unfinished texts.
 class Running {
  public:
   explicit Running(Engine& engine) : engine_(engine) {}
@@ -27,7 +27,7 @@ class Running {
   std::vector<std::shared_ptr<const Embedding>> all_;
 };
 
-// Nothing is written, and a pass that lacks memory fails: its texts are tried again in others.
+// No text is generated. A pass that lacks memory fails, and its texts are retried in other passes.
 EngineOptions options_of(EngineOptions options) {
   options.max_sequences = 1;
   options.asks_for_memory = false;
@@ -52,13 +52,13 @@ std::string DecoderModel::refusal(const EmbedText& text) const {
   std::string refused = token_refusal(info_, text.tokens);
   if (!refused.empty()) return refused;
   if (text.pooling.value_or(info_.pooling) != info_.pooling) {
-    return "the model pools by " + std::string(pooling_name(info_.pooling)) + " and cannot by " +
+    return "the model pools by " + std::string(pooling_name(info_.pooling)) + ", not by " +
            std::string(pooling_name(*text.pooling));
   }
   if (text.n_first > 0) {
     return relevance_ ? "the model ranks by a template, but its file has no "
                         "tokenizer.chat_template.rerank"
-                      : "the model takes no pairs";
+                      : "the model does not accept pairs";
   }
   return engine_.adapter_refusal(text.adapters);
 }

@@ -50,7 +50,7 @@ uint64_t passes_scratch_bytes(const arch::Encoder& encoder, const kernels::Kerne
   return sum;
 }
 
-// What one pass evaluates, and where.
+// Inputs and buffers of one pass.
 struct EncoderModel::Pass {
   std::vector<const EmbedText*> texts;
   std::vector<int32_t> tokens;
@@ -59,17 +59,17 @@ struct EncoderModel::Pass {
   size_t n_ranked = 0;                       // texts that the classifier scores
   size_t n_projected = 0;                    // texts whose vectors are projected
   std::vector<Adapters::Lease> leases;       // of all adapters of the pass
-  std::vector<const nn::Adapter*> adapters;  // [texts]; empty: none has one
+  std::vector<const nn::Adapter*> adapters;  // [texts]; empty: no adapters
   tensor::Matrix hidden;
 
   size_t begin(size_t text) const { return text == 0 ? 0 : ends[text - 1]; }
   size_t n(size_t text) const { return ends[text] - begin(text); }
-  // For rows of the texts for which `is_it(text)` holds, in their order.
-  template <typename IsIt>
-  std::vector<const nn::Adapter*> adapters_of(const IsIt& is_it) const {
+  // Returns the adapters of the texts for which `is_wanted(text)` is true, in order.
+  template <typename IsWanted>
+  std::vector<const nn::Adapter*> adapters_of(const IsWanted& is_wanted) const {
     std::vector<const nn::Adapter*> own;
     for (size_t i = 0; i < adapters.size(); ++i)
-      if (is_it(i)) own.push_back(adapters[i]);
+      if (is_wanted(i)) own.push_back(adapters[i]);
     return own;
   }
 };
@@ -136,7 +136,7 @@ std::vector<std::unique_ptr<EmbedModel>> EncoderModel::load(gguf::File file,
   return models;
 }
 
-// Of a pass of all these texts.
+// Returns the limits of a pass of all these texts.
 arch::PassLimits EncoderModel::limits_of(std::span<const EmbedText* const> texts) const {
   arch::PassLimits limits = {.n_threads = static_cast<size_t>(team_.size())};
   size_t n_ranked = 0;
@@ -154,9 +154,9 @@ arch::PassLimits EncoderModel::limits_of(std::span<const EmbedText* const> texts
   return limits;
 }
 
-// For the largest pass so far, which the arena keeps, or this one.
+// Grants scratch for this pass or the largest pass so far, whose memory the arena keeps.
 void EncoderModel::grant_scratch(const arch::PassLimits& limits) {
-  // A pass that is no larger than one before in anything takes no more, which need not be counted.
+  // A pass that is no larger than an earlier one in all sizes needs no more memory.
   if (limits.n_rows <= granted_pass_.n_rows && limits.n_positions <= granted_pass_.n_positions &&
       limits.n_logit_rows <= granted_pass_.n_logit_rows &&
       limits.adapter_rank <= granted_pass_.adapter_rank)
@@ -170,7 +170,7 @@ void EncoderModel::grant_scratch(const arch::PassLimits& limits) {
                                              " of scratch memory, but the budget of " +
                                              format_byte_size(account.budget) + " leaves " +
                                              format_byte_size(account.left() + scratch_granted_) +
-                                             "; allow more, or smaller passes");
+                                             "; allow more memory, or smaller passes");
   }
   scratch_granted_ = wanted;
   granted_pass_ = limits;
@@ -213,7 +213,7 @@ std::string EncoderModel::refusal(const EmbedText& text) const {
   return "";
 }
 
-// False where there is no memory for the text's adapters now.
+// Returns false if there is too little memory for the text's adapters now.
 bool EncoderModel::add(Pass& pass, const EmbedText& text) {
   const std::shared_ptr<Adapters::Entry> entry =
       weights_->adapters.find(weights_->adapters_of(text));
@@ -256,24 +256,25 @@ void EncoderModel::embed(std::span<const EmbedText* const> texts, std::span<Embe
   while (!left.empty()) {
     Pass pass;
     std::vector<size_t> taken;
-    std::vector<size_t> later;  // there is no memory for their adapters beside those of the others
+    std::vector<size_t> later;  // too little memory for their adapters now
     for (const size_t i : left) {
       try {
         (add(pass, *texts[i]) ? taken : later).push_back(i);
-      } catch (const Error& error) {  // its adapter's values are no numbers, or the file is gone
+      } catch (const Error& error) {  // the adapter's values are not finite, or the file is gone
         if (error.code() == ErrorCode::kOutOfMemory) throw;
         out[i] = {.values = {}, .error = error.what()};
       }
     }
     if (taken.empty() && !later.empty()) {
-      if (left.size() == texts.size()) {  // nothing has run: the arena has not grown
+      if (left.size() == texts.size()) {  // no pass has run, so the arena has not grown
         weights_->ledger.give_back(context::MemoryClass::kScratch,
                                    scratch_granted_ - granted_before);
         scratch_granted_ = granted_before;
         granted_pass_ = limits_before;
       }
-      throw Error(ErrorCode::kOutOfMemory,
-                  "no memory for the adapter of a text; allow more, or fewer requests at once");
+      throw Error(
+          ErrorCode::kOutOfMemory,
+          "no memory for the adapter of a text; allow more memory, or fewer parallel requests");
     }
     std::vector<EmbedVector> vectors(taken.size());
     if (!taken.empty()) run(pass, vectors);
@@ -317,7 +318,7 @@ void EncoderModel::pool(const Pass& pass, std::span<EmbedVector> out) {
   });
 }
 
-// In the order of the texts, those that are not projected left out.
+// Projects the vectors in the order of the texts, without those that are not projected.
 void EncoderModel::project(const Pass& pass, std::span<EmbedVector> out) {
   const tensor::ArenaScope scope(arena_);
   const tensor::Matrix vectors = arena_.matrix(pass.n_projected, info().n_embd);
@@ -334,7 +335,7 @@ void EncoderModel::project(const Pass& pass, std::span<EmbedVector> out) {
     if (projected(i)) std::copy_n(vectors.row(row++), info().n_embd, out[i].values.data());
 }
 
-// The classifier's scores of what it reads: the first tokens, or means.
+// Calculates the classifier's scores from the first tokens or the means.
 void EncoderModel::rank(const Pass& pass, std::span<EmbedVector> out) {
   const tensor::Matrix read = arena_.matrix(pass.n_ranked, info().n_embd);
   const tensor::Matrix scores = arena_.matrix(pass.n_ranked, weights_->encoder->n_labels());

@@ -1,4 +1,4 @@
-// A batcher over models for tests, and what its tests wait for.
+// A batcher over fake models for tests, and waiting functions for its tests.
 #pragma once
 
 #include <chrono>
@@ -22,14 +22,15 @@ struct FakeEmbedders {
     batcher = std::make_unique<EmbedBatcher>(std::move(models), std::move(options));
   }
 
-  // Until so many texts wait.
+  // Waits until n texts are queued.
   void wait_for_pending(size_t n) const {
     for (int i = 0; i < 10000 && batcher->state().load.n_pending_texts != n; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (batcher->state().load.n_pending_texts != n)
-      throw std::runtime_error("not so many texts wait");
+      throw std::runtime_error("the expected number of texts is not queued");
   }
-  // MT-4, P-6: whether nothing is left of what was taken, and nothing was lost. Waits for it.
+  // MT-4, P-6: waits until the batcher is idle. Returns whether all counters of current work are 0
+  // and no text was lost.
   bool is_clean() const {
     if (!batcher->wait_until_idle(std::chrono::milliseconds(10000))) return false;
     const EmbedState state = batcher->state();

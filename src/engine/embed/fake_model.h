@@ -1,5 +1,5 @@
-// A model for tests of those that pack texts: it tells what it was given, and sleeps, waits, lacks
-// memory or fails as a test wants. Its vectors tell which text they are of.
+// A fake model for tests of the batcher. It records its inputs, and sleeps, waits, lacks memory or
+// fails as a test wants. Its vectors identify their texts.
 #pragma once
 
 #include <algorithm>
@@ -22,36 +22,36 @@
 
 namespace billow::engine {
 
-constexpr int32_t kNanToken = 999;       // makes a vector of values that are no numbers
-constexpr int32_t kZeroToken = 998;      // makes a vector of zeros
-constexpr int32_t kUnusableToken = 997;  // is refused
-constexpr int32_t kThrowingToken = 996;  // throws where it is to be refused
+constexpr int32_t kNanToken = 999;       // its vector has values that are not finite
+constexpr int32_t kZeroToken = 998;      // its vector has only zeros
+constexpr int32_t kUnusableToken = 997;  // refusal() refuses it
+constexpr int32_t kThrowingToken = 996;  // refusal() throws
 
-// What several fakes share, and the test looks at.
+// State that several fakes share and the test reads.
 struct FakeWorld {
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<std::vector<size_t>> passes;  // lengths of their texts, those that failed included
-  std::vector<const void*> buffers;         // that passes were given
-  std::vector<const int32_t*> tokens;       // of all texts
-  size_t memory_limit = SIZE_MAX;           // tokens of a pass
-  bool throws_bad_alloc = false;            // where memory is short; else an Error
+  std::vector<std::vector<size_t>> passes;  // [pass][text] number of tokens; failed passes, too
+  std::vector<const void*> buffers;         // text arrays of all passes
+  std::vector<const int32_t*> tokens;       // token arrays of all texts
+  size_t memory_limit = SIZE_MAX;           // max tokens of a pass
+  bool throws_bad_alloc = false;            // for a lack of memory; false: an Error
   std::function<void()> before_pass = {};   // may throw
-  bool is_open = true;                      // else passes wait
-  size_t n_inside = 0;                      // passes
-  std::atomic<size_t> n_tokens{0};          // evaluated, or tried
+  bool is_open = true;                      // false: passes wait
+  size_t n_inside = 0;                      // passes in the model
+  std::atomic<size_t> n_tokens{0};          // evaluated tokens, failed passes included
 
-  void open(bool is_it) {
+  void open(bool value) {
     const std::scoped_lock lock(mutex);
-    is_open = is_it;
+    is_open = value;
     changed.notify_all();
   }
-  // Until so many passes are in the model.
+  // Waits until n passes are in the model.
   void wait_for_inside(size_t n) {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return n_inside == n; });
   }
-  // Of the passes from the n-th on.
+  // Returns the token sums of the passes from the n-th on.
   std::vector<size_t> sums(size_t n = 0) {
     const std::scoped_lock lock(mutex);
     std::vector<size_t> all;
@@ -125,11 +125,11 @@ class FakeEmbedModel : public EmbedModel {
   }
 
   std::shared_ptr<FakeWorld> world_;
-  std::optional<tokenizer::Tokenizer> tokenizer_;  // where it is asked for
+  std::optional<tokenizer::Tokenizer> tokenizer_;  // only for tests that use it
   EmbedModelInfo info_;
 };
 
-// n tokens that are all the same.
+// Returns a text of n equal tokens.
 inline EmbedText text_of(size_t n, int32_t token = 1) {
   return {.tokens = std::vector<int32_t>(n, token)};
 }

@@ -1,5 +1,4 @@
-// What goes wrong, and threads that race: no answer is lost or given twice, and no token stays
-// counted.
+// Faults and racing threads: no answer is lost or sent twice, and no token stays counted.
 #include <gtest/gtest.h>
 
 #include <barrier>
@@ -12,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(EmbedRoom, CC_11_ThreadsThatRaceNeverReserveMoreThanThereIs) {
+TEST(EmbedRoom, CC_11_RacingThreadsNeverReserveMoreThanTheMax) {
   constexpr size_t kRounds = 10000;
   constexpr int kThreads = 64;
   EmbedRoom room(8192);
@@ -41,10 +40,10 @@ TEST(EmbedRoom, CC_11_ThreadsThatRaceNeverReserveMoreThanThereIs) {
   EXPECT_EQ(room.used(), 0u);
 }
 
-TEST(EmbedRoom, CC_12_WhoLooksBeforeReservingCannotOvershoot) {
+TEST(EmbedRoom, CC_12_AStaleReadCannotOvershoot) {
   EmbedRoom room(8192);
   ASSERT_TRUE(room.reserve(4096));
-  const size_t seen = 8192 - room.used();  // and is held up here, while another reserves
+  const size_t seen = 8192 - room.used();  // before another reservation
   ASSERT_TRUE(room.reserve(2048));
   EXPECT_FALSE(room.reserve(seen));
   EXPECT_EQ(room.used(), 6144u);
@@ -59,7 +58,7 @@ TEST(EmbedRoom, SZ_15_FI_21_ALoweredCeilingDoesNotWrap) {
   EXPECT_TRUE(room.reserve(2048));
 }
 
-TEST(EmbedFaults, FI_7_AFailedPassFailsAloneAndThreeAreTold) {
+TEST(EmbedFaults, FI_7_AFailedPassFailsAloneAndThreeAreReported) {
   FakeEmbedders fake({});
   std::atomic<bool> fails{true};
   fake.world->before_pass = [&] {
@@ -79,7 +78,7 @@ TEST(EmbedFaults, FI_7_AFailedPassFailsAloneAndThreeAreTold) {
   EXPECT_EQ(fake.batcher->state().counts.n_failed_model, 6u);
 }
 
-TEST(EmbedFaults, FI_3_OM_23_TheNextPassBeginsWithAllOfNBatchUntilThreeWereRetried) {
+TEST(EmbedFaults, FI_3_OM_23_PassesStartWithNBatchUntilThreeWereRetried) {
   FakeEmbedders fake({});
   fake.world->memory_limit = 1024;
   const std::vector<size_t> lengths(4, 512);
@@ -88,7 +87,7 @@ TEST(EmbedFaults, FI_3_OM_23_TheNextPassBeginsWithAllOfNBatchUntilThreeWereRetri
     EXPECT_TRUE(fake.is_clean());
     EXPECT_EQ(fake.world->sums().size(), 3u * static_cast<size_t>(i + 1));
   }
-  EXPECT_EQ(fake.batcher->embed({texts_of(lengths)})->texts[3].status, 0);  // 1024 at once
+  EXPECT_EQ(fake.batcher->embed({texts_of(lengths)})->texts[3].status, 0);  // starts with 1024
   EXPECT_TRUE(fake.is_clean());
   EXPECT_EQ(fake.world->sums().size(), 11u);
   const EmbedState state = fake.batcher->state();
@@ -97,7 +96,7 @@ TEST(EmbedFaults, FI_3_OM_23_TheNextPassBeginsWithAllOfNBatchUntilThreeWereRetri
   EXPECT_EQ(state.counts.retry_tokens.sum(), 3 * 1024.0);
 }
 
-TEST(EmbedFaults, FI_6_SV_4_WhatWasTakenIsFinishedAfterTheEndOfAdmission) {
+TEST(EmbedFaults, FI_6_SV_4_QueuedTextsFinishAfterClose) {
   FakeEmbedders fake({});
   fake.world->open(false);
   std::thread client(
@@ -111,14 +110,14 @@ TEST(EmbedFaults, FI_6_SV_4_WhatWasTakenIsFinishedAfterTheEndOfAdmission) {
   EXPECT_TRUE(fake.is_clean());
 }
 
-TEST(EmbedFaults, TheEndOfABatcherCancelsWhatWaits) {
+TEST(EmbedFaults, TheDestructorCancelsQueuedTexts) {
   FakeEmbedders fake({});
   fake.world->open(false);
   std::thread running([&] { EXPECT_FALSE(fake.batcher->embed({{text_of(1)}})); });
   fake.world->wait_for_inside(1);
   std::thread waiting([&] { EXPECT_FALSE(fake.batcher->embed({{text_of(2)}})); });
   fake.wait_for_pending(1);
-  // What waits does not wait for what runs.
+  // Queued requests do not wait for running ones.
   std::thread opener([&] {
     waiting.join();
     fake.world->open(true);
@@ -128,7 +127,7 @@ TEST(EmbedFaults, TheEndOfABatcherCancelsWhatWaits) {
   EXPECT_EQ(fake.world->n_tokens, 1u);
 }
 
-TEST(EmbedFaults, FI_11_AFullQueueRefusesManyThreadsAndNothingElse) {
+TEST(EmbedFaults, FI_11_AFullQueueRefusesRequestsOfManyThreadsAndNothingElse) {
   FakeEmbedders fake({.max_waiting = 8});
   std::atomic<size_t> n_busy{0};
   std::atomic<size_t> n_done{0};
@@ -150,7 +149,7 @@ TEST(EmbedFaults, FI_11_AFullQueueRefusesManyThreadsAndNothingElse) {
   EXPECT_TRUE(fake.is_clean());
 }
 
-TEST(EmbedFaults, FI_21_ALowerContextHoldsNewPassesBack) {
+TEST(EmbedFaults, FI_21_ALowerContextDelaysNewPasses) {
   FakeEmbedders fake({.sizes = {.n_batch = 100, .context_size = 400}}, 4);
   fake.world->open(false);
   std::vector<std::thread> clients;
@@ -170,10 +169,10 @@ TEST(EmbedFaults, FI_21_ALowerContextHoldsNewPassesBack) {
   EXPECT_TRUE(fake.is_clean());
 }
 
-// A stop at any moment of a short pass has one outcome, and leaves nothing counted.
+// A stop at any moment of a short pass has one outcome, and nothing stays counted.
 TEST(EmbedFaults, FI_23_CancellationRacesWithCompletion) {
   FakeEmbedders fake({});
-  constexpr int kRounds = 25000;  // of each of four
+  constexpr int kRounds = 25000;  // for each of four threads
   std::atomic<size_t> n_answered{0};
   std::atomic<size_t> n_cancelled{0};
   std::vector<std::thread> clients;
@@ -185,7 +184,7 @@ TEST(EmbedFaults, FI_23_CancellationRacesWithCompletion) {
         while (!ended) {
           const std::stop_source* given = current.exchange(nullptr);
           if (given == nullptr) continue;
-          std::stop_source stop = *given;  // the client's may end before the call does
+          std::stop_source stop = *given;  // the client may destroy its source
           stop.request_stop();
         }
       });
@@ -195,7 +194,7 @@ TEST(EmbedFaults, FI_23_CancellationRacesWithCompletion) {
         const auto answers = fake.batcher->embed({{text_of(1 + t)}}, stop.get_token());
         ++(answers ? n_answered : n_cancelled);
         if (answers && answers->texts[0].values.size() != 3) ADD_FAILURE();
-        // The canceller has it, or nobody has.
+        // If the canceller has taken the source, waits for its stop request.
         if (i % 2 == 0 && current.exchange(nullptr) == nullptr)
           while (!stop.stop_requested()) std::this_thread::yield();
       }
@@ -208,7 +207,7 @@ TEST(EmbedFaults, FI_23_CancellationRacesWithCompletion) {
   EXPECT_TRUE(fake.is_clean());
 }
 
-// Clients come and go while memory is short and passes fail.
+// Clients connect and disconnect while memory is short and passes fail.
 TEST(EmbedFaults, P_1_P_2_P_3_P_4_P_6_MT_4_NothingIsLostOrCountedTwice) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -235,7 +234,7 @@ TEST(EmbedFaults, P_1_P_2_P_3_P_4_P_6_MT_4_NothingIsLostOrCountedTwice) {
         if (!answers) continue;
         for (size_t k = 0; k < texts.size(); ++k) {
           const EmbedAnswer& answer = answers->texts[k];
-          if (answer.values.empty() == answer.error.empty()) ADD_FAILURE() << "not one of both";
+          if (answer.values.empty() == answer.error.empty()) ADD_FAILURE() << "neither or both";
           if (answer.error.empty() && answer.values != FakeEmbedModel::vector_of(texts[k]))
             ADD_FAILURE() << "another text's vector";
           ++n_answers;

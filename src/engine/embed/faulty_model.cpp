@@ -32,8 +32,7 @@ class FaultyModel : public EmbedModel {
     if (is_due || is_large)
       throw Error(
           ErrorCode::kOutOfMemory,
-          fmt::format("allocation {}, of a pass of {} tokens, fails because it was asked to", n,
-                      n_tokens));
+          fmt::format("allocation {} of a pass of {} tokens fails on purpose", n, n_tokens));
     model_->embed(texts, out);
   }
 

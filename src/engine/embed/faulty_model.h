@@ -1,5 +1,5 @@
-// Models whose passes lack memory when they are told to: for tests, and for operators who want to
-// see what retries look like in the log and in the metrics.
+// Models whose passes lack memory on purpose: for tests, and for operators who want to see what
+// retries look like in the log and in the metrics.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,17 @@
 
 namespace billow::engine {
 
-// Which allocations of passes fail. A pass allocates once, for all its tokens, and once more for
-// each smaller pass that it is tried again in.
+// Which allocations of passes fail. A pass allocates once for all its tokens, and once for each
+// smaller pass of a retry.
 struct EmbedFaults {
-  size_t every = 0;         // each n-th, counted from the load over all passes; 0: none
-  size_t above_tokens = 0;  // those for more tokens; 0: none
+  size_t every = 0;         // every n-th allocation of all passes since the load; 0: none
+  size_t above_tokens = 0;  // allocations for more tokens; 0: none
 
   bool any() const noexcept { return every > 0 || above_tokens > 0; }
 };
 
-// The same models, with these faults; as they are where there are none. They share one count.
+// Returns the models with these faults, or unchanged if there are none. The models share one
+// counter.
 std::vector<std::unique_ptr<EmbedModel>> with_faults(
     std::vector<std::unique_ptr<EmbedModel>> models, const EmbedFaults& faults);
 

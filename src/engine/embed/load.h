@@ -1,4 +1,4 @@
-// Which models make vectors of texts, and loading one of them, be it an encoder or a decoder.
+// Finds out which models are embedding models, and loads them: encoders or decoders.
 #pragma once
 
 #include <memory>
@@ -12,18 +12,19 @@
 
 namespace billow::engine {
 
-// Whether the model of `file` is made for vectors: an encoder, or a decoder that states how it is
-// pooled. Any thread.
+// Returns whether `file` is an embedding model: an encoder, or a decoder that states its pooling.
+// Thread-safe.
 bool is_embedding_file(const gguf::File& file);
 
-// A model for each pass at once that the settings have; of a decoder one alone, as its passes share
-// its KV memory. Throws Error as load_embed_model(), and for sizes that make no sense.
+// Loads one model for each parallel pass of the settings. For a decoder loads one model only,
+// because its passes share its KV memory. Throws the same Error as load_embed_model(), and for
+// invalid sizes.
 std::vector<std::unique_ptr<EmbedModel>> load_embed_models(gguf::File file,
                                                            const EngineOptions& options = {},
                                                            const EmbedSettings& settings = {});
 
-// Throws Error naming the file and what is wrong. A decoder that states no pooling gives the last
-// token's hidden state.
+// Loads a model. A decoder without a stated pooling gives the last token's hidden state. Throws
+// Error with the file and the problem.
 std::unique_ptr<EmbedModel> load_embed_model(const std::string& path,
                                              const EngineOptions& options = {});
 std::unique_ptr<EmbedModel> load_embed_model(gguf::File file, const EngineOptions& options = {});

@@ -18,7 +18,7 @@
 namespace billow::engine {
 namespace {
 
-// By its type, never by its words, which may be a user's.
+// Checks the type, never the message, which may contain a user's text.
 bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
   const auto* known = dynamic_cast<const Error*>(&error);
@@ -90,7 +90,8 @@ PassEnd EmbedPass::run(EmbedModel& model, size_t max_attempts, const PassEvents&
   }
 }
 
-// All that is left, in passes of at most so many tokens. What finds no memory is in refused_ then.
+// Runs the texts in left_, in passes of at most `tokens` tokens. Moves the texts that lacked memory
+// to refused_.
 void EmbedPass::run_parts(EmbedModel& model, size_t tokens, const PassEvents& events,
                           PassEnd& end) {
   refused_.clear();
@@ -131,7 +132,7 @@ bool EmbedPass::run_part(EmbedModel& model, const PassEvents& events, PassEnd& e
   return false;
 }
 
-// A text that had its pass for itself is not tried again.
+// Does not retry a text that had a pass for itself.
 void EmbedPass::refuse_part(size_t n_tokens) {
   if (part_.size() > 1) {
     refused_.insert(refused_.end(), part_.begin(), part_.end());
@@ -152,7 +153,7 @@ void EmbedPass::keep_vectors() {
     }
     ++n_nan_;
     answer.status = kFailedStatus;
-    answer.error = vector.error.empty() ? "the model's vector has values that are no numbers"
+    answer.error = vector.error.empty() ? "the model's vector has values that are not finite"
                                         : std::move(vector.error);
   }
 }

@@ -26,7 +26,7 @@ struct PassRun {
     answers.clear();
     for (size_t i = 0; i < texts.size(); ++i) answers.push_back(pass.take_answer(i));
   }
-  // Those in the model's order.
+  // Compares the answers with the fake model's vectors.
   void expect_vectors() const {
     for (size_t i = 0; i < texts.size(); ++i)
       EXPECT_EQ(answers[i].values, FakeEmbedModel::vector_of(texts[i])) << i;
@@ -42,7 +42,7 @@ struct PassRun {
   PassEnd end;
 };
 
-TEST(EmbedPass, OM_19_ASmallerTargetIsPackedAgain) {
+TEST(EmbedPass, OM_19_TextsArePackedAgainForASmallerSize) {
   PassRun run({512, 512, 512, 512}, 1024);
   run.run();
   EXPECT_EQ(run.world->sums(), (Sums{2048, 1024, 1024}));
@@ -70,12 +70,12 @@ TEST(EmbedPass, OM_21_ATextThatDoesNotFitAloneFailsAlone) {
   EXPECT_FALSE(run.answers[2].values.empty());
 }
 
-TEST(EmbedPass, OM_22_WhatIsFinishedIsNotDoneAgain) {
+TEST(EmbedPass, OM_22_FinishedTextsAreNotEvaluatedAgain) {
   PassRun run({512, 512, 512, 512});
   size_t n_calls = 0;
   run.world->before_pass = [&] {
     ++n_calls;
-    if (n_calls == 1 || n_calls == 3) throw std::bad_alloc();  // the whole, and the second half
+    if (n_calls == 1 || n_calls == 3) throw std::bad_alloc();  // the first pass, and a later half
   };
   run.run();
   EXPECT_EQ(run.world->sums(), (Sums{2048, 1024, 1024, 512, 512}));
@@ -94,7 +94,7 @@ TEST(EmbedPass, OM_24_OtherErrorsAreNotRetried) {
   EXPECT_NE(run.end.failure, "");
 }
 
-TEST(EmbedPass, OM_25_FI_18_MemoryIsToldByTypeAndNotByWords) {
+TEST(EmbedPass, OM_25_FI_18_OutOfMemoryIsDetectedByTypeNotByMessage) {
   for (const char* words : {"room", "zoom", "classroom", "illegal memory access",
                             "invalid allocation flag", "out of memory, he said"}) {
     PassRun run({100, 100});
@@ -127,7 +127,7 @@ TEST(EmbedPass, OM_26_FI_3_RetriesAreCountedUpToTheLastAttempt) {
   }
 }
 
-// The shortest of many runs: other work of the machine makes some of them long.
+// The shortest of many runs, because other processes make some runs slow.
 TEST(EmbedPass, OM_27_RetriesDoNotSleep) {
   auto shortest = std::chrono::steady_clock::duration::max();
   for (int i = 0; i < 20; ++i) {
@@ -140,14 +140,14 @@ TEST(EmbedPass, OM_27_RetriesDoNotSleep) {
   EXPECT_LT(shortest, std::chrono::milliseconds(50));
 }
 
-TEST(EmbedPass, FI_7_WhatIsNoExceptionFailsThePass) {
+TEST(EmbedPass, FI_7_AThrownValueThatIsNoExceptionFailsThePass) {
   PassRun run({10});
   run.world->before_pass = [] { throw 7; };
   run.run();
   EXPECT_EQ(run.answers[0].status, 500);
 }
 
-TEST(EmbedPass, FI_9_SV_8_ValuesThatAreNoNumbersFailTheirTextAlone) {
+TEST(EmbedPass, FI_9_SV_8_ValuesThatAreNotFiniteFailTheirTextOnly) {
   PassRun run({10, 10, 10});
   run.texts[1] = text_of(5, kNanToken);
   run.texts[2] = text_of(5, kZeroToken);
@@ -160,16 +160,17 @@ TEST(EmbedPass, FI_9_SV_8_ValuesThatAreNoNumbersFailTheirTextAlone) {
   EXPECT_EQ(run.end.failure, "");
 }
 
-TEST(EmbedPass, FI_5_WhatNobodyWantsIsLeftOutAtTheNextStep) {
+TEST(EmbedPass, FI_5_UnwantedTextsAreDroppedBeforeTheNextCall) {
   PassRun run({512, 512, 512, 512}, 1024);
-  run.wanted = [&](size_t i) { return i < 2 || run.retries.empty(); };  // two go after a retry
+  // Two are unwanted after a retry.
+  run.wanted = [&](size_t i) { return i < 2 || run.retries.empty(); };
   run.run();
   EXPECT_EQ(run.world->sums(), (Sums{2048, 1024}));
   EXPECT_FALSE(run.answers[1].values.empty());
   EXPECT_TRUE(run.answers[3].values.empty());
 }
 
-TEST(EmbedPass, PK_10_PG_3_TokensAreNotCopiedAndBuffersAreUsedAgain) {
+TEST(EmbedPass, PK_10_PG_3_TokensAreNotCopiedAndBuffersAreReused) {
   PassRun run({100, 200});
   for (int i = 0; i < 10; ++i) run.run();
   for (size_t i = 0; i < run.world->tokens.size(); ++i)

@@ -12,8 +12,8 @@ namespace billow::engine {
 namespace {
 
 size_t saturating_times(size_t a, size_t b) noexcept {
-  constexpr size_t kMost = std::numeric_limits<size_t>::max();
-  return b != 0 && a > kMost / b ? kMost : a * b;
+  constexpr size_t kMax = std::numeric_limits<size_t>::max();
+  return b != 0 && a > kMax / b ? kMax : a * b;
 }
 
 }  // namespace
@@ -67,9 +67,9 @@ PassSizing size_pass(const EmbedSizes& sizes, size_t pending, size_t active) noe
 }
 
 std::string sizing_line(const PassSizing& sizing, const EmbedSizes& sizes) {
-  constexpr std::array<const char*, 4> kWhy = {"no pending work", "light load, all that waits",
+  constexpr std::array<const char*, 4> kWhy = {"no pending work", "light load, all pending tokens",
                                                "heavy load with capacity, a full batch",
-                                               "at capacity, what the context has room for"};
+                                               "at capacity, the free part of the context"};
   return fmt::format("pending={} active={} available={} n_batch={}: {} tokens ({})", sizing.pending,
                      sizing.active, sizing.available, sizes.n_batch, sizing.tokens,
                      kWhy[static_cast<size_t>(sizing.load)]);
@@ -78,7 +78,7 @@ std::string sizing_line(const PassSizing& sizing, const EmbedSizes& sizes) {
 size_t max_passes(const EmbedSizes& sizes) noexcept { return sizes.context_size / sizes.n_batch; }
 
 std::vector<size_t> threads_of_passes(const EmbedSizes& sizes, size_t n_threads) {
-  // More passes than threads would share a core.
+  // More passes than threads would have to share a core.
   const size_t n = std::max<size_t>(1, std::min({sizes.max_batches, max_passes(sizes), n_threads}));
   std::vector<size_t> threads(n, n_threads / n);
   for (size_t i = 0; i < n_threads % n; ++i) ++threads[i];

@@ -44,7 +44,7 @@ TEST(EmbedSizes, CFG_1_NothingIsSet) {
   EXPECT_EQ(resolve_sizes({}, 32768).context_size, 32768u);
 }
 
-TEST(EmbedSizes, CFG_1_AModelOfLongTextsTakesThemUnlessTold) {
+TEST(EmbedSizes, CFG_1_AModelOfLongTextsTakesThemByDefault) {
   const EmbedSizes sizes = resolve_sizes({}, 8192);
   EXPECT_EQ(sizes.n_batch, 2048u);
   EXPECT_EQ(sizes.n_ubatch, 8192u);
@@ -91,12 +91,12 @@ TEST(EmbedSizes, CFG_7_TheModelLimitsTextsAndNotPasses) {
   EXPECT_EQ(sizes.n_batch, 2048u);
 }
 
-TEST(EmbedSizes, CFG_8_AllFourValuesAreTold) {
+TEST(EmbedSizes, CFG_8_TheLineHasAllValues) {
   EXPECT_EQ(sizes_line(resolve_sizes({.n_batch = 100, .n_seq_max = 3}, 512)),
             "n_batch=100, n_ubatch=100, n_seq_max=3, context_size=512, max_batches=1");
 }
 
-TEST(EmbedSizes, GreatNumbersDoNotWrap) {
+TEST(EmbedSizes, LargeNumbersDoNotWrap) {
   const size_t max = SIZE_MAX;
   EXPECT_EQ(resolve_sizes({.n_batch = max}, 1).context_size, max);
   const EmbedSizes sizes = resolve_sizes({.n_batch = max / 2}, 1);
@@ -104,8 +104,8 @@ TEST(EmbedSizes, GreatNumbersDoNotWrap) {
   EXPECT_EQ(passes_to_start(sizes, max, 0), 2u);
 }
 
-// SV-1: of a model's context, slots and what is ours: min(model context, n_ubatch).
-TEST(EmbedSizes, SV_1_TheLimitOfATextIsOfNoOtherSize) {
+// SV-1: the limit is min(model context, n_ubatch), independent of slots.
+TEST(EmbedSizes, SV_1_TheLimitOfATextDependsOnNoOtherSize) {
   for (const size_t slots : {1u, 2u, 4u, 8u, 256u}) {
     for (const size_t context : {512u, 2048u, 8192u}) {
       const EmbedSizes sizes = resolve_sizes({.n_batch = 8192, .n_seq_max = slots}, context);
@@ -114,7 +114,7 @@ TEST(EmbedSizes, SV_1_TheLimitOfATextIsOfNoOtherSize) {
   }
 }
 
-TEST(EmbedSizes, PassesAtOnceShareTheThreads) {
+TEST(EmbedSizes, ParallelPassesDivideTheThreads) {
   using Threads = std::vector<size_t>;
   const auto threads = [](size_t max_batches, size_t n_threads, size_t context = 8192) {
     return threads_of_passes({.context_size = context, .max_batches = max_batches}, n_threads);
@@ -123,12 +123,12 @@ TEST(EmbedSizes, PassesAtOnceShareTheThreads) {
   EXPECT_EQ(threads(2, 8), (Threads{4, 4}));
   EXPECT_EQ(threads(3, 8), (Threads{3, 3, 2}));
   EXPECT_EQ(threads(8, 2), (Threads{1, 1})) << "no pass without a core";
-  EXPECT_EQ(threads(8, 64), (Threads{16, 16, 16, 16})) << "as the context has room for";
+  EXPECT_EQ(threads(8, 64), (Threads{16, 16, 16, 16})) << "limited by the context";
   EXPECT_EQ(threads(2, 8, 2048), Threads{8});
   EXPECT_EQ(threads(2, 0), Threads{1});
 }
 
-TEST(EmbedSizes, TheDecisionAndItsReasonAreOneLine) {
+TEST(EmbedSizes, TheSizingLineHasTheDecisionAndItsReason) {
   const EmbedSizes sizes;
   const auto line = [&](size_t pending, size_t active) {
     return sizing_line(size_pass(sizes, pending, active), sizes);
@@ -137,7 +137,7 @@ TEST(EmbedSizes, TheDecisionAndItsReasonAreOneLine) {
             "pending=0 active=1000 available=7192 n_batch=2048: 0 tokens (no pending work)");
   EXPECT_EQ(line(500, 0),
             "pending=500 active=0 available=8192 n_batch=2048: 500 tokens "
-            "(light load, all that waits)");
+            "(light load, all pending tokens)");
   EXPECT_EQ(line(5000, 6144),
             "pending=5000 active=6144 available=2048 n_batch=2048: 2048 tokens "
             "(heavy load with capacity, a full batch)");
@@ -146,7 +146,7 @@ TEST(EmbedSizes, TheDecisionAndItsReasonAreOneLine) {
     EXPECT_EQ(line(pending, active),
               "pending=" + std::to_string(pending) + " active=" + std::to_string(active) +
                   " available=" + std::to_string(8192 - active) + " n_batch=2048: " +
-                  std::to_string(tokens) + " tokens (at capacity, what the context has room for)");
+                  std::to_string(tokens) + " tokens (at capacity, the free part of the context)");
 }
 
 // ---- the size of a pass
@@ -179,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(
                     SizeCase{"SZ-17", 3000, 0, 2047, 2047}),
     kNameOf);
 
-// ---- passes at once
+// ---- parallel passes
 
 struct StartCase {
   const char* id;
@@ -238,16 +238,16 @@ INSTANTIATE_TEST_SUITE_P(
                     RetryCase{"OM-15", {64}}, RetryCase{"OM-16", {50}}, RetryCase{"OM-17", {1}}),
     kNameOf);
 
-TEST(RetryTokensOf, OM_18_TheCountOfAttemptsIsASetting) {
+TEST(RetryTokensOf, OM_18_TheMaxAttemptsAreASetting) {
   EXPECT_EQ(all_targets(2048, 6), (Lengths{2048, 1024, 512, 256, 128, 64}));
   EXPECT_EQ(all_targets(2048, 1), (Lengths{2048}));
 }
 
-TEST(PassCeilingOf, OM_23_ThreeRetriesDropItAndCleanPassesDoubleIt) {
+TEST(PassCeilingOf, OM_23_ThreeRetriesLowerItAndCleanPassesDoubleIt) {
   PassCeiling ceiling(2048);
   ceiling.retried(1024);
   ceiling.retried(1024);
-  ceiling.clean();  // not one behind the other
+  ceiling.clean();  // so the retries are not in a row
   ceiling.retried(1024);
   ceiling.retried(1024);
   EXPECT_EQ(ceiling.tokens(), 2048u);
@@ -267,7 +267,7 @@ TEST(PassCeilingOf, OM_23_ThreeRetriesDropItAndCleanPassesDoubleIt) {
 
 // ---- packing
 
-// The sums of passes, one after the other, of texts that all wait.
+// Returns the token sums of passes, one after the other, of texts that are all queued.
 Lengths pass_sums(EmbedWaiting& waiting, const EmbedSizes& sizes) {
   Lengths sums;
   while (waiting.count().n_texts > 0) {
@@ -319,7 +319,7 @@ INSTANTIATE_TEST_SUITE_P(
         PackCase{"SZ-20", {300, 300}, 500, {300, 300}}),
     kNameOf);
 
-TEST(PackingOf, SZ_18_AHeadWithoutRoomMakesNoPass) {
+TEST(PackingOf, SZ_18_AFirstTextWithoutSpaceStartsNoPass) {
   EmbedWaiting waiting;
   waiting.push("a", false, {1, 0, 100});
   waiting.push("a", false, {1, 1, 1});
@@ -331,7 +331,7 @@ TEST(PackingOf, SZ_18_AHeadWithoutRoomMakesNoPass) {
   EXPECT_EQ(taken[0].index, 0u);
 }
 
-TEST(PackingOf, SZ_19_NothingOvertakesAHeadThatDoesNotFit) {
+TEST(PackingOf, SZ_19_NoTextOvertakesAFirstTextThatDoesNotFit) {
   EmbedWaiting waiting;
   waiting.push("a", false, {1, 0, 100});
   waiting.push("b", false, {2, 0, 1});
@@ -360,7 +360,7 @@ TEST(PackingOf, CFG_9_SequencesDoNotSplitPasses) {
   }
 }
 
-TEST(PackingOf, PK_14_ThreeClientsShareAllPassesInTheirOwnOrder) {
+TEST(PackingOf, PK_14_ThreeClientsShareAllPassesInQueueOrder) {
   EmbedWaiting waiting;
   for (size_t i = 0; i < 100; ++i)
     for (const uint64_t job : {1u, 2u, 3u}) waiting.push(std::to_string(job), false, {job, i, 512});
@@ -375,7 +375,7 @@ TEST(PackingOf, PK_14_ThreeClientsShareAllPassesInTheirOwnOrder) {
   EXPECT_EQ(n_passes, 75u);
 }
 
-TEST(PackingOf, PK_16_ALoneTextIsInTheNextPassBesideAThousandOthers) {
+TEST(PackingOf, PK_16_ALoneTextIsInTheNextPassDespiteAThousandOthers) {
   EmbedWaiting waiting;
   for (size_t i = 0; i < 1000; ++i) waiting.push("many", false, {1, i, 100});
   std::vector<WaitingText> taken;
@@ -386,7 +386,7 @@ TEST(PackingOf, PK_16_ALoneTextIsInTheNextPassBesideAThousandOthers) {
   EXPECT_TRUE(std::ranges::any_of(taken, [](const WaitingText& text) { return text.job == 2; }));
 }
 
-TEST(PackingOf, PG_4_ThoseWithLittleDoNotWaitForAFullPassEveryOtherTime) {
+TEST(PackingOf, PG_4_EveryOtherPassIsForClientsWithFewTokens) {
   EmbedWaiting waiting;
   for (size_t i = 0; i < 1000; ++i) waiting.push("many", false, {1, i, 100});
   for (const uint64_t lone : {2UL, 3UL}) waiting.push(std::to_string(lone), false, {lone, 0, 43});
@@ -399,13 +399,13 @@ TEST(PackingOf, PG_4_ThoseWithLittleDoNotWaitForAFullPassEveryOtherTime) {
     waiting.push(std::to_string(lone), false, {lone, 0, 43});
   }
   EXPECT_EQ(passes[0], (std::vector<uint64_t>{2, 3}));
-  EXPECT_EQ(passes[1].size(), 21u);  // all of the first's, but for one
+  EXPECT_EQ(passes[1].size(), 21u);  // 20 texts of the first client, and one other
   EXPECT_EQ(std::ranges::count(passes[1], 4u), 1);
   EXPECT_EQ(passes[2], (std::vector<uint64_t>{5}));
   EXPECT_EQ(passes[3].size(), 21u);
 }
 
-TEST(PackingOf, PG_4_AShortPassAndOneOfManyClientsAreNotParted) {
+TEST(PackingOf, PG_4_AShortPassAndAPassOfManyClientsAreShared) {
   EmbedWaiting waiting;
   for (size_t i = 0; i < 4; ++i) waiting.push("many", false, {1, i, 100});
   waiting.push("lone", false, {2, 0, 43});
@@ -418,7 +418,7 @@ TEST(PackingOf, PG_4_AShortPassAndOneOfManyClientsAreNotParted) {
   EXPECT_EQ(taken.size(), 20u);
 }
 
-TEST(PackingOf, PG_4_TheRestOfManyIsParted) {
+TEST(PackingOf, PG_4_ClientsWithFewTokensAlsoPrecedeTheRestOfALargeOne) {
   EmbedWaiting waiting;
   for (size_t i = 0; i < 13; ++i) waiting.push("many", false, {1, i, 100});
   waiting.push("lone", false, {2, 0, 43});
@@ -441,7 +441,7 @@ TEST(PackingOf, PK_16_BulkTextsWaitForAllOthers) {
 
 // ---- fewer passes than with a fixed number of sequences
 
-// Passes of texts in their order, each of at most so many texts.
+// Returns the number of passes of texts in order, each of at most max_texts texts.
 size_t n_passes_by_texts(const Lengths& lengths, size_t max_texts, size_t n_batch) {
   size_t n_passes = 0;
   size_t n_texts = max_texts;
@@ -458,7 +458,7 @@ size_t n_passes_by_texts(const Lengths& lengths, size_t max_texts, size_t n_batc
   return n_passes;
 }
 
-// Lengths as those of real texts: log-normal, from 3 tokens to a model's 512.
+// Lengths like those of real texts: log-normal, from 3 tokens to a model's 512.
 Lengths mixed_lengths(size_t n, double median, unsigned seed) {
   std::mt19937 random(seed);
   std::lognormal_distribution<double> length(std::log(median), 0.75);
@@ -471,7 +471,7 @@ Lengths mixed_lengths(size_t n, double median, unsigned seed) {
 TEST(PackingOf, PG_1_TokensMakeAThirdFewerPassesThanEightSequences) {
   EXPECT_EQ(n_passes_by_texts(times(100, 16), 8, 2048), 13u);  // PK-7
   EXPECT_EQ(n_passes_by_texts(times(100, 16), 2, 2048), 50u);
-  EXPECT_EQ(n_passes_by_texts(times(9, 512), 8, 2048), 3u);  // tokens limit these, too
+  EXPECT_EQ(n_passes_by_texts(times(9, 512), 8, 2048), 3u);  // limited by tokens, too
   for (unsigned seed = 0; seed < 20; ++seed) {
     Lengths lengths = mixed_lengths(1000, 60, seed);
     std::ranges::nth_element(lengths, lengths.begin() + 500);
@@ -497,7 +497,7 @@ class EmbedProperty : public testing::Test {
   const testing::ScopedTrace trace_{__FILE__, __LINE__, "seed " + std::to_string(seed_)};
 };
 
-TEST_F(EmbedProperty, P_7_SizesAreBoundedAndMonotonous) {
+TEST_F(EmbedProperty, P_7_SizesAreBoundedAndMonotonic) {
   for (int i = 0; i < kCases; ++i) {
     const size_t n_batch = any(1, 5000);
     const EmbedSizes sizes = {.n_batch = n_batch, .context_size = any(n_batch, 20000)};
@@ -512,7 +512,7 @@ TEST_F(EmbedProperty, P_7_SizesAreBoundedAndMonotonous) {
   }
 }
 
-// Of one client.
+// With one client.
 TEST_F(EmbedProperty, P_2_P_3_P_8_P_9_NextFitLosesNothingAndWastesLittle) {
   for (int i = 0; i < kCases; ++i) {
     const size_t n_batch = any(1, 300);
@@ -535,8 +535,8 @@ TEST_F(EmbedProperty, P_2_P_3_P_8_P_9_NextFitLosesNothingAndWastesLittle) {
   }
 }
 
-// Several clients come, go and are cancelled: each text is taken once or dropped once, those of a
-// client in its order, and a client's k-th text within k turns of each other.
+// Several clients come, go and are cancelled. Each text is taken once or dropped once, and a
+// client's texts keep their order. A client's k-th text comes within k turns of the others.
 TEST_F(EmbedProperty, P_1_P_5_P_6_EveryTextIsTakenOrDroppedOnceAndInOrder) {
   for (int i = 0; i < kCases; ++i) {
     EmbedWaiting waiting;

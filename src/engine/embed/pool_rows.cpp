@@ -9,7 +9,7 @@ namespace billow::engine {
 namespace {
 
 void mean_rows(const float* rows, size_t n, size_t n_embd, float* out) noexcept {
-  constexpr size_t kColumns = 64;  // at a time
+  constexpr size_t kColumns = 64;  // columns at a time
   for (size_t at = 0; at < n_embd; at += kColumns) {
     const size_t n_columns = std::min(kColumns, n_embd - at);
     double sums[kColumns] = {};
@@ -47,7 +47,7 @@ void pool_rows(Pooling pooling, const float* rows, size_t n, size_t n_embd, floa
     case Pooling::kLast:
       std::copy_n(rows + (n - 1) * n_embd, n_embd, out);
       return;
-    default:  // the first row, or all
+    default:  // the first row, or all rows
       std::copy_n(rows, pooled_length(pooling, n, n_embd), out);
   }
 }

@@ -16,7 +16,7 @@ std::vector<float> pooled(Pooling pooling, const std::vector<float>& rows, size_
   return out;
 }
 
-TEST(EncoderPooling, TakesWhatItsNameSays) {
+TEST(EncoderPooling, PoolsAsNamed) {
   const std::vector<float> rows = {1, 2, 5, -2, 0, 3};
   EXPECT_EQ(pooled(Pooling::kMean, rows, 2), (std::vector<float>{2, 1}));
   EXPECT_EQ(pooled(Pooling::kFirst, rows, 2), (std::vector<float>{1, 2}));
@@ -25,7 +25,7 @@ TEST(EncoderPooling, TakesWhatItsNameSays) {
   EXPECT_EQ(pooled(Pooling::kNone, rows, 2), rows);
 }
 
-TEST(EncoderPooling, MeansOfWideRowsAreWhole) {
+TEST(EncoderPooling, MeansOfWideRowsAreComplete) {
   constexpr size_t kWidth = 150;
   std::vector<float> rows(3 * kWidth);
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>(i);
@@ -33,7 +33,7 @@ TEST(EncoderPooling, MeansOfWideRowsAreWhole) {
   for (size_t i = 0; i < kWidth; ++i) EXPECT_EQ(mean[i], static_cast<float>(i + kWidth));
 }
 
-TEST(EncoderPooling, SV_8_ZerosStayZerosAndWhatIsNoNumberIsFound) {
+TEST(EncoderPooling, SV_8_ZerosStayZerosAndValuesThatAreNotFiniteAreFound) {
   const std::vector<float> zeros(8);
   EXPECT_EQ(pooled(Pooling::kMean, zeros, 4), std::vector<float>(4));
   EXPECT_TRUE(all_finite(zeros));

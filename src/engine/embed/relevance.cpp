@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kTensor = "cls.output";
 
-// The row of "yes", of two. Files without names have it first.
+// Returns the row of "yes" if there are two. In files without label names it is the first.
 size_t row_of_yes(const gguf::File& file) {
   const std::string key =
       std::string(file.require_string("general.architecture")) + ".classifier.output_labels";

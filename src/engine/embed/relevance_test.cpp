@@ -13,7 +13,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Row r of [n_labels][2] is {r + 1, 10}.
+// Returns a file whose classifier has {r + 1, 10} in row r of [n_labels][2].
 std::vector<std::byte> classifier(uint64_t n_labels, const std::optional<Names>& names,
                                   const std::vector<float>& bias = {}) {
   gguf::Writer writer;
@@ -46,7 +46,7 @@ std::string refusal_of(const std::vector<std::byte>& bytes) {
   }
 }
 
-TEST(Relevance, IsWhatYesHasMoreThanNo) {
+TEST(Relevance, IsTheLogitOfYesMinusThatOfNo) {
   EXPECT_EQ(score_of(classifier(2, Names{"yes", "no"})), 2.0f - 4.0f);
   EXPECT_EQ(score_of(classifier(2, Names{"no", "yes"})), 4.0f - 2.0f);
   EXPECT_EQ(score_of(classifier(2, std::nullopt)), 2.0f - 4.0f) << "yes is first";

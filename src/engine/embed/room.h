@@ -1,5 +1,5 @@
-// The tokens of all passes in flight against one ceiling: reserved in one step, so that no two who
-// look at the same room both take it. Any number of threads.
+// Limits the tokens of all passes in flight. Reserves atomically, so that two threads never take
+// the same free tokens. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ class EmbedRoom {
  public:
   explicit EmbedRoom(size_t max) noexcept : max_(max) {}
 
-  // False, and nothing has changed, where there is no room for n more.
+  // Reserves n tokens. Returns false and changes nothing if fewer are free.
   [[nodiscard]] bool reserve(size_t n) noexcept {
     size_t used = used_.load();
     do {
@@ -22,7 +22,7 @@ class EmbedRoom {
     return true;
   }
   void release(size_t n) noexcept { used_.fetch_sub(n); }
-  // What is reserved stays so, be it more.
+  // Reserved tokens stay reserved, even above the new max.
   void set_max(size_t max) noexcept { max_.store(max); }
   size_t used() const noexcept { return used_.load(); }
 

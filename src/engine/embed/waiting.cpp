@@ -6,7 +6,7 @@
 namespace billow::engine {
 namespace {
 
-constexpr size_t kLongPass = 512;  // tokens; nobody minds to wait for a shorter one
+constexpr size_t kLongPass = 512;  // in tokens; a shorter pass delays other clients little
 
 }  // namespace
 

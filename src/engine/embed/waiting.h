@@ -1,6 +1,6 @@
-// Texts that wait for a pass, and whose turn it is: in the order of their arrival for each client,
-// one of each client in turn, and those of bulk work when no others wait. Clients with little go
-// before one that fills passes. Pure; its owner locks.
+// The queue of texts for passes. Each client's texts run in order of arrival, clients take turns,
+// and bulk texts run only if no others are queued. Clients with few tokens go before a client that
+// fills passes. Pure; the owner locks.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 namespace billow::engine {
 
 struct WaitingText {
-  uint64_t job = 0;  // whose it is
-  size_t index = 0;  // in that job
+  uint64_t job = 0;  // id of the request
+  size_t index = 0;  // index in the request
   size_t n_tokens = 0;
 };
 
@@ -28,13 +28,14 @@ class EmbedWaiting {
   };
 
   void push(const std::string& client, bool is_bulk, WaitingText text);
-  // Those of a job, which came with this client and kind. Returns how many there were.
+  // Removes the texts of a job, which were queued with this client and kind. Returns how many there
+  // were.
   Count remove(const std::string& client, bool is_bulk, uint64_t job);
-  // Moves the texts of the next pass to the end of `taken`: in their turn, as long as together they
-  // have at most `tokens`; the first may have up to `room`, alone. None is passed over: the one
-  // that does not fit is the first of the next pass. Bulk texts share no pass with others, which
-  // would wait for them; nor do, every other time, texts of a client that could nearly fill a long
-  // pass share it with those of clients who have an eighth of it or less.
+  // Moves the texts of the next pass to the end of `taken`, by turns, at most `tokens` tokens
+  // together. If the first text is longer, it may have up to `room` tokens and is alone. No text is
+  // skipped: one that does not fit is the first of the next pass. Bulk texts never share a pass
+  // with others, because the others would wait for them. If one client could nearly fill a long
+  // pass, every other pass is only for clients with at most an eighth of it.
   void take(size_t tokens, size_t room, std::vector<WaitingText>& taken);
   const Count& count() const noexcept { return count_; }
 
@@ -45,17 +46,17 @@ class EmbedWaiting {
     size_t n_tokens = 0;
   };
   using Clients = std::list<Client>;
-  // Clients with texts, in their turn.
+  // Clients with texts, next one first.
   class Turns {
    public:
     bool empty() const noexcept { return clients_.empty(); }
     void push(const std::string& client, const WaitingText& text);
     Count remove(const std::string& client, uint64_t job);
-    // Whether somebody has so many tokens.
+    // Returns whether a client has at least `tokens` tokens.
     bool has_client_of(size_t tokens) const;
-    // Whose turn it is among those with at most so many tokens; null: there are none.
+    // Returns the next client with at most max_tokens tokens, or null.
     const Client* next(size_t max_tokens) const;
-    void pop_text(const Client& client);  // its first
+    void pop_text(const Client& client);  // removes the client's first text
 
    private:
     Clients clients_;
@@ -66,7 +67,7 @@ class EmbedWaiting {
   Turns interactive_;
   Turns bulk_;
   Count count_;
-  bool had_little_ = false;  // the last pass was of those with little alone
+  bool had_little_ = false;  // the last pass was only for clients with few tokens
 };
 
 }  // namespace billow::engine

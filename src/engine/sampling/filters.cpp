@@ -17,9 +17,9 @@ double weight_of(float logit, double max) noexcept {
   return std::exp(static_cast<double>(logit) - max);
 }
 
-// Keeps, in the order `less`, the fewest first candidates for which enough(sum of
-// weight(candidate)) holds; false, and keeps all, when it never does. Sorts only as far as it
-// looks: a vocabulary whose mass lies in a few tokens is partitioned, not sorted.
+// Keeps the fewest first candidates in the order `less` for which enough(sum of weight(candidate))
+// is true. If it is never true, returns false and keeps all. Sorts only the candidates that it
+// visits, so a vocabulary with few likely tokens is not sorted as a whole.
 template <typename Less, typename Weight, typename Enough>
 bool keep_first(std::vector<Candidate>& candidates, Less less, Weight weight, Enough enough) {
   double sum = 0.0;
@@ -108,9 +108,9 @@ Drawn draw(std::span<const Candidate> candidates, float temperature, Random& ran
     weights.push_back(std::exp(static_cast<float>(std::max(exponent, -1000.0))));
     total += static_cast<double>(weights.back());
   }
-  // The first whose running sum exceeds the target: never one of weight 0, as the sum does not grow
-  // there. The sum repeats the additions above and ends at the total; should rounding have made
-  // that the target, the last is taken.
+  // Chooses the first candidate whose running sum exceeds the target. Its weight is never 0,
+  // because the sum does not grow for weight 0. The sum repeats the additions above and ends at the
+  // total. If rounding makes the target equal to the total, chooses the last candidate.
   const double target = random.uniform() * total;
   double sum = 0.0;
   size_t index = 0;

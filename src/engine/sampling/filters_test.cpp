@@ -36,7 +36,7 @@ std::vector<int32_t> tokens_of(const std::vector<Candidate>& candidates) {
   return tokens;
 }
 
-// The tokens by rising key, as many as it takes until enough(sum of their probabilities).
+// Returns the tokens by ascending key, until enough(sum of their probabilities).
 template <typename Key, typename Enough>
 std::vector<int32_t> reference_prefix(const std::vector<Candidate>& candidates, Key key,
                                       Enough enough) {
@@ -89,14 +89,14 @@ TEST(Filters, TypicalKeepsTheNearestToTheEntropy) {
 
 TEST(Filters, TypicalMayDropTheBest) {
   // Probabilities 0.4 and six of 0.1: the entropy, 1.75 nats, is nearer to the surprise of 0.1
-  // (2.30) than of 0.4 (0.92).
+  // (2.30) than to that of 0.4 (0.92).
   std::vector<Candidate> candidates = {{std::log(4.0f), 0}};
   for (int32_t token = 1; token <= 6; ++token) candidates.push_back({0.0f, token});
   keep_typical(candidates, 0.55f);
   EXPECT_EQ(tokens_of(candidates), (std::vector<int32_t>{1, 2, 3, 4, 5, 6}));
 }
 
-TEST(Filters, MinPComparesWithTheGreatestProbability) {
+TEST(Filters, MinPComparesWithTheMaxProbability) {
   Random random(13);
   for (const size_t n : kSizes) {
     for (const float min_p : kShares) {
@@ -132,7 +132,7 @@ TEST(Filters, NeutralValuesKeepEverythingAndExtremeOnesKeepOne) {
   EXPECT_EQ(candidates.size(), 1u);
 }
 
-TEST(Filters, TopWeightSaysWhenTheWeightIsNotReached) {
+TEST(Filters, TopWeightReturnsFalseIfTheWeightIsNotReached) {
   std::vector<Candidate> candidates = {{0.0f, 0}, {0.0f, 1}, {-1.0f, 2}};
   EXPECT_NEAR(total_weight(candidates), 2.0 + std::exp(-1.0), 1e-12);
   EXPECT_FALSE(keep_top_weight(candidates, 3.0));
@@ -167,16 +167,16 @@ TEST(Filters, DrawFollowsTheSoftmaxAtTheTemperature) {
   }
 }
 
-TEST(Filters, DrawTakesExtremesOfLogitsAndTemperature) {
-  constexpr float kGreatest = 3.4028235e38f;
-  const std::vector<Candidate> candidates = {{-kGreatest, 0}, {kGreatest, 1}, {0.0f, 2}};
+TEST(Filters, DrawHandlesExtremesOfLogitsAndTemperature) {
+  constexpr float kMaxFloat = 3.4028235e38f;
+  const std::vector<Candidate> candidates = {{-kMaxFloat, 0}, {kMaxFloat, 1}, {0.0f, 2}};
   std::vector<float> weights;
   Random random(16);
   for (const float temperature : {1e-45f, 1e-3f, 1.0f, 1e30f}) {
     for (int i = 0; i < 100; ++i)
       EXPECT_EQ(draw(candidates, temperature, random, weights).index, 1u);
   }
-  EXPECT_LT(draw(candidates, kGreatest, random, weights).index, 3u);
+  EXPECT_LT(draw(candidates, kMaxFloat, random, weights).index, 3u);
 }
 
 }  // namespace

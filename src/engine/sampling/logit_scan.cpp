@@ -10,10 +10,10 @@ namespace billow::engine {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kGreatest = std::numeric_limits<float>::max();
+constexpr float kMaxFloat = std::numeric_limits<float>::max();
 
-// Loops over these have a trip count known at compile time, which is what lets GCC make vectors of
-// them at -O2.
+// Loops over these have a trip count that is known at compile time. GCC vectorises only such loops
+// at -O2.
 constexpr size_t kLanes = 16;
 constexpr size_t kBlock = 128;
 
@@ -22,7 +22,7 @@ float max_of(const float* values, size_t n) noexcept {
   for (size_t j = 0; j < kLanes; ++j) lanes[j] = -kInfinity;
   size_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    // The comparison is false for NaN, which thereby drops out.
+    // The comparison is false for NaN, which is thereby ignored.
     for (size_t j = 0; j < kLanes; ++j) {
       lanes[j] = values[i + j] > lanes[j] ? values[i + j] : lanes[j];
     }
@@ -33,10 +33,10 @@ float max_of(const float* values, size_t n) noexcept {
   return result;
 }
 
-// exp(x) for x from -87 to 0. Cody and Waite's reduction x = n ln 2 + r, then the Taylor polynomial
-// to r^6 / 720, |r| <= ln 2 / 2: relative error below 2e-7.
+// Returns exp(x) for x from -87 to 0. Cody and Waite's reduction x = n ln 2 + r, then the Taylor
+// polynomial to r^6 / 720, |r| <= ln 2 / 2. The relative error is below 2e-7.
 inline float exp_of(float x) noexcept {
-  // 1.5 * 2^23: adding it rounds to an integer, which stands in the low bits.
+  // 1.5 * 2^23: adding it rounds to an integer in the low bits.
   constexpr float kRound = 12582912.0f;
   const float shifted = x * 1.44269504f + kRound;
   const float n = shifted - kRound;
@@ -61,7 +61,7 @@ void LogitScan::read(std::span<const float> logits) {
   for (size_t i = 0; i < logits.size(); i += kBlock) {
     block_max_.push_back(max_of(logits.data() + i, std::min(kBlock, logits.size() - i)));
   }
-  max_ = std::min(max_of(block_max_.data(), block_max_.size()), kGreatest);
+  max_ = std::min(max_of(block_max_.data(), block_max_.size()), kMaxFloat);
 }
 
 bool LogitScan::has_finite() const noexcept { return max_ > -kInfinity; }
@@ -93,13 +93,13 @@ void LogitScan::top_by_token(size_t n, std::vector<Candidate>& out) {
   std::erase_if(out, [&](const Candidate& candidate) { return is_better(last, candidate); });
 }
 
-// The n best and few others, by rising token.
+// Finds the n best and few others, in ascending order of tokens.
 void LogitScan::gather_top(size_t n, std::vector<Candidate>& out) {
   n = std::min(n, logits_.size());
   float threshold = -kInfinity;
   if (n > 0 && n <= block_max_.size()) {
-    // The n-th greatest block maximum: n logits are at least as great, so none of the n best is
-    // below it.
+    // The n-th largest block maximum. At least n logits are as large, so the n best are not below
+    // it.
     selection_ = block_max_;
     const auto nth = selection_.begin() + static_cast<std::ptrdiff_t>(n - 1);
     std::nth_element(selection_.begin(), nth, selection_.end(), std::greater<float>());
@@ -110,13 +110,13 @@ void LogitScan::gather_top(size_t n, std::vector<Candidate>& out) {
 
 void LogitScan::at_least(float threshold, std::vector<Candidate>& out) const {
   out.clear();
-  threshold = std::max(threshold, -kGreatest);
+  threshold = std::max(threshold, -kMaxFloat);
   for (size_t block = 0; block < block_max_.size(); ++block) {
     if (!(block_max_[block] >= threshold)) continue;
     const size_t end = std::min((block + 1) * kBlock, logits_.size());
     for (size_t i = block * kBlock; i < end; ++i) {
       if (!(logits_[i] >= threshold)) continue;
-      out.push_back({std::min(logits_[i], kGreatest), static_cast<int32_t>(i)});
+      out.push_back({std::min(logits_[i], kMaxFloat), static_cast<int32_t>(i)});
     }
   }
 }
@@ -124,9 +124,9 @@ void LogitScan::at_least(float threshold, std::vector<Candidate>& out) const {
 double LogitScan::sum_exp(float scale) const noexcept {
   double total = 0.0;
   for (size_t begin = 0; begin < logits_.size(); begin += kBlock) {
-    // NaN and what is missing from the last block become exp(-87), which no sum that contains
-    // exp(0) notices; +infinity becomes exp(0), as it counts as the greatest float. Simple loops,
-    // as GCC makes vectors of no other.
+    // NaN and the missing part of the last block become exp(-87), which does not change a sum with
+    // exp(0). +infinity becomes exp(0), because it counts as the max float. The loops are simple,
+    // because GCC vectorises only such loops.
     float x[kBlock];
     const size_t n = std::min(kBlock, logits_.size() - begin);
     std::fill(std::copy_n(logits_.data() + begin, n, x), x + kBlock, -kInfinity);

@@ -12,10 +12,10 @@ namespace billow::engine {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kGreatest = std::numeric_limits<float>::max();
+constexpr float kMaxFloat = std::numeric_limits<float>::max();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Rows of every awkward length; few distinct values, so that ties abound, and some entries that are
+// Returns a row of n logits. It has few distinct values, so that many are equal, and some that are
 // not finite.
 std::vector<float> random_row(size_t n, Random& random, bool with_oddities) {
   std::vector<float> row(n);
@@ -32,7 +32,7 @@ std::vector<float> random_row(size_t n, Random& random, bool with_oddities) {
 std::vector<Candidate> sorted_reference(const std::vector<float>& row) {
   std::vector<Candidate> all;
   for (size_t i = 0; i < row.size(); ++i) {
-    if (row[i] > -kInfinity) all.push_back({std::min(row[i], kGreatest), static_cast<int32_t>(i)});
+    if (row[i] > -kInfinity) all.push_back({std::min(row[i], kMaxFloat), static_cast<int32_t>(i)});
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
@@ -119,14 +119,14 @@ TEST(LogitScan, SumExpIsPreciseAtEveryScale) {
 TEST(LogitScan, NanAndInfinitiesAreRanked) {
   LogitScan scan;
   std::vector<Candidate> found;
-  const std::vector<float> row = {kNan, -kInfinity, 1.0f, kInfinity, kGreatest, -kGreatest, kNan};
+  const std::vector<float> row = {kNan, -kInfinity, 1.0f, kInfinity, kMaxFloat, -kMaxFloat, kNan};
   scan.read(row);
   EXPECT_EQ(scan.arg_max(), 3);
-  EXPECT_EQ(scan.max(), kGreatest);
+  EXPECT_EQ(scan.max(), kMaxFloat);
   EXPECT_NEAR(scan.sum_exp(1.0f), 2.0, 1e-6);
-  EXPECT_NEAR(scan.sum_exp(0.0f), 4.0, 4.0);  // without meaning, but a number
+  EXPECT_NEAR(scan.sum_exp(0.0f), 4.0, 4.0);  // meaningless, but finite
   scan.top(10, found);
-  expect_same(found, {{kGreatest, 3}, {kGreatest, 4}, {1.0f, 2}, {-kGreatest, 5}});
+  expect_same(found, {{kMaxFloat, 3}, {kMaxFloat, 4}, {1.0f, 2}, {-kMaxFloat, 5}});
   for (const float value : {kNan, -kInfinity}) {
     const std::vector<float> nothing(300, value);
     scan.read(nothing);
@@ -134,7 +134,7 @@ TEST(LogitScan, NanAndInfinitiesAreRanked) {
   }
 }
 
-TEST(LogitScan, EqualLogitsGoByToken) {
+TEST(LogitScan, EqualLogitsAreOrderedByToken) {
   LogitScan scan;
   std::vector<Candidate> found;
   const std::vector<float> row(5000, 2.5f);

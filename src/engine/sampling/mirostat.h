@@ -1,7 +1,7 @@
 // Mirostat: keeps the surprise of the output near a target by feedback (Basu et al. 2020,
 // "Mirostat: a neural text decoding algorithm that directly controls perplexity", arXiv 2007.14966;
-// version 2 is by the same authors). Holds the feedback variable mu of one sequence, in bits; the
-// sampler owns it and does the selecting and drawing.
+// version 2 is by the same authors). Holds the feedback variable mu of one sequence, in bits. The
+// sampler owns this object, and selects and draws.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +15,21 @@ namespace billow::engine {
 
 class Mirostat {
  public:
-  // How many of the best tokens version 1 estimates the Zipf exponent from.
+  // Number of best tokens from which version 1 estimates the Zipf exponent.
   static constexpr size_t kEstimationTokens = 100;
 
   // REQUIRES: validated options.
   explicit Mirostat(const SamplingOptions& options) noexcept;
 
-  // Version 1: how many of the best of n_vocab tokens to keep, at least 1. `best` holds the best of
-  // them, sorted, up to kEstimationTokens; logits are divided by `temperature` first.
+  // Version 1: returns how many of the best of n_vocab tokens to keep, at least 1. `best` has the
+  // best tokens, sorted, up to kEstimationTokens. Divides the logits by `temperature` first.
   size_t top_k(std::span<const Candidate> best, float temperature, int32_t n_vocab) const noexcept;
 
-  // Version 2: keep what is at most this surprising (-log2 p), or the best token when nothing is.
+  // Version 2: max surprise (-log2 p) of kept tokens. If no token is within it, the best token is
+  // kept.
   double mu() const noexcept { return mu_; }
 
-  // Corrects mu after a token was drawn with this probability among those kept. Above 0.
+  // Corrects mu after a token was drawn. `probability`: among the kept tokens, above 0.
   void observe(double probability) noexcept;
 
  private:

@@ -10,7 +10,7 @@
 namespace billow::engine {
 namespace {
 
-// Logits of p_i ~ 1 / (i + 1)^s.
+// Returns logits of p_i ~ 1 / (i + 1)^s.
 std::vector<float> zipf(size_t n, double s) {
   std::vector<float> logits;
   for (size_t i = 0; i < n; ++i)
@@ -42,7 +42,7 @@ TEST(Mirostat, KFollowsThePapersFormula) {
   }
 }
 
-TEST(Mirostat, KSeesTheTemperature) {
+TEST(Mirostat, KDependsOnTheTemperature) {
   const Mirostat mirostat({.mirostat_tau = 3.0f});
   EXPECT_EQ(mirostat.top_k(best_of(zipf(3000, 3.0)), 2.0f, 3000),
             mirostat.top_k(best_of(zipf(3000, 1.5)), 1.0f, 3000));
@@ -73,12 +73,12 @@ TEST(Mirostat, ObserveMovesMuAgainstTheError) {
   EXPECT_DOUBLE_EQ(mirostat.mu(), 5.0);
 }
 
-// Follows a sampler from the outside: which tokens were kept before each draw, and the mean
-// surprise in bits of the token drawn among them. Logits must be sorted, best first.
+// Replays a sampler from outside: calculates which tokens are kept before each draw. Returns the
+// mean surprise in bits of the drawn tokens among them. `logits` must be sorted, best first.
 double mean_surprise(const SamplingOptions& options, const std::vector<float>& logits) {
   const auto n_vocab = static_cast<int32_t>(logits.size());
   const std::vector<Candidate> best = best_of(logits);
-  std::vector<double> sums;  // [i]: of the weights of the tokens up to i
+  std::vector<double> sums;  // [i]: sum of the weights of the tokens up to i
   for (const float logit : logits) {
     const double weight =
         std::exp(static_cast<double>(logit) / static_cast<double>(options.temperature));
@@ -94,7 +94,7 @@ double mean_surprise(const SamplingOptions& options, const std::vector<float>& l
     if (options.mirostat == 1) {
       n_kept = followed.top_k(best, options.temperature, n_vocab);
     } else {
-      // The sampler compares logits as floats: a token within rounding of the limit may be kept.
+      // The sampler compares logits as floats, so it may keep a token within rounding of the limit.
       const double limit = followed.mu() + 1e-5;
       while (n_kept < logits.size() && -std::log2(weight_of(n_kept) / sums.back()) <= limit)
         ++n_kept;
@@ -125,8 +125,8 @@ TEST(Mirostat, BothVersionsBringTheSurpriseNearTau) {
   }
 }
 
-TEST(Mirostat, ATargetBeyondTheEntropyKeepsTheWholeDistribution) {
-  const std::vector<float> logits = zipf(50, 2.0);  // 2.19 bits of entropy
+TEST(Mirostat, ATargetAboveTheEntropyKeepsTheWholeDistribution) {
+  const std::vector<float> logits = zipf(50, 2.0);  // entropy of 2.19 bits
   for (const int32_t version : {1, 2}) {
     EXPECT_NEAR(
         mean_surprise({.temperature = 1.0f, .mirostat = version, .mirostat_tau = 9.0f, .seed = 6},

@@ -29,7 +29,7 @@ void require(const Rule& rule) {
                                             rule.range);
 }
 
-// False for NaN.
+// Returns false for NaN.
 bool within(double value, double low, double high) noexcept {
   return value >= low && value <= high;
 }

@@ -67,7 +67,7 @@ TEST(SamplingOptions, RefusesNanInEveryFloat) {
   EXPECT_NE(complaint([](auto& o) { o.logit_bias = {{7, kNan}}; }), "");
 }
 
-TEST(SamplingOptions, RefusesWhatLiesOutsideAndTakesTheEnds) {
+TEST(SamplingOptions, RefusesValuesOutsideTheRangeAndAcceptsItsEnds) {
   for (float SamplingOptions::* field :
        {&SamplingOptions::top_p, &SamplingOptions::min_p, &SamplingOptions::typical_p,
         &SamplingOptions::mirostat_eta}) {

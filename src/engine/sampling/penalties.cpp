@@ -22,12 +22,12 @@ void Penalties::accept(int32_t token) {
     recent_.push_back(token);
     return;
   }
-  forget(recent_[oldest_]);
+  remove(recent_[oldest_]);
   recent_[oldest_] = token;
   oldest_ = (oldest_ + 1) % window_tokens_;
 }
 
-void Penalties::forget(int32_t token) {
+void Penalties::remove(int32_t token) {
   if (--counts_[static_cast<size_t>(token)] > 0) return;
   *std::find(present_.begin(), present_.end(), token) = present_.back();
   present_.pop_back();

@@ -24,7 +24,7 @@ TEST(Penalties, FollowTheFormula) {
   EXPECT_FLOAT_EQ(logits[4], -0.5f - 0.25f);
 }
 
-TEST(Penalties, AreInactiveWhenNeutralOrWithoutWindow) {
+TEST(Penalties, AreInactiveIfNeutralOrWithoutAWindow) {
   EXPECT_FALSE(Penalties({}, 4).active());
   EXPECT_FALSE(Penalties({.repeat_last_n = 0, .repeat_penalty = 2.0f, .presence_penalty = 1.0f}, 4)
                    .active());
@@ -33,7 +33,7 @@ TEST(Penalties, AreInactiveWhenNeutralOrWithoutWindow) {
   EXPECT_TRUE(Penalties({.frequency_penalty = 0.1f}, 4).active());
 }
 
-TEST(Penalties, SeeExactlyTheWindow) {
+TEST(Penalties, UseExactlyTheWindow) {
   constexpr int32_t kVocab = 7;
   for (const int32_t window : {1, 2, 5, 64, -1}) {
     Random random(21);
@@ -56,7 +56,7 @@ TEST(Penalties, SeeExactlyTheWindow) {
   }
 }
 
-TEST(Penalties, AHugeWindowCostsNothingBeforeItIsUsed) {
+TEST(Penalties, AHugeWindowNeedsNoMemoryBeforeItIsFilled) {
   Penalties penalties({.repeat_last_n = 2147483647, .presence_penalty = 1.0f}, 2);
   penalties.accept(1);
   std::vector<float> logits(2);

@@ -1,8 +1,8 @@
 // The random numbers of one sequence: xoshiro256++ by Blackman and Vigna (2019, "Scrambled linear
-// pseudorandom number generators", ACM TOMS 47(4), arXiv 1805.01407), seeded through splitmix64 as
-// its authors advise. Integer arithmetic only: the same seed gives the same numbers with every
-// compiler and on every machine, which the distributions of the standard library do not promise. A
-// plain value; copies continue independently.
+// pseudorandom number generators", ACM TOMS 47(4), arXiv 1805.01407), seeded with splitmix64 as its
+// authors recommend. Uses integer arithmetic only. So the same seed gives the same numbers with
+// every compiler and on every machine; the distributions of the standard library do not guarantee
+// that. A plain value; copies continue independently.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ class Random {
   explicit Random(uint64_t seed) noexcept {
     for (uint64_t& word : state_) word = split_mix(seed);
   }
-  // Continues from a given state. REQUIRES: not all words are zero.
+  // Continues from a given state. REQUIRES: not all elements are zero.
   explicit Random(const State& state) noexcept : state_(state) {}
 
   uint64_t next() noexcept {
@@ -33,7 +33,7 @@ class Random {
     return result;
   }
 
-  // Uniform in [0, 1): the upper 53 bits, all that a double holds.
+  // Returns a uniform number in [0, 1): the upper 53 bits, which a double can hold.
   double uniform() noexcept { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
  private:

@@ -7,7 +7,7 @@
 namespace billow::engine {
 namespace {
 
-// The numbers that the authors' own C code gives for the state 1, 2, 3, 4.
+// The numbers of the authors' own C code for the state 1, 2, 3, 4.
 TEST(Random, IsXoshiro256PlusPlus) {
   Random random(Random::State{1, 2, 3, 4});
   for (const uint64_t expected : {41943041u, 58720359u}) EXPECT_EQ(random.next(), expected);
@@ -18,15 +18,15 @@ TEST(Random, IsXoshiro256PlusPlus) {
   }
 }
 
-// The first four outputs of splitmix64 from 0 are the state.
-TEST(Random, IsSeededThroughSplitMix) {
+// The state consists of the first four outputs of splitmix64 from 0.
+TEST(Random, IsSeededWithSplitMix) {
   Random seeded(0);
   Random expected(Random::State{0xE220A8397B1DCDAFu, 0x6E789E6AA1B965F4u, 0x06C45D188009454Fu,
                                 0xF88BB8A8724C81ECu});
   for (int i = 0; i < 100; ++i) EXPECT_EQ(seeded.next(), expected.next());
 }
 
-TEST(Random, UniformIsInTheUnitIntervalAndEven) {
+TEST(Random, UniformIsInTheUnitIntervalAndEvenlyDistributed) {
   constexpr int kDraws = 200000;
   constexpr size_t kBins = 50;
   Random random(7);

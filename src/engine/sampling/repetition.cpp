@@ -5,7 +5,7 @@ namespace billow::engine {
 bool is_repetition(const std::vector<int32_t>& tokens) {
   const size_t n = tokens.size();
   if (n < kMinRepetitions) return false;
-  std::vector<size_t> border(n, 0);  // of each beginning
+  std::vector<size_t> border(n, 0);  // [i]: border of the first i + 1 tokens
   for (size_t i = 1; i < n; ++i) {
     size_t length = border[i - 1];
     while (length > 0 && tokens[i] != tokens[length]) length = border[length - 1];

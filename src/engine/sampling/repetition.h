@@ -1,5 +1,5 @@
-// Notices that an answer goes round in a circle: the same tokens again and again. One answer, one
-// thread.
+// Detects that an answer loops: the same tokens again and again. One object per answer; one thread
+// at a time.
 #pragma once
 
 #include <cstddef>
@@ -8,25 +8,25 @@
 
 namespace billow::engine {
 
-// So many tokens must be one short text over and over.
+// Number of last tokens that are checked.
 inline constexpr size_t kRepetitionWindow = 1024;
-// And hold it at least so often: its longest is 128 tokens.
+// Min number of repetitions of a text in the window. So the text has at most 128 tokens.
 inline constexpr size_t kMinRepetitions = 8;
 
-// Whether the tokens have a period of at most size / kMinRepetitions: each is equal to the one so
-// many before it. (By the prefix function of Knuth, Morris and Pratt: the longest proper border of
-// n tokens has n - period of them.)
+// Returns whether the tokens have a period of at most size / kMinRepetitions: each token equals the
+// token one period before. Uses the prefix function of Knuth, Morris and Pratt: the longest proper
+// border of n tokens has n - period tokens.
 bool is_repetition(const std::vector<int32_t>& tokens);
 
 class RepetitionWatch {
  public:
-  // Takes the next token. True: the last kRepetitionWindow tokens are a repetition. It is looked
-  // for each 64 tokens, so the result depends on the tokens alone.
+  // Adds the next token. Returns true if the last kRepetitionWindow tokens are a repetition. Checks
+  // after every 64 tokens, so the result depends on the tokens only.
   bool add(int32_t token);
 
  private:
   static constexpr size_t kStride = 64;
-  std::vector<int32_t> tokens_;  // the latest, at most the window and a stride
+  std::vector<int32_t> tokens_;  // the last ones, at most kRepetitionWindow + kStride
   size_t n_since_ = 0;
 };
 

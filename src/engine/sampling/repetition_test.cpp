@@ -13,10 +13,10 @@ std::vector<int32_t> repeated(const std::vector<int32_t>& text, size_t n) {
   return tokens;
 }
 
-TEST(Repetition, IsATextThatComesOftenEnough) {
+TEST(Repetition, NeedsEightRepetitions) {
   EXPECT_TRUE(is_repetition(repeated({1}, 8)));
   EXPECT_TRUE(is_repetition(repeated({1, 2, 1, 3}, 32)));
-  EXPECT_FALSE(is_repetition(repeated({1, 2, 1, 3}, 31))) << "not eight times";
+  EXPECT_FALSE(is_repetition(repeated({1, 2, 1, 3}, 31))) << "less than eight times";
   std::vector<int32_t> tokens = repeated({1, 2, 3}, 300);
   EXPECT_TRUE(is_repetition(tokens));
   tokens[150] = 9;
@@ -24,7 +24,7 @@ TEST(Repetition, IsATextThatComesOftenEnough) {
   EXPECT_FALSE(is_repetition({}));
 }
 
-TEST(Repetition, IsWhatAPlainComparisonFinds) {
+TEST(Repetition, EqualsAPlainComparison) {
   std::mt19937 random(7);
   for (int round = 0; round < 2000; ++round) {
     std::vector<int32_t> text(1 + random() % 6);
@@ -42,7 +42,7 @@ TEST(Repetition, IsWhatAPlainComparisonFinds) {
   }
 }
 
-TEST(RepetitionWatch, LooksAtTheLatestTokensAlone) {
+TEST(RepetitionWatch, ChecksOnlyTheLastTokens) {
   RepetitionWatch watch;
   std::mt19937 random(1);
   for (int i = 0; i < 5000; ++i) EXPECT_FALSE(watch.add(static_cast<int32_t>(random() % 1000)));

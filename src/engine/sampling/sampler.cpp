@@ -14,9 +14,9 @@ namespace billow::engine {
 namespace {
 
 constexpr float kNoThreshold = -std::numeric_limits<float>::infinity();
-// Of logits under the least temperatures: differences of 1e-28 still decide, and nothing overflows
-// to a NaN.
-constexpr double kGreatestScale = 1e30;
+// Max scale of logits for the smallest temperatures. Differences of 1e-28 still decide, and nothing
+// overflows to a NaN.
+constexpr double kMaxScale = 1e30;
 
 int64_t random_seed() {
   std::random_device device;
@@ -38,14 +38,14 @@ SamplingOptions checked(SamplingOptions options, int32_t n_vocab) {
   return options;
 }
 
-// `value` as a float, or no threshold at all when it is below every float.
+// Returns `value` as a float, or no threshold if it is below every float.
 float threshold_of(double value) noexcept {
   if (!(value > static_cast<double>(std::numeric_limits<float>::lowest()))) return kNoThreshold;
   return static_cast<float>(
       std::min(value, static_cast<double>(std::numeric_limits<float>::max())));
 }
 
-// The only token of a set; -1 where there are more or none.
+// Returns the only token of a set; -1 if there are more or none.
 int32_t only_token(std::span<const uint32_t> allowed) noexcept {
   int32_t token = -1;
   for (size_t i = 0; i < allowed.size(); ++i) {
@@ -56,7 +56,7 @@ int32_t only_token(std::span<const uint32_t> allowed) noexcept {
   return token;
 }
 
-// Leaves the logits of these tokens alone, and makes all others -infinity.
+// Sets the logits of all other tokens to -infinity.
 void keep_allowed(std::span<float> logits, std::span<const uint32_t> allowed) noexcept {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   for (size_t i = 0; i < allowed.size(); ++i) {
@@ -114,7 +114,7 @@ void Sampler::fail(std::span<const float> logits) {
       scan_.has_finite()
           ? "logit_bias, the penalties and the grammar leave no token to choose from: allow "
             "at least one"
-          : "the model produced no finite logits: its file may be damaged, check or fetch "
+          : "the model produced no finite logits: its file may be damaged; check or fetch "
             "it again");
 }
 
@@ -149,14 +149,14 @@ int32_t Sampler::choose_filtered() {
     collect_without_top_k();
   }
   keep_typical(candidates_, options_.typical_p);
-  // Not idempotent: what collect_without_top_k has cut already must not be cut again.
+  // keep_top_p() is not idempotent. The result of collect_without_top_k() must not be cut again.
   if (!keeps_all || options_.typical_p < 1.0f) keep_top_p(candidates_, options_.top_p);
   keep_min_p(candidates_, options_.min_p);
   return candidates_[draw(candidates_, options_.temperature, random_, weights_).index].token;
 }
 
-// Candidates after top_p, taken straight from the row: most often few tokens hold most of the
-// probability, and then the vocabulary is neither copied nor sorted.
+// Collects the candidates after top_p directly from the row. Usually few tokens have most of the
+// probability; then the vocabulary is neither copied nor sorted.
 void Sampler::collect_without_top_k() {
   if (options_.top_p < 1.0f) {
     const double weight = static_cast<double>(options_.top_p) * scan_.sum_exp(1.0f);
@@ -168,7 +168,7 @@ void Sampler::collect_without_top_k() {
     keep_top_weight(candidates_, weight);
     return;
   }
-  // min_p, which repeats itself exactly afterwards; rounded down so that nothing is lost here.
+  // min_p, which is applied exactly afterwards. Rounded down, so that no candidate is lost here.
   const double min =
       static_cast<double>(scan_.max()) + std::log(static_cast<double>(options_.min_p));
   scan_.at_least(std::nextafter(threshold_of(min), kNoThreshold), candidates_);
@@ -186,7 +186,7 @@ int32_t Sampler::choose_mirostat() {
     }
   } else {
     // -log2 p <= mu, with ln p = logit / T - ln(sum of exp(logit / T)), solved for the logit.
-    const double scale = std::min(1.0 / static_cast<double>(temperature), kGreatestScale);
+    const double scale = std::min(1.0 / static_cast<double>(temperature), kMaxScale);
     const double min =
         static_cast<double>(scan_.max()) +
         (std::log(scan_.sum_exp(static_cast<float>(scale))) - mirostat_.mu() * std::log(2.0)) /
@@ -199,7 +199,7 @@ int32_t Sampler::choose_mirostat() {
 }
 
 void Sampler::report_logprobs(std::span<const float> logits, Sampled& sampled) {
-  // Within the precision of a float; the minimum only keeps rounding from going above 0.
+  // Exact to the precision of a float. std::min() only prevents values above 0 after rounding.
   const double log_total = static_cast<double>(scan_.max()) + std::log(scan_.sum_exp(1.0f));
   const auto logprob_of = [=](float logit) {
     return static_cast<float>(std::min(static_cast<double>(logit) - log_total, 0.0));

@@ -1,8 +1,8 @@
 // Chooses the next token of one sequence from its logits. The chain is that of llama.cpp: logit
 // bias, penalties, top_k, typical_p, top_p, min_p, temperature, draw. With mirostat: logit bias,
-// penalties (llama.cpp leaves them out then), temperature, mirostat and its draw. Owns its random
-// numbers, penalty window and scratch, so the same seed gives the same tokens whatever else runs; a
-// copy continues independently. One thread at a time.
+// penalties (llama.cpp skips them then), temperature, mirostat and its draw. Owns its random
+// numbers, penalty window and scratch. So the same seed gives the same tokens, independent of other
+// sequences. A copy continues independently. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ struct TokenLogprob {
 // and temperature.
 struct Sampled {
   int32_t token = 0;
-  float logprob = 0.0f;  // 0 unless options.logprobs
-  // The options.top_logprobs best, best first; fewer if fewer are possible.
+  float logprob = 0.0f;  // 0 without options.logprobs
+  // The options.top_logprobs best tokens, best first; fewer if fewer are possible.
   std::vector<TokenLogprob> top = {};
 };
 
@@ -39,23 +39,23 @@ class Sampler {
   // their ranges or a logit_bias token outside the vocabulary. REQUIRES: n_vocab > 0.
   Sampler(const SamplingOptions& options, int32_t n_vocab, std::span<const int32_t> prompt = {});
 
-  // Chooses from `logits` (n_vocab of them, only read) one of the `allowed` tokens: 32 a word, the
-  // lowest bit first; empty: all. Where they are a single one, nothing is drawn: neither the random
-  // numbers nor mirostat go on. Does not accept the token: the caller does, or accepts another.
-  // Throws Error(kInvalidInput) when no logit is finite, or bias, penalties and `allowed` leave
-  // none.
+  // Chooses one of the `allowed` tokens from `logits` (n_vocab of them, only read). `allowed` has
+  // 32 tokens per element, lowest bit first; empty: all tokens. If only one token is allowed, draws
+  // nothing and changes neither the random numbers nor mirostat. The caller must call accept() with
+  // this token or another one. Throws Error(kInvalidInput) if no logit is finite, or if bias,
+  // penalties and `allowed` leave no token.
   Sampled sample(std::span<const float> logits, std::span<const uint32_t> allowed = {});
 
-  // Appends a token of the output to the window of the penalties.
+  // Adds a token of the output to the window of the penalties.
   void accept(int32_t token) { penalties_.accept(token); }
 
-  // The seed in use: that of the options, or the one chosen at random (below 2^53, which JSON
-  // readers keep whole).
+  // Returns the seed in use: that of the options, or the random one (below 2^53, which JSON readers
+  // keep exactly).
   int64_t seed() const noexcept { return options_.seed; }
 
-  // The log probability of a token, and the best ones, as the model has them: nothing is chosen,
-  // and no option but top_logprobs counts. Throws Error as sample() does for logits that are no
-  // numbers.
+  // Returns the model's log probability of a token, and the best tokens. Chooses nothing and
+  // ignores all options except top_logprobs. Throws the same Error as sample() if no logit is
+  // finite.
   Sampled score(std::span<const float> logits, int32_t token);
 
  private:

@@ -50,8 +50,8 @@ std::string complaint(const SamplingOptions& options, const std::vector<float>& 
   return "";
 }
 
-// The chain once more, slowly and in double: full sorts, probabilities normalised anew for every
-// filter.
+// A reference of the chain, slow and in double: full sorts, and probabilities normalised again for
+// every filter.
 class Reference {
  public:
   Reference(const SamplingOptions& options, const std::vector<float>& logits) {
@@ -146,7 +146,7 @@ TEST(Sampler, DrawsFromTheDistributionOfTheReferenceChain) {
       for (const int32_t token : tokens_drawn(options, logits, kDraws)) ++counts[token];
       for (const auto& [token, n] : counts)
         ASSERT_TRUE(reference.probability_of.contains(token)) << seed;
-      // Bins of fewer than 8 expected draws are put together.
+      // Bins of fewer than 8 expected draws are merged.
       double chi_square = 0.0;
       double rest_expected = 0.0;
       int rest = 0;
@@ -170,7 +170,7 @@ TEST(Sampler, DrawsFromTheDistributionOfTheReferenceChain) {
   }
 }
 
-TEST(Sampler, GreedyTakesTheBestAndOfEqualsTheLowest) {
+TEST(Sampler, GreedyTakesTheBestAndTheLowestOfEqualOnes) {
   for (const float temperature : {0.0f, -1.0f}) {
     Sampler sampler({.temperature = temperature}, 6);
     EXPECT_EQ(sampler.sample(std::vector<float>{1, 3, 2, 3, 3, 0}).token, 1);
@@ -226,7 +226,7 @@ TEST(Sampler, RefusesOptionsOutsideTheirRanges) {
   EXPECT_THROW(Sampler({.temperature = kNan}, 3), Error);
 }
 
-TEST(Sampler, SameSeedSameTokensWhateverElseRuns) {
+TEST(Sampler, SameSeedSameTokensIndependentOfOtherSamplers) {
   const std::vector<float> logits = random_logits(1000, 5, 6.0);
   const SamplingOptions options{.repeat_penalty = 1.2f, .seed = 42};
   const std::vector<int32_t> alone = tokens_drawn(options, logits, 200);
@@ -257,7 +257,7 @@ TEST(Sampler, LogprobsDoNotChangeTheTokens) {
   }
 }
 
-// Written down once: a change here breaks every user's reproducible output.
+// Fixed values: a change here breaks every user's reproducible output.
 TEST(Sampler, TokensOfASeedStayTheSame) {
   const std::vector<float> logits = random_logits(1000, 5, 6.0);
   EXPECT_EQ(tokens_drawn(SamplingOptions{.seed = 1}, logits, 8),
@@ -313,7 +313,7 @@ TEST(Sampler, LogprobsAreTheLogSoftmaxOfTheRawLogits) {
   EXPECT_NEAR(sum, 1.0, 1e-5);
 }
 
-TEST(Sampler, TopLogprobsAreAsManyAsAskedAndPossible) {
+TEST(Sampler, TopLogprobsAreLimitedByTheOptionAndThePossibleTokens) {
   std::vector<float> logits = random_logits(100, 9, 5.0);
   Sampler three({.temperature = 0.0f, .logprobs = true, .top_logprobs = 3}, 100);
   const Sampled sampled = three.sample(logits);
@@ -326,7 +326,7 @@ TEST(Sampler, TopLogprobsAreAsManyAsAskedAndPossible) {
   EXPECT_EQ(three.sample(logits).top.size(), 2u);
 }
 
-TEST(Sampler, LogitsThatAreNotNumbersAreNeverChosen) {
+TEST(Sampler, LogitsThatAreNotFiniteAreNeverChosen) {
   std::vector<float> logits = random_logits(400, 10, 3.0);
   for (size_t i = 0; i < logits.size(); i += 3) logits[i] = i % 2 == 0 ? kNan : -kInfinity;
   for (const int32_t mirostat : {0, 1, 2}) {
@@ -374,7 +374,7 @@ TEST(Sampler, InfiniteAndHugeLogitsWin) {
   }
 }
 
-TEST(Sampler, SaysWhenThereIsNothingToChoose) {
+TEST(Sampler, ReportsThatNoTokenCanBeChosen) {
   for (const float temperature : {0.0f, 0.8f}) {
     for (const float value : {kNan, -kInfinity}) {
       EXPECT_NE(
@@ -442,8 +442,8 @@ std::vector<uint32_t> mask_of(const std::vector<int32_t>& tokens, size_t n_vocab
   return mask;
 }
 
-TEST(Sampler, OnlyAllowedTokensAreChosenAsIfTheOthersWereBanned) {
-  const size_t n_vocab = 1000;  // no whole number of words
+TEST(Sampler, ChoosesAllowedTokensAsIfTheOthersWereBanned) {
+  const size_t n_vocab = 1000;  // not divisible by 32
   const std::vector<float> logits = random_logits(n_vocab, 3, 4.0);
   const std::vector<int32_t> allowed = {0, 31, 32, 63, 64, 500, 501, 999};
   const std::vector<uint32_t> mask = mask_of(allowed, n_vocab);
@@ -463,7 +463,7 @@ TEST(Sampler, OnlyAllowedTokensAreChosenAsIfTheOthersWereBanned) {
   }
 }
 
-TEST(Sampler, ATokenWithoutAlternativeMovesNothing) {
+TEST(Sampler, ASingleAllowedTokenChangesNoState) {
   const std::vector<float> logits = random_logits(300, 5, 3.0);
   for (const int32_t mirostat : {0, 2}) {
     const SamplingOptions options{.mirostat = mirostat, .seed = 9, .logprobs = true};
@@ -492,7 +492,7 @@ TEST(Sampler, LogProbabilitiesAreOfAllTokens) {
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(free.top[i].token, held.top[i].token);
 }
 
-TEST(Sampler, AGrammarThatAllowsOnlyWhatIsBannedSaysSo) {
+TEST(Sampler, ThrowsIfTheGrammarAllowsOnlyBannedTokens) {
   SamplingOptions options{.seed = 1};
   for (const int32_t token : {3, 4}) options.logit_bias.push_back({token, -kInfinity});
   Sampler sampler(options, 100);

@@ -20,7 +20,7 @@ StopStrings::Pattern StopStrings::make_pattern(std::string text, size_t index) {
   }
   Pattern pattern{.text = std::move(text), .fallback = {}, .index = index};
   pattern.fallback.assign(pattern.text.size() + 1, 0);
-  // The automaton reads its own text from the second byte on; entry n is known before it is needed.
+  // The automaton reads its own text from the second byte on. Entry n is known before it is needed.
   for (size_t n = 1; n < pattern.text.size(); ++n) {
     pattern.advance(pattern.text[n]);
     pattern.fallback[n + 1] = static_cast<uint32_t>(pattern.n_matched);

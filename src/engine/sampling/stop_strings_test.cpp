@@ -12,10 +12,10 @@
 namespace billow::engine {
 namespace {
 
-// What is left of a text by definition: looks at every prefix in turn.
+// The result by definition: checks every prefix in turn.
 struct Expected {
-  std::string text;             // passed on after the prefix
-  std::optional<size_t> which;  // once stopped
+  std::string text;             // returned after the prefix
+  std::optional<size_t> which;  // after a stop
 };
 
 std::vector<Expected> expected_after_each_byte(const std::string& text,
@@ -45,7 +45,7 @@ std::vector<Expected> expected_after_each_byte(const std::string& text,
   return result;
 }
 
-// Every way of cutting the text into pieces, each checked after every piece.
+// Checks every way to split the text into pieces, after every piece.
 void check_all_cuts(const std::string& text, const std::vector<std::string>& list) {
   const std::vector<Expected> expected = expected_after_each_byte(text, list);
   for (uint32_t cuts = 0; cuts < (1u << (text.size() - 1)); ++cuts) {
@@ -91,19 +91,19 @@ TEST(StopStrings, EveryCutOfRandomTextsGivesTheTextBeforeTheFirstMatch) {
 TEST(StopStrings, EveryTextOfTwoLettersWithEveryStopStringUpToFour) {
   for (size_t n_stop = 1; n_stop <= 4; ++n_stop) {
     for (uint32_t stop = 0; stop < (1u << n_stop); ++stop) {
-      std::string word;
-      for (size_t i = 0; i < n_stop; ++i) word.push_back(stop >> i & 1 ? 'b' : 'a');
+      std::string stop_string;
+      for (size_t i = 0; i < n_stop; ++i) stop_string.push_back(stop >> i & 1 ? 'b' : 'a');
       for (uint32_t bits = 0; bits < 128; ++bits) {
         std::string text;
         for (size_t i = 0; i < 7; ++i) text.push_back(bits >> i & 1 ? 'b' : 'a');
-        check_all_cuts(text, {word});
+        check_all_cuts(text, {stop_string});
         if (HasFatalFailure()) return;
       }
     }
   }
 }
 
-TEST(StopStrings, WithoutAnyEverythingPassesAtOnce) {
+TEST(StopStrings, WithoutStopStringsAllTextIsReturnedImmediately) {
   for (const std::vector<std::string>& list :
        {std::vector<std::string>{}, std::vector<std::string>{"", ""}}) {
     StopStrings stops(list);
@@ -115,7 +115,7 @@ TEST(StopStrings, WithoutAnyEverythingPassesAtOnce) {
   }
 }
 
-TEST(StopStrings, HoldsBackOnlyWhatMayStillStop) {
+TEST(StopStrings, HoldsBackOnlyPossibleStopStrings) {
   StopStrings stops({"", "</end>", "\n\n"});
   EXPECT_EQ(stops.feed("a <"), "a ");
   EXPECT_EQ(stops.feed("/e"), "");
@@ -129,7 +129,7 @@ TEST(StopStrings, HoldsBackOnlyWhatMayStillStop) {
   EXPECT_EQ(stops.flush(), "");
 }
 
-TEST(StopStrings, TheFirstCompletedWinsAndThenTheLongest) {
+TEST(StopStrings, TheFirstCompleteOneWinsThenTheLongest) {
   StopStrings inner({"abcd", "bc"});
   EXPECT_EQ(inner.feed("xabcd"), "xa");
   EXPECT_EQ(inner.which(), 1u);
@@ -138,7 +138,7 @@ TEST(StopStrings, TheFirstCompletedWinsAndThenTheLongest) {
   EXPECT_EQ(longest.which(), 1u);
 }
 
-TEST(StopStrings, FlushBeginsANewText) {
+TEST(StopStrings, FlushStartsANewText) {
   StopStrings stops({"ab"});
   EXPECT_EQ(stops.feed("a"), "");
   EXPECT_EQ(stops.flush(), "a");

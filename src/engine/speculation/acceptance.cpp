@@ -5,13 +5,13 @@
 namespace billow::engine {
 namespace {
 
-// What is assumed before anything was compared, and for how many comparisons it counts.
+// Assumed probabilities before any comparison, and their weight in comparisons.
 constexpr std::array<double, Acceptance::kGrades> kPrior = {0.35, 0.40, 0.55, 0.70, 0.80, 0.90};
 constexpr double kPriorWeight = 4.0;
-// A comparison counts half after about 20 others of its kind.
+// The weight of a comparison halves after about 20 others of its kind.
 constexpr double kKeep = 0.966;
 constexpr double kFade = 0.998;
-// What the comparisons of all kinds together say about those that were not tried yet.
+// Weights of the comparisons of all kinds together, for kinds without comparisons.
 constexpr double kEaseWeight = 6.0;
 constexpr double kEaseKeep = 0.985;
 
@@ -26,8 +26,9 @@ size_t Acceptance::grade_of_match(size_t match_length) noexcept {
 }
 
 size_t Acceptance::grade_of_probability(double probability) noexcept {
-  constexpr std::array<double, kGrades - 1> kLeast = {0.3, 0.5, 0.7, 0.85, 0.95};
-  return static_cast<size_t>(std::ranges::upper_bound(kLeast, probability) - kLeast.begin());
+  constexpr std::array<double, kGrades - 1> kMinProbability = {0.3, 0.5, 0.7, 0.85, 0.95};
+  return static_cast<size_t>(std::ranges::upper_bound(kMinProbability, probability) -
+                             kMinProbability.begin());
 }
 
 double Acceptance::chance(DraftSource source, size_t grade) const noexcept {

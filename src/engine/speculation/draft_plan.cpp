@@ -6,7 +6,7 @@
 namespace billow::engine {
 namespace {
 
-// A plan must promise this much more than none: guesses are not worth a loss.
+// Min gain of a plan over no drafts, because guesses are not worth a loss.
 constexpr double kMinGain = 1.02;
 
 struct Candidate {
@@ -15,8 +15,8 @@ struct Candidate {
   size_t position = 0;  // in the sequence's draft
 };
 
-// Of a draft with these chances, as many accepted tokens are evaluated again as are expected to be
-// there where not all of it is accepted.
+// Returns the expected number of accepted tokens that are evaluated again. That happens if only a
+// part of a draft with these chances is accepted.
 double expected_again(std::span<const double> chances) noexcept {
   if (chances.empty()) return 0.0;
   double sum = 0.0;
@@ -24,7 +24,7 @@ double expected_again(std::span<const double> chances) noexcept {
   return sum - static_cast<double>(chances.size()) * chances.back();
 }
 
-// The likeliest first; the tokens of a sequence stay in their order.
+// The likeliest first; the tokens of a sequence keep their order.
 bool goes_before(const Candidate& a, const Candidate& b) noexcept {
   if (a.chance != b.chance) return a.chance > b.chance;
   return std::pair(a.sequence, a.position) < std::pair(b.sequence, b.position);
@@ -53,7 +53,7 @@ std::vector<size_t> plan_drafts(std::span<const std::span<const double>> chances
     n_again += expected_again(draft.first(length + 1)) - expected_again(draft.first(length));
     ++length;
     double pass_cost = cost.of(room.n_rows + n);
-    // Such a row costs what a drafted one does.
+    // A row that is evaluated again costs as much as a drafted one.
     if (room.evaluates_again)
       pass_cost += n_again * (pass_cost - base_cost) / static_cast<double>(n);
     const double rate = (n_base + gained) / pass_cost;

@@ -1,4 +1,4 @@
-// How many drafted tokens a pass should compare. Pure.
+// Plans how many drafted tokens a pass compares. Pure.
 #pragma once
 
 #include <cstddef>
@@ -9,19 +9,20 @@
 
 namespace billow::engine {
 
-// What a pass has without drafts.
+// A pass without drafts.
 struct DraftRoom {
   size_t n_rows = 0;     // of all sequences
-  size_t n_writing = 0;  // tokens that it will give: one for each sequence whose rows are complete
-  size_t max_rows = 0;   // that drafts may add
-  // Where some, but not all of a draft is accepted, the accepted tokens are evaluated again by the
-  // next pass: of models with states, which cannot be cut back.
+  size_t n_writing = 0;  // new tokens of the pass: one for each sequence whose rows are complete
+  size_t max_rows = 0;   // max rows for drafts
+  // True for models with states, which cannot be truncated. If only a part of a draft is accepted,
+  // the next pass evaluates the accepted tokens again.
   bool evaluates_again = false;
 };
 
 // Returns how many drafted tokens of each sequence the pass compares. The plan maximizes the
-// expected tokens per second of the pass, with what the next pass evaluates again. `chances`: for
-// each sequence, the probability that a drafted token and all before it are accepted; falling.
+// expected tokens per second of the pass, including the tokens that the next pass evaluates again.
+// `chances`: for each sequence, the probability that a drafted token and all before it are
+// accepted; descending.
 std::vector<size_t> plan_drafts(std::span<const std::span<const double>> chances,
                                 const DraftRoom& room, const PassCost& cost);
 

@@ -12,7 +12,7 @@ namespace {
 using Chances = std::vector<double>;
 using Lengths = std::vector<size_t>;
 
-// A row more costs `slope` of the first.
+// Returns costs where each additional row costs `slope` times the first.
 PassCost cost_with(double slope) {
   PassCost cost;
   for (int round = 0; round < 200; ++round) {
@@ -38,18 +38,18 @@ Chances falling(double chance, size_t n) {
   return out;
 }
 
-TEST(DraftPlan, ComparesAllThatIsNearlyCertain) {
+TEST(DraftPlan, ComparesAllNearlyCertainTokens) {
   EXPECT_EQ(plan({falling(0.99, 32)}, 0.1), (Lengths{32}));
   EXPECT_EQ(plan({falling(0.99, 32)}, 0.1, 10), (Lengths{10}));
 }
 
-TEST(DraftPlan, ComparesNothingThatCostsMoreThanItGives) {
+TEST(DraftPlan, ComparesNoTokenThatCostsMoreThanItGains) {
   EXPECT_EQ(plan({falling(0.3, 32)}, 0.4), (Lengths{0}));
   EXPECT_EQ(plan({falling(0.99, 32)}, 1.2), (Lengths{0}));
   EXPECT_EQ(plan({{}}, 0.1), (Lengths{0}));
 }
 
-// The number for which (1 + sum of chances) / cost is the greatest.
+// The length with the max (1 + sum of chances) / cost.
 TEST(DraftPlan, FindsTheBestLength) {
   for (const double chance : {0.5, 0.7, 0.9}) {
     for (const double slope : {0.1, 0.2, 0.3}) {
@@ -70,9 +70,9 @@ TEST(DraftPlan, FindsTheBestLength) {
   }
 }
 
-// Rows that are evaluated again count: the best length is the one for which
-// (1 + sum of chances) / (cost with them) is the greatest.
-TEST(DraftPlan, CountsWhatIsEvaluatedAgain) {
+// Rows that are evaluated again count: the best length has the max (1 + sum of chances) / (cost
+// with these rows).
+TEST(DraftPlan, CountsRowsThatAreEvaluatedAgain) {
   for (const double chance : {0.5, 0.7, 0.9, 0.97}) {
     for (const double slope : {0.1, 0.2, 0.3}) {
       const Chances chances = falling(chance, 32);
@@ -100,7 +100,7 @@ TEST(DraftPlan, CountsWhatIsEvaluatedAgain) {
   }
 }
 
-TEST(DraftPlan, SharesRowsByWhatTheyAreWorth) {
+TEST(DraftPlan, DistributesRowsByTheirGain) {
   const Lengths lengths = plan({falling(0.95, 32), falling(0.5, 32), {}, falling(0.95, 32)}, 0.15);
   EXPECT_EQ(lengths[0], lengths[3]);
   EXPECT_GT(lengths[0], lengths[1]);

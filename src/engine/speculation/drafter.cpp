@@ -6,10 +6,10 @@ namespace billow::engine {
 namespace {
 
 constexpr size_t kWindow = size_t{1} << 16;  // tokens
-constexpr size_t kRadius = 24;               // around where a text is expected to go on
-constexpr double kEaseWeight = 0.1;          // of a new guess
-constexpr double kHope = 0.7;                // that guesses return to,
-constexpr double kHopeWeight = 0.002;        // by so much in a pass
+constexpr size_t kRadius = 24;         // around the position where a text is expected to continue
+constexpr double kEaseWeight = 0.1;    // weight of a new guess
+constexpr double kHope = 0.7;          // value that estimates return to
+constexpr double kHopeWeight = 0.002;  // weight of that return in a pass
 
 }  // namespace
 
@@ -18,7 +18,7 @@ Drafter::Drafter(const MatchFinder& recent, std::span<const int32_t> prediction,
   for (const int32_t token : prediction) own_.add(token);
   if (prediction.empty()) return;
   own_.add_border();
-  has_expected_ = true;  // at its beginning
+  has_expected_ = true;  // at the beginning of the prediction
 }
 
 void Drafter::add(std::span<const int32_t> text) {
@@ -50,7 +50,8 @@ Draft Drafter::propose(std::span<const int32_t> text, size_t max_tokens) {
   return best;
 }
 
-// A text that repeats itself goes on in the draft: what is behind its end is the draft's beginning.
+// If a text repeats, the source reaches the end of the text. Then the draft continues with its own
+// beginning.
 void Drafter::extend(Draft& draft, const MatchFinder& finder, size_t max_tokens) const {
   double chance = 1.0;
   for (size_t i = 0; i < max_tokens; ++i) {
@@ -72,7 +73,7 @@ void Drafter::learn(const Draft& draft, size_t n_compared, bool last_accepted) {
   for (size_t i = 0; i < n_compared; ++i)
     acceptance_.learn(draft.source, draft.grades[i], i + 1 < n_compared || last_accepted);
   if (draft.source == DraftSource::kRecent || n_compared == 0) return;
-  // The tokens of the draft that were accepted, and the one behind them, are still to be added.
+  // The accepted tokens of the draft, and the token after them, are not added yet.
   expected_ = draft.match.next;
   has_expected_ = true;
 }

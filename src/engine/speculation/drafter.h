@@ -1,6 +1,6 @@
-// Drafts what one sequence may write next, out of what its text, a prediction and the answers of
-// others hold. A draft is only a guess: the engine compares it with what the sequence chooses. One
-// thread at a time.
+// Drafts the next tokens of one sequence from its text, a prediction and recent answers of other
+// sequences. A draft is only a guess: the engine compares it with the tokens that the sequence
+// chooses. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -13,34 +13,34 @@
 
 namespace billow::engine {
 
-inline constexpr double kMinDraftChance = 0.05;  // of the last token of a draft
+inline constexpr double kMinDraftChance = 0.05;  // min chance of a draft's last token
 
 struct Draft {
   std::vector<int32_t> tokens;
-  std::vector<double> chances;  // [token]: that it and all before it are accepted; falling
-  std::vector<size_t> grades;   // [token]: of Acceptance
+  std::vector<double> chances;  // [token]: that it and all before it are accepted; descending
+  std::vector<size_t> grades;   // [token]: see Acceptance
   DraftSource source = DraftSource::kText;
-  Match match;  // what it was found behind; of a model: nothing
+  Match match;  // source of the draft; unset for a draft model
 };
 
 class Drafter {
  public:
-  // `recent` holds the answers of others and must outlive it. `prediction`: a text that the answer
-  // may resemble; may be empty. `ease`: the first chance_of_guess().
+  // `recent` has the answers of other sequences and must outlive this object. `prediction`: a text
+  // similar to the expected answer; may be empty. `ease`: the first chance_of_guess().
   Drafter(const MatchFinder& recent, std::span<const int32_t> prediction, double ease = 0.0);
 
-  // At most max_tokens that may follow `text`, which begins with the text of the call before. The
-  // draft has fewer tokens where they become unlikely, or none.
+  // Returns at most max_tokens tokens that may follow `text`, which must begin with the text of the
+  // last call. The draft ends where its tokens become unlikely, and may be empty.
   Draft propose(std::span<const int32_t> text, size_t max_tokens);
-  // The first n_compared tokens of a draft were compared; all but the last one were accepted, and
-  // that one if `last_accepted`.
-  // REQUIRES: propose() has made it.
+  // Learns from a draft whose first n_compared tokens were compared. All except the last one were
+  // accepted, and the last one if `last_accepted`. REQUIRES: the draft is from propose().
   void learn(const Draft& draft, size_t n_compared, bool last_accepted);
 
-  // The probability that the next guess of a draft model is accepted, as far as can be said before
-  // it is made. Without guesses it becomes more hopeful again.
+  // Returns the estimated probability that the next guess of a draft model is accepted. Without
+  // guesses, the estimate slowly rises again.
   double chance_of_guess() const noexcept { return ease_; }
-  // A guess was worth so much: 1 where it was accepted, 0 where it was not, or its chance.
+  // Records the value of a guess: 1 if it was accepted, 0 if not. If it was not compared: its
+  // chance.
   void note_guess(double worth) noexcept;
 
  private:
@@ -49,8 +49,8 @@ class Drafter {
 
   const MatchFinder& recent_;
   MatchFinder own_;
-  size_t n_added_ = 0;     // tokens of the text that own_ knows
-  uint32_t expected_ = 0;  // where in own_ the text goes on, if it follows the draft's source
+  size_t n_added_ = 0;     // tokens of the text that own_ has
+  uint32_t expected_ = 0;  // position in own_ where the text likely continues
   bool has_expected_ = false;
   Acceptance acceptance_;
   double ease_;

@@ -12,7 +12,7 @@ namespace {
 
 using Tokens = std::vector<int32_t>;
 
-// Writes `answer` behind `prompt` as an engine does that compares max_draft tokens in each pass.
+// Generates `answer` after `prompt` like an engine that compares max_draft tokens in each pass.
 // Returns the number of passes.
 size_t write(const Tokens& prompt, const Tokens& answer, const MatchFinder& recent,
              const Tokens& prediction = {}, size_t max_draft = 16) {
@@ -50,8 +50,8 @@ TEST(Drafter, CopiesAPromptInFewPasses) {
   EXPECT_LT(write(file, file, recent), 75u);
 }
 
-// Each 40th token is another one, is left out, or has a new one before it.
-TEST(Drafter, FindsItsPlaceAgainBehindAnEdit) {
+// Every 40th token is replaced, removed, or has a new token before it.
+TEST(Drafter, FindsItsPlaceAgainAfterAnEdit) {
   const MatchFinder recent(1);
   const Tokens file = random_text(2, 800);
   Tokens edited;
@@ -66,21 +66,21 @@ TEST(Drafter, FindsItsPlaceAgainBehindAnEdit) {
   EXPECT_LT(write(file, edited, recent), 180u);
 }
 
-TEST(Drafter, GoesOnInARepetition) {
+TEST(Drafter, ContinuesARepetition) {
   const MatchFinder recent(1);
   Tokens answer;
   for (int i = 0; i < 100; ++i) answer.insert(answer.end(), {1, 2, 3});
   EXPECT_LT(write({9}, answer, recent), 40u);
 }
 
-TEST(Drafter, DraftsNothingForATextThatRepeatsNothing) {
+TEST(Drafter, DraftsNothingForATextWithoutRepetition) {
   const MatchFinder recent(1);
   Tokens answer(500);
   std::iota(answer.begin(), answer.end(), 0);
   EXPECT_EQ(write({1000, 1001}, answer, recent), 500u);
 }
 
-TEST(Drafter, TakesAPredictionAndTheAnswersOfOthers) {
+TEST(Drafter, UsesAPredictionAndTheAnswersOfOthers) {
   const Tokens answer = random_text(3, 400);
   const MatchFinder none(1);
   EXPECT_EQ(write({9, 8}, answer, none), 400u);
@@ -93,8 +93,8 @@ TEST(Drafter, TakesAPredictionAndTheAnswersOfOthers) {
   EXPECT_LT(write({9, 8}, answer, recent), 60u);
 }
 
-// The same two tokens before another one each time: the drafter stops to believe them.
-TEST(Drafter, LearnsWhatIsNotWorthATry) {
+// The same two tokens come before another token each time, so the drafter learns not to draft.
+TEST(Drafter, LearnsNotToDraftUnlikelyTokens) {
   const MatchFinder recent(1);
   std::mt19937 random(4);
   Drafter drafter(recent, {});
@@ -116,7 +116,7 @@ TEST(Drafter, LearnsWhatIsNotWorthATry) {
   }
 }
 
-TEST(Drafter, DraftsNoMoreThanItMay) {
+TEST(Drafter, DraftsAtMostMaxTokens) {
   const MatchFinder recent(1);
   Drafter drafter(recent, {});
   const Tokens text = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7};

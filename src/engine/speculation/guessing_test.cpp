@@ -1,4 +1,4 @@
-// When a draft model is asked, and what is learned of its guesses.
+// When a draft model guesses, and how its results are learned.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -11,8 +11,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Passes of the model take 100 ms for a row and 20 ms for each one more, those of the draft model
-// guess_ms and a tenth for each one more.
+// Passes of the model take 100 ms for one row and 20 ms for each further row. Those of the draft
+// model take guess_ms for one row and a tenth of that for each further row.
 Speculation measured(int guess_ms) {
   Speculation speculation({});
   for (int round = 0; round < 100; ++round) {
@@ -28,7 +28,7 @@ Speculation measured(int guess_ms) {
 
 using Worth = std::vector<bool>;
 
-TEST(Guessing, IsWorthItWhereTheTokensTakeLonger) {
+TEST(Guessing, IsWorthItIfTheTokensTakeLonger) {
   const DraftRoom one = {.n_rows = 1, .n_writing = 1, .max_rows = 32};
   const auto worth = [&](int guess_ms, double chance) -> bool {
     const std::vector<double> chances = {chance};
@@ -37,19 +37,20 @@ TEST(Guessing, IsWorthItWhereTheTokensTakeLonger) {
   EXPECT_TRUE(worth(10, 0.7));
   EXPECT_FALSE(worth(10, 0.25));  // 25 ms for a row of 20 ms and the guess
   EXPECT_FALSE(worth(10, 0.0));
-  EXPECT_FALSE(worth(100, 0.99));  // it takes as long as the model
+  EXPECT_FALSE(worth(100, 0.99));  // a guess takes as long as the model
   EXPECT_FALSE(worth(60, 0.7));
   EXPECT_TRUE(worth(40, 0.95));
 }
 
-TEST(Guessing, IsTriedBeforeAnythingIsKnown) {
+TEST(Guessing, IsTriedBeforeTheFirstMeasurement) {
   const Speculation speculation({});
   const std::vector<double> chances = {0.7, 0.1};
   EXPECT_EQ(speculation.worth_guessing(chances, {.n_rows = 2, .n_writing = 2}),
             (Worth{true, true}));
 }
 
-// A pass for several is worth it where one for each alone is not; a hopeless one gets none.
+// A pass for several sequences can be worth it when one for each alone is not. An unlikely guess
+// gets none.
 TEST(Guessing, SequencesShareAPass) {
   const Speculation speculation = measured(10);
   const auto worth = [&](const std::vector<double>& chances) {
@@ -62,13 +63,13 @@ TEST(Guessing, SequencesShareAPass) {
 
 TEST(Guessing, CatchingUpTakesAQuarterOfAPass) {
   const DraftRoom one = {.n_rows = 1, .n_writing = 1, .max_rows = 32};
-  EXPECT_EQ(measured(100).rows_to_catch_up(one), 8u);  // the least
+  EXPECT_EQ(measured(100).rows_to_catch_up(one), 8u);  // the min
   const size_t n = measured(5).rows_to_catch_up(one);
   EXPECT_GT(n, 20u);
   EXPECT_LE(n, 48u);
 }
 
-TEST(Guessing, HopeFollowsWhatGuessesWereWorthAndComesBack) {
+TEST(Guessing, TheChanceOfAGuessFollowsResultsAndRecovers) {
   Speculation speculation({});
   Drafter drafter = speculation.make_drafter();
   EXPECT_NEAR(drafter.chance_of_guess(), 0.7, 0.01);
@@ -79,10 +80,10 @@ TEST(Guessing, HopeFollowsWhatGuessesWereWorthAndComesBack) {
     speculation.learn(drafter, draft, 1, false);
   }
   EXPECT_LT(drafter.chance_of_guess(), 0.05);
-  EXPECT_LT(speculation.make_drafter().chance_of_guess(), 0.5);  // others begin with less, too
+  EXPECT_LT(speculation.make_drafter().chance_of_guess(), 0.5);  // new sequences also start lower
   Draft draft;
   speculation.add_guess(draft, 5, 0.9);
-  EXPECT_LT(draft.chances.front(), 0.3);  // so sure a guess was worth little
+  EXPECT_LT(draft.chances.front(), 0.3);  // guesses of this grade were rejected
   Draft other;
   speculation.add_guess(other, 5, 0.99);
   EXPECT_GT(other.chances.front(), draft.chances.front());
@@ -91,7 +92,7 @@ TEST(Guessing, HopeFollowsWhatGuessesWereWorthAndComesBack) {
   EXPECT_GT(drafter.chance_of_guess(), 0.25);
 }
 
-TEST(Guessing, AGuessThatIsNotComparedCountsByItsChance) {
+TEST(Guessing, AGuessThatIsNotComparedCountsWithItsChance) {
   Speculation speculation({});
   Drafter drafter = speculation.make_drafter();
   const Speculation::Writer writer = {.drafter = &drafter, .text = {}, .max_tokens = 4};

@@ -9,10 +9,10 @@ namespace billow::engine {
 namespace {
 
 constexpr size_t kLongOrder = 6;
-constexpr size_t kMaxCandidates = 32;  // of a chain
+constexpr size_t kMaxCandidates = 32;  // in a chain
 constexpr size_t kFirstHeads = 256;
 
-// FNV-1a, a token at a time.
+// FNV-1a, one token at a time.
 uint64_t hash_of(std::span<const int32_t> tokens) noexcept {
   constexpr uint64_t kPrime = 0x100000001b3;
   uint64_t hash = 0xcbf29ce484222325;
@@ -48,7 +48,7 @@ void MatchFinder::add(int32_t token) {
   }
 }
 
-// The text that ends at a position joins the chain of its hash.
+// Adds the text that ends at a position to the chain of its hash.
 void MatchFinder::link(Chain& chain, uint32_t position) {
   uint32_t& previous = chain.previous[position % max_window_];
   previous = kNone;
@@ -72,7 +72,7 @@ void MatchFinder::widen(Chain& chain) {
   for (uint32_t position = begin(); position < end_; ++position) link(chain, position);
 }
 
-// Of the end of `text` and the tokens before a position.
+// Returns the length of the match of the end of `text` with the tokens before a position.
 size_t MatchFinder::match_length(std::span<const int32_t> text, uint32_t next) const noexcept {
   const size_t max = std::min({text.size(), static_cast<size_t>(next - begin()), kMaxMatch});
   size_t n = 0;
@@ -86,7 +86,7 @@ std::optional<Match> MatchFinder::find_in(const Chain& chain, std::span<const in
   Match best;
   uint32_t link = chain.heads[hash % chain.heads.size()];
   for (size_t i = 0; i < kMaxCandidates && link > begin(); ++i) {
-    // Nothing follows the text's own end, if the text is what was added last.
+    // If the text was added last, no token follows its own end.
     const size_t length = link < end_ && at(link) ? match_length(text, link) : 0;
     if (length > best.length) best = {link, length};
     if (length == kMaxMatch) break;

@@ -11,7 +11,7 @@ namespace {
 
 using Tokens = std::vector<int32_t>;
 
-// What the finder's comments promise, by looking at every position. `history` has -1 as border.
+// Reference: calculates the longest match by checking every position. In `history`, -1 is a border.
 size_t longest_match(const Tokens& history, const Tokens& text, size_t max_window) {
   const size_t begin = history.size() - std::min(history.size(), max_window);
   size_t best = 0;
@@ -58,7 +58,7 @@ TEST(MatchFinder, FindsTheLongestMatchOfRandomTexts) {
   }
 }
 
-TEST(MatchFinder, FindsWhatACopyGoesOnWith) {
+TEST(MatchFinder, FindsTheContinuationOfACopy) {
   std::mt19937 random(2);
   MatchFinder finder(1 << 16);
   Tokens text = random_text(random, 3000, 500);
@@ -84,13 +84,13 @@ TEST(MatchFinder, PrefersTheLatestOfEquallyLongMatches) {
   EXPECT_EQ(finder.at(finder.find(text)->next), 5);
 }
 
-TEST(MatchFinder, CrossesNoBorderAndForgetsWhatLeftTheWindow) {
+TEST(MatchFinder, CrossesNoBorderAndDropsTokensOutsideTheWindow) {
   MatchFinder finder(8);
   finder.add(1);
   finder.add(2);
   finder.add_border();
   finder.add(3);
-  EXPECT_FALSE(finder.find(Tokens{1, 2}).has_value());  // nothing follows
+  EXPECT_FALSE(finder.find(Tokens{1, 2}).has_value());  // no token follows
   EXPECT_FALSE(finder.find(Tokens{2, 3}).has_value());
   finder.add(4);
   finder.add(5);
@@ -106,7 +106,7 @@ TEST(MatchFinder, NearMatchesMayBeShortButNotFar) {
   for (int32_t token = 0; token < 60; ++token) finder.add(token);
   EXPECT_EQ(finder.find_near(Tokens{99, 30}, 33, 4)->next, 31u);
   EXPECT_FALSE(finder.find_near(Tokens{99, 30}, 40, 4).has_value());
-  EXPECT_FALSE(finder.find_near(Tokens{99, 59}, 60, 4).has_value());  // nothing follows
+  EXPECT_FALSE(finder.find_near(Tokens{99, 59}, 60, 4).has_value());  // no token follows
   EXPECT_EQ(finder.find_near(Tokens{99, 2}, 0, 4)->next, 3u);
 }
 

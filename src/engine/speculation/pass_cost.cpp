@@ -5,24 +5,25 @@
 namespace billow::engine {
 namespace {
 
-constexpr double kScaleWeight = 0.125;  // of a new measurement, for the time of a single row
-constexpr double kRatioWeight = 0.06;   // for the ratio of a number of rows, if that is known
-constexpr size_t kKnown = 4;            // measurements
-constexpr double kGuessedSlope = 0.2;  // what a row more costs where nothing is known, of the first
-constexpr double kMaxSurprise = 1.5;   // limits the ratio of a measured time to its guess
+constexpr double kScaleWeight = 0.125;  // weight of a new measurement, for the time of one row
+constexpr double kRatioWeight = 0.06;   // the same for a known ratio of a number of rows
+constexpr size_t kKnown = 4;            // measurements until a ratio is known
+constexpr double kGuessedSlope = 0.2;   // assumed cost of a further row, relative to the first
+constexpr double kMaxSurprise = 1.5;    // limits the ratio of a measured time to its estimate
 
 }  // namespace
 
 constexpr std::array<size_t, PassCost::kClasses> PassCost::kRows = {1,  2,  3,  4,  6,  8,
                                                                     10, 14, 20, 32, 48, 64};
 
-// The class whose number of rows is the nearest from below.
+// Returns the last class with at most n_rows rows.
 size_t PassCost::class_of(size_t n_rows) noexcept {
   const auto* const above = std::ranges::upper_bound(kRows, n_rows);
   return static_cast<size_t>(above - kRows.begin()) - 1;
 }
 
-// Measured, or between the measured classes next to it, or continued from the last of them.
+// Returns the measured ratio, or interpolates between measured classes, or extrapolates from the
+// last.
 double PassCost::ratio_of_class(size_t index) const noexcept {
   if (index == 0) return 1.0;
   if (ratios_[index] > 0.0) return ratios_[index];
@@ -57,7 +58,7 @@ void PassCost::note(size_t n_rows, std::chrono::nanoseconds time) noexcept {
     one_row_ = seconds / guess;
     return;
   }
-  // How many times its guess the pass took.
+  // The time of the pass, relative to its estimate.
   const double surprise =
       std::clamp(seconds / (one_row_ * guess), 1.0 / kMaxSurprise, kMaxSurprise);
   const size_t index = class_of(n_rows);
@@ -68,7 +69,7 @@ void PassCost::note(size_t n_rows, std::chrono::nanoseconds time) noexcept {
     const double weight = is_known ? kRatioWeight : 1.0 / static_cast<double>(n_before + 2);
     ratios_[index] = std::max(1.0, ratio_of_class(index) * (1.0 + weight * (surprise - 1.0)));
   }
-  // What is known takes longer because all passes do: the context has grown, or others run.
+  // If a known number of rows takes longer, all passes do: the context has grown, or others run.
   if (is_known) one_row_ *= 1.0 + kScaleWeight * (surprise - 1.0);
 }
 

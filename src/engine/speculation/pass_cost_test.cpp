@@ -12,7 +12,7 @@ std::chrono::nanoseconds seconds(double value) {
   return std::chrono::nanoseconds(static_cast<int64_t>(value * 1e9));
 }
 
-TEST(PassCost, GuessesWhatWasNotMeasured) {
+TEST(PassCost, EstimatesUnmeasuredNumbersOfRows) {
   PassCost cost;
   EXPECT_EQ(cost.of(1), 1.0);
   double before = 1.0;
@@ -23,7 +23,7 @@ TEST(PassCost, GuessesWhatWasNotMeasured) {
   EXPECT_LT(cost.of(8), 8.0);
 }
 
-TEST(PassCost, LearnsWhatPassesTake) {
+TEST(PassCost, LearnsTheTimesOfPasses) {
   const auto truth = [](size_t n) {
     return n <= 8 ? 1.0 + 0.1 * double(n - 1) : 2.5 + 0.05 * double(n - 8);
   };
@@ -38,8 +38,8 @@ TEST(PassCost, LearnsWhatPassesTake) {
     EXPECT_NEAR(cost.of(n), truth(n), 0.12 * truth(n)) << n;
 }
 
-// One pass beside another program does not spoil what is known.
-TEST(PassCost, BelievesNoSinglePass) {
+// One slow pass, for example because of another program, does not spoil the estimates.
+TEST(PassCost, OneSlowPassChangesLittle) {
   PassCost cost;
   for (int i = 0; i < 50; ++i) {
     cost.note(1, seconds(0.004));
@@ -49,8 +49,8 @@ TEST(PassCost, BelievesNoSinglePass) {
   EXPECT_LT(cost.of(4), 1.5);
 }
 
-// The machine becomes slower, or the context longer: only some numbers of rows are seen.
-TEST(PassCost, ScalesWithThePassesThatAreSeen) {
+// The machine becomes slower, or the context longer, and only some numbers of rows are measured.
+TEST(PassCost, ScalesAllNumbersOfRowsTogether) {
   PassCost cost;
   for (int i = 0; i < 50; ++i) {
     cost.note(1, seconds(0.004));

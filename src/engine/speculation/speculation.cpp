@@ -6,12 +6,12 @@ namespace billow::engine {
 namespace {
 
 constexpr size_t kRecentTokens = size_t{1} << 16;
-constexpr double kHope = 0.7;           // that a guess is accepted, where nothing is known;
-constexpr double kHopeWeight = 0.0005;  // what is known returns to it by so much in a pass
-constexpr double kEaseWeight = 0.02;    // of a new guess
-constexpr double kMinGain = 1.1;        // of what a guess saves, to what it takes
+constexpr double kHope = 0.7;           // chance of a guess before anything is known
+constexpr double kHopeWeight = 0.0005;  // weight of kHope in each pass
+constexpr double kEaseWeight = 0.02;    // weight of a new guess
+constexpr double kMinGain = 1.1;        // min ratio of saved time to guessing time
 
-// As much of each draft as there are rows for.
+// Returns the length of each draft, as far as rows are left.
 std::vector<size_t> all_of(std::span<const std::span<const double>> chances, size_t max_rows) {
   std::vector<size_t> lengths;
   for (const std::span<const double> one : chances) {
@@ -94,14 +94,14 @@ std::vector<bool> Speculation::worth_guessing(std::span<const double> chances,
 }
 
 size_t Speculation::rows_to_catch_up(const DraftRoom& room) const {
-  constexpr size_t kLeast = 8;
-  constexpr size_t kMost = 64;
-  constexpr double kShare = 0.25;  // of the pass that writes
+  constexpr size_t kMinRows = 8;
+  constexpr size_t kMaxRows = 64;
+  constexpr double kShare = 0.25;  // part of the main model's pass
   const double max = kShare * cost_.seconds(room.n_rows);
-  if (options_.is_eager) return kMost;
-  if (max == 0.0) return kLeast;
-  size_t n = kLeast;
-  while (n < kMost && guess_cost_.seconds(n + kLeast) <= max) n += kLeast;
+  if (options_.is_eager) return kMaxRows;
+  if (max == 0.0) return kMinRows;
+  size_t n = kMinRows;
+  while (n < kMaxRows && guess_cost_.seconds(n + kMinRows) <= max) n += kMinRows;
   return n;
 }
 

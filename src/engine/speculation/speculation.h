@@ -1,6 +1,6 @@
-// Speculation of an engine: which drafted tokens its passes compare, and what they were worth. A
-// drafted token is evaluated behind the tokens that a sequence waits for; the sequence still
-// chooses each token by itself, from the logits that it would have without drafts, so the answer is
+// Speculation of an engine: chooses which drafted tokens its passes compare, and learns from the
+// results. A drafted token is evaluated after the pending tokens of a sequence. The sequence still
+// chooses each token itself, from the logits that it would have without drafts, so the answer is
 // the same to the bit. One thread at a time.
 #pragma once
 
@@ -17,19 +17,20 @@
 
 namespace billow::engine {
 
-// Drafted tokens of a pass: more gain little, and each takes memory for the logits of a row.
+// Default max drafted tokens of a pass. More gain little, and each needs memory for a row of
+// logits.
 inline constexpr size_t kDefaultMaxDraft = 32;
 
-// States that a sequence may have behind drafted rows, for KvGroup::n_draft_states. The state
-// behind the rows before a draft and the one behind all of it serve the two most frequent ends,
-// that nothing is accepted and that all is. One behind each row would take as much memory and
-// traffic again for each drafted token.
+// Returns the states of a sequence after drafted rows, for KvGroup::n_draft_states. The state
+// before the draft and the state after all of it are enough for the two most frequent results:
+// nothing is accepted, or all is. A state after each row would need as much memory and traffic
+// again for each drafted token.
 constexpr size_t draft_states(size_t max_draft) noexcept { return max_draft == 0 ? 0 : 1; }
 
 struct SpeculationOptions {
-  size_t max_draft = kDefaultMaxDraft;  // tokens of a pass, of all sequences together; 0: none
-  bool is_eager = false;                // compares all that is drafted, whatever that costs
-  bool evaluates_again = false;         // DraftRoom::evaluates_again
+  size_t max_draft = kDefaultMaxDraft;  // max tokens of a pass, of all sequences; 0: none
+  bool is_eager = false;                // compares all drafted tokens, regardless of the cost
+  bool evaluates_again = false;         // see DraftRoom::evaluates_again
 };
 
 class Speculation {
@@ -38,7 +39,7 @@ class Speculation {
 
   size_t max_draft() const noexcept { return options_.max_draft; }
 
-  // What a new sequence drafts with. This object must outlive it.
+  // Returns the drafter of a new sequence. This object must outlive it.
   Drafter make_drafter(std::span<const int32_t> prediction = {}) const {
     return Drafter(recent_, prediction, ease_);
   }
@@ -46,36 +47,36 @@ class Speculation {
   // A sequence that may draft in a pass.
   struct Writer {
     Drafter* drafter = nullptr;
-    std::span<const int32_t> text;  // all its tokens
-    size_t max_tokens = 0;          // that it has room for
+    std::span<const int32_t> text;  // all tokens of the sequence
+    size_t max_tokens = 0;          // max length of its draft
   };
-  // What texts hold that may follow, one draft for each writer, often empty.
+  // Returns one draft from texts for each writer, often empty.
   std::vector<Draft> propose(std::span<const Writer> writers, const DraftRoom& room);
-  // Shortens the drafts of a pass to what it should compare. Writers and drafts are those of
-  // propose(), whose drafts may have been replaced by guesses of a draft model.
+  // Shortens the drafts of a pass to the tokens that it should compare. Writers and drafts are
+  // those of propose(); guesses of a draft model may have replaced drafts.
   void limit(std::span<const Writer> writers, const DraftRoom& room, std::span<Draft> drafts);
-  // Learns from a draft whose first n_compared tokens, at least one, were compared: all but the
-  // last one were accepted, and that one if `last_accepted`.
+  // Learns from a draft whose first n_compared tokens, at least one, were compared. All except the
+  // last one were accepted, and the last one if `last_accepted`.
   void learn(Drafter& drafter, const Draft& draft, size_t n_compared, bool last_accepted);
 
-  // Which sequences a draft model should guess one token more of, in one pass. `chances`: of each,
-  // that this guess and all before it are accepted; 0: it gets none. It is worth the time where the
-  // tokens that it is expected to save take longer.
+  // Returns for which sequences a draft model should guess one more token, in one pass. `chances`:
+  // for each sequence, that this guess and all before it are accepted; 0: no guess. A guess is
+  // worth the time if the tokens that it is expected to save take longer.
   std::vector<bool> worth_guessing(std::span<const double> chances, const DraftRoom& room) const;
-  // How many rows a draft model may read in this pass to catch up with texts.
+  // Returns how many rows a draft model may evaluate in this pass to catch up with texts.
   size_t rows_to_catch_up(const DraftRoom& room) const;
-  // Adds a guess to which the draft model gives this probability.
+  // Adds a guess with its probability from the draft model.
   void add_guess(Draft& draft, int32_t token, double probability) const;
 
-  // Learns the time of a pass over n_rows rows. REQUIRES: all rows are of sequences that write.
+  // Records the time of a pass over n_rows rows. REQUIRES: all rows are of generating sequences.
   void note_pass(size_t n_rows, std::chrono::nanoseconds time) noexcept {
     cost_.note(n_rows, time);
   }
-  // The same for a pass of the draft model.
+  // Records the time of a pass of the draft model.
   void note_guess_pass(size_t n_rows, std::chrono::nanoseconds time) noexcept {
     guess_cost_.note(n_rows, time);
   }
-  // An answer has ended: later ones may resemble it.
+  // Adds a finished answer. Later answers may be similar.
   void remember(std::span<const int32_t> answer);
 
  private:
@@ -85,7 +86,7 @@ class Speculation {
   MatchFinder recent_;
   PassCost cost_;
   PassCost guess_cost_;  // of a draft model
-  Acceptance guesses_;   // of all sequences: how sure the model is says what a guess is worth
+  Acceptance guesses_;   // of all sequences; the model's confidence determines the value of a guess
   double ease_;          // chance_of_guess() of a new sequence
 };
 
