@@ -23,7 +23,6 @@ class PairMap {
   }
 
   // Stores `value` unless the pair has a value already. Returns the pair's value.
-  //
   // REQUIRES: value != kAbsent.
   uint32_t insert(uint32_t first, uint32_t second, uint32_t value) {
     if (2 * (n_used_ + 1) > slots_.size()) resize(2 * slots_.size());
