@@ -1,7 +1,7 @@
 // Copies the JSON of models as strict JSON while it arrives. Strict JSON is copied byte for byte.
-// Repairs line breaks and other control characters in strings, unknown escapes, strings in single
-// quotes, True, False and None, commas before a closing bracket, and missing closing brackets at
-// the end of an answer.
+// Repairs: line breaks and other control characters in strings; unknown escapes; strings in single
+// quotes; True, False and None; commas before a closing bracket; missing closing brackets at the
+// end of an answer.
 #pragma once
 
 #include <optional>

@@ -219,7 +219,7 @@ class TaggedReader final : public CallReader {
     bool is_line_start_ = true;
   };
 
-  // Reads up to after the closer. A closer counts only if the text after it may follow a value, so
+  // Reads up to after the closer. A closer counts only if the text after it may follow a value. So
   // the text of a value may contain the closer.
   Task<bool> read_value(const CallWriter& call, Value& value, const Literals& close) {
     for (;;) {

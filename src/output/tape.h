@@ -16,8 +16,9 @@
 
 namespace billow::output {
 
-// A byte with its place in a control token, because a marker that is a control token differs from
-// the same text in other tokens. Bytes outside of control tokens compare equal to characters.
+// A byte with its place in a control token. The place matters: a marker that is a control token
+// differs from the same text in other tokens. Bytes outside of control tokens compare equal to
+// characters.
 using Unit = char16_t;
 using Units = std::u16string;
 inline constexpr Unit kTokenStart = 0x100;

@@ -1,5 +1,5 @@
 // The arithmetic of the searches on vectors, one group per lane. The file of each instruction set
-// includes this file in its unnamed namespace and defines kLanes, the number of lanes of a vector.
+// includes this file in its unnamed namespace. It defines kLanes, the number of lanes of a vector.
 
 using Floats = float __attribute__((vector_size(sizeof(float) * kLanes)));
 using Ints = int32_t __attribute__((vector_size(sizeof(int32_t) * kLanes)));
