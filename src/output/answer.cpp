@@ -104,9 +104,9 @@ void Output::deliver(std::vector<Event>& out, bool is_last) {
     text.resize(n_whole);
   }
   for (size_t i = 0; i < n; ++i) {
-    const bool says_nothing = events_[i].text.empty() && events_[i].kind != EventKind::kCallBegin &&
-                              events_[i].kind != EventKind::kCallEnd;
-    if (!says_nothing) out.push_back(std::move(events_[i]));
+    const bool is_empty = events_[i].text.empty() && events_[i].kind != EventKind::kCallBegin &&
+                          events_[i].kind != EventKind::kCallEnd;
+    if (!is_empty) out.push_back(std::move(events_[i]));
   }
   events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(n));
   n_delivered_ += n;
@@ -159,7 +159,8 @@ void Attempt::refuse() {
 bool CallWriter::name(std::string_view text) {
   if (text.empty() || has_name_) return false;
   is_ignored_ = std::find(ignored_.begin(), ignored_.end(), text) != ignored_.end();
-  // A tool that nobody has declared may be called, so that the client can say so; but not a text.
+  // Undeclared tools may be called, so that the client can report the error. But the name must look
+  // like a name, not like text.
   const bool is_name = text.find_first_of(" \t\r\n<>{}[]()\"'`") == text.npos;
   if (!answer_.tools.has(text) && (answer_.must_declare || !is_name)) return false;
   name_ = text;

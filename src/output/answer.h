@@ -1,5 +1,5 @@
-// An answer on its way through the readers: the tape that they read, the events that they make of
-// it, and what they may take back.
+// An answer while it is parsed: the tape that readers read, the events that they make, and how they
+// undo events.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace billow::output {
 
-// Somebody who takes text as it comes.
+// Receives text piece by piece.
 class TextSink {
  public:
   TextSink() = default;
@@ -43,7 +43,7 @@ class Tools {
   bool empty() const { return names_.empty(); }
   const std::vector<std::string>& names() const { return names_; }
   bool has(std::string_view name) const;
-  // The types that the argument may have; 0 if they are not known.
+  // Returns the types that the argument can have; 0 if they are unknown.
   unsigned types_of(std::string_view tool, std::string_view argument) const;
 
  private:
@@ -51,26 +51,28 @@ class Tools {
   std::map<std::string, Json, std::less<>> schemas_;
 };
 
-// The events, in order. Those that an attempt has made wait until it is accepted, or until it says
-// something that cannot be taken back.
+// The events of an answer, in order. Events of an open attempt wait. They become certain when the
+// attempt is accepted, or earlier when a loose attempt commits them.
 class Output {
  public:
   explicit Output(bool hides_thinking) : hides_thinking_(hides_thinking) {}
 
-  // A byte of thinking or text. Blanks wait for the byte behind them.
+  // Adds a byte of thinking or text. Blanks wait until the next byte that is not blank.
   void say(EventKind kind, char byte);
-  // Drops the blanks that wait.
+  // Drops the waiting blanks.
   void drop_blanks() { blanks_.clear(); }
-  // And those that come before the next byte.
+  // Drops the waiting blanks, and further blanks before the next byte.
   void trim();
   void begin_call(const std::string& name, const std::string& id);
   void arguments(std::string_view text);
   void end_call();
-  // What attempts have made so far stays. False if one of them is firm: then all of it waits.
+  // Commits the events of all open attempts. Returns false and commits nothing if one of them is
+  // firm.
   bool speak();
-  // At the end of the answer.
+  // Ends the answer. Blanks at the end of the text are added, unless there are calls. Hidden
+  // thinking becomes text if the answer has no text and no calls.
   void finish();
-  // Moves out what is certain, but for characters that are not whole yet.
+  // Moves the certain events to `out`, without the first bytes of an incomplete character.
   void deliver(std::vector<Event>& out, bool is_last);
 
  private:
@@ -84,7 +86,7 @@ class Output {
   std::string blanks_{};
   EventKind blanks_kind_ = EventKind::kText;
   bool drops_blanks_ = false;
-  std::string hidden_{};  // thinking that is not said
+  std::string hidden_{};  // thinking that is not reported
   bool has_text_ = false;
   size_t n_calls_ = 0;
   std::vector<class Attempt*> attempts_{};
@@ -103,13 +105,13 @@ struct Answer {
   const Tools tools;
   const bool whole_calls;
   const std::vector<std::string> control;  // texts that are control tokens
-  size_t n_prefix = 0;                     // the bytes that the prompt has written
-  bool must_declare = false;               // only declared tools are called, at present
+  size_t n_prefix = 0;                     // bytes at the beginning that the prompt contains
+  bool must_declare = false;               // calls now need the name of a declared tool
 };
 
-// Reads on in the hope of something, and goes back if there is none. While one is open, the events
-// since then wait; a firm one gives them free only when it is accepted, another one as soon as a
-// call has begun. Attempts nest.
+// A tentative read. If the text is not what the reader expects, the reader goes back to where it
+// began. While an attempt is open, its events wait. A firm attempt commits its events only when it
+// is accepted. A loose attempt commits its events as soon as a call has begun. Attempts nest.
 class Attempt {
  public:
   enum class Kind : uint8_t { kFirm, kLoose };
@@ -118,11 +120,11 @@ class Attempt {
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
 
-  // What was made stays.
+  // Keeps the events and the position.
   void accept();
-  // Back to where it began: nothing was made. REQUIRES: !has_spoken().
+  // Drops the events and goes back to the beginning. REQUIRES: !has_spoken().
   void refuse();
-  // Some of it was given free, and cannot be taken back.
+  // Returns whether events of this attempt are committed, so that they cannot be undone.
   bool has_spoken() const { return has_spoken_; }
 
  private:
@@ -139,34 +141,35 @@ class Attempt {
   bool is_open_ = true;
 };
 
-// A call while it is read: its name, its id and its arguments come in any order.
+// Writes the events of one call. Its name, its id and its arguments can come in any order.
 class CallWriter final : public TextSink {
  public:
-  // A late call begins only when it is complete, as its id may come last. Nothing is said of calls
-  // whose names are `ignored`.
+  // The events of a late call begin only after the call is complete, because its id may come last.
+  // Calls whose names are in `ignored` make no events.
   explicit CallWriter(Answer& answer, bool is_late = false,
                       std::span<const std::string> ignored = {})
       : answer_(answer), ignored_(ignored), is_late_(is_late || answer.whole_calls) {}
 
-  // False if there may be no call of this name.
+  // Sets the name. Returns false if a call cannot have this name.
   bool name(std::string_view text);
   void id(std::string_view text) { id_ = text; }
-  // More of the JSON text of the arguments.
+  // Adds a part of the JSON text of the arguments.
   void append(std::string_view text) override;
-  // The next argument by its key, for those that come one by one: what follows is its value.
+  // Begins an argument, for arguments that come one by one. The text after it is the argument's
+  // value.
   void key(std::string_view key);
-  // Ends what key() has begun.
+  // Ends the object that key() has begun.
   void end_keys();
-  // The call is complete. False if it has no name, or where calls come whole, if its arguments are
-  // no object; then nothing was said.
+  // Ends a complete call. Returns false if the call has no name. Also returns false if calls come
+  // whole and the arguments are not an object. In these cases the call has made no events.
   bool end();
-  // The answer was cut off within the call.
+  // Reports the parts of a call in which the answer was cut off.
   void cut();
 
   bool has_name() const { return has_name_; }
   bool has_arguments() const { return has_arguments_; }
   const std::string& name() const { return name_; }
-  // Whether it was said already that there is a call, and cannot be taken back.
+  // Returns whether the beginning of the call is committed, so that it cannot be undone.
   bool has_spoken() const { return has_spoken_; }
 
  private:
@@ -178,7 +181,7 @@ class CallWriter final : public TextSink {
   bool is_ignored_ = false;
   std::string name_{};
   std::string id_{};
-  std::string waiting_{};  // of the arguments
+  std::string waiting_{};  // arguments that are not reported yet
   bool has_name_ = false;
   bool has_arguments_ = false;
   bool has_begun_ = false;
@@ -186,15 +189,16 @@ class CallWriter final : public TextSink {
   bool has_keys_ = false;
 };
 
-// What was found where a call was expected.
+// What a reader has found where it expected a call.
 enum class Found : uint8_t {
-  kNothing,  // no call; the tape is where it was
-  kCalls,    // calls; the tape is behind the last one
-  kBroken,   // a call that was begun and does not go on as one
-  kText,     // a marker of text: what follows is text
+  kNothing,  // no call; the tape is back at the beginning
+  kCalls,    // calls; the tape is after the last one
+  kBroken,   // a committed call that does not continue as a call
+  kText,     // a marker of text: text follows
 };
 
-// At the end of an attempt at one call that went wrong.
+// Ends a failed attempt to read one call. Returns kBroken if parts of the call are reported, else
+// kNothing.
 Found give_up(Answer& answer, CallWriter& call, Attempt& attempt);
 
 // Reads calls of one form.
@@ -205,15 +209,15 @@ class CallReader {
   CallReader& operator=(const CallReader&) = delete;
   virtual ~CallReader() = default;
 
-  // The texts that begin calls; none: calls are the whole answer.
+  // Returns the texts that begin calls. If there are none, calls are the whole answer.
   virtual const std::vector<std::string>& openers() const = 0;
-  // The texts that may follow calls.
+  // Returns the texts that may follow calls.
   virtual const Literals& closers() const = 0;
-  // Where there are no openers: whether calls may begin with this.
+  // If there are no openers: returns whether calls can begin with this unit.
   virtual bool may_begin(Unit) const { return false; }
-  // Is needed even if no tool is declared.
+  // Returns whether the reader is needed even if the request declares no tools.
   virtual bool marks_text() const { return false; }
-  // Reads all calls that stand here, behind the opener of this index.
+  // Reads all calls at the current position, after the opener of this index.
   virtual Task<Found> read(size_t opener) = 0;
 };
 

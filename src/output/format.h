@@ -1,5 +1,5 @@
-// How a family of models writes thinking and calls of tools: a row of a table, or made from a
-// model's template. Formats are plain data; any thread may use them.
+// How a family of models writes thinking and calls of tools. A format is a row of a table, or made
+// from a model's template. Formats are plain data and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,73 +15,74 @@
 
 namespace billow::output {
 
-// Whether the vocabulary has this text as one control token, so that it comes with a Mark.
+// Returns whether the vocabulary has this text as one control token, which comes with a Mark.
 using IsControl = std::function<bool(std::string_view text)>;
 
 struct Format {
   std::string name;
   Thinking thinking{};
-  std::vector<CallForm> calls{};  // in the order in which they are tried
+  std::vector<CallForm> calls{};  // the parser tries them in this order
   Wrapping text{};
-  // Parts of markers that may be control tokens of a vocabulary, as whole markers may.
+  // Parts of markers that can be control tokens of a vocabulary. Whole markers can be control
+  // tokens, too.
   Texts tokens{};
-  // The control tokens that are in this vocabulary. They count only with a Mark, and all other text
-  // only without.
+  // The control tokens in this vocabulary. They count only with a Mark; all other text counts only
+  // without.
   Texts control{};
 };
 
-// The row of this name, with no control tokens: names that Ollama's PARSER knows, and ours. Null if
-// there is none.
+// Returns the row of this name, without control tokens, or null. Names are those of Ollama's PARSER
+// and Billow's own.
 const Format* find_format(std::string_view name);
 
-// All rows, for tests and lists.
+// Returns all rows, for tests and lists.
 std::span<const Format> all_formats();
 
-// Names that Ollama knows in a Modelfile's PARSER and RENDERER lines.
+// Return whether Ollama has this name for the PARSER or RENDERER line of a Modelfile.
 bool is_parser(std::string_view name);
 bool is_renderer(std::string_view name);
 
-// What is known of a model. The strongest evidence decides: parser, template, architecture.
+// Facts about a model. The strongest fact decides: parser, template, architecture.
 struct Evidence {
-  std::string_view parser{};               // of its manifest, or empty
+  std::string_view parser{};               // PARSER of the manifest, or empty
   std::string_view jinja{};                // the template that renders its prompts, or empty
-  const prompt::GoTemplate* go = nullptr;  // instead of it, or null
+  const prompt::GoTemplate* go = nullptr;  // used instead of `jinja`; or null
   std::string_view architecture{};         // general.architecture
   IsControl is_control{};                  // none: the vocabulary has no control tokens
 };
 
-// The format of a model, with the control tokens that its vocabulary has. A row of the table where
-// one fits; else one made from the template: think tags if it names them, what a Go template prints
-// before .ToolCalls and around .Thinking, or bare JSON.
+// Returns the format of a model, with the control tokens of its vocabulary. If a row of the table
+// fits, the format is that row. Else the format is made from the template: known think tags in its
+// text; the texts that a Go template prints before .ToolCalls and around .Thinking; or bare JSON.
 Format recognise(const Evidence& evidence);
 
-// The control tokens that a parser has to see: passed on as text, with a Mark. All others are to be
-// dropped.
+// Returns the control tokens that a parser must see. The caller passes them on as text, with a
+// Mark, and drops all other control tokens.
 std::span<const std::string> control_markers(const Format& format);
 
-// What of the answer the prompt has already written.
+// Which part of the answer the prompt already contains.
 enum class StartState : uint8_t {
-  kMayThink,   // the model may begin with thinking, and marks it itself
+  kMayThink,   // the model may begin with thinking, and writes the marker
   kThinking,   // the prompt has begun the thinking
   kText,       // the prompt has ended the thinking, or the model does not think
-  kContinued,  // the model goes on with its text: what counts only where one begins does not
+  kContinued,  // the model continues its text; markers of a beginning do not count
 };
 
 struct Start {
   StartState state = StartState::kMayThink;
-  // The end of the prompt that belongs to what the model writes, as a call that it goes on with.
-  // The parser reads it first; nothing of it is text again.
+  // The end of the prompt that belongs to the model's answer, as the beginning of a call. The
+  // parser reads it first. It is not reported as text.
   std::string prefix{};
 };
 
 struct StartHints {
   bool thinks = true;  // the request does not turn thinking off
-  // The last message is one of the model's, and the prompt ends with it.
+  // The last message is the model's, and the prompt ends with this message.
   std::string_view text{};
   std::string_view thinking{};
 };
 
-// How an answer to this rendered prompt begins. The last 64 KiB of it are enough.
+// Returns how an answer to this rendered prompt begins. The last 64 KiB of the prompt are enough.
 Start start_of(const Format& format, std::string_view prompt, const StartHints& hints = {});
 
 }  // namespace billow::output

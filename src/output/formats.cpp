@@ -1,4 +1,4 @@
-// The table of families. A family is a row; most rows share their forms with others.
+// The table of families. Each family is a row; most rows share their forms with other rows.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -262,7 +262,7 @@ const std::vector<Format>& rows() {
   return kRows;
 }
 
-// Names that PARSER may have, and the rows that they mean.
+// Names of PARSER lines, and the rows that they select.
 struct Parser {
   std::string_view name;
   std::string_view format;

@@ -1,4 +1,4 @@
-// Calls as Gemma writes them: call:NAME{key:value}, with a marker of its own around texts.
+// Reads Gemma's calls: call:NAME{key:value}, with a special marker around texts.
 #include <string>
 #include <string_view>
 
@@ -46,7 +46,7 @@ class GemmaReader final : public CallReader {
     co_return false;
   }
 
-  // From its bracket on. Keys stand bare, or as texts.
+  // Copies an object from its opening bracket on. Keys are bare or quoted.
   Task<bool> copy_object(CallWriter& to, int depth, Unit close) {
     tape_.take();
     to.append("{");
@@ -99,7 +99,7 @@ class GemmaReader final : public CallReader {
     }
   }
 
-  // Up to behind its colon.
+  // Reads a key and takes its colon.
   Task<bool> read_key(std::string& key) {
     const Unit unit = co_await tape_.look();
     const bool is_marked = co_await match(tape_, quote_) != Literals::kNone;
@@ -143,8 +143,8 @@ class GemmaReader final : public CallReader {
     co_return is_value;
   }
 
-  // A text as it stands up to the next marker. Where that is missing the text ends with the call,
-  // and the brackets at its end are those of the call.
+  // Copies a text unchanged up to the next marker. If the marker is missing, the text ends with the
+  // call, and the brackets at its end are those of the call.
   Task<bool> copy_text(CallWriter& to, int depth) {
     to.append("\"");
     std::string waiting;  // brackets and blanks
@@ -179,8 +179,8 @@ class GemmaReader final : public CallReader {
     co_return true;
   }
 
-  // The end of the answer, or a marker that ends the call and behind which nothing or the next call
-  // follows. Nothing is taken.
+  // Returns whether the call ends here: at the end of the answer, or at a marker that ends the
+  // call. After such a marker, only the next call or the end may follow. Takes nothing.
   Task<bool> is_at_end() {
     const Unit unit = co_await tape_.look();
     if (unit == kEnd) co_return !tape_.is_cut();

@@ -1,4 +1,4 @@
-// Answers in the form of harmony: messages with a channel and perhaps a recipient.
+// Reads answers in the form of harmony: messages with a channel and an optional recipient.
 #include "output/harmony.h"
 
 #include <algorithm>
@@ -17,13 +17,13 @@ namespace {
 
 constexpr std::string_view kFunctions = "functions.";
 
-// What a header says of its message.
+// The header of a message.
 struct Header {
   std::string_view channel;
   std::string_view recipient;
 };
 
-// The word behind `key`, up to a blank or the next marker; empty if there is none.
+// Returns the word after `key`, up to a blank or the next marker; empty if there is none.
 std::string_view word_after(std::string_view header, std::string_view key) {
   const size_t at = header.find(key);
   if (at == header.npos) return "";
@@ -62,7 +62,7 @@ class HarmonyReader {
 
   Task<bool> read() {
     for (;;) {
-      // Blanks between messages are markup; those that an answer begins with are its text.
+      // Blanks between messages are markup; blanks at the beginning of an answer are text.
       if (!is_first_) co_await skip_blanks(tape_);
       if (!is_byte(co_await tape_.look())) co_return true;
       const size_t end = co_await match(tape_, ends_);
@@ -73,16 +73,16 @@ class HarmonyReader {
         const bool is_broken = co_await skip_broken_header();
         if (is_broken) continue;
       }
-      // What has no header is text, as nothing says otherwise.
-      const Header said =
+      // Text without a header goes to the channel "final".
+      const Header fields =
           header ? Header{word_after(*header, "<|channel|>"), word_after(*header, "to=")}
                  : Header{"final", ""};
-      co_await read_body(said);
+      co_await read_body(fields);
     }
   }
 
  private:
-  // Up to behind the marker of the message; nullopt where there is none.
+  // Reads a header and takes the marker of the message after it; nullopt if there is no header.
   Task<std::optional<std::string>> read_header() {
     Attempt attempt(answer_, Attempt::Kind::kFirm);
     const std::optional<std::string> text = co_await read_name(tape_, header_ends_);
@@ -95,8 +95,8 @@ class HarmonyReader {
     co_return text;
   }
 
-  // Takes a header without a message, as of an answer that was cut off. Of one that does not end,
-  // only its marker, so that the rest is text. False where there is none.
+  // Takes a header without a message, as in an answer that was cut off. If the header does not end,
+  // takes only its marker, so that the rest is text. Returns false if there is no header.
   Task<bool> skip_broken_header() {
     const size_t begin = co_await match(tape_, header_begins_);
     if (begin == Literals::kNone) co_return false;
@@ -124,7 +124,7 @@ class HarmonyReader {
     co_return co_await say_body(is_thinking && !tool ? EventKind::kThinking : EventKind::kText);
   }
 
-  // The tool that a recipient means, by its own name.
+  // Returns the own name of the tool that a recipient means.
   std::optional<std::string> tool_of(std::string_view recipient) const {
     const bool is_function = recipient.starts_with(kFunctions);
     if (is_function) recipient.remove_prefix(kFunctions.size());
@@ -136,7 +136,7 @@ class HarmonyReader {
     return std::nullopt;
   }
 
-  // The arguments up to the end of the message.
+  // Reads the arguments of a call up to the end of the message.
   Task<bool> read_call(const std::string& tool) {
     Attempt attempt(answer_, Attempt::Kind::kLoose);
     CallWriter call(answer_);
@@ -147,7 +147,7 @@ class HarmonyReader {
     if (is_good) co_await skip_blanks(tape_);
     is_good = is_good && co_await is_body_end();
     if (!is_good && call.has_spoken() && !tape_.has_met_cut()) {
-      // It is said already that there is a call: its text comes as it stands.
+      // The beginning of the call is already reported, so the text of its body comes unchanged.
       const std::string rest = co_await take_until(tape_, body_ends_);
       call.append(rest);
       is_good = co_await is_body_end();

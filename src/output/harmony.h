@@ -1,5 +1,5 @@
-// The names of tools in harmony, the form of gpt-oss: tools are declared to the model as functions
-// of TypeScript, so their names must be identifiers.
+// The names of tools in harmony, the form of gpt-oss. The prompt declares tools as TypeScript
+// functions, so their names must be identifiers.
 #pragma once
 
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace billow::output {
 
-// Whether answers of this form are messages of harmony.
+// Returns whether answers of this format are messages of harmony.
 bool is_harmony(const Format& format);
 
-// The names by which the model knows these tools, in the same order: no two are equal. The prompt
-// declares them so; the parser gives back the tools' own names.
+// Returns names for these tools that the model can use, in the same order and all different. The
+// prompt declares tools by these names; the parser reports the tools' own names.
 std::vector<std::string> harmony_names(std::span<const std::string> names);
 
 }  // namespace billow::output

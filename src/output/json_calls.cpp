@@ -1,4 +1,5 @@
-// Calls as JSON objects that name the tool: one, an array of them, or several in a row.
+// Reads calls that are JSON objects with the tool's name: one object, an array, or several in a
+// row.
 #include <array>
 #include <string>
 #include <string_view>
@@ -12,9 +13,9 @@
 namespace billow::output {
 namespace {
 
-constexpr int kMaxWrappers = 4;         // objects around a call
-constexpr size_t kMaxPreface = 256;     // bytes before the first brace of a loose form
-constexpr size_t kMaxLooseDepth = 100;  // of brackets
+constexpr int kMaxWrappers = 4;         // max objects around a call
+constexpr size_t kMaxPreface = 256;     // max bytes before the first brace of a loose form
+constexpr size_t kMaxLooseDepth = 100;  // max nesting of brackets
 
 enum class Member : uint8_t { kName, kArguments, kId, kFunction, kType, kOther };
 
@@ -64,7 +65,7 @@ class JsonReader final : public CallReader {
  private:
   bool is_bare() const { return form_.open.empty(); }
 
-  // Objects in brackets. Of a bare array all must be calls.
+  // Reads objects in brackets. In a bare array, every object must be a call.
   Task<Found> read_array() {
     tape_.take();
     Found all = Found::kNothing;
@@ -86,7 +87,7 @@ class JsonReader final : public CallReader {
     }
   }
 
-  // One object, or several with nothing or a semicolon between them.
+  // Reads one object, or several with nothing or a semicolon or comma between them.
   Task<Found> read_row() {
     if (co_await tape_.look() != u'{') co_return Found::kNothing;
     Found all = co_await read_one();
@@ -109,7 +110,7 @@ class JsonReader final : public CallReader {
     co_return all;
   }
 
-  // The call that begins with the brace here.
+  // Reads the call that begins with the brace at the current position.
   Task<Found> read_one() {
     Attempt attempt(answer_, Attempt::Kind::kLoose);
     CallWriter call(answer_, form_.id_last, form_.ignored);
@@ -123,7 +124,7 @@ class JsonReader final : public CallReader {
     co_return give_up(answer_, call, attempt);
   }
 
-  // {"NAME": {arguments}}
+  // Reads {"NAME": {arguments}}.
   Task<bool> read_keyed(CallWriter& call) {
     tape_.take();
     co_await skip_blanks(tape_);
@@ -136,7 +137,7 @@ class JsonReader final : public CallReader {
     co_return co_await take_end();
   }
 
-  // An object with the members of a call, in any order.
+  // Reads an object with the members of a call, in any order.
   Task<bool> read_object(CallWriter& call, int n_wrappers) {
     tape_.take();
     for (;;) {
@@ -157,7 +158,7 @@ class JsonReader final : public CallReader {
 
   Task<bool> read_key(std::string& key) {
     const bool is_text = co_await read_string(tape_, key);
-    // An object with members that no call has is no call, where nothing else says that it is one.
+    // Without a marker, an object with other members than those of a call is not a call.
     const bool is_strange = is_bare() && !form_.keyed && member_named(key) == Member::kOther;
     if (!is_text || is_strange) co_return false;
     co_await skip_blanks(tape_);
@@ -197,7 +198,7 @@ class JsonReader final : public CallReader {
     saw_arguments_ = true;
     const Unit unit = co_await tape_.look();
     if (unit == u'"') {
-      // An object that was written as a text.
+      // The arguments are an object within a text.
       std::string text;
       const bool is_text = co_await read_string(tape_, text);
       if (!is_text) co_return false;
@@ -216,12 +217,13 @@ class JsonReader final : public CallReader {
     const bool is_value = co_await copy_json(tape_, call, closers_);
     if (is_value) co_return true;
     if (!call.has_spoken() || tape_.has_met_cut()) co_return false;
-    co_return co_await copy_as_it_stands(call);
+    co_return co_await copy_unchanged(call);
   }
 
-  // What is no JSON, where it is said already that there is a call: up to the marker that ends it,
-  // but for the bracket of the object around it.
-  Task<bool> copy_as_it_stands(CallWriter& call) {
+  // Copies arguments that are not JSON, because the beginning of the call is already reported.
+  // Copies up to the marker that ends the call, without the closing bracket of the object around
+  // the arguments.
+  Task<bool> copy_unchanged(CallWriter& call) {
     std::string text = co_await take_until(tape_, closers_);
     if (text.ends_with('}')) text.pop_back();
     call.append(text);
@@ -229,8 +231,8 @@ class JsonReader final : public CallReader {
     co_return is_closed;
   }
 
-  // Takes the brace that ends an object. At a marker that ends calls, and at the end of the answer,
-  // it may be missing.
+  // Takes the brace that ends an object. The brace may be missing at a marker that ends calls, and
+  // at the end of the answer.
   Task<bool> take_end() {
     const Unit unit = co_await tape_.look();
     if (unit == u'}') {
@@ -241,7 +243,7 @@ class JsonReader final : public CallReader {
     co_return co_await find_at(tape_, closers_) != Literals::kNone;
   }
 
-  // Objects in which, or before which, the name of a declared tool stands.
+  // Reads objects that contain, or follow, the name of a declared tool.
   Task<Found> read_loose() {
     Found all = Found::kNothing;
     for (;;) {
@@ -278,7 +280,7 @@ class JsonReader final : public CallReader {
     co_return all;
   }
 
-  // The bracket of an array of calls.
+  // Takes the closing bracket of an array of calls.
   Task<bool> take_bracket() {
     const size_t n = co_await count_blanks(tape_);
     const bool is_bracket = co_await tape_.look(n) == u']';
@@ -286,7 +288,7 @@ class JsonReader final : public CallReader {
     co_return is_bracket;
   }
 
-  // The text from a brace to the one that closes it; empty if none does.
+  // Returns the text from a brace to its closing brace; empty if there is none.
   Task<std::string> take_object() {
     std::string text;
     size_t depth = 0;
@@ -309,7 +311,7 @@ class JsonReader final : public CallReader {
   Answer& answer_;
   Tape& tape_;
   const Literals closers_;
-  bool saw_arguments_ = false;  // in the present object, if only a null
+  bool saw_arguments_ = false;  // the current object has arguments, maybe null
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ int hex_value(Unit unit) {
   return -1;
 }
 
-// The number that four digits say, `ahead` on the tape; nullopt if they are none.
+// Returns the number of four hex digits, `ahead` on the tape; nullopt if they are not hex digits.
 Task<std::optional<char32_t>> look_at_hex(Tape& tape, size_t ahead) {
   char32_t value = 0;
   for (size_t i = 0; i < 4; ++i) {
@@ -34,7 +34,7 @@ bool is_escape(Unit unit) {
          std::string_view("\"\\/bfnrt").find(byte_of(unit)) != std::string_view::npos;
 }
 
-// Copies an escape, from its backslash on.
+// Copies an escape, beginning at its backslash.
 Task<bool> copy_escape(Tape& tape, TextSink& to) {
   const Unit next = co_await tape.look(1);
   if (!is_byte(next)) co_return false;
@@ -86,7 +86,7 @@ Task<bool> copy_string(Tape& tape, TextSink& to) {
   co_return true;
 }
 
-// A number, or a word that stands for a value.
+// Copies a number, or a word that is a value.
 Task<bool> copy_word(Tape& tape, TextSink& to) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kWords = {
       {{"true", "true"},
@@ -104,7 +104,7 @@ Task<bool> copy_word(Tape& tape, TextSink& to) {
     text += byte_of(unit);
   }
   const bool is_at_cut = tape.is_cut() && co_await tape.look(text.size()) == kEnd;
-  if (is_at_cut) tape.take(text.size());  // part of the call, but of no known value
+  if (is_at_cut) tape.take(text.size());  // part of the call, but its value is unknown
   if (text.empty() || is_at_cut) co_return false;
   std::string_view found;
   for (const auto& [word, json] : kWords)
@@ -119,7 +119,7 @@ Task<bool> copy_word(Tape& tape, TextSink& to) {
 Task<bool> copy_blanks(Tape& tape, TextSink& to) {
   std::string blanks;
   for (Unit unit = co_await tape.look(); is_blank(unit); unit = co_await tape.look()) {
-    // JSON knows no other blanks.
+    // JSON does not allow \v and \f, so both become spaces.
     blanks += unit == u'\v' || unit == u'\f' ? ' ' : byte_of(unit);
     tape.take();
   }
@@ -127,7 +127,7 @@ Task<bool> copy_blanks(Tape& tape, TextSink& to) {
   co_return true;
 }
 
-// Whether the text ends here, so that what is open is to be closed.
+// Returns whether the text ends here, so that open brackets must be closed.
 Task<bool> is_over(Tape& tape, const Literals& closers) {
   const Unit unit = co_await tape.look();
   if (unit == kEnd) co_return !tape.is_cut();
@@ -149,7 +149,7 @@ Task<bool> copy_key(Tape& tape, TextSink& to) {
   co_return true;
 }
 
-// An array or an object.
+// Copies an array or an object.
 Task<bool> copy_members(Tape& tape, TextSink& to, const Literals& closers, int depth) {
   const bool is_object = co_await tape.look() == u'{';
   const Unit close = is_object ? u'}' : u']';
@@ -158,7 +158,7 @@ Task<bool> copy_members(Tape& tape, TextSink& to, const Literals& closers, int d
   to.append(is_object ? "{" : "[");
   bool needs_comma = false;
   for (;;) {
-    // What lies between two members waits until it is certain that there is a second one.
+    // The text between two members waits until a second member is certain.
     StringSink between;
     co_await copy_blanks(tape, between);
     bool has_comma = false;
@@ -188,7 +188,7 @@ Task<bool> copy_members(Tape& tape, TextSink& to, const Literals& closers, int d
   }
 }
 
-// A value and nothing else.
+// Copies a value; returns whether nothing else follows.
 Task<bool> copy_whole(Tape& tape, TextSink& to) {
   const Literals no_closers;
   const bool is_value = co_await copy_json(tape, to, no_closers);

@@ -1,4 +1,4 @@
-// The calls that a JSON object of a model's answer stands for. Models wrap them in many ways.
+// Finds the calls in a JSON object of a model's answer. Models wrap calls in many ways.
 #pragma once
 
 #include <span>
@@ -10,15 +10,21 @@ namespace billow::output {
 
 struct FoundCall {
   std::string name;
-  std::string arguments;  // a JSON object, its keys in the model's order
+  std::string arguments;  // a JSON object with its keys in the model's order
 };
 
-// Of `object`, the text of a whole JSON object: members "name" and "arguments" or "parameters" (an
-// object, or a text that holds one), there or in what it contains. Else, unless it has a "name",
-// the first of `names` in `context` and the object is named so: the member of that name holds its
-// arguments, or "arguments" or "parameters" do, or the object is them. `context` is what the model
-// wrote before the object, and the object. Names that are not in `names` are no calls. Nothing for
-// what is not JSON, or nested very deep.
+// Finds calls in `object`, the text of a whole JSON object.
+//
+// First way: the object, or an object within it, has "name" and "arguments" (or "parameters"). The
+// arguments are an object, or a text that contains an object.
+//
+// Second way, if the first way finds nothing and the object has no "name": the call has the first
+// of `names` in `context`. Its arguments are the member of that name. If the value of a member is
+// that name, the arguments are "arguments" or "parameters". Otherwise the object itself is the
+// arguments.
+//
+// `context` is the model's text before the object, and the object. Names that are not in `names`
+// are not calls. Returns nothing for invalid JSON, and for very deep JSON.
 std::vector<FoundCall> find_calls(std::string_view object, std::string_view context,
                                   std::span<const std::string> names);
 

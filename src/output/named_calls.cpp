@@ -1,4 +1,4 @@
-// Calls as a name and the JSON of the arguments behind it.
+// Reads calls that are a name and then the JSON of the arguments.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -62,7 +62,7 @@ class NamedReader final : public CallReader {
   }
 
  private:
-  // From behind the opener to the end of the arguments.
+  // Reads from after the opener to the end of the arguments.
   Task<Found> read_call(CallWriter& call) {
     co_await skip_blanks(tape_);
     co_await match(tape_, prefix_);
@@ -96,7 +96,7 @@ class NamedReader final : public CallReader {
     const bool is_json = co_await copy_json(tape_, call, calls_end_);
     if (!is_json && (!call.has_spoken() || tape_.has_met_cut())) co_return Found::kNothing;
     if (!is_json) {
-      // It is said already that there is a call: its text comes as it stands.
+      // The beginning of the call is already reported, so its text comes unchanged.
       const std::string rest = co_await take_until(tape_, calls_end_);
       call.append(rest);
       if (!is_byte(co_await tape_.look())) co_return Found::kNothing;
@@ -105,7 +105,7 @@ class NamedReader final : public CallReader {
     co_return call.end() ? Found::kCalls : Found::kNothing;
   }
 
-  // The arguments as a string that holds their JSON.
+  // Reads arguments that are a string with their JSON.
   Task<bool> read_object_in_text(CallWriter& call) {
     std::string text;
     const bool is_text = co_await read_string(tape_, text);
@@ -114,7 +114,7 @@ class NamedReader final : public CallReader {
     co_return true;
   }
 
-  // "functions.NAME:0"
+  // Returns NAME of "functions.NAME:0".
   static std::string name_in_id(std::string_view id) {
     constexpr std::string_view kPrefix = "functions.";
     if (id.starts_with(kPrefix)) id.remove_prefix(kPrefix.size());
@@ -124,7 +124,7 @@ class NamedReader final : public CallReader {
     return std::string(is_counted ? id.substr(0, colon) : id);
   }
 
-  // Code, as an argument of that name, up to the next call or the end.
+  // Reads code up to the next call or the end. It becomes the argument "code".
   Task<Found> read_code(CallWriter& call) {
     const std::string code = co_await take_until(tape_, calls_end_);
     if (tape_.has_met_cut()) co_return Found::kNothing;
@@ -143,7 +143,7 @@ class NamedReader final : public CallReader {
   const Literals name_stop_;
   const Literals close_;
   const Literals closers_;
-  const Literals calls_end_;  // closers, and what begins the next call
+  const Literals calls_end_;  // closers and openers of calls
 };
 
 }  // namespace

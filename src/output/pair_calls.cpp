@@ -1,4 +1,4 @@
-// Calls as a name and texts in pairs: a key and a value.
+// Reads calls that are a name and pairs of texts: a key and a value.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,7 +54,7 @@ class PairReader final : public CallReader {
   }
 
  private:
-  // From behind the opener to behind the closer.
+  // Reads from after the opener to after the closer.
   Task<bool> read_call(CallWriter& call) {
     co_await skip_blanks(tape_);
     const std::optional<std::string> name = co_await read_name(tape_, name_stop_, u"\n{<");
@@ -110,7 +110,7 @@ class PairReader final : public CallReader {
     co_return true;
   }
 
-  // Takes the closer of a value, if what follows it may follow.
+  // Takes the closer of a value if the text after it may follow a value.
   Task<bool> takes_end() {
     const size_t closer = co_await find_at(tape_, value_close_);
     if (closer == Literals::kNone) co_return false;

@@ -14,8 +14,8 @@
 namespace billow::output {
 namespace {
 
-// Behind what was tried as a call and is none, further calls are looked for only from here on: so
-// no byte is read more than that often.
+// If a failed attempt to read a call has looked further ahead than this, the search for calls
+// resumes after that text. So no byte is read more than this many times.
 constexpr size_t kMaxTriedAgain = 1024;
 
 bool is_harmony(const Format& format) {
@@ -117,7 +117,8 @@ class Parser::Machine {
     readers_.push_back(std::move(reader));
   }
 
-  // Takes the byte here as thinking or text, unless the prompt has written it.
+  // Takes the byte at the current position as thinking or text. Does not report bytes of the
+  // prompt.
   void say(EventKind kind, Unit unit) {
     if (answer_.tape.position() >= answer_.n_prefix) answer_.output.say(kind, byte_of(unit));
     answer_.tape.take();
@@ -144,8 +145,8 @@ class Parser::Machine {
     }
   }
 
-  // From behind the opener to behind the closer. True if the text begins there: false behind calls
-  // that were found within. `may_echo`: the model may write the opener that the prompt has.
+  // Reads from after the opener to after the closer. Returns true if text begins there, and false
+  // after calls within thinking. `may_echo`: the model may repeat the opener of the prompt.
   Task<bool> read_thinking(bool may_echo) {
     Tape& tape = answer_.tape;
     const bool finds_calls = !format_.thinking.quotes_calls && !openers_.empty();
@@ -182,8 +183,8 @@ class Parser::Machine {
     co_return true;
   }
 
-  // Calls within thinking count only if nothing but calls and the end follows them: else the model
-  // only talks of them. All of them are of declared tools.
+  // Reads calls within thinking. They count only if nothing but calls and the end follows them;
+  // otherwise the model only writes about calls. All must be calls of declared tools.
   Task<bool> read_calls_in_thinking() {
     Tape& tape = answer_.tape;
     const size_t begin = tape.position();
@@ -222,7 +223,7 @@ class Parser::Machine {
     co_return counts;
   }
 
-  // The closer of thinking, and then nothing.
+  // Returns whether the closer of thinking and then nothing follows.
   Task<bool> is_end_of_thinking() {
     Tape& tape = answer_.tape;
     const size_t close = co_await match(tape, think_close_);
@@ -231,7 +232,7 @@ class Parser::Machine {
     co_return co_await tape.look() == kEnd;
   }
 
-  // To the end of the answer, or behind an opener of thinking: true.
+  // Reads text to the end of the answer. Returns true after an opener of thinking.
   Task<bool> read_text(bool is_start) {
     Tape& tape = answer_.tape;
     while (is_start) is_start = co_await read_beginning();
@@ -255,7 +256,7 @@ class Parser::Machine {
     }
   }
 
-  // What only counts where the text begins. True if there may be more of it.
+  // Reads markers and calls that count only where the text begins. Returns true if more may follow.
   Task<bool> read_beginning() {
     Tape& tape = answer_.tape;
     const size_t n_blanks = co_await count_blanks(tape);
@@ -290,7 +291,8 @@ class Parser::Machine {
     co_return false;
   }
 
-  // Calls, or what is none of them as text. False if no opener stands here.
+  // Reads calls at an opener. If there are no calls, the opener is text. Returns false if there is
+  // no opener.
   Task<bool> read_calls() {
     Tape& tape = answer_.tape;
     const size_t opener = co_await find_at(tape, openers_);
@@ -329,7 +331,7 @@ class Parser::Machine {
     }
   }
 
-  // Takes what is no text in the text, if it stands here.
+  // Takes markup within the text, if there is any at the current position.
   Task<bool> take_markup(Unit unit) {
     Tape& tape = answer_.tape;
     const size_t hidden = co_await match(tape, hidden_);
@@ -342,7 +344,7 @@ class Parser::Machine {
       co_return true;
     }
     if (!is_wrapped_ || !text_close_.may_begin(unit)) co_return false;
-    // The text may hold the closer too: it ends the text only if nothing follows, or a call.
+    // The text may contain the closer, too. It ends the text only if nothing or a call follows.
     const size_t close = co_await find_at(tape, text_close_);
     if (close == Literals::kNone) co_return false;
     size_t n = text_close_[close].size();
@@ -358,7 +360,7 @@ class Parser::Machine {
 
   struct User {
     CallReader* reader;
-    size_t opener;  // in the reader's list
+    size_t opener;  // index in the reader's list
   };
 
   const Format format_;
@@ -374,9 +376,9 @@ class Parser::Machine {
   std::vector<std::unique_ptr<CallReader>> readers_{};
   std::vector<CallReader*> bare_{};
   Texts opener_texts_{};
-  std::vector<std::vector<User>> users_{};  // of each opener
+  std::vector<std::vector<User>> users_{};  // users of each opener
   Literals openers_{};
-  Literals think_markers_{};  // all that may stand in thinking, and in text
+  Literals think_markers_{};  // all markers in thinking
   Literals text_markers_{};
   size_t no_calls_before_ = 0;
   bool is_wrapped_ = false;

@@ -1,7 +1,6 @@
-// Takes an answer apart while it comes. What a parser says does not depend on how the answer is cut
-// into pieces, and nothing that it has said is taken back. Each byte of the answer is thinking,
-// text, part of a call, a marker, or blanks around one. A parser belongs to one answer and one
-// thread.
+// Splits an answer into events while it arrives. The events do not depend on how the answer is cut
+// into pieces, and no event is taken back. Each byte of the answer is thinking, text, part of a
+// call, a marker, or blanks around a marker. A parser is for one answer and one thread.
 #pragma once
 
 #include <memory>
@@ -15,15 +14,15 @@
 namespace billow::output {
 
 struct Options {
-  // Calls come whole: all events of a call together, once it is complete, and the arguments are
-  // always a JSON object. Where an answer is cut off within a call, what there is of it comes at
-  // the end, without kCallEnd. Otherwise events come as early as they are certain, and a body that
-  // is no JSON comes as the model wrote it.
+  // Calls come whole: all events of a call come together after the call is complete, and the
+  // arguments are always a JSON object. If the answer is cut off within a call, the parts of the
+  // call come at the end, without kCallEnd. If false, events come as early as they are certain, and
+  // a body that is not JSON comes unchanged.
   bool whole_calls = false;
-  // Calls are text: tool_choice is none. So they are where no tool is declared.
+  // False if tool_choice is none: calls are text. Calls are also text if no tool is declared.
   bool parse_calls = true;
-  // False where the request turns thinking off: thinking is not said, but where it is all that the
-  // model has written, it is its text.
+  // False if the request turns thinking off: thinking is not reported. But if the model writes
+  // nothing else, its thinking becomes its text.
   bool thinks = true;
 };
 
@@ -35,10 +34,11 @@ class Parser {
   Parser(Parser&&) noexcept;
   Parser& operator=(Parser&&) noexcept;
 
-  // Takes the next piece, and appends what has become certain. `marks` rise and do not overlap.
+  // Parses the next piece and appends the events that have become certain. `marks` are ascending
+  // and do not overlap.
   void add(std::string_view text, std::span<const Mark> marks, std::vector<Event>& out);
 
-  // The end of the answer: appends what was held back. Nothing may be added afterwards.
+  // Ends the answer and appends the events that were held back. Do not add text after this call.
   void finish(FinishReason reason, std::vector<Event>& out);
 
  private:

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 const fs::path kSource = BILLOW_SOURCE_DIR;
 const fs::path kShared = kSource / "../shared/output-formats.md";
 
-// The format of a family that cases name.
+// Returns the name of the format of a family in the cases.
 std::string format_name(const std::string& family) {
   static const std::map<std::string, std::string> kNames = {
       {"any", "hermes"},
@@ -79,7 +79,7 @@ Start start_for(const SampleCase& one) {
   return {state, {}};
 }
 
-// How the text of a case comes: with the markers as text, or as control tokens.
+// The form of a case's text: with the markers as text, or as control tokens.
 struct Shape {
   Format format;
   std::vector<Mark> marks;
@@ -175,13 +175,13 @@ void run_case(const SampleCase& one) {
   }
 }
 
-TEST(OutputParser, TakesOwnCasesApart) {
+TEST(OutputParser, ParsesTheProjectsCases) {
   const std::vector<SampleCase> cases = read_cases(kSource / "src/output/test_cases.txt");
   EXPECT_GE(cases.size(), 60U);
   for (const SampleCase& one : cases) run_case(one);
 }
 
-TEST(OutputParser, TakesSharedVectorsApart) {
+TEST(OutputParser, ParsesSharedVectors) {
   const std::vector<SampleCase> cases = read_cases(kShared);
   if (cases.empty()) GTEST_SKIP() << "no vectors at " << kShared;
   EXPECT_GE(cases.size(), 127U);
@@ -190,7 +190,7 @@ TEST(OutputParser, TakesSharedVectorsApart) {
 
 const Format& hermes() { return *find_format("hermes"); }
 
-// The events of an answer that comes in these pieces.
+// Returns the events of an answer that arrives in these pieces.
 std::string streamed(const Format& format, const Start& start,
                      const std::vector<std::string>& pieces, const Options& options = {},
                      FinishReason reason = FinishReason::kStop) {
@@ -205,7 +205,7 @@ std::string streamed(const Format& format, const Start& start,
   return shown(events);
 }
 
-TEST(OutputParser, GivesArgumentsAsTheyCome) {
+TEST(OutputParser, StreamsArguments) {
   EXPECT_EQ(streamed(hermes(), {StartState::kText, {}},
                      {"Let me look.", "\n<", "tool", "_call>\n{\"name\": \"wea",
                       "ther\", \"arguments\": {\"city\": \"Ro", "me\"}}\n</tool", "_call>"}),
@@ -220,7 +220,7 @@ TEST(OutputParser, GivesArgumentsAsTheyCome) {
             "2#0[]run\n3#0[]{\"cmd\": \"line 1\\n\\n  line 2\n3#0[]\"}\n4#0[]\n");
 }
 
-TEST(OutputParser, HoldsBackWhatMayBeNoCall) {
+TEST(OutputParser, HoldsBackAPossibleCallUntilItIsRuledOut) {
   Parser parser(*find_format("llama"), {StartState::kText, {}}, sample_tools(), {});
   std::vector<Event> events;
   parser.add("{\"name\": \"weather\", ", {}, events);
@@ -230,7 +230,7 @@ TEST(OutputParser, HoldsBackWhatMayBeNoCall) {
   EXPECT_EQ(events[0].text, "{\"name\": \"weather\", \"age\":");
 }
 
-TEST(OutputParser, LeavesCallsOpenThatAreCutOff) {
+TEST(OutputParser, CutOffCallsHaveNoEnd) {
   const std::string text = "<tool_call>{\"name\":\"run\",\"arguments\":{\"cmd\":\"ls";
   const std::string wanted = "2#0[]run\n3#0[]{\"cmd\":\"ls\n";
   for (const bool whole : {false, true}) {
@@ -243,7 +243,7 @@ TEST(OutputParser, LeavesCallsOpenThatAreCutOff) {
             "1#0[]" + text + "\n");
 }
 
-TEST(OutputParser, GivesABodyThatIsNoJsonAsItStandsOrAsText) {
+TEST(OutputParser, ReportsABodyThatIsNotJsonUnchangedOrAsText) {
   const std::string text =
       "<|channel|>commentary to=functions.run <|constrain|>json<|message|>{\"cmd\": ls}<|call|>";
   const Format& harmony = *find_format("harmony");
@@ -256,7 +256,7 @@ TEST(OutputParser, GivesABodyThatIsNoJsonAsItStandsOrAsText) {
             "2#0[]run\n3#0[]{\"cmd\": ls}\n4#0[]\n1#0[]x\n");
 }
 
-TEST(OutputParser, ReadsWhatThePromptHasBegun) {
+TEST(OutputParser, ContinuesACallOrMessageOfThePrompt) {
   EXPECT_EQ(streamed(hermes(), {StartState::kContinued, "<tool_call>\n{\"name\": \"ru"},
                      {"n\", \"arguments\": {}}\n</tool_call>"}),
             "2#0[]run\n3#0[]{}\n4#0[]\n");
@@ -268,14 +268,14 @@ TEST(OutputParser, ReadsWhatThePromptHasBegun) {
             "1#0[]lo\n");
 }
 
-TEST(OutputParser, GivesThinkingAsTextWhereItIsOffAndAllThereIs) {
+TEST(OutputParser, ThinkingBecomesTextIfItIsOffAndNothingElseIsWritten) {
   const Options off{.thinks = false};
   EXPECT_EQ(streamed(hermes(), {StartState::kMayThink, {}}, {"<think>a</think>b"}, off),
             "1#0[]b\n");
   EXPECT_EQ(streamed(hermes(), {StartState::kMayThink, {}}, {"<think>a"}, off), "1#0[]a\n");
 }
 
-TEST(OutputParser, GivesWholeCharacters) {
+TEST(OutputParser, EventsHaveWholeCharacters) {
   Parser parser(hermes(), {StartState::kText, {}}, {}, {});
   std::vector<Event> events;
   parser.add("caf\xC3", {}, events);
@@ -288,7 +288,7 @@ TEST(OutputParser, GivesWholeCharacters) {
   EXPECT_EQ(events[2].text, "😀");
 }
 
-TEST(OutputParser, MapsTheNamesOfHarmonyBack) {
+TEST(OutputParser, MapsHarmonyNamesBackToToolNames) {
   Parser parser(*find_format("harmony"), {StartState::kText, {}},
                 {{"get-time", {}}, {"get.time", {}}}, {});
   std::vector<Event> events;
@@ -298,7 +298,7 @@ TEST(OutputParser, MapsTheNamesOfHarmonyBack) {
   EXPECT_EQ(events[0].text, "get.time");
 }
 
-// Pieces of which hostile and odd answers are made: markers, JSON, words.
+// Returns pieces for hostile and odd answers: markers, JSON, words.
 std::vector<std::string> alphabet_of(const Format& format) {
   std::vector<std::string> pieces = {"{",
                                      "}",
@@ -352,7 +352,7 @@ std::vector<std::string> alphabet_of(const Format& format) {
   return pieces;
 }
 
-TEST(OutputParser, DoesNotDependOnCuts) {
+TEST(OutputParser, EventsDoNotDependOnCuts) {
   std::mt19937 random(7);
   const auto any = [&](size_t n) {
     return std::uniform_int_distribution<size_t>(0, n - 1)(random);
@@ -379,8 +379,8 @@ TEST(OutputParser, DoesNotDependOnCuts) {
   }
 }
 
-// Words between markers and whole calls come out once each, in order, whatever the markers are.
-TEST(OutputParser, LosesNoWord) {
+// Words between markers and calls are reported once each, in order, for any markers.
+TEST(OutputParser, LosesNoText) {
   std::mt19937 random(11);
   const auto any = [&](size_t n) {
     return std::uniform_int_distribution<size_t>(0, n - 1)(random);
@@ -421,7 +421,7 @@ TEST(OutputParser, LosesNoWord) {
   }
 }
 
-TEST(OutputParser, TakesTimeInProportionForHostileAnswers) {
+TEST(OutputParser, ParsesHostileAnswersInLinearTime) {
   constexpr size_t kBytes = size_t{1} << 14;
   const std::vector<std::string> parts = {"{",
                                           "[",

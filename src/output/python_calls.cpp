@@ -1,4 +1,4 @@
-// Calls as Python writes them: f(a=1, b="x"), in a list or one to a line.
+// Reads calls in Python's syntax: f(a=1, b="x"), in a list or one per line.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,7 +63,7 @@ class PythonReader final : public CallReader {
       const Found one = is_letter(unit) || unit == u'_' ? co_await read_one() : Found::kNothing;
       if (one == Found::kBroken) co_return one;
       if (one == Found::kNothing) {
-        // Only the bracket is missing, or the list is no list of calls.
+        // Only the bracket is missing, or the list is not a list of calls.
         co_return is_bare() ? Found::kNothing : all;
       }
       all = one;
@@ -124,7 +124,7 @@ class PythonReader final : public CallReader {
     }
   }
 
-  // The list once more behind the closer, as text: it says nothing new.
+  // Takes a copy of the list after the closer. The copy is text without new information.
   Task<bool> take_echo() {
     const size_t closer = co_await match(tape_, closers_);
     if (closer == Literals::kNone) co_return false;
@@ -141,7 +141,7 @@ class PythonReader final : public CallReader {
   Tape& tape_;
   const Literals closers_;
   const Literals no_closers_{};
-  Units list_{};  // as it was read
+  Units list_{};  // the list as it was read
 };
 
 }  // namespace

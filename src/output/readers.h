@@ -1,4 +1,4 @@
-// A reader for each group of call forms.
+// The readers of all forms of calls.
 #pragma once
 
 #include <memory>
@@ -8,14 +8,14 @@
 
 namespace billow::output {
 
-// All of these texts.
+// Returns all of these texts in one list.
 template <typename... More>
 Texts joined(Texts first, const More&... more) {
   (first.insert(first.end(), more.begin(), more.end()), ...);
   return first;
 }
 
-// The readers keep `form` and `answer`, which must outlive them.
+// Make a reader for a form. `form` and `answer` must outlive the reader.
 std::unique_ptr<CallReader> make_reader(const JsonCalls& form, Answer& answer);
 std::unique_ptr<CallReader> make_reader(const NamedCalls& form, Answer& answer);
 std::unique_ptr<CallReader> make_reader(const TaggedCalls& form, Answer& answer);
@@ -23,7 +23,7 @@ std::unique_ptr<CallReader> make_reader(const PairCalls& form, Answer& answer);
 std::unique_ptr<CallReader> make_reader(const PythonCalls& form, Answer& answer);
 std::unique_ptr<CallReader> make_reader(const GemmaCalls& form, Answer& answer);
 
-// Reads an answer in the form of harmony to its end.
+// Reads a whole answer in the form of harmony.
 Task<bool> read_harmony(Answer& answer, bool parses_calls);
 
 }  // namespace billow::output

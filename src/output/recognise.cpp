@@ -1,4 +1,4 @@
-// Which format a model has, by what its template and its vocabulary hold.
+// Finds the format of a model from the texts in its template and its vocabulary.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -16,8 +16,8 @@ namespace {
 
 using Marks = std::vector<std::string_view>;
 
-// A template that holds all of these texts, and none of those, is of this format. The first row
-// that fits counts, so what is special stands before what is general.
+// A template has this format if it contains all texts of `all` and no text of `none`. The first
+// matching row decides, so special rows come before general rows.
 struct Clue {
   Marks all;
   Marks none;
@@ -72,7 +72,7 @@ const std::vector<Clue>& clues() {
   return kClues;
 }
 
-// Formats of architectures whose files may come without a template.
+// Formats of architectures whose files may have no template.
 struct ArchitectureFormat {
   std::string_view architecture;
   std::string_view format;
@@ -95,7 +95,7 @@ const Format* format_of_template(std::string_view source) {
   return nullptr;
 }
 
-// Ways to mark thinking, for templates that are of no known format.
+// Finds the markers of thinking in templates of unknown formats.
 Thinking thinking_of_template(std::string_view source) {
   for (const Format& format : all_formats()) {
     const Thinking& thinking = format.thinking;
@@ -115,7 +115,7 @@ bool declares_tools(const Evidence& evidence) {
                      : holds(evidence.jinja, "tools") || holds(evidence.jinja, "tool_call");
 }
 
-// A format made from the template alone.
+// Makes a format from the template alone.
 Format generic(const Evidence& evidence) {
   Format format{.name = "generic"};
   if (evidence.go) {
@@ -159,7 +159,7 @@ struct CollectMarkers {
   }
 };
 
-// Every text of the format that may be a control token, or hold one.
+// Returns every text of the format that can be a control token or contain one.
 Texts markers_of(const Format& format) {
   Texts all = format.tokens;
   for (const Texts* texts : {&format.thinking.open, &format.thinking.close, &format.thinking.hidden,
@@ -171,7 +171,7 @@ Texts markers_of(const Format& format) {
   return all;
 }
 
-// The row for this model, or nullptr.
+// Returns the row for this model, or nullptr.
 const Format* row_for(const Evidence& evidence, std::string_view source) {
   if (const Format* named = find_format(evidence.parser)) return named;
   if (const Format* found = format_of_template(source)) return found;
@@ -188,7 +188,7 @@ Format recognise(const Evidence& evidence) {
       evidence.go ? std::string_view(evidence.go->source()) : evidence.jinja;
   const Format* row = row_for(evidence, source);
   Format format = row ? *row : generic(evidence);
-  // Many families have models that think and models that do not.
+  // Many families have some models that think and some that do not.
   const auto is_known = [&](const std::string& marker) {
     return holds(source, marker) || (evidence.is_control && evidence.is_control(marker));
   };

@@ -26,7 +26,7 @@ struct KnownTemplate {
   const char* file;
   const char* format;
   bool thinks;
-  bool round_trips;  // calls that it renders are read again
+  bool round_trips;  // the parser can read the calls that the template renders
 };
 
 const std::vector<KnownTemplate> kKnown = {
@@ -94,7 +94,7 @@ TEST(OutputFormats, AreRecognisedByTheirTemplates) {
   }
 }
 
-// How an answer with a call is put to a template: they differ in what they take.
+// The form in which a template gets an answer with a call. Templates need different forms.
 struct Wording {
   bool arguments_are_text;
   bool content_is_null;
@@ -133,8 +133,8 @@ Json conversation(bool with_answer, const Wording& wording) {
           {"add_generation_prompt", !with_answer}};
 }
 
-// What the model would have written, by its own template: what stands behind the prompt, from the
-// last border of a marker on. Empty where the template refuses.
+// Returns what the model would have written, by its own template: the text after the prompt, from
+// the last border of a marker on. Empty if the template raises an error.
 std::string rendered_call(const std::string& source, const Wording& wording) {
   try {
     const prompt::ChatTemplate chat(source);
@@ -155,7 +155,7 @@ std::string rendered_call(const std::string& source, const Wording& wording) {
   }
 }
 
-TEST(OutputFormats, ReadTheCallsThatTheirTemplatesWrite) {
+TEST(OutputFormats, ParseTheCallsThatTheirTemplatesRender) {
   if (!fs::exists(kTemplates)) GTEST_SKIP() << "no templates at " << kTemplates;
   const std::vector<Tool> tools = sample_tools();
   for (const KnownTemplate& known : kKnown) {
@@ -178,7 +178,7 @@ TEST(OutputFormats, ReadTheCallsThatTheirTemplatesWrite) {
   }
 }
 
-TEST(OutputFormats, AreFoundByTheNamesOfParsers) {
+TEST(OutputFormats, AreFoundByParserNames) {
   EXPECT_EQ(find_format("qwen3.5")->name, "qwen3-coder");
   EXPECT_EQ(find_format("passthrough")->name, "plain");
   EXPECT_EQ(find_format("nosuch"), nullptr);
@@ -188,7 +188,7 @@ TEST(OutputFormats, AreFoundByTheNamesOfParsers) {
   EXPECT_FALSE(is_renderer("qwen3"));
 }
 
-TEST(OutputFormats, AreMadeFromGoTemplatesThatNoRowFits) {
+TEST(OutputFormats, AreMadeFromGoTemplatesWithoutARow) {
   const prompt::GoTemplate tagged(
       "{{ range .Messages }}{{ if .Thinking }}<th>{{ .Thinking }}</th>{{ end }}{{ .Content }}"
       "{{ if .ToolCalls }}<call>{{ range .ToolCalls }}{\"name\": \"{{ .Function.Name }}\"}"
@@ -209,7 +209,7 @@ TEST(OutputFormats, AreMadeFromGoTemplatesThatNoRowFits) {
   EXPECT_TRUE(recognise({.go = &plain}).calls.empty());
 }
 
-TEST(OutputFormats, KnowTheControlTokensOfAVocabulary) {
+TEST(OutputFormats, ListTheControlTokensOfTheVocabulary) {
   const auto has = [](std::string_view text) {
     return text == "<tool_call>" || text == "｜DSML｜" || text == "<other>";
   };
@@ -218,7 +218,7 @@ TEST(OutputFormats, KnowTheControlTokensOfAVocabulary) {
   EXPECT_EQ(recognise({.parser = "dsml", .is_control = has}).control, Texts{"｜DSML｜"});
 }
 
-TEST(OutputStart, IsSeenInThePrompt) {
+TEST(OutputStart, IsReadFromThePrompt) {
   const Format& hermes = *find_format("hermes");
   EXPECT_EQ(start_of(hermes, "<|im_start|>assistant\n<think>\n").state, StartState::kThinking);
   EXPECT_EQ(start_of(hermes, "assistant\n<think>\n\n</think>\n\n").state, StartState::kText);
@@ -232,7 +232,7 @@ TEST(OutputStart, IsSeenInThePrompt) {
   EXPECT_EQ(start_of(gemma, "<|channel>thought\n<channel|>").state, StartState::kText);
 }
 
-TEST(OutputStart, GoesOnWithTheLastMessage) {
+TEST(OutputStart, ContinuesTheLastMessage) {
   const Format& hermes = *find_format("hermes");
   const std::string call = "<tool_call>\n{\"name\": \"ru";
   const Start open = start_of(hermes, "assistant\nOk." + call, {.text = "Ok." + call});
@@ -250,7 +250,7 @@ TEST(OutputStart, GoesOnWithTheLastMessage) {
   EXPECT_EQ(start_of(*find_format("functionary-3.2"), "x>>>").prefix, ">>>");
 }
 
-TEST(OutputHarmony, MakesIdentifiersOfNames) {
+TEST(OutputHarmony, TurnsToolNamesIntoIdentifiers) {
   const std::vector<std::string> names = {"get time", "get-time",       "1st", "über",
                                           "python",   "browser.search", "!"};
   EXPECT_EQ(harmony_names(names),

@@ -1,4 +1,4 @@
-// How an answer begins: decided by the prompt as it was rendered, not by what was asked for.
+// Decides how an answer begins. The rendered prompt decides, not the request.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -17,7 +17,7 @@ bool ends_with_any(std::string_view text, const Texts& ends) {
   return std::ranges::any_of(ends, [&](const std::string& end) { return text.ends_with(end); });
 }
 
-// Where the last of these texts begins, or npos.
+// Returns where the last of these texts begins, or npos.
 size_t last_of(std::string_view text, const Texts& parts) {
   size_t last = text.npos;
   for (const std::string& part : parts) {
@@ -41,7 +41,8 @@ struct Openers {
   }
 };
 
-// The first opener in the text of what is not closed behind it: with a section, the section's.
+// Returns the first opener after the last closer: the beginning of an unclosed call. If the form
+// has sections, these are the openers and closers of sections.
 size_t open_call(std::string_view text, const CallForm& form) {
   const Texts openers = std::visit(Openers{}, form);
   Texts closers;
@@ -60,7 +61,7 @@ size_t open_call(std::string_view text, const CallForm& form) {
   return first;
 }
 
-// Whether this text, all there is of the answer, may be the beginning of a call without a marker.
+// Returns whether this text, the whole answer so far, can begin a call without a marker.
 bool may_be_bare(std::string_view text, const Format& format) {
   const bool has_bare = std::ranges::any_of(format.calls, [](const CallForm& form) {
     const bool is_bare_form =
@@ -84,7 +85,7 @@ Start start_of_continuation(const Format& format, std::string_view text) {
   return {StartState::kContinued, {}};
 }
 
-// From the last header on that the prompt has begun.
+// Returns the last header that the prompt has begun as the prefix, unless its message is over.
 Start start_of_harmony(std::string_view prompt) {
   const size_t header = prompt.rfind("<|start|>");
   if (header == prompt.npos) return {StartState::kText, {}};
@@ -100,7 +101,7 @@ Start start_of(const Format& format, std::string_view prompt, const StartHints& 
   prompt = prompt.substr(prompt.size() - std::min(prompt.size(), kTail));
   for (const CallForm& form : format.calls) {
     if (std::holds_alternative<HarmonyCalls>(form)) return start_of_harmony(prompt);
-    // The prompt may have begun what says whether text or a call follows.
+    // The prompt may end with the opener of a name that decides between text and a call.
     const auto* named = std::get_if<NamedCalls>(&form);
     if (named && !named->text_name.empty() && ends_with_any(prompt, named->open))
       return {StartState::kText, named->open.front()};

@@ -1,4 +1,4 @@
-// Calls with a tag for each argument.
+// Reads calls with a tag for each argument.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,13 +13,13 @@ namespace {
 constexpr std::string_view kCdata = "<![CDATA[";
 constexpr std::string_view kCdataEnd = "]]>";
 
-// What the head of a tag says: a name, alone or as an attribute, and whether the value is text.
+// The head of a tag: a name, alone or as an attribute, and whether the value is text.
 struct Head {
   std::string name{};
   std::optional<bool> is_text{};
 };
 
-// The head's attributes: key="value", key='value' or key=value; alone, the value is the name.
+// Parses the head's attributes: key="value", key='value' or key=value. A single value is the name.
 Head parse_head(std::string_view text) {
   Head head;
   text = trimmed(text, " \t\r\n/");
@@ -68,7 +68,7 @@ class TaggedReader final : public CallReader {
         after_call_(joined(form.open, form.section_close), answer.control),
         after_key_(joined(form.key_open, form.key_close, form.close, form.open, form.section_close),
                    answer.control),
-        // A key that was not closed ends where the next tag begins a line.
+        // An argument that was not closed ends where the next tag begins a line.
         next_tag_(joined(form.key_open, form.close), answer.control) {}
 
   const std::vector<std::string>& openers() const override { return openers_; }
@@ -105,10 +105,10 @@ class TaggedReader final : public CallReader {
     co_return parse_head(*text);
   }
 
-  // From the head of a call to behind its closer.
+  // Reads from the head of a call to after its closer.
   Task<bool> read_call(CallWriter& call, bool has_section) {
     const std::optional<Head> head = co_await read_head();
-    // Without a marker around it, only the name of a tool tells a call from text.
+    // Without a marker around the calls, only the name of a tool distinguishes a call from text.
     if (!head || (!has_section && !answer_.tools.has(head->name))) co_return false;
     if (!call.name(head->name)) co_return false;
     for (;;) {
@@ -121,7 +121,7 @@ class TaggedReader final : public CallReader {
         if (!has_value) co_return false;
         continue;
       }
-      // Written once too often.
+      // The model has written the closer twice.
       const bool is_doubled = co_await match(tape_, key_close_) != Literals::kNone;
       if (is_doubled) continue;
       // Only the closer is missing.
@@ -134,7 +134,7 @@ class TaggedReader final : public CallReader {
     co_return true;
   }
 
-  // From the head of an argument to behind its closer.
+  // Reads from the head of an argument to after its closer.
   Task<bool> read_argument(CallWriter& call) {
     const std::optional<Head> head = co_await read_head();
     if (!head || head->name.empty()) co_return false;
@@ -162,8 +162,8 @@ class TaggedReader final : public CallReader {
     co_return true;
   }
 
-  // The text of a value as it comes. Line breaks or blanks at its end wait, as they may belong to
-  // the markup.
+  // The text of a value while it arrives. Line breaks or blanks at its end wait, because they may
+  // belong to the markup.
   class Value {
    public:
     Value(CallWriter& call, ValueRule rule, bool streams)
@@ -186,9 +186,9 @@ class TaggedReader final : public CallReader {
         say(std::string(1, byte_of(unit)));
       is_line_start_ = unit == u'\n';
     }
-    // A tag here begins a line, or the value.
+    // Returns whether a tag here would begin a line or the value.
     bool is_line_start() const { return is_line_start_; }
-    // Without streaming, the text.
+    // Ends the value. Returns its text if it is not streamed.
     std::string end() {
       if (streams_) call_.append("\"");
       return std::move(text_);
@@ -219,8 +219,8 @@ class TaggedReader final : public CallReader {
     bool is_line_start_ = true;
   };
 
-  // Up to behind the closer. It counts if what follows it may follow; so the text of a value may
-  // hold it.
+  // Reads up to after the closer. A closer counts only if the text after it may follow a value. So
+  // the text of a value may contain the closer.
   Task<bool> read_value(const CallWriter& call, Value& value, const Literals& close) {
     for (;;) {
       const Unit unit = co_await tape_.look();

@@ -1,5 +1,5 @@
-// The text of an answer as its readers see it: byte after byte, with a place that they are at, a
-// view ahead, and the way back to where they have been.
+// The text of an answer for its readers: a sequence of bytes with a current position. Readers can
+// look ahead, and can go back to an earlier position.
 #pragma once
 
 #include <coroutine>
@@ -16,14 +16,15 @@
 
 namespace billow::output {
 
-// A byte, and where it lies in a control token: markers that are control tokens differ from the
-// same text in other tokens. Bytes outside of control tokens compare equal to characters.
+// A byte with its place in a control token. The place matters: a marker that is a control token
+// differs from the same text in other tokens. Bytes outside of control tokens compare equal to
+// characters.
 using Unit = char16_t;
 using Units = std::u16string;
 inline constexpr Unit kTokenStart = 0x100;
 inline constexpr Unit kTokenRest = 0x200;
-inline constexpr Unit kTooFar = 0xFFFE;  // beyond what may be held back
-inline constexpr Unit kEnd = 0xFFFF;     // of the answer
+inline constexpr Unit kTooFar = 0xFFFE;  // beyond the limit of held bytes
+inline constexpr Unit kEnd = 0xFFFF;     // end of the answer
 
 constexpr bool is_byte(Unit unit) { return unit < kTooFar; }
 constexpr char byte_of(Unit unit) { return static_cast<char>(static_cast<unsigned char>(unit)); }
@@ -33,37 +34,38 @@ constexpr bool is_letter(Unit unit) {
   return (unit >= u'a' && unit <= u'z') || (unit >= u'A' && unit <= u'Z');
 }
 
-// The most that is held back in the hope of a call.
+// Max bytes that are held back while they can become a call.
 inline constexpr size_t kMaxHeld = size_t{4} << 20;
 
 class Tape {
  public:
   void append(std::string_view text, Unit first, Unit rest);
   void end(FinishReason reason);
-  // Runs the readers until they have read all there is.
+  // Runs the readers until they need more text.
   void run(TaskStack& stack);
-  // Gives up what lies behind, but for what is held.
+  // Frees text before the current position that is not held and not kept.
   void forget();
 
   size_t position() const { return at_; }
-  size_t furthest() const { return furthest_; }  // that anyone has looked
+  size_t furthest() const { return furthest_; }  // furthest position that a reader has seen
   void take(size_t n = 1) { at_ += n; }
-  // REQUIRES: held, or ahead.
+  // REQUIRES: `position` is held, or not before the current position.
   void seek(size_t position);
-  // Whether the answer was cut off, and a reader has come to its end since the last hold.
+  // Returns whether a reader has met the end of a cut-off answer since the last hold().
   bool has_met_cut() const { return has_met_cut_; }
   bool is_cut() const { return is_cut_; }
 
-  // From hold() on, at most kMaxHeld bytes can be read until the matching release().
+  // After hold(), readers can read at most kMaxHeld bytes until the matching release().
   void hold();
   void release();
 
-  // From `position` on nothing is given up, until keep_nothing(); kept() is what was read since.
+  // keep_from() keeps all text from `position` on, until keep_nothing(). kept() returns the text
+  // from there to the current position.
   void keep_from(size_t position) { kept_ = position; }
   void keep_nothing() { kept_ = kNone; }
   Units kept() const { return units_.substr(kept_ - begin_, at_ - kept_); }
 
-  // Awaited: the unit that lies `ahead` of the present place, or kEnd or kTooFar.
+  // Waits for the unit `ahead` of the current position. Returns the unit, kEnd or kTooFar.
   auto look(size_t ahead = 0) {
     struct Look {
       Tape& tape;
@@ -83,9 +85,9 @@ class Tape {
 
   static constexpr size_t kNone = SIZE_MAX;
   Units units_{};
-  size_t begin_ = 0;  // the position of the first unit that is kept
+  size_t begin_ = 0;  // position of the first unit in units_
   size_t at_ = 0;
-  size_t wanted_ = kNone;  // what readers wait for
+  size_t wanted_ = kNone;  // position that readers wait for
   size_t furthest_ = 0;
   size_t kept_ = kNone;
   std::vector<size_t> holds_{};
@@ -95,12 +97,12 @@ class Tape {
   bool has_met_cut_ = false;
 };
 
-// Texts to be found on a tape.
+// Texts to find on a tape.
 class Literals {
  public:
   static constexpr size_t kNone = SIZE_MAX;
   Literals() = default;
-  // What of them is in `control` counts only as a control token.
+  // Parts of the texts that are in `control` match only control tokens.
   Literals(std::span<const std::string> texts, std::span<const std::string> control);
 
   bool empty() const { return texts_.empty(); }
@@ -113,20 +115,21 @@ class Literals {
   Units firsts_{};
 };
 
-// Which of the literals lies `ahead`, the longest of those that do, or Literals::kNone.
+// Returns the index of the longest literal that is `ahead` of the current position, or
+// Literals::kNone.
 Task<size_t> find_at(Tape& tape, const Literals& literals, size_t ahead = 0);
-// The same at the present place; takes it.
+// Takes the longest literal at the current position. Returns its index, or Literals::kNone.
 Task<size_t> match(Tape& tape, const Literals& literals);
 Task<size_t> count_blanks(Tape& tape);
 Task<size_t> skip_blanks(Tape& tape);
 
-// Takes the short text, as a name, before one of the literals or one of the units `stops`, without
-// the blanks around it. nullopt where none of them follows within kMaxName bytes.
+// Takes a short text, like a name, before one of the literals or one of the units `stops`. Removes
+// the blanks around it. Returns nullopt if no end follows within kMaxName bytes.
 inline constexpr size_t kMaxName = 1024;
 Task<std::optional<std::string>> read_name(Tape& tape, const Literals& ends,
                                            std::u16string_view stops = {});
 
-// Takes the text before one of the literals, or before the end, without blanks at its end.
+// Takes the text before one of the literals, or before the end. Removes the blanks at its end.
 Task<std::string> take_until(Tape& tape, const Literals& ends);
 
 }  // namespace billow::output

@@ -1,5 +1,5 @@
-// Coroutines that wait for more of an answer. A reader is written as if all text were there; where
-// it is not, the whole stack of readers waits, and goes on when there is more.
+// Coroutines that wait for more text of an answer. The code of a reader can assume that all text is
+// there. If text is missing, the whole stack of readers waits until more text arrives.
 #pragma once
 
 #include <coroutine>
@@ -10,15 +10,15 @@
 
 namespace billow::output {
 
-// The readers that wait for each other, the one that runs last.
+// Readers that wait for one another; the last one runs.
 using TaskStack = std::vector<std::coroutine_handle<>>;
 
-// A reader that returns a T to the reader that awaits it. Owns its frame. It starts when it is
-// awaited, or when it is put on a stack.
+// A reader that returns a T to the reader that awaits it. Owns its frame. Starts when another
+// reader awaits it, or when it is put on a stack.
 template <typename T>
 class [[nodiscard]] Task {
  public:
-  // NOLINTNEXTLINE(readability-identifier-naming): the name that coroutines want
+  // NOLINTNEXTLINE(readability-identifier-naming): coroutines require this name
   class promise_type {
    public:
     Task get_return_object() {
@@ -52,13 +52,13 @@ class [[nodiscard]] Task {
     frame_.promise().stack = &stack;
     stack.push_back(frame_);
   }
-  // REQUIRES: it has returned. Throws what it has thrown.
+  // REQUIRES: the reader has returned. Rethrows an exception of the reader.
   T result() {
     if (frame_.promise().error) std::rethrow_exception(frame_.promise().error);
     return std::move(*frame_.promise().value);
   }
 
-  // To be awaited.
+  // The interface for co_await.
   bool await_ready() const noexcept { return false; }
   template <typename Promise>
   void await_suspend(std::coroutine_handle<Promise> parent) {

@@ -44,7 +44,7 @@ const Json* member(const Json& object, std::string_view key) {
   return at == object.end() ? nullptr : &*at;
 }
 
-// What "#/$defs/name" means in `root`; null if nothing.
+// Returns the schema that "#/$defs/name" refers to in `root`; null if there is none.
 const Json* referred(const Json& root, const std::string& reference) {
   if (!reference.starts_with("#/")) return nullptr;
   const Json* place = &root;
@@ -83,14 +83,14 @@ unsigned types_in(const Json& schema, const Json& root, int depth) {
   return types;
 }
 
-// `text` as JSON that begins with one of `firsts`, its trifles put right.
+// Returns `text` as JSON that begins with one of `firsts`, with small errors repaired.
 std::optional<std::string> structured(std::string_view text, std::string_view firsts) {
   if (text.empty() || firsts.find(text.front()) == firsts.npos) return std::nullopt;
   if (is_json(text)) return std::string(text);
   return repaired_json(text);
 }
 
-// `text` as JSON of the one type; nullopt if it is none.
+// Returns `text` as JSON of this type; nullopt if it does not fit.
 std::optional<std::string> as_type(std::string_view text, unsigned type, bool may_be_number) {
   switch (type) {
     case kNull:
@@ -102,10 +102,10 @@ std::optional<std::string> as_type(std::string_view text, unsigned type, bool ma
       return std::nullopt;
     case kInteger:
     case kNumber: {
-      const bool begins_well =
+      const bool begins_number =
           !text.empty() && (text[0] == '-' || (text[0] >= '0' && text[0] <= '9'));
       const bool is_whole = text.find_first_of(".eE") == text.npos;
-      if (!begins_well || (type == kInteger && !is_whole) || !is_json(text)) return std::nullopt;
+      if (!begins_number || (type == kInteger && !is_whole) || !is_json(text)) return std::nullopt;
       return std::string(text);
     }
     case kArray:
@@ -129,8 +129,7 @@ std::string value_json(std::string_view text, unsigned types) {
   }
   const bool may_be_number = (types & (kInteger | kNumber)) != 0;
   for (const unsigned type : {kNull, kBoolean, kInteger, kNumber, kArray, kObject}) {
-    // A null says that there is no value, whatever type the value would have; as a string it is
-    // one.
+    // The text "null" means "no value", whatever the type. Only a string can be this text.
     const bool is_allowed = (types & type) != 0 || (type == kNull && (types & kString) == 0);
     if (!is_allowed) continue;
     if (auto found = as_type(bare, type, may_be_number)) return *std::move(found);

@@ -1,4 +1,4 @@
-// Values of arguments that models write as bare text, made JSON by what the tool declares.
+// Turns arguments that models write as bare text into JSON, by the types that the tool declares.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace billow::output {
 
-// The types that a value may have; none: nothing is known.
+// The types that a value can have. No bit: the types are unknown.
 enum TypeBits : unsigned {
   kString = 1,
   kNumber = 2,
@@ -19,21 +19,21 @@ enum TypeBits : unsigned {
   kObject = 64,
 };
 
-// What the JSON schema `schema` allows. `root` is the schema that references in it mean.
+// Returns the types that the JSON schema `schema` allows. References in it refer to `root`.
 unsigned types_in(const Json& schema, const Json& root);
 
-// `text` as JSON of one of the types: null, boolean, integer, number, array, object, string, the
-// first that it can be read as. Where it can be none of them it is a string, and where nothing is
-// known too, unless it is a whole JSON array or object.
+// Returns `text` as JSON. Tries the types in the order null, boolean, integer, number, array,
+// object, and takes the first allowed type that fits. If no type fits, the result is a string. If
+// no type is known, the result is a string unless `text` is a whole JSON array or object.
 std::string value_json(std::string_view text, unsigned types);
 
-// Whether `text` is JSON, or JSON of an object, as a whole.
+// Return whether the whole `text` is JSON, or a JSON object.
 bool is_json(std::string_view text);
 bool is_json_object(std::string_view text);
 
-// Appends `text` as the inside of a JSON string, byte by byte.
+// Appends `text`, byte by byte, as the inside of a JSON string.
 void append_escaped(std::string& out, std::string_view text);
-// As a whole JSON string.
+// Returns `text` as a whole JSON string.
 std::string quoted(std::string_view text);
 
 }  // namespace billow::output

@@ -12,7 +12,7 @@ unsigned types_of(const char* schema, const char* root = "{}") {
   return types_in(Json::parse(schema), Json::parse(root));
 }
 
-TEST(OutputValues, KnowTheTypesOfASchema) {
+TEST(OutputValues, HaveTheTypesOfTheirSchema) {
   EXPECT_EQ(types_of(R"({"type": "string"})"), unsigned{kString});
   EXPECT_EQ(types_of(R"({"type": ["integer", "null"]})"), kInteger | kNull);
   EXPECT_EQ(types_of(R"({"anyOf": [{"type": "array"}, {"type": "object"}]})"), kArray | kObject);
@@ -25,7 +25,7 @@ TEST(OutputValues, KnowTheTypesOfASchema) {
   EXPECT_EQ(types_of("true"), 0U);
 }
 
-TEST(OutputValues, AreJsonOfTheirTypes) {
+TEST(OutputValues, BecomeJsonOfTheirTypes) {
   EXPECT_EQ(value_json("12", kString), "\"12\"");
   EXPECT_EQ(value_json("12", kInteger), "12");
   EXPECT_EQ(value_json("1.5", kInteger), "\"1.5\"");
@@ -45,7 +45,7 @@ TEST(OutputValues, AreJsonOfTheirTypes) {
   EXPECT_EQ(value_json("a\n\x01\"", kString), "\"a\\n\\u0001\\\"\"");
 }
 
-TEST(OutputValues, PutTriflesOfJsonRight) {
+TEST(OutputValues, RepairSmallErrorsInJson) {
   EXPECT_EQ(repaired_json("{\"a\": 1,}"), "{\"a\": 1}");
   EXPECT_EQ(repaired_json("{'a': 'it\\'s'}"), "{\"a\": \"it's\"}");
   EXPECT_EQ(repaired_json("[\"a\nb\", \"\\d\", \"\\u00e9\", \"\\u12\"]"),

@@ -1,5 +1,5 @@
-// What a model's template lets it do, read off the template's text, and which of two templates to
-// use. Pure functions; any thread may call.
+// Finds out what a model's template supports, from the template's text. Also chooses between the
+// two templates of a model. Pure functions; thread-safe.
 #pragma once
 
 #include <string_view>
@@ -9,33 +9,35 @@
 namespace billow::prompt {
 
 struct TemplateCapabilities {
-  bool tools = false;         // declarations of tools have a place in it
-  bool insert = false;        // text around a gap has
-  bool thinking = false;      // thinking has, between tags
-  bool tool_results = false;  // the results of tools have
+  bool tools = false;         // the template prints declarations of tools
+  bool insert = false;        // the template supports fill in the middle
+  bool thinking = false;      // the template prints thinking between tags
+  bool tool_results = false;  // the template prints results of tools
 
   bool operator==(const TemplateCapabilities&) const = default;
 };
 
-// .Tools, .Suffix, tags around .Thinking; results where it asks for the role "tool", or for what
-// only a result has.
+// Looks for .Tools, .Suffix, and tags around .Thinking. Tool results need the role "tool", or a
+// field that only a tool result has.
 TemplateCapabilities capabilities_of(const GoTemplate& source);
 
-// "tools" or "tool_call"; both thinking tags, or a cut at the closing one; results where it knows
-// the role "tool" or "ipython", or marks results. A Jinja template fills no gap.
+// Looks for words in the text. Tools: "tools" or "tool_call". Thinking: both thinking tags, or a
+// cut at the closing tag. Tool results: the role "tool" or "ipython", or a mark of results. No
+// Jinja template supports fill in the middle.
 TemplateCapabilities capabilities_of_jinja(std::string_view source);
 
-// Whether the Jinja template of the GGUF is to be used rather than the Go template: it can do more,
-// and does not break off the round trip of tools that the Go template closes; or both can do the
-// same, tools too, and it alone takes their results.
+// Returns whether to use the Jinja template of the GGUF instead of the Go template. The Jinja
+// template must support more of tools, insert and thinking. If both support equally many, both must
+// support tools, and only the Jinja template their results. If only the Go template supports tools
+// with their results, the Go template is used.
 bool prefers_jinja(const TemplateCapabilities& go, const TemplateCapabilities& jinja);
 
 enum class TemplateKind { kGo, kJinja, kNone };
 
-// What the user said about Go templates (OLLAMA_GO_TEMPLATE).
+// The user's choice about Go templates (OLLAMA_GO_TEMPLATE).
 enum class GoTemplateUse { kAuto, kAlways, kNever };
 
-// Which to use of the two that a model has; null stands for one that it does not have.
+// Chooses between the two templates of a model. Null: the model does not have this template.
 TemplateKind choose_template(const TemplateCapabilities* go, const TemplateCapabilities* jinja,
                              GoTemplateUse use);
 

@@ -9,7 +9,7 @@ namespace {
 
 TemplateCapabilities of(const std::string& source) { return capabilities_of(GoTemplate(source)); }
 
-TEST(Capabilities, OfGoTemplatesFollowTheirVariables) {
+TEST(Capabilities, GoTemplatesAreJudgedByTheirVariables) {
   EXPECT_EQ(of("{{ range .Messages }}{{ .Content }}{{ end }}"), TemplateCapabilities{});
   EXPECT_EQ(of("{{ if .Suffix }}{{ .Prompt }}{{ end }}"), (TemplateCapabilities{.insert = true}));
   EXPECT_EQ(of("{{ .Tools }}{{ range .Messages }}{{ if eq .Role \"tool\" }}{{ end }}{{ end }}"),
@@ -18,7 +18,7 @@ TEST(Capabilities, OfGoTemplatesFollowTheirVariables) {
             (TemplateCapabilities{.thinking = true}));
 }
 
-TEST(Capabilities, OfJinjaTemplatesFollowTheirWords) {
+TEST(Capabilities, JinjaTemplatesAreJudgedByTheirText) {
   const auto of_jinja = capabilities_of_jinja;
   EXPECT_EQ(of_jinja("{% for m in messages %}{{ m.content }}{% endfor %}"), TemplateCapabilities{});
   EXPECT_EQ(of_jinja("{% if tools %}{% endif %}"), (TemplateCapabilities{.tools = true}));
@@ -35,7 +35,7 @@ constexpr TemplateCapabilities kRoundTrip{.tools = true, .tool_results = true};
 constexpr TemplateCapabilities kBoth{.tools = true, .thinking = true, .tool_results = true};
 constexpr TemplateCapabilities kBothHalf{.tools = true, .thinking = true};
 
-TEST(Capabilities, TheJinjaTemplateIsPreferredWhereItCanDoMore) {
+TEST(Capabilities, PrefersTheJinjaTemplateIfItCanDoMore) {
   EXPECT_TRUE(prefers_jinja(kNothing, kTools));
   EXPECT_TRUE(prefers_jinja(kRoundTrip, kBoth));
   EXPECT_TRUE(prefers_jinja(kTools, kRoundTrip));
@@ -46,7 +46,7 @@ TEST(Capabilities, TheJinjaTemplateIsPreferredWhereItCanDoMore) {
   EXPECT_FALSE(prefers_jinja(kBoth, kRoundTrip));
 }
 
-TEST(Capabilities, TheUserMayChooseTheTemplate) {
+TEST(Capabilities, UserCanChooseTheTemplate) {
   EXPECT_EQ(choose_template(&kNothing, &kTools, GoTemplateUse::kAuto), TemplateKind::kJinja);
   EXPECT_EQ(choose_template(&kNothing, &kTools, GoTemplateUse::kAlways), TemplateKind::kGo);
   EXPECT_EQ(choose_template(&kBoth, &kTools, GoTemplateUse::kAuto), TemplateKind::kGo);

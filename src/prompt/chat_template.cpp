@@ -27,7 +27,8 @@ void check(billow_status status, std::string_view message) {
   throw Error(ErrorCode::kTooLarge, "chat template input: " + what);
 }
 
-// Bounds depth, number and bytes of the values, without recursion: what follows recurses.
+// Checks the depth, number and bytes of the values. Uses no recursion, because later steps recurse
+// and rely on this check.
 void check_input(const Json& input) {
   if (!input.is_object()) {
     throw Error(ErrorCode::kInvalidInput, "chat template input: not an object of variables");

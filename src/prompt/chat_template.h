@@ -1,7 +1,7 @@
-// The Jinja chat template of a model: turns a conversation into the text that the model was trained
-// on, as Jinja2 does with the settings of the transformers library. Templates and conversations are
-// untrusted: their sizes are bounded before, time and memory during a rendering. Immutable; any
-// thread may render.
+// The Jinja chat template of a model. It turns a conversation into the text format of the model's
+// training, as Jinja2 does with the settings of the transformers library. Templates and
+// conversations are untrusted: sizes are checked before a rendering; time and memory are limited
+// during it. Immutable; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ struct billow_template;
 namespace billow::prompt {
 
 inline constexpr size_t kMaxTemplateBytes = size_t{1} << 20;
-inline constexpr size_t kMaxInputBytes = size_t{8} << 20;   // of all strings and keys together
-inline constexpr size_t kMaxInputValues = size_t{1} << 18;  // objects, arrays and what they hold
-inline constexpr size_t kMaxInputDepth = 100;               // of objects and arrays in each other
+inline constexpr size_t kMaxInputBytes = size_t{8} << 20;   // all strings and keys together
+inline constexpr size_t kMaxInputValues = size_t{1} << 18;  // elements of objects and arrays
+inline constexpr size_t kMaxInputDepth = 100;               // levels of nested objects and arrays
 
-// What a compilation or a rendering may use. A long template executes about 90 instructions per
+// Limits of one compilation or rendering. A long template executes about 90 instructions per
 // message.
 struct TemplateLimits {
   uint64_t n_instructions = 1'000'000;
@@ -30,15 +30,15 @@ struct TemplateLimits {
 
 class ChatTemplate {
  public:
-  // Compiles `source`. Throws Error "chat template line N: ..." (kInvalidInput, or kTooLarge beyond
-  // a limit).
+  // Compiles `source`. Throws Error "chat template line N: ..." (kInvalidInput; kTooLarge beyond a
+  // limit).
   explicit ChatTemplate(const std::string& source, const TemplateLimits& limits = {});
 
-  // Renders with the members of the object `input` as the template's variables: messages, tools,
-  // add_generation_prompt, bos_token, eos_token, documents and whatever else the template knows.
-  // The member "strftime_now", a text like "2026-07-26T12:30:00", sets the clock of the function of
-  // that name, which else tells local time. Throws Error as above; what the template raises itself
-  // (raise_exception) is kInvalidInput.
+  // Renders the template. The members of the object `input` are the template's variables: messages,
+  // tools, add_generation_prompt, bos_token, eos_token, documents and others that the template
+  // uses. The member "strftime_now", a text like "2026-07-26T12:30:00", sets the clock of the
+  // function strftime_now. Without this member the function returns local time. Throws Error like
+  // the constructor. An error that the template raises (raise_exception) is kInvalidInput.
   std::string render(const Json& input) const;
 
  private:

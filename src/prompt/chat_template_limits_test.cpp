@@ -1,4 +1,4 @@
-// Templates and inputs that would crash, hang or fill the memory come back as errors.
+// Templates and inputs that could crash, hang or fill the memory cause errors.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -18,7 +18,7 @@ namespace {
 constexpr TemplateLimits kSmall{
     .n_instructions = 100'000, .memory_bytes = 32 << 20, .time_ms = 10'000};
 
-// The code of what refuses, or kIo, which nothing here throws, if nothing does.
+// Returns the error code, or kIo if there is no error. Nothing here throws kIo.
 ErrorCode refusal(const std::string& source, const Json& input = Json::object(),
                   const TemplateLimits& limits = kSmall) {
   try {
@@ -76,7 +76,7 @@ TEST(ChatTemplateLimits, InputsAreBounded) {
   EXPECT_EQ(refusal("", Json::array()), ErrorCode::kInvalidInput);
 }
 
-TEST(ChatTemplateLimits, InputsUpToTheBoundsAreTaken) {
+TEST(ChatTemplateLimits, AcceptsInputsUpToTheBounds) {
   EXPECT_EQ(ChatTemplate("{{ x }}").render({{"x", nested(kMaxInputDepth - 1)}}),
             repeat("[", kMaxInputDepth - 1) + "1" + repeat("]", kMaxInputDepth - 1));
   const std::string text(kMaxInputBytes - 1, '"');
@@ -85,8 +85,8 @@ TEST(ChatTemplateLimits, InputsUpToTheBoundsAreTaken) {
             std::to_string(kMaxInputValues - 1));
 }
 
-TEST(ChatTemplateLimits, DeepValuesNeitherOverflowTheStackNorHang) {
-  // About 400,000 lists in each other: as deep as a template of one MiB can make them.
+TEST(ChatTemplateLimits, DeepValuesDoNotOverflowTheStackOrHang) {
+  // About 400,000 nested lists: as deep as a template of 1 MiB can make them.
   const std::string level = "{%set x=" + repeat("[", 40) + "x" + repeat("]", 40) + "%}";
   const std::string deep = "{%set x=1%}" + repeat(level, 10'000);
   TemplateLimits limits;
@@ -122,7 +122,7 @@ TEST(ChatTemplateLimits, MemoryIsBounded) {
   }
 }
 
-// A line of /proc/self/status, in its own unit.
+// Returns a number of /proc/self/status, in the unit of that line.
 size_t status_of(const std::string& name) {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);)
@@ -130,10 +130,10 @@ size_t status_of(const std::string& name) {
   return 0;
 }
 
-// Refused memory at once: so much is asked for in one go that nothing sees it come.
+// Asks for so much memory in one step that the rendering has no earlier warning.
 constexpr const char* kGreedy = "{{ '%999999999d' | format(1) if greedy else 'ok' }}";
 
-TEST(ChatTemplateLimits, ARenderingThatNeedsTooMuchMemoryFailsAlone) {
+TEST(ChatTemplateLimits, TooMuchMemoryFailsOnlyThatRendering) {
   const ChatTemplate chat(kGreedy, kSmall);
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(chat.render({{"greedy", false}}), "ok");
@@ -148,19 +148,20 @@ TEST(ChatTemplateLimits, ARenderingThatNeedsTooMuchMemoryFailsAlone) {
   EXPECT_EQ(chat.render({{"greedy", false}}), "ok");
 }
 
-TEST(ChatTemplateLimits, RenderingsThatNeedTooMuchMemoryLeaveNothingBehind) {
+TEST(ChatTemplateLimits, FailedRenderingsLeakNoMemoryAndNoThreads) {
   const ChatTemplate chat(kGreedy, kSmall);
-  // Some megabytes in small pieces that the rendering holds when it fails.
+  // Some megabytes in small pieces, which the rendering holds when it fails.
   const Json held = Json::array_t(60'000, std::string(150, 'x'));
   EXPECT_THROW(chat.render({{"greedy", true}, {"held", held}}), Error);
   const size_t n_threads = status_of("Threads");
   const size_t n_kib = status_of("VmRSS");
   for (int i = 0; i < 60; ++i) EXPECT_THROW(chat.render({{"greedy", true}, {"held", held}}), Error);
   EXPECT_LE(status_of("Threads"), n_threads);
-  EXPECT_LT(status_of("VmRSS"), n_kib + (400 << 10)) << "all would be more than 600 MiB";
+  EXPECT_LT(status_of("VmRSS"), n_kib + (400 << 10))
+      << "leaks of all renderings would be more than 600 MiB";
 }
 
-TEST(ChatTemplateLimits, RenderingsBesideOneThatNeedsTooMuchMemoryGoOn) {
+TEST(ChatTemplateLimits, RenderingsContinueWhileAnotherRunsOutOfMemory) {
   const ChatTemplate chat(kGreedy, kSmall);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -179,7 +180,8 @@ TEST(ChatTemplateLimits, RenderingsBesideOneThatNeedsTooMuchMemoryGoOn) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Limits what this process may write to. Systems without overcommitment count the same.
+// Limits the writable memory of this process. Systems without overcommitment count it in the same
+// way.
 class WritableLimit {
  public:
   explicit WritableLimit(size_t more_bytes) {
@@ -196,7 +198,7 @@ class WritableLimit {
   rlimit old_{};
 };
 
-TEST(ChatTemplateLimits, RenderingsWaitWhereTheSystemHasRoomForOneStackOnly) {
+TEST(ChatTemplateLimits, RenderingsWaitIfMemoryFitsOnlyOneStack) {
   const ChatTemplate chat("{% for i in range(5000) %}{{ i }}{% endfor %}", kSmall);
   const std::string text = chat.render(Json::object());
   constexpr size_t kMiB = size_t{1} << 20;
@@ -210,7 +212,7 @@ TEST(ChatTemplateLimits, RenderingsWaitWhereTheSystemHasRoomForOneStackOnly) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(ChatTemplateLimits, WithoutRoomForAStackThereIsTooLittleMemory) {
+TEST(ChatTemplateLimits, NoRoomForAStackIsOutOfMemory) {
   const WritableLimit limit(size_t{100} << 20);
   EXPECT_EQ(refusal("x"), ErrorCode::kOutOfMemory);
 }

@@ -16,7 +16,7 @@ std::string render(const std::string& source, const Json& input = Json::object()
   return ChatTemplate(source).render(input);
 }
 
-// What refuses `source`, or "" if nothing does.
+// Returns the error message for `source`, or "" if there is no error.
 std::string refusal(const std::string& source, const Json& input = Json::object()) {
   try {
     render(source, input);
@@ -56,7 +56,7 @@ TEST(ChatTemplate, ErrorsAreOneLine) {
   EXPECT_EQ(message, "chat template line 1: a b");
 }
 
-TEST(ChatTemplate, TojsonIsPythons) {
+TEST(ChatTemplate, TojsonMatchesPython) {
   const Json input{{"x", {{"b", 1.0}, {"a", {1, nullptr, true}}, {"u", "ä\"<\n"}}}};
   EXPECT_EQ(render("{{ x | tojson }}", input),
             R"({"b": 1.0, "a": [1, null, true], "u": "ä\"<\n"})");
@@ -68,7 +68,7 @@ TEST(ChatTemplate, TojsonIsPythons) {
   EXPECT_NE(refusal("{{ nothing | tojson }}"), "");
 }
 
-TEST(ChatTemplate, TheClockOfStrftimeNowCanBeSet) {
+TEST(ChatTemplate, StrftimeNowUsesAGivenClock) {
   const Json input{{"strftime_now", "2026-07-26T12:30:00"}};
   EXPECT_EQ(render("{{ strftime_now('%d %b %Y %A %j %H:%M:%S%z') }}", input),
             "26 Jul 2026 Sunday 207 12:30:00");
@@ -79,13 +79,14 @@ TEST(ChatTemplate, TheClockOfStrftimeNowCanBeSet) {
 
 TEST(ChatTemplate, GenerationBlocksAreScopes) {
   EXPECT_EQ(render("{%- generation -%} {% set x = 1 %}a{{ x }} {%- endgeneration %}{{ x }}"), "a1");
-  // Only the tag is one: not a string, a comment, a raw block or a variable of that name.
+  // Only the tag opens a block. The same text in a string, a comment or a raw block does not, and
+  // neither does a variable of that name.
   EXPECT_EQ(render("{{ '{% generation %}' }}{# {% generation %} #}"
                    "{% raw %}{% generation %}{% endraw %}{% set generation = 1 %}{{ generation }}"),
             "{% generation %}{% generation %}1");
 }
 
-TEST(ChatTemplate, TestsAndLengthAreJinjas) {
+TEST(ChatTemplate, TestsAndLengthMatchJinja2) {
   const Json input{{"l", {1}}, {"d", Json::object()}, {"s", "x"}, {"n", nullptr}};
   EXPECT_EQ(render("{{ [l is iterable, d is iterable, s is iterable, n is iterable, 1 is iterable, "
                    "u is iterable] }}",
@@ -108,7 +109,7 @@ TEST(ChatTemplate, StringMethodsTakePythonsArguments) {
   EXPECT_NE(refusal("{{ ','.join([1]) }}"), "");
 }
 
-TEST(ChatTemplate, ListsOfTheTemplateChangeInPlaceAndThoseOfTheInputDoNot) {
+TEST(ChatTemplate, TemplateListsChangeInPlaceButInputListsDoNot) {
   EXPECT_EQ(render("{% set ns = namespace(ids=[]) %}{% for i in [1, 2, 3] %}"
                    "{% set _ = ns.ids.append('n' ~ i) %}{% endfor %}"
                    "{{ ns.ids.pop(0) }}{{ ns.ids }}{{ ns.ids | length }}"),
@@ -117,7 +118,7 @@ TEST(ChatTemplate, ListsOfTheTemplateChangeInPlaceAndThoseOfTheInputDoNot) {
   EXPECT_NE(refusal("{% set _ = l.append(1) %}", {{"l", {1}}}), "");
 }
 
-TEST(ChatTemplate, SlicesWithAStepArePythons) {
+TEST(ChatTemplate, SlicesWithAStepMatchPython) {
   const Json input{{"l", {0, 1, 2, 3}}, {"e", Json::array()}};
   EXPECT_EQ(render("{{ l[::-1] }}{{ e[::-1] }}{{ l[2:0:-1] }}{{ l[0:0:-1] }}{{ l[::2] }}", input),
             "[3, 2, 1, 0][][2, 1][][0, 2]");
@@ -131,7 +132,7 @@ TEST(ChatTemplate, ValuesPrintAsInPython) {
   EXPECT_EQ(render("{{ x.a[1] }} {{ (1,) }} {{ '\\U0001F642' }}", input), "1e+16 (1,) 🙂");
 }
 
-TEST(ChatTemplate, FromJsonAndNamespaceAndLoopControls) {
+TEST(ChatTemplate, SupportsFromJsonNamespaceAndLoopControls) {
   EXPECT_EQ(render("{{ (t | from_json).a[1] }}", {{"t", R"({"a": [1, 2]})"}}), "2");
   EXPECT_NE(refusal("{{ '{' | from_json }}"), "");
   EXPECT_EQ(render("{% set ns = namespace(n=0) %}{% for i in range(9) %}{% if i == 1 %}"
@@ -146,15 +147,15 @@ TEST(ChatTemplate, MethodsOfAnObjectComeBeforeItsMembers) {
             "items=string");
 }
 
-TEST(ChatTemplate, InputThatIsNotUtf8IsReplaced) {
+TEST(ChatTemplate, ReplacesInvalidUtf8InInput) {
   EXPECT_EQ(render("{{ x }}", {{"x", "a\xFF"}}), "a\xEF\xBF\xBD");
 }
 
-TEST(ChatTemplate, TemplateThatIsNotUtf8IsRefused) {
+TEST(ChatTemplate, RefusesATemplateThatIsNotUtf8) {
   EXPECT_EQ(refusal("a\xFF"), "chat template: the template is not UTF-8");
 }
 
-TEST(ChatTemplate, AnyThreadMayRender) {
+TEST(ChatTemplate, RendersOnManyThreads) {
   const ChatTemplate chat("{% for m in messages %}[{{ m }}]{% endfor %}");
   std::vector<std::thread> threads;
   std::vector<std::string> results(8);

@@ -23,13 +23,14 @@ std::optional<ThinkingTags> tags_around(const Nodes& nodes) {
 
 bool mentions_thinking(const Node& node) { return go::mentions(node.pipeline.get(), "Thinking"); }
 
-// `is_walking` inside of a range over the messages, and not of another range in it.
+// Searches for the tags. `is_walking`: the nodes are in a range over the messages, and in no other
+// range within that range.
 std::optional<ThinkingTags> find_tags(const Nodes& nodes, bool is_walking) {
   for (const Node& node : nodes) {
     const bool is_range = node.kind == Node::Kind::kRange;
     const bool walks = is_range ? go::mentions(node.pipeline.get(), "Messages") : is_walking;
     if (auto tags = find_tags(node.body, walks)) return tags;
-    // Only the body of `with .Thinking` prints it as the dot.
+    // Only the body of `with .Thinking` prints .Thinking as the dot.
     const bool is_with = node.kind == Node::Kind::kWith && mentions_thinking(node);
     if (is_walking && is_with) {
       if (auto tags = tags_around(node.body)) return tags;
@@ -42,7 +43,8 @@ std::optional<ThinkingTags> find_tags(const Nodes& nodes, bool is_walking) {
   return std::nullopt;
 }
 
-// The first text that is not blank, before any value is printed. `is_over` once one is.
+// Returns the first text that is not blank, if the template prints no value before it. Sets
+// `is_over` after a text or a value.
 std::string_view first_text(const Nodes& nodes, bool& is_over) {
   for (const Node& node : nodes) {
     if (node.kind == Node::Kind::kText && node.text.find_first_not_of(kBlanks) != node.text.npos) {

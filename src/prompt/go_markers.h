@@ -1,5 +1,5 @@
-// The texts with which a Go template surrounds what a model writes: its thinking, and its calls of
-// tools. Pure; any thread may call.
+// Finds the texts that a Go template puts around a model's thinking and tool calls. Pure functions;
+// thread-safe.
 #pragma once
 
 #include <optional>
@@ -14,12 +14,12 @@ struct ThinkingTags {
   std::string close;
 };
 
-// The texts that begin and end the innermost block in which the template prints .Thinking of a
-// message, trimmed; nullopt if there is no such block, or none that begins and ends with text.
+// Returns the texts, trimmed, that begin and end the innermost block in which the template prints
+// .Thinking of a message. Returns nullopt if no such block begins and ends with text.
 std::optional<ThinkingTags> infer_thinking_tags(const GoTemplate& source);
 
-// The text with which the template begins the calls of a message, up to the first brace: "{" if it
-// begins them with nothing else.
+// Returns the text with which the template begins the tool calls of a message, up to the first
+// brace. Returns "{" if there is no text before the brace.
 std::string infer_tool_tag(const GoTemplate& source);
 
 }  // namespace billow::prompt

@@ -20,7 +20,7 @@ GoMessage message(std::string role, std::string content) {
   return result;
 }
 
-// The messages of `input` with its system text and its prompt.
+// Returns the messages of `input`, with its system text before and its prompt after them.
 std::vector<GoMessage> all_messages(const GoInput& input) {
   std::vector<GoMessage> messages;
   const bool has_system = !input.messages.empty() && input.messages.front().role == "system";
@@ -37,7 +37,8 @@ void join(std::string& text, std::string_view more) {
   text += more;
 }
 
-// Neighbours of one role become one message, but for results of tools and two lists of calls.
+// Merges adjacent messages of one role. Results of tools, and two messages with tool calls, stay
+// separate.
 std::vector<GoMessage> merged(std::vector<GoMessage> messages) {
   std::vector<GoMessage> result;
   for (GoMessage& next : messages) {
@@ -78,7 +79,7 @@ Value message_value(const GoMessage& message) {
                         {{"ToolCallID", "tool_call_id", true}, Value::text(message.tool_call_id)}});
 }
 
-// What every style of execution knows.
+// Returns the variables that every style of template sees.
 Entries shared_entries(const GoInput& input, std::string response) {
   return {{"Response", Value::text(std::move(response))},
           {"Think", Value::boolean(input.think.value_or(false))},
@@ -106,7 +107,7 @@ std::string render_fill(const GoTemplate& source, const GoInput& input) {
   return source.render(Value::map(std::move(entries)), GoPart::kToResponse, input.now);
 }
 
-// One turn of a conversation, as legacy templates know it.
+// One turn of a conversation, as legacy templates see it.
 struct Turn {
   std::string system;
   std::string prompt;

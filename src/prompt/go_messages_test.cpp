@@ -40,13 +40,13 @@ TEST(GoMessages, SystemTextsAreJoinedAndStayInTheMessages) {
             "A\n\nB|<system>A<user>U<assistant>R<system>B");
 }
 
-TEST(GoMessages, NeighboursOfOneRoleAreMerged) {
+TEST(GoMessages, AdjacentMessagesOfOneRoleAreMerged) {
   const GoInput input = conversation(
       {message("user", "1"), message("user", "2"), message("tool", "3"), message("tool", "4")});
   EXPECT_EQ(rendered(kWalk, input), "<user>1\n\n2<tool>3<tool>4");
 }
 
-TEST(GoMessages, TheSystemTextIsPutFirstUnlessThereIsOne) {
+TEST(GoMessages, SystemTextGoesFirstUnlessMessagesHaveOne) {
   GoInput input = conversation({message("user", "U")});
   input.system = "S";
   EXPECT_EQ(rendered(kWalk, input), "<system>S<user>U");
@@ -54,7 +54,7 @@ TEST(GoMessages, TheSystemTextIsPutFirstUnlessThereIsOne) {
   EXPECT_EQ(rendered(kWalk, input), "<system>T<user>U");
 }
 
-TEST(GoMessages, StylesDifferInWhatTheyKnow) {
+TEST(GoMessages, EachStyleSeesOnlyItsOwnVariables) {
   GoInput input = conversation({message("user", "U")});
   EXPECT_EQ(rendered("{{ .Messages | len }}{{ .Prompt }}{{ .Response }}", input), "1<no value>");
   EXPECT_EQ(rendered("{{ .Prompt }}{{ .Tools }}", input), "U<no value>");
@@ -88,7 +88,7 @@ TEST(GoMessages, FillsInTheMiddle) {
   EXPECT_EQ(rendered(kWalk, input), "<user>def f(");
 }
 
-TEST(GoMessages, RawPromptsAndModelsWithoutTemplate) {
+TEST(GoMessages, RendersPromptOnlyTemplatesAndRawPrompts) {
   GoInput input;
   input.prompt = "{{ x";
   EXPECT_EQ(rendered("{{ .Prompt }}", input), "{{ x");
@@ -96,7 +96,7 @@ TEST(GoMessages, RawPromptsAndModelsWithoutTemplate) {
   EXPECT_EQ(rendered(kWalk, input), "{{ x");
 }
 
-TEST(GoMessages, ThinkingIsToldInThreeWays) {
+TEST(GoMessages, TemplatesSeeThinkThinkLevelAndThinking) {
   const char source[] =
       "{{ if .IsThinkSet }}{{ .Think }}{{ .ThinkLevel }}{{ end }}"
       "{{ range .Messages }}{{ .Thinking }}{{ end }}";
@@ -111,7 +111,7 @@ TEST(GoMessages, ThinkingIsToldInThreeWays) {
   EXPECT_EQ(rendered(source, input), "falsehm");
 }
 
-TEST(GoMessages, ImagesAndNamesOfResultsAreThere) {
+TEST(GoMessages, MessagesHaveImagesAndNamesOfToolResults) {
   GoInput input = conversation({message("tool", "21")});
   input.messages[0].tool_name = "f";
   input.messages[0].tool_call_id = "c1";

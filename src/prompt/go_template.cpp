@@ -29,7 +29,7 @@ GoTemplate::Names names_of(const go::Program& program) {
   return names;
 }
 
-// The order of the first action that prints .Response, or that of no node.
+// Returns the order of the first action that prints .Response, or an order that no node has.
 size_t find_response(const Nodes& nodes) {
   for (const Node& node : nodes) {
     if (node.kind == Node::Kind::kAction && go::mentions(node.pipeline.get(), "Response")) {

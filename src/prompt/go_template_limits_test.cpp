@@ -1,4 +1,4 @@
-// Templates and data that would crash, hang or fill the memory come back as errors.
+// Templates and data that could crash, hang or fill the memory cause errors.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr GoLimits kSmall{.n_steps = 100'000, .n_bytes = 1 << 20};
 
-// The code of what refuses, or kIo, which nothing here throws, if nothing does.
+// Returns the error code, or kIo if there is no error. Nothing here throws kIo.
 ErrorCode refusal(const std::string& source, const Json& input = Json::object()) {
   const auto begin = std::chrono::steady_clock::now();
   ErrorCode code = ErrorCode::kIo;

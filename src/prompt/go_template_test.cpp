@@ -1,4 +1,4 @@
-// What templates print: the expected texts are those of Go 1.26's text/template.
+// Tests what templates print. The expected texts are the output of Go 1.26's text/template.
 #include "prompt/go_template.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::string render(const std::string& source) {
   return GoTemplate(source).render(go::from_json(Json::parse(kData)));
 }
 
-// What refuses `source`, or "" if nothing does.
+// Returns the error message for `source`, or "" if there is no error.
 std::string refusal(const std::string& source) {
   try {
     render(source);
@@ -190,7 +190,7 @@ TEST(GoTemplate, PrintfFollowsItsVerbs) {
   });
 }
 
-TEST(GoTemplate, DatesAreTheClocks) {
+TEST(GoTemplate, DatesComeFromTheGivenClock) {
   setenv("TZ", "UTC", 1);
   tzset();
   const GoTemplate dates("{{ currentDate }} {{ yesterdayDate \"x\" }}{{ .Response }}");
@@ -254,7 +254,7 @@ TEST(GoTemplate, CollectsTheFieldsItMentions) {
             (GoTemplate::Names{"Messages", "Role", "Tools", "Calls", "Name", "Suffix"}));
 }
 
-TEST(GoTemplate, PrintsTheResponseThatItDoesNotMention) {
+TEST(GoTemplate, AppendsAResponseThatItDoesNotMention) {
   const go::Value data = go::from_json({{"Prompt", "P"}, {"Response", "R"}});
   EXPECT_EQ(GoTemplate("{{ .Prompt }}").render(data), "PR");
   EXPECT_EQ(GoTemplate("x{").render(data), "x{R");
@@ -272,7 +272,7 @@ TEST(GoTemplate, CanEndAtTheResponse) {
   EXPECT_EQ(cut("{{ .Prompt }}"), "PR");
 }
 
-TEST(GoTemplate, RendersOnManyThreadsAtOnce) {
+TEST(GoTemplate, RendersOnManyThreads) {
   const GoTemplate source(
       "{{ range .Messages }}{{ .Role }}{{ printf \"%d\" (len .Content) }}{{ end }}");
   const go::Value data = go::from_json(Json::parse(kData));

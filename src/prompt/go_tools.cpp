@@ -20,7 +20,7 @@ using Members = std::vector<std::pair<Field, Value>>;
   throw Error(ErrorCode::kInvalidInput, "tools: " + std::string(what));
 }
 
-// The member of `object`, or null where it is absent or null.
+// Returns the member of `object`, or null if it is absent or null.
 const Json* find(const Json& object, std::string_view key) {
   const auto at = object.find(key);
   return at == object.end() || at->is_null() ? nullptr : &*at;
@@ -43,7 +43,7 @@ Value any_of(const Json& object, std::string_view key) {
   return value ? go::from_json(*value) : Value();
 }
 
-// One type's name, or several.
+// Returns the names of a property's types: one or several.
 Value types_of(const Json& object) {
   const Json* type = find(object, "type");
   std::vector<Value> names;

@@ -1,5 +1,5 @@
-// Tools and tool calls as Go templates see them: records with the field names and the JSON that
-// Ollama's types have. Unknown keys are dropped; absent ones are empty.
+// Turns tools and tool calls into values for Go templates: records with the field names and the
+// JSON of Ollama's types. Unknown keys are dropped; absent keys are empty.
 #pragma once
 
 #include "base/json_fwd.h"
@@ -8,11 +8,11 @@
 namespace billow::prompt {
 
 // `tools`: an array of {"type", "function": {"name", "description", "parameters"}}, or null. Throws
-// Error (kInvalidInput) where a part is of another type than it must be.
+// Error (kInvalidInput) if a part has the wrong type.
 go::Value go_tools(const Json& tools);
 
-// `calls`: an array of {"id", "function": {"index", "name", "arguments"}}, or null. Throws as
-// above.
+// `calls`: an array of {"id", "function": {"index", "name", "arguments"}}, or null. Throws Error
+// like go_tools.
 go::Value go_tool_calls(const Json& calls);
 
 }  // namespace billow::prompt

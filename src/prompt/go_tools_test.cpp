@@ -35,7 +35,7 @@ std::string rendered(const std::string& source) {
   return render(GoTemplate(source + "{{ if false }}{{ .Messages }}{{ end }}"), input);
 }
 
-TEST(GoTools, PrintAsOllamasTypesDo) {
+TEST(GoTools, ToolsPrintLikeOllamasTypes) {
   EXPECT_EQ(rendered("{{ .Tools }}"),
             R"([{"type":"function","function":{"name":"weather","description":"","parameters":)"
             R"({"type":"object","required":["city"],"properties":{)"

@@ -6,7 +6,7 @@
 namespace billow::prompt {
 namespace {
 
-// Templates begin with the system text where the model knows no system turn.
+// If a model has no system turn, its template begins with the system text.
 constexpr std::string_view kAlfred =
     "{{ range .Messages }}<start_{{ .Role }}>{{ .Content }}<end_message>{{ end }}<start_assistant>";
 
@@ -61,7 +61,7 @@ constexpr std::string_view kGemma = R"({{ $before := .System }}{{ range .Message
 {{ end }}{{ end }}<start_of_turn>model
 )";
 
-// The system text goes into the second message, and a line end follows the last turn's mark.
+// The system text goes into the second message. A line end follows the mark of the last turn.
 constexpr std::string_view kGemma3 = R"({{ range $at, $turn := .Messages -}}
 {{ if eq $turn.Role "user" }}<start_of_turn>user
 {{ if eq $at 1 }}{{ with $.System }}{{ . }}
@@ -198,8 +198,8 @@ constexpr std::array<NamedTemplate, 20> kTemplates{{
     {"zephyr", kZephyr, kZephyrStops},
 }};
 
-// The marks of the Jinja texts that stand for a name. The lengths are those of the texts with what
-// a trifling change may add or take away.
+// Identifies the Jinja texts of one named template. The lengths are those of the known texts, with
+// room for small changes.
 struct Marks {
   std::string_view name;
   size_t n_min;

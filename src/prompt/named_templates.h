@@ -1,5 +1,5 @@
-// Go templates that Billow knows by name, for models whose GGUF has a Jinja template only: the name
-// is found by the marks that the Jinja text has. Constant tables; any thread may call.
+// Built-in Go templates with names, for models whose GGUF has only a Jinja template. Marks in the
+// Jinja text identify the name. Constant tables; thread-safe.
 #pragma once
 
 #include <optional>
@@ -14,14 +14,15 @@ struct NamedTemplate {
   std::span<const std::string_view> stops;  // texts that end an answer
 };
 
-// All of them, sorted by name.
+// Returns all named templates, sorted by name.
 std::span<const NamedTemplate> named_templates();
 
-// Null if there is none of that name.
+// Returns the template of this name, or null.
 const NamedTemplate* find_named_template(std::string_view name);
 
-// The one that renders as `jinja` does: nullptr unless it is one of the widely used texts, or
-// differs from one in trifles. Templates that know tools or thinking are their own best form.
+// Returns the named template that renders like `jinja`. Returns nullptr unless `jinja` is one of
+// the widely used texts, up to small changes. Short texts with tools, and all texts with thinking,
+// are never detected, because they can do more than a named template.
 const NamedTemplate* detect_named_template(std::string_view jinja);
 
 }  // namespace billow::prompt

@@ -56,7 +56,7 @@ TEST(NamedTemplates, AreSortedAndHaveStops) {
   EXPECT_EQ(find_named_template("none"), nullptr);
 }
 
-TEST(NamedTemplates, LayOutPromptsAsTheirModelsKnowThem) {
+TEST(NamedTemplates, LayOutPromptsAsTheirModelsExpect) {
   const auto layout = [](const char* name) {
     return rendered(*find_named_template(name), true, true);
   };
@@ -92,7 +92,7 @@ TEST(NamedTemplates, LayOutPromptsAsTheirModelsKnowThem) {
             "I'd like to show off how chat templating works! [/INST]");
 }
 
-TEST(NamedTemplates, RenderAsThePublishedOnes) {
+TEST(NamedTemplates, RenderLikeThePublishedTemplates) {
   const auto folder = kShared / "gotmpl/testdata";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
   size_t n_compared = 0;
@@ -132,7 +132,7 @@ TEST(NamedTemplates, AreDetectedFromTheirJinjaTexts) {
   }
 }
 
-// Those that are detected are the ones that the known texts were taken of.
+// The detected files are the sources of the known texts.
 TEST(NamedTemplates, OtherTemplatesAreNotDetected) {
   EXPECT_EQ(detect_named_template(""), nullptr);
   EXPECT_EQ(detect_named_template("{{ messages }}"), nullptr);

@@ -18,7 +18,7 @@ using quant::Type;
 
 constexpr size_t kMaxGroupLen = 256;
 
-// Sums of x^2, in order, over the length.
+// Returns the mean of x^2 of each row. The sums run in the order of the elements.
 std::vector<float> mean_squares(const Rows& rows) {
   std::vector<float> means;
   for (size_t at = 0; at < rows.values.size(); at += rows.row_len) {
@@ -29,7 +29,8 @@ std::vector<float> mean_squares(const Rows& rows) {
   return means;
 }
 
-// Has `fit` search tile after tile and `store` put each group, for groups of any rows side by side.
+// Runs `fit` on one tile after the other, and `store` on each fitted group. A tile holds
+// consecutive groups, which may belong to different rows.
 template <class Format, class Group, class Fit, class Store>
 void by_tiles(const Rows& rows, std::byte* out, const Fit& fit, const Store& store) {
   constexpr size_t kLen = Format::kGroupLen;
@@ -45,7 +46,7 @@ void by_tiles(const Rows& rows, std::byte* out, const Fit& fit, const Store& sto
   for (size_t first = 0; first < n_groups; first += kTileGroups) {
     const size_t n = std::min(kTileGroups, n_groups - first);
     const float* own = rows.values.data() + first * kLen;
-    if (n < kTileGroups) {  // the last: zeros fill it
+    if (n < kTileGroups) {  // zeros fill the last tile
       std::fill(std::copy_n(own, n * kLen, x.begin()), x.end(), 0.0f);
       own = x.data();
     }
@@ -62,7 +63,7 @@ void by_tiles(const Rows& rows, std::byte* out, const Fit& fit, const Store& sto
   }
 }
 
-// The type's own encoder, where it has no search and no use for an importance.
+// Encodes with the type's own encoder, without a search and without an importance.
 template <class Format>
 void plain(const Rows& rows, std::byte* out) {
   quant::row(Format::kType).encode(rows.values.data(), rows.values.size(), out);

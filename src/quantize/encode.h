@@ -1,5 +1,5 @@
-// Encoders of every type that a model can be quantised to: those of llama-quantize, byte for byte,
-// with or without an importance of the columns. Pure functions; any thread.
+// Encoders of every type that a model can be quantised to. Their bytes equal those of
+// llama-quantize, with or without an importance of the columns. Pure functions; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,17 @@ namespace billow::quantize {
 struct Rows {
   std::span<const float> values;  // whole rows, one after the other; finite
   size_t row_len = 0;
-  const float* importance = nullptr;  // of each column, row_len of them; null: none
+  const float* importance = nullptr;  // one number per column, row_len of them; null: none
 };
 
-// Whether a model can be quantised to the type.
+// Returns whether a model can be quantised to the type.
 bool can_encode(quant::Type type) noexcept;
-// Whether rows cannot be encoded without an importance.
+// Returns whether the type needs an importance to encode rows.
 bool needs_importance(quant::Type type) noexcept;
 
-// Writes the rows' bytes. REQUIRES: a type that can be encoded, whose group divides row_len,
-// an importance where the type needs one, and room for quant::row_bytes() of all values.
+// Writes the bytes of all rows. REQUIRES: can_encode(type); row_len is a multiple of the type's
+// group length; an importance if the type needs one; `out` has room for quant::row_bytes() of all
+// values.
 void encode_rows(quant::Type type, const Rows& rows, std::byte* out) noexcept;
 
 }  // namespace billow::quantize

@@ -1,5 +1,5 @@
-// Compares with tests/golden/encodings.json, which tests/golden/make_encode_golden.py makes with
-// ggml's own encoders.
+// Compares with tests/golden/encodings.json. tests/golden/make_encode_golden.py makes that file
+// with ggml's own encoders.
 #include "quantize/encode.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ struct Data {
   std::vector<float> importance;
 };
 
-// The rows of make_encode_golden.py.
+// Makes the rows of make_encode_golden.py.
 Data golden_data() {
   uint64_t state = 1;
   const auto below = [&](uint64_t n) {
@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Types, EncodeTest, ::testing::ValuesIn(encodable()),
 
 TEST_P(EncodeTest, GivesTheBytesOfGgml) {
   const quant::TypeRow& row = GetParam();
-  if (row.type == quant::Type::kF32) return;  // copied
+  if (row.type == quant::Type::kF32) return;  // F32 is copied
   const Data data = golden_data();
   const Json expected = golden().at(std::string(row.name));
   EXPECT_EQ(expected.contains("without"), !needs_importance(row.type));
@@ -103,7 +103,7 @@ TEST_P(EncodeTest, GivesTheBytesOfGgml) {
   }
 }
 
-TEST_P(EncodeTest, RowsAreEncodedAlikeTogetherAndAlone) {
+TEST_P(EncodeTest, EncodesARowTheSameAloneAndInABatch) {
   const Data data = golden_data();
   const std::span<const float> values(data.values);
   const quant::Type type = GetParam().type;
@@ -116,7 +116,7 @@ TEST_P(EncodeTest, RowsAreEncodedAlikeTogetherAndAlone) {
   }
 }
 
-TEST_P(EncodeTest, StandsAnyNumbers) {
+TEST_P(EncodeTest, AcceptsNanInfinityAndExtremes) {
   std::vector<float> values = golden_data().values;
   const std::vector<float> importance(kRowLen, 0.0f);
   for (const float odd : {std::numeric_limits<float>::max(), -std::numeric_limits<float>::max(),
@@ -127,7 +127,7 @@ TEST_P(EncodeTest, StandsAnyNumbers) {
   }
 }
 
-// Every search of one instruction set against that of any processor.
+// Compares every search of one instruction set with the baseline search.
 void compare(const Fits& fits) {
   const Data data = golden_data();
   std::vector<float> importance;
@@ -175,7 +175,7 @@ void compare(const Fits& fits) {
   }
 }
 
-TEST(FitsTest, InstructionSetsChangeNoBit) {
+TEST(FitsTest, AllInstructionSetsGiveTheSameBits) {
   if (cpu::features().avx2) compare(kFitsAvx2);
   if (cpu::features().avx512_vnni) compare(kFitsAvx512);
   compare(fits());

@@ -13,7 +13,7 @@ namespace {
 using enum quant::Type;
 using C = Class;
 
-// The mixtures of llama-quantize, a list of rules for each.
+// The mixtures of llama-quantize: one list of rules for each.
 constexpr Rule kRulesOfQ2K[] = {
     {C::kValue, kQ4_K, When::kGqa4},
     {C::kValue, kQ3_K},
@@ -25,7 +25,7 @@ constexpr Rule kRulesOfQ2KS[] = {
     {C::kValue, kQ4_K, When::kGqa4},
     {C::kDown, kQ4_K, When::kFirstEighth},
 };
-// Q3_K_S, IQ3_S (with the row before), and the like: nothing but this.
+// Q3_K_S has only this rule. Other mixtures repeat it among their rules.
 constexpr Rule kRulesOfQ3KS[] = {
     {C::kAttentionOutput, kQ5_K, When::kExperts8, For::kOthers},
 };
@@ -127,7 +127,7 @@ constexpr Rule kRulesOfIq1[] = {
 };
 constexpr Rule kRulesOfTernary[] = {{C::kEmbedding, kQ4_K}};
 
-// Numbered as in the key general.file_type.
+// The numbers are those of the key general.file_type.
 constexpr FileType kFileTypes[] = {
     {"F32", {}, 0, kF32, kF32, {}},
     {"F16", {}, 1, kF16, kF16, {}},
@@ -167,7 +167,7 @@ constexpr FileType kFileTypes[] = {
     {"COPY", {}, std::nullopt, kF32, kF32, {}},
 };
 
-// Letters that must change for one name to become the other.
+// Returns how many letters must change, come or go to turn `a` into `b`.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -200,7 +200,7 @@ const FileType* find_file_type(std::string_view name) noexcept {
 }
 
 std::vector<std::string_view> similar_file_types(std::string_view name) {
-  constexpr size_t kMost = 3;
+  constexpr size_t kMaxNames = 3;
   constexpr size_t kMaxDistance = 3;
   const std::string wanted = lower_case(name.substr(0, 32));
   std::multimap<size_t, std::string_view> by_distance;
@@ -210,7 +210,7 @@ std::vector<std::string_view> similar_file_types(std::string_view name) {
   }
   std::vector<std::string_view> names;
   for (const auto& [distance, row_name] : by_distance) {
-    if (names.size() == kMost || distance > by_distance.begin()->first + 1) break;
+    if (names.size() == kMaxNames || distance > by_distance.begin()->first + 1) break;
     names.push_back(row_name);
   }
   return names;

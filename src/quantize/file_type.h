@@ -1,5 +1,5 @@
-// The types that a file can be quantised to, and the mixture of tensor types that each stands for:
-// a table of rules. Pure functions; any thread.
+// The types that a file can be quantised to. Each file type is a mixture of tensor types: a table
+// of rules. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace billow::quantize {
 
-// When a rule of a mixture holds, of tensor number i of n in its class (or of block i of n).
+// When a rule of a mixture holds. A rule looks at tensor number i of the n tensors of its class, or
+// at block i of n blocks.
 enum class When : uint8_t {
   kAlways,
   kFirst2,
@@ -21,8 +22,8 @@ enum class When : uint8_t {
   kFirstSixteenth,
   kFirstEighth,
   kMiddle,  // neither the first nor the last eighth
-  kMore,    // the first and the last eighth, and of the others each third
-  kGqa4,    // four or more query heads a key head
+  kMore,    // the first eighth, the last eighth, and every third of the rest
+  kGqa4,    // at least four query heads for each key head
   kGqa4OrExperts4,
   kExperts8,
   kExperts8AndMore,
@@ -31,7 +32,7 @@ enum class When : uint8_t {
   kImportanceFirstEighth,
 };
 
-// Falcon has a few rules of its own.
+// The models that a rule is for: Falcon has some special rules.
 enum class For : uint8_t { kAll, kFalcon, kOthers };
 
 struct Rule {
@@ -43,22 +44,24 @@ struct Rule {
 
 struct FileType {
   std::string_view name;
-  std::string_view alias;  // another name; empty: none
-  // In the key general.file_type; nullopt for COPY, which keeps the source's.
+  std::string_view alias;  // a second name; empty: none
+  // The number in the key general.file_type. nullopt for COPY, which keeps the number of the
+  // source.
   std::optional<uint32_t> number;
   quant::Type base;
-  quant::Type output;           // output.weight, or the embeddings where they are tied
-  std::span<const Rule> rules;  // the first that holds; none: base
-  bool two_bit = false;         // its rules count tensors also where a model has experts
-  bool experts_only = false;    // the base type for experts, output for all others
+  quant::Type output;           // of output.weight, or of the embeddings if they are tied
+  std::span<const Rule> rules;  // the first that holds decides; if none holds: base
+  bool two_bit = false;         // its rules count tensors even in models with experts
+  bool experts_only = false;    // experts get the base type, all other matrices get `output`
   bool base_needs_importance = false;
 };
 
-// The names of all that may be asked for, in the order in which help lists them.
+// Returns the names of all file types, in the order in which the help lists them.
 std::vector<std::string_view> file_type_names();
-// By its name in any case; Q3_K, Q4_K and Q5_K mean their M mixture. Null for an unknown name.
+// Finds a file type by its name in any case. Q3_K, Q4_K and Q5_K mean their M mixture. Returns null
+// for an unknown name.
 const FileType* find_file_type(std::string_view name) noexcept;
-// The names most like this one, for a message: at most three.
+// Returns the names that are most similar to `name`, for an error message: at most three.
 std::vector<std::string_view> similar_file_types(std::string_view name);
 
 }  // namespace billow::quantize

@@ -26,28 +26,28 @@ using quant::Type;
 using Grid = quant::Grids<void>;
 
 constexpr size_t kMaxPart = 32;
-constexpr size_t kMaxEntries = 8;  // of a part
+constexpr size_t kMaxEntries = 8;  // max entries of a part
 
-// Weights of elements without an importance.
+// How elements are weighted without an importance.
 enum class PlainWeight : uint8_t { kNone, kSquare, kSquareAndMean };
 
-// Which entries are chosen again once the best scale is known.
+// Which entries are chosen again after the best scale is known.
 enum class Redo : uint8_t { kAll, kOffGrid, kAllIfOneIsOffGrid };
 
-// IQ2 and IQ3: signs and levels.
+// Parameters of an IQ2 or IQ3 format, whose elements have signs and levels.
 struct SignedGrid {
   Type type;
   size_t level_bits;
   size_t part_len;
   GridSigns signs;
   PlainWeight plain;
-  float mean_square_factor;  // of the mean of x^2 in weights of importance
-  float nothing;             // below this a part counts as zero
-  int n_trials;              // to either side
+  float mean_square_factor;  // factor of the mean of x^2 in weights with an importance
+  float nothing;             // a part whose elements are all below this is zero
+  int n_trials;              // trial scales on each side of the first scale
   float step;
-  bool starts_by_fit;  // from a fit of even levels, not from the largest element
+  bool starts_by_fit;  // begins with a fit of even levels instead of the largest element
   Redo redo;
-  float stored_scale;  // what is stored is a little more or less than the fitted scale
+  float stored_scale;  // factor of the stored scale relative to the fitted scale
 };
 
 constexpr SignedGrid kSignedGrids[] = {
@@ -63,7 +63,7 @@ constexpr SignedGrid kSignedGrids[] = {
      std::numeric_limits<float>::denorm_min(), 9, 0.2f, false, Redo::kAllIfOneIsOffGrid, 1.033f},
 };
 
-// Each is built when it is first asked for.
+// Returns the index of a grid, which is built at the first call.
 template <Type type>
 const GridIndex& built_once(std::span<const uint16_t> entries, size_t level_bits,
                             size_t n_distances) {
@@ -88,7 +88,8 @@ const GridIndex& index_of(Type type) {
   }
 }
 
-// The nearest integer, half to even; for what lies beyond 2^22 some integer, always the same.
+// Returns the nearest integer, half to even. Beyond 2^22 the result is arbitrary, but always the
+// same.
 int nearest(float x) noexcept {
   const auto bits = std::bit_cast<int32_t>(x + 12582912.0f);
   return (bits & 0x007FFFFF) - 0x00400000;
@@ -121,7 +122,7 @@ struct Sums {
   float wqq = 0.0f;
 };
 
-// A part without its signs, and the entries that were chosen for it.
+// A part of a group: magnitudes and signs of its elements. Chooses grid entries for them.
 class Part {
  public:
   Part(const SignedGrid& format, const GridIndex& index, const float* x,
@@ -148,8 +149,8 @@ class Part {
     bool on_grid[kMaxEntries] = {};
   };
 
-  // The entry for entry number e at this scale: the nearest levels, or the best of the grid's
-  // entries around them.
+  // Chooses entry number e at this scale: the nearest levels, or the best neighbour if the grid
+  // does not have these levels.
   void choose(size_t e, float inverse, float scale, Choice& choice) const noexcept {
     const int max = format_.level_bits == 2 ? 2 : 7;
     unsigned levels = 0;
@@ -177,7 +178,8 @@ class Part {
  private:
   size_t entry_len() const noexcept { return format_.level_bits == 2 ? 8 : 4; }
 
-  // Where an odd number of 8 is negative, the one that matters least changes its sign.
+  // Splits 8 elements into magnitudes and signs. If an odd number is negative and the format needs
+  // an even number, the element that matters least changes its sign.
   void take_signs(const float* x, size_t at) noexcept {
     unsigned signs = 0;
     for (size_t i = 0; i < 8; ++i) {
@@ -197,7 +199,8 @@ class Part {
     signs_[at / 8] = static_cast<uint8_t>(signs);
   }
 
-  // Of each element's levels the error that they make, once; then a neighbour's is a sum of these.
+  // Returns the neighbour with the smallest error. The errors of each element's levels are computed
+  // once; a neighbour's error is a sum of them.
   uint16_t best_neighbour(size_t e, uint16_t levels, float scale) const noexcept {
     const size_t n_levels = size_t{1} << format_.level_bits;
     const unsigned mask = static_cast<unsigned>(n_levels) - 1;
@@ -229,12 +232,13 @@ class Part {
   const SignedGrid& format_;
   const GridIndex& index_;
   const float* weights_;
-  float magnitudes_[kMaxPart];  // less than 0 where a sign had to change
-  float roots_[kMaxPart];       // of the weights: what counts in the choice of neighbours
+  float magnitudes_[kMaxPart];  // less than 0 if a sign had to change
+  float roots_[kMaxPart];  // roots of the weights; they weight errors in the choice of neighbours
   uint8_t signs_[4] = {};
 };
 
-// Scale by which levels are first looked for; 0 or less: the part is zero.
+// Returns the magnitude that the middle trial maps to the highest level; 0 or less: the part is
+// zero.
 float first_scale(const SignedGrid& format, const Part& part, float fitted) noexcept {
   return format.starts_by_fit ? fitted * 3.0f : part.largest();
 }
@@ -325,19 +329,20 @@ GridGroup fit_signed_grid(const SignedGrid& format, const float* x,
   return group;
 }
 
-// ---- IQ1: three levels that are shifted a little up or down.
+// ---- IQ1: three levels with a small shift up or down.
 
 constexpr float kShift = 0.125f;
 constexpr std::array<float, 3> kLevels[2] = {{-1.0f + kShift, kShift, 1.0f + kShift},
                                              {-1.0f - kShift, -kShift, 1.0f - kShift}};
 
-// Where the sorted elements of a part are cut into three levels, and how each half is shifted.
+// The best split so far: where the sorted elements of a part are cut into three levels, and how
+// each half is shifted.
 struct Split {
   float scale;
   float gain = -std::numeric_limits<float>::max();
   size_t first = 0;
   size_t second = 0;
-  std::array<bool, 2> down = {};  // of each half; IQ1_S has the same for both
+  std::array<bool, 2> down = {};  // shift of each half; both halves of IQ1_S have the same shift
   bool found = false;
 
   void offer(size_t i, size_t j, std::array<bool, 2> shifts, const Sums& sums) noexcept {
@@ -351,7 +356,7 @@ struct Split {
   }
 };
 
-// A sum with both shifts, over all before each place of the sorted elements.
+// Prefix sums over the sorted elements.
 using Prefix = std::array<float, kMaxPart + 1>;
 
 Split best_split_of_part(const Prefix& wx, const Prefix& w, size_t n, float largest) noexcept {
@@ -371,11 +376,11 @@ Split best_split_of_part(const Prefix& wx, const Prefix& w, size_t n, float larg
   return best;
 }
 
-// Halves of the part may be shifted differently, so each has sums of its own.
+// The halves of the part can have different shifts, so each half has its own sums.
 Split best_split_of_halves(const Prefix* wx, const Prefix* w, size_t n, float largest) noexcept {
   Split best = {.scale = largest};
-  float first_step[2];  // what a step from the first level to the second takes off sums of squares
-  float second_step[2];
+  float first_step[2];   // added to a sum of squares by an element of level 0 instead of 1
+  float second_step[2];  // the same for level 1 instead of 2
   for (size_t s = 0; s < 2; ++s) {
     const auto& level = kLevels[s];
     first_step[s] = level[0] * level[0] - level[1] * level[1];
@@ -383,7 +388,7 @@ Split best_split_of_halves(const Prefix* wx, const Prefix* w, size_t n, float la
   }
   for (size_t i = 0; i <= n; ++i) {
     for (size_t j = i; j <= n; ++j) {
-      Sums halves[2][2];  // of each half, with each shift
+      Sums halves[2][2];  // of each half (first index), with each shift (second index)
       for (size_t h = 0; h < 2; ++h) {
         const float below = wx[h][i] + wx[h][j];
         for (size_t s = 0; s < 2; ++s) {
@@ -405,7 +410,7 @@ Split best_split_of_halves(const Prefix* wx, const Prefix* w, size_t n, float la
 struct ShiftedGrid {
   size_t part_len;
   float nothing;
-  bool halves;  // each half of a part has a shift of its own
+  bool halves;  // each half of a part has its own shift
 };
 constexpr ShiftedGrid kIq1S = {32, 1e-12f, false};
 constexpr ShiftedGrid kIq1M = {16, 1e-7f, true};
@@ -432,7 +437,7 @@ Split best_split(const ShiftedGrid& format, const float* x, const float* weights
                        : best_split_of_part(wx[0], w[0], order.size(), largest);
 }
 
-// The entry nearest to 8 elements among those around some levels.
+// Returns the entry nearest to 8 elements, among the neighbours of some levels.
 uint16_t best_shifted_neighbour(const GridIndex& index, uint16_t levels, const float* x,
                                 const float* weights, float scale,
                                 const std::array<float, 3>& values) noexcept {
@@ -466,7 +471,7 @@ ShiftedPart fit_shifted_part(const ShiftedGrid& format, const float* x,
   if (largest < format.nothing) return {};
   uint8_t order[kMaxPart];
   std::iota(order, order + n, uint8_t{0});
-  // By insertion, for NaN has no place in an order that std::sort asks for.
+  // An insertion sort, because std::sort requires an order and NaN has none.
   for (size_t i = 1; i < n; ++i) {
     const uint8_t own = order[i];
     size_t at = i;

@@ -1,5 +1,6 @@
-// The searches behind the encoders of formats whose elements have levels in the combinations of a
-// grid: those of llama-quantize, sum for sum in the same order. Pure functions; any thread.
+// The searches of the encoders of grid formats, in which the levels of several elements form one
+// entry of a grid. They compute the same sums in the same order as llama-quantize. Pure functions;
+// thread-safe.
 #pragma once
 
 #include "quant/group_fit.h"
@@ -7,8 +8,8 @@
 
 namespace billow::quantize {
 
-// Fits a group of 256 elements. `importance` is null or has a number for each. REQUIRES: one of the
-// IQ1, IQ2 and IQ3 formats, and an importance where the format needs it.
+// Fits a group of 256 elements. `importance` is null or has one number per element. REQUIRES: an
+// IQ1, IQ2 or IQ3 format, and an importance if the format needs one.
 quant::GridGroup fit_grid_group(quant::Type type, const float* x, const float* importance) noexcept;
 
 }  // namespace billow::quantize

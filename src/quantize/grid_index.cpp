@@ -7,9 +7,9 @@
 namespace billow::quantize {
 namespace {
 
-constexpr size_t kMaxDistance = size_t{8} * 7 * 7;  // of two combinations, in levels squared
+constexpr size_t kMaxDistance = size_t{8} * 7 * 7;  // of two combinations: squared, in levels
 
-// Calls use(levels) for each combination.
+// Calls use(levels) for each combination of levels.
 template <class Use>
 void for_combinations(size_t level_bits, const Use& use) {
   const size_t n_elements = level_bits == 2 ? 8 : 4;

@@ -1,5 +1,6 @@
-// Which entries of a grid (quant/grids.h) stand for combinations of levels that are not among them.
-// Built once for each grid, when it is first asked for; then any thread may read.
+// Finds grid entries (quant/grids.h) by their levels, and the nearest entries of combinations that
+// are not in the grid. Each grid's index is built at its first use. After that, any thread may read
+// it.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +12,15 @@ namespace billow::quantize {
 
 class GridIndex {
  public:
-  // Entries of 8 elements with 3 levels, 2 bits each, or of 4 with 8 levels, 3 bits each. For
-  // combinations beside the grid, `n_distances` says how far around neighbours are looked for.
+  // An entry has 8 elements with 3 levels of 2 bits each, or 4 elements with 8 levels of 3 bits
+  // each. A combination outside the grid has neighbours: the entries at the `n_distances` smallest
+  // distances.
   GridIndex(std::span<const uint16_t> entries, size_t level_bits, size_t n_distances);
 
-  // The entry's index, or -1 for a combination that is not in the grid.
+  // Returns the entry's index, or -1 for a combination outside the grid.
   int index_of(uint16_t levels) const noexcept { return places_[levels]; }
-  // The combinations of the nearest entries, by distance and then by index; never empty. REQUIRES:
-  // index_of(levels) is -1, each level is one that the grid has.
+  // Returns the levels of the nearest entries, by distance and then by index; never empty.
+  // REQUIRES: index_of(levels) is -1, and the grid has each of the levels.
   std::span<const uint16_t> neighbours(uint16_t levels) const noexcept {
     const Range& range = ranges_[levels];
     return std::span(neighbours_).subspan(range.begin, range.n);

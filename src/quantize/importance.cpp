@@ -15,7 +15,7 @@
 namespace billow::quantize {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers are copied as they lie");
+static_assert(std::endian::native == std::endian::little, "numbers are copied without conversion");
 
 constexpr std::string_view kMagic = "GGUF";
 constexpr std::string_view kSums = ".in_sum2";
@@ -32,7 +32,7 @@ void check_finite(const Importance& importance, const std::string& name) {
   }
 }
 
-// ---- The older form: little-endian numbers one after the other.
+// ---- The older form: little-endian numbers, one after the other.
 
 class Reader {
  public:
@@ -46,7 +46,7 @@ class Reader {
     return value;
   }
 
-  // A number that says how much follows.
+  // Reads the length of the data that follows.
   size_t count(const char* what) {
     const int32_t value = number(what);
     if (value < 0) refuse(name_, std::string(what) + " is less than 0");
@@ -69,7 +69,7 @@ class Reader {
  private:
   [[noreturn]] void end(const char* what) {
     refuse(name_, std::string("the file ends within ") + what +
-                      "; it is no importance matrix, or cut short");
+                      "; it is truncated or not an importance matrix");
   }
   std::span<const std::byte> take(size_t n, const char* what) {
     if (n > bytes_.size()) end(what);
@@ -86,7 +86,7 @@ Importance parse_numbers(std::span<const std::byte> bytes, const std::string& na
   Importance importance;
   Reader reader(bytes, name);
   const size_t n_entries = reader.count("the number of entries");
-  if (n_entries == 0) refuse(name, "it has no entries");
+  if (n_entries == 0) refuse(name, "the file has no entries");
   for (size_t i = 0; i < n_entries; ++i) {
     const std::string tensor = reader.text("the name of an entry");
     const int32_t n_calls = reader.number("the calls of an entry");
@@ -96,7 +96,7 @@ Importance parse_numbers(std::span<const std::byte> bytes, const std::string& na
       for (float& value : values) value /= static_cast<float>(n_calls);
     }
     if (!importance.entries.emplace(tensor, std::move(values)).second) {
-      refuse(name, "the entry of '" + tensor + "' comes twice");
+      refuse(name, "the entry of '" + tensor + "' appears twice");
     }
   }
   if (reader.at_end()) return importance;
@@ -123,7 +123,7 @@ std::vector<float> floats_of(const gguf::TensorInfo& info, const std::string& na
   return values;
 }
 
-// Sums over counts; where a matrix saw nothing, all its columns count the same.
+// Divides sums by counts. If a matrix saw no rows, all its columns get the same number.
 std::vector<float> means_of(const gguf::TensorInfo& sums, const gguf::TensorInfo& counts,
                             const std::string& name) {
   std::vector<float> values = floats_of(sums, name);
@@ -145,7 +145,7 @@ Importance parse_gguf(std::span<const std::byte> bytes, const std::string& name)
   const gguf::Array* datasets = file.get_string_array("imatrix.datasets");
   const auto n_chunks = file.get_uint("imatrix.chunk_count");
   if (datasets == nullptr || !n_chunks || !file.get_uint("imatrix.chunk_size")) {
-    refuse(name, "it is a GGUF file, but no importance matrix: a key imatrix.* is missing");
+    refuse(name, "it is a GGUF file but not an importance matrix: a key imatrix.* is missing");
   }
   importance.datasets.assign(datasets->strings.begin(), datasets->strings.end());
   importance.n_chunks = static_cast<uint32_t>(std::min<uint64_t>(*n_chunks, UINT32_MAX));
@@ -161,7 +161,7 @@ Importance parse_gguf(std::span<const std::byte> bytes, const std::string& name)
       }
     }
   }
-  if (importance.entries.empty()) refuse(name, "it has no entries");
+  if (importance.entries.empty()) refuse(name, "the file has no entries");
   return importance;
 }
 

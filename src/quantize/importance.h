@@ -1,6 +1,6 @@
-// Importance matrices: how large the inputs of a model's products are, column by column, so that
-// encoders know which weights matter. Files of llama-imatrix are read and written, in its GGUF form
-// and in its older one. Immutable after reading; any thread.
+// Importance matrices: how large each column of the inputs of a model's products is. They show
+// encoders which weights matter. Reads and writes files of llama-imatrix, in the GGUF form and in
+// the older form. An Importance is immutable after reading and thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +15,23 @@
 namespace billow::quantize {
 
 struct Importance {
-  // Of the tensor of that name: the mean of x^2 of each column of its input; of each matrix in turn
-  // where it has several. Finite.
+  // By tensor name: the mean of x^2 of each column of the tensor's input. If the tensor has several
+  // matrices, their columns follow one another. All numbers are finite.
   std::map<std::string, std::vector<float>, std::less<>> entries;
-  std::vector<std::string> datasets;  // what texts they come from
-  uint32_t n_chunks = 0;              // and how much of them
+  std::vector<std::string> datasets;  // the texts that the numbers come from
+  uint32_t n_chunks = 0;              // how many chunks of these texts were evaluated
 };
 
-// Reads either form. Throws Error (kInvalidInput) in one line that begins with `name`.
+// Reads either form. Throws Error (kInvalidInput) with one line that begins with `name`.
 Importance parse_importance(std::span<const std::byte> bytes, const std::string& name);
 Importance read_importance(const std::string& path);
 
-// What such a file is made of: sums that files of several texts may be merged by.
+// The contents of such a file before the division: sums, so that files of several texts can be
+// merged.
 struct ImportanceSums {
   struct Entry {
-    std::vector<float> sums;    // of x^2 of each column; of each matrix in turn
-    std::vector<float> counts;  // of rows: one for all matrices, or one for each
+    std::vector<float> sums;    // of x^2 of each column, one matrix after the other
+    std::vector<float> counts;  // numbers of rows: one for all matrices, or one for each
   };
   std::map<std::string, Entry, std::less<>> entries;
   std::string dataset;
@@ -38,7 +39,8 @@ struct ImportanceSums {
   uint32_t chunk_size = 512;  // tokens
 };
 
-// The bytes of a file in either form. The older one has no place for entries without a row.
+// Returns the bytes of a file in the GGUF or the older form. The older form leaves out entries
+// without rows.
 std::vector<std::byte> gguf_form(const ImportanceSums& sums);
 std::vector<std::byte> older_form(const ImportanceSums& sums);
 

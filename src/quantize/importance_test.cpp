@@ -28,7 +28,7 @@ void put(Bytes& bytes, const std::vector<float>& values) {
   put(bytes, values.data(), values.size() * sizeof(float));
 }
 
-// One entry of two columns.
+// Returns a file of the older form with one entry of two columns.
 Bytes numbers_file() {
   Bytes bytes;
   put(bytes, 1);
@@ -70,14 +70,14 @@ std::string refusal(const Bytes& bytes) {
   return "none";
 }
 
-TEST(ImportanceTest, GgufGivesMeansAndOnesWhereNothingWasSeen) {
+TEST(ImportanceTest, GgufFormGivesMeansAndOnesForUnusedMatrices) {
   const Importance importance = parse_importance(gguf_file({}), "file");
   EXPECT_EQ(importance.entries.at("a.weight"), (std::vector<float>{2.0f, 1.0f, 1.0f, 1.0f}));
   EXPECT_EQ(importance.n_chunks, 7u);
   EXPECT_EQ(importance.datasets, (std::vector<std::string>{"one.txt", "two.txt"}));
 }
 
-TEST(ImportanceTest, TheOlderFormGivesValuesOverCalls) {
+TEST(ImportanceTest, OlderFormDividesValuesByCalls) {
   Bytes bytes = numbers_file();
   const Importance bare = parse_importance(bytes, "file");
   EXPECT_EQ(bare.entries.at("a.weight"), (std::vector<float>{2.0f, 0.5f}));
@@ -89,7 +89,7 @@ TEST(ImportanceTest, TheOlderFormGivesValuesOverCalls) {
   EXPECT_EQ(whole.datasets, std::vector<std::string>{"text"});
 }
 
-TEST(ImportanceTest, AFileThatIsCutShortIsRefused) {
+TEST(ImportanceTest, RefusesATruncatedFile) {
   const Bytes bytes = numbers_file();
   for (size_t n = 0; n < bytes.size(); ++n) {
     EXPECT_EQ(refusal(Bytes(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(n))).substr(0, 6),
@@ -98,21 +98,21 @@ TEST(ImportanceTest, AFileThatIsCutShortIsRefused) {
   }
 }
 
-TEST(ImportanceTest, LengthsBeyondTheFileAreRefused) {
+TEST(ImportanceTest, RefusesLengthsBeyondTheFile) {
   for (const int32_t number : {-1, 1 << 30, std::numeric_limits<int32_t>::max()}) {
     Bytes bytes = numbers_file();
-    std::memcpy(bytes.data() + 20, &number, sizeof number);  // of the values
+    std::memcpy(bytes.data() + 20, &number, sizeof number);  // number of values
     EXPECT_EQ(refusal(bytes).substr(0, 6), "file: ") << number;
     bytes = numbers_file();
-    std::memcpy(bytes.data() + 4, &number, sizeof number);  // of the name
+    std::memcpy(bytes.data() + 4, &number, sizeof number);  // length of the name
     EXPECT_EQ(refusal(bytes).substr(0, 6), "file: ") << number;
   }
 }
 
-TEST(ImportanceTest, WhatDoesNotBelongTogetherIsRefused) {
+TEST(ImportanceTest, RefusesMissingCountsMissingKeysAndNan) {
   EXPECT_EQ(refusal(gguf_file({.has_counts = false})),
             "file: the entry of 'a.weight' has sums without counts");
-  EXPECT_NE(refusal(gguf_file({.has_keys = false})).find("no importance matrix"),
+  EXPECT_NE(refusal(gguf_file({.has_keys = false})).find("not an importance matrix"),
             std::string::npos);
   EXPECT_NE(refusal(gguf_file({.sums = {1.0f, NAN}, .counts = {1.0f}})).find("not finite"),
             std::string::npos);

@@ -16,15 +16,15 @@ namespace {
 using quant::Type;
 using enum quant::Type;
 
-constexpr size_t kMaxNameForPatterns = 1024;  // std::regex recurses with the length of the name
+constexpr size_t kMaxNameForPatterns = 1024;  // std::regex recurses more for longer names
 
-// Whether a tensor may change its type at all.
+// Returns whether a tensor may change its type at all.
 bool may_change(const Tensor& tensor, const ModelFacts& facts) noexcept {
   const bool is_matrix = tensor.shape[1] > 1 || tensor.shape[2] > 1 || tensor.shape[3] > 1;
   return is_matrix && !is_kept(tensor.name, facts.architecture);
 }
 
-// What a tensor gets in a type's place where its rows are no multiple of the groups.
+// The fallback of a type for rows that are not a multiple of its group length.
 struct Narrower {
   Type type;
   Type instead;
@@ -36,7 +36,7 @@ constexpr Narrower kNarrower[] = {
     {kQ2_0, kQ4_0},    {kQ4_K, kQ5_0},      {kQ5_K, kQ5_1},      {kQ6_K, kQ8_0},
 };
 
-// Garbage without an importance matrix.
+// Types whose result is useless without an importance matrix.
 constexpr Type kNeedImportance[] = {kIQ3_XXS, kIQ2_XXS, kIQ2_XS, kIQ2_S, kIQ1_M, kIQ1_S};
 
 bool is_float(Type type) noexcept { return type == kF32 || type == kF16 || type == kBF16; }
@@ -45,8 +45,8 @@ bool divides(Type type, uint64_t row_len) noexcept {
   return row_len % quant::row(type).group_len == 0;
 }
 
-// The type itself, or what stands in for it; F16 where that does not fit, either. Nullopt: nothing
-// stands in for it.
+// Returns the type if its groups divide the row, else its fallback, else F16. Returns nullopt if
+// the type has no fallback.
 std::optional<Type> fitting(Type type, uint64_t row_len) noexcept {
   constexpr uint32_t kSmallGroup = 32;
   if (divides(type, row_len)) return type;
@@ -55,7 +55,7 @@ std::optional<Type> fitting(Type type, uint64_t row_len) noexcept {
   return quant::row(type).group_len <= kSmallGroup ? std::optional(kF16) : std::nullopt;
 }
 
-// The block of "blk.N.", -1 for a name without.
+// Returns N of a name that begins with "blk.N.", or -1 for other names.
 int64_t block_of(std::string_view name) noexcept {
   constexpr std::string_view kPrefix = "blk.";
   if (!name.starts_with(kPrefix)) return -1;
@@ -67,11 +67,11 @@ int64_t block_of(std::string_view name) noexcept {
   return block;
 }
 
-// The size of a model for which values are worth more bits.
+// Large models: their value matrices get more bits.
 struct LargeModel {
   std::string_view architecture;
   uint64_t n_blocks;
-  bool grouped_heads;  // only where there are fewer key heads than query heads
+  bool grouped_heads;  // only if the model has fewer key heads than query heads
 };
 constexpr LargeModel kLargeModels[] = {
     {"llama", 80, true}, {"qwen2", 80, false}, {"deci", 80, false},
@@ -85,7 +85,8 @@ bool is_large(const ModelFacts& facts) noexcept {
   });
 }
 
-// Chooses tensor after tensor, in the order of the new file: rules count those of a class.
+// Chooses types, one tensor after the other in the order of the new file, because rules count the
+// tensors of a class.
 class Chooser {
  public:
   Chooser(const ModelFacts& facts, std::span<const Tensor> tensors, const MixtureOptions& options)
@@ -174,11 +175,11 @@ class Chooser {
     const bool is_feed_forward =
         tensor_class == Class::kUp || tensor_class == Class::kGate || tensor_class == Class::kDown;
     if (!is_feed_forward || file_type_.two_bit || facts_.n_experts <= 1) return {count, n_blocks};
-    // Experts may be tensors of their own, so the block tells the place.
+    // Each expert may be a separate tensor, so the block number is the place.
     const int64_t block = block_of(tensor.name);
     if (block < 0 || block >= n_blocks) {
       throw Error(ErrorCode::kUnsupported, "tensor '" + std::string(tensor.name) +
-                                               "' is in none of the model's " +
+                                               "' is outside the model's " +
                                                std::to_string(n_blocks) + " blocks");
     }
     return {block, n_blocks};
@@ -239,7 +240,7 @@ class Chooser {
 
 std::string quoted(std::string_view name) { return "tensor '" + std::string(name) + "'"; }
 
-// Refuses what could not be carried out.
+// Throws Error if the tensor cannot become this type.
 void check(const Tensor& tensor, Type type, const MixtureOptions& options) {
   if (tensor.type == static_cast<uint32_t>(type)) return;
   const std::string source = gguf::tensor_type_name(tensor.type);
@@ -278,8 +279,9 @@ void check(const Tensor& tensor, Type type, const MixtureOptions& options) {
 void check_options(std::span<const Tensor> tensors, const MixtureOptions& options) {
   const FileType& file_type = *options.file_type;
   if (!options.patterns.empty() && is_float(file_type.base)) {
-    throw Error(ErrorCode::kUnsupported, "types for patterns of names need a quantised type, not " +
-                                             std::string(file_type.name));
+    throw Error(
+        ErrorCode::kUnsupported,
+        "types for name patterns need a quantised file type, not " + std::string(file_type.name));
   }
   const bool chooses =
       options.pure || options.output_type.has_value() || options.embedding_type.has_value();
@@ -293,7 +295,8 @@ void check_options(std::span<const Tensor> tensors, const MixtureOptions& option
   }
 }
 
-// The first element where there is an array: one a block.
+// Returns the number at `key`, or the first element of an array of numbers (one per block). Returns
+// 0 for anything else.
 uint64_t first_uint(const gguf::File& file, const std::string& key) {
   const gguf::Value* value = file.find(key);
   if (value == nullptr) return 0;

@@ -1,4 +1,4 @@
-// Compares with tests/golden/mixtures.json, which tests/quantize/mixture_models.py makes with
+// Compares with tests/golden/mixtures.json. tests/quantize/mixture_models.py makes that file with
 // llama-quantize.
 #include "quantize/mixture.h"
 
@@ -61,7 +61,7 @@ std::string letters_of(const Model& model, const MixtureOptions& options,
   return text;
 }
 
-TEST(MixtureTest, IsThatOfLlamaQuantizeForAllTypesAndShapes) {
+TEST(MixtureTest, MatchesLlamaQuantizeForAllTypesAndShapes) {
   const Json all = golden();
   std::map<std::string, std::string> letters;
   for (const auto& [letter, name] : all.at("letters").items()) {
@@ -88,7 +88,7 @@ TEST(MixtureTest, IsThatOfLlamaQuantizeForAllTypesAndShapes) {
   EXPECT_GT(n, 700u);
 }
 
-TEST(MixtureTest, TensorsLieInTheOrderOfLlamaQuantize) {
+TEST(MixtureTest, OrdersTensorsLikeLlamaQuantize) {
   const Json all = golden();
   for (const Json& json : all.at("models")) {
     const Model model = model_of(json);
@@ -133,7 +133,7 @@ TEST_F(OptionsTest, PureGivesOneTypeToAllMatrices) {
   }
 }
 
-TEST_F(OptionsTest, OutputAndEmbeddingsMayBeChosen) {
+TEST_F(OptionsTest, OutputAndEmbeddingTypesCanBeChosen) {
   MixtureOptions options = options_for("Q4_K_M");
   options.output_type = quant::Type::kQ8_0;
   options.embedding_type = quant::Type::kF16;
@@ -144,7 +144,7 @@ TEST_F(OptionsTest, OutputAndEmbeddingsMayBeChosen) {
   EXPECT_EQ(types(options)["output.weight"], "F16");
 }
 
-TEST_F(OptionsTest, TheFirstPatternThatIsFoundDecides) {
+TEST_F(OptionsTest, FirstMatchingPatternDecides) {
   MixtureOptions options = options_for("Q4_K_M");
   options.patterns.push_back({"ffn_", std::regex("ffn_"), quant::Type::kQ5_0});
   options.patterns.push_back({"blk", std::regex("blk"), quant::Type::kQ6_K});
@@ -155,7 +155,7 @@ TEST_F(OptionsTest, TheFirstPatternThatIsFoundDecides) {
   EXPECT_EQ(found["token_embd.weight"], "Q4_K");
 }
 
-TEST_F(OptionsTest, ATypeThatNeedsAnImportanceMatrixIsRefusedWithoutOne) {
+TEST_F(OptionsTest, RefusesTypesWithoutTheirImportanceMatrix) {
   EXPECT_NE(refusal(options_for("IQ2_XS", false)).find("IQ2_XS needs an importance matrix"),
             std::string::npos);
   MixtureOptions options = options_for("IQ2_XS");
@@ -172,13 +172,13 @@ TEST_F(OptionsTest, QuantisedSourcesAreRefusedUnlessAllowed) {
   EXPECT_NE(
       refusal(options_for("Q4_K_M")).find("'blk.0.attn_q.weight' is quantised already (Q5_0)"),
       std::string::npos);
-  EXPECT_EQ(refusal(options_for("Q5_0")), "none") << "equal types are copied";
+  EXPECT_EQ(refusal(options_for("Q5_0")), "none") << "a tensor that has the type already is copied";
   MixtureOptions options = options_for("Q4_K_M");
   options.allow_requantize = true;
   EXPECT_EQ(types(options)["blk.0.attn_q.weight"], "Q4_K");
 }
 
-TEST_F(OptionsTest, AnOptionWithoutEffectIsRefused) {
+TEST_F(OptionsTest, RefusesOptionsWithoutEffect) {
   MixtureOptions options = options_for("F16");
   options.patterns.push_back({"ffn_", std::regex("ffn_"), quant::Type::kQ5_0});
   EXPECT_NE(refusal(options), "none");
@@ -188,13 +188,13 @@ TEST_F(OptionsTest, AnOptionWithoutEffectIsRefused) {
   EXPECT_NE(refusal(copy), "none");
 }
 
-TEST_F(OptionsTest, RowsThatNoTypeFitsAreRefused) {
+TEST_F(OptionsTest, RefusesRowsThatFitNoType) {
   tensors[2].shape[0] = 48;
   EXPECT_EQ(refusal(options_for("Q1_0")),
             "tensor 'blk.0.attn_q.weight' has rows of 48 elements, which Q1_0 cannot hold");
 }
 
-TEST(FileTypeTest, NamesAreFoundInAnyCaseAndByAlias) {
+TEST(FileTypeTest, FindsNamesInAnyCaseAndByAlias) {
   EXPECT_EQ(find_file_type("q4_k"), find_file_type("Q4_K_M"));
   EXPECT_EQ(find_file_type("iq2_xxs")->number, 19u);
   EXPECT_EQ(find_file_type("Q9_K"), nullptr);

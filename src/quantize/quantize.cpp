@@ -16,8 +16,8 @@ namespace {
 constexpr uint32_t kQuantizationVersion = 2;
 constexpr size_t kShareElements = size_t{1} << 15;  // that a thread encodes at a time
 constexpr size_t kSharesPerThread = 16;             // in one piece of the file
-constexpr float kSurelyFits = 16384.0f;             // what no type turns into infinity
-constexpr size_t kMaxMetadataText = 127;            // as long as other programs keep it
+constexpr float kSurelyFits = 16384.0f;             // no type turns smaller numbers into infinity
+constexpr size_t kMaxMetadataText = 127;            // other programs cut texts at this length, too
 
 MixtureOptions with_importance(const Options& options) {
   MixtureOptions mixture = options.mixture;
@@ -40,8 +40,8 @@ bool is_looked_up(std::string_view name) noexcept {
   return name == "token_embd.weight" || name == "per_layer_token_embd.weight";
 }
 
-// The importance of a tensor's columns, matrix after matrix; null: none. Tables of embeddings are
-// no product's weights, so an entry that does not fit one is passed over.
+// Returns the importance of a tensor's columns, one matrix after the other; null: none. Embedding
+// tables are not multiplied, so a table ignores an entry of the wrong size.
 const float* importance_of(const gguf::TensorInfo& info, const Importance* importance) {
   if (importance == nullptr) return nullptr;
   const auto found = importance->entries.find(info.name);
@@ -54,7 +54,7 @@ const float* importance_of(const gguf::TensorInfo& info, const Importance* impor
                   info.name + "', which has " + std::to_string(info.shape[0] * info.shape[2]));
 }
 
-// Encodes one tensor, piece after piece, on all threads of a team.
+// Encodes one tensor, piece by piece, on all threads of a team.
 class TensorEncoder {
  public:
   TensorEncoder(const gguf::TensorInfo& info, quant::Type type, const float* importance,
@@ -74,7 +74,7 @@ class TensorEncoder {
   }
   size_t source_row_bytes() const noexcept { return info_.data.size() / n_rows(); }
 
-  // The bytes of rows begin .. begin + n - 1; valid until the next call.
+  // Returns the bytes of rows begin .. begin + n - 1; valid until the next call.
   std::span<const std::byte> encode(size_t begin, size_t n) {
     const size_t row_bytes = quant::row_bytes(target_.type, row_len_);
     out_.resize(n * row_bytes);
@@ -105,7 +105,7 @@ class TensorEncoder {
   }
 
  private:
-  // Of the magnitudes; infinite where one is not finite.
+  // Returns the largest magnitude; infinity if a value is not finite.
   static float largest_of(std::span<const float> values) noexcept {
     float largest = 0.0f;
     bool numbers = true;
@@ -117,7 +117,7 @@ class TensorEncoder {
     return numbers ? largest : INFINITY;
   }
 
-  // Rows of one matrix of a stack have one importance.
+  // Encodes rows of a stack of matrices. All rows of one matrix share an importance.
   void encode_matrices(std::span<const float> values, size_t first_row, std::byte* to) const {
     const auto rows_per_matrix = static_cast<size_t>(info_.shape[1]);
     const auto n_matrices = static_cast<size_t>(info_.shape[2]);
@@ -145,7 +145,7 @@ class TensorEncoder {
   cpu::ThreadTeam& team_;
   size_t row_len_;
   size_t rows_per_share_;
-  std::vector<std::vector<float>> values_;  // of each thread
+  std::vector<std::vector<float>> values_;  // one buffer per thread
   std::vector<std::byte> out_;
 };
 

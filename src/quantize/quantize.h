@@ -1,5 +1,5 @@
-// Makes a quantised GGUF file of another one, as llama-quantize does: the same types, the same
-// bytes. Everything that can be refused is refused before the first byte is written.
+// Makes a quantised GGUF file from another GGUF file, as llama-quantize does: the same types, the
+// same bytes. Checks everything that can be refused before it writes the first byte.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +15,34 @@
 namespace billow::quantize {
 
 struct Options {
-  // has_importance need not be set: it follows from the next.
+  // The caller need not set has_importance: `importance` decides it.
   MixtureOptions mixture;
-  const Importance* importance = nullptr;  // null: none; lives as long as the plan
-  std::string importance_file;             // where it is from, for the new file's metadata
+  const Importance* importance = nullptr;  // null: none; must outlive the plan
+  std::string importance_file;             // its path, for the metadata of the new file
 };
 
-// What is to be done, and how large the result is.
+// The decisions for a file, and the sizes of the source and the result.
 struct Plan {
-  std::vector<Decision> decisions;  // the tensors of the new file, in order
+  std::vector<Decision> decisions;  // the tensors in the order of the new file
   uint64_t source_bytes = 0;        // of all tensors' data
   uint64_t target_bytes = 0;
 };
 
-// Throws Error in one line where the file cannot be made.
+// Plans the new file. Throws Error with one line if the file cannot be made.
 Plan plan(const gguf::File& file, const Options& options);
 
-// What happens; each may be empty, and all run on the thread that calls quantize(). What one throws
-// ends the work.
+// Callbacks for progress. Each may be empty. All run on the thread that calls quantize(). An
+// exception from a callback ends the work.
 struct Listener {
-  std::function<void(size_t index, const Decision& decision)> tensor;  // it begins
-  // Bytes of the sources.
+  std::function<void(size_t index, const Decision& decision)> tensor;  // a tensor begins
+  // Reports how many bytes of the source tensors are done.
   std::function<void(uint64_t n_done, uint64_t n_total)> progress;
 };
 
-// Hands the new file to `sink`, piece after piece; the bytes are the same for any number of
-// threads. Memory is bounded by a few megabytes a thread, or by a row. REQUIRES: the plan is of
-// this file and these options; n_threads >= 1. Throws Error where a tensor has numbers that are not
-// finite, or too large for its type.
+// Passes the new file to `sink`, piece by piece. The bytes are the same for any number of threads.
+// Memory use is a few megabytes per thread, or one row if a row is larger. REQUIRES: the plan is
+// for this file and these options; n_threads >= 1. Throws Error if a tensor has numbers that are
+// not finite or too large for its type.
 void quantize(const gguf::File& file, const Plan& plan, const Options& options, int n_threads,
               const Listener& listener, const gguf::Writer::Sink& sink);
 

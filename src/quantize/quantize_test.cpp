@@ -96,7 +96,7 @@ std::string refusal(const gguf::File& file, const Options& options) {
   return "none";
 }
 
-TEST(QuantizeTest, WritesTheFileThatWasPlanned) {
+TEST(QuantizeTest, WritesThePlannedFile) {
   const Source source;
   const Bytes bytes = source.file();
   const gguf::File file = gguf::File::parse(bytes, "source");
@@ -107,7 +107,8 @@ TEST(QuantizeTest, WritesTheFileThatWasPlanned) {
   EXPECT_EQ(made.find("split.count"), nullptr);
   EXPECT_EQ(made.tensors()[0].name, "token_embd.weight");
   EXPECT_EQ(made.tensors()[1].name, "blk.0.attn_k.weight");
-  EXPECT_EQ(made.find_tensor("token_embd.weight")->type, 14u);  // Q6_K: it is the output, too
+  EXPECT_EQ(made.find_tensor("token_embd.weight")->type,
+            14u);  // Q6_K: the embeddings are the output, too
   const gguf::TensorInfo* norm = made.find_tensor("blk.0.attn_norm.weight");
   EXPECT_EQ(std::memcmp(norm->data.data(), source.norm.data(), norm->data.size()), 0);
   const gguf::TensorInfo* key = made.find_tensor("blk.0.attn_k.weight");
@@ -153,18 +154,18 @@ TEST(QuantizeTest, EachExpertHasItsOwnImportance) {
   EXPECT_EQ(made.get_uint("quantize.imatrix.chunks_count"), 5u);
 }
 
-TEST(QuantizeTest, AnImportanceOfAnotherWidthIsRefused) {
+TEST(QuantizeTest, RefusesAnImportanceOfAnotherWidth) {
   const Bytes bytes = Source().file();
   const gguf::File file = gguf::File::parse(bytes, "source");
   Importance importance = sample_importance();
-  importance.entries["token_embd.weight"] = {1.0f};  // no product's weights
+  importance.entries["token_embd.weight"] = {1.0f};  // embeddings are not multiplied
   EXPECT_EQ(refusal(file, options_for("Q4_K_M", &importance)), "none");
   importance.entries["blk.0.attn_k.weight"].pop_back();
   EXPECT_EQ(refusal(file, options_for("Q4_K_M", &importance)),
             "the importance matrix has 511 columns for 'blk.0.attn_k.weight', which has 512");
 }
 
-TEST(QuantizeTest, NumbersThatCannotBeKeptAreRefused) {
+TEST(QuantizeTest, RefusesNumbersThatTheTypeCannotHold) {
   for (const float odd : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
     Source source;
     source.matrix[77] = odd;
@@ -181,7 +182,7 @@ TEST(QuantizeTest, NumbersThatCannotBeKeptAreRefused) {
   EXPECT_EQ(refusal(file, options_for("BF16")), "none");
 }
 
-TEST(QuantizeTest, TellsHowFarItIsAndStopsWhereToldSo) {
+TEST(QuantizeTest, ReportsProgressAndStopsWhenTheListenerThrows) {
   const Bytes bytes = Source().file();
   const gguf::File file = gguf::File::parse(bytes, "source");
   std::vector<size_t> begun;

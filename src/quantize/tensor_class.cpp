@@ -7,12 +7,12 @@ namespace billow::quantize {
 namespace {
 
 struct ClassRow {
-  std::string_view part;  // of the name
-  bool whole;             // the name is exactly that
+  std::string_view part;  // text in the name
+  bool whole;             // `part` is the whole name
   Class tensor_class;
 };
 
-// The first that fits.
+// The first row that matches decides.
 constexpr ClassRow kClasses[] = {
     {"output.weight", true, Class::kOutput},
     {"token_embd.weight", true, Class::kEmbedding},
@@ -32,7 +32,7 @@ bool contains(std::string_view name, std::string_view part) noexcept {
   return name.find(part) != std::string_view::npos;
 }
 
-// Parts of the names of matrices that stay as they are: small ones that a model is sensitive to.
+// Parts of the names of matrices that keep their type: small ones that a model is sensitive to.
 constexpr std::string_view kKeptParts[] = {
     "_norm.weight",
     "ffn_gate_inp.weight",
@@ -88,7 +88,7 @@ constexpr std::string_view kKeptPartsOfGlm5[] = {
     "attn_k_b.weight",
     "attn_v_b.weight",
 };
-// Never below Q8_0 in this architecture.
+// Parts of the names of matrices that need at least Q8_0 in this architecture.
 constexpr std::string_view kFinePartsOfGlm5[] = {"attn_q_a", "attn_q_b", "nextn.eh_proj"};
 
 bool contains_any(std::string_view name, std::span<const std::string_view> parts) noexcept {

@@ -1,4 +1,4 @@
-// What tensors are to a mixture, by their names. Pure functions; any thread.
+// Classifies tensors by their names, for the rules of mixtures. Pure functions; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,10 @@ constexpr size_t kNClasses = 10;
 
 Class class_of(std::string_view name) noexcept;
 
-// Whether the architecture wants the matrix of that name as it is: small ones that a model is
-// sensitive to, and what is no matrix of weights.
+// Returns whether the architecture keeps the matrix of this name unquantised. Kept are small
+// matrices that a model is sensitive to, and tensors that are not weight matrices.
 bool is_kept(std::string_view name, std::string_view architecture) noexcept;
-// Whether the architecture wants the matrix of that name in Q8_0 at least.
+// Returns whether the architecture needs at least Q8_0 for the matrix of this name.
 bool is_fine(std::string_view name, std::string_view architecture) noexcept;
 
 }  // namespace billow::quantize

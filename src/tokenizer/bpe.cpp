@@ -1,7 +1,7 @@
-// Byte-pair encoding: words from the pre-tokeniser, merged by rank. Byte-level vocabularies (gpt2)
-// start from single bytes; those on raw text (gemma4 and its like) from UTF-8 characters. Symbols
-// are numbers: a token's id, or one above the ids for a text that takes part in merges without
-// being a token.
+// Byte-pair encoding: merges within words of the pre-tokeniser, by rank. Byte-level vocabularies
+// (gpt2) start from single bytes; raw-text vocabularies (gemma4 and similar) start from UTF-8
+// characters. Symbols are numbers: the id of a token, or a number above all ids for a text that is
+// only a part of merges.
 #include <array>
 #include <string>
 #include <unordered_map>
@@ -19,7 +19,7 @@
 namespace billow::tokenizer {
 namespace {
 
-constexpr uint32_t kNoSymbol = UINT32_MAX;  // text that no merge knows
+constexpr uint32_t kNoSymbol = UINT32_MAX;  // text that is in no merge
 constexpr size_t kMaxMerges = size_t{1} << 30;
 
 class BpeEncoder : public Encoder {
@@ -51,7 +51,7 @@ class BpeEncoder : public Encoder {
   }
 
  private:
-  // Merges by rank; a merge's number is its rank.
+  // Finds merges by rank. The number of a merge is its rank.
   struct ByRank {
     const PairMap& ranks;
     const std::vector<uint32_t>& merged;
@@ -70,7 +70,7 @@ class BpeEncoder : public Encoder {
     return symbol < static_cast<uint32_t>(vocabulary_.n_tokens());
   }
 
-  // The number of a text, a new one if it has none yet.
+  // Returns the number of a text; makes a new number if the text has none.
   uint32_t intern(std::string_view text) {
     const TokenId id = vocabulary_.find(text);
     if (id != kNoToken) return static_cast<uint32_t>(id);
@@ -121,7 +121,7 @@ class BpeEncoder : public Encoder {
     }
   }
 
-  // The token that the whole word is, where the family takes such words as they are.
+  // Returns the token of the whole word, if the family takes such words without merging.
   TokenId whole_word(std::string_view word) const {
     if (ignore_merges_) return vocabulary_.find(raw_text_ ? std::string(word) : spell_bytes(word));
     if (newline_words_ && word.find_first_not_of('\n') == std::string_view::npos) {
@@ -168,7 +168,7 @@ class BpeEncoder : public Encoder {
         out.push_back(static_cast<TokenId>(symbol.id));
         return;
       }
-      // Bytes without a token have no place in this vocabulary.
+      // Bytes without a token are dropped: the vocabulary cannot represent them.
       for (uint32_t i = symbol.begin; i < symbol.end; ++i) {
         const TokenId id = byte_tokens_[static_cast<unsigned char>(word[i])];
         if (id != kNoToken) out.push_back(id);
@@ -182,11 +182,11 @@ class BpeEncoder : public Encoder {
   bool escape_spaces_;
   bool ignore_merges_;
   bool newline_words_;
-  std::array<uint32_t, 256> byte_symbols_{};          // where words begin as bytes
-  std::array<TokenId, 256> byte_tokens_{};            // what stands for a byte in the end
-  std::unordered_map<std::string, uint32_t> others_;  // symbols that are no tokens
+  std::array<uint32_t, 256> byte_symbols_{};  // first symbols of words, for byte-level vocabularies
+  std::array<TokenId, 256> byte_tokens_{};    // tokens for bytes whose symbol is not a token
+  std::unordered_map<std::string, uint32_t> others_;  // symbols that are not tokens
   PairMap ranks_;
-  std::vector<uint32_t> merged_;  // by rank: the symbol that a merge makes
+  std::vector<uint32_t> merged_;  // by rank: the result of the merge
 };
 
 }  // namespace

@@ -53,7 +53,7 @@ std::string spell_bytes(std::string_view bytes) {
 void append_unspelled(std::string_view text, std::string& bytes) {
   while (!text.empty()) {
     const auto first = static_cast<unsigned char>(text.front());
-    if (first > ' ' && first < 0x7F) {  // most characters: they stand for themselves
+    if (first > ' ' && first < 0x7F) {  // most characters represent themselves
       bytes.push_back(text.front());
       text.remove_prefix(1);
       continue;

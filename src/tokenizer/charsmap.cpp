@@ -13,9 +13,9 @@ uint32_t read_u32(std::string_view bytes, size_t at) {
   return value;
 }
 
-// The fields of a node: bits 10 and up are the offset to the children, scaled when bit 9 is set;
-// bit 8 says that a text ends here; bits 0 to 7 are the byte that leads here. A value node has bit
-// 31 set and the value below.
+// The fields of a node. Bits 10 and up: the offset to the children, scaled if bit 9 is set. Bit 8:
+// a text ends here. Bits 0 to 7: the byte that leads here. A value node has bit 31 and the value
+// below.
 uint32_t offset_of(uint32_t node) { return (node >> 10) << ((node & (1u << 9)) >> 6); }
 bool has_value(uint32_t node) { return ((node >> 8) & 1) != 0; }
 uint32_t label_of(uint32_t node) { return node & ((1u << 31) | 0xFF); }

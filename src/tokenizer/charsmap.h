@@ -1,7 +1,7 @@
-// SentencePiece's precompiled character map: normalises text by replacing the longest known prefix.
-// A double array of 32-bit nodes, each XOR-coded against its parent, then NUL-terminated
-// replacements. Immutable; any thread may read. Source of the format: SentencePiece's normalizer
-// and the darts-clone library.
+// SentencePiece's precompiled character map. It normalises text: it replaces the longest known
+// prefix. Format: a double array of 32-bit nodes, each XOR-coded against its parent, then
+// NUL-terminated replacements. Immutable; thread-safe. Source of the format: SentencePiece's
+// normalizer and the darts-clone library.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@ namespace billow::tokenizer {
 class CharsMap {
  public:
   CharsMap() = default;  // replaces nothing
-  // `blob`: u32 size of the nodes in bytes, the nodes, the replacements. Throws Error
-  // kInvalidInput, naming `name`, when the sizes do not agree or a replacement has no end.
+  // `blob`: the u32 size of the nodes in bytes, the nodes, the replacements. Throws Error
+  // kInvalidInput, with `name`, if the sizes do not agree or a replacement has no end.
   CharsMap(std::string_view blob, const std::string& name);
 
   struct Match {
-    size_t n_bytes = 0;  // of the text that is replaced; 0: nothing is
+    size_t n_bytes = 0;  // length of the replaced text; 0: nothing is replaced
     std::string_view replacement;
   };
-  // The longest prefix of `text` that the map replaces. A node or replacement out of range counts
-  // as none.
+  // Returns the longest prefix of `text` that the map replaces. Ignores nodes and replacements that
+  // are out of range.
   Match longest_prefix(std::string_view text) const noexcept;
 
  private:

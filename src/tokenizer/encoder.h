@@ -1,6 +1,5 @@
-// The one interface of the kinds of tokenizer: bytes in, ids out. An Encoder sees text between
-// special tokens only. It is immutable: any thread may encode. It refers to its Vocabulary, which
-// must outlive it.
+// The interface of all kinds of tokenizers: bytes to ids. An Encoder sees only text between special
+// tokens. It is immutable and thread-safe. It refers to its Vocabulary, which must outlive it.
 #pragma once
 
 #include <memory>
@@ -22,13 +21,13 @@ class Encoder {
  public:
   virtual ~Encoder() = default;
 
-  // Appends the tokens of `text` to `out`. `after_special`: the text is the first, or follows a
-  // special token.
+  // Appends the tokens of `text` to `out`. `after_special`: the text is at the beginning or follows
+  // a special token.
   virtual void encode(std::string_view text, bool after_special,
                       std::vector<TokenId>& out) const = 0;
 };
 
-// What a kind is made from. `file` is read during construction only.
+// The inputs of an encoder. `file` is read only during construction.
 struct EncoderInput {
   const gguf::File& file;
   const Settings& settings;
@@ -36,14 +35,14 @@ struct EncoderInput {
   const TokenRoles& roles;
 };
 
-// Each throws Error when the file lacks what the kind needs.
+// Each throws Error if the file lacks data that the kind needs.
 std::unique_ptr<Encoder> make_bpe_encoder(const EncoderInput& input);
 std::unique_ptr<Encoder> make_spm_encoder(const EncoderInput& input);
 std::unique_ptr<Encoder> make_word_piece_encoder(const EncoderInput& input);
 std::unique_ptr<Encoder> make_unigram_encoder(const EncoderInput& input);
 std::unique_ptr<Encoder> make_longest_match_encoder(const EncoderInput& input);
 
-// The one that `input.settings.kind` names.
+// Makes the encoder of `input.settings.kind`.
 std::unique_ptr<Encoder> make_encoder(const EncoderInput& input);
 
 }  // namespace billow::tokenizer

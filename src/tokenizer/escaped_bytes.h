@@ -1,5 +1,5 @@
-// How RWKV's vocabulary spells the bytes of a token: as Python writes them in a literal, with \t,
-// \n, \r, \xHH, and a backslash before quotes and backslashes.
+// The spelling of bytes in RWKV's vocabulary. It is that of Python's literals: \t, \n, \r, \xHH,
+// and a backslash before quotes and backslashes.
 #pragma once
 
 #include <charconv>
@@ -8,7 +8,7 @@
 
 namespace billow::tokenizer {
 
-// Appends the bytes that `text` spells. What is no escape stands for itself.
+// Appends the bytes that `text` spells. Text without an escape stays unchanged.
 inline void append_unescaped_bytes(std::string_view text, std::string& out) {
   for (size_t at = 0; at < text.size(); ++at) {
     if (text[at] != '\\' || at + 1 == text.size()) {

@@ -1,4 +1,4 @@
-// The visible space U+2581 that SentencePiece vocabularies write for a space.
+// The visible space U+2581, which SentencePiece vocabularies use for a space.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace billow::tokenizer {
 
 inline constexpr std::string_view kEscapedSpace = "\xE2\x96\x81";
 
-// `text` with every space as U+2581.
+// Returns `text` with U+2581 for every space.
 inline std::string escape_spaces(std::string_view text) {
   std::string out;
   out.reserve(text.size() + text.size() / 2);
@@ -22,7 +22,7 @@ inline std::string escape_spaces(std::string_view text) {
   return out;
 }
 
-// Appends `text` with every U+2581 as a space.
+// Appends `text` with a space for every U+2581.
 inline void append_unescaped(std::string_view text, std::string& out) {
   while (!text.empty()) {
     const size_t at = text.find(kEscapedSpace);

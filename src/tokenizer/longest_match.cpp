@@ -1,5 +1,5 @@
-// RWKV's tokenizer (kind "rwkv"): from left to right the longest token that the text goes on with,
-// byte by byte, without words and merges.
+// RWKV's tokenizer (kind "rwkv"). It takes the longest token at each place, from left to right and
+// byte by byte. It has no words and no merges.
 #include <string>
 
 #include "tokenizer/encoder.h"

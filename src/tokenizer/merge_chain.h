@@ -1,6 +1,6 @@
-// The loop that byte-pair encodings share: a chain of symbols in which the best adjacent pair is
-// merged until none is left, in O(n log n) through a heap. One thread; made per word, its memory
-// kept from word to word.
+// The loop of all byte-pair encodings: a chain of symbols whose best adjacent pair is merged until
+// no pair is left. Takes O(n log n) through a heap. For one thread. Words share one chain, which
+// keeps its memory.
 #pragma once
 
 #include <algorithm>
@@ -10,17 +10,17 @@
 
 namespace billow::tokenizer {
 
-// A symbol of the chain: a number that the merges know, and the bytes [begin, end) of the word that
-// it covers.
+// A symbol of the chain: its number in the merges, and the bytes [begin, end) of the word that it
+// covers.
 struct Symbol {
   uint32_t id;
   uint32_t begin;
   uint32_t end;
 };
 
-// `Rule` decides: bool find(const Symbol& left, const Symbol& right, Key& key, uint32_t& merged)
-// says whether the two merge, into which symbol, and how urgently: the smallest key goes first, of
-// equal keys the leftmost.
+// `Rule` decides about a pair: bool find(const Symbol& left, const Symbol& right, Key& key,
+// uint32_t& merged). It returns whether the two symbols merge, the merged symbol, and the key. The
+// pair with the smallest key merges first, and among equal keys the leftmost.
 template <typename Key>
 class MergeChain {
  public:
@@ -48,14 +48,14 @@ class MergeChain {
     }
   }
 
-  // Calls visit(symbol) for the symbols that are left, in order.
+  // Calls visit(symbol) for the remaining symbols, in order.
   template <typename Visit>
   void for_each(const Visit& visit) const {
     for (size_t i = 0; i < links_.size(); i = links_[i].next) visit(links_[i].symbol);
   }
 
  private:
-  // The neighbours are indices; one that is out of range ends the chain (index -1 wraps to the
+  // The neighbours are indices. An index that is out of range ends the chain (index -1 wraps to the
   // largest number).
   struct Link {
     Symbol symbol;
@@ -66,7 +66,7 @@ class MergeChain {
     Key key;
     uint32_t left;
     uint32_t merged;
-    uint32_t left_end;  // what the two symbols were when the pair was found
+    uint32_t left_end;  // ends of the two symbols when the pair was found
     uint32_t right_end;
   };
   struct Later {
@@ -85,8 +85,8 @@ class MergeChain {
     std::push_heap(heap_.begin(), heap_.end(), Later{});
   }
 
-  // Symbols only grow: the pair is as it was if both still end where they did. A symbol that was
-  // merged away covers nothing.
+  // Returns whether the pair is unchanged. Symbols only grow, so the pair is unchanged if both
+  // symbols have the same ends. A symbol that was merged into its neighbour covers nothing.
   bool is_current(const Candidate& candidate) const noexcept {
     const Link& left = links_[candidate.left];
     return left.symbol.begin < left.symbol.end && left.symbol.end == candidate.left_end &&

@@ -1,5 +1,6 @@
-// A map from a pair of 32-bit numbers to a third, in one flat array: merge tables and trie edges,
-// which encoding looks up for every character. Build it on one thread, then any thread may find().
+// A map from a pair of 32-bit numbers to a third number, in one flat array. Merge tables and trie
+// edges use it, and encoding looks them up for every character. One thread builds it; then find()
+// is thread-safe.
 #pragma once
 
 #include <bit>
@@ -15,13 +16,13 @@ class PairMap {
 
   PairMap() : slots_(16) {}
 
-  // Makes room for n pairs.
+  // Reserves memory for n pairs.
   void reserve(size_t n) {
     const size_t wanted = std::bit_ceil(2 * (n + 1));
     if (wanted > slots_.size()) resize(wanted);
   }
 
-  // Stores `value` unless the pair has one already; returns the value that the pair has now.
+  // Stores `value` unless the pair has a value already. Returns the pair's value.
   // REQUIRES: value != kAbsent.
   uint32_t insert(uint32_t first, uint32_t second, uint32_t value) {
     if (2 * (n_used_ + 1) > slots_.size()) resize(2 * slots_.size());
@@ -33,7 +34,7 @@ class PairMap {
     return slot.value;
   }
 
-  // kAbsent if the pair was never inserted.
+  // Returns the value of a pair; kAbsent if the pair was never inserted.
   uint32_t find(uint32_t first, uint32_t second) const noexcept {
     return slots_[locate(key_of(first, second))].value;
   }
@@ -48,7 +49,7 @@ class PairMap {
     return (uint64_t{first} << 32) | second;
   }
 
-  // The slot of `key`, or the empty one where it belongs. The array is never full, so the search
+  // Returns the slot of `key`, or the empty slot for it. The array is never full, so the search
   // ends.
   size_t locate(uint64_t key) const noexcept {
     uint64_t hash = (key ^ (key >> 29)) * 0x9E3779B97F4A7C15u;

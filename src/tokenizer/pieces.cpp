@@ -10,7 +10,7 @@
 namespace billow::tokenizer {
 namespace {
 
-// Appends the byte of "<0xXX>"; the text itself if it is nothing like that.
+// Appends the byte of "<0xXX>". Appends other text unchanged.
 void append_byte(std::string_view text, std::string& out) {
   unsigned byte = 0;
   if (text.size() == 6 && text.substr(0, 3) == "<0x" && text[5] == '>') {
@@ -57,7 +57,7 @@ std::string without(std::string_view text, const Drop& drop) {
   return out;
 }
 
-// Removes the two spaces around an apostrophe that stands alone.
+// Removes the two spaces around an apostrophe that is alone.
 std::string join_lone_apostrophes(std::string_view text) {
   std::string out;
   out.reserve(text.size());

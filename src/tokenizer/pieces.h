@@ -1,4 +1,4 @@
-// The bytes that each token stands for. Immutable; any thread may read.
+// The bytes of each token. Immutable; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class Pieces {
  public:
   Pieces(const Settings& settings, const Vocabulary& vocabulary);
 
-  // The bytes of a token, special ones with their text. REQUIRES: the vocabulary has the id.
+  // Returns the bytes of a token; the text of a special token. REQUIRES: the vocabulary has the id.
   std::string_view operator[](TokenId id) const noexcept {
     const auto i = static_cast<size_t>(id);
     return {bytes_.data() + begins_[i], begins_[i + 1] - begins_[i]};
@@ -24,11 +24,11 @@ class Pieces {
 
  private:
   std::string bytes_;           // all pieces, one after the other
-  std::vector<size_t> begins_;  // n_tokens + 1 places in bytes_
+  std::vector<size_t> begins_;  // n_tokens + 1 offsets into bytes_
 };
 
-// Removes the space before ? ! . and ,, the spaces around a lone apostrophe, and the space before
-// 's 'm 're 've.
+// Removes some spaces: before ? ! . and , (comma); around a lone apostrophe; and before 's 'm 're
+// 've.
 std::string clean_up_spaces(std::string_view text);
 
 }  // namespace billow::tokenizer

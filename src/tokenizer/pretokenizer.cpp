@@ -14,7 +14,8 @@
 namespace billow::tokenizer {
 namespace {
 
-// Our patterns need far less; the bounds turn a mistake in one into an Error instead of a hang.
+// The patterns of the table need far less. If a pattern has a mistake, these limits cause an Error
+// instead of a hang.
 constexpr uint32_t kMatchLimit = 1u << 30;
 constexpr uint32_t kHeapLimitKib = 256u << 10;
 
@@ -30,12 +31,11 @@ struct FreeData {
   void operator()(pcre2_match_data* data) const noexcept { pcre2_match_data_free(data); }
 };
 
-// Text that may hold bytes that are not UTF-8, made valid, with the way back from its places to the
-// original's.
+// A text in which U+FFFD replaces all bytes that are not UTF-8. Maps places back to the original
+// text.
 struct ValidText {
   std::string text;
-  std::vector<size_t>
-      origin;  // origin[i]: the place of text[i] in the original; one more for the end
+  std::vector<size_t> origin;  // the place of text[i] in the original, and one more for the end
 
   explicit ValidText(std::string_view original) {
     text.reserve(original.size());
@@ -69,7 +69,7 @@ void for_each_three(std::string_view text, size_t first, size_t last, const Visi
 
 }  // namespace
 
-// One stage, compiled.
+// A compiled stage.
 class PreTokenizer::Pattern {
  public:
   explicit Pattern(const Stage& stage) : split_(stage.split) {
@@ -83,20 +83,20 @@ class PreTokenizer::Pattern {
     if (context_ == nullptr) throw_out_of_memory();
     pcre2_set_match_limit(context_.get(), kMatchLimit);
     pcre2_set_heap_limit(context_.get(), kHeapLimitKib);
-    // Where memory may not be made executable the interpreter does the same work.
+    // If the system forbids executable memory, the interpreter does the same work.
     jit_ = pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE) == 0;
   }
 
-  // Appends the ends of the pieces of text[begin, end), a subject of its own. REQUIRES: valid
-  // UTF-8.
+  // Appends the ends of the pieces of text[begin, end), which is matched as a separate subject.
+  // REQUIRES: valid UTF-8.
   void split(std::string_view text, size_t begin, size_t end, pcre2_match_data* data,
              std::vector<size_t>& ends) const {
     const std::string_view subject = text.substr(begin, end - begin);
     size_t at = 0;
-    size_t piece = 0;  // where the gap before the next match begins
+    size_t piece = 0;  // begin of the gap before the next match
     while (at < subject.size() && match(subject, at, data)) {
       const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(data);
-      if (bounds[1] <= bounds[0]) {  // nothing matched here: it belongs to the gap
+      if (bounds[1] <= bounds[0]) {  // an empty match belongs to the gap
         at = next_character(subject, bounds[0]);
         continue;
       }
@@ -107,8 +107,8 @@ class PreTokenizer::Pattern {
   }
 
  private:
-  // Appends the ends of the pieces that the match text[first, last) makes after what begins at
-  // `piece`. Returns where the next piece begins.
+  // Appends the ends of the pieces that the match text[first, last) makes. The current piece begins
+  // at `piece`. Returns where the next piece begins.
   size_t append_match(std::string_view text, size_t piece, size_t first, size_t last,
                       std::vector<size_t>& ends) const {
     const auto cut = [&](size_t place) {

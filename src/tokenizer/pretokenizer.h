@@ -1,5 +1,5 @@
-// Splits text into the words that byte-level BPE merges within, by the patterns of one family. Owns
-// the compiled patterns; immutable after construction, any thread may split.
+// Splits text into words by the patterns of one family. Byte-level BPE merges only within a word.
+// Owns the compiled patterns. Immutable after construction; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ class PreTokenizer {
   PreTokenizer& operator=(PreTokenizer&&) noexcept;
   ~PreTokenizer();
 
-  // The ends of the words, ascending, the last one text.size(): together they are the whole text.
-  // Any bytes will do: each that is not UTF-8 is looked at as U+FFFD. Throws Error kTooLarge when a
-  // pattern runs out of memory.
+  // Returns the ends of the words, ascending; the last end is text.size(). The words cover the
+  // whole text. Accepts any bytes: each byte that is not UTF-8 counts as U+FFFD. Throws Error
+  // kTooLarge if a pattern runs out of memory.
   std::vector<size_t> split(std::string_view text) const;
 
  private:

@@ -14,10 +14,9 @@ struct Fragment {
 };
 
 // %s% is the inside of a class: Unicode White_Space. (\s of PCRE2 would add U+180E.) The
-// contraction is spelled out because a caseless match would also take U+017F for s. The classes
-// without Han are written by what they leave out, since PCRE2 cannot intersect classes. %latin% is
-// the fixed list of cased letters in the definition of deepseek-llm, an old state of
-// \p{L&} with gaps.
+// contraction is spelled out, because a caseless match would also take U+017F for s. Classes
+// without Han list what they exclude, because PCRE2 cannot intersect classes. %latin% is the fixed
+// list of cased letters in the definition of deepseek-llm, an old state of \p{L&} with gaps.
 constexpr Fragment kFragments[] = {
     {"s", R"(\p{Z}\t-\r\x{85})"},
     {"space", R"([%s%]*[\r\n]+|[%s%]+(?![^%s%])|[%s%]+)"},
@@ -75,9 +74,9 @@ constexpr Stage kDeepseek3{"%deepseek3%"};
 constexpr Stage kGpt4o{R"(%cased%|\p{N}{1,3}| ?%symbol%+[\r\n/]*|%space%)"};
 constexpr Stage kLines{R"([^\n]+|\n+)"};
 
-// Patterns follow the published definition of each model's tokenizer where that and other readers
-// of GGUF differ. Groups of digits from the right are not a pattern: the look-ahead that says it
-// takes quadratic time on long runs.
+// If the published definition of a model's tokenizer and other GGUF readers differ, the pattern
+// follows the definition. Groups of digits from the right are not a pattern, because the look-ahead
+// for them takes quadratic time on long runs.
 constexpr PreTokenizerFamily kFamilies[] = {
     {"default",
      kCleanSpaces,

@@ -39,7 +39,7 @@ struct Example {
   Words words;
 };
 
-// At least one per row of the table, each of something that sets the family apart.
+// At least one example per row of the table. It shows how the family differs from others.
 const Example kExamples[] = {
     {"default", "Hi, 12345!", {"Hi", ",", " ", "123", "45", "!"}},
     {"default", "x = y", {"x", " ", "=", " y"}},
@@ -99,7 +99,7 @@ const Example kExamples[] = {
     {"sarvam-moe", "a b\nc", {"a b", "\n", "c"}},
 };
 
-TEST(PreTokenizer, SplitsAsItsFamilySays) {
+TEST(PreTokenizer, SplitsLikeItsFamily) {
   for (const Example& example : kExamples) {
     EXPECT_EQ(split(example.pre, example.text), example.words) << example.pre;
   }
@@ -113,7 +113,7 @@ TEST(PreTokenizer, EveryFamilyHasAnExample) {
   }
 }
 
-TEST(PreTokenizer, NamesAreFoundWholeAndOnce) {
+TEST(PreTokenizer, FamilyNamesAreUniqueAndMatchWhole) {
   EXPECT_EQ(find_pre_tokenizer_family("qwen"), nullptr);
   EXPECT_EQ(find_pre_tokenizer_family(""), nullptr);
   EXPECT_EQ(find_pre_tokenizer_family("gpt-2 phi-2"), nullptr);
@@ -129,7 +129,7 @@ TEST(PreTokenizer, NamesAreFoundWholeAndOnce) {
   }
 }
 
-TEST(PreTokenizer, WhiteSpaceIsThatOfUnicode) {
+TEST(PreTokenizer, UsesUnicodeWhiteSpace) {
   // U+180E and U+200B are not white space; U+0085 and U+3000 are.
   EXPECT_EQ(split("gpt-2", "a\u180e\u3000\u0085b"),
             (Words{"a", "\u180e", "\u3000", "\u0085", "b"}));
@@ -138,8 +138,8 @@ TEST(PreTokenizer, WhiteSpaceIsThatOfUnicode) {
 
 TEST(PreTokenizer, EmptyTextHasNoWords) { EXPECT_TRUE(split("qwen2", "").empty()); }
 
-TEST(PreTokenizer, BytesThatAreNotTextAreKept) {
-  // Looked at as U+FFFD, a symbol.
+TEST(PreTokenizer, KeepsInvalidUtf8) {
+  // Invalid bytes count as U+FFFD, which is a symbol.
   EXPECT_EQ(split("qwen2", "ab\xFF\xC3 \xE2\x82z"), (Words{"ab", "\xFF\xC3", " \xE2\x82", "z"}));
 }
 
@@ -159,8 +159,7 @@ TEST(PreTokenizer, LongRunsTakeLinearTime) {
         const std::vector<size_t> ends = pre_tokenizer.split(text);
         const std::clock_t time = std::clock() - begin;
         ASSERT_EQ(ends.back(), text.size());
-        // A few milliseconds; work that grows with the square of the length would take several
-        // seconds.
+        // Linear work takes a few milliseconds. Quadratic work would take several seconds.
         ASSERT_LT(time, CLOCKS_PER_SEC) << family.names << " on " << unit;
       }
     }

@@ -1,5 +1,5 @@
-// Whether two models have the same tokens, so that one can continue the text of the other. Any
-// thread.
+// Compares the tokens of two models. If the tokens are the same, one model can continue the text of
+// the other. Thread-safe.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace billow::tokenizer {
 
-// Why tokens of one file are not those of the other, in words that follow "A cannot draft for B: ";
-// empty: they are the same. Up to 128 tokens at the end may be missing from one of them: models of
-// one family have tables that are filled up to several sizes.
-// REQUIRES: the files were opened with their string arrays.
+// Returns how the tokens of two files differ, in words that can follow "A cannot draft for B: ";
+// empty if they are the same. One file may lack up to 128 tokens at the end, because models of one
+// family pad their tables to different sizes. REQUIRES: the files were opened with their string
+// arrays.
 std::string vocabulary_difference(const gguf::File& a, const gguf::File& b);
 
 }  // namespace billow::tokenizer

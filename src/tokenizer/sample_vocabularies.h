@@ -1,5 +1,5 @@
-// Small vocabularies of each kind, as GGUF, for tests and the fuzz target. Each returns a Writer,
-// so that a case can change what it is about.
+// Small vocabularies of each kind, as GGUF, for tests and the fuzz target. Each function returns a
+// Writer, so that a test can change some keys.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +40,8 @@ inline std::string byte_token_text(unsigned byte) {
   return std::string("<0x") + kHex[byte >> 4] + kHex[byte & 15] + ">";
 }
 
-// Tokens 0 to 255 are the bytes, then what merges make, then <bos> <eos> <|im_end|> (control) and
-// <tool> (user-defined).
+// Tokens 0 to 255 are the bytes. Then come the results of merges, <bos> <eos> <|im_end|> (control)
+// and <tool> (user-defined).
 inline gguf::Writer sample_bpe(const std::string& pre = "qwen2") {
   std::vector<SampleToken> tokens;
   for (unsigned byte = 0; byte < 256; ++byte) {
@@ -53,7 +53,7 @@ inline gguf::Writer sample_bpe(const std::string& pre = "qwen2") {
   for (const std::string& merge : merges) {
     std::string text = merge;
     text.erase(text.find(' ', 1), 1);
-    if (text != "dor") tokens.push_back({text});  // the last merge makes no token
+    if (text != "dor") tokens.push_back({text});  // the result of the last merge is not a token
   }
   tokens.push_back({"<bos>", TokenType::kControl});
   tokens.push_back({"<eos>", TokenType::kControl});
@@ -69,7 +69,7 @@ inline gguf::Writer sample_bpe(const std::string& pre = "qwen2") {
   return writer;
 }
 
-// <unk> <s> </s>, the bytes as 3 to 258, then pieces.
+// Tokens: <unk> <s> </s>, the bytes as 3 to 258, then pieces.
 inline gguf::Writer sample_spm() {
   std::vector<SampleToken> tokens = {
       {"<unk>", TokenType::kUnknown}, {"<s>", TokenType::kControl}, {"</s>", TokenType::kControl}};
@@ -88,7 +88,7 @@ inline gguf::Writer sample_spm() {
   return writer;
 }
 
-// [PAD] [UNK] [CLS] [SEP] [MASK] as 0 to 4, then words and pieces.
+// Tokens: [PAD] [UNK] [CLS] [SEP] [MASK] as 0 to 4, then words and pieces.
 inline gguf::Writer sample_word_piece() {
   std::vector<SampleToken> tokens = {{"[PAD]", TokenType::kControl},
                                      {"[UNK]", TokenType::kUnknown},
@@ -109,7 +109,7 @@ inline gguf::Writer sample_word_piece() {
   return writer;
 }
 
-// <pad> </s> <unk> as 0 to 2, then pieces with scores, then <tool> (user-defined).
+// Tokens: <pad> </s> <unk> as 0 to 2, then pieces with scores, then <tool> (user-defined).
 inline gguf::Writer sample_unigram() {
   std::vector<SampleToken> tokens = {
       {"<pad>", TokenType::kControl},     {"</s>", TokenType::kControl},
@@ -127,7 +127,7 @@ inline gguf::Writer sample_unigram() {
   return writer;
 }
 
-// <s>, the bytes as 1 to 256, then pieces; all spelled as RWKV's files spell them.
+// Tokens: <s>, the bytes as 1 to 256, then pieces; all in the spelling of RWKV's files.
 inline gguf::Writer sample_rwkv() {
   std::vector<SampleToken> tokens = {{"<s>", TokenType::kControl}};
   const char* const digits = "0123456789abcdef";
@@ -159,7 +159,7 @@ inline gguf::Writer sample_rwkv() {
   return writer;
 }
 
-// <pad> <eos> <bos>, the bytes as 3 to 258, then characters and what merges make.
+// Tokens: <pad> <eos> <bos>, the bytes as 3 to 258, then characters and the results of merges.
 inline gguf::Writer sample_gemma4() {
   std::vector<SampleToken> tokens = {{"<pad>", TokenType::kControl},
                                      {"<eos>", TokenType::kControl},
@@ -180,7 +180,7 @@ inline gguf::Writer sample_gemma4() {
   return writer;
 }
 
-// The tokenizer of what a Writer would write.
+// Returns the tokenizer of the file that a Writer would write.
 inline Tokenizer load_sample(const gguf::Writer& writer) {
   const std::vector<std::byte> bytes = writer.to_bytes();
   return Tokenizer::load(gguf::File::parse(bytes, "sample"));

@@ -1,5 +1,5 @@
-// How a vocabulary is used: its kind, its pre-tokeniser and its flags, from the keys of the file or
-// the defaults of the kind.
+// How a vocabulary is used: its kind, its pre-tokeniser and its flags. They come from the keys of
+// the file or the defaults of the kind.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@ class File;
 
 namespace billow::tokenizer {
 
-// The key of WordPiece's longest word. Files of other converters lack it: their models have 100.
+// The key of the max length of a WordPiece word. Files of other converters lack this key; their
+// models have 100.
 inline constexpr const char* kMaxWordCharacters = "tokenizer.ggml.max_input_chars_per_word";
 
 enum class Kind { kBpe, kSpm, kWordPiece, kUnigram, kLongestMatch };
@@ -37,7 +38,7 @@ struct Settings {
   bool add_space_prefix = false;
   bool clean_spaces = false;
   bool remove_extra_whitespaces = false;
-  // Of WordPiece: a longer word is one unknown token, as in the models' own tokenizers.
+  // WordPiece only: a longer word is one unknown token, as in the models' own tokenizers.
   size_t max_word_characters = 100;
   bool lowercase = true;
   bool strip_accents = true;
@@ -47,8 +48,8 @@ struct Settings {
   }
 };
 
-// Throws Error kUnsupported for a kind or pre-tokeniser that Billow does not know, naming it. A
-// missing pre-tokeniser is "default", with a warning.
+// Reads the settings of a file. Throws Error kUnsupported, with the name, for an unknown kind or
+// pre-tokeniser. If the file has no pre-tokeniser, logs a warning and uses "default".
 Settings load_settings(const gguf::File& file);
 
 }  // namespace billow::tokenizer

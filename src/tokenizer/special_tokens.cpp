@@ -38,7 +38,7 @@ SpecialTokens::SpecialTokens(const gguf::File& file, const Vocabulary& vocabular
   read_strips(file, vocabulary);
 }
 
-// GGUF does not carry these attributes: they follow from the names of the models that have them.
+// GGUF does not have these attributes, so they follow from the names of models that need them.
 void SpecialTokens::read_strips(const gguf::File& file, const Vocabulary& vocabulary) {
   const std::string_view pre = file.get_string("tokenizer.ggml.pre").value_or("");
   const std::string_view architecture = file.get_string("general.architecture").value_or("");
@@ -81,7 +81,7 @@ std::vector<SpecialTokens::Candidate> SpecialTokens::choose(std::string_view tex
     const Trie::Match match = trie.longest_prefix(text.substr(begin), limit);
     return Candidate{static_cast<TokenId>(match.value), begin, match.n_bytes};
   };
-  // The best candidate first. At each place only the longest that is still possible waits in the
+  // Orders the best candidate first. At each place, only the longest possible candidate is in the
   // queue.
   const auto is_after = [](const Candidate& a, const Candidate& b) {
     if (a.n_bytes != b.n_bytes) return a.n_bytes < b.n_bytes;
@@ -117,7 +117,7 @@ std::vector<SpecialTokens::Candidate> SpecialTokens::choose(std::string_view tex
 }
 
 std::vector<Fragment> SpecialTokens::partition(std::string_view text, bool parse_special) const {
-  std::vector<Use> uses;  // of each byte, once a special token is found
+  std::vector<Use> uses;  // use of each byte; empty until a special token is found
   const std::vector<Candidate> chosen = choose(text, parse_special ? all_ : user_defined_, uses);
   std::vector<Fragment> fragments;
   if (chosen.empty()) {

@@ -1,6 +1,6 @@
-// Finds the special tokens in a text before it is encoded: control and unknown tokens when they are
-// asked for, user-defined ones always. Immutable; any thread may partition. The views of a result
-// point into the text and live as long as it.
+// Finds the special tokens in a text before it is encoded. User-defined tokens are always found;
+// control and unknown tokens only on request. Immutable; thread-safe. The views of a result point
+// into the text.
 #pragma once
 
 #include <string_view>
@@ -24,12 +24,13 @@ struct Fragment {
 
 class SpecialTokens {
  public:
-  // Reads the model's names from `file`: for a few models some tokens swallow the white space
-  // beside them.
+  // Reads the model's names from `file`, because for a few models some tokens remove the white
+  // space next to them.
   SpecialTokens(const gguf::File& file, const Vocabulary& vocabulary);
 
-  // The fragments of `text` in order; raw ones are not empty. Where special tokens overlap, the
-  // longest wins wherever it stands, then the one with the smaller id, then the leftmost.
+  // Returns the fragments of `text` in order; raw fragments are not empty. If special tokens
+  // overlap, the longest wins, wherever it is; then the token with the smaller id; then the
+  // leftmost.
   std::vector<Fragment> partition(std::string_view text, bool parse_special) const;
 
  private:
@@ -41,8 +42,8 @@ class SpecialTokens {
   enum class Use : unsigned char { kRaw, kToken, kDropped };
 
   void read_strips(const gguf::File& file, const Vocabulary& vocabulary);
-  // The tokens of `trie` that the text falls into, in its order; `uses` gets the use of each byte
-  // unless there are none.
+  // Returns the tokens of `trie` in the text, in text order. `uses` gets the use of each byte if
+  // any token is found.
   std::vector<Candidate> choose(std::string_view text, const Trie& trie,
                                 std::vector<Use>& uses) const;
   void mark(const Candidate& candidate, std::string_view text, std::vector<Use>& uses) const;

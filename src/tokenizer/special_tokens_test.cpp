@@ -26,7 +26,7 @@ struct Loaded {
         vocabulary(file),
         special_tokens(file, vocabulary) {}
 
-  // Special tokens in brackets, raw text bare, with | between.
+  // Returns the fragments with | between them; special tokens are in brackets.
   std::string show(std::string_view text, bool parse_special = true) const {
     std::string out;
     for (const Fragment& fragment : special_tokens.partition(text, parse_special)) {
@@ -50,20 +50,20 @@ std::vector<SampleToken> control(const std::vector<std::string>& texts) {
   return tokens;
 }
 
-TEST(SpecialTokens, LongestWinsWhereverItStands) {
+TEST(SpecialTokens, LongestTokenWinsAnywhere) {
   const Loaded loaded(with_tokens(control({"ab", "bcd", "d"})));
   EXPECT_EQ(loaded.show("xabcdx"), "xa|[bcd]|x");
   EXPECT_EQ(loaded.show("abd"), "[ab]|[d]");
   EXPECT_EQ(loaded.show("ababcd"), "[ab]|a|[bcd]");
 }
 
-TEST(SpecialTokens, ShorterTokensTakeWhatLongerOnesLeave) {
+TEST(SpecialTokens, ShorterTokensMatchInTheRest) {
   const Loaded loaded(with_tokens(control({"aa", "aaa", "aaaaa"})));
   EXPECT_EQ(loaded.show("aaaaaaa"), "[aaaaa]|[aa]");
   EXPECT_EQ(loaded.show("aaaaaaaaa"), "[aaaaa]|[aaa]|a");
 }
 
-TEST(SpecialTokens, KindsAreFoundAsAskedFor) {
+TEST(SpecialTokens, ParseSpecialDecidesWhichTypesMatch) {
   const Loaded loaded(with_tokens({{"<c>", TokenType::kControl},
                                    {"<u>", TokenType::kUnknown},
                                    {"<d>", TokenType::kUserDefined},
@@ -73,7 +73,7 @@ TEST(SpecialTokens, KindsAreFoundAsAskedFor) {
   EXPECT_EQ(loaded.show(""), "");
 }
 
-TEST(SpecialTokens, SomeModelsStripTheSpaceBesideThem) {
+TEST(SpecialTokens, SomeModelsStripSpacesNextToThem) {
   gguf::Writer phi = with_tokens(control({"<|end|>", "<s>"}));
   phi.set_string("general.name", "Phi-3 mini");
   EXPECT_EQ(Loaded(phi).show(" <|end|> \n a <s> b"), " |[<|end|>]|a |[<s>]| b");
@@ -83,9 +83,9 @@ TEST(SpecialTokens, SomeModelsStripTheSpaceBesideThem) {
   EXPECT_EQ(Loaded(with_tokens(control({"<mask>"}))).show("a <mask> b"), "a |[<mask>]| b");
 }
 
-// The definition itself: each token in turn, longest first, is cut out of what text is left.
+// A slow version of partition(): cuts out one token after the other, the longest first.
 std::string partition_slowly(std::string_view text, const std::vector<std::string>& tokens) {
-  // Ids are places in `tokens`; of equally long ones the first goes first.
+  // Ids are places in `tokens`. Of tokens with equal length, the first goes first.
   std::multimap<size_t, std::string, std::greater<>> order;
   for (const std::string& token : tokens) order.emplace(token.size(), token);
   struct Part {
@@ -115,7 +115,7 @@ std::string partition_slowly(std::string_view text, const std::vector<std::strin
   return out;
 }
 
-TEST(SpecialTokens, PartitionEqualsItsDefinitionOnRandomTexts) {
+TEST(SpecialTokens, PartitionMatchesASlowVersionOnRandomTexts) {
   std::mt19937 random(3);
   const auto word = [&random](size_t n) {
     std::string text;

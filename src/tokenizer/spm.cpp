@@ -1,5 +1,5 @@
-// SentencePiece's BPE (kind "llama"): adjacent pieces whose union is a token are merged, the
-// highest score first.
+// SentencePiece's BPE (kind "llama"). Adjacent pieces merge if their union is a token; the highest
+// score merges first.
 #include <array>
 #include <string>
 #include <unordered_set>
@@ -43,7 +43,7 @@ class SpmEncoder : public Encoder {
   }
 
  private:
-  // Ordered so that the highest score is the smallest key.
+  // The highest score is the smallest key.
   struct Score {
     float value = 0;
     bool operator<(const Score& other) const noexcept { return value > other.value; }
@@ -65,7 +65,7 @@ class SpmEncoder : public Encoder {
     }
   };
 
-  // Remembers the characters that some token has right before a U+2581.
+  // Stores the characters that any token has directly before a U+2581.
   void note_inner_spaces(std::string_view text) {
     for (size_t at = text.find(kEscapedSpace, 1); at != std::string_view::npos;
          at = text.find(kEscapedSpace, at + 1)) {
@@ -73,9 +73,9 @@ class SpmEncoder : public Encoder {
     }
   }
 
-  // Bytes of the first part of `text` (of at least one) that no merge can leave: it ends before a
-  // U+2581 whose predecessor no token has there. Words are merged on their own so, with the same
-  // result, and fast.
+  // Returns the length in bytes (at least one) of the first part of `text` that no merge can cross.
+  // The part ends before a U+2581 if no token has the preceding character before a U+2581. So words
+  // are merged separately, with the same result, and faster.
   size_t part_bytes(std::string_view text) const {
     for (size_t at = text.find(kEscapedSpace, 1); at != std::string_view::npos;
          at = text.find(kEscapedSpace, at + 1)) {

@@ -1,5 +1,5 @@
-// Decodes a reply token by token. Bytes of an unfinished character wait for the rest, so that what
-// comes out is always whole UTF-8: what can never become a character is U+FFFD. One stream, one
+// Decodes a reply token by token. Bytes of an unfinished character wait for the rest, so the output
+// is always valid UTF-8. Bytes that can never become a character are U+FFFD. For one stream on one
 // thread; the Tokenizer must outlive it.
 #pragma once
 
@@ -12,22 +12,23 @@ namespace billow::tokenizer {
 class StreamDecoder {
  public:
   struct Options {
-    bool render_special = false;  // control and unknown tokens as their texts instead of nothing
+    bool render_special = false;  // render control and unknown tokens as their texts
     bool strip_leading_space =
-        false;  // the first token begins a text that encoding prefixed with a space
+        false;  // the first token begins a text to which encoding added a space
   };
 
   explicit StreamDecoder(const Tokenizer& tokenizer) : StreamDecoder(tokenizer, Options{}) {}
   StreamDecoder(const Tokenizer& tokenizer, Options options)
       : tokenizer_(&tokenizer), options_(options), strips_space_(options.strip_leading_space) {}
 
-  // The text that `id` completes, often empty. Throws Error kInvalidInput for an id out of range.
+  // Returns the text that `id` completes, often empty. Throws Error kInvalidInput for an id out of
+  // range.
   std::string push(TokenId id);
 
-  // What is left when the stream ends: U+FFFD for each byte of a character that was never finished.
+  // Returns the rest at the end of the stream: U+FFFD for each byte of an unfinished character.
   std::string finish();
 
-  // Bytes that wait for the rest of their character.
+  // Returns the number of bytes that wait for the rest of their character.
   size_t n_pending_bytes() const noexcept { return pending_.size(); }
 
  private:

@@ -26,7 +26,7 @@ TEST(StreamDecoder, HoldsBackTheBytesOfAnUnfinishedCharacter) {
   EXPECT_EQ(stream.finish(), "");
 }
 
-TEST(StreamDecoder, WhatIsNeverFinishedIsReplaced) {
+TEST(StreamDecoder, ReplacesUnfinishedCharacters) {
   const Tokenizer tokenizer = load_sample(sample_bpe());
   StreamDecoder stream(tokenizer);
   EXPECT_EQ(stream.push(0xE2), "");
@@ -38,7 +38,7 @@ TEST(StreamDecoder, WhatIsNeverFinishedIsReplaced) {
   EXPECT_EQ(stream.push(0x80), "\uFFFD");
 }
 
-TEST(StreamDecoder, ControlTokensAreSilentUnlessRendered) {
+TEST(StreamDecoder, RendersControlTokensOnlyOnRequest) {
   const Tokenizer tokenizer = load_sample(sample_bpe());
   const TokenId end = tokenizer.find("<|im_end|>");
   EXPECT_EQ(StreamDecoder(tokenizer).push(end), "");
@@ -54,7 +54,7 @@ TEST(StreamDecoder, StripsTheFirstSpaceOnRequest) {
   EXPECT_EQ(StreamDecoder(tokenizer).push(hello), " hello");
 }
 
-TEST(StreamDecoder, AnIdOutOfRangeIsAnErrorAndChangesNothing) {
+TEST(StreamDecoder, IdOutOfRangeThrowsAndChangesNothing) {
   const Tokenizer tokenizer = load_sample(sample_bpe());
   StreamDecoder stream(tokenizer);
   EXPECT_EQ(stream.push(0xC3), "");
@@ -62,7 +62,7 @@ TEST(StreamDecoder, AnIdOutOfRangeIsAnErrorAndChangesNothing) {
   EXPECT_EQ(stream.push(0xA9), "é");
 }
 
-TEST(StreamDecoder, PiecesAreWholeAndTogetherAreTheText) {
+TEST(StreamDecoder, PiecesAreValidAndFormTheText) {
   const Tokenizer tokenizers[] = {load_sample(sample_bpe()), load_sample(sample_spm())};
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {

@@ -1,4 +1,4 @@
-// What a token is: its number and its type.
+// The number and the type of a token.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace billow::tokenizer {
 using TokenId = int32_t;
 inline constexpr TokenId kNoToken = -1;
 
-// As numbered by tokenizer.ggml.token_type.
+// The numbers are those of tokenizer.ggml.token_type.
 enum class TokenType : uint8_t {
   kUndefined = 0,
   kNormal = 1,

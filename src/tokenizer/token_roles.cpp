@@ -16,7 +16,7 @@ struct RoleKey {
   TokenId TokenRoles::* role;
 };
 
-// In order: a later key of the same role wins. The misspelling is the real key.
+// In order: a later key of the same role wins. "seperator" is the real key.
 constexpr RoleKey kRoleKeys[] = {
     {"tokenizer.ggml.bos_token_id", &TokenRoles::bos},
     {"tokenizer.ggml.eos_token_id", &TokenRoles::eos},
@@ -39,7 +39,7 @@ constexpr RoleKey kRoleKeys[] = {
 
 struct RoleTexts {
   TokenId TokenRoles::* role;
-  std::initializer_list<std::string_view> texts;  // the first that the vocabulary has
+  std::initializer_list<std::string_view> texts;  // the first text that the vocabulary has decides
 };
 
 const RoleTexts kRoleTexts[] = {
@@ -85,8 +85,8 @@ constexpr std::string_view kEndTexts[] = {"<|eot_id|>",
                                           "<｜end▁of▁sentence｜>",
                                           "[e~["};
 
-// Always rendered, although the files call them control tokens: they carry the structure of a
-// reply.
+// Texts that are always rendered, because they carry the structure of a reply. The files mark them
+// as control tokens.
 constexpr std::string_view kRenderedTexts[] = {"<|channel|>", "<|message|>", "<|start|>",
                                                "<|constrain|>"};
 
@@ -127,7 +127,7 @@ class RoleReader {
   }
 
   void read_keys() {
-    // BERT's name for what begins a text; a BOS in the file wins.
+    // BERT's key for the token at the beginning of a text; a BOS in the file wins.
     if (settings_.kind == Kind::kWordPiece) {
       read_key({"tokenizer.ggml.cls_token_id", &TokenRoles::bos});
     }
@@ -169,7 +169,7 @@ class RoleReader {
   void check_flag(bool& flag, TokenId id, const char* key) const {
     if (!flag || id != kNoToken) return;
     warn(std::string("tokenizer.ggml.") + key +
-         " is on, but the vocabulary has no such token; it "
+         " is on, but the vocabulary has no such token; the flag "
          "is turned off");
     flag = false;
   }
@@ -188,7 +188,7 @@ class RoleReader {
       const TokenId id = vocabulary_.find(text);
       return id != kNoToken && ends.contains(id);
     };
-    // Where a reply has several channels, <|end|> closes one of them and not the reply.
+    // If a reply has several channels, <|end|> closes a channel and not the reply.
     const bool calls = ends_by("<|call|>") || ends_by("<|calls|>");
     if (calls && (ends_by("<|return|>") || ends_by("<|flush|>")) && ends_by("<|end|>")) {
       const TokenId id = vocabulary_.find("<|end|>");

@@ -1,6 +1,6 @@
-// Which tokens play which part: begin, end, separator, fill-in-the-middle, and the set that ends a
-// generation. From the keys of the file, the defaults of the kind, and, for what files leave out,
-// the texts by which models name these tokens.
+// The roles of tokens: begin, end, separator, fill-in-the-middle, and the tokens that end a
+// generation. The roles come from the keys of the file and the defaults of the kind. If a file
+// lacks a key, the texts of well-known tokens decide.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace billow::tokenizer {
 
-// kNoToken where the vocabulary has no such token.
+// kNoToken: the vocabulary has no such token.
 struct TokenRoles {
   TokenId bos = kNoToken;
   TokenId eos = kNoToken;
@@ -30,9 +30,9 @@ struct TokenRoles {
   std::vector<TokenId> end_of_generation;  // ascending
 };
 
-// Reads the roles and corrects, with a warning, the type of tokens whose text says that they are
-// control tokens. A flag of `settings` that asks for a token which the vocabulary lacks is turned
-// off with a warning, as is an id out of range.
+// Reads the roles. If the text of a token shows that it is a control token, corrects its type and
+// logs this (debug). If a flag of `settings` needs a token that the vocabulary lacks, turns the
+// flag off and logs a warning. Ignores ids out of range with a warning.
 TokenRoles load_token_roles(const gguf::File& file, Settings& settings, Vocabulary& vocabulary);
 
 }  // namespace billow::tokenizer

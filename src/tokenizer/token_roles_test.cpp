@@ -10,7 +10,7 @@
 namespace billow::tokenizer {
 namespace {
 
-// A vocabulary of these texts, all of one type, without keys for roles.
+// Returns a tokenizer for a vocabulary of these texts, all of one type, without keys for roles.
 Tokenizer load(const std::vector<std::string>& texts, TokenType type = TokenType::kControl) {
   std::vector<SampleToken> tokens = {{"a"}};
   for (const std::string& text : texts) tokens.push_back({text, type});
@@ -26,7 +26,7 @@ bool ends(const Tokenizer& tokenizer, std::string_view text) {
   return tokenizer.is_end_of_generation(tokenizer.find(text));
 }
 
-TEST(TokenRoles, EndTokensAreKnownByTheirText) {
+TEST(TokenRoles, RecognisesEndTokensByText) {
   const Tokenizer tokenizer =
       load({"<|endoftext|>", "<|im_end|>", "<|im_start|>", "[e~[", "<｜end▁of▁sentence｜>"});
   EXPECT_TRUE(ends(tokenizer, "<|im_end|>"));
@@ -44,7 +44,7 @@ TEST(TokenRoles, EndTokensOfAnotherTypeBecomeControlTokens) {
   EXPECT_FALSE(tokenizer.is_control(tokenizer.find("<b>")));
 }
 
-TEST(TokenRoles, FillInTheMiddleTokensAreKnownByTheirText) {
+TEST(TokenRoles, RecognisesFillInTheMiddleTokensByText) {
   const Tokenizer tokenizer = load({"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>",
                                     "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"});
   const TokenRoles& roles = tokenizer.roles();
@@ -69,14 +69,14 @@ TEST(TokenRoles, EndOfAChannelDoesNotEndTheReply) {
   EXPECT_EQ(harmony.piece(harmony.find("<|return|>")), "");
 }
 
-TEST(TokenRoles, AToolResponseTokenTakesTheEndFromS) {
+TEST(TokenRoles, ToolResponseTokenReplacesSAsEnd) {
   EXPECT_TRUE(ends(load({"</s>"}), "</s>"));
   const Tokenizer tokenizer = load({"</s>", "<|tool_response>"});
   EXPECT_FALSE(ends(tokenizer, "</s>"));
   EXPECT_TRUE(ends(tokenizer, "<|tool_response>"));
 }
 
-TEST(TokenRoles, DefaultsOfTheKindHoldWithoutKeys) {
+TEST(TokenRoles, UsesDefaultsOfTheKindWithoutKeys) {
   const Tokenizer spm = load_sample(sample_spm());
   EXPECT_EQ(spm.bos(), 1);
   EXPECT_EQ(spm.eos(), 2);
@@ -87,7 +87,7 @@ TEST(TokenRoles, DefaultsOfTheKindHoldWithoutKeys) {
   EXPECT_EQ(unigram.bos(), kNoToken);
   EXPECT_EQ(unigram.eos(), 1);
   EXPECT_TRUE(unigram.add_eos());
-  // The defaults of BERT lie outside of so small a vocabulary.
+  // The default ids of BERT are out of range for this small vocabulary.
   const Tokenizer bert = load_sample(sample_word_piece());
   EXPECT_EQ(bert.bos(), 2);
   EXPECT_EQ(bert.roles().separator, 3);

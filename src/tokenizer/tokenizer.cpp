@@ -32,8 +32,8 @@ std::vector<TokenId> load_suppressed(const gguf::File& file, const Vocabulary& v
 
 }  // namespace
 
-// In the order of construction: the types of tokens are settled by their roles before anything is
-// built on them.
+// Members are in the order of construction: token roles set the types of tokens before other
+// members use them.
 struct Tokenizer::State {
   explicit State(const gguf::File& file)
       : settings(load_settings(file)),
@@ -44,7 +44,7 @@ struct Tokenizer::State {
         suppressed(load_suppressed(file, vocabulary)),
         encoder(make_encoder({file, settings, vocabulary, roles})) {}
 
-  // WordPiece brackets every text with CLS and SEP, whatever the flags say.
+  // WordPiece puts CLS and SEP around every text, and ignores the flags.
   bool adds_bos() const noexcept {
     return settings.kind == Kind::kWordPiece ? roles.bos != kNoToken : settings.add_bos;
   }
@@ -79,11 +79,10 @@ Tokenizer Tokenizer::load(const gguf::File& file) {
 }
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
-  // Places in a text are 32-bit numbers, and escaping spaces makes it up to three times as long.
+  // Places in a text are 32-bit numbers. Escaped spaces make a text up to three times as long.
   if (text.size() > std::numeric_limits<int32_t>::max() / 2) {
-    throw Error(ErrorCode::kTooLarge,
-                "text of " + std::to_string(text.size()) +
-                    " bytes is too long to tokenise at once; send it in parts");
+    throw Error(ErrorCode::kTooLarge, "text of " + std::to_string(text.size()) +
+                                          " bytes is too long to tokenise; send it in parts");
   }
   std::vector<TokenId> ids;
   ids.reserve(text.size() / 4 + 2);

@@ -35,18 +35,18 @@ TEST(Tokenizer, BpeMergesByRank) {
   const Tokenizer tokenizer = load_sample(sample_bpe());
   EXPECT_EQ(encode(tokenizer, "hello", kPlain), Texts{"hello"});
   EXPECT_EQ(encode(tokenizer, " hello world", kPlain), (Texts{"Ġhello", "Ġw", "or", "l", "d"}));
-  // "l l" goes before "h e": of helll, the first two l merge.
+  // "l l" merges before "h e": in "helll", the first two l merge.
   EXPECT_EQ(encode(tokenizer, "helll", kPlain), (Texts{"hell", "l"}));
-  // Of equal merges the leftmost goes first.
+  // Of equal merges, the leftmost goes first.
   EXPECT_EQ(encode(tokenizer, "aaaaaaa", kPlain), (Texts{"aaaa", "aa", "a"}));
 }
 
-TEST(Tokenizer, BpeSpellsAMergeThatIsNoTokenByBytes) {
+TEST(Tokenizer, BpeFallsBackToBytesForAMergeWithoutToken) {
   const Tokenizer tokenizer = load_sample(sample_bpe());
   EXPECT_EQ(encode(tokenizer, "dor", kPlain), (Texts{"d", "o", "r"}));
 }
 
-TEST(Tokenizer, BpeTakesAWholeWordWhereItsFamilyIgnoresMerges) {
+TEST(Tokenizer, BpeTakesWholeWordsIfItsFamilyIgnoresMerges) {
   gguf::Writer writer = sample_bpe("llama-bpe");
   Texts merges = {"h e"};
   writer.set_strings("tokenizer.ggml.merges", merges);
@@ -84,7 +84,7 @@ TEST(Tokenizer, WordPieceTakesTheLongestPiecesOfEachWord) {
             (Texts{"▁hello", "▁$", "▁1", "2"}));
 }
 
-TEST(Tokenizer, WordPieceKeepsCaseAndAccentsWhenTold) {
+TEST(Tokenizer, WordPieceKeepsCaseAndAccentsOnRequest) {
   gguf::Writer writer = sample_word_piece();
   writer.set_bool("tokenizer.ggml.normalizer.lowercase", false);
   EXPECT_EQ(encode(load_sample(writer), "hello Hello café", kPlain),
@@ -113,7 +113,7 @@ TEST(Tokenizer, Gemma4MergesRawTextAndKeepsNewlinesWhole) {
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("a b\n€", kPlain)), "a b\n€");
 }
 
-TEST(Tokenizer, AddsWhatTheFileSays) {
+TEST(Tokenizer, AddsBosAndEosIfTheFileWantsThem) {
   gguf::Writer writer = sample_bpe();
   EXPECT_EQ(encode(load_sample(writer), "a"), Texts{"a"});
   writer.set_bool("tokenizer.ggml.add_bos_token", true);
@@ -126,7 +126,7 @@ TEST(Tokenizer, AddsWhatTheFileSays) {
   EXPECT_EQ(load_sample(sample_bpe("llama-bpe")).encode("a").size(), 2U);
 }
 
-TEST(Tokenizer, ControlTokensInTheTextAreTokensOnlyOnRequest) {
+TEST(Tokenizer, ParsesControlTokensInTextOnlyOnRequest) {
   const Tokenizer tokenizer = load_sample(sample_bpe());
   EXPECT_EQ(encode(tokenizer, "a<|im_end|><tool>", {.parse_special = true}),
             (Texts{"a", "<|im_end|>", "<tool>"}));
@@ -159,7 +159,7 @@ TEST(Tokenizer, DecodeCleansSpacesOnRequest) {
   EXPECT_EQ(tokenizer.decode(ids, {.clean_spaces = true}), "a! b, c's d'e we're");
 }
 
-TEST(Tokenizer, IdsOutOfRangeAreAnError) {
+TEST(Tokenizer, IdsOutOfRangeThrow) {
   const Tokenizer tokenizer = load_sample(sample_bpe());
   for (const TokenId id : {-1, tokenizer.n_tokens(), INT32_MAX, INT32_MIN}) {
     EXPECT_THROW(tokenizer.decode(Ids{id}), Error);
@@ -170,7 +170,7 @@ TEST(Tokenizer, IdsOutOfRangeAreAnError) {
   }
 }
 
-TEST(Tokenizer, WorksOnAfterTheFileIsClosed) {
+TEST(Tokenizer, WorksAfterTheFileIsClosed) {
   const Tokenizer tokenizer = [] {
     std::vector<std::byte> bytes = sample_bpe().to_bytes();
     const gguf::File file = gguf::File::parse(bytes, "sample");
@@ -182,7 +182,7 @@ TEST(Tokenizer, WorksOnAfterTheFileIsClosed) {
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("hello €")), "hello €");
 }
 
-TEST(Tokenizer, RandomBytesSurviveWhereTheKindIsLossless) {
+TEST(Tokenizer, LosslessKindsKeepRandomBytes) {
   const std::vector<Tokenizer> tokenizers = [] {
     std::vector<Tokenizer> all;
     for (const PreTokenizerFamily& family : pre_tokenizer_families()) {
@@ -208,7 +208,7 @@ TEST(Tokenizer, RandomBytesSurviveWhereTheKindIsLossless) {
             "aA1'!<\xF0"[random() % 14]);
       }
     }
-    if (text.find("\xE2\x96\x81") != std::string::npos) continue;  // a space to SPM
+    if (text.find("\xE2\x96\x81") != std::string::npos) continue;  // SPM reads U+2581 as a space
     for (const Tokenizer& tokenizer : tokenizers) {
       const Ids ids = tokenizer.encode(text, kPlain);
       ASSERT_EQ(tokenizer.decode(ids), text)
@@ -217,7 +217,7 @@ TEST(Tokenizer, RandomBytesSurviveWhereTheKindIsLossless) {
   }
 }
 
-TEST(Tokenizer, AMegabyteOfOneCharacterTakesNoTime) {
+TEST(Tokenizer, EncodesAMegabyteOfOneUnitFast) {
   const std::vector<gguf::Writer> writers = {
       sample_bpe(),     sample_bpe("superbpe"), sample_spm(), sample_word_piece(),
       sample_unigram(), sample_gemma4(),        sample_rwkv()};
@@ -229,13 +229,14 @@ TEST(Tokenizer, AMegabyteOfOneCharacterTakesNoTime) {
       const std::clock_t begin = std::clock();
       tokenizer.encode(text, {.parse_special = true});
       const std::clock_t time = std::clock() - begin;
-      // Under a second; under a sanitiser several. Quadratic work takes minutes.
+      // Linear work takes less than a second, or several seconds with a sanitiser. Quadratic work
+      // takes minutes.
       EXPECT_LT(time, 20 * CLOCKS_PER_SEC) << tokenizer.model() << " on " << unit;
     }
   }
 }
 
-TEST(Tokenizer, ManyThreadsMayEncode) {
+TEST(Tokenizer, EncodesOnManyThreads) {
   const Tokenizer tokenizer = load_sample(sample_bpe());
   const std::string text = "hello world <tool> 123 l'été\n\n";
   const Ids expected = tokenizer.encode(text);
@@ -259,7 +260,7 @@ struct BadFile {
   ErrorCode code = ErrorCode::kInvalidInput;
 };
 
-TEST(Tokenizer, BadFilesAreErrorsThatNameWhatIsWrong) {
+TEST(Tokenizer, BadFilesThrowErrorsWithTheReason) {
   const auto without_merges = [] {
     gguf::Writer full = sample_bpe();
     gguf::Writer writer;
@@ -350,8 +351,8 @@ TEST(Tokenizer, BadFilesAreErrorsThatNameWhatIsWrong) {
 
 TEST(Tokenizer, OddFilesLoad) {
   gguf::Writer writer = sample_bpe();
-  // Ids out of range and flags without their token are ignored; a missing pre-tokeniser is the
-  // default one.
+  // Ids out of range and flags without their token are ignored. A missing pre-tokeniser becomes
+  // "default".
   writer.set_uint("tokenizer.ggml.eos_token_id", 1'000'000);
   writer.set_int("tokenizer.ggml.eot_token_id", -1);
   writer.set_bool("tokenizer.ggml.add_sep_token", true);

@@ -1,5 +1,5 @@
-// A trie over bytes: which of a set of texts begin at a place. Special tokens, WordPiece,
-// Unigram and RWKV match with it. Build it on one thread, then any thread may read.
+// A trie over bytes: finds which texts of a set begin at a place. Special tokens, WordPiece,
+// Unigram and RWKV use it. One thread builds it; then reading is thread-safe.
 #pragma once
 
 #include <array>
@@ -19,23 +19,23 @@ class Trie {
 
   Trie();
 
-  // The first value of a text stays; empty texts are ignored.
+  // Adds a text. The first value of a text stays; empty texts are ignored.
   void insert(std::string_view text, uint32_t value);
 
-  // The node after `byte`, or kNone.
+  // Returns the node after `byte`, or kNone.
   uint32_t child(uint32_t node, char byte) const noexcept {
     const auto b = static_cast<uint8_t>(byte);
     return node == kRoot ? first_[b] : edges_.find(node, b);
   }
 
-  // The value of the text that ends at `node`, or kNone.
+  // Returns the value of the text that ends at `node`, or kNone.
   uint32_t value(uint32_t node) const noexcept { return values_[node]; }
 
   struct Match {
     uint32_t value = kNone;  // kNone: no text matches
     size_t n_bytes = 0;
   };
-  // The longest text, of at most `limit` bytes, with which `text` begins.
+  // Returns the longest text, of at most `limit` bytes, that is a prefix of `text`.
   Match longest_prefix(std::string_view text, size_t limit = SIZE_MAX) const noexcept;
 
  private:

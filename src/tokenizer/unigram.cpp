@@ -1,5 +1,6 @@
-// SentencePiece's Unigram model (kind "t5"): normalised text, cut into the tokens whose scores (log
-// probabilities) have the largest sum, found by the Viterbi algorithm over characters.
+// SentencePiece's Unigram model (kind "t5"). It normalises the text and splits it into the tokens
+// with the largest sum of scores (log probabilities). The Viterbi algorithm over characters finds
+// them.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -14,7 +15,7 @@
 namespace billow::tokenizer {
 namespace {
 
-constexpr double kUnknownPenalty = 10.0;  // below the worst token, as SentencePiece has it
+constexpr double kUnknownPenalty = 10.0;  // subtracted from the lowest score, as in SentencePiece
 
 class UnigramEncoder : public Encoder {
  public:
@@ -70,7 +71,7 @@ class UnigramEncoder : public Encoder {
                          "vocabulary of '" + file.path() + "': " + std::string(kKey));
   }
 
-  // The normal form of what `text` begins with; `n_bytes` of it are consumed.
+  // Returns the normal form of a prefix of `text`, whose length is `n_bytes`.
   std::string_view normal_prefix(std::string_view text, size_t& n_bytes) const {
     const Trie::Match literal = user_defined_.longest_prefix(text);
     if (literal.n_bytes != 0) {
@@ -117,7 +118,7 @@ class UnigramEncoder : public Encoder {
     best[0].score = 0;
     for (size_t at = 0; at < text.size();) {
       const size_t n_character = utf8::decode(text.substr(at)).n_bytes;
-      bool known = false;  // whether a token is exactly this character
+      bool known = false;  // a token is exactly this character
       const auto offer = [&](size_t end, double score, TokenId token, bool is_known) {
         const double sum = best[at].score + score;
         if (sum > best[end].score) best[end] = {sum, static_cast<uint32_t>(at), token, is_known};

@@ -13,7 +13,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// Lays the texts out as a double array, children at their parent's base XOR their byte, values at
+// Builds a double array of the texts. Children are at their parent's base XOR their byte, values at
 // byte 0.
 class CharsMapBuilder {
  public:
@@ -38,7 +38,7 @@ class CharsMapBuilder {
     for (int i = 0; i < 4; ++i) out.push_back(static_cast<char>((value >> (8 * i)) & 0xFF));
   }
 
-  // `values`: what is left of the texts below `unit`.
+  // `values`: the rests of the texts below `unit`.
   void place(uint32_t unit, const std::map<std::string, uint32_t>& values) {
     std::map<uint8_t, std::map<std::string, uint32_t>> children;
     for (const auto& [text, value] : values) {
@@ -101,7 +101,7 @@ TEST(Unigram, RunsOfUnknownCharactersAreOneToken) {
   EXPECT_EQ(encode(sample_unigram(), "天 地"), (Texts{"▁", "<unk>", "▁", "<unk>"}));
 }
 
-TEST(Unigram, SpacesAreMergedOnlyWhenTheFileSaysSo) {
+TEST(Unigram, MergesSpacesOnlyIfTheFileWantsIt) {
   EXPECT_EQ(encode(sample_unigram(), "  a   b  "), (Texts{"▁a", "▁", "b"}));
   gguf::Writer writer = sample_unigram();
   writer.set_bool("tokenizer.ggml.remove_extra_whitespaces", false);
@@ -123,14 +123,14 @@ TEST(Unigram, TextIsNormalisedByTheLongestPrefix) {
   EXPECT_EQ(encode(writer, "a\u00ad\u00adb"), (Texts{"▁", "ab"}));
 }
 
-TEST(Unigram, BytesThatAreNotTextAreUnknown) {
+TEST(Unigram, InvalidUtf8IsUnknown) {
   EXPECT_EQ(encode(sample_unigram(),
                    "a\xFF\xFE"
                    "b"),
             (Texts{"▁a", "<unk>", "b"}));
 }
 
-TEST(Unigram, DecodingGivesTheNormalisedText) {
+TEST(Unigram, DecodingReturnsTheNormalisedText) {
   const Tokenizer tokenizer = load_sample(sample_unigram());
   EXPECT_EQ(tokenizer.decode(tokenizer.encode(" a  b ", {.add_special = false})), "a b");
 }
@@ -146,7 +146,7 @@ TEST(CharsMap, MalformedMapsAreErrors) {
 }
 
 TEST(CharsMap, NodesThatPointOutsideMatchNothing) {
-  // One node whose children lie far outside.
+  // One node whose children are far out of range.
   const std::string blob("\x04\0\0\0\xFF\xFF\xFF\x7F\0", 9);
   EXPECT_EQ(CharsMap(blob, "map").longest_prefix("abc").n_bytes, 0U);
 }

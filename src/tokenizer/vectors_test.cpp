@@ -1,4 +1,4 @@
-// Expected ids of other people's tokenizers for 46 texts, per vocabulary.
+// Compares with the ids of other projects' tokenizers for 46 texts, per vocabulary.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,7 +68,8 @@ std::string test_name(const testing::TestParamInfo<Case>& test) {
   return name;
 }
 
-// The file of that name among the vocabularies or the real models; empty if it is in neither place.
+// Returns the path of this file, among the vocabularies or the real models; empty if neither has
+// it.
 std::string find_file(const std::string& name) {
   for (const std::string& path : {kFolder + name, model_path(name)}) {
     if (std::filesystem::exists(path)) return path;
@@ -78,7 +79,7 @@ std::string find_file(const std::string& name) {
 
 class ExpectedIds : public testing::TestWithParam<Case> {};
 
-TEST_P(ExpectedIds, AreWhatEncodingGives) {
+TEST_P(ExpectedIds, MatchEncoding) {
   const std::string file = find_file(GetParam().file);
   if (file.empty()) GTEST_SKIP() << "no vocabulary " << GetParam().file << " on this machine";
   const std::string base = kFolder + "ggml-vocab-" + GetParam().name + ".gguf";
@@ -93,7 +94,7 @@ TEST_P(ExpectedIds, AreWhatEncodingGives) {
   }
 }
 
-// There is no vocabulary beside the ids of qwen2, llama-bpe and command-r; a real model has that of
+// The ids of qwen2, llama-bpe and command-r come without a vocabulary. A real model has that of
 // qwen2.
 INSTANTIATE_TEST_SUITE_P(Vocabularies, ExpectedIds,
                          testing::Values(Case{"bert-bge", "ggml-vocab-bert-bge.gguf"},
@@ -108,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies, ExpectedIds,
                                          Case{"command-r", "ggml-vocab-command-r.gguf"}),
                          test_name);
 
-// WordPiece and Unigram normalise what they encode: only byte-level BPE and SPM give it back.
+// Only byte-level BPE and SPM keep the text: WordPiece and Unigram normalise it.
 class Lossless : public testing::TestWithParam<Case> {};
 
 TEST_P(Lossless, TextSurvivesEncodingAndDecoding) {
@@ -122,10 +123,10 @@ TEST_P(Lossless, TextSurvivesEncodingAndDecoding) {
   }
 }
 
-// What random text is drawn from. Left out: bytes for which a vocabulary has no token of its own,
-// which happens (SmolLM2 has none for 0xF1, DeepSeek's letters for 0xF5 and up are user-defined
-// letters); U+2581, a space to SPM by definition; and what user-defined tokens begin with, since
-// SPM puts a space after those.
+// The bytes of random text. Some bytes are excluded: bytes without a token, which happens (SmolLM2
+// has none for 0xF1, and DeepSeek's letters for 0xF5 and up are user-defined letters); U+2581, a
+// space to SPM by definition; and the first bytes of user-defined tokens, because SPM puts a space
+// after such tokens.
 class Alphabet {
  public:
   explicit Alphabet(const Tokenizer& tokenizer) {

@@ -21,7 +21,7 @@ size_t hash_of(std::string_view text) { return std::hash<std::string_view>{}(tex
 
 uint32_t upper_half(size_t hash) { return static_cast<uint32_t>(hash >> 32); }
 
-// The numeric array `key` with one element per token, or null if the file has none.
+// Returns the numeric array `key` with one element per token, or null if the file has none.
 const gguf::Array* per_token_numbers(const gguf::File& file, std::string_view key, size_t n) {
   const gguf::Array* array = file.get_array(key);
   if (array == nullptr) return nullptr;
@@ -113,7 +113,7 @@ void Vocabulary::read_scores(const gguf::File& file) {
       throw vocabulary_error(file,
                              std::string(kKey) + "[" + std::to_string(i) + "] is not a number");
     }
-    // Bounded, so that sums of them stay finite.
+    // Scores are bounded, so that their sums stay finite.
     scores_.push_back(static_cast<float>(std::clamp(score, -1e30, 1e30)));
   }
 }

@@ -1,6 +1,6 @@
-// WordPiece (kind "bert"): text is cleaned and cut into words, each the longest tokens from left to
-// right; a word of too many characters is unknown. The vocabulary marks the first piece of a word
-// with U+2581 and leaves later ones bare.
+// WordPiece (kind "bert"). It cleans the text, splits it into words, and takes the longest tokens
+// of each word from left to right. A word of too many characters is unknown. In the vocabulary,
+// U+2581 marks the first piece of a word; later pieces have no mark.
 #include <utf8proc.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool is_space(char32_t c, utf8proc_category_t category) {
          category == UTF8PROC_CATEGORY_ZP;
 }
 
-// Control, format, private use. What is not assigned yet stays: it may be an emoji of tomorrow.
+// Control, format, private use. Unassigned characters stay, because they may become emoji later.
 bool is_control(utf8proc_category_t category) {
   return category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
          category == UTF8PROC_CATEGORY_CO || category == UTF8PROC_CATEGORY_CS;
@@ -38,7 +38,7 @@ bool is_symbol(utf8proc_category_t category) {
   return category >= UTF8PROC_CATEGORY_SM && category <= UTF8PROC_CATEGORY_SO;
 }
 
-// The blocks that BERT takes for Chinese characters, the gap of its own definition included.
+// The blocks of Chinese characters in BERT's definition, including its gap.
 bool is_ideograph(char32_t c) {
   constexpr std::array<std::array<char32_t, 2>, 8> kBlocks = {{{0x4E00, 0x9FFF},
                                                                {0x3400, 0x4DBF},
@@ -90,13 +90,13 @@ class WordPieceEncoder : public Encoder {
   }
 
  private:
-  // Takes one character: it ends the word, is a word of its own, joins the word, or is dropped.
+  // Adds one character: it ends the word, is a separate word, joins the word, or is dropped.
   void add(char32_t c, std::string& word, std::vector<TokenId>& out) const {
     const utf8proc_category_t category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
     if (is_space(c, category)) return finish(word, out);
     if (c == 0 || c == 0xFFFD || is_control(category)) return;
     if (strip_accents_ && category == UTF8PROC_CATEGORY_MN) return;
-    if (lowercase_ && c == kDottedI) {  // the one letter that becomes two
+    if (lowercase_ && c == kDottedI) {  // the only letter that becomes two
       utf8::append(word, U'i');
       c = kDotAbove;
     } else if (lowercase_) {
@@ -109,7 +109,7 @@ class WordPieceEncoder : public Encoder {
     if (alone) finish(word, out);
   }
 
-  // Appends the tokens of `word`, which begins with U+2581, and begins the next one.
+  // Appends the tokens of `word`, which begins with U+2581, and starts the next word.
   void finish(std::string& word, std::vector<TokenId>& out) const {
     if (word.size() == kEscapedSpace.size()) return;
     append_tokens(word, out);
@@ -121,7 +121,7 @@ class WordPieceEncoder : public Encoder {
       if (unknown_ != kNoToken) out.push_back(unknown_);
       return;
     }
-    // Most words are tokens, and such a token is the longest that the word begins with.
+    // Most words are tokens. Such a token is the longest prefix of the word.
     if (const TokenId whole = vocabulary_.find(word); whole != kNoToken)
       return out.push_back(whole);
     const size_t n_before = out.size();

@@ -1,5 +1,5 @@
-// Compares with tests/golden/word_piece.json, which tests/golden/make_word_piece_golden.py makes
-// with the tokenizers library: texts with words about as long as a word may be.
+// Compares with tests/golden/word_piece.json, for texts with words of about the max length.
+// tests/golden/make_word_piece_golden.py makes that file with the tokenizers library.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 namespace billow::tokenizer {
 namespace {
 
-// As a line of vocab.txt has it, and as GGUF does.
+// Turns a line of vocab.txt into the token of a GGUF file.
 SampleToken token_of(const std::string& piece) {
   if (piece == "[UNK]") return {piece, TokenType::kUnknown};
   if (piece.size() > 2 && piece.front() == '[') return {piece, TokenType::kControl};
@@ -37,7 +37,7 @@ Tokenizer tokenizer_of(const Json& golden) {
   return load_sample(writer);
 }
 
-TEST(WordPieceGolden, LongWordsHaveTheIdsOfTheirOwnLibrary) {
+TEST(WordPieceGolden, LongWordsMatchTheTokenizersLibrary) {
   std::ifstream file(BILLOW_SOURCE_DIR "/tests/golden/word_piece.json");
   const Json cases = Json::parse(file);
   ASSERT_FALSE(cases.empty());

@@ -1,5 +1,5 @@
-"""The small models whose conversion is recorded: those of tests/families/make_fixtures.py, more classes of transformers,
-variants of files as they are published, and classes that transformers does not have."""
+"""The small models whose conversion is recorded: the models of tests/families/make_fixtures.py, more classes of
+transformers, variants of published files, and classes that transformers does not have."""
 import dataclasses
 
 import make_fixtures
@@ -8,7 +8,7 @@ from make_fixtures import EXPERTS, POSITIONS, Family, base, rope
 
 @dataclasses.dataclass
 class Written:
-    """A checkpoint whose configuration and tensors are written out."""
+    """A checkpoint with an explicit configuration and explicit tensors."""
     config: dict
     tensors: dict
     mtp: bool = False
@@ -16,7 +16,7 @@ class Written:
 
 
 def with_extra(family, extra, **changes):
-    """A family with more tensors, such as those of a block that predicts further tokens."""
+    """Returns a family with more tensors, such as those of a block that predicts further tokens."""
     family = dataclasses.replace(family, **changes)
     family.extra = extra
     family.mtp = True
@@ -24,7 +24,7 @@ def with_extra(family, extra, **changes):
 
 
 def with_dense(family, dense):
-    """A family with layers behind pooling: the shape of each by its folder."""
+    """Returns a family with layers after pooling: the shape of each layer by its folder."""
     family.dense = dense
     return family
 
@@ -57,7 +57,7 @@ GEMMA4 = {"head_dim": 16, "global_head_dim": 32, "sliding_window": 16, "final_lo
 
 
 def mtp_block(source):
-    """Names of Qwen's block, with the shapes of a layer that has attention."""
+    """Returns the names of Qwen's block, with the shapes of a layer that has attention."""
     return {f"mtp.layers.0.{name}": shape for name, shape in source.items()} | {
         "mtp.fc.weight": [64, 128], "mtp.norm.weight": [64], "mtp.pre_fc_norm_embedding.weight": [64],
         "mtp.pre_fc_norm_hidden.weight": [64]}
@@ -71,7 +71,7 @@ GATED = {"mlp.gate_proj.weight": [64, 64], "mlp.up_proj.weight": [64, 64], "mlp.
 
 
 def glm_mtp(layer, attention):
-    """The block behind the layers of GLM 4.5 and DeepSeek V3."""
+    """Returns the block after the layers of GLM 4.5 and DeepSeek V3."""
     names = {"enorm.weight": [64], "hnorm.weight": [64], "eh_proj.weight": [64, 128],
              "shared_head.norm.weight": [64], "input_layernorm.weight": [64], "post_attention_layernorm.weight": [64],
              "mlp.gate.weight": [4, 64], "mlp.gate.e_score_correction_bias": [4], **attention}
@@ -121,7 +121,7 @@ def kimi_linear():
 
 
 def rwkv7():
-    """As the flash-linear-attention library saves it."""
+    """Returns RWKV 7 as the flash-linear-attention library saves it."""
     tensors = {"model.embeddings.weight": [160, 64], "lm_head.weight": [160, 64], "model.norm.weight": [64],
                "model.norm.bias": [64], "model.layers.0.pre_norm.weight": [64], "model.layers.0.pre_norm.bias": [64]}
     for layer in range(2):
@@ -170,7 +170,7 @@ def arwkv7():
 
 
 def gpt_oss_packed():
-    """Experts in MXFP4, as OpenAI publishes them."""
+    """Returns gpt-oss with experts in MXFP4, as OpenAI publishes them."""
     tensors = {"model.embed_tokens.weight": [160, 64], "lm_head.weight": [160, 64], "model.norm.weight": [64]}
     tensors |= layers(2, {f"model.layers.#.{name}": shape for name, shape in {
         **NORMS, "self_attn.sinks": [4], "self_attn.q_proj.weight": [128, 64], "self_attn.q_proj.bias": [128],

@@ -1,7 +1,7 @@
-// Conversion against llama.cpp's converter: golden/NAME.json has a checkpoint's configuration and
-// the names and shapes of its tensors, and what that converter made of it. The weights are those of
-// sample_value(), so that they are not stored. Keys, tensors, shapes, types and numbers must be the
-// same; record_golden.py says how the files were made.
+// Compares conversion with llama.cpp's converter. golden/NAME.json has a checkpoint's
+// configuration, the names and shapes of its tensors, and the results of that converter. The
+// weights are those of sample_value(), so they are not stored. Keys, tensors, shapes, types and
+// numbers must be equal. record_golden.py describes how the files are made.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,12 +39,13 @@ std::vector<std::string> golden_names() {
   return names;
 }
 
-// Keys that that converter leaves out, though the models need them.
-const std::set<std::string, std::less<>> kMore = {
-    // Queries far behind the original context are scaled up; a model without these keys is another.
+// Keys that llama.cpp's converter leaves out, although the models need them.
+const std::set<std::string, std::less<>> kExtraKeys = {
+    // Queries far beyond the original context are scaled up. Without these keys, the model would be
+    // different.
     "mistral4.attention.temperature_scale", "mistral4.attention.temperature_length"};
 
-// As digest() of record_golden.py.
+// Equals digest() of record_golden.py.
 std::string digest(const std::vector<float>& values) {
   uint64_t sum = 0;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -82,7 +83,7 @@ bool is_near(double a, double b) {
   return a == b || std::abs(a - b) <= 2e-6 * std::max(std::abs(a), std::abs(b));
 }
 
-// The type that llama.cpp's converter gives such a value.
+// Returns the type that llama.cpp's converter writes for this value.
 gguf::ValueType type_of(const Json& value, bool is_element) {
   if (value.is_boolean()) return gguf::ValueType::kBool;
   if (value.is_number_integer()) return is_element ? gguf::ValueType::kI32 : gguf::ValueType::kU32;
@@ -105,7 +106,7 @@ class Golden : public testing::TestWithParam<std::string> {
     if (golden.contains("dense")) add_dense(golden["dense"]);
   }
 
-  // Layers behind pooling, each in a folder of its own.
+  // Adds layers after pooling, each in a separate folder.
   void add_dense(const Json& shapes) {
     Json modules = {{{"path", ""}, {"type", "sentence_transformers.models.Transformer"}},
                     {{"path", "1_Pooling"}, {"type", "sentence_transformers.models.Pooling"}}};
@@ -120,7 +121,7 @@ class Golden : public testing::TestWithParam<std::string> {
     model.texts["1_Pooling/config.json"] = R"({"pooling_mode_mean_tokens": true})";
   }
 
-  // As many tokens as there are rows; their texts do not matter here.
+  // Adds one token per row. The texts of the tokens do not matter here.
   void add_tokenizer() {
     const Json& config = golden["config"];
     const bool has_part = config.contains("text_config");
@@ -163,8 +164,8 @@ class Golden : public testing::TestWithParam<std::string> {
       compare(key, value, *found);
     }
     for (const gguf::Entry& entry : file.metadata()) {
-      if (is_compared(entry.key) && !kMore.contains(entry.key)) {
-        EXPECT_TRUE(expected.contains(entry.key)) << "a key that it has not: " << entry.key;
+      if (is_compared(entry.key) && !kExtraKeys.contains(entry.key)) {
+        EXPECT_TRUE(expected.contains(entry.key)) << "an unexpected key: " << entry.key;
       }
     }
   }
@@ -193,7 +194,7 @@ void Golden::compare(const std::string& key, const Json& expected, const gguf::V
   const gguf::Array* array = gguf::as_array(found);
   ASSERT_NE(array, nullptr) << key;
   ASSERT_EQ(array->n, expected.size()) << key;
-  // Infinite numbers stand there as texts.
+  // Infinite numbers are texts in the golden file.
   EXPECT_EQ(array->element_type, type_of(expected[0], true)) << key;
   for (size_t i = 0; i < array->n; ++i) {
     const double value =
@@ -202,7 +203,7 @@ void Golden::compare(const std::string& key, const Json& expected, const gguf::V
   }
 }
 
-TEST_P(Golden, IsWhatLlamaCppMakes) {
+TEST_P(Golden, MatchesLlamaCppsConverter) {
   const gguf::File file = make(quant::Type::kF32);
   compare_keys(file);
   for (const auto& [name, row] : golden["tensors"].items()) {
@@ -222,7 +223,7 @@ TEST_P(Golden, IsWhatLlamaCppMakes) {
       EXPECT_TRUE(is_near(values[i], number_of(row[2][i]))) << name << " " << i;
   }
   for (const gguf::TensorInfo& tensor : file.tensors())
-    EXPECT_TRUE(golden["tensors"].contains(tensor.name)) << "a tensor more: " << tensor.name;
+    EXPECT_TRUE(golden["tensors"].contains(tensor.name)) << "an unexpected tensor: " << tensor.name;
 }
 
 TEST_P(Golden, KeepsTheSameTensorsInFloats) {
@@ -235,7 +236,7 @@ TEST_P(Golden, KeepsTheSameTensorsInFloats) {
   }
 }
 
-// As configurations had the rotation before "rope_parameters".
+// Rewrites the rotation with the keys that configurations had before "rope_parameters".
 void spell_rope_as_before(Json& config) {
   Json rope = config["rope_parameters"];
   config.erase("rope_parameters");
@@ -255,18 +256,18 @@ void spell_rope_as_before(Json& config) {
   config["rope_scaling"] = rope.empty() ? Json() : rope;
 }
 
-TEST_P(Golden, OlderSpellingsOfTheRotationMeanTheSame) {
+TEST_P(Golden, OlderRotationKeysMeanTheSame) {
   const bool has_part = model.config.contains("text_config");
   Json& config = has_part ? model.config["text_config"] : model.config;
-  if (!config.contains("rope_parameters")) return;  // says nothing of it
+  if (!config.contains("rope_parameters")) return;  // no rotation
   const Json& rope = config["rope_parameters"];
   const bool is_by_layers = rope.contains("full_attention");
-  if (is_by_layers && rope["full_attention"]["rope_type"] == "proportional") return;  // is younger
+  if (is_by_layers && rope["full_attention"]["rope_type"] == "proportional") return;  // newer
   spell_rope_as_before(config);
   compare_keys(make(quant::Type::kF32));
 }
 
-TEST_P(Golden, PartsForPicturesAreTold) {
+TEST_P(Golden, NotesVisionPartsThatAreLeftOut) {
   make(quant::Type::kF32);
   const bool has_parts = model.config.contains("vision_config");
   const auto is_given = [](const std::string& line) {
@@ -276,7 +277,7 @@ TEST_P(Golden, PartsForPicturesAreTold) {
 }
 
 class GoldenLlama4 : public Golden {};
-TEST_P(GoldenLlama4, ConstantsThatGgufCannotSayAreRefused) {
+TEST_P(GoldenLlama4, RefusesConstantsThatGgufCannotStore) {
   const Json right = model.config;
   for (const char* name :
        {"attention_chunk_size", "attn_scale", "floor_scale", "no_rope_layer_interval"}) {
@@ -297,7 +298,7 @@ TEST_P(GoldenLlama4, ConstantsThatGgufCannotSayAreRefused) {
 INSTANTIATE_TEST_SUITE_P(Families, GoldenLlama4, testing::Values("llama4"));
 
 class GoldenEmbedding : public Golden {};
-TEST_P(GoldenEmbedding, DenseLayersThatAreNotThereAreNoted) {
+TEST_P(GoldenEmbedding, NotesMissingDenseLayers) {
   const auto is_noted = [](const std::string& line) {
     return line.starts_with("there is no modules.json: ");
   };

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Records what llama.cpp's converter makes of small checkpoints of many families: tests/convert/golden/NAME.json.
+"""Records the results of llama.cpp's converter for small checkpoints of many families: tests/convert/golden/NAME.json.
 
     record_golden.py OUT --converter DIR [--only NAME,...] [--keep FOLDER]
 
-Names and shapes of a checkpoint are those that Hugging Face transformers saves for a small configuration; classes that it
-does not have are written out in golden_families.py. Weights are a fixed pattern of their names (sample_value() of
-src/convert/sample_model.h), so that a test can make the same checkpoint again without torch. A file has:
+Names and shapes of a checkpoint are those that Hugging Face transformers saves for a small configuration. If transformers
+lacks a class, golden_families.py has its names and shapes. Weights are a fixed pattern of their names (sample_value() of
+src/convert/sample_model.h), so a test can make the same checkpoint again without torch. A file has:
 
     config      config.json
     checkpoint  names and shapes of the tensors, all F32
-    texts       further files, if there are any
+    texts       further files (optional)
     keys        metadata of the GGUF file, without general.* and tokenizer.*
-    dense       shapes of the layers behind pooling by folder, if there are any
-    tensors     by name: shape in GGUF's order, type where BF16 is asked for, and the digest of the values in F32 (or the
-                values, where an exponential function or a rotation computed in floats leaves the last digits open)
+    dense       shapes of the layers after pooling, by folder (optional)
+    tensors     by name: shape in GGUF's order, type for BF16 output, and the digest of the values in F32. If the last
+                digits are uncertain (exponential functions, rotations computed in floats): the values instead.
 
-DIR has llama.cpp's conversion/ and gguf-py/. FOLDER keeps the checkpoints and the GGUF files.
+DIR has llama.cpp's conversion/ and gguf-py/. FOLDER gets the checkpoints and the GGUF files.
 """
 import argparse
 import json
@@ -40,7 +40,7 @@ OPEN_VALUES = ("rope_freqs", "ssm_a", "rope_factors")
 
 
 def pattern(name, n):
-    """sample_value() of src/convert/sample_model.h for the first n numbers of a tensor."""
+    """Returns sample_value() of src/convert/sample_model.h for the first n numbers of a tensor."""
     start = 1469598103934665603
     for byte in name.encode():
         start = ((start ^ byte) * 1099511628211) & MASK
@@ -49,7 +49,7 @@ def pattern(name, n):
 
 
 def digest(values):
-    """The sum of all words, each times a number of its place, modulo 2^64."""
+    """Returns the sum of all words, each times a number of its place, modulo 2^64."""
     words = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32).reshape(-1).astype(np.uint64)
     places = (np.arange(len(words), dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     places ^= places >> np.uint64(29)
@@ -58,7 +58,7 @@ def digest(values):
 
 def convert(kind, folder, hparams, file_type, out, family, gguf):
     kind.no_mtp = not getattr(family, "mtp", False)
-    for name in ("lerp_weights", "_experts_cache", "_alpha_n", "_alpha_p", "_beta", "_eps"):  # of the model before
+    for name in ("lerp_weights", "_experts_cache", "_alpha_n", "_alpha_p", "_beta", "_eps"):  # of the previous model
         if hasattr(kind, name):
             setattr(kind, name, {})
     if hasattr(kind, "module_paths"):
@@ -79,7 +79,7 @@ def value_of(field):
 
 
 def replace_vocabularies(conversion):
-    """No vocabulary: it is judged elsewhere."""
+    """Makes the converter skip the vocabulary, which other tests check."""
     def set_vocab(converter):
         converter.gguf_writer.add_tokenizer_model("gpt2")
     classes = [conversion.base.TextModel]
@@ -91,7 +91,7 @@ def replace_vocabularies(conversion):
 
 
 def make_checkpoint(family, folder):
-    """Writes the folder; returns config.json and the shapes of all tensors."""
+    """Writes the checkpoint's folder; returns config.json and the shapes of all tensors."""
     from safetensors.numpy import save_file
     if isinstance(family, golden_families.Written):
         config, shapes = dict(family.config), dict(family.tensors)
@@ -193,7 +193,7 @@ def main():
     parser.add_argument("--converter", required=True)
     parser.add_argument("--only", default="")
     parser.add_argument("--keep", type=pathlib.Path)
-    parser.add_argument("--trace", action="store_true", help="where an error came from")
+    parser.add_argument("--trace", action="store_true", help="show where an error came from")
     arguments = parser.parse_args()
     sys.path[:0] = [arguments.converter + "/gguf-py", arguments.converter]
     transformers.logging.set_verbosity_error()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes encodings.json beside this file: what ggml's encoders make of some rows.
+"""Writes encodings.json next to this file: the results of ggml's encoders for some rows.
 
     python3 tests/golden/make_encode_golden.py LIBGGML_BASE_SO
 
-For each type, with an importance of the columns and without, the FNV-1a hash of all bytes and the bytes of the first
-group. src/quantize/encode_test.cpp has the same rows: four of 1024 elements, small products of pseudo-random integers,
-with a stretch of 16 zeros and a stretch of 256.
+Each type has two entries, with an importance of the columns and without: the FNV-1a hash of all bytes, and the bytes of
+the first group. src/quantize/encode_test.cpp has the same rows: four rows of 1024 elements, small products of
+pseudo-random integers, with a run of 16 zeros and a run of 256 zeros.
 """
 import ctypes
 import json

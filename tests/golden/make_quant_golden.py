@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes quant.json beside this file: groups of each weight format with the values that the gguf package gives them.
+"""Writes quant.json next to this file: groups of each weight format, with their values by the gguf package.
 
     pip install gguf numpy && python3 tests/golden/make_quant_golden.py
 
 "decode": random bytes and their values. "encode": values and their bytes, for the formats whose encoder is defined to
-the bit. "digest": many random groups of the formats with grids, so that nearly all entries of a grid are among them, and
-the FNV-1a hash of the values. Bytes are hexadecimal; floats are the bytes of little-endian singles. golden_test.cpp of
-src/quant reads it. Q1_0 and Q2_0 are computed here: gguf 0.19 lacks them.
+the bit. "digest": many random groups of the formats with grids, and the FNV-1a hash of their values. The groups contain
+nearly all entries of a grid. Bytes are hexadecimal; floats are the bytes of little-endian singles. golden_test.cpp of
+src/quant reads the file. Q1_0 and Q2_0 are computed here, because gguf 0.19 lacks them.
 """
 import json
 import pathlib
@@ -21,7 +21,7 @@ DECODED = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K",
 ENCODED = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "TQ1_0", "TQ2_0", "MXFP4"]
 DIGESTED = {"IQ2_XXS": 32, "IQ2_XS": 64, "IQ3_XXS": 16, "IQ1_S": 256, "IQ3_S": 32, "IQ2_S": 128, "IQ1_M": 64}
 
-OF_ONE_SCALE = {"Q1_0": (128, 1), "Q2_0": (64, 2)}  # group length, bits; the scale lies before the codes
+OF_ONE_SCALE = {"Q1_0": (128, 1), "Q2_0": (64, 2)}  # group length, bits; the scale comes before the codes
 
 
 def sizes(name):
@@ -73,7 +73,7 @@ def digest_entry(name, n_groups, random):
 
 
 def encode_entry(name, random):
-    """A spread of sizes, zeros and ties."""
+    """Returns an entry with values of many sizes, zeros and ties."""
     values = np.concatenate([
         random.standard_normal(32),
         random.standard_normal(32) * 1000,

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes word_piece.json beside this file: texts with long words, and the ids that the tokenizers library gives them.
+"""Writes word_piece.json next to this file: texts with long words, and their ids by the tokenizers library.
 
     pip install tokenizers && python3 tests/golden/make_word_piece_golden.py
 
-Each case has a small vocabulary of its own (one piece a line of vocab.txt, "##" before what continues a word), the
-options of its normalizer and the longest word. wordpiece_golden_test.cpp of src/tokenizer reads it.
+Each case has a small vocabulary (one piece per line of vocab.txt; "##" before pieces that continue a word), the options of
+its normalizer and the max length of a word. wordpiece_golden_test.cpp of src/tokenizer reads the file.
 """
 import base64
 import hashlib
@@ -20,7 +20,7 @@ UNKNOWN = "ø"  # has no piece
 
 
 def long_texts(limit):
-    """Words of around `limit` characters, counted in all the ways that one might."""
+    """Returns texts with words of about `limit` characters, for all plausible ways to count characters."""
     rng = random.Random(limit)
     texts = []
     for unit in ["a", "é", "e\u0301", "E\u0301\u0323", "ß", "İ", "ñ", "я", "Й", "й", "か", "が", "カ", "한", "각", "가",
@@ -42,7 +42,7 @@ def long_texts(limit):
 
 
 def vocabulary(texts, normalizer):
-    """A piece for every character that occurs, at the beginning of a word and within it."""
+    """Returns a piece for every character of the texts, at the beginning of a word and within a word."""
     characters = sorted({c for text in texts for c in normalizer.normalize_str(text)} - set(" \t\n" + UNKNOWN))
     return SPECIAL + PIECES + characters + ["##" + c for c in characters]
 

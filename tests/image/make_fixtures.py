@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the pictures that src/image/picture_test.cpp decodes, with what Pillow makes of them.
+"""Writes the pictures that src/image/picture_test.cpp decodes, with the pixels that Pillow decodes.
 
   pip install pillow numpy; tests/image/make_fixtures.py
 
-Each picture NAME.EXT lies in fixtures/ beside NAME.EXT.ppm, the pixels that are expected: Pillow's own, turned as EXIF says and put on
-white where they are transparent.
+Each picture fixtures/NAME.EXT has its expected pixels in fixtures/NAME.EXT.ppm. They are Pillow's pixels, rotated by the
+EXIF orientation. Transparent pixels are on white.
 """
 import io
 import pathlib
@@ -125,13 +125,13 @@ def bmps():
     write("palette.bmp", saved(base().quantize(37), "BMP"))
     write("rgba.bmp", saved(with_alpha(), "BMP"))
     pixels = numpy.asarray(base()).astype(numpy.uint32)
-    # 5, 6 and 5 bits, from the top down
+    # 5, 6 and 5 bits per channel; rows from top to bottom
     value = (pixels[..., 0] >> 3) << 11 | (pixels[..., 1] >> 2) << 5 | pixels[..., 2] >> 3
     rows = b"".join(row.astype("<u2").tobytes() + b"\0\0" * (WIDTH % 2) for row in value)
     five = numpy.stack([(pixels[..., 0] >> 3) * 255 / 31, (pixels[..., 1] >> 2) * 255 / 63, (pixels[..., 2] >> 3) * 255 / 31], axis=2)
     write("fields.bmp", bmp(16, 3, rows, masks=struct.pack("<III", 0xf800, 0x07e0, 0x001f), height=-HEIGHT),
           Image.fromarray(numpy.rint(five).astype(numpy.uint8), "RGB"))
-    # runs of 8 bits: each row is one run, and three pixels as they are
+    # runs of 8-bit pixels: each row is one run and three literal pixels
     colors = [(i * 3 % 256, i * 5 % 256, i * 7 % 256) for i in range(256)]
     table = b"".join(bytes((b, g, r, 0)) for r, g, b in colors)
     rows, grid = b"", numpy.zeros((HEIGHT, WIDTH), int)

@@ -1,4 +1,4 @@
-"""Conversations that exercise what chat templates branch on. Each is the variables of a rendering."""
+"""Conversations that exercise the branches of chat templates. Each entry has the variables of a rendering."""
 
 CLOCK = "2026-07-26T12:30:00"
 

@@ -1,13 +1,13 @@
-"""Where `billow render` is meant to differ from Jinja2, each with its reason. render_test.py fails on any other
-difference, and on an entry here that no longer happens."""
+"""The intended differences between `billow render` and Jinja2, each with its reason. render_test.py fails on any other
+difference, and on an entry here without a difference."""
 
 import html
 
-# The sandbox of transformers refuses these templates' methods for whole families of requests that the models serve;
-# they are compared with Jinja2 where lists may change.
+# The sandbox of transformers refuses methods of these templates for whole families of requests that the models serve.
+# So these templates are compared with a Jinja2 that allows changes of lists.
 CHANGES_LISTS = {"Kimi-K2-Instruct.jinja", "lists.jinja"}
 
-# (template, conversations, reason): Python raises, Billow renders.
+# (templates, conversations, reason): Python raises an exception, Billow renders.
 RENDERS = [
     (
         ["CohereForAI-c4ai-command-r-plus-tool_use.jinja", "NousResearch-Hermes-*.jinja"],
@@ -22,7 +22,7 @@ RENDERS = [
     ),
 ]
 
-# (template, conversations, reason, what makes Python's rendering equal to Billow's): both render.
+# (templates, conversations, reason, function from Python's rendering to Billow's): both render.
 DIFFERS = [
     (
         ["meetkai-functionary-medium-v3.1.jinja"],

@@ -1,4 +1,4 @@
-"""Jinja2 set up as the transformers library sets it up for chat templates: what every rendering is compared with."""
+"""The reference for renderings: Jinja2 with the settings of the transformers library for chat templates."""
 
 import datetime
 import json
@@ -10,7 +10,7 @@ import jinja2.sandbox
 
 
 class Generation(jinja2.ext.Extension):
-    """{% generation %} ... {% endgeneration %} around what an assistant wrote: renders its body in a scope."""
+    """{% generation %} ... {% endgeneration %} around an assistant's text: renders its body in a scope."""
 
     tags = {"generation"}
 
@@ -35,20 +35,20 @@ def tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=Fa
 
 
 def make_environment(changes_lists=False):
-    """`changes_lists`: also allow .append and .pop, which the sandbox of transformers refuses."""
+    """Returns the environment. `changes_lists`: also allow .append and .pop, which the sandbox of transformers refuses."""
     sandbox = jinja2.sandbox
     kind = sandbox.SandboxedEnvironment if changes_lists else sandbox.ImmutableSandboxedEnvironment
     environment = kind(
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols]
     )
     environment.filters["tojson"] = tojson
-    environment.filters["from_json"] = json.loads  # as DeepSeek's templates expect it
+    environment.filters["from_json"] = json.loads  # DeepSeek's templates expect it
     environment.globals["raise_exception"] = raise_exception
     return environment
 
 
 def compile_template(environment, source):
-    """The template, or what its compilation raised."""
+    """Returns the template, or the exception that its compilation raised."""
     try:
         return environment.from_string(source)
     except jinja2.exceptions.TemplateError as error:
@@ -56,12 +56,12 @@ def compile_template(environment, source):
 
 
 def render(template, variables):
-    """The rendering, or None and what was raised."""
+    """Returns the rendering and "", or None and the exception."""
     if isinstance(template, Exception):
         return None, repr(template)
     clock = datetime.datetime.fromisoformat(variables["strftime_now"])
     variables = {k: v for k, v in variables.items() if k != "strftime_now"}
     try:
         return template.render(variables, strftime_now=clock.strftime), ""
-    except Exception as error:  # whatever Python raises, Billow must refuse too
+    except Exception as error:  # Billow must refuse whatever raises in Python
         return None, f"{type(error).__name__}: {error}"

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Renders chat templates with `billow render` and with Jinja2 as transformers sets it up; the bytes must be equal, and
-where Jinja2 raises, Billow must refuse.
+"""Renders chat templates with `billow render` and with Jinja2 in the settings of transformers. The bytes must be equal. If
+Jinja2 raises an exception, Billow must refuse.
 
 usage: render_test.py BILLOW [FOLDER_WITH_TEMPLATES [N]]
 
-Renders the templates beside this file, and those of real models in the folder where it exists: all of them, or with N every Nth,
-for builds whose processes start slowly.
+Renders the templates next to this file, and the templates of real models in the folder if it exists. N: only every Nth
+template of real models, for builds whose processes start slowly.
 """
 
 import concurrent.futures
@@ -29,7 +29,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def billow_render(billow, path, variables):
-    """The rendering, or None and the message."""
+    """Returns the rendering and "", or None and the message."""
     process = subprocess.run(
         [billow, "render", "--template", path, "--input", "-"],
         input=json.dumps(variables).encode(),
@@ -52,13 +52,13 @@ def find(entries, template, conversation):
 
 
 def around(text, other):
-    """A bit of `text` from shortly before it departs from `other`."""
+    """Returns a part of `text` around its first difference from `other`."""
     at = next((i for i, (a, b) in enumerate(zip(text, other)) if a != b), min(len(text), len(other)))
     return repr(text[max(0, at - 40) : at + 60])
 
 
 def judge(template, conversation, python, billow):
-    """What is wrong, or ""; and how the two compare."""
+    """Returns the problem, or "", and how the two renderings compare."""
     (expected, raised), (got, refused) = python, billow
     renders, differs = (find(e, template, conversation) for e in (RENDERS, DIFFERS))
     if refused and "CRASHED" in refused:
@@ -96,10 +96,10 @@ def main():
     real = sorted(glob.glob(os.path.join(sys.argv[2], "*.jinja"))) if len(sys.argv) > 2 else []
     stride = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     if stride > 1:
-        print(f"every template of our own, and of {len(real)} of real models each {stride}th")
+        print(f"all of our own templates, and every {stride}th of {len(real)} templates of real models")
         real = real[::stride]
     if not real:
-        print("templates of real models: skipped, no", " ".join(sys.argv[2:3]) or "folder given")
+        print("skipped the templates of real models: no", " ".join(sys.argv[2:3]) or "folder given")
     counts, failures = {}, []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for path, runs in [(path, start(pool, billow, path)) for path in paths + real]:

@@ -1,9 +1,10 @@
-"""Tiny models of many shapes, and what llama-quantize would make of them.
+"""Tiny models of many shapes, and the tensor types that llama-quantize chooses for them.
 
-    python3 tests/quantize/mixture_models.py LLAMA_QUANTIZE     writes tests/golden/mixtures.json anew
+    python3 tests/quantize/mixture_models.py LLAMA_QUANTIZE     writes tests/golden/mixtures.json
 
-The file has for each model its facts and tensors, and for each type a letter for each tensor of the new file, with an
-importance matrix ("with") and without ("without"); null where the file cannot be made. src/quantize/mixture_test.cpp reads it.
+For each model the file has the model's facts and tensors. For each type it has one letter per tensor of the new file, with
+an importance matrix ("with") and without ("without"); null if the file cannot be made. src/quantize/mixture_test.cpp reads
+the file.
 """
 import json
 import pathlib
@@ -18,7 +19,7 @@ F32, F16 = 0, 1
 TYPES = ["F32", "F16", "BF16", "Q8_0", "Q6_K", "Q5_K_M", "Q5_K_S", "Q5_1", "Q5_0", "Q4_K_M", "Q4_K_S", "Q4_1", "Q4_0",
          "IQ4_NL", "IQ4_XS", "MXFP4_MOE", "Q3_K_L", "Q3_K_M", "Q3_K_S", "IQ3_M", "IQ3_S", "IQ3_XS", "IQ3_XXS", "Q2_K",
          "Q2_K_S", "IQ2_M", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_M", "IQ1_S", "TQ2_0", "TQ1_0", "Q2_0", "Q1_0"]
-# What llama-quantize calls tensor types, and the letter of each in the file.
+# llama-quantize's names of tensor types, and the letter of each in the file.
 LETTERS = dict(zip(["f32", "f16", "bf16", "q8_0", "q6_K", "q5_K", "q5_1", "q5_0", "q4_K", "q4_1", "q4_0", "iq4_nl",
                     "iq4_xs", "mxfp4", "q3_K", "iq3_s", "iq3_xxs", "q2_K", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_m",
                     "iq1_s", "tq2_0", "tq1_0", "q2_0", "q1_0"], "ABCDEFGHIJKLMNOPQRSTUVWXYZa"))
@@ -66,7 +67,7 @@ def text(value):
 
 
 def gguf(metadata, tensors):
-    """metadata: key -> text, int or float; tensors: (name, shape, type), whose data are zeros."""
+    """Returns a GGUF file. metadata: key -> text, int, float or list of texts; tensors: (name, shape, type). All data is 0."""
     header = b""
     for key, value in metadata.items():
         if isinstance(value, str):
@@ -103,7 +104,7 @@ def model_file(one):
 
 
 def importance_file(one):
-    """Of counts 0: all columns matter the same."""
+    """Returns an importance matrix with counts of 0, so that all columns have the same importance."""
     tensors = []
     for name, shape in one["tensors"]:
         if len(shape) > 1 and name.startswith("blk."):
@@ -114,14 +115,14 @@ def importance_file(one):
 
 
 def llama_decisions(program, path, kind, importance):
-    """(name, type) of each tensor of the new file; None where it cannot be made."""
+    """Returns (name, type) of each tensor of the new file; None if the file cannot be made."""
     options = ["--imatrix", importance] if importance else []
     done = subprocess.run([program, *options, "--dry-run", path, kind], capture_output=True, text=True)
     out = done.stdout + done.stderr
     if "will require an imatrix" in out or "no tensor type fallback is defined" in out:
         return None
     assert done.returncode == 0, out
-    # Lines of a tensor, with warnings of widths in between.
+    # Finds the lines of tensors; warnings about widths may be between them.
     found = re.findall(r"\[ *\d+/ *\d+\] (\S+) +- \[.*?type = +(\w+), size = [ \d.]+ MiB(?: -> [ \d.]+ MiB \((\w+)\))?",
                        out)
     return [(name, to or source) for name, source, to in found]

@@ -1,4 +1,4 @@
-"""Where llama.cpp's programs are: BILLOW_LLAMA_QUANTIZE and its like name them, else PATH is searched."""
+"""Finds llama.cpp's programs: by environment variables like BILLOW_LLAMA_QUANTIZE, else in PATH."""
 import os
 import shutil
 

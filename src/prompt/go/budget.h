@@ -1,5 +1,5 @@
-// What one rendering of a template may use, and a text that grows on account of it. Used by one
-// rendering, on one thread.
+// The limits of one rendering of a template, and a text whose growth counts against them. Used by
+// one rendering, on one thread.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace billow::prompt::go {
 
-// Counts down. Both functions throw Error (kTooLarge) when nothing is left.
+// Counts down. Both functions throw Error (kTooLarge) if too little is left.
 class Budget {
  public:
   Budget(uint64_t n_steps, uint64_t n_bytes) : n_steps_(n_steps), n_bytes_(n_bytes) {}
   void spend_steps(uint64_t n_steps);
-  // Bytes of the output, and of each text that is made on the way to it.
+  // Counts bytes of the output and of intermediate texts.
   void spend_bytes(uint64_t n_bytes);
 
  private:

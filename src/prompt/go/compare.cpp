@@ -7,7 +7,7 @@
 namespace billow::prompt::go {
 namespace {
 
-// Comparing long texts is work: what a step buys.
+// Comparing long texts takes time. One step pays for this many bytes.
 constexpr size_t kBytesPerStep = 256;
 
 [[noreturn]] void refuse(const std::string& what) { throw Error(ErrorCode::kInvalidInput, what); }
@@ -16,7 +16,7 @@ bool is_basic(const Value& value) {
   return value.as_bool() || value.as_integer() || value.as_number() || value.as_text();
 }
 
-// A list or map without items stands for Go's nil one.
+// Returns whether Go would see nil. An empty list or map counts as Go's nil list or map.
 bool is_nil_like(const Value& value) {
   return value.is_nil() || (!is_basic(value) && !value.is_true());
 }

@@ -10,7 +10,7 @@
 namespace billow::prompt::go {
 namespace {
 
-// The arguments as print joins them, but nil alone as the output shows it.
+// Joins the arguments like print, but shows nil as the output of a template does.
 std::string joined(Call& call) {
   for (Value& value : call.arguments) {
     if (value.is_nil()) value = Value::text("<no value>");
@@ -63,7 +63,7 @@ std::string js_escape(std::string_view character, const utf8::CodePoint& point) 
   }
   const bool is_plain =
       point.value < 0x80 ? point.value >= ' ' : point.valid && is_go_printable(point.value);
-  // An invalid byte prints as it is: it decodes to U+FFFD, which is printable.
+  // An invalid byte prints unchanged, because it decodes to U+FFFD, which is printable.
   return is_plain || !point.valid ? std::string(character)
                                   : hex_code("\\u", static_cast<unsigned>(point.value));
 }

@@ -14,10 +14,10 @@
 namespace billow::prompt::go {
 namespace {
 
-// What comes after a node: the next, or the end of the loop's turn or of the loop.
+// What runs after a node: the next node, the loop's next turn, or the code after the loop.
 enum class Flow { kNext, kContinue, kBreak };
 
-constexpr size_t kVariablesPerStep = 16;  // looked at in search of one
+constexpr size_t kVariablesPerStep = 16;  // variables that a search passes per step
 constexpr size_t kMaxShownBytes = 60;
 
 class Evaluator {
@@ -44,7 +44,7 @@ class Evaluator {
     throw Error(ErrorCode::kInvalidInput, utf8::sanitized(message));
   }
 
-  // One level of nodes, pipelines or templates in each other.
+  // Counts one level of nested nodes, pipelines or templates.
   class Level {
    public:
     explicit Level(Evaluator& evaluator) : evaluator_(evaluator) {
@@ -96,7 +96,7 @@ class Evaluator {
     return Flow::kNext;
   }
 
-  // Variables that it declares live until the end of the list around it.
+  // Runs an action. Variables that the action declares live until the end of the list around it.
   void action(const Pipeline& pipe, const Value& dot) {
     const Value value = pipeline(pipe, dot);
     if (!pipe.variables.empty()) return;
@@ -125,7 +125,7 @@ class Evaluator {
     return flow;
   }
 
-  // Runs the body for each item of `value`; false if there was none.
+  // Runs the body for each item of `value`; returns false if there are no items.
   bool turns(const Node& item, const Pipeline& pipe, const Value& value) {
     const size_t mark = variables_.size();
     const auto turn = [&](const Value& index, const Value& element) {
@@ -176,7 +176,7 @@ class Evaluator {
     }
   }
 
-  // The template sees no variables but its own.
+  // Runs another template, which sees only its own variables.
   void invoke(const Node& item, const Value& dot) {
     const auto found = program_.defined.find(item.name);
     if (found == program_.defined.end()) {
@@ -204,7 +204,7 @@ class Evaluator {
     return *std::move(value);
   }
 
-  // `last` is the value of the command before in the pipeline: one more argument.
+  // Runs a command. `last` is the value of the previous command of the pipeline: one more argument.
   Value command(const Command& item, const Value& dot, const std::optional<Value>& last) {
     run_.budget.spend_steps(item.operands.size());
     const Operand& first = item.operands.front();
@@ -250,7 +250,8 @@ class Evaluator {
     return value;
   }
 
-  // Of nil at the start of a chain every field is nil; later in the chain there is none.
+  // Returns a field of `value`. At the start of a chain, every field of nil is nil. Later in a
+  // chain, a field of nil is an error.
   Value field(const Value& value, std::string_view name, const Place& place, bool is_first) const {
     const Value* found = nullptr;
     if (const auto* map = value.as_map()) {
@@ -294,7 +295,7 @@ class Evaluator {
     return run_function(function, arguments, name.place);
   }
 
-  // A function that is itself an argument, or that fields are taken of.
+  // Calls a function that is an argument, or whose result has fields chained to it.
   Value call_alone(const Operand& item) {
     const Function& function = *find_function(item.name);
     check_count(function, item.place, 0, false);
@@ -320,7 +321,7 @@ class Evaluator {
     }
   }
 
-  // `and` and `or`: the first operand that decides, or else the last.
+  // Runs `and` or `or`: returns the first operand that decides, or the last operand.
   Value decide(const Command& item, const Value& dot, const std::optional<Value>& last,
                bool is_or) {
     Value value;

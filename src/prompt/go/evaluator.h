@@ -11,16 +11,16 @@
 
 namespace billow::prompt::go {
 
-inline constexpr size_t kMaxRunDepth = 300;  // of nodes, pipelines and templates in each other
+inline constexpr size_t kMaxRunDepth = 300;  // levels of nested nodes, pipelines and templates
 
 struct Run {
   Budget& budget;
   std::time_t now;                 // the clock of currentDate
-  size_t last_order = ~size_t{0};  // nodes of the root after it are left out
+  size_t last_order = ~size_t{0};  // later nodes of the root do not run
 };
 
-// What the template makes of `data`. Throws Error "template: :LINE:COLUMN: executing ... at <...>:
-// what" (kInvalidInput), or kTooLarge beyond a limit.
+// Returns the output of the template for `data`. Throws Error "template: :LINE:COLUMN: executing
+// ... at <...>: what" (kInvalidInput; kTooLarge beyond a limit).
 std::string evaluate(const Program& program, const Value& data, const Run& run);
 
 }  // namespace billow::prompt::go

@@ -117,7 +117,7 @@ Value call_printf(Call& call) {
   return Value::text(out.take());
 }
 
-// The data of templates holds no functions.
+// Always throws, because the data of templates has no functions.
 Value call_call(Call& call) {
   const Value& function = call.arguments[0];
   refuse(function.is_nil() ? "call of nil"
@@ -141,7 +141,8 @@ Value date(std::time_t time) {
 Value call_current_date(Call& call) { return date(call.now); }
 Value call_yesterday_date(Call& call) { return date(call.now - std::time_t{24} * 60 * 60); }
 
-// A member of a tool's property, which is a record, or a map where a template made it from JSON.
+// Returns a member of a tool's property. A property is a record, or a map if a template made it
+// from JSON.
 const Value* member(const Value& property, std::string_view name, std::string_view json_name) {
   if (const auto* record = property.as_record()) return record->find(name);
   const auto* map = property.as_map();
@@ -157,7 +158,7 @@ std::string type_script_of(const Value* type_name) {
   return *name == "object" ? "Record<string, any>" : "any";
 }
 
-// Depth is bounded as that of all data is.
+// The recursion is bounded, because kMaxDataDepth bounds the depth of all data.
 std::string type_script_type(const Value& property) {
   const Value* any_of = member(property, "AnyOf", "anyOf");
   const Value* type = member(property, "Type", "type");

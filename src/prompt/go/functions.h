@@ -1,5 +1,5 @@
-// The functions that Go templates call: Go's own, and json, currentDate, yesterdayDate and
-// toTypeScriptType. All are pure but for the clock, which the call brings.
+// The functions that Go templates can call: Go's own, and json, currentDate, yesterdayDate and
+// toTypeScriptType. All are pure; the call provides the clock.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +23,13 @@ inline constexpr size_t kAnyNumber = ~size_t{0};
 struct Function {
   std::string_view name;
   size_t n_min;
-  size_t n_max;  // kAnyNumber: as many as wanted
-  // Throws Error (kInvalidInput) for values that do not suit. Null for `and` and `or`, which stop
-  // at the value that decides and so are the evaluator's.
+  size_t n_max;  // kAnyNumber: no limit
+  // Throws Error (kInvalidInput) for unsuitable values. Null for `and` and `or`: the evaluator runs
+  // these, because they stop at the value that decides.
   Value (*body)(Call& call);
 };
 
-// Null if there is no such function.
+// Returns the function of this name, or null.
 const Function* find_function(std::string_view name);
 
 // Comparisons, in compare.cpp.

@@ -20,7 +20,7 @@ void append_escape(BudgetedText& out, char32_t value) {
   out.append({escape.data(), escape.size()});
 }
 
-// The escape of one letter that `value` has, or 0.
+// Returns the letter of the two-character escape of `value`, or 0 if there is none.
 char short_escape(char32_t value) {
   switch (value) {
     case '"':
@@ -70,9 +70,9 @@ void append_json_text(BudgetedText& out, std::string_view text) {
   out.append("\"");
 }
 
-// Shortest digits; with an exponent below 1e-6 and from 1e21 on, as JavaScript writes numbers.
+// Appends the shortest digits. Uses an exponent below 1e-6 and from 1e21 on, as JavaScript does.
 void append_json_number(BudgetedText& out, double value) {
-  if (!std::isfinite(value)) return out.append("null");  // nothing in a template makes one
+  if (!std::isfinite(value)) return out.append("null");  // templates cannot make such a number
   const double size = std::fabs(value);
   const bool has_exponent = size != 0 && (size < 1e-6 || size >= 1e21);
   std::array<char, 64> digits{};

@@ -21,7 +21,7 @@ constexpr std::string_view kClose = "}}";
 bool is_space(char byte) { return kSpaces.find(byte) != kSpaces.npos; }
 bool is_digit(char byte) { return byte >= '0' && byte <= '9'; }
 
-// Beyond ASCII every character counts as a letter: Go is stricter there.
+// Every character beyond ASCII counts as a letter. Go is stricter.
 bool is_word(char byte) {
   return byte == '_' || is_digit(byte) || (byte >= 'a' && byte <= 'z') ||
          (byte >= 'A' && byte <= 'Z') || static_cast<unsigned char>(byte) >= 0x80;
@@ -74,10 +74,10 @@ class Lexer {
     const utf8::CodePoint point = is_end ? utf8::CodePoint{0, 0, true} : utf8::decode(rest());
     std::array<char, 32> code{};
     std::snprintf(code.data(), code.size(), "U+%04X", static_cast<unsigned>(point.value));
-    std::string said = std::string(message) + " " + (is_end ? "at the end" : code.data());
-    if (is_end || !is_go_printable(point.value)) return said;
-    utf8::append(said += " '", point.value);
-    return said + "'";
+    std::string result = std::string(message) + " " + (is_end ? "at the end" : code.data());
+    if (is_end || !is_go_printable(point.value)) return result;
+    utf8::append(result += " '", point.value);
+    return result + "'";
   }
 
   void text() {
@@ -122,7 +122,7 @@ class Lexer {
     if (is_trimmed) at_ = std::min(source_.find_first_not_of(kSpaces, at_), source_.size());
   }
 
-  // One token of an action; false after its right delimiter.
+  // Reads one token of an action; returns false after the right delimiter.
   bool action() {
     const bool is_trimmed = closes_trimmed(rest());
     if (is_trimmed || rest().starts_with(kClose)) {
@@ -193,7 +193,7 @@ class Lexer {
            rest().starts_with(kClose);
   }
 
-  // A name from `begin` on, or what else begins at the present place and ends there.
+  // Reads a token that begins at the current place. Its name begins at `begin`.
   void word(size_t begin, Kind kind) {
     const size_t first = at_;
     at_ = begin;
@@ -228,7 +228,7 @@ class Lexer {
     emit(Kind::kRawString, at_, end + 1);
   }
 
-  // Everything that may belong to a number: the parser decides whether it is one.
+  // Reads everything that can belong to a number. The parser decides whether it is a number.
   void number() {
     const size_t first = at_;
     size_t end = at_ + 1;
@@ -248,8 +248,8 @@ class Lexer {
   std::string_view source_;
   size_t at_ = 0;
   size_t line_ = 1;
-  size_t counted_ = 0;  // bytes whose line ends are in line_
-  size_t n_open_ = 0;   // parentheses of the action
+  size_t counted_ = 0;  // line_ includes the line ends of this many bytes
+  size_t n_open_ = 0;   // open parentheses of the action
   bool is_done_ = false;
   std::vector<Token> tokens_;
 };

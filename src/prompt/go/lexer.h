@@ -1,4 +1,4 @@
-// Cuts a Go template into texts and the tokens of its actions.
+// Splits a Go template into texts and the tokens of its actions.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace billow::prompt::go {
 
 struct Token {
   enum class Kind {
-    kError,  // the last token, where the source is wrong: `message` says how
+    kError,  // the last token of a wrong source; `message` has the reason
     kEnd,    // the last token
     kText,
     kLeftDelimiter,
@@ -19,7 +19,7 @@ struct Token {
     kAssign,   // =
     kDeclare,  // :=
     kPipe,
-    kCharacter,  // another one, as a comma
+    kCharacter,  // any other character, like a comma
     kLeftParenthesis,
     kRightParenthesis,
     kDot,
@@ -32,7 +32,7 @@ struct Token {
     kNumber,
     kRune,
     kString,     // with its quotes
-    kRawString,  // likewise
+    kRawString,  // with its backquotes
   };
   Kind kind = Kind::kEnd;
   std::string_view text;
@@ -41,7 +41,7 @@ struct Token {
   std::string message;
 };
 
-// All tokens of `source`, the last being kEnd or kError. The texts are views into it.
+// Returns all tokens of `source`; the last is kEnd or kError. The texts are views into `source`.
 std::vector<Token> lex(std::string_view source);
 
 }  // namespace billow::prompt::go

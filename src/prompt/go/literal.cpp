@@ -16,7 +16,7 @@ bool is_alnum(char byte) {
          (byte >= 'A' && byte <= 'Z');
 }
 
-// Without underscores, which may stand between digits only; nullopt if one stands elsewhere.
+// Removes underscores. They are allowed only between digits; nullopt if one is elsewhere.
 std::optional<std::string> without_underscores(std::string_view text) {
   std::string digits;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -29,7 +29,7 @@ std::optional<std::string> without_underscores(std::string_view text) {
   return digits;
 }
 
-// Takes the prefix that names a base off `digits`.
+// Removes the prefix of `digits` that names a base. Returns the base.
 int take_base(std::string_view& digits) {
   if (digits.size() < 2 || digits[0] != '0') return 10;
   const char letter = static_cast<char>(digits[1] | 0x20);
@@ -59,7 +59,7 @@ std::optional<Value> integer(std::string_view digits, bool is_negative) {
 std::optional<Value> floating(std::string_view digits, bool is_negative) {
   const bool is_hex = digits.starts_with("0x") || digits.starts_with("0X");
   if (is_hex) digits.remove_prefix(2);
-  // What from_chars would take for a number too: "inf", "nan", a sign.
+  // Rejects texts that from_chars also accepts: "inf", "nan", a sign.
   const bool begins = !digits.empty() && (digits[0] == '.' || is_alnum(digits[0]));
   if (!begins || (!is_hex && digits[0] > '9')) return std::nullopt;
   const auto size =
@@ -73,7 +73,7 @@ struct Escaped {
   bool is_byte;  // from \x or octal digits: one byte of the text
 };
 
-// The `n` digits at the start of `rest`, taken off it.
+// Removes `n` digits from the start of `rest` and returns their value.
 std::optional<char32_t> take_digits(std::string_view& rest, size_t n, int base) {
   if (rest.size() < n) return std::nullopt;
   const auto value = parse_all<uint32_t>(rest.substr(0, n), base);
@@ -82,7 +82,7 @@ std::optional<char32_t> take_digits(std::string_view& rest, size_t n, int base) 
   return static_cast<char32_t>(*value);
 }
 
-// What follows a backslash, taken off `rest`.
+// Removes the part of an escape after the backslash from `rest` and returns its value.
 std::optional<Escaped> take_escape(std::string_view& rest, char quote) {
   if (rest.empty()) return std::nullopt;
   const char letter = rest[0];

@@ -38,14 +38,14 @@ class Parser {
   }
 
   [[noreturn]] void unexpected(const Token& token, const std::string& context) const {
-    if (token.kind != Kind::kError) fail("unexpected " + said(token) + " in " + context);
+    if (token.kind != Kind::kError) fail("unexpected " + shown(token) + " in " + context);
     if (action_line_ == 0 || action_line_ == token.line) fail(token.message);
     const bool is_action = token.message.ends_with(" action");
     fail(token.message + (is_action ? "" : " in action") +
          " started at :" + std::to_string(action_line_));
   }
 
-  static std::string said(const Token& token) {
+  static std::string shown(const Token& token) {
     if (token.kind == Kind::kEnd) return "EOF";
     if (token.kind == Kind::kKeyword) return "<" + std::string(token.text) + ">";
     return token.text.size() > 10 ? go_quoted(token.text.substr(0, 10)) + "..."
@@ -78,7 +78,7 @@ class Parser {
 
   static Place place_of(const Token& token) { return {token.line, token.text}; }
 
-  // Lets the text of `place` reach from its token to the present one.
+  // Extends the text of `place` from its token to the last token that was read.
   void widen(Place& place) const {
     const char* const begin = place.text.data();
     size_t last = at_ == 0 ? 0 : at_ - 1;
@@ -103,7 +103,7 @@ class Parser {
     Parser& parser_;
   };
 
-  // Texts and actions up to an end, an else or the end of the source.
+  // Parses texts and actions up to an end, an else or the end of the source.
   Ending nodes(Nodes& out, bool is_top = false) {
     while (true) {
       const Token& token = next_after_spaces();
@@ -133,7 +133,7 @@ class Parser {
     }
   }
 
-  // Leaves the `if` or `with` of `else if` and `else with` to be read.
+  // Parses an end or an else. The `if` or `with` of `else if` and `else with` stays unread.
   Ending ending(std::string_view word) {
     next();
     ending_ = word;
@@ -200,7 +200,7 @@ class Parser {
     }
   }
 
-  // The body of a define or block, with the variables of no other template.
+  // Parses the body of a define or block. The body does not see the variables around it.
   Nodes definition(const std::string& context) {
     const Nested nested(*this);
     auto variables = std::exchange(variables_, {"$"});
@@ -339,7 +339,7 @@ class Parser {
       }
     }
     if (result.operands.empty()) fail("empty command");
-    // Errors of a call show all of it.
+    // Errors of a call show the whole call.
     if (result.operands.front().kind == Operand::Kind::kFunction) {
       const std::string_view last = result.operands.back().place.text;
       std::string_view& first = result.operands.front().place.text;
@@ -426,10 +426,10 @@ class Parser {
   std::vector<Token> tokens_;
   size_t at_ = 0;
   size_t line_ = 1;
-  size_t action_line_ = 0;  // of the action being read; 0 between actions
+  size_t action_line_ = 0;  // first line of the action that is being read; 0 between actions
   size_t depth_ = 0;
-  size_t n_ranges_ = 0;  // around the present place, in this template
-  std::string ending_;   // the word that ended the last list of nodes
+  size_t n_ranges_ = 0;  // ranges around the current place, in this template
+  std::string ending_;   // the keyword that ended the last list of nodes
   std::vector<std::string_view> variables_{"$"};
 };
 

@@ -153,7 +153,7 @@ std::string float_text(double value, std::chars_format form, int precision) {
   return text;
 }
 
-// Shortest digits, with an exponent below 1e-4 and from 1e6 on.
+// Returns the shortest digits, with an exponent below 1e-4 and from 1e6 on.
 std::string shortest(double value) {
   std::string text = float_text(value, std::chars_format::scientific, -1);
   const int exponent = std::atoi(text.c_str() + text.find('e') + 1);
@@ -230,7 +230,8 @@ void append_record(BudgetedText& out, const RecordData& record, const Verb& verb
   out.append("}");
 }
 
-// Whether `value` has a String method that the verb calls, and its text.
+// Appends the text of `value` if it has a String method that the verb calls. Returns whether it
+// has.
 bool append_own_text(BudgetedText& out, const Value& value, const Verb& verb) {
   if (std::u32string_view(U"vsqxX").find(verb.letter) == std::u32string_view::npos) return false;
   BudgetedText own(out.budget());

@@ -1,4 +1,4 @@
-// The texts of values: as Go's fmt package prints them, and as its json package encodes them.
+// Prints values as Go's fmt package prints them, and encodes values as Go's json package does.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace billow::prompt::go {
 
-// A verb of Printf with its flags. Negative: no width, or no precision.
+// A verb of Printf with its flags. A negative width or precision: none.
 struct Verb {
   char32_t letter = 'v';
   bool minus = false;
@@ -22,16 +22,17 @@ struct Verb {
   int precision = -1;
 };
 
-// `value` under `verb`, or `%!d(string=a)` where the two do not go together.
+// Appends `value` formatted by `verb`, or `%!d(string=a)` if the verb does not fit the value.
 void append_formatted(BudgetedText& out, const Value& value, const Verb& verb);
 
-// As fmt.Sprintf prints: too few or too many values are told in the text.
+// Prints like fmt.Sprintf: the text reports missing and extra values.
 void append_printf(BudgetedText& out, std::string_view format, const std::vector<Value>& values);
 
-// As fmt.Sprint: a space between two values of which neither is a text.
+// Prints like fmt.Sprint: with a space between two values if neither is a text.
 void append_print(BudgetedText& out, const std::vector<Value>& values);
 
-// Compact, with <, > and & escaped; maps sorted, records in order, invalid UTF-8 as U+FFFD.
+// Encodes compactly, with <, > and & escaped. Maps are sorted, records keep their order, and
+// invalid UTF-8 becomes U+FFFD.
 void append_json(BudgetedText& out, const Value& value);
 
 }  // namespace billow::prompt::go

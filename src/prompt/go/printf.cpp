@@ -6,9 +6,9 @@
 namespace billow::prompt::go {
 namespace {
 
-constexpr int kMaxWidth = 1'000'000;  // beyond it a width is a bad width
+constexpr int kMaxWidth = 1'000'000;  // a larger width is a bad width
 
-// Walks a format, and the values that its verbs take.
+// Walks a format and the values of its verbs.
 class Printf {
  public:
   Printf(BudgetedText& out, std::string_view format, const std::vector<Value>& values)
@@ -72,7 +72,7 @@ class Printf {
     }
   }
 
-  // A width or precision: digits, or `*` for the next value; -1 where there is none.
+  // Reads a width or precision: digits, or `*` for the next value; -1: none.
   int number(std::string_view complaint) {
     if (rest_.starts_with('*')) {
       rest_.remove_prefix(1);

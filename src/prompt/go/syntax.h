@@ -1,6 +1,5 @@
-// What a Go template is made of, as the parser leaves it: immutable, and walked by the evaluator
-// and by those who ask a template what it is for. Names are views into the source, which the
-// Program owns.
+// The parsed form of a Go template: immutable. The evaluator walks it, and so does code that
+// inspects a template. Names are views into the source, which the Program owns.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +15,13 @@ namespace billow::prompt::go {
 
 struct Pipeline;
 
-// Where something stands.
+// The place of something in the source.
 struct Place {
   size_t line = 0;        // counts from 1
-  std::string_view text;  // what stands there, a part of the source
+  std::string_view text;  // the source text at this place
 };
 
-// A term with the fields chained to it: `.A.B`, `$x.A`, `(f 1).A`, `"text"`, `f`.
+// A term with its chained fields: `.A.B`, `$x.A`, `(f 1).A`, `"text"`, `f`.
 struct Operand {
   enum class Kind { kDot, kNil, kConstant, kVariable, kFunction, kPipeline };
   Kind kind = Kind::kDot;
@@ -34,13 +33,13 @@ struct Operand {
   Place place;
 };
 
-// Operands side by side: a call, or one value.
+// Adjacent operands: a call, or one value.
 struct Command {
   std::vector<Operand> operands;
 };
 
 struct Pipeline {
-  std::vector<std::string_view> variables;  // declared, or assigned to
+  std::vector<std::string_view> variables;  // the variables that it declares or assigns
   bool is_assignment = false;
   std::vector<Command> commands;
   Place place;
@@ -54,10 +53,10 @@ struct Node {
   Kind kind = Kind::kText;
   std::string_view text;               // of kText
   std::string name;                    // of the template that kTemplate runs
-  std::unique_ptr<Pipeline> pipeline;  // null where there is none
+  std::unique_ptr<Pipeline> pipeline;  // null: none
   Nodes body;                          // of kIf, kRange, kWith
-  Nodes other;                         // their else; `else if` is one kIf in here
-  size_t order = 0;                    // counts the nodes of the root from 1, as they are written
+  Nodes other;                         // their else; an `else if` is one kIf in here
+  size_t order = 0;                    // numbers the nodes of the root from 1, in source order
   Place place;
 };
 
@@ -67,16 +66,17 @@ struct Program {
   std::map<std::string, Nodes, std::less<>> defined;  // by define and block
 };
 
-inline constexpr size_t kMaxNesting = 100;      // of control structures and parentheses
-inline constexpr size_t kMaxVariables = 1'000;  // declared at one place
+inline constexpr size_t kMaxNesting = 100;      // levels of control structures and parentheses
+inline constexpr size_t kMaxVariables = 1'000;  // in scope at one place
 
-// Throws Error (kInvalidInput) "template: :LINE: what", or kTooLarge beyond a limit.
+// Parses `source`. Throws Error (kInvalidInput) "template: :LINE: what", or kTooLarge beyond a
+// limit.
 std::unique_ptr<Program> parse(std::string source);
 
-// Appends an action that prints the field of the dot. `field` outlives the program.
+// Appends an action that prints this field of the dot. `field` must outlive the program.
 void append_action(Program& program, std::string_view field);
 
-// Calls `visit` with each name of a chain of fields in `pipeline`, as "A" and "B" for `.A.B`.
+// Calls `visit` with each field name in `pipeline`: with "A" and "B" for `.A.B`.
 template <typename Visitor>
 void for_each_field(const Pipeline& pipeline, const Visitor& visit) {
   for (const Command& command : pipeline.commands) {
@@ -87,7 +87,7 @@ void for_each_field(const Pipeline& pipeline, const Visitor& visit) {
   }
 }
 
-// Whether `pipeline`, which may be null, mentions the field anywhere.
+// Returns whether `pipeline`, which may be null, mentions the field anywhere.
 bool mentions(const Pipeline* pipeline, std::string_view field);
 
 }  // namespace billow::prompt::go

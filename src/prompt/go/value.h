@@ -1,5 +1,5 @@
-// The values of Go templates: what Go's reflection sees of the data that a template walks. Cheap to
-// copy (texts, lists and maps are shared, and never change), safe to use from any thread.
+// The values of Go templates: what Go's reflection would see of the data of a template. Cheap to
+// copy, because texts, lists and maps are shared and immutable. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ namespace billow::prompt::go {
 
 class Value;
 
-// How a list, map or record prints outside of JSON: as Go prints it (`[a b]`, `map[a:1]`), as JSON
-// (tools and arguments are types with such a String method), or as the type of a tool's property
-// (one name alone without brackets).
+// How a list, map or record prints outside of JSON. kGo: as Go prints it (`[a b]`, `map[a:1]`).
+// kJson: as JSON, because tools and arguments are Go types with such a String method.
+// kPropertyType: as the type of a tool's property (a single name has no brackets).
 enum class TextForm { kGo, kJson, kPropertyType };
 
 struct ListData {
@@ -27,7 +27,7 @@ struct ListData {
   TextForm form = TextForm::kGo;
 };
 
-// A part of a list, which like a Go slice can be widened again to the end of the list.
+// A part of a list. Like a Go slice, it can be extended again to the end of the list.
 struct ListView {
   std::shared_ptr<const ListData> data;
   size_t begin = 0;
@@ -37,7 +37,7 @@ struct ListView {
   size_t capacity() const;
 };
 
-// Sorted by key, as Go walks and prints maps.
+// Sorted by key, because Go walks and prints maps in this order.
 struct MapData {
   std::vector<std::pair<std::string, Value>> entries;
   TextForm form = TextForm::kGo;
@@ -45,11 +45,11 @@ struct MapData {
   const Value* find(std::string_view key) const;
 };
 
-// A member of a record: its name in templates and in JSON; both outlive every value.
+// A member of a record: its name in templates and its name in JSON. Both must outlive every value.
 struct Field {
   std::string_view name;
   std::string_view json_name;
-  bool omit_empty = false;  // left out of JSON while it is empty
+  bool omit_empty = false;  // JSON leaves it out if it is empty
 };
 
 // A Go struct: members in the order of their declaration.
@@ -67,7 +67,7 @@ class Value {
   using Record = std::shared_ptr<const RecordData>;
   using Any = std::variant<std::monostate, bool, int64_t, double, Text, ListView, Map, Record>;
 
-  Value() = default;  // nil: also what a missing key gives
+  Value() = default;  // nil; also the value of a missing key
 
   static Value boolean(bool value) { return Value(Any(value)); }
   static Value integer(int64_t value) { return Value(Any(value)); }
@@ -75,7 +75,7 @@ class Value {
   static Value text(std::string value);
   static Value list(std::vector<Value> items, TextForm form = TextForm::kGo);
   static Value view(ListView view) { return Value(Any(std::move(view))); }
-  // Sorts `entries`; of equal keys the last stays.
+  // Sorts `entries`. Among equal keys the last one wins.
   static Value map(std::vector<std::pair<std::string, Value>> entries,
                    TextForm form = TextForm::kGo);
   static Value record(std::vector<std::pair<Field, Value>> members, TextForm form = TextForm::kGo);
@@ -85,16 +85,17 @@ class Value {
   const int64_t* as_integer() const { return std::get_if<int64_t>(&any_); }
   const double* as_number() const { return std::get_if<double>(&any_); }
   const ListView* as_list() const { return std::get_if<ListView>(&any_); }
-  // The text, map or record that this is, or null.
+  // Returns the text, map or record that this value holds, or null.
   const std::string* as_text() const;
   const MapData* as_map() const;
   const RecordData* as_record() const;
 
-  // What `if` makes of it: false for nil, false, 0, and whatever is empty; records are true.
+  // Returns the truth of the value for `if`: false for nil, false, 0 and empty values. Records are
+  // true.
   bool is_true() const;
-  // The name of its type as Go's errors say it.
+  // Returns the name of the type, as Go's errors show it.
   std::string_view type_name() const;
-  // How a list, map or record prints; kGo for all others.
+  // Returns how a list, map or record prints; kGo for all other values.
   TextForm form() const;
 
  private:
@@ -102,10 +103,10 @@ class Value {
   Any any_;
 };
 
-inline constexpr size_t kMaxDataDepth = 100;  // of lists and maps in each other
+inline constexpr size_t kMaxDataDepth = 100;  // levels of nested lists and maps
 
-// Objects become maps, integers beyond 64 bits floating-point numbers. `form` is that of the
-// outermost list or map. Throws Error (kTooLarge) beyond kMaxDataDepth.
+// Converts JSON. Objects become maps; integers beyond 64 bits become floating-point numbers. `form`
+// is the form of the outermost list or map. Throws Error (kTooLarge) beyond kMaxDataDepth.
 Value from_json(const Json& json, TextForm form = TextForm::kGo);
 
 }  // namespace billow::prompt::go

@@ -1,4 +1,4 @@
-// The searches in the instruction set avx2.
+// The searches for AVX2.
 #include "quant/half.h"
 #include "quantize/fits/fits.h"
 

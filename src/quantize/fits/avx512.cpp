@@ -1,4 +1,4 @@
-// The searches in the instruction set avx512.
+// The searches for AVX-512.
 #include "quant/half.h"
 #include "quantize/fits/fits.h"
 

@@ -1,7 +1,7 @@
-// The searches of fits.h, over as many groups as a vector has lanes. Part of each file of an
-// instruction set, behind lanes.inl.h.
+// The searches of fits.h, over one group per lane of a vector. The file of each instruction set
+// includes this file after lanes.inl.h.
 
-// Elements begin .. begin + n - 1 of each group of a tile.
+// Loads elements begin .. begin + n - 1 of each group of a tile.
 template <size_t n>
 BILLOW_LANES void load(const float* from, size_t group_len, size_t begin, Floats* to) noexcept {
   for (size_t i = 0; i < n; ++i) {
@@ -15,7 +15,7 @@ BILLOW_LANES Floats sum_of_squares(const Floats* x, size_t n) noexcept {
   return sum;
 }
 
-// The weights of elements that an importance matrix speaks of.
+// Computes the weights of elements with an importance.
 template <size_t n>
 BILLOW_LANES void weigh(const Floats* x, const Floats* importance, const Floats& mean_square,
                         Floats* w) noexcept {
@@ -30,12 +30,12 @@ BILLOW_LANES Floats sum_of(const Floats* w, size_t n) noexcept {
 
 constexpr size_t kMaxParts = 16;
 
-// The searches of the affine formats.
+// The two searches of an affine format: `plain` without an importance, `weighted` with one.
 struct AffineSearches {
   AffineSearch plain;
   AffineSearch weighted;
-  bool plain_by_size;        // without importance an element's weight is its size, else rms + size
-  float mean_square_factor;  // of the mean of x^2 in weights of importance
+  bool plain_by_size;        // without importance: weights are |x|; else rms + |x|
+  float mean_square_factor;  // factor of the mean of x^2 in weights with an importance
 };
 
 constexpr AffineSearch weighted_search(int max_code) noexcept {
@@ -49,7 +49,8 @@ constexpr AffineSearches searches_of(int max_code) noexcept {
   return {{31, -0.5f, 0.1f, 15, false}, weighted_search(31), false, 2.0f};
 }
 
-// Integers of one scale by the largest of the values, without a search.
+// Turns values into integers of one scale, which the largest value decides. Returns the scale. Does
+// not search.
 template <size_t n>
 BILLOW_LANES Floats by_largest(const Floats* values, int max_code, Ints* codes) noexcept {
   const auto steps = static_cast<float>(max_code);
@@ -128,8 +129,8 @@ void affine_lanes(const Tile& tile, quant::AffineGroup* out) noexcept {
   }
 }
 
-// Puts the codes of parts of 16, computed again from their rounded scales; where a scale is 0,
-// those of the search remain. Codes come plus n_steps and go without.
+// Stores the codes of parts of 16, computed again from the rounded scales. If a scale is 0, the
+// codes of the search remain. `searched` has codes plus n_steps; the stored codes are without.
 BILLOW_LANES void put_symmetric(const Floats* x, const Floats& d, const Ints* part_scales,
                                 const Ints* searched, int n_steps,
                                 quant::SymmetricGroup* out) noexcept {
@@ -229,7 +230,7 @@ void signed_parts_lanes(const Tile& tile, const quant::SymmetricFormat& format,
   put_symmetric(x, rounded_f16(d), part_scales, codes, format.n_steps, out);
 }
 
-// Parts of 32 of groups of group_len.
+// Computes the weights of a part of 32 elements in groups of group_len.
 BILLOW_LANES void weigh_for_codebook(const Tile& tile, const Floats* part, const Floats& sum,
                                      size_t group_len, size_t begin, Floats* w) noexcept {
   if (tile.importance == nullptr) {
@@ -255,7 +256,7 @@ void codebook_lanes(const Tile& tile, const int8_t* values, quant::SymmetricGrou
     weigh_for_codebook(tile, x + 32 * p, sum, kLen, 32 * p, w);
     scales[p] = fit_codebook_part<32>(x + 32 * p, w, table);
   }
-  // Codes go by the scale before it is rounded.
+  // Codes are chosen with the scale before it is rounded.
   const Floats d = -extreme<kParts>(scales) / static_cast<float>(kSteps);
   const Floats inverse = d != 0.0f ? 1.0f / d : all(0.0f);
   const Floats stored = rounded_f16(d);
@@ -297,7 +298,7 @@ void codebook_block_lanes(const Tile& tile, const int8_t* values, BlockFit* out)
   for (size_t i = 0; i < 32; ++i) put_code(table.nearest(inverse * x[i]), i, out);
 }
 
-// Elements and weights of blocks of 32, whose weights know the row's mean square.
+// Loads blocks of 32 and their weights, which use the mean square of the row.
 BILLOW_LANES void load_block(const Tile& tile, Floats* x, Floats* w) noexcept {
   Floats importance[32];
   Floats mean_square;
@@ -338,11 +339,11 @@ void positive_block_lanes(const Tile& tile, int max_code, float* scales) noexcep
 // ---- Whole tiles.
 
 Tile from_group(const Tile& tile, size_t group, size_t group_len) noexcept {
-  const auto behind = [](const float* numbers, size_t n) {
+  const auto advanced = [](const float* numbers, size_t n) {
     return numbers == nullptr ? nullptr : numbers + n;
   };
-  return {tile.x + group * group_len, behind(tile.importance, group * group_len),
-          behind(tile.row_mean_squares, group)};
+  return {tile.x + group * group_len, advanced(tile.importance, group * group_len),
+          advanced(tile.row_mean_squares, group)};
 }
 
 template <size_t group_len, class Group, class Fit>

@@ -1,10 +1,10 @@
-// The arithmetic of the searches on vectors, one lane a group. Part of each file of an instruction
-// set, within its unnamed namespace; that file says how many lanes a vector has (kLanes).
+// The arithmetic of the searches on vectors, one group per lane. The file of each instruction set
+// includes this file in its unnamed namespace. It defines kLanes, the number of lanes of a vector.
 
 using Floats = float __attribute__((vector_size(sizeof(float) * kLanes)));
 using Ints = int32_t __attribute__((vector_size(sizeof(int32_t) * kLanes)));
 
-// Below this a part counts as zero.
+// A part whose values are all below this counts as zero.
 constexpr float kNothing = 1e-15f;
 
 #define BILLOW_LANES static inline __attribute__((always_inline))
@@ -24,8 +24,8 @@ BILLOW_LANES Floats root(const Floats& x) noexcept {
 
 BILLOW_LANES Floats to_floats(const Ints& x) noexcept { return __builtin_convertvector(x, Floats); }
 
-// The nearest integer, half to even, by adding a number whose last bit counts ones. What lies
-// beyond 2^22 gives some integer, always the same.
+// Returns the nearest integer, half to even, by adding a number whose last bit counts ones. Beyond
+// 2^22 the result is arbitrary, but always the same.
 BILLOW_LANES Ints rounded(const Floats& x) noexcept {
   const Ints bits = reinterpret_cast<Ints>(x + 12582912.0f);
   return (bits & 0x007FFFFF) - 0x00400000;
@@ -48,7 +48,7 @@ BILLOW_LANES Floats rounded_f16(const Floats& x) noexcept {
   return y;
 }
 
-// The value of largest magnitude, the first of several.
+// Returns the value of the largest magnitude; the first of equals.
 template <size_t n>
 BILLOW_LANES Floats extreme(const Floats* x) noexcept {
   Floats size = all(0.0f);
@@ -66,8 +66,8 @@ BILLOW_LANES Floats extreme(const Floats* x) noexcept {
 
 struct SignedFit {
   Floats scale;
-  Floats inverse;  // codes are the nearest of inverse * x
-  Ints zero;       // lanes in which all is zero
+  Floats inverse;  // a code is the integer nearest to inverse * x
+  Ints zero;       // lanes whose values are all zero
 };
 
 BILLOW_LANES Ints signed_code(const Floats& x, const SignedFit& fit, int n_steps) noexcept {
@@ -92,8 +92,8 @@ BILLOW_LANES SquareSums signed_sums(const Floats* x, const Floats* w, const Floa
   return sums;
 }
 
-// The scale with the least weighted error among those that give the largest magnitude a code near
-// -n_steps.
+// Finds the scale with the smallest weighted error, among scales that map the largest magnitude to
+// a code near -n_steps.
 template <size_t n>
 BILLOW_LANES SignedFit fit_signed(const Floats* x, const Floats* w, int n_steps) noexcept {
   const Floats largest = extreme<n>(x);
@@ -118,8 +118,8 @@ BILLOW_LANES SignedFit fit_signed(const Floats* x, const Floats* w, int n_steps)
   return fit;
 }
 
-// Codes by the range, then each in turn moved where that explains more of the sum of squares.
-// Gives the scale, and codes plus n_steps.
+// Takes codes from the range. Then moves each code in turn if that explains more of the sum of
+// squares. Returns the scale. The codes are stored plus n_steps.
 template <size_t n>
 BILLOW_LANES Floats fit_refined(const Floats* x, int n_steps, Ints* codes) noexcept {
   const Floats largest = extreme<n>(x);
@@ -163,16 +163,16 @@ BILLOW_LANES Floats fit_refined(const Floats* x, int n_steps, Ints* codes) noexc
 
 struct AffineSearch {
   int max_code;
-  float first;  // of the trials: how many codes more or less the range is cut into
+  float first;  // first trial: how many codes more or less the range is cut into
   float step;
   int n_trials;
-  bool absolute_error;  // rather than squared
+  bool absolute_error;  // instead of the squared error
 };
 
 struct AffineLine {
   Floats scale;
-  Floats min;      // 0 or more, to be taken off
-  Floats inverse;  // codes are the nearest of inverse * (x - base)
+  Floats min;      // 0 or more; it is subtracted
+  Floats inverse;  // a code is the integer nearest to inverse * (x - base)
   Floats base;
   Ints flat;  // lanes where all codes are 0
 };
@@ -248,7 +248,7 @@ BILLOW_LANES AffineLine fit_affine_part(const Floats* x, const Floats* w,
   return line;
 }
 
-// Scales or minima, 0 or more, as integers of 0..max_code of one scale, which it gives.
+// Turns scales or minima, 0 or more, into integers 0..max_code of one scale. Returns that scale.
 template <size_t n>
 BILLOW_LANES Floats fit_positive(const Floats* x, const Floats* w, int max_code,
                                  Ints* codes) noexcept {
@@ -312,7 +312,7 @@ BILLOW_LANES Floats fit_positive(const Floats* x, const Floats* w, int max_code,
   return zero ? all(0.0f) : scale;
 }
 
-// ---- Codes that stand for values of a table.
+// ---- Codes that are indices into a table of values.
 
 struct CodebookLanes {
   explicit CodebookLanes(const int8_t* table) noexcept {
@@ -320,7 +320,7 @@ struct CodebookLanes {
     for (size_t i = 0; i < 15; ++i) bounds[i] = 0.5f * (values[i] + values[i + 1]);
   }
   float values[16];
-  float bounds[15];  // from here on the next value is the nearest
+  float bounds[15];  // from bounds[i] on, values[i + 1] is the nearest
 
   Floats nearest_value(const Floats& x) const noexcept {
     Floats value = all(values[0]);
