@@ -1,6 +1,6 @@
 // A child process whose standard error goes to the log of this process. The object owns the child:
-// it kills and reaps the child and leaves no zombie. The child also ends when the thread that
-// created the object ends, so that thread must live as long as the object. Thread-safe.
+// it kills and reaps the child and leaves no zombie. The child dies with the thread that created
+// the object, so that thread must live as long as the object. Thread-safe.
 #pragma once
 
 #include <sys/types.h>
