@@ -24,8 +24,8 @@ class Connection {
                                            ConnectionTicket ticket);
   virtual ~Connection() = default;
 
-  // Requests that the I/O thread closes the connection soon. The handler then sees that the client
-  // is gone. Thread-safe.
+  // Asks the I/O thread to close the connection soon. The handler then sees that the client is
+  // gone. Thread-safe.
   virtual void abort() = 0;
 };
 

@@ -29,10 +29,12 @@ class HandlerPool {
   HandlerPool& operator=(const HandlerPool&) = delete;
 
   // Starts the turns. Returns false if no thread can be started.
+  // REQUIRES: the pool has turns.
   [[nodiscard]] bool start();
 
   // Calls `work`, which must not throw, on a thread of the pool. If no thread can be started or the
   // pool accepts no more work, returns false and does not call `work`.
+  // REQUIRES: the pool has no turns, or this function is called in a turn.
   [[nodiscard]] bool run(std::function<void()> work);
 
   // Accepts no more work and waits until all work is done. Turns continue.
