@@ -38,7 +38,7 @@ constexpr std::string_view kMaxAgeSeconds = "43200";
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 
-// Whether `text`, in lower case, begins with a scheme and has something behind it.
+// Returns whether lower-case `text` begins with a scheme followed by more text.
 bool has_scheme(std::string_view text) {
   const size_t end = text.find("://");
   if (end == std::string_view::npos || end == 0 || end + 3 == text.size()) return false;
@@ -53,14 +53,14 @@ bool is_local_ipv4(std::span<const unsigned char> ip) {
          (ip[0] == 192 && ip[1] == 168) || std::ranges::all_of(ip, [](int b) { return b == 0; });
 }
 
-// Loopback, private (RFC 1918, RFC 4193) or unspecified.
+// Returns whether `ip` is loopback, private (RFC 1918, RFC 4193) or unspecified.
 bool is_local_ipv6(const in6_addr& ip) {
   if (IN6_IS_ADDR_V4MAPPED(&ip)) return is_local_ipv4(std::span(ip.s6_addr).subspan(12));
   return IN6_IS_ADDR_LOOPBACK(&ip) || IN6_IS_ADDR_UNSPECIFIED(&ip) ||
          (ip.s6_addr[0] & 0xfe) == 0xfc;
 }
 
-// The bytes of an address in numbers, 4 or 16; none where `text` is something else.
+// Returns the 4 or 16 bytes of a numeric address; empty if `text` is not an address.
 std::string address_bytes(const std::string& text) {
   std::array<char, sizeof(in6_addr)> bytes{};
   if (inet_pton(AF_INET, text.c_str(), bytes.data()) == 1) return {bytes.data(), 4};
@@ -86,7 +86,7 @@ bool is_local_name(const std::string& name, const MachineNames& machine) {
          name.ends_with(".localhost") || name.ends_with(".local") || name.ends_with(".internal");
 }
 
-// In quotes, cut to a length that a line has room for.
+// Returns `text` in quotes, cut to a length that fits into one line.
 std::string quoted(std::string_view text) {
   constexpr size_t kMaxBytes = 100;
   const bool is_cut = text.size() > kMaxBytes;
@@ -108,13 +108,13 @@ Response preflight_response(const AllowedOrigins& origins, std::string_view orig
   return response;
 }
 
-// Whether a Host field has an address in place of a name.
+// Returns whether a Host field has an address instead of a name.
 bool is_address(std::string_view host) {
   const std::optional<Authority> authority = parse_authority(host);
   return authority && !address_bytes(authority->host).empty();
 }
 
-// A page of this server itself.
+// Returns whether the page comes from this server itself.
 bool is_own_origin(std::string_view origin, std::string_view host) {
   return !host.empty() &&
          (origin == "http://" + std::string(host) || origin == "https://" + std::string(host));
@@ -172,7 +172,7 @@ bool AllowedOrigins::matches(const Entry& entry, std::string_view origin) {
   if (origin.size() < entry.before.size() + entry.after.size()) return false;
   if (!origin.starts_with(entry.before) || !origin.ends_with(entry.after)) return false;
   if (entry.kind == Entry::Kind::kAnyText) return true;
-  // Only a port: "http://localhost:1.evil.example" is another host.
+  // Only digits count as a port: "http://localhost:1.evil.example" is another host.
   const std::string_view port = origin.substr(entry.before.size());
   return !port.empty() && port.size() <= 5 && std::ranges::all_of(port, is_digit);
 }
@@ -223,8 +223,9 @@ Verdict check_access(const AllowedOrigins& origins, const MachineNames& machine,
   Verdict verdict;
   if (!origin.empty() && !is_own_origin(origin, host)) {
     if (!origins.allows(origin)) {
-      verdict.refusal = "the web page " + quoted(origin) +
-                        " may not ask this server; --origins (OLLAMA_ORIGINS) says which may";
+      verdict.refusal =
+          "the web page " + quoted(origin) +
+          " is not allowed to use this server; --origins (OLLAMA_ORIGINS) lists the pages that are";
       return verdict;
     }
     if (is_options) {
@@ -239,8 +240,8 @@ Verdict check_access(const AllowedOrigins& origins, const MachineNames& machine,
   if (bind != BindKind::kLoopback) return verdict;
   if (!is_local_host(host, machine)) {
     verdict.refusal = quoted(host) +
-                      " is no name of this machine, and this server is for this machine alone; "
-                      "--host (OLLAMA_HOST) says where it listens";
+                      " is not a name of this machine, and this server serves this machine only; "
+                      "--host (OLLAMA_HOST) sets the address to listen on";
   } else if (is_options && !is_address(host)) {
     verdict.answer = empty_response(204);
   }

@@ -1,6 +1,6 @@
-// Who may talk to the server: web pages by their origin (CORS), and the names by which a server
-// that only this machine can reach may be called (against DNS rebinding). Pure functions over
-// plain values; any thread may call.
+// Access rules of the server. CORS limits web pages by their origin. The host check limits the host
+// names of requests to a server on a loopback address, against DNS rebinding. Pure functions;
+// thread-safe.
 #pragma once
 
 #include <optional>
@@ -12,20 +12,20 @@
 
 namespace billow::http {
 
-// Where a request came in.
+// The kind of address at which a request arrived.
 enum class BindKind {
-  kLoopback,    // an address that only this machine reaches
+  kLoopback,    // an address that only this machine can reach
   kNetwork,     // any other address
-  kUnixSocket,  // the file system says who may connect
+  kUnixSocket,  // file permissions control who may connect
 };
 
-// The origins that may ask, compared without regard to case.
+// The origins of web pages that may use the server. Case is ignored.
 class AllowedOrigins {
  public:
-  // The entries of `list`, separated by commas, and then what is always allowed: this machine under
-  // its usual names with any port, and the schemes of desktop applications. An entry is "*", or
-  // scheme://host[:port] with at most one '*' in it; a '*' behind a last ':' stands for a port.
-  // Throws Error (kInvalidInput) naming the entry that is neither.
+  // Allows the comma-separated entries of `list` and the defaults. The defaults are this machine
+  // under its usual names with any port, and the schemes of desktop applications. An entry is "*"
+  // or scheme://host[:port] with at most one '*'. A '*' after the last ':' matches any port. Throws
+  // Error (kInvalidInput) that names the first malformed entry.
   explicit AllowedOrigins(std::string_view list = {});
 
   bool allows_all() const noexcept { return allows_all_; }
@@ -33,7 +33,7 @@ class AllowedOrigins {
 
  private:
   struct Entry {
-    std::string before;  // the '*', or all of it
+    std::string before;  // the text before the '*', or the whole entry
     std::string after{};
     enum class Kind { kExact, kAnyPort, kAnyText } kind = Kind::kExact;
   };
@@ -44,27 +44,27 @@ class AllowedOrigins {
   bool allows_all_ = false;
 };
 
-// What this machine is called.
+// The names and addresses of this machine.
 struct MachineNames {
   std::string host_name;
-  std::vector<std::string> addresses;  // of its network interfaces, in numbers
+  std::vector<std::string> addresses;  // of its network interfaces, in numeric form
 };
 
-// As the system knows it now. What cannot be found out is left out.
+// Returns the current names from the system. Names that the system does not return are left out.
 MachineNames machine_names();
 
-// Whether a `Host` field may be used with a server on a loopback address: nothing; a loopback,
-// private or unspecified address or one of this machine; localhost, the machine's name, or a name
-// ending in .localhost, .local or .internal.
+// Returns whether a server on a loopback address accepts this `Host` field. It accepts an empty
+// field; a loopback, private or unspecified address; an address of this machine; localhost; the
+// machine's name; and names that end in .localhost, .local or .internal.
 bool is_local_host(std::string_view host, const MachineNames& machine);
 
 struct Verdict {
-  std::string refusal;             // why the request gets 403; empty: it does not
-  std::optional<Response> answer;  // it is answered already
-  Headers headers;                 // for the answer of whoever handles the request
+  std::string refusal;             // why the request gets 403; empty if it is allowed
+  std::optional<Response> answer;  // a complete response, which the handler does not see
+  Headers headers;                 // header fields for the handler's response
 };
 
-// CORS first, then the host check where the server is bound to a loopback address.
+// Checks CORS first, then the host if the server is bound to a loopback address.
 Verdict check_access(const AllowedOrigins& origins, const MachineNames& machine, BindKind bind,
                      const Request& request);
 

@@ -30,7 +30,7 @@ int status(const Verdict& verdict) {
   return verdict.answer ? verdict.answer->status : 0;
 }
 
-TEST(AllowedOrigins, KnowThisMachineAndDesktopApplications) {
+TEST(AllowedOrigins, AllowThisMachineAndDesktopApplicationsByDefault) {
   const AllowedOrigins origins;
   for (const char* origin :
        {"http://localhost", "https://localhost", "http://localhost:3000", "https://127.0.0.1:1",
@@ -41,7 +41,7 @@ TEST(AllowedOrigins, KnowThisMachineAndDesktopApplications) {
   }
 }
 
-TEST(AllowedOrigins, HaveNoHoleBehindTheHost) {
+TEST(AllowedOrigins, RefuseTextAfterTheHost) {
   const AllowedOrigins origins;
   for (const char* origin :
        {"http://localhost.evil.example", "http://localhostevil", "http://localhost:",
@@ -52,7 +52,7 @@ TEST(AllowedOrigins, HaveNoHoleBehindTheHost) {
   }
 }
 
-TEST(AllowedOrigins, TakeMore) {
+TEST(AllowedOrigins, AllowListedEntriesAndPatterns) {
   const AllowedOrigins origins(
       " http://example.com , https://*.example.org,,http://192.168.*,chrome-extension://*,"
       "http://any.example:*,http://a*b.example:80");
@@ -69,7 +69,7 @@ TEST(AllowedOrigins, TakeMore) {
   }
 }
 
-TEST(AllowedOrigins, NameTheEntryThatIsWrong) {
+TEST(AllowedOrigins, ErrorNamesTheMalformedEntry) {
   for (const char* entry : {"example.com", "http://", "://x", "http:/x", "1a://x", "a b://c",
                             "http://*.x.*", "**", "http://*:*"}) {
     try {
@@ -83,7 +83,7 @@ TEST(AllowedOrigins, NameTheEntryThatIsWrong) {
   }
 }
 
-TEST(Cors, DoesNotConcernOtherClients) {
+TEST(Cors, IgnoresRequestsWithoutAForeignOrigin) {
   EXPECT_EQ(status(ask(Method::kGet, {{"Host", "localhost"}})), 0);
   EXPECT_EQ(ask(Method::kGet, {{"Host", "localhost"}}).headers.size(), 0u);
   for (const char* origin : {"http://h.local:1", "https://h.local:1"}) {
@@ -93,7 +93,7 @@ TEST(Cors, DoesNotConcernOtherClients) {
   }
 }
 
-TEST(Cors, ForeignPagesAreRefusedWhateverTheyAsk) {
+TEST(Cors, RefusesForeignPagesForAllMethods) {
   for (const Method method : {Method::kGet, Method::kPost, Method::kOptions, Method::kDelete}) {
     const Verdict verdict = ask(method, {{"Host", "localhost"}, {"Origin", "http://evil.example"}});
     EXPECT_EQ(status(verdict), 403);
@@ -101,7 +101,7 @@ TEST(Cors, ForeignPagesAreRefusedWhateverTheyAsk) {
   }
 }
 
-TEST(Cors, PreflightSaysWhatIsAllowed) {
+TEST(Cors, PreflightResponseListsMethodsAndHeaders) {
   const Verdict verdict =
       ask(Method::kOptions, {{"Host", "localhost"}, {"Origin", "http://localhost:3000"}});
   ASSERT_EQ(status(verdict), 204);
@@ -120,7 +120,7 @@ TEST(Cors, PreflightSaysWhatIsAllowed) {
   EXPECT_EQ(headers.find("Access-Control-Allow-Credentials"), nullptr);
 }
 
-TEST(Cors, AnswersNameTheOrigin) {
+TEST(Cors, ResponsesNameTheOrigin) {
   const Verdict verdict =
       ask(Method::kPost, {{"Host", "localhost"}, {"Origin", "app://obsidian.md"}});
   EXPECT_EQ(status(verdict), 0);
@@ -130,7 +130,7 @@ TEST(Cors, AnswersNameTheOrigin) {
     EXPECT_TRUE(verdict.headers.has_token("Access-Control-Expose-Headers", name)) << name;
 }
 
-TEST(Cors, StarIsForEverybody) {
+TEST(Cors, StarAllowsAllOrigins) {
   const Headers headers{{"Host", "localhost"}, {"Origin", "http://anybody.example"}};
   const Verdict verdict = ask(Method::kPost, headers, BindKind::kLoopback, "http://x.example, *");
   EXPECT_EQ(verdict.headers.get("Access-Control-Allow-Origin"), "*");
@@ -141,7 +141,7 @@ TEST(Cors, StarIsForEverybody) {
   EXPECT_EQ(preflight.answer->headers.find("Vary"), nullptr);
 }
 
-TEST(HostCheck, KnowsTheNamesOfThisMachine) {
+TEST(HostCheck, AcceptsNamesOfThisMachine) {
   for (const char* host : {"",
                            "localhost",
                            "LOCALHOST:11434",
@@ -170,7 +170,7 @@ TEST(HostCheck, KnowsTheNamesOfThisMachine) {
   }
 }
 
-TEST(HostCheck, RefusesTheNamesOfOthers) {
+TEST(HostCheck, RefusesNamesOfOtherMachines) {
   for (const char* host : {"example.com",
                            "localhost.evil.example",
                            "evillocalhost",
@@ -208,14 +208,14 @@ TEST(HostCheck, AppliesOnlyToLoopbackAddresses) {
   EXPECT_EQ(status(ask(Method::kGet, foreign, BindKind::kUnixSocket)), 0);
 }
 
-TEST(HostCheck, AnswersOptionsForNamesAtOnce) {
+TEST(HostCheck, AnswersOptionsRequestsForNamesItself) {
   EXPECT_EQ(status(ask(Method::kOptions, {{"Host", "localhost:11434"}})), 204);
   EXPECT_EQ(status(ask(Method::kOptions, {{"Host", "127.0.0.1:11434"}})), 0);
   EXPECT_EQ(status(ask(Method::kOptions, {{"Host", "evil.example"}})), 403);
   EXPECT_EQ(status(ask(Method::kOptions, {{"Host", "localhost"}}, BindKind::kNetwork)), 0);
 }
 
-TEST(MachineNames, AreThoseOfTheSystem) {
+TEST(MachineNames, ComeFromTheSystem) {
   const MachineNames names = machine_names();
   EXPECT_FALSE(names.host_name.empty());
   EXPECT_TRUE(is_local_host(names.host_name, names));

@@ -14,12 +14,12 @@ namespace {
 
 bool is_ipv6_address(std::string_view text) {
   in6_addr bytes{};
-  // Text with a zero byte would be cut there.
+  // inet_pton() would stop at a zero byte.
   return text.find('\0') == std::string_view::npos &&
          inet_pton(AF_INET6, std::string(text).c_str(), &bytes) == 1;
 }
 
-// reg-name of RFC 3986; the IPv4 addresses are among them.
+// Matches reg-name of RFC 3986, which includes IPv4 addresses.
 bool is_registered_name(std::string_view text) {
   constexpr std::string_view kOthers = "!$&'()*+,;=%";
   return percent_decoded(text).has_value() && std::ranges::all_of(text, [&](char c) {
@@ -27,7 +27,7 @@ bool is_registered_name(std::string_view text) {
          });
 }
 
-// Nothing, or a colon and the digits of a port.
+// Parses an empty text, or a colon and the digits of a port.
 bool parse_port(std::string_view text, std::optional<uint16_t>& port) {
   if (text.empty()) return true;
   if (text.front() != ':') return false;
@@ -41,7 +41,8 @@ bool parse_port(std::string_view text, std::optional<uint16_t>& port) {
   return true;
 }
 
-// "[address]" or "[address%zone]", and a port. The zone means something only to who sent it.
+// Parses "[address]" or "[address%zone]", and a port. The zone is dropped, because only the sender
+// can use it.
 std::optional<Authority> parse_bracketed(std::string_view text) {
   const size_t end = text.find(']');
   if (end == std::string_view::npos) return std::nullopt;
@@ -51,7 +52,7 @@ std::optional<Authority> parse_bracketed(std::string_view text) {
   if (!is_ipv6_address(address)) return std::nullopt;
   if (percent != std::string_view::npos) {
     std::string_view zone = inside.substr(percent + 1);
-    if (zone.starts_with("25")) zone.remove_prefix(2);  // the '%' in its encoded form
+    if (zone.starts_with("25")) zone.remove_prefix(2);  // "%25" is an encoded '%'
     if (zone.empty() || !std::ranges::all_of(zone, is_unreserved)) return std::nullopt;
   }
   Authority authority{.host = std::string(address), .is_ipv6 = true};

@@ -1,5 +1,5 @@
-// The value of a `Host` field: a host and perhaps a port (RFC 3986, 3.2). Pure; any thread may
-// call.
+// Parses the value of a `Host` field: a host and an optional port (RFC 3986, 3.2). Pure functions;
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 namespace billow::http {
 
 struct Authority {
-  std::string host{};  // as it was sent, without brackets and zone
+  std::string host{};  // as sent, without brackets and zone
   bool is_ipv6 = false;
-  std::optional<uint16_t> port{};  // none also where nothing stands behind the colon
+  std::optional<uint16_t> port{};  // nullopt also if nothing follows the colon
 };
 
-// Every byte of `text` must belong to the host or the port: "[::1]x" and "a%zb" are nullopt. An
-// empty host is allowed, and so is an IPv6 address without brackets, which some clients send.
-// User information ("a@b") and a port beyond 65535 are nullopt.
+// Parses `text` as a whole: every byte must belong to the host or the port. "[::1]x" and "a%zb"
+// return nullopt. An empty host is allowed. An IPv6 address without brackets is allowed, because
+// some clients send it. User information ("a@b") and a port above 65535 return nullopt.
 std::optional<Authority> parse_authority(std::string_view text);
 
 }  // namespace billow::http

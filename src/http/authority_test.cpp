@@ -8,7 +8,7 @@
 namespace billow::http {
 namespace {
 
-// The text that an authority stands for; the zone is left out.
+// Returns the text of an authority without its zone.
 std::string text_of(const Authority& authority, bool has_brackets, bool has_colon) {
   std::string text = has_brackets ? "[" + authority.host + "]" : authority.host;
   if (has_colon) text += ":";
@@ -45,7 +45,7 @@ TEST(Authority, SeparatesHostAndPort) {
   }
 }
 
-TEST(Authority, RefusesWhatIsNoneAsAWhole) {
+TEST(Authority, RefusesMalformedText) {
   for (const char* text : {"[::1]evil.com",
                            "[::1].evil.com:80",
                            "[::1]:80evil",
@@ -91,9 +91,9 @@ TEST(Authority, RefusesWhatIsNoneAsAWhole) {
   EXPECT_FALSE(parse_authority(std::string("a\0b", 3)));
 }
 
-// Whatever is put together of the pieces that matter: an authority that is read has every byte of
-// its text.
-TEST(Authority, LeavesNoByteUnread) {
+// Parses random combinations of relevant pieces. The parts of a parsed authority must cover every
+// byte of its text.
+TEST(Authority, CoversEveryByteOfItsText) {
   constexpr const char* kPieces[] = {"[",  "]",       "::1", "::",       ":",         "%",
                                      "25", "80",      ".",   "evil.com", "127.0.0.1", "localhost",
                                      "@",  "fe80::1", "0",   "/",        "-"};
@@ -114,7 +114,7 @@ TEST(Authority, LeavesNoByteUnread) {
     const bool has_colon = has_brackets ? plain.find("]:") != std::string::npos
                                         : !found->is_ipv6 && plain.find(':') != std::string::npos;
     std::string wanted = text_of(*found, has_brackets, has_colon);
-    // Zeros before the number are the only thing that a port loses.
+    // A port loses only its leading zeros.
     while (has_colon && wanted.size() < plain.size() && found->port)
       wanted.insert(wanted.rfind(':') + 1, "0");
     ASSERT_EQ(wanted, plain) << text;

@@ -1,6 +1,6 @@
-// The memory that the bodies of all requests may have together while they are read and decoded.
-// Nobody waits for it: a body that would pass the bound is refused, and what it had is free for the
-// others, so some body always comes to its end. Any thread may call.
+// Limits the memory of all request bodies while they are read and decoded. Bodies never wait for
+// memory. A body that would exceed the limit is refused and its memory is freed for others, so some
+// body always completes. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace billow::http {
 
-// Bodies up to this size are free, so small requests pass while large ones wait.
+// Bodies up to this size do not count, so that small requests pass while the budget is full.
 inline constexpr uint64_t kFreeBodyBytes = 64 << 10;
 
 class BodyBudget {
@@ -19,8 +19,8 @@ class BodyBudget {
   BodyBudget(const BodyBudget&) = delete;
   BodyBudget& operator=(const BodyBudget&) = delete;
 
-  // The share of one body, given back at the end of its life. The budget outlives it. One thread at
-  // a time.
+  // The memory reserved for one body; the destructor releases it. The budget must outlive the
+  // reservation. One thread at a time.
   class Reservation {
    public:
     Reservation() = default;
@@ -37,12 +37,12 @@ class BodyBudget {
       if (budget_) budget_->n_used_bytes_ -= n_bytes_;
     }
 
-    // For a body that has grown to `n_body_bytes`. False, and the share is as it was, where the
-    // budget has no room for it.
+    // Grows the reservation for a body of `n_body_bytes`. If the budget has no room, returns false
+    // and changes nothing.
     [[nodiscard]] bool grow_to(uint64_t n_body_bytes);
 
    private:
-    BodyBudget* budget_ = nullptr;  // null: of no body
+    BodyBudget* budget_ = nullptr;  // null: not limited by a budget
     uint64_t n_bytes_ = 0;
   };
 
@@ -54,7 +54,7 @@ class BodyBudget {
   std::atomic<uint64_t> n_used_bytes_{0};
 };
 
-// The body of a request, and its share of the budget: whoever has it decodes it and lets it go.
+// The body of a request with its reservation. The owner decodes the body and then destroys it.
 struct Body {
   std::string text;
   BodyBudget::Reservation reservation{};

@@ -14,13 +14,13 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-TEST(BodyBudget, CountsLargeBodiesOfAll) {
+TEST(BodyBudget, CountsAllLargeBodies) {
   BodyBudget budget(4 * kMiB);
   BodyBudget::Reservation a(budget);
   EXPECT_TRUE(a.grow_to(kFreeBodyBytes));
   EXPECT_EQ(budget.n_used_bytes(), 0u) << "small bodies are free";
   EXPECT_TRUE(a.grow_to(3 * kMiB));
-  EXPECT_TRUE(a.grow_to(kMiB)) << "it has more already";
+  EXPECT_TRUE(a.grow_to(kMiB)) << "it already has more";
   EXPECT_EQ(budget.n_used_bytes(), 3 * kMiB);
   {
     BodyBudget::Reservation b(budget);
@@ -29,11 +29,11 @@ TEST(BodyBudget, CountsLargeBodiesOfAll) {
     EXPECT_FALSE(a.grow_to(4 * kMiB));
     EXPECT_EQ(budget.n_used_bytes(), 4 * kMiB);
   }
-  EXPECT_TRUE(a.grow_to(4 * kMiB)) << "the other has given back what it had";
+  EXPECT_TRUE(a.grow_to(4 * kMiB)) << "the other reservation was released";
   EXPECT_FALSE(a.grow_to(UINT64_MAX));
 }
 
-TEST(BodyBudget, ASharePassesOnWhatItHas) {
+TEST(BodyBudget, AMovedReservationKeepsItsBytes) {
   BodyBudget budget(4 * kMiB);
   BodyBudget::Reservation a(budget);
   ASSERT_TRUE(a.grow_to(2 * kMiB));
@@ -42,17 +42,18 @@ TEST(BodyBudget, ASharePassesOnWhatItHas) {
     EXPECT_EQ(budget.n_used_bytes(), 2 * kMiB);
   }
   EXPECT_EQ(budget.n_used_bytes(), 0u);
-  EXPECT_TRUE(BodyBudget::Reservation().grow_to(UINT64_MAX)) << "a share of no budget has no bound";
+  EXPECT_TRUE(BodyBudget::Reservation().grow_to(UINT64_MAX))
+      << "a reservation without a budget has no limit";
 }
 
-TEST(BodyBudget, IsNeverPassedByManyThreads) {
+TEST(BodyBudget, ManyThreadsNeverExceedIt) {
   BodyBudget budget(8 * kMiB);
   std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&budget] {
       for (int k = 0; k < 2000; ++k) {
         BodyBudget::Reservation reservation(budget);
-        for (uint64_t n = kMiB; n <= 4 * kMiB && share.grow_to(n); n += kMiB) {
+        for (uint64_t n = kMiB; n <= 4 * kMiB && reservation.grow_to(n); n += kMiB) {
           EXPECT_LE(budget.n_used_bytes(), budget.max_bytes());
         }
       }
@@ -62,9 +63,9 @@ TEST(BodyBudget, IsNeverPassedByManyThreads) {
   EXPECT_EQ(budget.n_used_bytes(), 0u);
 }
 
-// Whatever sizes the pieces have and whoever is refused: what is held stays within the bound, and
-// somebody always comes to the end.
-TEST(BodyBudget, HoldsForBodiesThatGrowSideBySide) {
+// For any piece sizes and refusals, the bytes in use stay within the limit, and at least one body
+// completes.
+TEST(BodyBudget, HoldsForBodiesThatGrowInParallel) {
   std::mt19937 random(5);
   for (int round = 0; round < 50; ++round) {
     BodyBudget budget(2 * kMiB);

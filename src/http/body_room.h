@@ -1,4 +1,4 @@
-// Memory for a body that is being read. Each body is one thread's.
+// Allocates memory for a body that is being read. Each body belongs to one thread.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace billow::http {
 
-// Room for `n_bytes` more in `body`, which will have at most `n_max`. What is in the text counts;
-// while it moves to a larger place, it is there twice. False: the budget or the system does not
-// have it.
+// Makes room for `n_bytes` more in `body`, which has at most `n_max` bytes in the end. The budget
+// counts the text itself. While the text moves to a larger buffer, both copies exist for a moment.
+// Returns false if the budget or the system has no memory.
 [[nodiscard]] bool make_room(Body& body, size_t n_bytes, uint64_t n_max);
 
-// The error text for a body without room.
+// Returns the error text for a body that has no room.
 std::string no_room_text(const BodyBudget& budget);
 
 }  // namespace billow::http

@@ -24,7 +24,7 @@ bool breaks_line(std::string_view text) {
   return text.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos;
 }
 
-// A name or value that breaks its line would be a second request.
+// A line break in a name or value could start a second request.
 void append_field(std::string& text, std::string_view name, std::string_view value) {
   if (breaks_line(name) || breaks_line(value)) {
     throw Error(ErrorCode::kInvalidInput,
@@ -72,24 +72,24 @@ class Client::Conversation {
       socket_.close();
       throw;
     }
-    throw Error(ErrorCode::kIo, socket_.name() + " closed the connection without an answer");
+    throw Error(ErrorCode::kIo, socket_.name() + " closed the connection without a response");
   }
 
   ClientSocket& socket() { return socket_; }
 
  private:
-  // Nothing where the connection ended before the first byte of the answer.
+  // Returns nullopt if the connection ended before the first byte of the response.
   std::optional<Response> try_send(const Call& call, const std::string& head) {
     if (!socket_.is_open()) socket_.connect(options_.connect_timeout);
     upload_began_ = false;
     const bool is_sent = send_request(call, head);
     std::optional<Response> response = receive(call);
-    // What is unsent of the request would be read as the next one.
+    // The server would read the rest of this request as the next request.
     if (!is_sent || !response) socket_.close();
     return response;
   }
 
-  // False: the server takes no more; it may have answered nevertheless.
+  // Returns false if the server accepts no more bytes. It may still have sent a response.
   bool send_request(const Call& call, const std::string& head) {
     if (!call.upload && call.body.size() <= kPieceBytes) return send_all(head + call.body);
     if (!send_all(head)) return false;
@@ -135,7 +135,7 @@ class Client::Conversation {
         }
         has_bytes = true;
       }
-      // Such as 100 Continue: the answer comes behind it.
+      // The final response follows an interim response such as 100 Continue.
       if (parser.head().status / 100 == 1) continue;
       return receive_body(call, parser, pending);
     }
@@ -165,7 +165,7 @@ class Client::Conversation {
     if (bytes.empty()) return true;
     if (call.on_body) return call.on_body(response, bytes);
     if (bytes.size() > options_.max_body_bytes - response.body.size()) {
-      throw Error(ErrorCode::kTooLarge, "the answer of " + socket_.name() + " has more than " +
+      throw Error(ErrorCode::kTooLarge, "the response of " + socket_.name() + " has more than " +
                                             std::to_string(options_.max_body_bytes) + " bytes");
     }
     response.body += bytes;
@@ -182,12 +182,12 @@ class Client::Conversation {
   void check(const ResponseParser& parser) const {
     const ParseFailure* failure = parser.failure();
     if (failure == nullptr) return;
-    throw Error(ErrorCode::kIo, "the answer of " + socket_.name() + ": " + failure->text);
+    throw Error(ErrorCode::kIo, "the response of " + socket_.name() + ": " + failure->text);
   }
 
   [[noreturn]] void fail_early_end() const {
     throw Error(ErrorCode::kIo,
-                socket_.name() + " closed the connection in the middle of its answer");
+                socket_.name() + " closed the connection in the middle of its response");
   }
 
   const Endpoint endpoint_;

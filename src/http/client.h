@@ -1,6 +1,6 @@
-// A blocking HTTP/1.1 client for one server, by TCP or a Unix socket, without TLS. It owns its
-// connection and keeps it for the next call. One thread at a time sends; cancel() may come from any
-// thread.
+// A blocking HTTP/1.1 client for one server, over TCP or a Unix socket, without TLS. It owns its
+// connection and keeps it open for the next call. One thread at a time may send; cancel() is
+// thread-safe.
 #pragma once
 
 #include <chrono>
@@ -17,29 +17,29 @@
 namespace billow::http {
 
 struct Endpoint {
-  std::string host{};  // a name or an address, with `port`
+  std::string host{};  // a name or an address; used with `port`
   uint16_t port = 0;
-  std::string socket_path{};  // a Unix socket instead, if not empty
+  std::string socket_path{};  // if not empty, a Unix socket instead of TCP
 };
 
 struct ClientOptions {
   std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::milliseconds idle_timeout{600'000};  // without a byte going or coming
+  std::chrono::milliseconds idle_timeout{600'000};  // without a byte sent or received
   uint32_t max_header_bytes = 64 << 10;
-  uint64_t max_body_bytes = 1ull << 30;  // of an answer that is collected
+  uint64_t max_body_bytes = 1ull << 30;  // of a response that is collected in memory
 };
 
 struct Call {
   Method method = Method::kGet;
   std::string target = "/";  // path and query, percent-encoded
-  Headers headers{};         // beside Host and framing
+  Headers headers{};         // in addition to Host and framing fields
   std::string body{};
-  // Gives the body piece by piece in place of `body`: fills the buffer and returns how many bytes,
-  // `upload_bytes` in all.
+  // Supplies the body piece by piece instead of `body`. Fills the buffer and returns the number of
+  // bytes, `upload_bytes` in total.
   std::function<size_t(std::span<char> buffer)> upload{};
   uint64_t upload_bytes = 0;
-  // Takes the body of the answer as it comes, in place of Response::body; false ends the call
-  // there. `head` has the status and the header fields.
+  // Receives the response body in pieces as they arrive, instead of Response::body. `head` has the
+  // status and the header fields. If it returns false, the call ends there.
   std::function<bool(const Response& head, std::string_view piece)> on_body{};
 };
 
@@ -50,15 +50,15 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Sends and waits for the answer, whatever its status. A call that finds the kept connection
-  // closed before it got a byte of the answer is sent once more on a new one, unless its upload has
-  // begun. Throws Error when there is no connection, when it ends before the answer does, for an
-  // answer that is malformed or too large, when nothing moves for idle_timeout, and when cancelled;
-  // lets through what the functions of `call` throw.
+  // Sends a request and returns the response, whatever its status. If the server closed the kept
+  // connection before its first byte, the request is sent once more on a new connection. An upload
+  // that has begun is not sent again. Throws Error if it cannot connect, the connection ends early,
+  // or the response is malformed or too large. Throws Error after idle_timeout without progress and
+  // if the client is cancelled. Exceptions from the functions of `call` pass through.
   Response send(const Call& call);
 
-  // Ends the running call promptly with an Error, and every later one: a cancelled client is done
-  // with.
+  // Ends the running call promptly with an Error. Later calls fail, too: a cancelled client is
+  // unusable.
   void cancel() noexcept;
   bool cancelled() const noexcept;
 

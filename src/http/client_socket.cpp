@@ -33,7 +33,7 @@ std::string name_of(const Endpoint& endpoint) {
          std::to_string(endpoint.port);
 }
 
-// For poll(): rounded up, so that it does not return just before the deadline.
+// Returns the time for poll(), rounded up so that poll() does not return just before the deadline.
 int milliseconds_until(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
   return static_cast<int>(std::clamp<long long>(left, 0, INT_MAX));
@@ -59,7 +59,7 @@ void ClientSocket::cancel() noexcept {
     if (socket_.is_open()) ::shutdown(socket_.get(), SHUT_RDWR);  // ends a recv()
   }
   const uint64_t one = 1;
-  // Fails only where it is signalled already.
+  // The write fails only if the event is already signalled.
   static_cast<void>(!::write(cancel_event_.get(), &one, sizeof one));
 }
 
@@ -72,7 +72,7 @@ void ClientSocket::replace(int fd) noexcept {
 void ClientSocket::close() noexcept { replace(-1); }
 
 void ClientSocket::set_timeout(std::chrono::milliseconds timeout) {
-  // 0 would be for ever.
+  // 0 would mean no timeout.
   const auto some = std::max(timeout, std::chrono::milliseconds(1));
   if (some == timeout_) return;
   const auto seconds = std::chrono::floor<std::chrono::seconds>(some);
@@ -105,7 +105,7 @@ void ClientSocket::connect_to(const sockaddr& address, unsigned size, Deadline d
     ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
   while (::connect(socket_.get(), &address, size) != 0) {
-    // A Unix socket whose backlog is full has nothing to wait for.
+    // If the backlog of a Unix socket is full, poll() has nothing to wait for.
     if (errno == EAGAIN && Clock::now() < deadline) {
       ::poll(nullptr, 0, 5);
       if (cancelled_) throw Error(ErrorCode::kIo, "the call to " + name_ + " was cancelled");
@@ -122,7 +122,7 @@ void ClientSocket::connect_to(const sockaddr& address, unsigned size, Deadline d
     if (why != 0) throw system_error("cannot connect to", name_, why);
     break;
   }
-  // From here on recv() waits by itself.
+  // From here on recv() blocks.
   const int flags = ::fcntl(socket_.get(), F_GETFL);
   if (flags < 0 || ::fcntl(socket_.get(), F_SETFL, flags & ~O_NONBLOCK) != 0)
     throw system_error("cannot set up the connection to", name_, errno);
@@ -175,7 +175,7 @@ ClientSocket::Result ClientSocket::send(std::string_view bytes, std::chrono::mil
       return Result::kSome;
     }
     if (!is_transient(errno)) return Result::kFailed;
-    // An answer that comes before all is sent says what is wrong with it.
+    // A response that arrives before all is sent usually reports an error.
     wait(POLLOUT | POLLIN, deadline, "sending to");
     if (has_input()) return Result::kSome;
   }
@@ -188,7 +188,7 @@ ClientSocket::Result ClientSocket::receive(std::span<char> buffer,
   set_timeout(timeout);
   for (;;) {
     if (cancelled_) throw Error(ErrorCode::kIo, "the call to " + name_ + " was cancelled");
-    // One call of the system for each piece: poll() before it would be another.
+    // One system call for each piece: poll() before recv() would be a second one.
     const ssize_t n = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
     if (cancelled_) throw Error(ErrorCode::kIo, "the call to " + name_ + " was cancelled");
     if (n > 0) {
@@ -197,7 +197,7 @@ ClientSocket::Result ClientSocket::receive(std::span<char> buffer,
     }
     if (n == 0) return Result::kEnd;
     if (!is_transient(errno)) return Result::kFailed;
-    wait(POLLIN, deadline, "waiting for");  // a signal came, or the time is over
+    wait(POLLIN, deadline, "waiting for");  // after a signal or the timeout
   }
 }
 

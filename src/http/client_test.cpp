@@ -62,7 +62,7 @@ std::vector<Route> sample_routes() {
 
 Endpoint local(uint16_t port) { return {.host = "127.0.0.1", .port = port}; }
 
-// A server of one thread that does to its connections, one after the other, what the test says.
+// A server with one thread that runs the test's script on its connections, one after another.
 class ScriptedServer {
  public:
   using Script = std::function<void(int connection, SocketFd& socket)>;
@@ -83,7 +83,7 @@ class ScriptedServer {
 
   Endpoint endpoint() const { return local(listener_.port()); }
 
-  // Waits for the next request without a body, and forgets it.
+  // Waits for the next request without a body, and drops it.
   static void read_request(SocketFd& socket) {
     std::string bytes;
     eventually([&] {
@@ -129,7 +129,7 @@ TEST(Client, SendsAndReceivesOnOneConnection) {
   EXPECT_EQ(server.n_connections(), 1u);
 }
 
-TEST(Client, SpeaksOverAUnixSocket) {
+TEST(Client, WorksOverAUnixSocket) {
   const TempFolder folder;
   ServerOptions options;
   options.socket_path = folder.path("socket");
@@ -138,7 +138,7 @@ TEST(Client, SpeaksOverAUnixSocket) {
   EXPECT_EQ(client.send({.target = "/echo"}).headers.get("X-Peer"), "unix");
 }
 
-TEST(Client, TakesStreamsAsTheyCome) {
+TEST(Client, ReceivesStreamsInPieces) {
   Server server(local_options(), sample_routes());
   Client client(local(server.port()));
   for (int i = 0; i < 2; ++i) {
@@ -158,7 +158,7 @@ TEST(Client, TakesStreamsAsTheyCome) {
   EXPECT_EQ(server.n_connections(), 1u);
 }
 
-TEST(Client, MayLeaveAStream) {
+TEST(Client, CanStopAStream) {
   Server server(local_options(), sample_routes());
   Client client(local(server.port()));
   std::string got;
@@ -195,7 +195,7 @@ TEST(Client, UploadsFromAFunction) {
   EXPECT_EQ(client.send({.target = "/echo"}).status, 202);
 }
 
-TEST(Client, ReadsAnAnswerThatComesBeforeAllIsSent) {
+TEST(Client, ReadsAResponseThatComesBeforeAllIsSent) {
   ServerOptions options = local_options();
   options.max_body_bytes = 1000;
   Server server(options, sample_routes());
@@ -205,7 +205,7 @@ TEST(Client, ReadsAnAnswerThatComesBeforeAllIsSent) {
   EXPECT_EQ(response.status, 413);
 }
 
-TEST(Client, IsCancelledFromAnotherThread) {
+TEST(Client, CanBeCancelledFromAnotherThread) {
   Server server(local_options(), sample_routes());
   for (const char* target : {"/wait", "/wait?stream"}) {
     Client client(local(server.port()));
@@ -219,7 +219,7 @@ TEST(Client, IsCancelledFromAnotherThread) {
     std::this_thread::sleep_for(milliseconds(20));
     EXPECT_FALSE(is_over);
     client.cancel();
-    caller.join();  // the route waits for as long as its client is there
+    caller.join();  // the route waits while its client is connected
     EXPECT_NE(why.find("was cancelled"), std::string::npos) << why;
     EXPECT_TRUE(eventually([&] { return server.n_active_requests() == 0; }));
     EXPECT_TRUE(client.cancelled());
@@ -227,7 +227,7 @@ TEST(Client, IsCancelledFromAnotherThread) {
   }
 }
 
-TEST(Client, SaysWhenNobodyAnswers) {
+TEST(Client, FailsIfItCannotConnect) {
   uint16_t port = 0;
   {
     const Listener listener = Listener::on_tcp("127.0.0.1", 0);
@@ -247,7 +247,7 @@ TEST(Client, SaysWhenNobodyAnswers) {
   EXPECT_NE(failure(unknown, {}), "");
 }
 
-TEST(Client, GivesUpOnSilence) {
+TEST(Client, TimesOutOnASilentServer) {
   Server server(local_options(), sample_routes());
   Client client(local(server.port()), {.idle_timeout = milliseconds(100)});
   const std::string why = failure(client, {.target = "/wait"});
@@ -255,7 +255,7 @@ TEST(Client, GivesUpOnSilence) {
   EXPECT_EQ(client.send({.target = "/echo"}).status, 202);
 }
 
-TEST(Client, RefusesRequestsThatWouldBeTwo) {
+TEST(Client, RefusesRequestsThatContainASecondOne) {
   Client client(local(1));
   EXPECT_NE(failure(client, {.target = "/x y"}), "");
   EXPECT_NE(failure(client, {.target = "x"}), "");
@@ -264,7 +264,7 @@ TEST(Client, RefusesRequestsThatWouldBeTwo) {
             std::string::npos);
 }
 
-TEST(Client, KnowsAnAnswerThatBreaksOff) {
+TEST(Client, DetectsAnIncompleteResponse) {
   for (const char* text : {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello", "HTTP/1.1 200",
                            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"}) {
     ScriptedServer server(1, [&](int, SocketFd& socket) {
@@ -273,11 +273,11 @@ TEST(Client, KnowsAnAnswerThatBreaksOff) {
     });
     Client client(server.endpoint());
     const std::string why = failure(client, {});
-    EXPECT_NE(why.find("in the middle of its answer"), std::string::npos) << why;
+    EXPECT_NE(why.find("in the middle of its response"), std::string::npos) << why;
   }
 }
 
-TEST(Client, RefusesNonsenseForAnAnswer) {
+TEST(Client, RefusesAMalformedResponse) {
   for (const char* text : {"nonsense\r\n\r\n", "HTTP/9.9 200 OK\r\n\r\n",
                            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n"}) {
     ScriptedServer server(1, [&](int, SocketFd& socket) {
@@ -298,12 +298,12 @@ TEST(Client, ReadsUntilTheConnectionEnds) {
   EXPECT_EQ(client.send({}).body, "all of it");
 }
 
-TEST(Client, TriesAgainWhereTheKeptConnectionWasClosed) {
+TEST(Client, RetriesIfTheKeptConnectionWasClosed) {
   constexpr std::string_view kAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
   ScriptedServer server(2, [&](int connection, SocketFd& socket) {
     ScriptedServer::read_request(socket);
     ScriptedServer::send(socket, kAnswer);
-    // Closes when the second request has come, so that the client could not know before.
+    // Closes after the second request has arrived, so that the client could not know earlier.
     if (connection == 0) ScriptedServer::read_request(socket);
   });
   Client client(server.endpoint());
@@ -311,7 +311,7 @@ TEST(Client, TriesAgainWhereTheKeptConnectionWasClosed) {
   EXPECT_EQ(client.send({}).body, "ok");
 }
 
-TEST(Client, TriesAgainOnlyOnce) {
+TEST(Client, RetriesOnlyOnce) {
   ScriptedServer server(2, [&](int connection, SocketFd& socket) {
     ScriptedServer::read_request(socket);
     if (connection > 0) return;
@@ -320,10 +320,10 @@ TEST(Client, TriesAgainOnlyOnce) {
   });
   Client client(server.endpoint());
   EXPECT_EQ(client.send({}).body, "ok");
-  EXPECT_NE(failure(client, {}).find("without an answer"), std::string::npos);
+  EXPECT_NE(failure(client, {}).find("without a response"), std::string::npos);
 }
 
-TEST(Client, NoticesAConnectionThatEndedInBetween) {
+TEST(Client, DetectsAConnectionThatEndedBetweenCalls) {
   ServerOptions options = local_options();
   options.idle_timeout = milliseconds(50);
   Server server(options, sample_routes());
@@ -344,7 +344,7 @@ TEST(Client, NoticesAConnectionThatEndedInBetween) {
   }
 }
 
-TEST(Client, BoundsWhatItCollects) {
+TEST(Client, LimitsTheResponseBody) {
   Server server(local_options(), sample_routes());
   Client client(local(server.port()), {.max_body_bytes = 100});
   EXPECT_EQ(client.send({.method = Method::kPost, .target = "/echo", .body = std::string(100, 'x')})
@@ -356,7 +356,7 @@ TEST(Client, BoundsWhatItCollects) {
       std::string::npos);
 }
 
-TEST(Client, ManyAtOnce) {
+TEST(Client, ManyClientsRunInParallel) {
   Server server(local_options(), sample_routes());
   std::vector<std::thread> threads;
   std::atomic<int> n_right{0};

@@ -42,16 +42,18 @@ using boost::system::error_code;
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr Clock::time_point kForever = Clock::time_point::max();
 constexpr size_t kReadBytes = 64 << 10;
-constexpr size_t kMinInputBytes = 256 << 10;  // read ahead of what is parsed
-// What a handler leaves of a body is read and forgotten up to here, so that the connection lives.
+constexpr size_t kMinInputBytes = 256 << 10;  // the max of bytes that are read but not parsed
+// If a handler leaves at most this much of a body unread, the rest is read and dropped. The
+// connection then stays open.
 constexpr size_t kShortRestBytes = 256 << 10;
-// Bytes written without letting others have the thread.
+// Bytes written before the thread serves other connections.
 constexpr size_t kTurnBytes = 1 << 20;
-// How long a client has to take the last answer and close: closing first would reset the
-// connection where it is still sending, and it might never read why.
+// How long a client may take to read the last response and close. If the server closed first, it
+// would reset the connection while the client still sends. The client might then never read the
+// response.
 constexpr std::chrono::milliseconds kLingerTime{2'000};
 
-// The beginning of the pieces, without waiting; how many bytes, 0 when that fails.
+// Sends a first part of the pieces without waiting. Returns the number of bytes, or 0 on failure.
 size_t send_some(int fd, std::span<const std::string> pieces) {
   std::array<iovec, 16> parts;
   const size_t n = std::min(parts.size(), pieces.size());
@@ -64,13 +66,14 @@ size_t send_some(int fd, std::span<const std::string> pieces) {
   return n_sent > 0 ? static_cast<size_t>(n_sent) : 0;
 }
 
-// The answer that nobody reads: the client has reset its connection, or the server ends.
+// Returns the failure for a response that has no reader: the client has reset its connection, or
+// the server stops.
 ParseFailure left_while(std::string_view part) {
-  return {499, "the connection was closed before the " + std::string(part) + " was whole"};
+  return {499, "the connection was closed before the " + std::string(part) + " was complete"};
 }
 
-// What a coroutine waits for. Everything happens on the connection's strand, so that nothing is
-// missed between looking and waiting.
+// A condition that a coroutine waits for. All code runs on the connection's strand, so a
+// notification cannot be lost between a check and a wait.
 class Signal {
  public:
   explicit Signal(const Strand& strand) : timer_(strand) {}
@@ -95,8 +98,8 @@ class ActiveRequest {
   Service& service_;
 };
 
-// Three coroutines on one strand: serve() takes requests one after the other, read_loop() fills
-// in_ as long as there is room, write_loop() sends what exchange_ and direct_ have.
+// Three coroutines on one strand. serve() handles requests one after another. read_loop() fills in_
+// while there is room. write_loop() sends the output of exchange_ and direct_.
 class SocketConnection final : public Connection,
                                public std::enable_shared_from_this<SocketConnection> {
  public:
@@ -150,7 +153,7 @@ class SocketConnection final : public Connection,
 
   awaitable<void> serve();
   awaitable<bool> serve_request();
-  awaitable<std::optional<ParseFailure>> read_head(RequestParser& parser, bool& is_there);
+  awaitable<std::optional<ParseFailure>> read_head(RequestParser& parser, bool& has_head);
   awaitable<std::optional<ParseFailure>> read_body(RequestParser& parser, const Route& route,
                                                    bool expects_continue, Body& body);
   awaitable<void> attend(RequestParser& parser, uint64_t max_body_bytes);
@@ -176,21 +179,21 @@ class SocketConnection final : public Connection,
   const ConnectionTicket ticket_;
   Strand strand_;
   asio::generic::stream_protocol::socket socket_;
-  Signal attention_;  // of serve()
-  Signal room_;       // in in_, for read_loop()
+  Signal attention_;  // for serve()
+  Signal room_;       // free space in in_, for read_loop()
   Signal output_;     // for write_loop()
   asio::steady_timer write_timer_;
   boost::beast::flat_buffer in_;     // read, not parsed
-  std::vector<std::string> direct_;  // to be sent without an exchange
+  std::vector<std::string> direct_;  // output to send without an exchange
   std::shared_ptr<LiveExchange> exchange_;
-  Clock::time_point began_at_ = Clock::now();  // the request at hand, with its first byte
-  uint64_t n_body_bytes_ = 0;                  // of the request at hand that went to the exchange
+  Clock::time_point began_at_ = Clock::now();  // time of the current request's first byte
+  uint64_t n_body_bytes_ = 0;                  // bytes of the current body that exchange_ received
   bool body_is_over_ = false;                  // ended or failed
-  bool is_idle_ = false;  // the client has asked nothing that it has no answer to
-  bool eof_ = false;      // the client sends nothing more
+  bool is_idle_ = false;                       // every request of the client is answered
+  bool eof_ = false;                           // the client sends no more bytes
   bool closed_ = false;
   bool is_blocked_ = false;               // write_loop() waits for the client to read
-  std::atomic<bool> wake_posted_{false};  // by the handler's thread, and not run yet
+  std::atomic<bool> wake_posted_{false};  // posted by the handler's thread, not run yet
 };
 
 awaitable<void> SocketConnection::serve() {
@@ -211,12 +214,12 @@ awaitable<void> SocketConnection::serve() {
   close_now();
 }
 
-// Answers one request. False: the connection is to be closed.
+// Answers one request. Returns false if the connection must be closed.
 awaitable<bool> SocketConnection::serve_request() {
   RequestParser parser(options().max_header_bytes);
-  bool is_there = false;
-  std::optional<ParseFailure> failure = co_await read_head(parser, is_there);
-  if (!is_there && !failure) co_return false;
+  bool has_head = false;
+  std::optional<ParseFailure> failure = co_await read_head(parser, has_head);
+  if (!has_head && !failure) co_return false;
   const ActiveRequest active(service_);
   uint64_t max_body_bytes = options().max_body_bytes;
   Decision decision;
@@ -276,10 +279,10 @@ void SocketConnection::skip_blank_lines() {
   if (n > 0) consume(n);
 }
 
-// Nothing where the head is there, and where there is nothing to answer: the client has closed the
+// Returns nullopt if the head is complete, or if no response is needed: the client has closed the
 // connection, or was idle for too long.
 awaitable<std::optional<ParseFailure>> SocketConnection::read_head(RequestParser& parser,
-                                                                   bool& is_there) {
+                                                                   bool& has_head) {
   bool began = false;
   Clock::time_point deadline = Clock::now() + options().idle_timeout;
   for (;;) {
@@ -295,12 +298,12 @@ awaitable<std::optional<ParseFailure>> SocketConnection::read_head(RequestParser
       is_idle_ = false;
       consume(parser.put(input()));
       if (const ParseFailure* failure = parser.failure()) co_return *failure;
-      is_there = parser.head_done();
-      if (is_there) co_return std::nullopt;
+      has_head = parser.head_done();
+      if (has_head) co_return std::nullopt;
     }
     is_idle_ = !began;
     if (!began && (eof_ || Clock::now() >= deadline)) co_return std::nullopt;
-    if (eof_) co_return ParseFailure{400, "the header breaks off"};
+    if (eof_) co_return ParseFailure{400, "the header is incomplete"};
     if (Clock::now() >= deadline) co_return ParseFailure{408, "the header took too long"};
     co_await attention_.wait(deadline);
   }
@@ -334,7 +337,7 @@ awaitable<std::optional<ParseFailure>> SocketConnection::read_body(RequestParser
     body.text += piece;
     if (used > 0) deadline = std::min(end, Clock::now() + options().body_idle_timeout);
     if (parser.done() || used > 0) continue;
-    if (eof_) co_return ParseFailure{400, "the body breaks off"};
+    if (eof_) co_return ParseFailure{400, "the body is incomplete"};
     if (Clock::now() >= deadline) co_return ParseFailure{408, "the body took too long"};
     co_await attention_.wait(deadline);
   }
@@ -343,9 +346,9 @@ awaitable<std::optional<ParseFailure>> SocketConnection::read_body(RequestParser
 
 std::shared_ptr<LiveExchange> SocketConnection::make_exchange(Request request, Framing framing,
                                                               Headers added) {
-  // A handler that runs keeps the connection, so `this` is there whenever it wakes it.
+  // A running handler keeps the connection alive, so `this` is valid whenever the handler wakes it.
   LiveExchange::SendNow send_now;
-  // Not past a "100 Continue" that may still be on its way.
+  // The handler's thread must not overtake a "100 Continue" that may still be unsent.
   if (!framing.expects_continue) {
     send_now = [fd = socket_.native_handle()](std::span<const std::string> pieces) {
       return send_some(fd, pieces);
@@ -363,7 +366,7 @@ void SocketConnection::start_handler(const Route& route) {
     });
   };
   if (!service_.handlers().run(work)) {
-    constexpr const char* kWhy = "no thread is free for the request";
+    constexpr const char* kWhy = "no thread is available for the request";
     answer_unhandled(service_.error_response(503, exchange_->request().path, kWhy), &route, kWhy);
   }
 }
@@ -380,7 +383,7 @@ void SocketConnection::answer_unhandled(Response response, const Route* route,
   exchange_->answer(std::move(response));
 }
 
-// Until the handler has returned and its answer is out.
+// Waits until the handler has returned and its response is sent.
 awaitable<void> SocketConnection::attend(RequestParser& parser, uint64_t max_body_bytes) {
   for (;;) {
     const bool over = exchange_->over();
@@ -400,7 +403,7 @@ awaitable<void> SocketConnection::attend(RequestParser& parser, uint64_t max_bod
   }
 }
 
-// Gives the handler what has come of the body, as far as there is room for it.
+// Passes the received part of the body to the handler while there is room for it.
 void SocketConnection::feed_body(RequestParser& parser, uint64_t max_body_bytes) {
   const auto fail = [&](ParseFailure failure) {
     exchange_->fail_body(std::move(failure));
@@ -424,11 +427,12 @@ void SocketConnection::feed_body(RequestParser& parser, uint64_t max_body_bytes)
     exchange_->end_body();
     body_is_over_ = true;
   } else if (used == 0 && eof_) {
-    fail({400, "the body breaks off"});
+    fail({400, "the body is incomplete"});
   }
 }
 
-// Reads what the handler has left of the body. False: too much, or it does not come.
+// Reads the rest of the body that the handler has left. Returns false if the rest is too long or
+// does not arrive.
 awaitable<bool> SocketConnection::skip_rest_of_body(RequestParser& parser) {
   const Clock::time_point deadline = Clock::now() + options().header_timeout;
   size_t n_skipped = 0;
@@ -507,7 +511,7 @@ awaitable<void> SocketConnection::write_loop() {
 }
 
 awaitable<bool> SocketConnection::send(std::vector<std::string> pieces, LiveExchange* exchange) {
-  size_t first = 0;  // the piece that is to be sent next
+  size_t first = 0;  // the next piece to send
   size_t offset = 0;
   size_t n_turn_bytes = 0;
   while (first < pieces.size()) {
@@ -550,7 +554,7 @@ awaitable<bool> SocketConnection::wait_until_writable() {
   co_return !closed_;
 }
 
-// On the handler's thread, or any other.
+// Runs on the handler's thread or any other thread.
 void SocketConnection::wake() {
   if (wake_posted_.exchange(true)) return;
   asio::post(strand_, [self = shared_from_this()] {
@@ -565,9 +569,10 @@ void SocketConnection::close_now() {
   if (closed_) return;
   closed_ = true;
   eof_ = true;
-  if (exchange_) exchange_->mark_gone();  // before the socket closes: its handler sends through it
+  if (exchange_)
+    exchange_->mark_gone();  // before the socket closes, because the handler sends through it
   error_code code;
-  if (socket_.close(code)) log::debug("a connection did not close well: " + code.message());
+  if (socket_.close(code)) log::debug("cannot close a connection cleanly: " + code.message());
   write_timer_.cancel();
   for (Signal* signal : {&attention_, &room_, &output_}) signal->notify();
   if (exchange_) exchange_->call_back_if_gone();

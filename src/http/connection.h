@@ -1,5 +1,6 @@
-// A connection of the server: reads requests, hands them to their handlers, writes the answers,
-// and notices when the client goes. It owns its socket, and itself until that is closed.
+// A connection of the server. It reads requests, passes them to handlers, writes responses, and
+// notices when the client disconnects. It owns its socket, and keeps itself alive until the socket
+// is closed.
 #pragma once
 
 #include <memory>
@@ -16,14 +17,15 @@ namespace billow::http {
 
 class Connection {
  public:
-  // Takes over the socket and serves it on the threads of `io`; without a ticket it is told that
-  // there are too many. `service` and `io` outlive it.
+  // Takes ownership of the socket and serves it on the threads of `io`. Without a ticket, the
+  // client gets an error: too many connections. `service` and `io` must outlive the connection.
   static std::shared_ptr<Connection> start(Service& service, boost::asio::io_context& io,
                                            Accepted accepted, BindKind bind,
                                            ConnectionTicket ticket);
   virtual ~Connection() = default;
 
-  // Closes it, on the I/O thread, soon; its handler sees the client gone. Any thread may call.
+  // Asks the I/O thread to close the connection soon. The handler then sees that the client is
+  // gone. Thread-safe.
   virtual void abort() = 0;
 };
 

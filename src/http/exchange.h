@@ -1,6 +1,6 @@
-// One request and its answer, as the handler of a route sees them: straight-line code that blocks
-// where it must. The server owns the Exchange; a handler uses it on the thread that it was called
-// on, and no longer than its call lasts. client_gone() may be asked by any thread.
+// One request and its response, as the handler of a route sees them. Handlers are sequential code
+// that may block. The server owns the Exchange. A handler uses the Exchange only on its own thread
+// and until it returns; only client_gone() is thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -19,38 +19,41 @@ class Exchange {
 
   virtual const Request& request() const noexcept = 0;
 
-  // The body, on a route that does not stream it; empty from then on. Memory is bounded over all
-  // requests, so a handler decodes it and lets it go before it begins what takes long.
+  // Returns the body on a route that does not stream it; later calls return an empty body. The
+  // memory of all bodies together is limited. A handler should therefore decode the body and free
+  // it before any long work.
   virtual Body take_body() = 0;
 
-  // The next bytes of the body, as many as are there and fit, on a route that streams it; waits for
-  // at least one. 0 is the end of the body. Throws StatusError when the client vanishes or stays
-  // silent for too long, and for a body that is malformed or too large; let through, it becomes the
-  // answer.
+  // Reads the next bytes of the body into `buffer`, on a route that streams the body. Waits for at
+  // least one byte. Returns 0 at the end of the body. Throws StatusError if the client disconnects
+  // or times out, or if the body is malformed or too large. If the handler does not catch the
+  // error, the server answers with it.
   virtual size_t read_body(std::span<char> buffer) = 0;
 
-  // The whole answer. REQUIRES: nothing was answered yet. False: the client is gone.
+  // Sends a whole response. Returns false if the client is gone. REQUIRES: no response has begun.
   virtual bool respond(Response response) = 0;
 
-  // An answer in pieces: its head, then any number of write(), then finish(). Each piece is one
-  // chunk, sent at once: `first` with the head, `last` with the end, where they are given. A
-  // handler that returns without finish() has finished; one that throws breaks the connection off,
-  // so that the client sees that something is missing. REQUIRES: nothing was answered yet; write()
-  // and finish() only in between.
+  // Streams a response: begin_stream(), any number of write(), then finish(). Each piece is one
+  // chunk and is sent immediately. `first` goes out with the head and `last` with the end, if
+  // given. If the handler returns without finish(), the server finishes the response. If the
+  // handler throws, the connection is closed early, so that the client sees an incomplete response.
+  // REQUIRES: no response has begun; write() and finish() only in between.
   virtual bool begin_stream(int status, std::string_view content_type, Headers headers = {},
                             std::string_view first = {}) = 0;
-  // Waits while too much is unsent. False: the client is gone or reads too slowly, and nothing that
-  // is written reaches it any more.
+  // Waits while too many bytes are unsent. Returns false if the client is gone or reads too slowly.
+  // Then no more bytes reach the client.
   virtual bool write(std::string_view bytes) = 0;
   virtual bool finish(std::string_view last = {}) = 0;
 
-  // The client has closed its connection (or its sending side), or the server is stopping.
+  // Returns whether the client has closed its connection or its sending side, or the server is
+  // stopping.
   virtual bool client_gone() const noexcept = 0;
 
-  // Calls `callback` once from another thread as soon as the client is gone, also if it is already;
-  // not after the handler has returned. It takes the place of an earlier callback; none if empty.
-  // Once this returns the earlier one does not run any more. The callback must be short and must
-  // not call on_client_gone itself.
+  // Sets a callback that runs once, on another thread, as soon as the client is gone. If the client
+  // is gone already, the callback runs soon. It never runs after the handler has returned. A new
+  // callback replaces an earlier one; an empty callback removes it. When this function returns, the
+  // earlier callback does not run any more. The callback must be short and must not call
+  // on_client_gone().
   virtual void on_client_gone(std::function<void()> callback) = 0;
 };
 

@@ -26,15 +26,16 @@ bool HandlerPool::start() {
   return start_thread();
 }
 
-// Nobody is notified while the mutex is held: a thread that wakes up would only wait for the mutex.
+// Notifies threads only after the mutex is released. A thread that wakes up earlier would only wait
+// for the mutex.
 bool HandlerPool::run(std::function<void()> work) {
   Threads ended;
   bool in_turn = false;
   {
     const std::lock_guard lock(mutex_);
     if (finishing_) return false;
-    // Without a thread for it, it would wait behind work that may take minutes. In a turn: without
-    // a thread for the next turn, which this thread leaves to another.
+    // Work without a free thread would wait for other work, which may take minutes. Within a turn,
+    // the next turn needs the extra thread, because this thread will do the work.
     if (n_idle_ <= work_.size() + turn_work_.size() && !start_thread()) return false;
     in_turn = turn_thread_ == std::this_thread::get_id();
     (in_turn ? turn_work_ : work_).push_back(std::move(work));
@@ -69,23 +70,23 @@ void HandlerPool::take_turn(Lock& lock) {
     has_turns_ = false;
     has_news_.notify_all();
   }
-  // This thread does the first piece of work. The others are for idle threads, as the next turn is.
+  // This thread does the first piece of work. Idle threads do the others and take the next turn.
   n_news_ = turn_work_.size();
   work_.splice(work_.begin(), turn_work_);
 }
 
-// False: there was none for so long that the thread is to end.
+// Returns false if nothing happened for so long that the thread should end.
 bool HandlerPool::wait_for_news(Lock& lock) {
   const auto has_news = [this] {
     const bool turn_is_free = has_turns_ && turn_thread_ == std::thread::id();
     return !work_.empty() || turn_is_free || (finishing_ && !has_turns_);
   };
   ++n_idle_;
-  bool is_there = has_news_.wait_for(lock, idle_time_, has_news);
-  // Until the last turn a thread must be there for the next one.
-  while (!is_there && finishing_) is_there = has_news_.wait_for(lock, idle_time_, has_news);
+  bool found = has_news_.wait_for(lock, idle_time_, has_news);
+  // Until the last turn, a thread must remain for the next turn.
+  while (!found && finishing_) found = has_news_.wait_for(lock, idle_time_, has_news);
   --n_idle_;
-  return is_there;
+  return found;
 }
 
 void HandlerPool::serve(Threads::iterator self) {

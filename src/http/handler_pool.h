@@ -1,12 +1,12 @@
-// Threads for work that blocks: one more is started whenever all are busy, and one that had nothing
-// to do for a while ends. How many there can be is up to those who give the work. Any thread may
-// call run() of a pool without turns.
+// A thread pool for blocking work. If all threads are busy, the pool starts another thread. A
+// thread that is idle for a while ends. The pool has no limit: callers limit how much work they
+// submit. In a pool without turns, run() is thread-safe.
 //
-// A pool can have turns, too: short steps that one of its threads takes at a time, one after the
-// other, for ever. A server's turns are its I/O. Work that is given in a turn is done by the thread
-// that took the turn, which leaves the next turn to another thread. So a request runs on the thread
-// that has read it, while that thread's caches hold the request, and does not wait for another
-// thread to wake up.
+// A pool can also have turns: short steps that repeat until the pool ends, one thread at a time.
+// The turns of a server are its I/O. If a turn submits work, the thread of that turn does the work
+// and another thread takes the next turn. So a request runs on the thread that has read it. That
+// thread's CPU caches hold the request, and the request does not wait for another thread to wake
+// up.
 #pragma once
 
 #include <chrono>
@@ -21,26 +21,26 @@ namespace billow::http {
 
 class HandlerPool {
  public:
-  // `turn` takes one step and returns whether there is another; it must not throw.
+  // `turn` does one step and returns whether another step follows. It must not throw.
   explicit HandlerPool(std::chrono::milliseconds idle_time, std::function<bool()> turn = {})
       : idle_time_(idle_time), turn_(std::move(turn)), has_turns_(turn_ != nullptr) {}
   ~HandlerPool();  // join()
   HandlerPool(const HandlerPool&) = delete;
   HandlerPool& operator=(const HandlerPool&) = delete;
 
-  // Takes turns from here on. False: no thread could be had.
+  // Starts the turns. Returns false if no thread can be started.
   // REQUIRES: the pool has turns.
   [[nodiscard]] bool start();
 
-  // Calls `work`, which must not throw, on a thread of the pool. False: no thread could be had, or
-  // the pool takes no more work; `work` is not called.
-  // REQUIRES: the pool has no turns, or this is called in a turn.
+  // Calls `work`, which must not throw, on a thread of the pool. If no thread can be started or the
+  // pool accepts no more work, returns false and does not call `work`.
+  // REQUIRES: the pool has no turns, or this function is called in a turn.
   [[nodiscard]] bool run(std::function<void()> work);
 
-  // Takes no more work, and waits until all work is done. Turns go on.
+  // Accepts no more work and waits until all work is done. Turns continue.
   void finish_work();
 
-  // finish_work(), and waits until the last turn was taken and all threads have ended.
+  // Calls finish_work(), then waits until the last turn is done and all threads have ended.
   void join();
 
   size_t n_threads() const;
@@ -57,17 +57,17 @@ class HandlerPool {
   const std::chrono::milliseconds idle_time_;
   const std::function<bool()> turn_;
   mutable std::mutex mutex_;
-  std::condition_variable has_news_;   // work, or a turn that nobody takes
-  std::condition_variable has_ended_;  // work or a thread
+  std::condition_variable has_news_;   // signals new work, or a turn that no thread takes
+  std::condition_variable has_ended_;  // signals the end of work or of a thread
   std::list<std::function<void()>> work_;
-  std::list<std::function<void()>> turn_work_;  // given in the turn that is being taken
-  size_t n_news_ = 0;                           // idle threads that do_work() is to notify
+  std::list<std::function<void()>> turn_work_;  // submitted in the current turn
+  size_t n_news_ = 0;                           // number of idle threads that do_work() must notify
   Threads threads_;
-  Threads ended_;  // threads that are about to end or have ended, not joined yet
+  Threads ended_;  // threads that are ending or have ended, not joined yet
   size_t n_idle_ = 0;
   size_t n_working_ = 0;
-  bool has_turns_ = false;       // false again behind the last one
-  std::thread::id turn_thread_;  // takes the turn; none: the turn is free
+  bool has_turns_ = false;       // false again after the last turn
+  std::thread::id turn_thread_;  // the thread of the current turn; empty: no thread takes turns
   bool finishing_ = false;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Steps for the turns of a pool, from any thread.
+// A queue of steps for the turns of a pool. Thread-safe.
 class Steps {
  public:
   void add(std::function<void()> step) {
@@ -33,9 +33,9 @@ class Steps {
     }
     changed_.notify_one();
   }
-  // Waits for a step and takes it. False: the last one was taken.
+  // Waits for a step and runs it. Returns false after the last step.
   bool take() {
-    EXPECT_EQ(++n_inside_, 1) << "two threads take turns at once";
+    EXPECT_EQ(++n_inside_, 1) << "two threads take turns at the same time";
     std::function<void()> step;
     {
       std::unique_lock lock(mutex_);
@@ -75,7 +75,7 @@ TEST(HandlerPool, GrowsWhileAllAreBusy) {
   EXPECT_EQ(pool.n_threads(), 0u);
 }
 
-TEST(HandlerPool, UsesThreadsAgainAndLetsThemGo) {
+TEST(HandlerPool, ReusesThreadsAndEndsIdleOnes) {
   HandlerPool pool(milliseconds(50));
   std::atomic<int> n_done{0};
   for (int i = 0; i < 200; ++i) {
@@ -88,7 +88,7 @@ TEST(HandlerPool, UsesThreadsAgainAndLetsThemGo) {
   EXPECT_TRUE(eventually([&] { return n_done == 201; }));
 }
 
-TEST(HandlerPool, FinishesItsWorkAndTakesNoMore) {
+TEST(HandlerPool, JoinFinishesAllWorkAndAcceptsNoMore) {
   HandlerPool pool(milliseconds(50));
   std::atomic<int> n_done{0};
   for (int i = 0; i < 50; ++i) {
@@ -117,7 +117,7 @@ TEST(HandlerPoolWithTurns, RunsWorkOnTheThreadThatTookTheTurn) {
   steps.end();
 }
 
-TEST(HandlerPoolWithTurns, TakesTurnsWhileAllWork) {
+TEST(HandlerPoolWithTurns, TakesTurnsWhileThreadsWork) {
   Steps steps;
   HandlerPool pool(milliseconds(20), [&] { return steps.take(); });
   ASSERT_TRUE(pool.start());
@@ -129,7 +129,7 @@ TEST(HandlerPoolWithTurns, TakesTurnsWhileAllWork) {
     --n_inside;
   };
   for (int i = 1; i <= 20; i += 2) {
-    // Two pieces of work from one turn: neither waits for the other.
+    // One turn submits two pieces of work. They run in parallel.
     steps.add([&] {
       EXPECT_TRUE(pool.run(work));
       EXPECT_TRUE(pool.run(work));
@@ -140,14 +140,14 @@ TEST(HandlerPoolWithTurns, TakesTurnsWhileAllWork) {
   steps.add([&] { is_taken = true; });
   EXPECT_TRUE(eventually([&] { return is_taken.load(); }));
   may_end = true;
-  EXPECT_TRUE(eventually([&] { return pool.n_threads() == 1; }));  // the others had nothing to do
+  EXPECT_TRUE(eventually([&] { return pool.n_threads() == 1; }));  // the other threads were idle
   is_taken = false;
   steps.add([&] { is_taken = true; });
   EXPECT_TRUE(eventually([&] { return is_taken.load(); }));
   steps.end();
 }
 
-TEST(HandlerPoolWithTurns, GoOnUntilAllWorkIsDone) {
+TEST(HandlerPoolWithTurns, TurnsContinueUntilAllWorkIsDone) {
   for (int round = 0; round < 50; ++round) {
     Steps steps;
     HandlerPool pool(milliseconds(1), [&] { return steps.take(); });
@@ -156,7 +156,7 @@ TEST(HandlerPoolWithTurns, GoOnUntilAllWorkIsDone) {
     std::atomic<bool> may_end{false};
     for (int i = 0; i < 5; ++i) {
       steps.add([&] {
-        // Ends only if turns are taken while the pool finishes.
+        // The work ends only if turns continue while the pool finishes.
         if (pool.run([&] {
               eventually([&] { return may_end.load(); });
               ++n_done;
@@ -181,7 +181,7 @@ TEST(HandlerPoolWithTurns, GoOnUntilAllWorkIsDone) {
   }
 }
 
-TEST(HandlerPoolWithTurns, NeedNoStart) {
+TEST(HandlerPoolWithTurns, CanBeDestroyedWithoutStart) {
   const HandlerPool pool(milliseconds(50), [] { return true; });
   EXPECT_EQ(pool.n_threads(), 0u);
 }

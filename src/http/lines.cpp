@@ -5,7 +5,7 @@
 namespace billow::http {
 
 void LineSplitter::add_to_line(std::string_view text) {
-  // One byte more than allowed: a "\r" at the end, which may not be part of the line.
+  // Allows one extra byte for a "\r" at the end, which may belong to the line end.
   const size_t limit = max_bytes_ + (ends_ == Ends::kNewline ? 1 : 0);
   if (text.size() > limit - line_.size()) {
     throw Error(ErrorCode::kTooLarge,

@@ -1,5 +1,5 @@
-// Lines out of a stream that arrives in pieces of any size: NDJSON and other text by lines. One
-// thread.
+// Splits a stream into lines. The stream arrives in pieces of any size: NDJSON or other text. One
+// thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,20 @@ class LineSplitter {
  public:
   enum class Ends {
     kNewline,      // "\n" or "\r\n"
-    kAnyOfTheWeb,  // a "\r" alone ends a line too, as in server-sent events
+    kAnyOfTheWeb,  // a single "\r" also ends a line, as in server-sent events
   };
   using OnLine = std::function<void(std::string_view line)>;
 
-  // Lines of more than `max_bytes` bytes are refused.
+  // Lines of more than `max_bytes` bytes are an error.
   explicit LineSplitter(size_t max_bytes, Ends ends = Ends::kNewline)
       : max_bytes_(max_bytes), ends_(ends) {}
 
-  // Takes the next piece of the stream and calls on_line with each line that is complete now,
-  // without its end; the view is good during the call. Throws Error (kTooLarge) for a line that is
-  // too long; the splitter is of no use after that.
+  // Takes the next piece of the stream and calls on_line for each complete line, without its line
+  // end. The view is valid during the call. Throws Error (kTooLarge) if a line is too long; the
+  // splitter is unusable after that.
   void feed(std::string_view piece, const OnLine& on_line);
 
-  // The stream is over: what stands behind the last line end, if anything, is a line too.
+  // Ends the stream. Text after the last line end counts as a line.
   void finish(const OnLine& on_line);
 
  private:
@@ -35,8 +35,9 @@ class LineSplitter {
 
   size_t max_bytes_;
   Ends ends_;
-  std::string line_;           // the beginning of a line whose end has not come yet
-  bool skip_newline_ = false;  // a "\r" ended the line before; a "\n" behind it belongs to it
+  std::string line_;  // the start of a line that is incomplete
+  bool skip_newline_ =
+      false;  // the previous line ended with "\r"; a "\n" that follows belongs to that line end
 };
 
 }  // namespace billow::http

@@ -13,7 +13,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// The lines of a stream that comes in pieces of `n` bytes.
+// Returns the lines of a stream that arrives in pieces of `n` bytes.
 Strings lines_of(std::string_view text, size_t n, size_t max_bytes = 100,
                  LineSplitter::Ends ends = LineSplitter::Ends::kNewline) {
   Strings lines;
@@ -24,13 +24,13 @@ Strings lines_of(std::string_view text, size_t n, size_t max_bytes = 100,
   return lines;
 }
 
-TEST(LineSplitter, TheSizeOfThePiecesDoesNotMatter) {
+TEST(LineSplitter, SplitsPiecesOfAnySize) {
   const std::string text = "{\"a\":1}\n\n{\"b\":2}\r\nx\ry\nlast";
   const Strings wanted{"{\"a\":1}", "", "{\"b\":2}", "x\ry", "last"};
   for (size_t n = 1; n <= text.size(); ++n) EXPECT_EQ(lines_of(text, n), wanted) << n;
 }
 
-TEST(LineSplitter, AnyEndOfTheWeb) {
+TEST(LineSplitter, AcceptsAllLineEndsOfTheWeb) {
   const std::string text = "a\rb\r\nc\n\r\r\nd\n\ne";
   const Strings wanted{"a", "b", "c", "", "", "d", "", "e"};
   for (size_t n = 1; n <= text.size(); ++n) {
@@ -38,7 +38,7 @@ TEST(LineSplitter, AnyEndOfTheWeb) {
   }
 }
 
-TEST(LineSplitter, LinesAreBounded) {
+TEST(LineSplitter, RefusesLinesThatAreTooLong) {
   for (size_t n = 1; n <= 12; ++n) {
     EXPECT_EQ(lines_of("12345\n1\n12345\r\n12345", n, 5).size(), 4u);
     EXPECT_THROW(lines_of("1234567\n", n, 5), Error);
@@ -49,7 +49,7 @@ TEST(LineSplitter, LinesAreBounded) {
   }
 }
 
-TEST(LineSplitter, EndlessLinesDoNotGrowTheMemory) {
+TEST(LineSplitter, RefusesEndlessLinesEarly) {
   LineSplitter splitter(1000);
   const std::string piece(900, 'x');
   splitter.feed(piece, [](std::string_view) { FAIL(); });
@@ -65,14 +65,14 @@ std::vector<SseEvent> events_of(std::string_view text, size_t n, size_t max_byte
   return events;
 }
 
-TEST(Sse, EventsAreWritten) {
+TEST(Sse, WritesEvents) {
   EXPECT_EQ(sse_event("[DONE]"), "data: [DONE]\n\n");
   EXPECT_EQ(sse_event("{}", "ping"), "event: ping\ndata: {}\n\n");
   EXPECT_EQ(sse_event(""), "data: \n\n");
   EXPECT_EQ(sse_event("a\nb\r\nc\rd\n"), "data: a\ndata: b\ndata: c\ndata: d\ndata: \n\n");
 }
 
-TEST(Sse, WhatIsWrittenIsRead) {
+TEST(Sse, ReadsItsOwnEvents) {
   const std::string text =
       sse_event("one") + sse_event("two\nlines", "name") + sse_event("") + sse_event(" blank");
   for (size_t n = 1; n <= text.size(); ++n) {
@@ -87,7 +87,7 @@ TEST(Sse, WhatIsWrittenIsRead) {
   }
 }
 
-TEST(Sse, StreamsOfOthersAreRead) {
+TEST(Sse, ReadsStreamsOfOtherServers) {
   const std::string text =
       "\xEF\xBB\xBF: comment\r\nid: 7\rdata:x\r\rretry: 10\nevent: only a name\n\ndata\ndata\n\n"
       "unknown: y\ndata: z\n\ndata: broken off";
@@ -103,7 +103,7 @@ TEST(Sse, StreamsOfOthersAreRead) {
   }
 }
 
-TEST(Sse, EventsAreBounded) {
+TEST(Sse, RefusesEventsThatAreTooLarge) {
   std::string text;
   for (int i = 0; i < 20; ++i) text += "data: 12345\n";
   EXPECT_THROW(events_of(text + "\n", 7), Error);

@@ -19,7 +19,7 @@ namespace {
 constexpr int kBacklog = 1024;
 
 void set_option(int fd, int level, int name, int value) {
-  // What is set this way makes things better, and without it they work.
+  // The option is an optimization. The socket also works without it.
   static_cast<void>(::setsockopt(fd, level, name, &value, sizeof value));
 }
 
@@ -38,7 +38,8 @@ uint16_t port_of(const sockaddr& address) {
                    : reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
 }
 
-// A socket bound to `address` and listening; not open, with errno set, if that fails.
+// Returns a listening socket bound to `address`. On failure the socket is not open and errno is
+// set.
 SocketFd listening_socket(const addrinfo& address) {
   SocketFd socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) return socket;
@@ -55,7 +56,7 @@ SocketFd listening_socket(const addrinfo& address) {
   return socket;
 }
 
-// Makes way for a socket file: removes one that nobody listens on.
+// Removes a socket file that no process listens on, to make room for a new one.
 void remove_stale_socket(const std::string& path, const sockaddr_un& address) {
   struct stat info{};
   if (::lstat(path.c_str(), &info) != 0) return;
@@ -67,7 +68,7 @@ void remove_stale_socket(const std::string& path, const sockaddr_un& address) {
   const int result =
       ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   if (result == 0 || errno != ECONNREFUSED) {
-    throw Error(ErrorCode::kIo, "cannot listen on " + path + ": another process does");
+    throw Error(ErrorCode::kIo, "cannot listen on " + path + ": another process listens on it");
   }
   ::unlink(path.c_str());
 }
@@ -113,7 +114,7 @@ Listener Listener::on_unix(const std::string& path) {
   remove_stale_socket(path, address);
   Listener listener(SocketFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
   if (!listener.socket_.is_open()) throw system_error("cannot make a socket for", path, errno);
-  // Nobody can connect before listen(), and by then the file is this user's only.
+  // No client can connect before listen(), and by then only this user can use the file.
   const auto* plain = reinterpret_cast<const sockaddr*>(&address);
   if (::bind(listener.fd(), plain, sizeof address) != 0) {
     throw system_error("cannot listen on", path, errno);
@@ -148,7 +149,7 @@ Accepted Listener::accept(int& error_number) const {
   error_number = accepted.socket.is_open() ? 0 : errno;
   if (!accepted.socket.is_open()) return accepted;
   accepted.peer = bind_ == BindKind::kUnixSocket ? "unix" : address_text(plain);
-  // A token that is written goes out now and does not wait for the next.
+  // Sends each token immediately, without waiting for the next.
   if (port_ != 0) set_option(accepted.socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   return accepted;
 }

@@ -1,5 +1,5 @@
-// Sockets that wait for connections, and the addresses behind them. A Listener owns its socket and,
-// for a Unix socket, the file. One thread at a time.
+// Listening sockets. A Listener owns its socket and, for a Unix socket, the socket file. One thread
+// at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,32 +12,32 @@
 namespace billow::http {
 
 struct Accepted {
-  SocketFd socket;  // does not block
+  SocketFd socket;  // non-blocking
   std::string peer;
 };
 
 class Listener {
  public:
-  // Listens at the first address of `host` that is to be had, IPv4 before IPv6; port 0 is one that
-  // is free. Throws Error.
+  // Listens on the first usable address of `host`, IPv4 before IPv6. Port 0 picks a free port.
+  // Throws Error.
   static Listener on_tcp(const std::string& host, uint16_t port);
-  // Creates the socket file, readable and writable for this user only, in place of one that nobody
-  // listens on any more. Throws Error, also where `path` is in use or is another kind of file.
+  // Creates the socket file, which only this user can read and write. Replaces a socket file that
+  // no process listens on. Throws Error, also if `path` is in use or is another kind of file.
   static Listener on_unix(const std::string& path);
 
   Listener(Listener&&) noexcept = default;
   Listener& operator=(Listener&&) = delete;
   ~Listener();  // close()
 
-  // Listens no more, and removes the socket file if it is still its own.
+  // Stops listening and removes the socket file if it is still the one that this object created.
   void close();
 
   int fd() const noexcept { return socket_.get(); }
-  uint16_t port() const noexcept { return port_; }  // 0 of a Unix socket
+  uint16_t port() const noexcept { return port_; }  // 0 for a Unix socket
   BindKind bind() const noexcept { return bind_; }
 
-  // The next connection that waits; its socket is not open where there is none. `error_number` is
-  // the errno value of what went wrong, 0 if nothing did.
+  // Returns the next pending connection; its socket is not open if no connection is pending. Sets
+  // `error_number` to the errno value of a failure, or to 0.
   Accepted accept(int& error_number) const;
 
  private:

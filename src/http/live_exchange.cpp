@@ -20,7 +20,7 @@
 namespace billow::http {
 namespace {
 
-// The text of a Date field (RFC 9110, 5.6.7), whatever the locale.
+// Returns the text of a Date field (RFC 9110, 5.6.7), whatever the locale.
 std::string date_now() {
   constexpr std::array<const char*, 7> kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
   constexpr std::array<const char*, 12> kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
@@ -34,8 +34,8 @@ std::string date_now() {
                      utc.tm_min, utc.tm_sec);
 }
 
-// One line of a header. Bytes that would end the line become blanks, so that nothing that comes
-// from a request can add a line of its own.
+// Appends one line of a header. Bytes that would end the line become spaces, so that no text from a
+// request can add a header line.
 void append_field(std::string& text, std::string_view name, std::string_view value) {
   const auto append = [&](std::string_view part) {
     for (const char c : part) text += c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
@@ -80,7 +80,7 @@ std::string LiveExchange::head_text(int status, std::string_view content_type,
     }
   }
   if (length) {
-    // What a GET would have, where the handler knows and has not made it.
+    // For HEAD, the handler may announce the length that a GET would have.
     const std::string* announced = is_head() ? headers.find("Content-Length") : nullptr;
     append_field(text, "Content-Length", announced ? *announced : std::to_string(*length));
   } else if (chunked_) {
@@ -99,7 +99,8 @@ void LiveExchange::send_locked(std::string bytes) {
   output_.push_back(std::move(bytes));
 }
 
-// A piece of the body of a stream. An empty chunk would be its end.
+// Sends a piece of a streamed body. Ignores an empty piece, because an empty chunk would end the
+// body.
 void LiveExchange::send_chunk_locked(std::string_view bytes) {
   if (bytes.empty() || is_head()) return;
   if (!chunked_) return send_locked(std::string(bytes));
@@ -113,7 +114,7 @@ void LiveExchange::send_chunk_locked(std::string_view bytes) {
   send_locked(std::move(chunk));
 }
 
-// True when something is left to the connection.
+// Returns true if output is left for the connection to send.
 bool LiveExchange::flush_locked() {
   if (output_.empty()) return false;
   if (!send_now_ || gone_ || n_taken_bytes_ > 0) return true;
@@ -184,7 +185,7 @@ bool LiveExchange::write(std::string_view bytes) {
 }
 
 bool LiveExchange::finish_locked() {
-  if (gone_) framing_.keep_alive = false;  // the end is missing
+  if (gone_) framing_.keep_alive = false;  // the response is incomplete
   if (chunked_ && !is_head() && !gone_) send_locked("0\r\n\r\n");
   phase_ = Phase::kAnswered;
   return !gone_;
@@ -278,12 +279,12 @@ void LiveExchange::run(const Handler& handler, const ShapeError& shape_error) {
     failure = {500, "the handler failed"};
   }
   on_client_gone(nullptr);
-  take_body();  // a connection that idles keeps nothing
+  take_body();  // an idle connection keeps no body memory
   close_answer(std::move(failure), shape_error);
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
-    static_cast<void>(flush_locked());  // is woken for what is left, too
+    static_cast<void>(flush_locked());  // wake_() below also handles the rest
   }
   wake_();
 }
@@ -292,14 +293,14 @@ void LiveExchange::close_answer(std::optional<ParseFailure> failure,
                                 const ShapeError& shape_error) {
   std::unique_lock lock(mutex_);
   if (phase_ == Phase::kNothingSent) {
-    if (!failure) failure = {500, "the handler gave no answer"};
+    if (!failure) failure = {500, "the handler sent no response"};
     if (failure->status >= 500 && !gone_) log::warn(request_.path + ": " + failure->text);
     lock.unlock();
     Response response = shape_error(failure->status, failure->text);
     lock.lock();
     respond_locked(std::move(response));
   } else if (failure) {
-    log::warn(request_.path + ": failed behind the head of the answer: " + failure->text);
+    log::warn(request_.path + ": failed after the head of the response was sent: " + failure->text);
     framing_.keep_alive = false;
   } else if (phase_ == Phase::kStreaming) {
     finish_locked();

@@ -1,9 +1,9 @@
-// The Exchange of a request on a connection: where its handler's thread and the connection's I/O
-// thread meet. Body bytes go one way and output the other, each with a bound; a `wake` function
-// tells the connection that there is something to do. No sockets here.
+// The Exchange of a request on a connection. It links the handler's thread and the connection's I/O
+// thread. Body bytes go to the handler and output goes to the connection; both have limits. A
+// `wake` function notifies the connection. This class uses no sockets.
 //
-// Output goes out on the handler's thread as long as the client takes it, which spares a switch of
-// threads for each piece; the rest is left to the connection.
+// While the client keeps up, the handler's thread sends the output itself, which avoids a thread
+// switch for each piece. The connection sends the rest.
 #pragma once
 
 #include <atomic>
@@ -23,36 +23,37 @@
 
 namespace billow::http {
 
-// How this answer is to be framed.
+// How the response is framed.
 struct Framing {
   int version = 11;
   bool keep_alive = true;
   bool expects_continue = false;
-  // Whether what the handler leaves of the body is little enough to be read and forgotten.
+  // Whether the part of the body that the handler leaves unread is short enough to be read and
+  // dropped.
   bool rest_is_short = true;
 };
 
 class LiveExchange final : public Exchange {
  public:
-  // The answer to a request that could not be read, by status and text.
+  // Makes an error response from a status and a text.
   using ShapeError = std::function<Response(int status, const std::string& text)>;
 
-  // Sends the beginning of the pieces, without waiting, and returns how many bytes; 0 also when
-  // something is wrong, which the connection will find out.
+  // Sends a first part of the pieces without waiting and returns how many bytes it sent. Returns 0
+  // also after an error, which the connection finds out later.
   using SendNow = std::function<size_t(std::span<const std::string> pieces)>;
 
-  // `added` goes into the head of every answer. `wake` is called from the handler's thread whenever
-  // the connection may have something to do; it must not block. `send_now` is called from the same
-  // thread, never again after mark_gone(), and not while something taken is unsent; may be empty.
+  // `added` goes into the head of every response. The handler's thread calls `wake` whenever the
+  // connection may have work; `wake` must not block. The same thread calls `send_now`, but not
+  // after mark_gone() and not while taken output is unsent. `send_now` may be empty.
   LiveExchange(Request request, Framing framing, Headers added, size_t max_unsent_bytes,
                std::function<void()> wake, SendNow send_now = {});
 
-  // Before the handler runs: the share of the budget that its body has.
+  // Keeps the body's reservation. Called before the handler runs.
   void keep_reservation(BodyBudget::Reservation reservation) {
     body_reservation_ = std::move(reservation);
   }
 
-  // The handler's side.
+  // Functions for the handler.
   const Request& request() const noexcept override { return request_; }
   Body take_body() override;
   size_t read_body(std::span<char> buffer) override;
@@ -64,29 +65,29 @@ class LiveExchange final : public Exchange {
   bool client_gone() const noexcept override;
   void on_client_gone(std::function<void()> callback) override;
 
-  // Runs the handler to its end, whatever it throws, and sees to it that there is an answer.
+  // Runs the handler, catches all its exceptions, and makes sure that a response is sent.
   void run(const Handler& handler, const ShapeError& shape_error);
-  // The same without a handler.
+  // Sends a response without a handler.
   void answer(Response response);
 
-  // The connection's side.
+  // Functions for the connection.
   std::vector<std::string> take_output();
-  void sent(size_t n_bytes);  // of what take_output() gave
-  bool flushed() const;       // nothing to take, and all that was taken was sent
+  void sent(size_t n_bytes);  // reports bytes of take_output() as sent
+  bool flushed() const;       // all output was taken and sent
   bool over() const;          // the handler has returned
-  bool must_close() const;    // the connection ends with this answer
+  bool must_close() const;    // the connection closes after this response
 
   void put_body(std::string bytes);
   void end_body();
   void fail_body(ParseFailure failure);
-  size_t unread_bytes() const;  // of the body, put and not read by the handler
-  // Since when the handler waits for bytes of the body.
+  size_t unread_bytes() const;  // bytes of the body that the handler has not read
+  // When the handler began to wait for bytes of the body; nullopt: it does not wait.
   std::optional<std::chrono::steady_clock::time_point> reading_since() const;
 
-  // Unblocks a handler that writes; fail_body() unblocks one that reads. Does not call its
+  // Unblocks a handler that writes; fail_body() unblocks one that reads. Does not run the handler's
   // callback.
   void mark_gone();
-  // Calls the handler's callback if it is due.
+  // Runs the handler's callback if the client is gone.
   void call_back_if_gone();
 
  private:
@@ -102,7 +103,7 @@ class LiveExchange final : public Exchange {
   bool finish_locked();
   void close_answer(std::optional<ParseFailure> failure, const ShapeError& shape_error);
 
-  Request request_;  // of the handler's thread, once it runs
+  Request request_;  // belongs to the handler's thread once the handler runs
   BodyBudget::Reservation body_reservation_;
   const Headers added_;
   const size_t max_unsent_bytes_;
@@ -115,10 +116,10 @@ class LiveExchange final : public Exchange {
   Phase phase_ = Phase::kNothingSent;
   bool chunked_ = false;
   std::vector<std::string> output_;
-  size_t n_unsent_bytes_ = 0;  // in output_ and taken from it
-  size_t n_taken_bytes_ = 0;   // of these
+  size_t n_unsent_bytes_ = 0;  // both in output_ and taken from it
+  size_t n_taken_bytes_ = 0;   // the part that was taken
   std::deque<std::string> body_;
-  size_t body_offset_ = 0;  // what was read of body_.front()
+  size_t body_offset_ = 0;  // bytes of body_.front() that were read
   size_t n_body_bytes_ = 0;
   bool body_ended_ = false;
   std::optional<ParseFailure> body_failure_;

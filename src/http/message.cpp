@@ -62,7 +62,7 @@ constexpr std::array<Reason, 43> kReasons{{
     {507, "Insufficient Storage"},
 }};
 
-// Whether parameters of an entry say that it is not wanted: "q=0", "level=1; q=0.00".
+// Returns whether the parameters of an entry have weight 0: "q=0", "level=1; q=0.00".
 bool is_no_weight(std::string_view parameters) noexcept {
   for (;;) {
     const size_t semicolon = parameters.find(';');

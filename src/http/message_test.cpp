@@ -9,7 +9,7 @@
 namespace billow::http {
 namespace {
 
-TEST(Headers, AreFoundInAnyCase) {
+TEST(Headers, LookUpIgnoresCase) {
   Headers headers{{"Content-Type", "text/plain"}, {"X-One", "1"}, {"x-one", "2"}};
   EXPECT_EQ(headers.get("content-type"), "text/plain");
   EXPECT_EQ(headers.get("X-ONE"), "1");
@@ -22,7 +22,7 @@ TEST(Headers, AreFoundInAnyCase) {
   EXPECT_EQ(headers.size(), 1u);
 }
 
-TEST(Headers, TokensAreWholeEntriesOfAllFields) {
+TEST(Headers, TokensAreWholeListEntriesOfAllFields) {
   const Headers headers{{"Connection", "Keep-Alive, upgrade"}, {"connection", "close"}};
   EXPECT_TRUE(headers.has_token("Connection", "keep-alive"));
   EXPECT_TRUE(headers.has_token("Connection", "CLOSE"));
@@ -30,7 +30,7 @@ TEST(Headers, TokensAreWholeEntriesOfAllFields) {
   EXPECT_FALSE(headers.has_token("Upgrade", "close"));
 }
 
-TEST(Headers, AcceptedIsWhatHasAWeight) {
+TEST(Headers, AcceptsOnlyTokensWithAWeight) {
   const Headers headers{{"Accept", "text/plain;level=1;q=0.0, TEXT/HTML ; q=0.1"},
                         {"accept", "a/b;q=0.000;x=1,c/d"}};
   EXPECT_TRUE(accepts(headers, "Accept", "text/html"));
@@ -50,25 +50,25 @@ TEST(Methods, HaveTheNamesOfTheStandard) {
   EXPECT_EQ(method_of("BREW"), Method::kOther);
 }
 
-TEST(Status, HasItsReason) {
+TEST(Status, HasAReasonPhrase) {
   EXPECT_EQ(reason_phrase(404), "Not Found");
   EXPECT_EQ(reason_phrase(799), "Unknown");
 }
 
-TEST(PercentEncoding, IsUndone) {
+TEST(PercentEncoding, IsDecoded) {
   EXPECT_EQ(percent_decoded("a%2Fb%20c+d"), "a/b c+d");
   EXPECT_EQ(percent_decoded("a%2fb+c", true), "a/b c");
   EXPECT_EQ(percent_decoded("%00%ff"), std::string("\0\xff", 2));
   EXPECT_EQ(percent_decoded(""), "");
 }
 
-TEST(PercentEncoding, MalformedIsRefused) {
+TEST(PercentEncoding, RefusesMalformedText) {
   for (const char* text : {"%", "a%2", "%zz", "%2", "%%41", "%4g", "% 41"}) {
     EXPECT_EQ(percent_decoded(text), std::nullopt) << text;
   }
 }
 
-TEST(PercentEncoding, ThereAndBackIsTheSame) {
+TEST(PercentEncoding, RoundTripKeepsAllBytes) {
   std::string all;
   for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
   const std::string encoded = percent_encoded(all);
@@ -87,13 +87,13 @@ TEST(Target, IsSplitAndDecoded) {
             (Parameters{{"x", "1"}, {"y", "a b&"}, {"flag", ""}, {"", "e"}, {"z", ""}}));
 }
 
-TEST(Target, MayNameTheHost) {
+TEST(Target, AcceptsTheAbsoluteForm) {
   EXPECT_EQ(parse_target("http://h:1/p?q")->raw_path, "/p");
   EXPECT_EQ(parse_target("HTTP://h")->raw_path, "/");
   EXPECT_EQ(parse_target("https://h/")->raw_path, "/");
 }
 
-TEST(Target, MalformedIsRefused) {
+TEST(Target, RefusesMalformedText) {
   for (const char* text :
        {"", "*", "a/b", "?x", "ftp://h/", "/%zz", "/a?x=%1", "/a?%=1", "h:80", "http://h?x"}) {
     EXPECT_FALSE(parse_target(text)) << text;

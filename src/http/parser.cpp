@@ -1,7 +1,7 @@
 #include "http/parser.h"
 
-// One of Beast's assertions (1.81) does not hold for a body whose only chunk, the last, comes byte
-// by byte; the code around it is right.
+// An assertion of Beast 1.81 fails if the last chunk is the body's only chunk and arrives byte by
+// byte. The code around the assertion is correct.
 #define BOOST_DISABLE_ASSERTS
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
@@ -22,7 +22,8 @@ ParseFailure failure_of(const error_code& code) {
   return {400, "malformed message: " + code.message()};
 }
 
-// Nobody takes such a line for one, and without a word the sender would wait for a timeout.
+// Returns whether a line ends with LF alone, which HTTP does not allow. Without this check, the
+// parser would wait for CR LF and the sender would time out.
 bool has_bare_newline(std::string_view bytes) {
   for (size_t at = bytes.find('\n'); at != std::string_view::npos; at = bytes.find('\n', at + 1)) {
     if (at == 0 || bytes[at - 1] != '\r') return true;
@@ -30,7 +31,7 @@ bool has_bare_newline(std::string_view bytes) {
   return false;
 }
 
-// What both kinds of message share: Beast's grammar with fields and body collected here.
+// The common part of both message kinds: Beast's grammar, with fields and body collected here.
 template <bool kIsRequest>
 class MessageGrammar : public beast::http::basic_parser<kIsRequest> {
  public:
@@ -50,7 +51,7 @@ class MessageGrammar : public beast::http::basic_parser<kIsRequest> {
       const std::string_view rest = bytes.substr(used);
       used += this->put(boost::asio::const_buffer(rest.data(), rest.size()), code);
       if (code == beast::http::error::need_more) {
-        // These bytes belong to a line whose end has not come yet, as Beast sees it.
+        // For Beast, these bytes belong to a line that is incomplete.
         if (has_bare_newline(bytes.substr(used)))
           failure = {400, "malformed message: a line ends with LF alone, not with CR LF"};
         break;
@@ -74,8 +75,8 @@ class MessageGrammar : public beast::http::basic_parser<kIsRequest> {
     head.keep_alive = this->keep_alive();
     if (const auto length = this->content_length()) head.content_length = *length;
     head_is_done_ = true;
-    // Beast reads a message of any other coding as one without a body: two readers that differ
-    // about where a message ends are how requests are smuggled.
+    // Beast treats a message with another coding as a message without a body. If two readers
+    // disagree about the end of a message, an attacker can smuggle requests.
     const std::string_view coding = head.headers.get("Transfer-Encoding");
     const size_t n_codings = head.headers.count("Transfer-Encoding");
     if (n_codings > 1 || (n_codings == 1 && !equal_ignoring_case(coding, "chunked"))) {
@@ -84,14 +85,15 @@ class MessageGrammar : public beast::http::basic_parser<kIsRequest> {
   }
 
  private:
-  // Beast bounds what it has not used yet of a header, not the whole of one that comes field by
-  // field, and no line between chunks or behind them.
+  // Beast limits only the unused bytes of a header. It does not limit the whole of a header that
+  // arrives field by field. It does not limit lines between or after chunks either. This function
+  // does.
   void check_framing(bool had_head, size_t n_used_bytes, size_t n_left_bytes) {
     if (!had_head) n_head_bytes_ += n_used_bytes;
     if (n_head_bytes_ + (this->is_header_done() ? 0 : n_left_bytes) > max_header_bytes_) {
       failure = failure_of(beast::http::error::header_limit);
     } else if (had_head && !this->is_done() && n_left_bytes > max_header_bytes_) {
-      failure = {400, "malformed message: a chunk has too long a line"};
+      failure = {400, "malformed message: a line between chunks is too long"};
     }
   }
   void on_request_impl(beast::http::verb, beast::string_view method, beast::string_view target,
@@ -110,7 +112,7 @@ class MessageGrammar : public beast::http::basic_parser<kIsRequest> {
   void on_field_impl(beast::http::field, beast::string_view name, beast::string_view value,
                      error_code& code) override {
     code = {};
-    if (head_is_done_) return;  // a trailer behind a chunked body
+    if (head_is_done_) return;  // a trailer after a chunked body
     head.headers.add({name.data(), name.size()}, {value.data(), value.size()});
   }
   void on_header_impl(error_code& code) override {
@@ -157,11 +159,13 @@ class RequestParser::Grammar : public MessageGrammar<true> {
         head.version == 11 && equal_ignoring_case(head.headers.get("Expect"), "100-continue");
     const size_t n_hosts = head.headers.count("Host");
     if (n_hosts > 1 || (n_hosts == 0 && head.version == 11)) {
-      failure = {400, "a request names its host once"};
+      failure = {400, "a request must have exactly one Host field"};
     } else if (n_hosts == 1 && !parse_authority(head.headers.get("Host"))) {
-      failure = {400, "malformed Host field: it must be a host, and perhaps a colon and a port"};
+      failure = {
+          400,
+          "malformed Host field: it must be a host, optionally followed by a colon and a port"};
     } else if (head.version == 10 && chunked()) {
-      failure = {400, "HTTP/1.0 knows no chunks"};
+      failure = {400, "HTTP/1.0 has no chunked encoding"};
     }
   }
 };

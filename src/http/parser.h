@@ -1,5 +1,5 @@
-// Parses the bytes of HTTP/1.x messages as they arrive; the grammar is Boost.Beast's. A parser
-// takes one message and is then done with. One thread at a time.
+// Parses HTTP/1.x messages as their bytes arrive, with the grammar of Boost.Beast. A parser parses
+// one message and is then unusable. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace billow::http {
 
-// Why a message cannot be read, as the status to answer it with.
+// Why a message cannot be parsed, with the status for the response.
 struct ParseFailure {
   int status = 400;
   std::string text;
@@ -25,7 +25,7 @@ struct RequestHead {
   int version = 11;  // 10 or 11
   Headers headers;
   bool keep_alive = true;
-  std::optional<uint64_t> content_length;  // none: chunked, or no body
+  std::optional<uint64_t> content_length;  // nullopt: chunked, or no body
   bool expects_continue = false;
 };
 
@@ -33,7 +33,8 @@ struct ResponseHead {
   int status = 0;
   Headers headers;
   bool keep_alive = true;
-  std::optional<uint64_t> content_length;  // none: chunked, until the connection ends, or no body
+  std::optional<uint64_t>
+      content_length;  // nullopt: chunked, until the connection ends, or no body
 };
 
 class RequestParser {
@@ -43,16 +44,16 @@ class RequestParser {
   RequestParser& operator=(RequestParser&&) noexcept;
   ~RequestParser();
 
-  // Takes bytes of the message and returns how many were used. The rest is to be given again, with
-  // at least one more byte behind it. Stops where the header ends, once. Uses nothing after the end
-  // of the message or a failure.
+  // Parses bytes of the message and returns how many it used. The caller passes the rest again,
+  // followed by at least one more byte. Stops once at the end of the header. Uses no bytes after
+  // the end of the message or after a failure.
   size_t put(std::string_view bytes);
 
   bool head_done() const noexcept;
   bool done() const noexcept;
-  const ParseFailure* failure() const noexcept;  // null: none
+  const ParseFailure* failure() const noexcept;  // null: no failure
   RequestHead& head() noexcept;                  // complete once head_done()
-  // What of the body was parsed since the last call, without chunk framing.
+  // Returns the body bytes parsed since the last call, without chunk framing.
   std::string take_body();
 
  private:
@@ -62,15 +63,15 @@ class RequestParser {
 
 class ResponseParser {
  public:
-  // `without_body`: the answer to a HEAD request.
+  // `without_body`: for the response to a HEAD request.
   ResponseParser(uint32_t max_header_bytes, bool without_body);
   ResponseParser(ResponseParser&&) noexcept;
   ResponseParser& operator=(ResponseParser&&) noexcept;
   ~ResponseParser();
 
-  // As in RequestParser.
+  // See RequestParser::put().
   size_t put(std::string_view bytes);
-  // The connection ended: the message is done, or it has failed.
+  // Reports that the connection has ended. The message is then done or has failed.
   void put_eof();
 
   bool head_done() const noexcept;

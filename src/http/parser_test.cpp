@@ -7,7 +7,7 @@
 namespace billow::http {
 namespace {
 
-// Gives `text` to the parser in pieces of `n` bytes, and returns what of it was not used.
+// Passes `text` to the parser in pieces of `n` bytes and returns the unused part.
 template <class Parser>
 std::string feed(Parser& parser, std::string_view text, size_t n) {
   std::string pending;
@@ -58,7 +58,7 @@ TEST(RequestParser, ReadsHeadAndBodyInPiecesOfAnySize) {
   }
 }
 
-TEST(RequestParser, ReadsChunksAndForgetsTrailers) {
+TEST(RequestParser, ReadsChunksAndIgnoresTrailers) {
   const std::string text =
       "PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: Chunked\r\n\r\n"
       "3\r\nabc\r\n0A;ext=\"1\"\r\n0123456789\r\n0\r\nX-Trailer: t\r\n\r\nnext";
@@ -83,7 +83,7 @@ TEST(RequestParser, ReadsAnEmptyBodyInChunks) {
   }
 }
 
-TEST(RequestParser, StopsBehindTheHead) {
+TEST(RequestParser, StopsAfterTheHead) {
   RequestParser parser(1000);
   const std::string text = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";
   EXPECT_EQ(parser.put(text), text.size() - 2);
@@ -91,7 +91,7 @@ TEST(RequestParser, StopsBehindTheHead) {
   EXPECT_FALSE(parser.done());
 }
 
-TEST(RequestParser, RefusesWhatIsMalformed) {
+TEST(RequestParser, RefusesMalformedRequests) {
   for (const char* text :
        {"GET\r\n\r\n", "GET / HTTP/2.0\r\nHost: h\r\n\r\n", "GET / HTTP/1.1\nHost: h\n\n\r\n\r\n",
         "GET /a b HTTP/1.1\r\nHost: h\r\n\r\n", "GET / HTTP/1.1\r\nHost : h\r\n\r\n",
@@ -105,7 +105,7 @@ TEST(RequestParser, RefusesWhatIsMalformed) {
   }
 }
 
-TEST(RequestParser, RefusesWhatCouldSmuggleARequest) {
+TEST(RequestParser, RefusesFramingThatCouldSmuggleARequest) {
   const std::string head = "POST / HTTP/1.1\r\nHost: h\r\n";
   for (const char* fields :
        {"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
@@ -127,9 +127,9 @@ TEST(RequestParser, RefusesMalformedChunks) {
   }
 }
 
-// A line that ends with LF alone is refused as soon as it is there, wherever it stands; nothing
-// behind it is waited for.
-TEST(RequestParser, RefusesABareNewlineAtOnce) {
+// A line that ends with LF alone is refused as soon as it arrives, anywhere in the message. The
+// parser does not wait for more bytes.
+TEST(RequestParser, RefusesABareNewlineImmediately) {
   const std::string head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
   for (const char* chunks : {"3\n", "3\nabc\n0\n\n", "3;x=y\n", "3\r\nabc\n", "3\r\nabc\r\n0\n",
                              "0\n\n", "0\r\n\n", "0\r\nX: y\n", "0\r\nX: y\n\r\n\r\n"}) {
@@ -139,7 +139,7 @@ TEST(RequestParser, RefusesABareNewlineAtOnce) {
                            "GET / HTTP/1.1\r\nHost: h\r\nX: y\n\n", "GET\n"}) {
     EXPECT_EQ(status_for(text), 400) << text;
   }
-  // In a body, in chunks or not, it is a byte as any other.
+  // In a body, chunked or not, LF is an ordinary byte.
   EXPECT_EQ(status_for(head + "3\r\na\nb\r\n0\r\n\r\n"), 200);
   EXPECT_EQ(status_for("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n\n\n"), 200);
 }
@@ -154,14 +154,14 @@ TEST(RequestParser, RefusesAMalformedHost) {
   }
 }
 
-TEST(RequestParser, BoundsTheHeader) {
+TEST(RequestParser, LimitsTheHeader) {
   EXPECT_EQ(status_for("GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(2000, 'x')), 431);
   EXPECT_EQ(status_for("GET /" + std::string(2000, 'x')), 431);
   EXPECT_EQ(status_for("GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(900, 'x') + "\r\n\r\n"),
             200);
 }
 
-TEST(RequestParser, BoundsTheHeaderThatComesFieldByField) {
+TEST(RequestParser, LimitsAHeaderThatArrivesFieldByField) {
   RequestParser parser(1000);
   std::string pending = "GET / HTTP/1.1\r\nHost: h\r\n";
   size_t n_fields = 0;
@@ -174,13 +174,13 @@ TEST(RequestParser, BoundsTheHeaderThatComesFieldByField) {
   EXPECT_LE(n_fields, 170u);
 }
 
-TEST(RequestParser, BoundsTheLinesBetweenChunks) {
+TEST(RequestParser, LimitsLinesBetweenChunks) {
   const std::string head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
   EXPECT_EQ(status_for(head + "1;x=" + std::string(1100, 'x')), 400);
   EXPECT_EQ(status_for(head + "0\r\nX: " + std::string(1100, 'x')), 400);
 }
 
-TEST(RequestParser, KnowsWhoWantsToGoOn) {
+TEST(RequestParser, ReportsKeepAlive) {
   const auto keeps = [](std::string_view version, std::string_view field) {
     RequestParser parser(1000);
     feed(parser,
@@ -212,7 +212,7 @@ TEST(ResponseParser, ReadsAllWaysToEndABody) {
   EXPECT_EQ(body("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", false, true), "");
 }
 
-TEST(ResponseParser, KnowsABodyThatBreaksOff) {
+TEST(ResponseParser, DetectsAnIncompleteMessage) {
   for (const char* text : {"", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na",
                            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"}) {
     ResponseParser parser(1000, false);

@@ -127,8 +127,8 @@ void RawClient::half_close() { ::shutdown(socket_.get(), SHUT_WR); }
 void RawClient::close() { socket_.reset(); }
 
 void RawClient::reset() {
-  const linger at_once{.l_onoff = 1, .l_linger = 0};
-  ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  const linger hard_reset{.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &hard_reset, sizeof hard_reset);
   socket_.reset();
 }
 

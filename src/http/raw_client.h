@@ -1,5 +1,4 @@
-// For tests: a client that sends whatever bytes it is told to, and a folder for sockets. One
-// thread.
+// For tests: a client that sends arbitrary bytes, and a folder for sockets. One thread at a time.
 #pragma once
 
 #include <chrono>
@@ -21,40 +20,40 @@ class RawClient {
 
   explicit RawClient(uint16_t port);  // on 127.0.0.1
   explicit RawClient(const std::string& socket_path);
-  // With a receive buffer of about so many bytes, for one that reads slowly.
+  // Uses a receive buffer of about `buffer_bytes`, for tests of slow readers.
   RawClient(uint16_t port, int buffer_bytes);
 
   bool is_connected() const { return socket_.is_open(); }
   bool send(std::string_view bytes);  // false: the connection is broken
-  // The next answer; none where the connection ends before it does, or nothing comes.
+  // Returns the next response; nullopt if the connection ends early or the client times out.
   std::optional<Response> response(bool without_body = false);
-  // What comes within a moment, at least one byte; "" at the end of the connection.
+  // Returns the next bytes, at least one; "" at the end of the connection or after the timeout.
   std::string receive(std::chrono::milliseconds timeout = kTimeout);
-  std::string receive_until(std::string_view end);  // with what came before it
+  std::string receive_until(std::string_view end);  // returns the bytes up to and including `end`
   std::string receive_all();                        // until the connection ends
-  // Whether the server closes the connection in time, without sending anything more.
+  // Returns whether the server closes the connection in time without sending more bytes.
   bool is_closed(std::chrono::milliseconds timeout = kTimeout);
-  void half_close();  // sends nothing more
+  void half_close();  // closes the sending side
   void close();
-  void reset();  // as if the process had died with bytes unread
+  void reset();  // resets the connection, as if the process had died with unread bytes
 
  private:
   SocketFd socket_;
   std::string pending_;
 };
 
-// "GET PATH" with a Host, and nothing else.
+// Returns a "GET PATH" request with a Host field and `more_headers`.
 std::string get(std::string_view path, std::string_view more_headers = {});
 std::string post(std::string_view path, std::string_view body, std::string_view more_headers = {});
 
-// Options for a server on 127.0.0.1 at a free port.
+// Returns options for a server on 127.0.0.1 at a free port.
 ServerOptions local_options();
 
-// Waits until `condition` holds; false: it never did.
+// Waits until `condition` holds. Returns false after the timeout.
 bool eventually(const std::function<bool()>& condition,
                 std::chrono::milliseconds timeout = RawClient::kTimeout);
 
-// A new folder that is removed with all its files.
+// A new folder. The destructor removes the folder with all its files.
 class TempFolder {
  public:
   TempFolder();

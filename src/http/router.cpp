@@ -15,7 +15,8 @@ namespace {
 constexpr std::array kAllMethods{Method::kGet,   Method::kHead,   Method::kPost,   Method::kPut,
                                  Method::kPatch, Method::kDelete, Method::kOptions};
 
-// What stands between the slashes of a path that begins with one. "/" has one empty segment.
+// Returns the segments between the slashes of a path that begins with a slash. "/" has one empty
+// segment.
 std::vector<std::string_view> split_path(std::string_view path) {
   std::vector<std::string_view> segments;
   for (size_t begin = 1;;) {
@@ -48,7 +49,7 @@ Router::Router(const std::vector<RoutePattern>& patterns) {
     for (const Row& other : rows_) {
       if (!same_path(row, other)) continue;
       for (const Method method : row.methods) {
-        if (contains(other.methods, method)) refuse("is there twice");
+        if (contains(other.methods, method)) refuse("has a duplicate path and method");
       }
     }
     rows_.push_back(std::move(row));
@@ -114,7 +115,7 @@ RouteMatch Router::match(Method method, std::string_view raw_path,
     segments.push_back(*std::move(segment));
   }
   RouteMatch match = match_segments(method, segments);
-  // "//host/" is left alone: without its slash it would lead to another host.
+  // "//host/" is not redirected: without its final slash it would lead to another host.
   if (match.kind != RouteMatch::Kind::kNotFound || segments.size() < 2 ||
       !segments.back().empty() || segments.front().empty()) {
     return match;

@@ -1,5 +1,5 @@
-// Which route a request goes to: patterns and methods, matched without looking at anything else.
-// Immutable after construction; any thread may ask.
+// Finds the route of a request by path pattern and method. Immutable after construction;
+// thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,39 +11,39 @@
 
 namespace billow::http {
 
-// A row of the route table. Segments of the pattern that begin with ':' are parameters, which match
-// any one segment that is not empty: "/api/blobs/:digest". One that ends with a slash, "/ui/",
-// takes that path alone.
+// A row of the route table. Pattern segments that begin with ':' are parameters, as in
+// "/api/blobs/:digest". A parameter matches any one segment that is not empty. A pattern that ends
+// with a slash, such as "/ui/", matches exactly that path.
 struct RoutePattern {
   std::vector<Method> methods;
   std::string pattern;
 };
 
 struct RouteMatch {
-  // kRedirect: the route is there without the slash at the end.
+  // kRedirect: a route exists for the path without the final slash.
   enum class Kind { kFound, kNotFound, kWrongMethod, kRedirect, kMalformed };
   Kind kind = Kind::kNotFound;
-  size_t route = 0;       // kFound: the row
-  Parameters parameters;  // kFound: of the pattern, percent-decoded
-  std::string allow;      // kWrongMethod: the methods that the path has, "GET, HEAD"
-  std::string location;   // kRedirect: where to, with the query
-  int status = 404;       // of the answer where no route was found
+  size_t route = 0;       // kFound: index of the row
+  Parameters parameters;  // kFound: the pattern's parameters, percent-decoded
+  std::string allow;      // kWrongMethod: the methods that the path supports, "GET, HEAD"
+  std::string location;   // kRedirect: the new target, with the query
+  int status = 404;       // status of the response if no route matches
 };
 
 class Router {
  public:
-  // Several rows may have one path, with methods of their own. Throws Error (kInvalidInput) for a
-  // pattern that is malformed or for a method that an earlier row has on the same path.
+  // Several rows may have the same path with different methods. Throws Error (kInvalidInput) if a
+  // pattern is malformed, or if an earlier row has the same path and method.
   explicit Router(const std::vector<RoutePattern>& patterns);
 
-  // `raw_path` and `raw_query` as they were sent, still encoded. A slash that is encoded in a
-  // segment does not end it. Of several rows that match, the one with fixed text where the others
-  // have a parameter wins.
+  // Finds the row for `method` and the path. `raw_path` and `raw_query` are still percent-encoded.
+  // An encoded slash does not end a segment. If several rows match, fixed text wins over a
+  // parameter.
   RouteMatch match(Method method, std::string_view raw_path, std::string_view raw_query = {}) const;
 
  private:
   struct Segment {
-    std::string text;  // of the path, or the name of the parameter
+    std::string text;  // fixed text, or the name of the parameter
     bool is_parameter = false;
   };
   struct Row {
@@ -57,7 +57,8 @@ class Router {
   std::vector<Row> rows_;
 };
 
-// The answer in plain text to a request that no route takes. REQUIRES: match.kind is not kFound.
+// Returns the plain-text response to a request that no route takes. REQUIRES: match.kind is not
+// kFound.
 Response unrouted_response(const RouteMatch& match);
 
 }  // namespace billow::http

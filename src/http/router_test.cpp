@@ -75,7 +75,7 @@ TEST(Router, WrongMethodNamesTheRightOnes) {
   EXPECT_EQ(sample().match(Method::kHead, "/v1/models").kind, Kind::kWrongMethod);
 }
 
-TEST(Router, SlashAtTheEndIsRedirected) {
+TEST(Router, RedirectsAFinalSlash) {
   RouteMatch match = sample().match(Method::kGet, "/api/tags/");
   EXPECT_EQ(match.kind, Kind::kRedirect);
   EXPECT_EQ(match.status, 301);
@@ -87,7 +87,7 @@ TEST(Router, SlashAtTheEndIsRedirected) {
   EXPECT_EQ(sample().match(Method::kGet, "/v1/models/a%2Fb/").location, "/v1/models/a%2Fb");
 }
 
-TEST(Router, RedirectsOnlyToWhatIsThere) {
+TEST(Router, RedirectsOnlyToExistingRoutes) {
   EXPECT_EQ(sample().match(Method::kGet, "/nothing/").kind, Kind::kNotFound);
   EXPECT_EQ(sample().match(Method::kPost, "/api/tags/").kind, Kind::kNotFound);
   const Router open({{{Method::kGet}, "/:any"}, {{Method::kGet}, "/:any/:other"}});
@@ -102,7 +102,7 @@ TEST(Router, MalformedEncodingIsABadRequest) {
   }
 }
 
-TEST(Router, RefusesTablesThatMakeNoSense) {
+TEST(Router, RefusesMalformedTables) {
   const auto refused = [](const std::vector<RoutePattern>& patterns) {
     EXPECT_THROW(Router{patterns}, Error) << patterns.back().pattern;
   };
@@ -113,7 +113,7 @@ TEST(Router, RefusesTablesThatMakeNoSense) {
   refused({{{Method::kGet}, "/x/:a"}, {{Method::kPost, Method::kGet}, "/x/:b"}});
 }
 
-TEST(Router, APatternThatEndsWithASlashIsAPathOfItsOwn) {
+TEST(Router, APatternWithAFinalSlashIsASeparatePath) {
   const Router router(
       {{{Method::kGet}, "/ui"}, {{Method::kGet}, "/ui/"}, {{Method::kGet}, "/ui/:file"}});
   EXPECT_EQ(router.match(Method::kGet, "/ui").route, 0u);

@@ -32,9 +32,10 @@ namespace asio = boost::asio;
 using Strand = asio::strand<asio::io_context::executor_type>;
 
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
-// Connections beyond the limit that are told so; still more are closed without a word.
+// How many connections beyond the limit get an error response. Further connections are closed
+// without a response.
 constexpr size_t kMaxRefusals = 64;
-// Until it is tried again where the system has no file descriptor left.
+// The pause before the next try if the system has no free file descriptor.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
 }  // namespace
@@ -42,7 +43,7 @@ constexpr std::chrono::milliseconds kAcceptPause{100};
 class Server::Transport {
  public:
   Transport(ServerOptions options, std::vector<Route> routes)
-      // One thread at a time runs the I/O: no time is lost on waking others.
+      // One thread at a time runs the I/O, so no time is lost on waking other threads.
       : io_(1),
         service_(std::move(options), std::move(routes), [this] { return io_.run_one() > 0; }),
         work_(asio::make_work_guard(io_)),
@@ -54,10 +55,10 @@ class Server::Transport {
   }
   ~Transport() { stop(); }
 
-  // Serves from here on.
+  // Starts to serve.
   void start() {
     is_started_ = service_.handlers().start();
-    if (!is_started_) throw Error(ErrorCode::kIo, "no thread is free for the server");
+    if (!is_started_) throw Error(ErrorCode::kIo, "no thread is available for the server");
     for (Door& door : doors_) asio::co_spawn(accepting_, accept_loop(door), asio::detached);
   }
 
@@ -65,7 +66,7 @@ class Server::Transport {
   const Service& service() const { return service_; }
   uint16_t port() const { return port_; }
 
-  // Returns when nobody can connect any more.
+  // Stops accepting connections. Returns when no client can connect any more.
   void stop_accepting() {
     const std::lock_guard lock(stop_mutex_);
     if (doors_are_closed_) return;
@@ -92,14 +93,15 @@ class Server::Transport {
       }
     }
     service_.handlers().finish_work();
-    work_.reset();  // the last turn is the one that finds nothing more to do
+    work_.reset();  // the turns end when no I/O work is left
     service_.handlers().join();
     is_started_ = false;
     doors_.clear();
   }
 
  private:
-  // A listener, and what waits for connections at its socket and does not own it.
+  // A listener, and a descriptor that waits for connections at its socket. The descriptor does not
+  // own the socket.
   struct Door {
     Door(Strand& strand, Listener from)
         : listener(std::move(from)), descriptor(strand, listener.fd()) {}
@@ -148,14 +150,14 @@ class Server::Transport {
       unread.peer = accepted.peer;
       service_.report({.request = unread,
                        .status = 503,
-                       .why = "too many connections; this one was closed without an answer"});
+                       .why = "too many connections; this one was closed without a response"});
       return;
     }
     try {
       connections_.push_back(
           Connection::start(service_, io_, std::move(accepted), bind, std::move(ticket)));
     } catch (const std::exception& error) {
-      log::warn(std::string("a connection could not be served: ") + error.what());
+      log::warn(std::string("cannot serve a connection: ") + error.what());
     }
   }
 
@@ -165,7 +167,7 @@ class Server::Transport {
   Strand accepting_;
   asio::steady_timer pause_{accepting_};
   std::list<Door> doors_;
-  bool is_accepting_ = true;  // on accepting_
+  bool is_accepting_ = true;  // used on accepting_
   uint16_t port_ = 0;
   bool is_started_ = false;
   std::mutex stop_mutex_;

@@ -1,4 +1,4 @@
-// The memory of all bodies together: one bound for all connections, for no longer than it takes.
+// Tests the memory limit of all bodies: one limit for all connections, and memory is freed early.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ Route post_route(std::string pattern, Handler handler) {
   return {.methods = {Method::kPost}, .pattern = std::move(pattern), .handler = std::move(handler)};
 }
 
-// The body's memory is free before the client has its answer.
+// The body's memory is freed before the client gets its response.
 void say_ok(Exchange& exchange) {
   exchange.take_body();
   exchange.respond(text_response(200, "ok"));
@@ -37,7 +37,7 @@ std::string beginning_of_post(size_t n_bytes) {
 
 int status(const std::optional<Response>& response) { return response ? response->status : 0; }
 
-TEST(Bodies, OfAllConnectionsHaveOneBound) {
+TEST(Bodies, AllConnectionsShareOneLimit) {
   ServerOptions options = local_options();
   options.max_body_bytes = kMiB;
   options.max_bodies_bytes = kMiB + kMiB / 2;
@@ -47,14 +47,14 @@ TEST(Bodies, OfAllConnectionsHaveOneBound) {
     return Headers{{"X-Why", std::string(answer.why)}};
   };
   Server server(options, {post_route("/ok", say_ok)});
-  // Of bodies that lack their last byte, one has room, whoever was first.
+  // Four bodies lack their last byte. One of them has room, whichever came first.
   std::list<RawClient> clients;
   for (int i = 0; i < 4; ++i) {
     RawClient& client = clients.emplace_back(server.port());
     client.send(beginning_of_post(kMiB) + std::string(kMiB - 1, 'x'));
   }
   EXPECT_TRUE(eventually([&] { return n_refused == 3; }));
-  // Small ones are welcome meanwhile.
+  // Small bodies still pass.
   RawClient small(server.port());
   small.send(post("/ok", std::string(10'000, 'x')));
   EXPECT_EQ(status(small.response()), 200);
@@ -64,7 +64,7 @@ TEST(Bodies, OfAllConnectionsHaveOneBound) {
     const std::optional<Response> response = client.response();
     statuses.insert(status(response));
     if (status(response) == 503) {
-      EXPECT_NE(response->body.find("1572864 bytes that they may have together"),
+      EXPECT_NE(response->body.find("1572864 bytes that all bodies may use together"),
                 std::string::npos);
       EXPECT_EQ(response->headers.get("X-Why"), response->body);
     }
@@ -72,12 +72,12 @@ TEST(Bodies, OfAllConnectionsHaveOneBound) {
   EXPECT_EQ(statuses, (std::multiset<int>{200, 503, 503, 503}));
   for (int i = 0; i < 3; ++i) {
     small.send(post("/ok", std::string(kMiB, 'x')));
-    EXPECT_EQ(status(small.response()), 200) << "all of it is free again";
+    EXPECT_EQ(status(small.response()), 200) << "all memory is free again";
   }
 }
 
-// A handler that has taken the body and let it go may run for as long as it likes.
-TEST(Bodies, AreFreeOnceTheirHandlerHasLetThemGo) {
+// A handler that has taken and freed the body may run for any time.
+TEST(Bodies, MemoryIsFreeOnceTheHandlerHasReleasedIt) {
   ServerOptions options = local_options();
   options.max_body_bytes = options.max_bodies_bytes = kMiB;
   std::binary_semaphore begun(0);
@@ -110,13 +110,13 @@ TEST(Bodies, AreFreeOnceTheirHandlerHasLetThemGo) {
   EXPECT_EQ(client.response()->body, "900000 0");
   EXPECT_EQ(ask_meanwhile("/keeps"), 503);
   EXPECT_EQ(status(client.response()), 200);
-  // The connection is open still, and holds nothing.
+  // The connection is still open but holds no body memory.
   RawClient other(server.port());
   other.send(post("/ok", std::string(kMiB, 'x')));
   EXPECT_EQ(status(other.response()), 200);
 }
 
-TEST(Bodies, ThatStandStillAreGivenUp) {
+TEST(Bodies, StalledBodiesTimeOut) {
   ServerOptions options = local_options();
   options.body_idle_timeout = milliseconds(50);
   Server server(options, {post_route("/ok", say_ok)});
@@ -125,7 +125,7 @@ TEST(Bodies, ThatStandStillAreGivenUp) {
   EXPECT_EQ(status(client.response()), 408);
 }
 
-TEST(Bodies, InChunksOfAnySizeAreWhole) {
+TEST(Bodies, ArriveCompleteInChunksOfAnySize) {
   ServerOptions options = local_options();
   options.max_body_bytes = options.max_bodies_bytes = kMiB;
   const auto count = [](Exchange& exchange) {

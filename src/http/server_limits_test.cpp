@@ -1,4 +1,4 @@
-// What the server does not put up with, and how it stops.
+// Tests the server's limits and its shutdown.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -48,14 +48,14 @@ TEST(Limits, MalformedRequestsAreRefused) {
   EXPECT_EQ(client.response()->status, 400);
 }
 
-TEST(Limits, BlankLinesBeforeARequestAreForgiven) {
+TEST(Limits, BlankLinesBeforeARequestAreIgnored) {
   Server server(local_options(), sample_routes());
   RawClient client(server.port());
   client.send("\r\n\r\n" + get("/echo"));
   EXPECT_EQ(client.response()->status, 200);
 }
 
-TEST(Limits, HeadersAreBounded) {
+TEST(Limits, LargeHeadersAreRefused) {
   ServerOptions options = local_options();
   options.max_header_bytes = 4096;
   Server server(options, sample_routes());
@@ -71,7 +71,7 @@ TEST(Limits, HeadersAreBounded) {
   EXPECT_EQ(endless.response()->status, 431);
 }
 
-TEST(Limits, BodiesAreBounded) {
+TEST(Limits, LargeBodiesAreRefused) {
   ServerOptions options = local_options();
   options.max_body_bytes = 1000;
   Server server(options, sample_routes());
@@ -87,7 +87,7 @@ TEST(Limits, BodiesAreBounded) {
   EXPECT_EQ(chunked.response()->status, 413);
 }
 
-TEST(Limits, ChunkExtensionsDoNotPileUp) {
+TEST(Limits, LongChunkExtensionsAreRefused) {
   Server server(local_options(), sample_routes());
   for (const char* path : {"/echo", "/upload"}) {
     RawClient client(server.port());
@@ -101,7 +101,7 @@ TEST(Limits, ChunkExtensionsDoNotPileUp) {
   }
 }
 
-TEST(Limits, SlowSendersAreGivenUp) {
+TEST(Limits, SlowSendersTimeOut) {
   ServerOptions options = local_options();
   options.header_timeout = milliseconds(150);
   options.body_timeout = milliseconds(150);
@@ -122,7 +122,7 @@ TEST(Limits, SlowSendersAreGivenUp) {
   }
 }
 
-TEST(Limits, SteadyUploadsMayTakeTheirTime) {
+TEST(Limits, SteadyUploadsDoNotTimeOut) {
   ServerOptions options = local_options();
   options.header_timeout = milliseconds(500);
   options.body_timeout = milliseconds(500);
@@ -139,7 +139,7 @@ TEST(Limits, SteadyUploadsMayTakeTheirTime) {
 
 TEST(Limits, IdleConnectionsAreClosed) {
   ServerOptions options = local_options();
-  options.idle_timeout = milliseconds(1000);  // the request has to come before that
+  options.idle_timeout = milliseconds(1000);  // the request must arrive before this timeout
   Server server(options, sample_routes());
   RawClient client(server.port());
   client.send(get("/echo"));
@@ -151,7 +151,7 @@ TEST(Limits, IdleConnectionsAreClosed) {
   EXPECT_TRUE(silent.is_closed());
 }
 
-TEST(Limits, ConnectionsAreCounted) {
+TEST(Limits, ConnectionsBeyondTheMaxGet503) {
   ServerOptions options = local_options();
   options.max_connections = 3;
   Server server(options, sample_routes());
@@ -177,7 +177,7 @@ TEST(Limits, ConnectionsAreCounted) {
   EXPECT_EQ(again.response()->status, 200);
 }
 
-TEST(Limits, FloodsOfConnectionsDoNotHurt) {
+TEST(Limits, AConnectionFloodLeavesOpenConnectionsUsable) {
   ServerOptions options = local_options();
   options.max_connections = 2;
   Server server(options, sample_routes());
@@ -194,7 +194,7 @@ TEST(Limits, FloodsOfConnectionsDoNotHurt) {
   EXPECT_TRUE(eventually([&] { return server.n_connections() == 1; }));
 }
 
-// A route whose answer goes on until it is told to end.
+// A route whose response continues until the test ends it.
 struct LongAnswer {
   std::atomic<bool> may_end{false};
   Route route() {
@@ -235,7 +235,7 @@ TEST(Drain, LetsActiveRequestsFinish) {
   EXPECT_EQ(server.n_connections(), 0u);
 }
 
-TEST(Drain, DoesNotWaitForever) {
+TEST(Drain, TimesOut) {
   LongAnswer answer;
   Server server(local_options(), {answer.route()});
   RawClient client(server.port());
@@ -246,7 +246,7 @@ TEST(Drain, DoesNotWaitForever) {
   EXPECT_FALSE(client.receive_all().ends_with("0\r\n\r\n"));
 }
 
-TEST(Stop, EndsEverythingAtOnce) {
+TEST(Stop, EndsAllConnectionsImmediately) {
   LongAnswer answer;
   std::vector<Route> routes = sample_routes();
   routes.push_back(answer.route());
@@ -268,7 +268,7 @@ TEST(Stop, EndsEverythingAtOnce) {
   EXPECT_TRUE(server.drain(milliseconds(0)));
 }
 
-TEST(Stop, MayComeBeforeAnythingHappens) {
+TEST(Stop, WorksRightAfterStart) {
   for (int i = 0; i < 20; ++i) {
     Server server(local_options(), sample_routes());
     RawClient client(server.port());

@@ -1,4 +1,4 @@
-// Streams and uploads of the server, and clients that leave or dawdle.
+// Tests the server's streams and uploads, and clients that disconnect or read slowly.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -53,7 +53,7 @@ Route upload_route(Handler handler) {
           .streams_body = true};
 }
 
-// Answers with how many bytes of the body have come.
+// Answers with the number of received body bytes.
 void count_body(Exchange& exchange) {
   std::vector<char> buffer(10'000);
   size_t n_bytes = 0;
@@ -103,7 +103,7 @@ TEST(Stream, EndsWithItsHandler) {
   EXPECT_TRUE(old.receive_all().ends_with("\r\n\r\ndata: x\n\n"));
 }
 
-TEST(Gone, HandlersThatWaitLearnItPromptly) {
+TEST(Gone, NotifiesWaitingHandlersPromptly) {
   for (const bool is_reset : {false, true}) {
     Event began;
     Event gone;
@@ -137,23 +137,23 @@ TEST(Gone, HandlersThatWaitLearnItPromptly) {
   }
 }
 
-TEST(Gone, IsToldToThoseWhoAskLate) {
+TEST(Gone, CallsACallbackThatIsSetLate) {
   Event began;
-  Event told;
+  Event notified;
   Server server(local_options(), {get_route("/wait", [&](Exchange& exchange) {
                   began.set();
                   EXPECT_TRUE(eventually([&] { return exchange.client_gone(); }));
-                  exchange.on_client_gone([&] { told.set(); });
-                  EXPECT_TRUE(told.wait());
+                  exchange.on_client_gone([&] { notified.set(); });
+                  EXPECT_TRUE(notified.wait());
                 })});
   RawClient client(server.port());
   client.send(get("/wait"));
   ASSERT_TRUE(began.wait());
   client.close();
-  EXPECT_TRUE(told.wait());
+  EXPECT_TRUE(notified.wait());
 }
 
-TEST(Gone, NobodyIsCalledAfterTheHandler) {
+TEST(Gone, RunsNoCallbackAfterTheHandler) {
   std::atomic<int> n_late_calls{0};
   Server server(local_options(), {get_route("/quick", [&](Exchange& exchange) {
                   const auto is_inside = std::make_shared<std::atomic<bool>>(true);
@@ -174,7 +174,7 @@ TEST(Gone, NobodyIsCalledAfterTheHandler) {
   EXPECT_EQ(n_late_calls, 0);
 }
 
-TEST(Gone, HandlersThatWriteEndSoon) {
+TEST(Gone, EndsHandlersThatWrite) {
   Event returned;
   Server server(local_options(), {get_route("/flood", [&](Exchange& exchange) {
                   const std::string piece(100'000, 'x');
@@ -189,7 +189,7 @@ TEST(Gone, HandlersThatWriteEndSoon) {
   EXPECT_TRUE(returned.wait());
 }
 
-TEST(Gone, ClientsThatOnlyListenStillGetTheirAnswer) {
+TEST(Gone, HalfClosedClientsStillGetTheirResponse) {
   Server server(local_options(), {get_route("/hello", [](Exchange& exchange) {
                   exchange.respond(text_response(200, "hello"));
                 })});
@@ -201,7 +201,7 @@ TEST(Gone, ClientsThatOnlyListenStillGetTheirAnswer) {
   EXPECT_TRUE(client.is_closed());
 }
 
-TEST(SlowReader, SlowsNobodyElse) {
+TEST(SlowReader, DoesNotSlowOtherClients) {
   std::atomic<size_t> n_written{0};
   Server server(local_options(), {get_route("/flood",
                                             [&](Exchange& exchange) {
@@ -217,19 +217,19 @@ TEST(SlowReader, SlowsNobodyElse) {
   slow.send(get("/flood"));
   ASSERT_TRUE(eventually([&] { return n_written > 500'000; }));
   RawClient quick(server.port());
-  for (int i = 0; i < 100; ++i) {  // the slow one reads nothing meanwhile
+  for (int i = 0; i < 100; ++i) {  // the slow client reads nothing in the meantime
     quick.send(get("/hello"));
     const auto response = quick.response();
     ASSERT_TRUE(response);
     EXPECT_EQ(response->body, "hello");
   }
-  // What nobody takes does not pile up: the bound, what the system holds, and a piece.
+  // The unsent output stays limited to max_unsent_bytes, the buffers of the system, and one piece.
   const size_t n_stuck = n_written;
   EXPECT_LT(n_stuck, 16u << 20);
   EXPECT_TRUE(eventually([&] { return server.n_active_requests() == 1; }));
 }
 
-TEST(SlowReader, IsGivenUp) {
+TEST(SlowReader, TimesOut) {
   Event returned;
   ServerOptions options = local_options();
   options.slow_reader_timeout = milliseconds(200);
@@ -273,7 +273,7 @@ TEST(Upload, StreamsWithBoundedMemory) {
   std::thread sender([&] {
     for (size_t i = 0; i < kBytes / block.size() && client.send(block); ++i) n_sent += block.size();
   });
-  // The server takes no more than it may keep, and what the system holds in its buffers.
+  // The server takes at most max_unread_bytes plus the buffers of the system.
   size_t before = 0;
   EXPECT_TRUE(eventually([&] {
     const size_t now = n_sent;
@@ -287,7 +287,7 @@ TEST(Upload, StreamsWithBoundedMemory) {
   EXPECT_EQ(n_read, kBytes);
 }
 
-TEST(Upload, ComesInChunksToo) {
+TEST(Upload, CanArriveInChunks) {
   Server server(local_options(), {upload_route(count_body)});
   RawClient client(server.port());
   for (int i = 0; i < 2; ++i) {
@@ -300,7 +300,7 @@ TEST(Upload, ComesInChunksToo) {
   }
 }
 
-TEST(Upload, WaitsForThoseWhoAskFirst) {
+TEST(Upload, SendsContinueToClientsThatExpectIt) {
   for (const char* path : {"/upload", "/whole"}) {
     Server server(local_options(),
                   {upload_route(count_body),
@@ -323,7 +323,7 @@ TEST(Upload, WaitsForThoseWhoAskFirst) {
   }
 }
 
-TEST(Upload, IsRefusedBeforeItIsSent) {
+TEST(Upload, CanBeRefusedBeforeItIsSent) {
   Server server(
       local_options(),
       {upload_route([](Exchange& exchange) { exchange.respond(text_response(403, "no")); })});
@@ -336,7 +336,7 @@ TEST(Upload, IsRefusedBeforeItIsSent) {
   EXPECT_TRUE(client.is_closed());
 }
 
-TEST(Upload, TheAnswerIsReadEvenWhileTheClientSends) {
+TEST(Upload, ClientCanReadTheResponseWhileItSends) {
   Server server(
       local_options(),
       {upload_route([](Exchange& exchange) { exchange.respond(text_response(403, "no")); })});
@@ -349,7 +349,7 @@ TEST(Upload, TheAnswerIsReadEvenWhileTheClientSends) {
   EXPECT_EQ(response->body, "no");
 }
 
-TEST(Upload, BreaksOffWithItsClient) {
+TEST(Upload, FailsIfTheClientDisconnects) {
   std::atomic<int> n_failed{0};
   Server server(local_options(), {upload_route([&](Exchange& exchange) {
                   try {
@@ -383,7 +383,7 @@ TEST(Upload, MalformedChunksAreRefused) {
   EXPECT_TRUE(client.is_closed());
 }
 
-TEST(Upload, HasTheBoundOfItsRoute) {
+TEST(Upload, HasTheLimitOfItsRoute) {
   Route route = upload_route(count_body);
   route.max_body_bytes = 100;
   Server server(local_options(), {route});

@@ -64,7 +64,7 @@ TEST(Server, AnswersAndKeepsTheConnection) {
   EXPECT_EQ(server.n_connections(), 1u);
 }
 
-TEST(Server, ClosesWhereTheClientWantsIt) {
+TEST(Server, ClosesTheConnectionOnRequest) {
   Server server(local_options(), sample_routes());
   RawClient client(server.port());
   client.send(get("/hello", "Connection: close\r\n"));
@@ -74,7 +74,7 @@ TEST(Server, ClosesWhereTheClientWantsIt) {
   EXPECT_TRUE(eventually([&] { return server.n_connections() == 0; }));
 }
 
-TEST(Server, SpeaksHttp10) {
+TEST(Server, SupportsHttp10) {
   Server server(local_options(), sample_routes());
   RawClient client(server.port());
   client.send("GET /hello HTTP/1.0\r\n\r\n");
@@ -101,7 +101,7 @@ TEST(Server, AnswersPipelinedRequestsInOrder) {
   }
 }
 
-TEST(Server, GivesHandlersTheRequest) {
+TEST(Server, PassesTheRequestToHandlers) {
   Server server(local_options(), sample_routes());
   RawClient client(server.port());
   client.send(get("/show/a%2Fb?q=x+y%26"));
@@ -109,7 +109,7 @@ TEST(Server, GivesHandlersTheRequest) {
   EXPECT_TRUE(body.starts_with("/show/a/b|a/b|x y&|/show/a%2Fb?q=x+y%26|127.0.0.1:")) << body;
 }
 
-TEST(Server, TakesBodiesOfKnownLengthAndInChunks) {
+TEST(Server, AcceptsBodiesOfKnownLengthAndInChunks) {
   Server server(local_options(), sample_routes());
   RawClient client(server.port());
   client.send(post("/echo", "some text", "Content-Type: a/b\r\n"));
@@ -123,7 +123,7 @@ TEST(Server, TakesBodiesOfKnownLengthAndInChunks) {
   EXPECT_EQ(response->content_type, "");
 }
 
-TEST(Server, HeadIsAnsweredWithoutABody) {
+TEST(Server, AnswersHeadWithoutABody) {
   Server server(local_options(), sample_routes());
   RawClient client(server.port());
   client.send("HEAD /hello HTTP/1.1\r\nHost: h\r\n\r\n" + get("/hello"));
@@ -136,7 +136,7 @@ TEST(Server, HeadIsAnsweredWithoutABody) {
   EXPECT_EQ(client.response()->body, "hello");
 }
 
-TEST(Server, AnswersWhatNoRouteTakes) {
+TEST(Server, AnswersRequestsWithoutARoute) {
   Server server(local_options(), sample_routes());
   RawClient client(server.port());
   client.send(get("/nothing"));
@@ -161,7 +161,7 @@ TEST(Server, AnswersWhatNoRouteTakes) {
   EXPECT_EQ(client.response()->status, 200);
 }
 
-TEST(Server, LetsApisShapeTheirErrors) {
+TEST(Server, LetsApisFormatTheirErrors) {
   ServerOptions options = local_options();
   options.max_body_bytes = 10;
   options.shape_error = [](int status, std::string_view path, std::string_view text) {
@@ -181,7 +181,7 @@ TEST(Server, LetsApisShapeTheirErrors) {
   EXPECT_EQ(client.response()->body, "{/echo|the body has more than 10 bytes}");
 }
 
-TEST(Server, AsksWhoMayEnter) {
+TEST(Server, ChecksAccess) {
   ServerOptions options = local_options();
   options.admit = [](const Request& request, BindKind bind) {
     return check_access(AllowedOrigins(), MachineNames{}, bind, request);
@@ -191,7 +191,8 @@ TEST(Server, AsksWhoMayEnter) {
   client.send("GET /hello HTTP/1.1\r\nHost: evil.example\r\n\r\n");
   auto response = client.response();
   EXPECT_EQ(response->status, 403);
-  EXPECT_NE(response->body.find("\"evil.example\" is no name of this machine"), std::string::npos);
+  EXPECT_NE(response->body.find("\"evil.example\" is not a name of this machine"),
+            std::string::npos);
   client.send(get("/nothing", "Origin: http://localhost:1\r\n"));
   response = client.response();
   EXPECT_EQ(response->status, 404);
@@ -204,7 +205,7 @@ TEST(Server, AsksWhoMayEnter) {
   EXPECT_EQ(client.response()->body, "hello");
 }
 
-TEST(Server, HandlersThatThrowAreAnswered) {
+TEST(Server, AnswersIfAHandlerThrows) {
   struct Strange {};
   const auto throwing = [](Exchange& exchange) {
     const std::string& kind = exchange.request().query.at("kind");
@@ -236,7 +237,7 @@ TEST(Server, HandlersThatThrowAreAnswered) {
   EXPECT_EQ(all.find("0\r\n\r\n"), std::string::npos);
 }
 
-TEST(Server, FieldsCannotAddLines) {
+TEST(Server, HeaderValuesCannotAddHeaderLines) {
   Server server(
       local_options(),
       {{.methods = {Method::kGet}, .pattern = "/fields", .handler = [](Exchange& exchange) {
@@ -264,7 +265,7 @@ TEST(Server, ListensOnIpv6) {
   }
 }
 
-TEST(Server, RefusesWhereItCannotListen) {
+TEST(Server, ThrowsIfItCannotListen) {
   Server first(local_options(), sample_routes());
   ServerOptions options = local_options();
   options.port = first.port();
@@ -294,13 +295,13 @@ TEST(Server, ServesAUnixSocketForThisUserOnly) {
   EXPECT_NE(::stat(options.socket_path.c_str(), &info), 0);
 }
 
-TEST(Server, TakesThePlaceOfAStaleSocket) {
+TEST(Server, ReplacesAStaleSocketFile) {
   const TempFolder folder;
   ServerOptions options = local_options();
   options.socket_path = folder.path("socket");
   {
     Server first(options, sample_routes());
-    // What a server leaves that was killed: the file, and nobody behind it.
+    // A killed server leaves the socket file without a process that listens.
     ASSERT_EQ(::link(options.socket_path.c_str(), folder.path("stale").c_str()), 0);
   }
   options.socket_path = folder.path("stale");
@@ -324,27 +325,27 @@ TEST(Server, LeavesOtherFilesAlone) {
   EXPECT_THROW(Server(options, sample_routes()), Error);
 }
 
-TEST(Server, ReadsOverBodiesThatHandlersLeave) {
+TEST(Server, DropsBodiesThatHandlersDoNotRead) {
   Server server(local_options(), sample_routes());
   RawClient client(server.port());
   for (int i = 0; i < 3; ++i) {
     client.send(post("/unread", std::string(100'000, 'x')));
     EXPECT_EQ(client.response()->body, "hello");
   }
-  // Too much to be read for nothing: the connection ends, and the client learns it beforehand.
+  // A rest that is too long to drop ends the connection, and the response announces that.
   client.send("POST /unread HTTP/1.1\r\nHost: h\r\nContent-Length: 100000000\r\n\r\nbegin");
   EXPECT_EQ(client.response()->headers.get("Connection"), "close");
   EXPECT_TRUE(client.is_closed());
 }
 
-TEST(Server, FiveHundredRequestsAtOnce) {
+TEST(Server, RunsFiveHundredRequestsInParallel) {
   ServerOptions options = local_options();
   options.max_connections = 600;
   std::latch all_inside(500);
   Server server(
       options,
       {{.methods = {Method::kPost}, .pattern = "/echo", .handler = [&](Exchange& exchange) {
-          all_inside.arrive_and_wait();  // at the same time, or this takes forever
+          all_inside.arrive_and_wait();  // all handlers must run in parallel, or this waits forever
           echo(exchange);
         }}});
   std::vector<RawClient> clients;

@@ -38,7 +38,7 @@ Response Service::error_response(int status, std::string_view path, std::string_
   try {
     return options_.shape_error(status, path, text);
   } catch (const std::exception& error) {
-    log::warn(std::string("an error could not be put in its form: ") + error.what());
+    log::warn(std::string("cannot format an error response: ") + error.what());
     return text_response(status, text);
   }
 }

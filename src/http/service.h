@@ -1,5 +1,5 @@
-// What all connections of a server share, and what it decides about a request before its handler.
-// Owned by the Server; outlives the connections. Any thread may call.
+// The state that all connections of a server share, and the decisions about a request before its
+// handler runs. The Server owns the Service, which outlives the connections. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -20,13 +20,13 @@
 
 namespace billow::http {
 
-// What is to be done with a request whose head was read.
+// The decision about a request after its head was read.
 struct Decision {
   Request request;
-  Headers added;                   // to the answer
-  std::optional<Response> answer;  // else the route takes it
-  std::string why;                 // of an answer that refuses
-  const Route* route = nullptr;    // the one that the request is for, also where it is answered
+  Headers added;                   // extra fields for the response
+  std::optional<Response> answer;  // nullopt: the handler of the route answers
+  std::string why;                 // why the request is refused
+  const Route* route = nullptr;    // the request's route, set even if `answer` is set
   bool keep_alive = true;
 };
 
@@ -34,12 +34,12 @@ class Service;
 struct EndConnection {
   void operator()(Service* service) const;
 };
-// Counts a connection as open as long as it lives.
+// Counts a connection as open during its lifetime.
 using ConnectionTicket = std::unique_ptr<Service, EndConnection>;
 
 class Service {
  public:
-  // `io_turn`: one step of the connections' I/O, as HandlerPool's turn.
+  // `io_turn`: one step of the connections' I/O; see HandlerPool's turn.
   Service(ServerOptions options, std::vector<Route> routes, std::function<bool()> io_turn);
 
   const ServerOptions& options() const noexcept { return options_; }
@@ -49,21 +49,21 @@ class Service {
   Decision decide(RequestHead& head, BindKind bind, const std::string& peer) const;
   Response error_response(int status, std::string_view path, std::string_view text) const;
 
-  // The one way by which an answer that no handler gives becomes known. Returns header fields for
-  // the answer.
+  // Reports a response that the server sends without a handler. All such responses pass through
+  // here. Returns header fields for the response.
   Headers report(const UnhandledAnswer& answer) const;
 
-  // Requests on open connections are answered with 503 from now on.
+  // From this call on, requests on open connections get status 503.
   void start_draining() noexcept { draining_ = true; }
 
-  // Null: there are too many already.
+  // Returns null if too many connections are open.
   [[nodiscard]] ConnectionTicket begin_connection();
   size_t n_connections() const noexcept { return n_connections_; }
 
   void begin_request();
   void end_request();
   size_t n_active_requests() const noexcept { return n_active_requests_; }
-  // Waits until no request is active. False: one still is after the timeout.
+  // Waits until no request is active. Returns false after the timeout.
   bool wait_for_requests(std::chrono::milliseconds timeout);
 
  private:

@@ -30,7 +30,7 @@ sockaddr_un unix_address(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path ||
       path.find('\0') != std::string::npos) {
-    throw Error(ErrorCode::kInvalidInput, "socket path " + path + ": choose one of 1 to " +
+    throw Error(ErrorCode::kInvalidInput, "socket path " + path + ": must have 1 to " +
                                               std::to_string(sizeof address.sun_path - 1) +
                                               " bytes");
   }

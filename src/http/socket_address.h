@@ -1,4 +1,4 @@
-// Addresses of sockets, as the system wants them and as people read them. Pure functions.
+// Socket addresses as system structs and as text. Pure functions.
 #pragma once
 
 #include <sys/socket.h>
@@ -8,10 +8,10 @@
 
 namespace billow::http {
 
-// "127.0.0.1:80", "[::1]:80", or "unix".
+// Returns "127.0.0.1:80", "[::1]:80" or "unix".
 std::string address_text(const sockaddr& address);
 
-// The address of a Unix socket. Throws Error where the path is too long for one.
+// Returns the address of a Unix socket. Throws Error if the path is too long.
 sockaddr_un unix_address(const std::string& path);
 
 }  // namespace billow::http

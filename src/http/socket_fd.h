@@ -1,4 +1,4 @@
-// Owner of a file descriptor: closed when the owner goes. One thread at a time.
+// Owns a file descriptor; the destructor closes it. One thread at a time.
 #pragma once
 
 #include <utility>
@@ -19,7 +19,7 @@ class SocketFd {
   int get() const noexcept { return fd_; }
   bool is_open() const noexcept { return fd_ >= 0; }
   int release() noexcept { return std::exchange(fd_, -1); }
-  void reset(int fd = -1) noexcept;  // closes what it held
+  void reset(int fd = -1) noexcept;  // closes the previous descriptor
 
  private:
   int fd_ = -1;

@@ -1,5 +1,5 @@
-// Server-sent events, as the HTML standard defines their stream: written, and read piece by piece.
-// One thread.
+// Writes and reads server-sent events as the HTML standard defines them. The reader takes the
+// stream in pieces. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -11,26 +11,26 @@
 
 namespace billow::http {
 
-// One event of the stream: "event: NAME\ndata: ...\n\n", without the first line where `event` is
-// empty. Each line of `data` gets a line of its own.
+// Returns one event, "event: NAME\ndata: ...\n\n". If `event` is empty, leaves out the first line.
+// Each line of `data` gets its own "data:" line.
 std::string sse_event(std::string_view data, std::string_view event = {});
 
 struct SseEvent {
-  std::string event;  // "" where the stream names none
-  std::string data;   // its lines joined by "\n"
-  std::string id;     // the last one that the stream named
+  std::string event;  // "" if the stream gives no name
+  std::string data;   // the data lines, joined by "\n"
+  std::string id;     // the latest id of the stream
 };
 
 class SseReader {
  public:
   using OnEvent = std::function<void(const SseEvent& event)>;
 
-  // Events whose lines or data have more than `max_bytes` bytes are refused.
+  // Lines or data of more than `max_bytes` bytes are an error.
   explicit SseReader(size_t max_bytes)
       : max_bytes_(max_bytes), lines_(max_bytes, LineSplitter::Ends::kAnyOfTheWeb) {}
 
-  // Takes the next piece of the stream and calls on_event with each event that is complete now. An
-  // event that the stream breaks off is dropped, as the standard wants it. Throws Error
+  // Takes the next piece of the stream and calls on_event for each complete event. An event that is
+  // incomplete at the end of the stream is dropped, as the standard requires. Throws Error
   // (kTooLarge).
   void feed(std::string_view piece, const OnEvent& on_event);
 

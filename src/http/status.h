@@ -1,5 +1,4 @@
-// Which status of HTTP an Error becomes, and an error that has a status of its own. Any thread may
-// call.
+// Maps Errors to HTTP statuses, and defines an error with its own status. Thread-safe.
 #pragma once
 
 #include <stdexcept>
@@ -9,10 +8,11 @@
 
 namespace billow::http {
 
-// 400 for what is wrong with a request, 404, 403, and 500 for what is wrong here.
+// Returns 400 for errors in the request, 404, 403, and 500 for errors of the server.
 int status_of(ErrorCode code) noexcept;
 
-// What a handler throws where the status is part of the protocol. The server answers with both.
+// A handler throws this error if the protocol defines the status. The server answers with its
+// status and text.
 class StatusError : public std::runtime_error {
  public:
   StatusError(int status, const std::string& text) : std::runtime_error(text), status_(status) {}

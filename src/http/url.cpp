@@ -8,7 +8,7 @@
 namespace billow::http {
 namespace {
 
-// The value of a hexadecimal digit; -1 for anything else.
+// Returns the value of a hexadecimal digit; -1 for any other character.
 int hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -16,7 +16,7 @@ int hex_value(char c) {
   return -1;
 }
 
-// `text` from the path on, if it is of the absolute form.
+// Returns `text` from the path on. Removes the scheme and host of the absolute form.
 std::optional<std::string_view> origin_form(std::string_view text) {
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (!equal_ignoring_case(text.substr(0, scheme.size()), scheme)) continue;

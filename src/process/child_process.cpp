@@ -63,7 +63,7 @@ std::string ChildProcess::how_it_ended() const {
   return how_it_ended_;
 }
 
-// Until it is reaped, its number is nobody else's.
+// The system does not reuse the process id before the child is reaped.
 void ChildProcess::send(int signal) const {
   if (how_it_ended_.empty()) ::kill(pid_, signal);
 }
@@ -79,7 +79,7 @@ void ChildProcess::end(std::chrono::milliseconds timeout) {
   ended_.wait(lock, has_ended);
 }
 
-// Its log ends when it does: nobody else has the other end of the pipe.
+// The log ends when the child ends, because no other process has the write end of the pipe.
 void ChildProcess::watch() {
   http::LineSplitter lines(kMaxLineBytes);
   const auto on_line = [this](std::string_view line) { forward(line); };
@@ -90,7 +90,7 @@ void ChildProcess::watch() {
     if (n <= 0) break;
     try {
       lines.feed({buffer.data(), static_cast<size_t>(n)}, on_line);
-    } catch (const Error&) {  // a line that is too long: on with what comes behind it
+    } catch (const Error&) {  // too long: continues with the next line
       lines = http::LineSplitter(kMaxLineBytes);
     }
   }
@@ -111,7 +111,7 @@ void ChildProcess::forward(std::string_view line) {
   if (line.starts_with("billow: info:") || line.starts_with("billow: debug:"))
     return log::info(text);
   log::warn(text);
-  // As an error's text it stands without the words that are in front of every line.
+  // An error text omits the prefixes that every log line has.
   last_line_ = clean;
   for (const std::string_view prefix : {"billow: ", "error: ", "warning: "})
     if (last_line_.starts_with(prefix)) last_line_.erase(0, prefix.size());

@@ -1,6 +1,6 @@
-// A process of ours with its standard error in our log. It ends with the thread that made it, so
-// that thread must live as long. Owns the process: never a zombie, never left behind. Any thread
-// may call.
+// A child process whose standard error goes to the log of this process. The object owns the child:
+// it kills and reaps the child and leaves no zombie. The child dies with the thread that created
+// the object, so that thread must live as long as the object. Thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -18,27 +18,30 @@ namespace billow::process {
 
 struct ChildOptions {
   std::vector<std::string> command;  // a path and its arguments
-  std::string name;                  // in front of each line of its log
-  // Called once when it has ended, from another thread, before end() returns.
+  std::string name;                  // prefix of each line in the log
+  // Runs once after the child has ended, on another thread, before end() returns.
   std::function<void()> on_end{};
-  // Takes each line of its standard error in place of our log, on another thread, and returns what
-  // the line tells of the end of a process that ends behind it, or nothing.
+  // Receives each line of the child's standard error instead of the log, on another thread. Returns
+  // the cause of failure that the line reports, or an empty string. how_it_ended() reports the last
+  // cause if the child ends after the line.
   std::function<std::string(std::string_view line)> on_line{};
 };
 
 class ChildProcess {
  public:
-  // Starts it, with no other files than the standard ones, and with signals as they are by default.
-  // Throws Error.
+  // Starts the child process with the standard file descriptors only and with default signal
+  // handling. Throws Error.
   explicit ChildProcess(ChildOptions options);
   ~ChildProcess();  // end(zero)
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   pid_t pid() const noexcept { return pid_; }
-  // "signal 9 (Killed)", "exit status 1: last line of its log"; empty while it lives.
+  // Returns "signal 9 (Killed)" or "exit status 1: last line of its log". Empty while the child
+  // runs.
   std::string how_it_ended() const;
-  // Asks it to end, kills it after `patience`, and returns when it is gone.
+  // Sends SIGTERM, waits up to `timeout`, then sends SIGKILL. Returns when the child has ended. If
+  // `timeout` is 0, sends only SIGKILL.
   void end(std::chrono::milliseconds timeout);
 
  private:
@@ -49,8 +52,8 @@ class ChildProcess {
 
   const ChildOptions options_;
   pid_t pid_ = -1;
-  int log_ = -1;           // where its standard error comes out; of the watching thread
-  std::string last_line_;  // the same
+  int log_ = -1;           // read end of the child's standard error; used by the watching thread
+  std::string last_line_;  // used by the watching thread
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::string how_it_ended_;

@@ -32,7 +32,7 @@ std::string end_of(const std::string& script) {
   return child.how_it_ended();
 }
 
-TEST(ChildProcess, TellsHowItEnded) {
+TEST(ChildProcess, ReportsHowItEnded) {
   EXPECT_EQ(end_of("exit 0"), "exit status 0");
   EXPECT_EQ(end_of("exit 3"), "exit status 3");
   EXPECT_EQ(end_of("echo one >&2; echo 'billow: error: two' >&2; exit 1"), "exit status 1: two");
@@ -41,18 +41,18 @@ TEST(ChildProcess, TellsHowItEnded) {
   EXPECT_EQ(end_of("echo nothing; kill -11 $$"), "signal 11 (Segmentation fault)");
 }
 
-TEST(ChildProcess, KeepsNothingOfALineWithoutEnd) {
+TEST(ChildProcess, DropsALineThatIsTooLong) {
   EXPECT_EQ(end_of("head -c 100000 /dev/zero | tr '\\0' a >&2; echo >&2; echo last >&2; exit 2"),
             "exit status 2: last");
 }
 
-TEST(ChildProcess, IsAskedToEndAndThenKilled) {
+TEST(ChildProcess, EndSendsSigtermThenSigkill) {
   ChildProcess polite(shell("exec sleep 100"));
   polite.end(seconds(20));
   EXPECT_EQ(polite.how_it_ended(), "signal 15 (Terminated)");
-  polite.end(seconds(20));  // nothing more
+  polite.end(seconds(20));  // does nothing
   std::string ready = (std::filesystem::temp_directory_path() / "billow-test-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(ready.data()), nullptr);  // gone once the signal is ignored
+  ASSERT_NE(::mkdtemp(ready.data()), nullptr);  // removed once the child ignores SIGTERM
   ChildProcess stubborn(shell("trap '' TERM; rmdir '" + ready + "'; while :; do sleep 0.05; done"));
   const Clock::time_point start = Clock::now();
   while (std::filesystem::exists(ready) && Clock::now() - start < seconds(60))
@@ -61,7 +61,7 @@ TEST(ChildProcess, IsAskedToEndAndThenKilled) {
   EXPECT_EQ(stubborn.how_it_ended(), "signal 9 (Killed)");
 }
 
-TEST(ChildProcess, LeavesNothingBehind) {
+TEST(ChildProcess, LeavesNoZombieAndNoOpenFile) {
   const auto n_open = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
   };
@@ -89,11 +89,11 @@ TEST(ChildProcess, InheritsNoFilesAndNoSignals) {
   const std::string signals = end_of("exec grep -h SigBlk /none /proc/self/status >&2");
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::close(open);
-  EXPECT_EQ(files, "exit status 2: 3");  // the folder itself is the highest
+  EXPECT_EQ(files, "exit status 2: 3");  // the highest descriptor is the folder that ls has open
   EXPECT_EQ(signals, "exit status 2: SigBlk:\t0000000000000000");
 }
 
-TEST(ChildProcess, SaysThatItHasEndedBeforeEndReturns) {
+TEST(ChildProcess, CallsOnEndBeforeEndReturns) {
   std::atomic<int> n = 0;
   ChildOptions options = shell("exec sleep 100");
   options.on_end = [&] { ++n; };

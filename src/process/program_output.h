@@ -1,4 +1,4 @@
-// What a program prints: run to its end, for short questions.
+// Runs a short program to its end and returns its output.
 #pragma once
 
 #include <chrono>
@@ -9,13 +9,13 @@
 namespace billow::process {
 
 struct ProgramLimits {
-  std::chrono::milliseconds time = std::chrono::seconds(60);  // from its start to its end
-  std::stop_token stop{};                                     // ends it at once
+  std::chrono::milliseconds time = std::chrono::seconds(60);  // from start to end
+  std::stop_token stop{};                                     // kills the program immediately
 };
 
-// All that it wrote to standard output, at most 1 MiB, whatever its exit status. Its standard error
-// is ours. Throws Error where it cannot be run, is ended by a signal, or is killed because its time
-// is over or `stop` is requested. Any thread.
+// Returns all that the program wrote to standard output, at most 1 MiB, whatever the exit status.
+// The program shares the standard error of this process. Throws Error if the program cannot start,
+// a signal ends it, it times out, or `stop` is requested. Thread-safe.
 std::string program_output(const std::string& program, const std::vector<std::string>& arguments,
                            const ProgramLimits& limits = {});
 

@@ -11,18 +11,18 @@
 namespace billow::process {
 namespace {
 
-TEST(ProgramOutput, IsAllThatTheProgramPrints) {
+TEST(ProgramOutput, ReturnsAllThatTheProgramPrints) {
   EXPECT_EQ(program_output("/bin/echo", {"-n", "a b"}), "a b");
   EXPECT_EQ(program_output("/bin/false", {}), "");
   EXPECT_THROW(program_output("/no/such/program", {}), Error);
   EXPECT_THROW(program_output("/bin/sh", {"-c", "kill -9 $$"}), Error);
 }
 
-// Programs that would never end: one that says nothing, one that closes its output, and one whose
-// child keeps the output open.
+// Programs that never end: one is silent, one closes its output, and one has a child that keeps the
+// output open.
 constexpr const char* kEndless[] = {"sleep 1000", "exec >&-; sleep 1000", "sleep 1000 & exit 0"};
 
-TEST(ProgramOutput, AProgramThatTakesTooLongIsKilled) {
+TEST(ProgramOutput, KillsAProgramThatTimesOut) {
   for (const char* script : kEndless) {
     try {
       program_output("/bin/sh", {"-c", script}, {.time = std::chrono::milliseconds(50)});
@@ -34,7 +34,7 @@ TEST(ProgramOutput, AProgramThatTakesTooLongIsKilled) {
   }
 }
 
-TEST(ProgramOutput, IsGivenUpWhenNobodyWaits) {
+TEST(ProgramOutput, KillsAProgramOnStop) {
   for (const char* script : kEndless) {
     std::stop_source stop;
     std::thread stopper([&] { stop.request_stop(); });

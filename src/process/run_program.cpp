@@ -84,7 +84,7 @@ class Running {
         read(error_, buffer, [&](std::span<const std::byte> bytes) { split(bytes, lines); });
     }
     if (options_.on_line) lines.finish(options_.on_line);
-    // The program has closed its output. That need not be its end.
+    // The program has closed its output but may still run.
     std::array<pollfd, 3> fds{pollfd{process_.fd, POLLIN, 0}, pollfd{-1, 0, 0},
                               pollfd{stopped_.fd, POLLIN, 0}};
     wait_for(fds);
@@ -107,11 +107,11 @@ class Running {
     to.fd = ends[1];
   }
 
-  // Returns when one of the first two is ready. Throws Error when the program has to end first.
+  // Returns when one of the first two is ready. Throws Error if the program must be killed first.
   void wait_for(std::array<pollfd, 3>& fds) const {
     for (;;) {
       if (options_.stop.stop_requested())
-        throw Error(ErrorCode::kIo, program() + " was stopped: nobody waits for it any more");
+        throw Error(ErrorCode::kIo, program() + " was stopped because its caller no longer waits");
       int64_t left = std::numeric_limits<int>::max();
       if (options_.time) {
         left = std::chrono::ceil<std::chrono::milliseconds>(until_ - SteadyClock::now()).count();
@@ -137,7 +137,7 @@ class Running {
   void split(std::span<const std::byte> bytes, http::LineSplitter& lines) {
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     std::string_view rest = text;
-    // What on_line throws must end the program; only a line that is too long is dropped.
+    // A long line is dropped, but an exception from on_line must end the program.
     std::vector<std::string> found;
     try {
       lines.feed(rest, [&](std::string_view line) { found.emplace_back(line); });

@@ -1,4 +1,4 @@
-// Runs a program to its end, and hands over what the program writes while it runs.
+// Runs a program to its end and passes on its output while it runs.
 #pragma once
 
 #include <chrono>
@@ -15,20 +15,21 @@ namespace billow::process {
 
 struct RunOptions {
   std::vector<std::string> command;  // a path and its arguments
-  // Takes the bytes of standard output. The program waits while this function runs.
+  // Receives the bytes of standard output. The program waits while this function runs.
   std::function<void(std::span<const std::byte> bytes)> on_output{};
-  // Takes each line of standard error. Empty: the program has our standard error. Lines of more
-  // than 64 KiB are dropped.
+  // Receives each line of standard error. If empty, the program shares the standard error of this
+  // process. Lines of more than 64 KiB are dropped.
   std::function<void(std::string_view line)> on_line{};
-  // From the start of the program to its end; nullopt: any time.
+  // The max time from start to end; nullopt: no limit.
   std::optional<std::chrono::milliseconds> time{};
-  std::stop_token stop{};  // kills the program at once
+  std::stop_token stop{};  // kills the program immediately
 };
 
-// Returns the exit status. Both functions run on the thread of the caller. Whatever they throw ends
-// the program and is thrown here. Throws Error (kIo) where the program cannot be started, is ended
-// by a signal, or is killed because its time is over or `stop` is requested. The program, with all
-// that it has started, has ended when this returns. Any thread.
+// Returns the exit status. Both functions run on the caller's thread. If a function throws, the
+// program is killed and the exception passes on to the caller. Throws Error (kIo) if the program
+// cannot start, a signal ends it, it times out, or `stop` is requested. When run_program() returns
+// or throws, the program has ended. A kill ends the whole process group of the program.
+// Thread-safe.
 int run_program(const RunOptions& options);
 
 }  // namespace billow::process

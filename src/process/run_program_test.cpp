@@ -30,14 +30,14 @@ Written run(RunOptions options) {
   return written;
 }
 
-TEST(RunProgram, HandsOverBothStreamsAndTheStatus) {
+TEST(RunProgram, ReturnsBothStreamsAndTheStatus) {
   const Written written = run(script("echo one >&2; printf 'a\\0b'; echo two >&2; exit 3"));
   EXPECT_EQ(written.output, std::string("a\0b", 3));
   EXPECT_EQ(written.lines, (std::vector<std::string>{"one", "two"}));
   EXPECT_EQ(written.status, 3);
 }
 
-TEST(RunProgram, HandsOverMoreThanAPipeHolds) {
+TEST(RunProgram, ReturnsMoreThanAPipeHolds) {
   const Written written = run(script("head -c 3000000 /dev/zero; echo end >&2"));
   EXPECT_EQ(written.output.size(), 3000000u);
   EXPECT_EQ(written.lines, std::vector<std::string>{"end"});
@@ -50,7 +50,7 @@ TEST(RunProgram, DropsALineThatIsTooLong) {
   EXPECT_EQ(written.lines.back(), "end");
 }
 
-TEST(RunProgram, WhatAFunctionThrowsEndsTheProgram) {
+TEST(RunProgram, AnExceptionFromAFunctionEndsTheProgram) {
   RunOptions options = script("echo x; sleep 1000");
   options.on_output = [](std::span<const std::byte>) { throw std::runtime_error("full"); };
   EXPECT_THROW(run_program(options), std::runtime_error);
@@ -59,7 +59,7 @@ TEST(RunProgram, WhatAFunctionThrowsEndsTheProgram) {
   EXPECT_THROW(run_program(options), std::runtime_error);
 }
 
-TEST(RunProgram, StopEndsAProgramThatIsSilent) {
+TEST(RunProgram, StopEndsASilentProgram) {
   std::stop_source stop;
   RunOptions options = script("sleep 1000");
   options.stop = stop.get_token();

@@ -11,7 +11,7 @@
 namespace billow::process {
 namespace {
 
-// What posix_spawn() is told. The object owns it.
+// Owns the file actions and attributes for posix_spawn().
 class Spawning {
  public:
   explicit Spawning(const std::string& path) : path_(path) {
@@ -42,7 +42,8 @@ class Spawning {
     ::sigfillset(&all);
     check(::posix_spawnattr_setsigmask(&attributes_, &none));
     check(::posix_spawnattr_setsigdefault(&attributes_, &all));
-    // A group of its own: what a terminal sends to all (Ctrl+C) is the server's to deal with.
+    // With its own process group, the program gets no signals from the terminal (Ctrl+C). The
+    // server handles such signals.
     check(::posix_spawnattr_setpgroup(&attributes_, 0));
     check(::posix_spawnattr_setflags(
         &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP));

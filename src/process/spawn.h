@@ -1,4 +1,4 @@
-// Starting a program, with nothing of ours but what it is given.
+// Starts a program that inherits only the files it is given.
 #pragma once
 
 #include <sys/types.h>
@@ -14,9 +14,9 @@ struct SpawnFiles {
   int error = -1;
 };
 
-// Starts `command`, a path and its arguments, with no other files than the standard ones, with
-// signals as they are by default, and in a process group of its own. The caller reaps it. Throws
-// Error. Any thread.
+// Starts `command`, a path and its arguments. The program gets the standard file descriptors only,
+// default signal handling and a new process group. The caller reaps the process. Throws Error.
+// Thread-safe.
 pid_t spawn(std::vector<std::string> command, const SpawnFiles& files);
 
 }  // namespace billow::process

@@ -10,7 +10,7 @@ namespace {
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-// Of a token (RFC 9110, 5.6.2).
+// Returns whether `c` may be part of a token (RFC 9110, 5.6.2).
 bool is_token_char(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
          std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
@@ -47,7 +47,8 @@ class Scanner {
     rest_.remove_prefix(n);
     return text;
   }
-  // Without its quotes. Nullopt: it does not end.
+  // Reads a quoted string and returns its text without quotes. Returns nullopt if the closing quote
+  // is missing.
   std::optional<std::string> quoted() {
     std::string text;
     for (rest_.remove_prefix(1); !rest_.empty(); rest_.remove_prefix(1)) {
@@ -71,19 +72,19 @@ class Scanner {
   std::string_view rest_;
 };
 
-// The value of "Negotiate dXNlcg==" and the like, which has no name (token68). False: there is
-// none, and nothing was read.
+// Skips a value without a name (token68), such as in "Negotiate dXNlcg==". If there is no such
+// value, returns false and reads nothing.
 bool skip_value(Scanner& scanner) {
   const std::string_view begin = scanner.mark();
-  const bool is_there = !scanner.token(is_token68_char).empty();
+  const bool has_value = !scanner.token(is_token68_char).empty();
   scanner.token(is_padding);
   scanner.skip_blanks();
-  if (is_there && (scanner.at_end() || scanner.take(','))) return true;
+  if (has_value && (scanner.at_end() || scanner.take(','))) return true;
   scanner.go_back(begin);
   return false;
 }
 
-// The next "name = value". False: there is none, and nothing was read.
+// Reads the next "name = value". If there is no parameter, returns false and reads nothing.
 bool read_parameter(Scanner& scanner, Challenge& challenge) {
   const std::string_view begin = scanner.mark();
   const std::string name = lower_case(scanner.token());

@@ -1,5 +1,5 @@
-// What a registry asks of a client that it does not know yet: the field WWW-Authenticate of an
-// answer with 401 (RFC 9110, 11.3). Pure functions; any thread.
+// Parses the field WWW-Authenticate of a response with status 401 (RFC 9110, 11.3). A registry
+// sends it to demand authentication. Pure functions; thread-safe.
 #pragma once
 
 #include <map>
@@ -11,14 +11,14 @@ namespace billow::registry {
 
 struct Challenge {
   std::string scheme;                             // in lower case: "bearer", "basic"
-  std::map<std::string, std::string> parameters;  // names in lower case, values as they are meant
+  std::map<std::string, std::string> parameters;  // names in lower case, values unquoted
 
-  // Empty where there is none.
+  // Returns the parameter's value; empty if it is missing.
   const std::string& parameter(const std::string& name) const;
 };
 
-// The challenges of a field's value, in their order. What cannot be read ends the list: a registry
-// is not trusted to keep to the grammar.
+// Returns the challenges of a field's value, in order. Parsing stops at malformed text, because a
+// registry may break the grammar.
 std::vector<Challenge> parse_challenges(std::string_view value);
 
 }  // namespace billow::registry

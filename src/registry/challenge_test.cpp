@@ -7,7 +7,7 @@
 namespace billow::registry {
 namespace {
 
-// "bearer{realm=r,scope=s} basic{}"
+// Returns the challenges as text: "bearer{realm=r,scope=s} basic{}".
 std::string read(std::string_view value) {
   std::string text;
   for (const Challenge& challenge : parse_challenges(value)) {
@@ -19,7 +19,7 @@ std::string read(std::string_view value) {
   return text;
 }
 
-TEST(Challenge, OfRegistriesIsRead) {
+TEST(Challenge, ReadsTheChallengeOfARegistry) {
   const auto challenges = parse_challenges(
       R"(Bearer realm="https://auth.example/token",service="registry.example",scope="repository:a/b:pull,push")");
   ASSERT_EQ(challenges.size(), 1u);
@@ -30,7 +30,7 @@ TEST(Challenge, OfRegistriesIsRead) {
   EXPECT_EQ(challenges[0].parameter("error"), "");
 }
 
-TEST(Challenge, IsReadAsTheStandardWritesIt) {
+TEST(Challenge, FollowsTheGrammarOfTheStandard) {
   EXPECT_EQ(read(R"(Basic realm="a \"b\" \\c")"), R"(basic{realm=a "b" \c})");
   EXPECT_EQ(read("BEARER Realm = x ,\tSCOPE=\"\""), "bearer{realm=x,scope=}");
   EXPECT_EQ(read(R"(Bearer a="1", Basic realm="r", Negotiate)"),
@@ -41,7 +41,7 @@ TEST(Challenge, IsReadAsTheStandardWritesIt) {
   EXPECT_EQ(read("Bearer a=1, a=2"), "bearer{a=1}") << "the first one counts";
 }
 
-TEST(Challenge, WhatCannotBeReadEndsTheList) {
+TEST(Challenge, MalformedTextEndsTheList) {
   EXPECT_EQ(read(""), "");
   EXPECT_EQ(read(" ,\t"), "");
   EXPECT_EQ(read("=="), "");
@@ -50,7 +50,7 @@ TEST(Challenge, WhatCannotBeReadEndsTheList) {
   EXPECT_EQ(read("Bearer a=\"\\"), "bearer{} a{}");
 }
 
-TEST(Challenge, AnyBytesAreRead) {
+TEST(Challenge, SurvivesRandomBytes) {
   std::mt19937 random(7);
   constexpr std::string_view kPieces = "Bearer a=\"\\, \tbasic=/~\x80\n";
   for (int i = 0; i < 20'000; ++i) {

@@ -20,13 +20,13 @@
 namespace billow::registry {
 namespace {
 
-// How many blobs are fetched at once: the small ones come while a large one begins.
+// Max number of blobs that are fetched in parallel. Small blobs arrive while a large one starts.
 constexpr size_t kMaxFlights = 4;
 
 constexpr std::string_view kImageTypes = "application/vnd.ollama.image.";
 constexpr std::string_view kTensorLayer = "application/vnd.ollama.image.tensor";
 
-// The layers and the config, each blob once.
+// Returns the layers and the config, each blob once.
 std::vector<store::Layer> blobs_of(const store::Manifest& manifest) {
   std::vector<store::Layer> blobs;
   std::set<store::Digest> seen;
@@ -38,7 +38,7 @@ std::vector<store::Layer> blobs_of(const store::Manifest& manifest) {
 
 std::string short_digest(const store::Layer& layer) { return layer.digest.hex().substr(0, 12); }
 
-// Bytes of a download that are on the disk already.
+// Returns the bytes of an unfinished download that are on the disk.
 uint64_t begun_bytes(const std::string& folder, const store::Layer& layer) {
   struct stat status{};
   const std::string path = folder + "/" + layer.digest.file_name() + "-partial";
@@ -69,12 +69,12 @@ void check_kind(const store::Manifest& manifest) {
   };
   if (!manifest.layers.empty() && std::ranges::none_of(manifest.layers, is_of_model))
     throw Error(ErrorCode::kUnsupported,
-                "pull model manifest: this is a container image and no model: it has no layer of a "
+                "pull model manifest: this is a container image, not a model: it has no layer of a "
                 "type " +
                     std::string(kImageTypes) + "*");
 }
 
-// The repository of the same registry that a layer came from, or "".
+// Returns the repository of the same registry that a layer came from, or "".
 std::string source_of(const store::Layer& layer, const store::Name& name) {
   const auto from = store::parse_name(layer.from);
   if (!from || from->host != name.host) return "";
@@ -95,7 +95,7 @@ std::shared_ptr<Session> Client::session(const store::Name& name, bool insecure)
   const auto key = [this] {
     if (options_.key_path.empty())
       throw Error(ErrorCode::kPermissionDenied,
-                  "the registry asks for a key, and HOME does not say where it is");
+                  "the registry asks for a key, but HOME is not set, so its file is unknown");
     return IdentityKey::load_or_make(options_.key_path);
   };
   const std::string mirror = name.host == store::kDefaultHost ? options_.mirror : std::string();
@@ -125,21 +125,21 @@ void Client::check_room(uint64_t n_wanted, const std::string& folder) {
   const uint64_t n_free = uint64_t{disk.f_bavail} * disk.f_frsize;
   if (n_wanted > n_free)
     throw Error(ErrorCode::kTooLarge, folder + ": " + format_byte_size(n_wanted) +
-                                          " are to come, and the disk has " +
+                                          " are needed, but the disk has " +
                                           format_byte_size(n_free) + " left");
 }
 
 bool Client::has_whole(const store::Name& name) const {
   try {
     const auto stored = store_.find(name);
-    const auto is_there = [&](const store::Digest& digest) { return store_.has_blob(digest); };
-    return stored && std::ranges::all_of(stored->manifest.digests(), is_there);
-  } catch (const Error&) {  // a broken manifest is as good as none
+    const auto is_stored = [&](const store::Digest& digest) { return store_.has_blob(digest); };
+    return stored && std::ranges::all_of(stored->manifest.digests(), is_stored);
+  } catch (const Error&) {  // a broken manifest counts as a missing model
     return false;
   }
 }
 
-// Downloads that run ahead of the one that is reported.
+// Runs the downloads of the next layers while the current one is reported.
 class Client::Window {
  public:
   Window(Client& client, std::shared_ptr<Session> session, std::string folder,
@@ -149,14 +149,15 @@ class Client::Window {
         folder_(std::move(folder)),
         layers_(layers) {}
 
-  // The download of layer i, and those behind it begin, too. Null where the blob is there.
+  // Starts the downloads of layer i and of the layers after it. Returns the download of layer i;
+  // null if its blob is stored.
   Flights::Seat* at(size_t i) {
     while (next_ < layers_.size() && next_ < i + kMaxFlights) begin(layers_[next_++]);
     return seats_.front() ? &*seats_.front() : nullptr;
   }
   // Leaves the download of the first layer.
   void pop() { seats_.pop_front(); }
-  // Begins the first layer's again.
+  // Starts the download of the first layer again.
   void restart(size_t i) {
     seats_.front().reset();
     seats_.front().emplace(join(layers_[i]));
@@ -168,7 +169,8 @@ class Client::Window {
     if (!client_.store_.has_blob(layer.digest)) seat.emplace(join(layer));
   }
   Flights::Seat join(const store::Layer& layer) {
-    // The one who began the download may leave before others do: it needs its own session.
+    // The participant that started the download may leave before others, so the download owns a
+    // session.
     return client_.flights_.join(
         layer.digest, [options = client_.options_.download, session = session_, folder = folder_,
                        digest = layer.digest, n_bytes = layer.size_bytes](
@@ -204,7 +206,8 @@ void Client::fetch(const std::shared_ptr<Session>& session, const std::string& f
         seat->check();
         break;
       }
-      // What another one began may have failed for reasons of its own: its token, its host.
+      // Another participant's download may have failed for its own reasons, such as its token or
+      // host.
       if (store_.has_blob(layer.digest)) break;
       window.restart(i);
     }
@@ -248,7 +251,7 @@ store::Name Client::pull(const store::Name& name, bool insecure, const Listener&
 
 store::Name Client::update(const store::Name& name, bool insecure, const Listener& listener,
                            const std::stop_token& stop) {
-  // A model that is there is asked for as it is spelled there.
+  // If the store has the model, the request uses its stored spelling.
   const store::Name stored = store_.resolve(name);
   const store::Name& asked = store_.manifest_text(stored) ? stored : name;
   const auto session = this->session(asked, insecure);
@@ -290,7 +293,7 @@ void Client::fetch_file(const std::string& url, const store::ByteSink& sink,
               const size_t n = std::min(kMagic.size() - magic.size(), bytes.size());
               magic.append(reinterpret_cast<const char*>(bytes.data()), n);
               if (!kMagic.starts_with(magic))
-                throw Error(ErrorCode::kInvalidInput, url + ": this is no GGUF file");
+                throw Error(ErrorCode::kInvalidInput, url + ": this is not a GGUF file");
             }
             sink(bytes);
             n_done += bytes.size();
@@ -298,7 +301,8 @@ void Client::fetch_file(const std::string& url, const store::ByteSink& sink,
   std::stop_source cancel;
   const std::stop_callback forward(stop, [&] { cancel.request_stop(); });
   std::future<void> work = std::async(std::launch::async, [&] {
-    Transport transport(options_.transport);  // its thread writes to the disk
+    Transport transport(
+        options_.transport);  // a separate Transport, because its thread writes to the disk
     fetch_web_file(transport, url, checked, options_.web_file, cancel.get_token());
   });
   try {
@@ -311,7 +315,7 @@ void Client::fetch_file(const std::string& url, const store::ByteSink& sink,
   }
   work.get();
   if (magic.size() < kMagic.size())
-    throw Error(ErrorCode::kInvalidInput, url + ": this is no GGUF file");
+    throw Error(ErrorCode::kInvalidInput, url + ": this is not a GGUF file");
   progress(n_done, n_done);
 }
 

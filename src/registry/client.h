@@ -1,6 +1,7 @@
-// Pulls models from registries into a store, and pushes them from there. A model is in the store
-// once all its blobs are, each checked by its digest; what a pull that failed has fetched stays for
-// the next one. Pulls of one blob share its download. Any thread; the store outlives the client.
+// Pulls models from registries into a store, and pushes models from the store. A pulled model
+// appears in the store once all its blobs are stored and each blob has matched its digest. After a
+// failed pull, the fetched bytes stay for the next pull. Parallel pulls of one blob share its
+// download. Thread-safe. The store must outlive the client.
 #pragma once
 
 #include <chrono>
@@ -25,12 +26,13 @@ namespace billow::registry {
 
 struct ClientOptions {
   TransportOptions transport{};
-  // The user's key, which is made when the first registry asks for one; empty: there is none.
+  // The file of the user's key. The key is created when the first registry asks for it. Empty: no
+  // key.
   std::string key_path{};
-  // Docker's file of logins, which need not be there; empty: none is read.
+  // Docker's file of logins, which may be missing. Empty: no logins.
   std::string docker_config{};
-  // The address "http://HOST:PORT" or "https://HOST" that is asked for models of the default
-  // registry; empty: that registry.
+  // The address "http://HOST:PORT" or "https://HOST" that replaces the default registry. Empty: the
+  // default registry.
   std::string mirror{};
   DownloadOptions download{};
   UploadOptions upload{};
@@ -38,41 +40,42 @@ struct ClientOptions {
   std::chrono::milliseconds report_interval{60};
 };
 
-// A step of a pull or push, in Ollama's words.
+// A step of a pull or push. `status` has Ollama's wording.
 struct Step {
   std::string status;
-  const store::Layer* layer = nullptr;  // that is transferred
-  uint64_t n_completed = 0;             // bytes of it
+  const store::Layer* layer = nullptr;  // the layer in transfer
+  uint64_t n_completed = 0;             // transferred bytes of the layer
 };
-// What a listener throws ends the transfer.
+// Receives each step. If it throws, the transfer ends.
 using Listener = std::function<void(const Step&)>;
 
 class Client {
  public:
   Client(store::Store& store, ClientOptions options);
-  // REQUIRES: no call runs.
+  // REQUIRES: no call is running.
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Fetches what the store lacks of a model, and gives it the name. Returns the name as spelled in
-  // the store, under which a registry is asked for a model that is there. `insecure`: by http.
-  // Throws Error: kNotFound "pull model manifest: file does not exist"; kTooLarge where the disk
-  // has no room, before anything is fetched; what download() throws; kIo once `stop` is set. A
-  // model of the store then stays as it is, and the error says so.
+  // Fetches the missing blobs of a model and stores the model under `name`. If the store already
+  // has the model, the registry gets the stored spelling of the name. Returns the spelling in the
+  // store. `insecure`: uses http.
+  // Throws Error: kNotFound "pull model manifest: file does not exist"; kTooLarge before any
+  // download if the disk lacks space; the errors of download(); kIo once `stop` is set. After an
+  // error, a model that the store has stays unchanged, and the error text reports that.
   store::Name pull(const store::Name& name, bool insecure, const Listener& listener,
                    std::stop_token stop = {});
 
-  // Fetches the GGUF file at an address of the web: see fetch_web_file(). `sink` takes the bytes on
-  // another thread, `progress` how many there are of all (0: unknown) on this one. Throws Error:
-  // kInvalidInput where the bytes are no GGUF file, kTooLarge where the disk of the store has no
-  // room for them, and what fetch_web_file() throws.
+  // Fetches a GGUF file from a web address; see fetch_web_file(). `sink` receives the bytes on
+  // another thread. `progress` receives the number of fetched bytes and the total (0: unknown) on
+  // the caller's thread. Throws Error: kInvalidInput if the bytes are not a GGUF file, kTooLarge if
+  // the store's disk lacks space, and the errors of fetch_web_file().
   void fetch_file(const std::string& url, const store::ByteSink& sink,
                   const std::function<void(uint64_t n_done, uint64_t n_total)>& progress,
                   std::stop_token stop = {});
 
-  // Sends what the registry lacks of a model of the store, and gives it the name there. Throws
-  // Error: kNotFound where the store has no such model; what upload() throws.
+  // Sends the blobs that the registry lacks, then the manifest under `name`. Throws Error:
+  // kNotFound if the store has no such model; the errors of upload().
   void push(const store::Name& name, bool insecure, const Listener& listener,
             std::stop_token stop = {});
 
@@ -80,7 +83,7 @@ class Client {
   class Window;
 
   std::shared_ptr<Session> session(const store::Name& name, bool insecure);
-  // Whether the store has the model and all its blobs.
+  // Returns whether the store has the model and all its blobs.
   bool has_whole(const store::Name& name) const;
   store::Name update(const store::Name& name, bool insecure, const Listener& listener,
                      const std::stop_token& stop);
@@ -89,14 +92,14 @@ class Client {
   void fetch(const std::shared_ptr<Session>& session, const std::string& folder,
              const std::vector<store::Layer>& layers, const Listener& listener,
              const std::stop_token& stop);
-  // Sends one blob that the registry lacks.
+  // Sends one blob if the registry lacks it.
   void send(const std::shared_ptr<Session>& session, const store::Name& name,
             const store::Layer& layer, const Listener& listener, const std::stop_token& stop);
 
   store::Store& store_;
   const ClientOptions options_;
   std::once_flag transport_made_;
-  std::unique_ptr<Transport> transport_;  // made by the first call
+  std::unique_ptr<Transport> transport_;  // created by the first call
   Flights flights_;
 };
 

@@ -43,7 +43,7 @@ struct Place {
   store::Store store{folder.path()};
   Client client{store, test_options()};
 
-  // What a transfer says at its end: its last step or why it failed.
+  // Returns the last step of a transfer or its error.
   std::string pull(
       const store::Name& name, const Listener& listener = [](const Step&) {},
       std::stop_token stop = {}) {
@@ -68,7 +68,7 @@ struct Place {
   }
 };
 
-// As store::add_sample, with a small config.
+// Like store::add_sample(), with a small config.
 store::Manifest add_small(store::Store& store, const std::string& weights) {
   store::Manifest manifest;
   manifest.layers.push_back(store.add_layer(store::kModelLayer, weights));
@@ -102,7 +102,7 @@ class ClientTest : public testing::Test {
   Place there_;
 };
 
-TEST_F(ClientTest, WhatIsPushedComesBackByteForByte) {
+TEST_F(ClientTest, APushedModelComesBackByteForByte) {
   const std::string weights = random_bytes(1'000'003, 1);
   const store::Name name = registry_.name();
   here_.store.put(name, add_small(here_.store, weights));
@@ -131,11 +131,11 @@ TEST_F(ClientTest, WhatIsPushedComesBackByteForByte) {
   const size_t n_received = registry_.n_received;
   EXPECT_EQ(there_.pull(name), "success");
   EXPECT_EQ(here_.push(name), "success");
-  EXPECT_EQ(registry_.n_sent, n_sent) << "what is there is not fetched";
-  EXPECT_EQ(registry_.n_received, n_received) << "what is there is not sent";
+  EXPECT_EQ(registry_.n_sent, n_sent) << "stored blobs are not fetched";
+  EXPECT_EQ(registry_.n_received, n_received) << "blobs of the registry are not sent";
 }
 
-TEST_F(ClientTest, AManifestStaysAsItCame) {
+TEST_F(ClientTest, KeepsTheManifestUnchanged) {
   const store::Manifest manifest = serve("a/m", "weights");
   std::string text = to_text(manifest);
   text.insert(1, " \"annotations\" : {\"x\":1},");
@@ -145,14 +145,14 @@ TEST_F(ClientTest, AManifestStaysAsItCame) {
   EXPECT_EQ(here_.store.find(registry_.name())->digest, store::digest_of(text));
 }
 
-TEST_F(ClientTest, WhatIsNotThereIsNotFound) {
+TEST_F(ClientTest, ReportsMissingModels) {
   EXPECT_EQ(here_.pull(registry_.name("a/none")), "pull model manifest: file does not exist");
   EXPECT_EQ(here_.push(registry_.name("a/none")),
             "model '" + registry_.host() + "/a/none:latest' not found");
   EXPECT_FALSE(store::is_folder(here_.folder.path() + "/manifests"));
 }
 
-TEST_F(ClientTest, APullThatFailsKeepsTheModelOfTheStoreAndSaysSo) {
+TEST_F(ClientTest, AFailedPullKeepsTheStoredModelAndReportsThat) {
   const std::string kept = "; the model of the store was kept";
   const store::Name name = registry_.name();
   here_.store.put(name, add_small(here_.store, "weights"));
@@ -164,13 +164,13 @@ TEST_F(ClientTest, APullThatFailsKeepsTheModelOfTheStoreAndSaysSo) {
   EXPECT_TRUE(why.starts_with("digest mismatch") && why.ends_with(kept)) << why;
   EXPECT_EQ(here_.store.manifest_text(name), before);
   EXPECT_EQ(store::unsound_model(here_.store), "");
-  // What lacks a blob is no model that is kept.
+  // A model that lacks a blob does not count as stored.
   std::filesystem::remove(here_.store.blob_path(store::digest_of("weights")));
   EXPECT_TRUE(here_.pull(name).starts_with("digest mismatch"));
   EXPECT_FALSE(here_.pull(name).ends_with(kept));
 }
 
-TEST_F(ClientTest, ARegistryOutOfReachFailsThePullOfAModelThatIsThere) {
+TEST_F(ClientTest, PullOfAStoredModelFailsIfTheRegistryIsUnreachable) {
   auto gone = std::make_unique<FakeRegistry>();
   const store::Name name = gone->name();
   here_.store.put(name, add_small(here_.store, "weights"));
@@ -180,7 +180,7 @@ TEST_F(ClientTest, ARegistryOutOfReachFailsThePullOfAModelThatIsThere) {
   EXPECT_TRUE(here_.store.find(name));
 }
 
-TEST_F(ClientTest, AModelOfTheStoreIsAskedForAsItIsSpelledThere) {
+TEST_F(ClientTest, PullUsesTheStoredSpellingOfAName) {
   serve("a/m", "weights");
   EXPECT_EQ(here_.pull(registry_.name("A/M")), "pull model manifest: file does not exist");
   EXPECT_EQ(here_.pull(registry_.name("a/m")), "success");
@@ -188,7 +188,7 @@ TEST_F(ClientTest, AModelOfTheStoreIsAskedForAsItIsSpelledThere) {
   EXPECT_EQ(here_.store.list().size(), 1u);
 }
 
-TEST_F(ClientTest, AManifestThatIsNoneIsRefused) {
+TEST_F(ClientTest, RefusesMalformedManifests) {
   for (const char* text :
        {"<html>", "{}", R"({"schemaVersion":2,"config":{"digest":"../../x"},"layers":[]})"}) {
     registry_.put_manifest("a/m", text);
@@ -201,12 +201,12 @@ TEST_F(ClientTest, AManifestThatIsNoneIsRefused) {
   EXPECT_EQ(registry_.n_sent, 0u);
 }
 
-TEST_F(ClientTest, ADiskWithoutRoomIsSeenBeforeAnythingComes) {
+TEST_F(ClientTest, ChecksDiskSpaceBeforeAnyDownload) {
   store::Manifest manifest = serve("a/m", "weights");
   manifest.layers[1].size_bytes = uint64_t{1} << 60;
   registry_.put_manifest("a/m", to_text(manifest));
   const std::string why = here_.pull(registry_.name());
-  EXPECT_NE(why.find("are to come, and the disk has"), std::string::npos) << why;
+  EXPECT_NE(why.find("are needed, but the disk has"), std::string::npos) << why;
   EXPECT_EQ(registry_.n_requests, 0);
 }
 
@@ -241,7 +241,7 @@ TEST_F(ClientTest, TwoPullsShareOneDownload) {
   EXPECT_EQ(store::unsound_model(here_.store), "");
 }
 
-TEST_F(ClientTest, WhoStaysGetsTheBlobThatAnotherBegan) {
+TEST_F(ClientTest, ASharedDownloadContinuesAfterItsStarterLeaves) {
   serve("a/m", random_bytes(1'000'000, 4));
   registry_.faults.holds_blobs = true;
   std::stop_source leaves;
@@ -264,7 +264,7 @@ TEST_F(ClientTest, WhoStaysGetsTheBlobThatAnotherBegan) {
   EXPECT_LT(registry_.n_sent, 1'010'000u);
 }
 
-TEST_F(ClientTest, WhenTheLastOneLeavesTheDownloadStaysForLater) {
+TEST_F(ClientTest, ACancelledDownloadCanResumeLater) {
   serve("a/m", random_bytes(1'000'000, 5));
   registry_.faults.holds_blobs = true;
   std::stop_source leaves;
@@ -280,7 +280,7 @@ TEST_F(ClientTest, WhenTheLastOneLeavesTheDownloadStaysForLater) {
   EXPECT_TRUE(becomes_true([&] { return registry_.n_requests > 0; }));
   const size_t n_before = registry_.n_sent;
   EXPECT_EQ(here_.pull(registry_.name()), "success");
-  EXPECT_LT(registry_.n_sent - n_before, 700'000u) << "the rest alone";
+  EXPECT_LT(registry_.n_sent - n_before, 700'000u) << "only the rest was fetched";
   EXPECT_EQ(store::unsound_model(here_.store), "");
 }
 
@@ -294,7 +294,7 @@ TEST_F(ClientTest, AListenerThatThrowsEndsThePull) {
                Gone);
 }
 
-TEST_F(ClientTest, AnothersFailureIsNotMine) {
+TEST_F(ClientTest, AFailedSharedDownloadIsRetriedAtTheOwnRegistry) {
   FakeRegistry other;
   const std::string weights = random_bytes(1'000'000, 6);
   serve("a/m", weights);
@@ -313,7 +313,7 @@ TEST_F(ClientTest, AnothersFailureIsNotMine) {
     return here_.pull(registry_.name(), [&](const Step& step) { n_second = step.n_completed; });
   });
   EXPECT_TRUE(becomes_true([&] { return n_second >= 400'000; }));
-  // The parts that come are wrong: the first pull fails, and the second asks its own registry.
+  // The received parts are wrong. The first pull fails, and the second pull asks its own registry.
   other.faults.breaks_parts = true;
   other.faults.holds_blobs = false;
   EXPECT_TRUE(first.get().starts_with("digest mismatch"));
@@ -334,17 +334,17 @@ TEST_F(ClientTest, ABlobOfAnotherRepositoryIsMounted) {
   EXPECT_EQ(there_.pull(registry_.name("b/derived")), "success");
 }
 
-TEST_F(ClientTest, AnUploadGoesOnWhereItWasCutOff) {
+TEST_F(ClientTest, ResumesAnUploadThatWasCutOff) {
   const std::string weights = random_bytes(1'000'000, 8);
   here_.store.put(registry_.name(), add_small(here_.store, weights));
   registry_.faults.n_cut_uploads = 3;
   EXPECT_EQ(here_.push(registry_.name()), "success");
   EXPECT_EQ(registry_.faults.n_cut_uploads, 0);
-  EXPECT_LT(registry_.n_received, weights.size() + 1000) << "no byte is taken twice";
+  EXPECT_LT(registry_.n_received, weights.size() + 1000) << "no byte is received twice";
   EXPECT_EQ(there_.pull(registry_.name()), "success");
 }
 
-TEST_F(ClientTest, PartsGoWhereTheRegistrySends) {
+TEST_F(ClientTest, SendsPartsToTheAddressOfARedirect) {
   const std::string weights = random_bytes(130'000, 9);
   here_.store.put(registry_.name(), add_small(here_.store, weights));
   registry_.faults.redirects = true;
@@ -355,7 +355,7 @@ TEST_F(ClientTest, PartsGoWhereTheRegistrySends) {
   EXPECT_TRUE(has_three_parts);
 }
 
-TEST_F(ClientTest, EmptyBlobsGoBothWays) {
+TEST_F(ClientTest, PushesAndPullsEmptyBlobs) {
   store::Manifest manifest = add_small(here_.store, "");
   here_.store.put(registry_.name(), manifest);
   EXPECT_EQ(here_.push(registry_.name()), "success");
@@ -363,7 +363,7 @@ TEST_F(ClientTest, EmptyBlobsGoBothWays) {
   EXPECT_EQ(store::unsound_model(there_.store), "");
 }
 
-TEST_F(ClientTest, AMirrorStandsForTheDefaultRegistry) {
+TEST_F(ClientTest, AMirrorReplacesTheDefaultRegistry) {
   serve("library/m", "weights");
   ClientOptions options = test_options();
   options.mirror = "http://" + registry_.host();

@@ -56,7 +56,7 @@ CurlApi made_api() {
   find(library, "curl_url_get", api.url_get);
   find(library, "curl_free", api.free);
   if (const CURLcode code = api.global_init(CURL_GLOBAL_DEFAULT); code != CURLE_OK)
-    throw Error(ErrorCode::kIo, std::string("libcurl cannot begin: ") + api.easy_strerror(code));
+    throw Error(ErrorCode::kIo, std::string("cannot start libcurl: ") + api.easy_strerror(code));
   return api;
 }
 

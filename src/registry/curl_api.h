@@ -1,6 +1,5 @@
-// The functions of libcurl that are used here. The library is loaded by the first request: most
-// processes of the program send none, and it would double the time in which they start.
-// Any thread.
+// The libcurl functions that this module uses. The first request loads the library. Most processes
+// of the program send no request, and loading libcurl would double their startup time. Thread-safe.
 #pragma once
 
 #include <curl/curl.h>
@@ -30,7 +29,7 @@ struct CurlApi {
   decltype(&::curl_free) free;
 };
 
-// Loads the library, once. Throws Error (kUnsupported) where it is not installed.
+// Loads the library once. Throws Error (kUnsupported) if the library is not installed.
 const CurlApi& curl();
 
 }  // namespace billow::registry

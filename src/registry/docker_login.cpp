@@ -6,7 +6,7 @@
 namespace billow::registry {
 namespace {
 
-// Keys of the file are hosts, or addresses of old: "https://index.docker.io/v1/".
+// Keys of the file are hosts, or addresses in an older form: "https://index.docker.io/v1/".
 std::string_view host_of_key(std::string_view key) {
   if (const size_t scheme = key.find("://"); scheme != std::string_view::npos)
     key.remove_prefix(scheme + 3);

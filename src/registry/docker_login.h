@@ -1,5 +1,5 @@
-// The user's names and passwords for registries, as Docker's programs keep them: config.json in the
-// folder that DOCKER_CONFIG names, or ~/.docker. Pure function; any thread.
+// Reads the user's names and passwords for registries from Docker's file. The file is config.json
+// in the folder DOCKER_CONFIG or in ~/.docker. Pure function; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace billow::registry {
 
 inline constexpr uint64_t kMaxDockerConfigBytes = uint64_t{1} << 20;
 
-// "user:password" in base64, as the field Authorization has it behind "Basic ", of the registry at
-// "HOST[:PORT]"; empty where the file's text has none. Logins that a helper program keeps
-// (credsStore) are not found.
+// Returns "user:password" in base64 for the registry at "HOST[:PORT]". The field Authorization has
+// this text after "Basic ". Returns an empty string if the file has no login. Logins in a helper
+// program (credsStore) are not read.
 std::string docker_login(std::string_view config_text, std::string_view host);
 
 }  // namespace billow::registry

@@ -5,7 +5,7 @@
 namespace billow::registry {
 namespace {
 
-TEST(DockerLogin, IsThatOfTheHost) {
+TEST(DockerLogin, IsFoundByHost) {
   constexpr const char* kText = R"({"auths":{"a.example":{"auth":"dTpw"},
     "https://b.example:5000/v1/":{"auth":"bmFtZTpwYXNz"},"c":{},"d":{"auth":"bm8gY29sb24="},
     "e":{"auth":"!"},"f":7},"credsStore":"secret"})";

@@ -21,14 +21,14 @@
 namespace billow::registry {
 namespace {
 
-// Of addresses that have expired, without a byte in between.
+// Max number of expired addresses in a row without a byte in between.
 constexpr int kMaxRefreshes = 20;
-// So much begins to go to the disk at a time.
+// Writing to the disk starts in units of this size.
 constexpr uint64_t kFlushBytes = 8 << 20;
-// Parts that begin at once.
+// Number of parts that begin immediately.
 constexpr size_t kFirstParts = 2;
 
-// What no further attempt puts right.
+// An error that a retry cannot fix.
 struct Fatal : Error {
   using Error::Error;
 };
@@ -54,15 +54,15 @@ class Download {
         files_(folder, digest, n_bytes, options.sizes, stop) {}
 
   void run() {
-    if (store::file_status(blob_path_)) return files_.remove();  // another program was first
+    if (store::file_status(blob_path_)) return files_.remove();  // another program was faster
     const bool is_resumed = completed_bytes(files_.parts()) > 0;
     try {
       fetch();
     } catch (...) {
-      if (completed_bytes(files_.parts()) == 0) files_.remove();  // nothing to go on with
+      if (completed_bytes(files_.parts()) == 0) files_.remove();  // no bytes to resume from
       throw;
     }
-    if (is_resumed && digest() != digest_) {  // what was there before may be what is wrong
+    if (is_resumed && digest() != digest_) {  // the older bytes may be the wrong ones
       files_.restart(false);
       fetch();
       check_digest();
@@ -96,8 +96,8 @@ class Download {
     if (n_completed_ != n_bytes_) fetch_parts();
   }
 
-  // How many bytes are there from the beginning on without a gap. Never two at a time: before the
-  // parts are fetched, then on the Transport's thread.
+  // Returns the number of bytes from the beginning without a gap. Only one thread calls it at a
+  // time: first before the parts are fetched, then the Transport's thread.
   uint64_t n_in_a_row() {
     const std::vector<Part>& parts = files_.parts();
     while (first_open_ < parts.size() && parts[first_open_].completed == parts[first_open_].size)
@@ -113,14 +113,16 @@ class Download {
     const uint64_t n_wanted = n_bytes_ - n_completed_;
     if (n_wanted > n_free)
       throw Error(ErrorCode::kTooLarge, files_.path() + ": " + format_byte_size(n_wanted) +
-                                            " are still to come, and the disk has " +
+                                            " more are needed, but the disk has " +
                                             format_byte_size(n_free) + " left");
   }
 
-  // Asks the registry where the blob is. `url` is the address that answered.
+  // Asks the registry for the blob's address. `url` receives the address that answered.
   Reply ask_for_url(std::string& url) {
     Request request{.url = "/blobs/" + digest_.text(), .headers = {{"Range", range_of(0, 1)}}};
-    request.on_body = [](const Reply&, std::string_view) { return false; };  // the head is enough
+    request.on_body = [](const Reply&, std::string_view) {
+      return false;
+    };  // only the head is needed
     Reply reply = session_.follow(std::move(request), stop_.get_token(), &url);
     const std::scoped_lock lock(mutex_);
     ++n_urls_;
@@ -130,7 +132,7 @@ class Download {
 
   static bool has_blob(const Reply& reply) { return reply.status == 200 || reply.status == 206; }
 
-  // The first address. Plans one part alone where the server knows no ranges.
+  // Finds the first address. Plans a single part if the server has no ranges.
   void find_url() {
     std::string url;
     const Reply reply = ask_for_url(url);
@@ -159,7 +161,7 @@ class Download {
     if (stop_.stop_requested()) throw_cancelled();
   }
 
-  // Waits for so many pauses, or until the list is empty.
+  // Waits for `n_pauses` pauses, or until the list is empty.
   void await_turn(size_t n_pauses, const std::vector<size_t>& left) {
     std::unique_lock lock(mutex_);
     pauses_.wait_for(lock, stop_.get_token(),
@@ -167,7 +169,7 @@ class Download {
                      [&] { return left.empty(); });
   }
 
-  // Takes parts from the list until there is none or one fails.
+  // Fetches parts from the list until the list is empty or a part fails.
   void fetch_some(std::vector<size_t>& left) {
     for (;;) {
       size_t index = 0;
@@ -224,8 +226,8 @@ class Download {
     }
   }
 
-  // One request for what is left of a part; its status. A server without ranges sends the only part
-  // from its beginning again: the bytes that are there already are skipped.
+  // Sends one request for the rest of a part and returns its status. A server without ranges sends
+  // the only part from its beginning again. The bytes that are already stored are then skipped.
   int fetch_once(size_t index, int& n_url) {
     const Part& part = files_.parts()[index];
     const uint64_t first = part.offset + part.completed;
@@ -236,7 +238,7 @@ class Download {
       n_url = n_urls_;
     }
     bool is_checked = false;
-    uint64_t n_known = 0;  // bytes that are still to be skipped
+    uint64_t n_known = 0;  // bytes to skip
     request.on_body = [&](const Reply& head, std::string_view bytes) {
       if (!std::exchange(is_checked, true)) {
         check_head(head, part, first);
@@ -250,7 +252,7 @@ class Download {
     return session_.send(std::move(request), stop_.get_token()).status;
   }
 
-  // Throws Error where the answer has other bytes than those of the part from `first` on.
+  // Throws Error if the reply does not have the part's bytes from `first` on.
   void check_head(const Reply& head, const Part& part, uint64_t first) const {
     if (head.status == 200 && part.size == n_bytes_) return;
     const std::string_view range = head.headers.get("Content-Range");
@@ -259,19 +261,18 @@ class Download {
     if (head.status != 206 || !range.starts_with(begin) ||
         !(range.ends_with(total) || range.ends_with("/*"))) {
       throw Error(ErrorCode::kIo,
-                  digest_.text() + ": the server sent other bytes than were asked for");
+                  digest_.text() + ": the server sent different bytes than requested");
     }
   }
 
-  // On the Transport's thread.
+  // Runs on the Transport's thread.
   void take(size_t index, std::string_view bytes) {
     const Part& part = files_.parts()[index];
     if (bytes.size() > part.size - part.completed)
-      throw Error(ErrorCode::kIo,
-                  digest_.text() + ": the server sent more bytes than were asked for");
+      throw Error(ErrorCode::kIo, digest_.text() + ": the server sent more bytes than requested");
     try {
       files_.write(index, bytes);
-    } catch (const Error& error) {  // the disk is full, say
+    } catch (const Error& error) {  // for example, the disk is full
       throw Fatal(error.code(), error.what());
     }
     n_completed_ += bytes.size();
@@ -279,7 +280,7 @@ class Download {
     report();
   }
 
-  // Another address, where nobody has asked for one since.
+  // Asks for another address, unless another thread has asked since `n_url`.
   void refresh(int n_url) {
     const std::scoped_lock one_at_a_time(refresh_mutex_);
     {
@@ -296,7 +297,7 @@ class Download {
     if (stop_.stop_requested()) throw_cancelled();
   }
 
-  // Of all bytes, once they are there.
+  // Returns the digest of all bytes once they are stored.
   store::Digest digest() {
     const auto found = sum_->finish(n_bytes_, stop_.get_token());
     if (!found) throw_cancelled();
@@ -316,17 +317,17 @@ class Download {
   const uint64_t n_bytes_;
   const DownloadOptions& options_;
   const std::string blob_path_;
-  std::stop_source stop_;  // the caller's, or a part has failed
+  std::stop_source stop_;  // requested by the caller, or after a part has failed
   const std::stop_callback<std::function<void()>> forward_;
   PartFiles files_;
   std::atomic<uint64_t> n_completed_{0};
-  size_t first_open_ = 0;  // the first part that is not complete
+  size_t first_open_ = 0;  // the first incomplete part
   std::optional<FollowingDigest> sum_;
-  std::mutex refresh_mutex_;  // before mutex_
+  std::mutex refresh_mutex_;  // locked before mutex_
   std::mutex mutex_;
   std::condition_variable_any pauses_;
   std::string url_;
-  int n_urls_ = 0;  // how often the address was asked for
+  int n_urls_ = 0;  // how often the address was requested
   std::string failure_;
   ErrorCode failure_code_ = ErrorCode::kIo;
 };

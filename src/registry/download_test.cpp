@@ -38,16 +38,16 @@ std::string random_bytes(size_t n, unsigned seed) {
   return bytes;
 }
 
-// What the server does wrong.
+// Faults of the server.
 struct Faults {
-  std::atomic<int> n_cuts{0};    // answers that break off
-  std::atomic<int> n_errors{0};  // answers with 503
-  std::atomic<int> n_stalls{0};  // answers that stop within
-  std::atomic<int> url_life{0};  // an address of the other host serves so often; 0: no redirect
+  std::atomic<int> n_cuts{0};    // responses that are cut off
+  std::atomic<int> n_errors{0};  // responses with 503
+  std::atomic<int> n_stalls{0};  // responses that stall halfway
+  std::atomic<int> url_life{0};  // uses of each address at the other host; 0: no redirect
   std::atomic<bool> has_ranges{true};
   std::atomic<bool> lies{false};  // sends the blob's beginning for every range
   std::atomic<bool> is_damaged{false};
-  std::atomic<int> status{0};  // of all answers
+  std::atomic<int> status{0};  // status of all responses
 };
 
 class DownloadTest : public testing::Test {
@@ -185,7 +185,7 @@ class DownloadTest : public testing::Test {
   Session session_;
 };
 
-TEST_F(DownloadTest, BringsABlobInParts) {
+TEST_F(DownloadTest, FetchesABlobInParts) {
   std::atomic<uint64_t> n_reported{0};
   std::atomic<uint64_t> n_checked{0};
   options_.on_progress = [&](uint64_t n) {
@@ -199,10 +199,10 @@ TEST_F(DownloadTest, BringsABlobInParts) {
   EXPECT_EQ(n_reported, kBytes);
   EXPECT_EQ(n_checked, kBytes);
   EXPECT_EQ(get(), "");
-  EXPECT_EQ(n_sent_, kBytes) << "it is there";
+  EXPECT_EQ(n_sent_, kBytes) << "the blob is already stored";
 }
 
-TEST_F(DownloadTest, OfNoBytesAndOfOneAreBlobsToo) {
+TEST_F(DownloadTest, FetchesBlobsOfNoneAndOneByte) {
   for (const char* content : {"", "x"}) {
     blob_ = content;
     digest_ = store::digest_of(blob_);
@@ -213,7 +213,7 @@ TEST_F(DownloadTest, OfNoBytesAndOfOneAreBlobsToo) {
   }
 }
 
-TEST_F(DownloadTest, GoesOnWhereAnAnswerBreaksOff) {
+TEST_F(DownloadTest, ResumesAfterACutOffResponse) {
   faults_.n_cuts = 20;
   faults_.n_errors = 5;
   EXPECT_EQ(get(), "");
@@ -221,7 +221,7 @@ TEST_F(DownloadTest, GoesOnWhereAnAnswerBreaksOff) {
   EXPECT_LT(n_sent_, kBytes + kBytes / 2);
 }
 
-TEST_F(DownloadTest, GoesOnWhereNothingComesAnyMore) {
+TEST_F(DownloadTest, ResumesAfterAStall) {
   faults_.n_stalls = 2;
   EXPECT_EQ(get(), "");
   expect_whole();
@@ -234,7 +234,7 @@ TEST_F(DownloadTest, AsksForAnotherAddressWhenOneExpires) {
   EXPECT_GT(n_keys_, 2);
 }
 
-TEST_F(DownloadTest, TakesABlobWholeFromAServerWithoutRanges) {
+TEST_F(DownloadTest, FetchesABlobFromAServerWithoutRanges) {
   faults_.has_ranges = false;
   EXPECT_EQ(get(), "");
   expect_whole();
@@ -244,25 +244,25 @@ TEST_F(DownloadTest, TakesABlobWholeFromAServerWithoutRanges) {
   expect_whole();
 }
 
-TEST_F(DownloadTest, SaysWhyItFailsAndKeepsWhatItHas) {
+TEST_F(DownloadTest, ReportsFailuresAndKeepsItsBytes) {
   faults_.n_errors = 1'000'000;
   EXPECT_EQ(get(), "max retries exceeded: " + digest_.text() + ": the server answered 503");
   faults_.n_errors = 0;
   faults_.lies = true;
   options_.max_attempts = 2;
   EXPECT_EQ(get(), "max retries exceeded: " + digest_.text() +
-                       ": the server sent other bytes than were asked for");
+                       ": the server sent different bytes than requested");
   faults_.lies = false;
   EXPECT_EQ(get(), "");
   expect_whole();
 }
 
-TEST_F(DownloadTest, SaysThatABlobIsNotThere) {
+TEST_F(DownloadTest, ReportsAMissingBlob) {
   faults_.status = 404;
   EXPECT_EQ(get(), digest_.text() + ": 404: no");
 }
 
-TEST_F(DownloadTest, KeepsNothingOfWrongBytes) {
+TEST_F(DownloadTest, RemovesWrongBytes) {
   faults_.is_damaged = true;
   EXPECT_TRUE(
       get().starts_with("digest mismatch, file must be downloaded again: want " + digest_.text()));
@@ -278,18 +278,18 @@ TEST_F(DownloadTest, IsCancelledAndResumed) {
   EXPECT_EQ(get(stop.get_token()), "the download was cancelled");
   EXPECT_EQ(get(stop.get_token()), "the download was cancelled");
   faults_.n_stalls = 0;
-  // The server may still work on requests of the cancelled calls, so its count of bytes shows
-  // nothing here.
+  // The server may still handle requests of the cancelled calls, so its byte count proves nothing
+  // here.
   std::optional<uint64_t> n_resumed;
   options_.on_progress = [&](uint64_t n) {
     if (!n_resumed) n_resumed = n;  // the first report comes before any request
   };
   EXPECT_EQ(get(), "");
   expect_whole();
-  EXPECT_GT(n_resumed, kBytes / 3) << "bytes that are there are not fetched again";
+  EXPECT_GT(n_resumed, kBytes / 3) << "stored bytes are not fetched again";
 }
 
-TEST_F(DownloadTest, ByTwoAtOnceIsMadeOnce) {
+TEST_F(DownloadTest, TwoParallelDownloadsFetchTheBlobOnce) {
   faults_.n_cuts = 5;
   {
     std::jthread other([&] { EXPECT_EQ(get(), ""); });
@@ -299,7 +299,7 @@ TEST_F(DownloadTest, ByTwoAtOnceIsMadeOnce) {
   EXPECT_LT(n_sent_, kBytes + kBytes / 2);
 }
 
-TEST_F(DownloadTest, WhateverGoesWrongEndsWholeOrCanBeResumed) {
+TEST_F(DownloadTest, CompletesOrCanResumeAfterRandomFaults) {
   std::mt19937 random(11);
   for (int round = 0; round < 30; ++round) {
     blob_ = random_bytes(1 + random() % 300'000, static_cast<unsigned>(round));

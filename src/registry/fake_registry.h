@@ -1,5 +1,5 @@
-// For tests: a registry in memory that keeps to the distribution's specification, with faults that
-// a test asks for. Any thread.
+// For tests: a registry in memory that follows the distribution's specification. A test can switch
+// on faults. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -24,12 +24,12 @@ namespace billow::registry {
 class FakeRegistry {
  public:
   struct Faults {
-    std::atomic<int> n_cut_uploads{0};      // parts of which only the first half is taken
-    std::atomic<bool> redirects{false};     // parts of uploads go to another address
-    std::atomic<bool> holds_blobs{false};   // blobs come only half until this is false again
-    std::atomic<int> status_of_blobs{0};    // of all answers about blobs
-    std::atomic<bool> breaks_parts{false};  // blobs come with a wrong byte in each part
-    std::atomic<bool> damages{false};       // blobs come with another first byte
+    std::atomic<int> n_cut_uploads{0};     // parts of which only the first half is accepted
+    std::atomic<bool> redirects{false};    // uploads are redirected to another address
+    std::atomic<bool> holds_blobs{false};  // sends only half of each blob until this is false again
+    std::atomic<int> status_of_blobs{0};   // status of all responses about blobs
+    std::atomic<bool> breaks_parts{false};  // each part of a blob has a wrong byte
+    std::atomic<bool> damages{false};       // each blob has a wrong first byte
   };
 
   FakeRegistry() : server_(options(), routes()) {}
@@ -60,10 +60,10 @@ class FakeRegistry {
   }
 
   Faults faults;
-  std::atomic<size_t> n_sent{0};      // bytes of blobs
-  std::atomic<size_t> n_received{0};  // bytes of uploads
+  std::atomic<size_t> n_sent{0};      // sent bytes of blobs
+  std::atomic<size_t> n_received{0};  // received bytes of uploads
   std::atomic<int> n_mounted{0};
-  std::atomic<int> n_requests{0};  // for blobs that are sent
+  std::atomic<int> n_requests{0};  // requests for blobs
 
  private:
   using Exchange = http::Exchange;
@@ -162,15 +162,15 @@ class FakeRegistry {
     headers.add("Content-Range", "bytes " + std::to_string(first) + "-" + std::to_string(last) +
                                      "/" + std::to_string(n_all));
     exchange.begin_stream(206, "x/y", headers);
-    // The first bytes are the probe for the address.
+    // A request for the first bytes is the client's probe for the address.
     const size_t n_before = last == 0 ? 1 : bytes.size() / 2;
     exchange.write(bytes.substr(0, n_before));
     while (faults.holds_blobs && last > 0 && !exchange.client_gone())
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::string rest = bytes.substr(n_before);
     if (faults.breaks_parts && !rest.empty()) rest[0] ^= 1;
-    const bool is_there = exchange.finish(rest);
-    n_sent += last == 0 || !is_there ? 0 : bytes.size();
+    const bool is_connected = exchange.finish(rest);
+    n_sent += last == 0 || !is_connected ? 0 : bytes.size();
   }
 
   void begin_upload(Exchange& exchange) {
@@ -189,7 +189,7 @@ class FakeRegistry {
     exchange.respond({.status = 202, .headers = {{"Location", location(id)}}});
   }
 
-  // Each answer has another address, and an old one is refused.
+  // Returns a new address for each response. Old addresses are refused.
   std::string location(const std::string& id) {
     return "/upload/" + id + "?state=" + std::to_string(++uploads_[id].state);
   }

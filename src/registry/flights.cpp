@@ -44,13 +44,13 @@ struct Flights::Flight {
   const store::Digest digest;
   std::stop_source stop;
   std::thread thread;  // joined by the last seat
-  size_t n_seats = 0;  // by the mutex of the Flights
+  size_t n_seats = 0;  // guarded by the mutex of the Flights
 
-  std::mutex mutex;  // over all below
+  std::mutex mutex;  // guards the members below
   std::condition_variable ended;
   uint64_t n_completed = 0;
   bool is_over = false;
-  std::string failure;  // the words of an exception: threads share no exception itself
+  std::string failure;  // text of an exception: threads share no exception object
   ErrorCode failure_code = ErrorCode::kIo;
 };
 

@@ -1,6 +1,6 @@
-// Downloads that several pulls share: each blob is fetched once at a time, whoever asks for it, and
-// everyone who asks sees how far it is. A download is cancelled when the last one who asked leaves.
-// Any thread; Flights outlives its seats.
+// Downloads that several pulls share. Each blob is fetched only once at a time. All participants
+// see its progress. When the last participant leaves, the download is cancelled. Thread-safe. The
+// Flights object must outlive its seats.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,8 @@ namespace billow::registry {
 
 class Flights {
  public:
-  // Fetches a blob. Calls `report` with the number of bytes that are there. Runs on a thread of its
-  // own; what it throws fails the download of all who wait for it.
+  // Fetches a blob and calls `report` with the number of stored bytes. Runs on a separate thread.
+  // An exception fails the download for all participants.
   using Report = std::function<void(uint64_t n_completed)>;
   using Work = std::function<void(const Report& report, std::stop_token stop)>;
 
@@ -26,27 +26,27 @@ class Flights {
   Flights(const Flights&) = delete;
   Flights& operator=(const Flights&) = delete;
 
-  // The part of one who asks in a download. Used by one thread; its end leaves the download.
+  // One participant of a download. One thread uses it; the destructor leaves the download.
   class Seat;
 
-  // Joins the download of a blob, or begins it with `work` where there is none.
+  // Joins the download of a blob. If no download is running, starts one with `work`.
   Seat join(const store::Digest& digest, Work work);
 
  private:
   struct Flight;
 
   std::mutex mutex_;
-  std::map<store::Digest, std::shared_ptr<Flight>> flights_;  // that others may join
+  std::map<store::Digest, std::shared_ptr<Flight>> flights_;  // downloads that can be joined
 };
 
 class Flights::Seat {
  public:
-  // Waits for the end of the download for so long at most. True once it is over.
+  // Waits at most `timeout` for the end of the download. Returns true once the download is over.
   bool wait(std::chrono::milliseconds timeout);
   uint64_t n_completed() const;
-  // Whether another one began the download.
+  // Returns whether another participant started the download.
   bool has_joined() const noexcept { return has_joined_; }
-  // REQUIRES: it is over. Throws Error with what went wrong, if anything has.
+  // Throws Error if the download has failed. REQUIRES: the download is over.
   void check() const;
 
   Seat(Seat&&) noexcept = default;

@@ -25,7 +25,7 @@ class FollowingDigestTest : public testing::Test {
   store::TestFolder folder_;
 };
 
-TEST_F(FollowingDigestTest, IsThatOfTheBytesHoweverTheyCome) {
+TEST_F(FollowingDigestTest, HashesBytesThatArriveInAnySteps) {
   std::mt19937 random(1);
   std::string bytes(5'000'003, '\0');
   for (char& byte : bytes) byte = static_cast<char>(random());
@@ -40,18 +40,19 @@ TEST_F(FollowingDigestTest, IsThatOfTheBytesHoweverTheyCome) {
   }
 }
 
-TEST_F(FollowingDigestTest, OfNothingNeedsNoBytes) {
+TEST_F(FollowingDigestTest, HashesAnEmptyFile) {
   FollowingDigest digest(file(""));
   EXPECT_EQ(digest.finish(0, {}), store::digest_of(""));
 }
 
-TEST_F(FollowingDigestTest, EndsWithoutItsBytes) {
+TEST_F(FollowingDigestTest, CanBeDestroyedBeforeAllBytesArrive) {
   FollowingDigest digest(file("abc"));
   digest.advance(2);
 }
 
-TEST_F(FollowingDigestTest, IsNoneOnceItIsStopped) {
-  // A pipe would block the reader; a file that is to be longer has it wait for bytes.
+TEST_F(FollowingDigestTest, StopEndsTheWait) {
+  // A file that should become longer makes the reader wait for bytes. A pipe would block the
+  // reader.
   FollowingDigest digest(file("abc"));
   std::stop_source stop;
   stop.request_stop();
@@ -59,7 +60,7 @@ TEST_F(FollowingDigestTest, IsNoneOnceItIsStopped) {
   EXPECT_TRUE(!found || *found == store::digest_of("abc"));
 }
 
-TEST_F(FollowingDigestTest, FailsWithTheFile) {
+TEST_F(FollowingDigestTest, FailsIfTheFileCannotBeRead) {
   FollowingDigest shorter(file("abc"));
   EXPECT_THROW(shorter.finish(4, {}), Error);
   FollowingDigest none(folder_.path() + "/none");

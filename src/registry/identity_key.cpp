@@ -26,9 +26,9 @@ constexpr std::string_view kBegin = "-----BEGIN OPENSSH PRIVATE KEY-----";
 constexpr std::string_view kEnd = "-----END OPENSSH PRIVATE KEY-----";
 constexpr std::string_view kMagic("openssh-key-v1\0", 15);
 constexpr std::string_view kKind = "ssh-ed25519";
-constexpr std::string_view kNone = "none";  // cipher, and what makes its key
-constexpr size_t kBlockBytes = 8;           // the private part is padded to a multiple of them
-constexpr size_t kLineBytes = 70;           // of base64
+constexpr std::string_view kNone = "none";  // cipher and key derivation
+constexpr size_t kBlockBytes = 8;           // the private part is padded to a multiple of this size
+constexpr size_t kLineBytes = 70;           // line length of base64 text
 constexpr uint64_t kMaxFileBytes = 64 << 10;
 
 using PrivateKey = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
@@ -40,7 +40,7 @@ PrivateKey private_key(const std::array<uint8_t, 32>& seed) {
   return key;
 }
 
-// Numbers are big-endian; a string has its length before it.
+// Appends a number. Numbers are big-endian; a string follows its length.
 void put_number(std::string& out, uint32_t number) {
   for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(number >> shift & 0xff);
 }
@@ -49,7 +49,7 @@ void put_string(std::string& out, std::string_view text) {
   out += text;
 }
 
-// Reads the same again; nullopt behind the end.
+// Reads numbers and strings; returns nullopt after the end.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -89,7 +89,7 @@ std::string public_blob(const std::array<uint8_t, 32>& key) {
   return blob;
 }
 
-// What stands between the two lines of the file.
+// Returns the text between the first and last line of the file.
 std::string_view armoured(std::string_view text) {
   const size_t begin = text.find(kBegin);
   if (begin == std::string_view::npos) return {};
@@ -98,7 +98,7 @@ std::string_view armoured(std::string_view text) {
   return end == std::string_view::npos ? std::string_view() : text.substr(first, end - first);
 }
 
-// The seed of the one key in the private part. Nullopt: the part is broken.
+// Returns the seed of the only key in the private part; nullopt if the part is broken.
 std::optional<std::string_view> seed_of(std::string_view private_part) {
   Reader reader(private_part);
   const auto check = reader.number();
@@ -106,7 +106,7 @@ std::optional<std::string_view> seed_of(std::string_view private_part) {
   if (!check || !again || *check != *again) return std::nullopt;
   const auto kind = reader.string();
   const auto key = reader.string();
-  const auto pair = reader.string();  // the seed, and the public key once more
+  const auto pair = reader.string();  // the seed, then the public key once more
   const auto comment = reader.string();
   if (kind != kKind || !key || key->size() != 32 || !pair || pair->size() != 64 || !comment ||
       pair->substr(32) != *key) {
@@ -119,7 +119,7 @@ std::optional<std::string_view> seed_of(std::string_view private_part) {
   throw Error(ErrorCode::kIo, path + ": " + what + ": " + std::strerror(errno));
 }
 
-// Closes it, too.
+// Writes `text` and closes `fd`.
 void write_file(int fd, const std::string& path, std::string_view text) {
   const bool is_written =
       ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
@@ -127,12 +127,12 @@ void write_file(int fd, const std::string& path, std::string_view text) {
   if (::close(fd) != 0 || !is_written) throw_system(path, "cannot be written");
 }
 
-// A new file beside another, for its user alone, which is removed at the end.
+// A temporary file next to another file, readable only by its user. The destructor removes it.
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& path, std::string_view text) : path_(path + ".XXXXXX") {
     const int fd = ::mkstemp(path_.data());
-    if (fd < 0) throw_system(path, "cannot be made");
+    if (fd < 0) throw_system(path, "cannot be created");
     try {
       write_file(fd, path, text);
     } catch (...) {
@@ -161,7 +161,7 @@ IdentityKey::IdentityKey(const Bytes32& seed) : seed_(seed) {
 IdentityKey IdentityKey::make() {
   Bytes32 seed;
   if (RAND_bytes(seed.data(), static_cast<int>(seed.size())) != 1)
-    throw Error(ErrorCode::kIo, "the system gives no random numbers for a key");
+    throw Error(ErrorCode::kIo, "cannot get random numbers for a key");
   return IdentityKey(seed);
 }
 
@@ -170,9 +170,9 @@ IdentityKey IdentityKey::parse(std::string_view text, const std::string& origin)
     return Error(ErrorCode::kInvalidInput, origin + ": " + why);
   };
   const std::optional<std::string> bytes = base64_decoded(armoured(text));
-  if (!bytes || bytes->empty()) throw fail("this is no private key in OpenSSH's form");
+  if (!bytes || bytes->empty()) throw fail("this is not a private key in OpenSSH format");
   Reader reader(*bytes);
-  if (!reader.skip(kMagic)) throw fail("this is no private key in OpenSSH's form");
+  if (!reader.skip(kMagic)) throw fail("this is not a private key in OpenSSH format");
   const auto cipher = reader.string();
   const auto derivation = reader.string();
   const auto derivation_options = reader.string();
@@ -180,17 +180,18 @@ IdentityKey IdentityKey::parse(std::string_view text, const std::string& origin)
   const auto public_part = reader.string();
   const auto private_part = reader.string();
   if (!cipher || !derivation || !derivation_options || !n_keys || !public_part || !private_part)
-    throw fail("the key breaks off");
+    throw fail("the key is incomplete");
   if (*cipher != kNone) throw fail("the key has a passphrase; registries need one without");
   if (*n_keys != 1)
-    throw fail("the file has " + std::to_string(*n_keys) + " keys and must have one");
+    throw fail("the file has " + std::to_string(*n_keys) + " keys but must have one");
   if (Reader(*public_part).string() != kKind) throw fail("the key is not of the kind ssh-ed25519");
   const std::optional<std::string_view> seed = seed_of(*private_part);
-  if (!seed) throw fail("the key is broken");
+  if (!seed) throw fail("the key is damaged");
   Bytes32 chosen;
   std::copy_n(seed->begin(), chosen.size(), chosen.begin());
   const IdentityKey key(chosen);
-  if (public_blob(key.public_) != *public_part) throw fail("the halves of the key differ");
+  if (public_blob(key.public_) != *public_part)
+    throw fail("the private key and the public key do not match");
   return key;
 }
 
@@ -200,14 +201,14 @@ IdentityKey IdentityKey::load_or_make(const std::string& path) {
   std::error_code code;
   if (!folder.empty() && std::filesystem::create_directories(folder, code))
     ::chmod(folder.c_str(), 0700);
-  if (code) throw Error(ErrorCode::kIo, folder + ": cannot be made: " + code.message());
+  if (code) throw Error(ErrorCode::kIo, folder + ": cannot be created: " + code.message());
   const IdentityKey key = make();
   const TemporaryFile mine(path, key.to_text());
-  // A link never replaces a key that another program has made meanwhile.
+  // link() never replaces a key that another program has created in the meantime.
   if (::link(mine.path().c_str(), path.c_str()) != 0) {
-    if (errno != EEXIST) throw_system(path, "cannot be made");
+    if (errno != EEXIST) throw_system(path, "cannot be created");
     const auto file = store::read_file(path, kMaxFileBytes);
-    if (!file) throw Error(ErrorCode::kIo, path + ": is there, and is no file that can be read");
+    if (!file) throw Error(ErrorCode::kIo, path + ": exists but is not a readable file");
     return parse(file->bytes, path);
   }
   const std::string public_path = path + ".pub";
@@ -219,7 +220,7 @@ IdentityKey IdentityKey::load_or_make(const std::string& path) {
 
 std::string IdentityKey::to_text() const {
   std::string private_part;
-  uint32_t check = 0;  // shows a wrong passphrase, which there is none of
+  uint32_t check = 0;  // detects a wrong passphrase; any value works without one
   std::memcpy(&check, public_.data(), sizeof check);
   put_number(private_part, check);
   put_number(private_part, check);

@@ -1,6 +1,6 @@
-// The ed25519 key by which a registry knows its user, in the file that Ollama's programs use, too:
-// ~/.ollama/id_ed25519 in OpenSSH's form (PROTOCOL.key of OpenSSH), without a passphrase.
-// Immutable; any thread.
+// The ed25519 key that identifies a user to registries. Its file is the one that Ollama's programs
+// use: ~/.ollama/id_ed25519 in OpenSSH format (PROTOCOL.key of OpenSSH), without a passphrase.
+// Immutable; thread-safe.
 #pragma once
 
 #include <array>
@@ -12,24 +12,24 @@ namespace billow::registry {
 
 class IdentityKey {
  public:
-  // A new one.
+  // Returns a new random key.
   static IdentityKey make();
-  // The key of a file's text. Throws Error (kInvalidInput) that begins with `origin` for a key of
-  // another kind, one with a passphrase, and text that is no key.
+  // Parses the text of a key file. Throws Error (kInvalidInput) for another kind of key, a key with
+  // a passphrase, and other text. The error text begins with `origin`.
   static IdentityKey parse(std::string_view text, const std::string& origin);
-  // The key in a file. Where there is none, a new key is written to it, and its public half to
-  // `path`.pub; the folder is made, too. Programs that begin at the same time get the same key.
-  // Throws Error that names the file.
+  // Returns the key in a file. If the file does not exist, creates its folder, a new key in `path`,
+  // and the public key in `path`.pub. Programs that start at the same time get the same key. Throws
+  // Error that names the file.
   static IdentityKey load_or_make(const std::string& path);
 
-  // The private key, as it stands in a file; for its user's eyes alone.
+  // Returns the private key as file text. Only the user may read it.
   std::string to_text() const;
-  // The public key's bytes in base64: the middle of its line in authorized_keys.
+  // Returns the public key's bytes in base64: the middle field of a line in authorized_keys.
   std::string public_text() const;
-  // "ssh-ed25519 <public_text>", as accounts of registries take it.
+  // Returns "ssh-ed25519 <public_text>", the form that registry accounts accept.
   std::string public_line() const;
 
-  // The 64 bytes of the signature (RFC 8032) in base64.
+  // Returns the 64 bytes of the signature (RFC 8032) in base64.
   std::string sign(std::string_view message) const;
 
  private:

@@ -17,7 +17,7 @@
 namespace billow::registry {
 namespace {
 
-// Made by ssh-keygen for these tests, without the lines around it.
+// A key that ssh-keygen created for these tests, without its first and last line.
 constexpr const char* kBody =
     "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW\n"
     "QyNTUxOQAAACCFQ34ZkXqj1yC4Krll22on3SbVoiIfEJkHx/Qi0hjbOwAAAJiND5dwjQ+X\n"
@@ -26,7 +26,7 @@ constexpr const char* kBody =
     "JtWiIh8QmQfH9CLSGNs7AAAAEXNvbWVvbmVAc29tZXdoZXJlAQIDBA==\n";
 constexpr const char* kPublic =
     "AAAAC3NzaC1lZDI1NTE5AAAAIIVDfhmReqPXILgquWXbaifdJtWiIh8QmQfH9CLSGNs7";
-// The same by ssh-keygen with a passphrase.
+// A key of ssh-keygen with a passphrase.
 constexpr const char* kLocked =
     "b3BlbnNzaC1rZXktdjEAAAAACmFlczI1Ni1jdHIAAAAGYmNyeXB0AAAAGAAAABBwACpxVF\n"
     "8+kbOqmzrEbf/bAAAAEAAAAAEAAAAzAAAAC3NzaC1lZDI1NTE5AAAAIDgxkCxLnThppThy\n"
@@ -51,17 +51,17 @@ std::string why_not(const std::string& text) {
   return "";
 }
 
-TEST(IdentityKey, IsThatOfSshKeygen) {
+TEST(IdentityKey, ReadsAKeyOfSshKeygen) {
   const IdentityKey key = IdentityKey::parse(key_file(kBody), "id");
   EXPECT_EQ(key.public_text(), kPublic);
   EXPECT_EQ(key.public_line(), std::string("ssh-ed25519 ") + kPublic);
-  // By `openssl pkeyutl -sign -rawin`.
+  // The expected value comes from `openssl pkeyutl -sign -rawin`.
   EXPECT_EQ(
       key.sign("GET,https://registry/token?x=1,"),
       "jwUcI79Fl2tWWwi5aEQFgCNUbH2pNigVgHsCkhjKkizPbOGHgbCKP8bvQfMYkp6rjScABzrQzX0z8WB1RaO6AA==");
 }
 
-TEST(IdentityKey, IsWrittenAsItIsRead) {
+TEST(IdentityKey, RoundTripKeepsTheKey) {
   for (int i = 0; i < 20; ++i) {
     const IdentityKey key = IdentityKey::make();
     const IdentityKey again = IdentityKey::parse(key.to_text(), "id");
@@ -72,7 +72,7 @@ TEST(IdentityKey, IsWrittenAsItIsRead) {
   }
 }
 
-TEST(IdentityKey, SshKeygenReadsWhatIsWritten) {
+TEST(IdentityKey, SshKeygenReadsAWrittenKey) {
   if (std::system("command -v ssh-keygen >/dev/null 2>&1") != 0)
     GTEST_SKIP() << "ssh-keygen is not installed";
   const store::TestFolder folder;
@@ -83,19 +83,19 @@ TEST(IdentityKey, SshKeygenReadsWhatIsWritten) {
   EXPECT_EQ(store::read_file(path + ".answer", 4096)->bytes, key.public_line() + "\n");
 }
 
-TEST(IdentityKey, OfAnotherKindIsRefusedInWords) {
-  EXPECT_EQ(why_not(""), "id: this is no private key in OpenSSH's form");
-  EXPECT_EQ(why_not(key_file("")), "id: this is no private key in OpenSSH's form");
-  EXPECT_EQ(why_not(key_file("!!!!\n")), "id: this is no private key in OpenSSH's form");
+TEST(IdentityKey, RefusesOtherKindsOfKeys) {
+  EXPECT_EQ(why_not(""), "id: this is not a private key in OpenSSH format");
+  EXPECT_EQ(why_not(key_file("")), "id: this is not a private key in OpenSSH format");
+  EXPECT_EQ(why_not(key_file("!!!!\n")), "id: this is not a private key in OpenSSH format");
   EXPECT_EQ(why_not(key_file(base64_encoded("something else"))),
-            "id: this is no private key in OpenSSH's form");
+            "id: this is not a private key in OpenSSH format");
   EXPECT_EQ(why_not(key_file(kLocked)),
             "id: the key has a passphrase; registries need one without");
 }
 
-TEST(IdentityKey, DamageIsRefusedAndNothingElse) {
+TEST(IdentityKey, RefusesDamagedKeys) {
   const std::string bytes = *base64_decoded(kBody);
-  for (size_t n = 0; n < bytes.size() - 30; ++n)  // behind it lie the comment and the padding
+  for (size_t n = 0; n < bytes.size() - 30; ++n)  // the last bytes are the comment and the padding
     EXPECT_NE(why_not(key_file(base64_encoded(bytes.substr(0, n)))), "") << n;
   std::mt19937 random(1);
   for (int i = 0; i < 3000; ++i) {
@@ -109,7 +109,7 @@ TEST(IdentityKey, DamageIsRefusedAndNothingElse) {
   }
 }
 
-TEST(IdentityKeyFile, IsMadeOnceForItsUserAlone) {
+TEST(IdentityKeyFile, IsCreatedOnceForItsUserOnly) {
   const store::TestFolder folder;
   const std::string path = folder.path() + "/a/b/id_ed25519";
   std::vector<std::string> lines(8);
@@ -128,7 +128,7 @@ TEST(IdentityKeyFile, IsMadeOnceForItsUserAlone) {
             (std::vector<std::string>{"id_ed25519", "id_ed25519.pub"}));
 }
 
-TEST(IdentityKeyFile, ThatIsBrokenIsNamedAndKept) {
+TEST(IdentityKeyFile, ABrokenFileIsReportedAndKept) {
   const store::TestFolder folder;
   const std::string path = folder.path() + "/id_ed25519";
   store::write_test_file(path, "nonsense");

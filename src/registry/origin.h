@@ -1,4 +1,4 @@
-// Who a URL speaks to. Pure functions; any thread.
+// Finds the server that a URL addresses. Pure functions; thread-safe.
 #pragma once
 
 #include <optional>
@@ -9,18 +9,18 @@ namespace billow::registry {
 
 struct Origin {
   std::string scheme;  // "http" or "https"
-  std::string host;    // in lower case; an IPv6 address in its brackets
-  std::string port;    // always there: "443", "80" where the URL has none
+  std::string host;    // in lower case; an IPv6 address in brackets
+  std::string port;    // always set: "443" or "80" if the URL has no port
 
   bool operator==(const Origin&) const = default;
 };
 
-// Nullopt for what is no http or https URL, and for one with a user's name before the host: what
-// stands there looks like a host to people.
+// Returns the origin of `url`, or nullopt if `url` is not an http or https URL. A URL with a user
+// name before the host also returns nullopt: people can mistake that name for the host.
 std::optional<Origin> origin_of(std::string_view url);
 
-// The URL that `reference`, of a field Location, means in an answer from `base` (RFC 3986, 5).
-// Nullopt where it is no http or https URL.
+// Resolves `reference`, the value of a field Location in a response from `base` (RFC 3986, 5).
+// Returns nullopt if the result is not an http or https URL.
 std::optional<std::string> resolved_url(const std::string& base, const std::string& reference);
 
 }  // namespace billow::registry

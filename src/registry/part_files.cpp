@@ -20,8 +20,8 @@
 namespace billow::registry {
 namespace {
 
-// Bytes of a part that a crash may lose, and that are then fetched again: so many, or a share of a
-// large part. Each time costs the disk as much as some hundred kilobytes.
+// The bytes of a part that a crash may lose and that are then fetched again: 1/50 of the part
+// within these limits. Each save costs the disk as much as some hundred kilobytes.
 constexpr uint64_t kMinSaveBytes = 1 << 20;
 constexpr uint64_t kMaxSaveBytes = 8 << 20;
 constexpr uint64_t kSaveShare = 50;
@@ -32,8 +32,8 @@ constexpr std::chrono::milliseconds kLockPause{20};
   throw Error(ErrorCode::kIo, path + ": " + what + ": " + std::strerror(errno));
 }
 
-// The text of a part with blanks behind it. All have one size, so that a later one takes the place
-// of an earlier one in a single write.
+// Returns the text of a part, padded with spaces. All records have the same size, so that one write
+// can replace a record.
 constexpr size_t kRecordBytes = 160;
 std::string record_of(size_t index, const Part& part) {
   std::string text = to_text(index, part);
@@ -41,32 +41,32 @@ std::string record_of(size_t index, const Part& part) {
   return text;
 }
 
-bool write_at_once(int fd, const std::string& text) {
+bool write_in_one_call(int fd, const std::string& text) {
   return ::pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
 }
 
-// Whole, or with what was there before: a crash leaves no half of a line.
+// Replaces a file atomically: after a crash, the file has either the old or the new text.
 void write_text(const std::string& path, const std::string& temporary, const std::string& text) {
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) throw_system(temporary, "cannot be written");
-  const bool is_written = write_at_once(fd, text);
+  const bool is_written = write_in_one_call(fd, text);
   if (::close(fd) != 0 || !is_written) throw_system(temporary, "cannot be written");
   if (::rename(temporary.c_str(), path.c_str()) != 0) throw_system(path, "cannot be written");
 }
 
-// The same in place of a text of the same size. False where there is none.
+// Overwrites a file that has a text of the same size. Returns false if there is no such file.
 bool overwrite_text(const std::string& path, const std::string& text) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
   struct stat status{};
   const bool fits = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
                     static_cast<size_t>(status.st_size) == text.size();
-  const bool is_written = fits && write_at_once(fd, text);
+  const bool is_written = fits && write_in_one_call(fd, text);
   return ::close(fd) == 0 && is_written;
 }
 
-// Opens a file and waits until no other program has it. Another program may have moved the file or
-// removed it meanwhile: then a new one is made.
+// Opens a file and waits until no other program has it locked. If another program has moved or
+// removed the file in the meantime, creates a new file.
 int open_locked(const std::string& path, const std::stop_token& stop) {
   for (;;) {
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -75,7 +75,7 @@ int open_locked(const std::string& path, const std::stop_token& stop) {
     while (code != 0 && (errno == EINTR || errno == EWOULDBLOCK)) {
       if (stop.stop_requested()) {
         ::close(fd);
-        throw Error(ErrorCode::kIo, path + ": cancelled while another program has it");
+        throw Error(ErrorCode::kIo, path + ": cancelled while another program uses it");
       }
       std::this_thread::sleep_for(kLockPause);
       code = ::flock(fd, LOCK_EX | LOCK_NB);
@@ -149,7 +149,7 @@ void PartFiles::restart(bool in_one_part) {
 void PartFiles::write(size_t index, std::span<const char> bytes) {
   Part& part = parts_[index];
   if (bytes.size() > part.size - part.completed)
-    throw Error(ErrorCode::kInvalidInput, path_ + ": more bytes came than were asked for");
+    throw Error(ErrorCode::kInvalidInput, path_ + ": received more bytes than requested");
   while (!bytes.empty()) {
     const auto at = static_cast<off_t>(part.offset + part.completed);
     const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), at);
@@ -172,19 +172,19 @@ void PartFiles::write_part(size_t index) const {
   const std::string number = std::to_string(index);
   const std::string path = path_ + "-" + number;
   const std::string text = record_of(index, parts_[index]);
-  // Making a file and moving it costs a disk far more than a write.
+  // To create and rename a file costs a disk far more than a write.
   if (!overwrite_text(path, text)) write_text(path, temporary_ + number, text);
 }
 
 void PartFiles::begin_flush(uint64_t first, uint64_t end) const noexcept {
-  // It only saves time: where it cannot be done, commit() does all.
+  // The call only saves time. If it fails, commit() does all the work.
   ::sync_file_range(fd_, static_cast<off_t>(first), static_cast<off_t>(end - first),
                     SYNC_FILE_RANGE_WRITE);
 }
 
 void PartFiles::commit(const std::string& blob_path) {
   if (::fsync(fd_) != 0) throw_system(path_, "cannot be written");
-  if (::rename(path_.c_str(), blob_path.c_str()) != 0) throw_system(blob_path, "cannot be made");
+  if (::rename(path_.c_str(), blob_path.c_str()) != 0) throw_system(blob_path, "cannot be created");
   remove_part_files();
   store::flush_folder(folder_);
 }

@@ -1,7 +1,7 @@
-// The files of a download on its way, beside the blobs of a store and named as Ollama's programs
-// name them: sha256-HEX-partial has the bytes, each at its place, and sha256-HEX-partial-N says how
-// much of part N is there. Either program resumes what the other began. One thread at a time,
-// but for write() and save(), which several threads may call for different parts.
+// The files of a running download, next to the blobs of a store. Their names and contents are those
+// of Ollama's programs: sha256-HEX-partial has the bytes at their places, and sha256-HEX-partial-N
+// records how much of part N is stored. Either program can resume the other's download. One thread
+// at a time, except that several threads may call write() and save() for different parts.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ namespace billow::registry {
 
 class PartFiles {
  public:
-  // Opens the files of a blob of `n_bytes` in `folder`, or makes them: resumes where what is there
-  // fits, else begins again. Waits while another program or PartFiles has them. Throws Error that
-  // names the file, also where `stop` is set while it waits.
+  // Opens or creates the files of a blob of `n_bytes` in `folder`. Resumes if the existing files
+  // match, otherwise starts over. Waits while another program or PartFiles has the files locked.
+  // Throws Error that names the file, also if `stop` is set during the wait.
   PartFiles(const std::string& folder, const store::Digest& digest, uint64_t n_bytes,
             PartSizes sizes = {}, const std::stop_token& stop = {});
   ~PartFiles();
@@ -30,22 +30,22 @@ class PartFiles {
   const std::string& path() const noexcept { return path_; }
   const std::vector<Part>& parts() const noexcept { return parts_; }
 
-  // Writes bytes behind what is there of a part. The part's file follows after some MB. Throws
-  // Error (kInvalidInput) for more bytes than the part has, kIo where the disk is full.
+  // Appends bytes to a part. The part's record file is updated after some MB. Throws Error
+  // (kInvalidInput) if the part has no room for the bytes, kIo if the disk is full.
   void write(size_t index, std::span<const char> bytes);
-  // Writes how much is there of a part: when its fetching pauses or ends.
+  // Updates the record file of a part. Called when the download of the part pauses or ends.
   void save(size_t index);
 
-  // Has the system begin to write these bytes to the disk, so that commit() waits less. Any thread.
+  // Starts writing these bytes to the disk, so that commit() waits less. Thread-safe.
   void begin_flush(uint64_t first, uint64_t end) const noexcept;
 
-  // Begins again: with one part, where the server has no ranges, or as planned.
+  // Starts over, with one part if the server has no ranges, or with the planned parts.
   void restart(bool in_one_part);
 
-  // Puts the whole file in its place, and removes the files of parts. REQUIRES: all is there, and
-  // the digest was checked.
+  // Moves the complete file to `blob_path` and removes the record files. REQUIRES: all bytes are
+  // stored and the digest was checked.
   void commit(const std::string& blob_path);
-  // Removes everything.
+  // Removes all files of the download.
   void remove();
 
  private:
@@ -55,12 +55,13 @@ class PartFiles {
 
   const std::string folder_;
   const std::string path_;
-  const std::string temporary_;  // with a part's number: its file before it has its name
+  const std::string
+      temporary_;  // path prefix of a record file before its rename; the part's number follows
   const uint64_t n_bytes_;
   const PartSizes sizes_;
   const int fd_;
   std::vector<Part> parts_;
-  std::vector<uint64_t> saved_;  // of each part, what its file says
+  std::vector<uint64_t> saved_;  // completed bytes in each part's record file
 };
 
 }  // namespace billow::registry

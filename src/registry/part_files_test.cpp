@@ -26,7 +26,7 @@ class PartFilesTest : public testing::Test {
     return folder_.path() + "/" + digest_.file_name() + ending;
   }
   std::vector<std::string> names() const { return store::children(folder_.path()); }
-  // What a file of a part says, without the blanks behind it.
+  // Returns the text of a part's record file without the spaces after it.
   std::string part_text(const char* suffix) const { return std::string(trimmed(text(suffix))); }
   std::string text(const std::string& ending) const {
     const auto file = store::read_file(path(ending), 1 << 20);
@@ -37,7 +37,7 @@ class PartFilesTest : public testing::Test {
   const store::Digest digest_ = store::digest_of("abcdef");
 };
 
-TEST_F(PartFilesTest, AreThoseOfOllama) {
+TEST_F(PartFilesTest, HaveTheFormatOfOllama) {
   const PartFiles files(folder_.path(), digest_, kLarge);
   EXPECT_EQ(files.parts(), plan_parts(kLarge));
   const std::string name = digest_.file_name() + "-partial";
@@ -46,7 +46,7 @@ TEST_F(PartFilesTest, AreThoseOfOllama) {
   EXPECT_EQ(store::file_status(path("-partial"))->size_bytes, kLarge);
 }
 
-TEST_F(PartFilesTest, HaveTheBytesInTheirPlaces) {
+TEST_F(PartFilesTest, StoreBytesAtTheirPlaces) {
   {
     PartFiles files(folder_.path(), digest_, 6);
     files.write(0, std::string_view("abc"));
@@ -60,7 +60,7 @@ TEST_F(PartFilesTest, HaveTheBytesInTheirPlaces) {
   EXPECT_EQ(text(""), "abcdef");
 }
 
-TEST_F(PartFilesTest, AreResumedWhereTheyWereSaved) {
+TEST_F(PartFilesTest, ResumeFromTheLastSave) {
   const std::string piece(700'000, 'x');
   {
     PartFiles files(folder_.path(), digest_, kLarge);
@@ -86,7 +86,7 @@ TEST_F(PartFilesTest, AreResumedWhereTheyWereSaved) {
   }
 }
 
-TEST_F(PartFilesTest, BeginAgainWhereTheyDoNotFit) {
+TEST_F(PartFilesTest, StartOverIfTheFilesDoNotMatch) {
   const auto completed_after = [&](const auto& damage) {
     {
       PartFiles files(folder_.path(), digest_, kLarge);
@@ -108,16 +108,16 @@ TEST_F(PartFilesTest, BeginAgainWhereTheyDoNotFit) {
   EXPECT_EQ(completed_after([&] { std::filesystem::resize_file(path("-partial"), kLarge - 1); }),
             0u);
   EXPECT_EQ(completed_after([&] { store::write_test_file(path("-partial-9"), "{}"); }), 3u)
-      << "what is no part is not looked at";
+      << "a file that is not a part is ignored";
   EXPECT_EQ(completed_after([&] {
               store::write_test_file(path("-partial-3"),
                                      R"({"N":3,"Offset":250000000,"Size":5,"Completed":0})");
             }),
             0u)
-      << "of another size";
+      << "a part beyond the blob's end";
 }
 
-TEST_F(PartFilesTest, CanBeginAgainInOnePart) {
+TEST_F(PartFilesTest, CanRestartInOnePart) {
   PartFiles files(folder_.path(), digest_, kLarge);
   files.write(0, std::string_view("abc"));
   files.restart(true);
@@ -127,27 +127,27 @@ TEST_F(PartFilesTest, CanBeginAgainInOnePart) {
   EXPECT_TRUE(names().empty());
 }
 
-TEST_F(PartFilesTest, AreOfOneAtATime) {
+TEST_F(PartFilesTest, OnlyOneObjectCanOpenThem) {
   for (const bool is_committed : {true, false}) {
     std::optional<PartFiles> first(std::in_place, folder_.path(), digest_, 6);
-    std::atomic<bool> is_there{false};
+    std::atomic<bool> is_open{false};
     std::jthread waits([&] {
       const PartFiles second(folder_.path(), digest_, 6);
-      is_there = true;
+      is_open = true;
       EXPECT_EQ(completed_bytes(second.parts()), 0u);
-      EXPECT_TRUE(store::file_status(path("-partial"))) << "not the file that is a blob by now";
+      EXPECT_TRUE(store::file_status(path("-partial"))) << "not the file that has become the blob";
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    EXPECT_FALSE(is_there);
+    EXPECT_FALSE(is_open);
     first->write(0, std::string_view("abcdef"));
     is_committed ? first->commit(path("")) : first->remove();
-    EXPECT_FALSE(is_there);
+    EXPECT_FALSE(is_open);
     first.reset();
   }
   EXPECT_EQ(text(""), "abcdef");
 }
 
-TEST_F(PartFilesTest, NameTheFileThatCannotBeWritten) {
+TEST_F(PartFilesTest, ErrorNamesTheFileThatCannotBeWritten) {
   try {
     const PartFiles files(folder_.path() + "/none", digest_, 6);
     ADD_FAILURE();

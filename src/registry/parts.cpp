@@ -8,10 +8,10 @@ namespace billow::registry {
 namespace {
 
 constexpr uint64_t kWantedParts = 16;
-// More than any blob has: sums of offsets and sizes stay below 64 bits.
+// Larger than any blob. Sums of offsets and sizes then fit into 64 bits.
 constexpr uint64_t kMaxBlobBytes = uint64_t{1} << 62;
 
-// Nullopt for what is no whole number.
+// Returns the value of a field; nullopt if it is not a whole number.
 std::optional<uint64_t> number(const Json& json, const char* name) {
   const auto at = json.find(name);
   if (at == json.end() || !at->is_number_unsigned()) return std::nullopt;

@@ -8,7 +8,7 @@
 namespace billow::registry {
 namespace {
 
-TEST(Parts, AreThoseOfOllama) {
+TEST(Parts, HaveTheSizesOfOllama) {
   EXPECT_TRUE(plan_parts(0).empty());
   EXPECT_EQ(plan_parts(1), (std::vector<Part>{{0, 1, 0}}));
   EXPECT_EQ(plan_parts(100'000'000).size(), 1u);
@@ -20,7 +20,7 @@ TEST(Parts, AreThoseOfOllama) {
   EXPECT_EQ(plan_parts(20'500'000'000).size(), 21u);
 }
 
-TEST(Parts, AreTheWholeBlobWhateverItsSize) {
+TEST(Parts, CoverBlobsOfAnySize) {
   std::mt19937_64 random(3);
   for (int i = 0; i < 2000; ++i) {
     const uint64_t n_bytes = random() >> (24 + random() % 40);
@@ -42,7 +42,7 @@ TEST(PartFile, HasOneLine) {
   EXPECT_EQ(parse_part(to_text(2, part) + "\n"), (IndexedPart{2, part}));
 }
 
-TEST(PartFile, ThatIsBrokenIsNone) {
+TEST(PartFile, BrokenTextIsRefused) {
   for (const char* text : {
            "",
            "{",
@@ -66,7 +66,7 @@ std::vector<IndexedPart> indexed(const std::vector<Part>& parts) {
   return all;
 }
 
-TEST(ResumedParts, AreThoseOfTheBlobInAnyOrder) {
+TEST(ResumedParts, AcceptPartsInAnyOrder) {
   std::mt19937 random(5);
   for (const uint64_t n_bytes : {1ull, 99'999'999ull, 350'000'000ull, 40'000'000'123ull}) {
     std::vector<Part> parts = plan_parts(n_bytes);
@@ -78,7 +78,7 @@ TEST(ResumedParts, AreThoseOfTheBlobInAnyOrder) {
   }
 }
 
-TEST(ResumedParts, OfAnotherBlobAreNone) {
+TEST(ResumedParts, RefusePartsThatDoNotCoverTheBlob) {
   const std::vector<Part> parts = plan_parts(350'000'000);
   EXPECT_TRUE(resumed_parts(indexed(parts), 350'000'000));
   EXPECT_FALSE(resumed_parts({}, 350'000'000));

@@ -20,7 +20,7 @@ namespace {
 constexpr int kMaxRedirects = 10;
 constexpr size_t kMaxErrorBytes = 64 << 10;
 constexpr size_t kMaxErrorText = 500;
-constexpr uint64_t kMaxTokenBytes = 64 << 10;  // of an answer with one
+constexpr uint64_t kMaxTokenBytes = 64 << 10;  // of a reply with a token
 
 std::string base_of(const store::Name& name, bool insecure, const std::string& mirror) {
   if (name.scheme == "http" && !insecure)
@@ -52,7 +52,7 @@ int64_t unix_time() {
       .count();
 }
 
-// A page for people, of which no line says what is wrong.
+// Returns whether the body is an HTML page, which has no line with an error message.
 bool is_page(std::string_view body) {
   const std::string begin = lower_case(trimmed(body).substr(0, 20));
   return begin.starts_with("<!doctype html") || begin.starts_with("<html");
@@ -63,7 +63,7 @@ std::string in_line(std::string_view text) { return one_line(text, kMaxErrorText
 }  // namespace
 
 std::string error_text(const Reply& reply) {
-  // What is longer is no registry's word, and reading it may take long.
+  // A longer body is not a registry's error message, and parsing it may take long.
   const bool is_short = reply.body.size() <= kMaxErrorBytes;
   const Json json = is_short ? Json::parse(reply.body, nullptr, false) : Json();
   std::string text;
@@ -124,7 +124,7 @@ Reply Session::send(Request request, std::stop_token stop) {
 std::string Session::renewed(const std::string& used, const Reply& refusal,
                              const std::stop_token& stop) {
   const std::scoped_lock lock(mutex_);
-  if (authorization_ != used) return authorization_;  // another thread has asked meanwhile
+  if (authorization_ != used) return authorization_;  // another thread has renewed the token
   const std::vector<Challenge> all = parse_challenges(refusal.headers.get("WWW-Authenticate"));
   const std::string login = options_.login ? options_.login() : std::string();
   const auto bearer = std::ranges::find(all, "bearer", &Challenge::scheme);
@@ -135,7 +135,7 @@ std::string Session::renewed(const std::string& used, const Reply& refusal,
     if (login.empty())
       throw Error(ErrorCode::kPermissionDenied,
                   host_ + ": unauthorized: the registry wants a password; 'docker login " + host_ +
-                      "' keeps one in ~/.docker/config.json (one that a credential helper keeps is "
+                      "' stores it in ~/.docker/config.json (passwords in a credential helper are "
                       "not read)");
     authorization_ = "Basic " + login;
   } else {

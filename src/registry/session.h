@@ -1,7 +1,7 @@
-// Requests to one repository of a registry: the model "library/m" at registry.example. A session
-// knows the repository's address, says who the user is when the registry asks, and follows
-// redirects. A token or password goes to the registry alone, never to a host that the registry
-// redirects to. Any thread; the Transport must outlive the session.
+// Sends requests to one repository of a registry, such as "library/m" at registry.example. A
+// session knows the repository's address, authenticates the user on demand, and follows redirects.
+// It sends tokens and passwords only to the registry, never to the target host of a redirect.
+// Thread-safe. The Transport must outlive the session.
 #pragma once
 
 #include <functional>
@@ -17,42 +17,44 @@
 
 namespace billow::registry {
 
-// How a registry is asked.
+// Options for access to a registry.
 struct SessionOptions {
-  bool insecure = false;  // by http
-  // Who the user is. Asked when a registry wants to know, and not before: many never do.
+  bool insecure = false;  // use http
+  // Returns the user's key. Called only if a registry asks for it, which many registries never do.
   std::function<IdentityKey()> key{};
-  // "user:password" in base64 for registries with passwords; empty: there is none.
+  // Returns "user:password" in base64 for registries with passwords; empty: no login.
   std::function<std::string()> login{};
-  // The address "https://HOST" that is asked in place of the name's host; empty: that host.
+  // The address "https://HOST" that replaces the name's host. Empty: the name's host.
   std::string mirror{};
 };
 
 class Session {
  public:
-  // Throws Error (kInvalidInput) for a name with "http://" without `insecure`.
+  // Throws Error (kInvalidInput) if the name has "http://" and `insecure` is false.
   Session(Transport& transport, const store::Name& name, SessionOptions options);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // "https://registry.example/v2/library/m"
+  // Returns an address such as "https://registry.example/v2/library/m".
   const std::string& base() const noexcept { return base_; }
 
-  // Sends to base() and request.url, or to request.url where it is whole, whatever the status of
-  // the answer. A request that gets 401 is sent once more with a new token; one with `upload` is
-  // not, as its bytes are gone: a request without a body goes before it. `on_body` gets the bodies
-  // of answers with 200 to 299 alone; others are in Reply::body, up to 64 KiB.
-  // Throws Error as Transport::send, and kPermissionDenied where the registry gives no token.
+  // Sends a request to base() + request.url, or to request.url if it is a whole URL. Returns the
+  // reply whatever its status. After a 401, the request is sent once more with a new token. A
+  // request with `upload` is not sent again, because its bytes are consumed; callers send a request
+  // without a body first. `on_body` receives only bodies of replies with status 200 to 299. Other
+  // bodies are in Reply::body, up to 64 KiB.
+  // Throws the errors of Transport::send(), and kPermissionDenied if the registry returns no token.
   Reply send(Request request, std::stop_token stop = {});
 
-  // The same with up to 10 redirects. `final_url`, where given, is the address that answered.
-  // Throws Error (kIo) for a redirect that leads nowhere, or from https to http.
+  // Like send(), but follows up to 10 redirects. `final_url`, if not null, receives the address
+  // that answered. Throws Error (kIo) if a redirect has no valid address or leads from https to
+  // http.
   Reply follow(Request request, std::stop_token stop = {}, std::string* final_url = nullptr);
 
  private:
   Reply send_once(Request request, const std::string& authorization, const std::stop_token& stop);
-  // The field Authorization for the next requests, where the registry has refused `used`
-  // with such an answer.
+  // Returns the field Authorization for the next requests, after the registry has refused `used`
+  // with the reply `refusal`.
   std::string renewed(const std::string& used, const Reply& refusal, const std::stop_token& stop);
   std::string asked_token(const Challenge& challenge, const std::string& login,
                           const std::stop_token& stop);
@@ -61,13 +63,13 @@ class Session {
   const std::string host_;
   const std::string base_;
   const SessionOptions options_;
-  std::mutex mutex_;  // held while a token is asked for: the others wait for it
+  std::mutex mutex_;  // held during a token request: other threads wait for it
   std::string authorization_;
 };
 
-// What is wrong, in the words of a registry's answer: the messages of {"errors":[{"message"}]}, or
-// {"error":"..."}, or the beginning of a body that is no HTML; the status stands before it: "404:
-// manifest unknown".
+// Returns the status and the error message of a registry's reply: "404: manifest unknown". The
+// message comes from {"errors":[{"message"}]} or {"error":"..."}. Otherwise it is the beginning of
+// the body, unless the body is HTML.
 std::string error_text(const Reply& reply);
 
 }  // namespace billow::registry

@@ -24,7 +24,7 @@ using http::Method;
 constexpr const char* kSumOfNothing =
     "ZTNiMGM0NDI5OGZjMWMxNDlhZmJmNGM4OTk2ZmI5MjQyN2FlNDFlNDY0OWI5MzRjYTQ5NTk5MWI3ODUyYjg1NQ==";
 
-TEST(Origin, IsOfUrlsOfServersAlone) {
+TEST(Origin, ExistsOnlyForHttpUrls) {
   EXPECT_EQ(origin_of("https://A.example/x"), (Origin{"https", "a.example", "443"}));
   EXPECT_EQ(origin_of("http://a.example:8080?x"), (Origin{"http", "a.example", "8080"}));
   EXPECT_EQ(origin_of("http://[::1]:5000/"), (Origin{"http", "[::1]", "5000"}));
@@ -36,7 +36,7 @@ TEST(Origin, IsOfUrlsOfServersAlone) {
   }
 }
 
-TEST(Location, IsResolvedByTheAddressThatGaveIt) {
+TEST(Location, IsResolvedAgainstItsBaseUrl) {
   const std::string base = "https://r.example/v2/a/b/blobs/x?y=z";
   EXPECT_EQ(resolved_url(base, "/up?a=b"), "https://r.example/up?a=b");
   EXPECT_EQ(resolved_url(base, "other"), "https://r.example/v2/a/b/blobs/other");
@@ -47,7 +47,7 @@ TEST(Location, IsResolvedByTheAddressThatGaveIt) {
   EXPECT_FALSE(resolved_url(base, "http://user@h/"));
 }
 
-TEST(ErrorText, IsTheRegistrysInOneLine) {
+TEST(ErrorText, HasTheRegistrysMessageInOneLine) {
   const auto text = [](int status, std::string body) {
     return error_text({.status = status, .headers = {}, .body = std::move(body)});
   };
@@ -63,7 +63,7 @@ TEST(ErrorText, IsTheRegistrysInOneLine) {
   EXPECT_EQ(text(500, std::string(9000, 'x')), "500: " + std::string(500, 'x'));
 }
 
-// A registry at 127.0.0.1 that wants tokens, and another host that it redirects to.
+// A registry at 127.0.0.1 that requires tokens, and another host to which it redirects.
 class SessionTest : public testing::Test {
  protected:
   SessionTest()
@@ -196,26 +196,26 @@ class SessionTest : public testing::Test {
   };
 };
 
-TEST_F(SessionTest, SpeaksToItsRepository) {
+TEST_F(SessionTest, SendsToItsRepository) {
   Session session(transport_, name_, {.insecure = true, .key = source_});
   EXPECT_EQ(session.base(), "http://" + name_.host + "/v2/a/m");
   EXPECT_EQ(session.send({.url = "/open"}).body, "open");
   EXPECT_EQ(session.send({.url = session.base() + "/open"}).body, "open");
   EXPECT_EQ(session.send({.url = "/none"}).status, 404);
-  EXPECT_EQ(n_keys_, 0) << "no key is made where none is wanted";
+  EXPECT_EQ(n_keys_, 0) << "no key is created unless the registry asks for it";
   EXPECT_THROW(Session(transport_, name_, {.key = source_}), Error);
   name_.scheme = "https";
   EXPECT_EQ(Session(transport_, name_, {.key = source_}).base(),
             "https://" + name_.host + "/v2/a/m");
 }
 
-TEST_F(SessionTest, GetsATokenWhenItIsAsked) {
+TEST_F(SessionTest, GetsATokenOnDemand) {
   Session session(transport_, name_, {.insecure = true, .key = source_});
   for (int i = 0; i < 3; ++i) EXPECT_EQ(session.send({.url = "/closed"}).body, "closed");
   EXPECT_EQ(n_tokens_, 1);
   {
     const std::scoped_lock lock(mutex_);
-    token_.clear();  // it has expired
+    token_.clear();  // the token has expired
   }
   EXPECT_EQ(session.send({.method = "PUT", .url = "/closed", .body = "un"}).body, "unclosed");
   EXPECT_EQ(n_tokens_, 2);
@@ -232,7 +232,7 @@ TEST_F(SessionTest, GetsOneTokenForAllThreads) {
   EXPECT_EQ(n_tokens_, 1);
 }
 
-TEST_F(SessionTest, SaysWhyThereIsNoToken) {
+TEST_F(SessionTest, ReportsWhyThereIsNoToken) {
   Session session(transport_, name_, {.insecure = true, .key = source_});
   refuses_ = true;
   EXPECT_EQ(why_not(session, "/closed"),
@@ -241,7 +241,7 @@ TEST_F(SessionTest, SaysWhyThereIsNoToken) {
   EXPECT_EQ(why_not(session, "/closed"),
             name_.host + ": unauthorized: the registry wants a password; 'docker login " +
                 name_.host +
-                "' keeps one in ~/.docker/config.json (one that a credential helper keeps is not "
+                "' stores it in ~/.docker/config.json (passwords in a credential helper are not "
                 "read)");
   challenge_ = "Negotiate x";
   EXPECT_EQ(
@@ -270,7 +270,7 @@ TEST_F(SessionTest, FollowsRedirectsWithoutItsToken) {
   EXPECT_EQ(n_tokens_, 1) << "another host gets no token of the registry";
 }
 
-TEST_F(SessionTest, SaysWhereRedirectsEnd) {
+TEST_F(SessionTest, ReportsBadRedirects) {
   Session session(transport_, name_, {.insecure = true, .key = source_});
   EXPECT_EQ(why_not(session, "/away?to=/v2/a/m/away?to=/v2/a/m/away%3Fto=x"), "");
   EXPECT_EQ(why_not(session, "/loop"), name_.host + ": the registry redirects more than 10 times");
@@ -278,7 +278,7 @@ TEST_F(SessionTest, SaysWhereRedirectsEnd) {
             name_.host + ": the registry redirects to no address: it gives none");
 }
 
-TEST_F(SessionTest, GivesGoodBodiesAlone) {
+TEST_F(SessionTest, PassesOnOnlyBodiesOfSuccess) {
   Session session(transport_, name_, {.insecure = true, .key = source_});
   std::string body;
   Request request{.url = "/closed"};

@@ -20,7 +20,8 @@ bool is_address(std::string_view host) {
   return host.starts_with('[') || host.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-// "example.com" of "registry.example.com"; empty where that has less than two names.
+// Returns the parent of a host: "example.com" for "registry.example.com". Empty if the parent has
+// less than two names.
 std::string_view parent_of(std::string_view host) {
   if (is_address(host)) return {};
   const size_t dot = host.find('.');
@@ -51,7 +52,7 @@ namespace {
 
 using Query = std::vector<std::pair<std::string_view, std::string_view>>;
 
-// The realm with `first`, a "scope" for each that the challenge names, "service" and `last`.
+// Returns the realm with `first`, a "scope" for each scope of the challenge, "service" and `last`.
 std::string realm_with(const Challenge& challenge, const Query& first, const Query& last) {
   std::string url = challenge.parameter("realm");
   const auto add = [&](std::string_view name, std::string_view value) {
@@ -96,7 +97,7 @@ std::string parse_token(std::string_view body) {
     const auto is_plain = [](char c) { return c > ' ' && c < 0x7f; };
     if (!token.empty() && std::ranges::all_of(token, is_plain)) return token;
   }
-  throw Error(ErrorCode::kInvalidInput, "the registry's answer has no token");
+  throw Error(ErrorCode::kInvalidInput, "the registry's response has no token");
 }
 
 }  // namespace billow::registry

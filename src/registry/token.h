@@ -1,5 +1,5 @@
-// Tokens of registries: the request by which one is asked for, signed with the user's key as
-// Ollama's registry wants it, and what comes back. Pure functions; any thread.
+// Builds requests for registry tokens and parses the replies. Ollama's registry requires a
+// signature with the user's key. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,29 @@
 
 namespace billow::registry {
 
-// Whether the user's signature may go to a realm, the URL that a registry names in its challenge:
-// by https, or by http where the registry itself is asked so; on the registry's host, a host below
-// it, or a host that has the same parent of two names or more ("auth.example.com" for
-// "registry.example.com"). `registry_url`: any address on the registry.
+// Returns whether the user's signature may be sent to a realm, the URL that a registry names in its
+// challenge. The scheme must be https, or http if the registry itself is used by http. The host
+// must be the registry's host or a host below it. A host with the same parent of at least two names
+// is also allowed. Example: "auth.example.com" for "registry.example.com". `registry_url`: any
+// address on the registry.
 bool is_trusted_realm(std::string_view realm, std::string_view registry_url);
 
 struct TokenRequest {
   std::string url;            // for GET
-  std::string authorization;  // the field of that name
+  std::string authorization;  // value of the field Authorization
 };
 
-// The URL is the realm with `nonce`, a `scope` for each that the challenge names, `service` and
-// `ts`. The signature is that of "GET,URL,SUM"; SUM is the base64 form of the hexadecimal SHA-256
-// sum of nothing. `nonce`: random letters and digits; `unix_time`: seconds.
+// Builds the token request. The URL is the realm with `nonce`, one `scope` for each scope of the
+// challenge, `service` and `ts`. The user's key signs "GET,URL,SUM". SUM is the base64 form of the
+// hexadecimal SHA-256 sum of no bytes. `nonce`: random letters and digits; `unix_time`: seconds.
 TokenRequest token_request(const Challenge& challenge, const IdentityKey& key,
                            std::string_view nonce, int64_t unix_time);
 
-// The same for a user with a password: `login` is "user:password" in base64.
+// Builds the token request for a user with a password. `login` is "user:password" in base64.
 TokenRequest token_request(const Challenge& challenge, const std::string& login);
 
-// The token of an answer: "token", or "access_token" (the distribution's specification has both).
-// Throws Error (kInvalidInput) where there is none that can be sent.
+// Returns the token of a reply: "token" or "access_token", because the distribution's specification
+// has both. Throws Error (kInvalidInput) if the reply has no token that can be sent.
 std::string parse_token(std::string_view body);
 
 }  // namespace billow::registry

@@ -7,7 +7,7 @@
 namespace billow::registry {
 namespace {
 
-TEST(Realm, OfTheRegistrysOwnHostsIsTrusted) {
+TEST(Realm, IsTrustedOnHostsOfTheRegistry) {
   constexpr const char* kRegistry = "https://registry.example.com/v2/a/b/manifests/latest";
   for (const char* realm :
        {"https://registry.example.com/token", "https://REGISTRY.example.com:444/token?x=y",
@@ -24,11 +24,11 @@ TEST(Realm, OfTheRegistrysOwnHostsIsTrusted) {
     EXPECT_FALSE(is_trusted_realm(realm, kRegistry)) << realm;
   }
   EXPECT_FALSE(is_trusted_realm("https://other.com/token", "https://example.com/v2/"))
-      << "a parent of one name is no owner";
+      << "a parent of one name is not trusted";
   EXPECT_TRUE(is_trusted_realm("https://auth.example.com/token", "https://example.com/v2/"));
 }
 
-TEST(Realm, OfAnAddressIsTrustedThereAlone) {
+TEST(Realm, IsTrustedOnlyAtTheSameAddress) {
   EXPECT_TRUE(is_trusted_realm("http://127.0.0.1:5001/token", "http://127.0.0.1:5000/v2/"));
   EXPECT_TRUE(is_trusted_realm("https://127.0.0.1:5001/token", "http://127.0.0.1:5000/v2/"));
   EXPECT_FALSE(is_trusted_realm("http://127.0.0.2/token", "http://127.0.0.1:5000/v2/"));
@@ -38,7 +38,7 @@ TEST(Realm, OfAnAddressIsTrustedThereAlone) {
   EXPECT_TRUE(is_trusted_realm("http://localhost:1/token", "http://localhost:5000/v2/"));
 }
 
-TEST(TokenRequest, IsSignedAsARegistryChecksIt) {
+TEST(TokenRequest, HasTheSignatureThatRegistriesExpect) {
   const IdentityKey key = IdentityKey::make();
   const Challenge challenge = parse_challenges(
       R"(Bearer realm="https://r.example/token",service="a b",scope="repository:x/y:pull repository:z:push")")
@@ -47,7 +47,7 @@ TEST(TokenRequest, IsSignedAsARegistryChecksIt) {
   EXPECT_EQ(request.url,
             "https://r.example/token?nonce=n0nce&scope=repository%3Ax%2Fy%3Apull&scope=repository%"
             "3Az%3Apush&service=a%20b&ts=1700000000");
-  // The sum of nothing, as `printf '' | sha256sum | head -c 64 | base64 -w0` writes it.
+  // The sum of no bytes comes from `printf '' | sha256sum | head -c 64 | base64 -w0`.
   EXPECT_EQ(request.authorization,
             key.public_text() + ":" +
                 key.sign("GET," + request.url +
@@ -58,7 +58,7 @@ TEST(TokenRequest, IsSignedAsARegistryChecksIt) {
             "https://r.example/token?a=b&nonce=n&service=&ts=1");
 }
 
-TEST(Token, IsThatOfTheAnswer) {
+TEST(Token, IsParsedFromTheResponse) {
   EXPECT_EQ(parse_token(R"({"token":"abc"})"), "abc");
   EXPECT_EQ(parse_token(R"({"access_token":"abc","expires_in":60})"), "abc");
   EXPECT_EQ(parse_token(R"({"token":"a","access_token":"b"})"), "a");

@@ -20,10 +20,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How often a request that stalls is looked at.
+// How often stalled requests are checked.
 constexpr int kLookMs = 500;
 constexpr long kReceiveBytes = 512 << 10;
-// Of all heads of an answer together: a proxy's, those with 1xx, its own.
+// The max size of all heads of a response together: a proxy's head, heads with 1xx, the final head.
 constexpr size_t kMaxHeadBytes = 256 << 10;
 
 struct EndEasy {
@@ -36,7 +36,7 @@ struct EndList {
   void operator()(curl_slist* list) const { curl().slist_free_all(list); }
 };
 
-// "registry.example" of "https://registry.example/v2/", for messages.
+// Returns "registry.example" for "https://registry.example/v2/", for messages.
 std::string host_of(const std::string& url) {
   const size_t scheme = url.find("://");
   const size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
@@ -47,7 +47,7 @@ bool can_be_a_field(std::string_view text) {
   return text.find_first_of(std::string_view("\r\n\0", 3)) == std::string_view::npos;
 }
 
-// A request on its way. Of the loop's thread from its start to its end.
+// A running request. It belongs to the loop's thread from start to end.
 class Transfer {
  public:
   Transfer(const Request& request, const TransportOptions& options)
@@ -82,7 +82,7 @@ class Transfer {
     has_begun_ = true;
   }
 
-  // What send() is to return or throw.
+  // Records the result of the request: send() returns the reply or throws the failure.
   void end(CURLcode code) {
     const std::string host = host_of(request_.url);
     if (failure_) return;
@@ -102,7 +102,8 @@ class Transfer {
   }
 
   Reply take() {
-    // Threads share no exception: the loop's thread, which made it, has no part in its end.
+    // Moves the exception out, so that threads share no exception. The loop's thread, which created
+    // it, does not destroy it.
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     return std::move(reply_);
   }
@@ -120,7 +121,7 @@ class Transfer {
     const bool is_known =
         request_.url.starts_with("http://") || request_.url.starts_with("https://");
     if (!is_known || !can_be_a_field(request_.url) || !can_be_a_field(request_.method))
-      throw Error(ErrorCode::kInvalidInput, "this is no address of a server: " + request_.url);
+      throw Error(ErrorCode::kInvalidInput, "this is not a server address: " + request_.url);
     for (const http::Headers::Field& field : request_.headers)
       if (!can_be_a_field(field.name) || !can_be_a_field(field.value) || field.name.empty())
         throw Error(ErrorCode::kInvalidInput,
@@ -153,7 +154,8 @@ class Transfer {
       if (longer == nullptr)
         throw Error(ErrorCode::kOutOfMemory, "libcurl has no memory for a request");
     };
-    // Not added by libcurl: a registry need not say that it wants the body, and no form is sent.
+    // Stops libcurl from adding these fields: a registry need not confirm that it wants the body,
+    // and no form is sent.
     if (request_.headers.find("Expect") == nullptr) add("Expect:");
     if (request_.headers.find("Content-Type") == nullptr) add("Content-Type:");
     for (const http::Headers::Field& field : request_.headers)
@@ -161,7 +163,7 @@ class Transfer {
     set(CURLOPT_HTTPHEADER, fields_.get());
   }
 
-  // Runs a callback of the request. What it throws comes out of send().
+  // Runs a callback of the request. send() throws the exceptions of the callback.
   template <typename Work>
   bool guarded(const Work& work) {
     moved_ = Clock::now();
@@ -195,10 +197,10 @@ class Transfer {
       n_head_bytes_ += line.size();
       if (n_head_bytes_ > kMaxHeadBytes)
         throw Error(ErrorCode::kTooLarge, host_of(request_.url) +
-                                              ": the head of the answer has more than " +
+                                              ": the head of the response has more than " +
                                               std::to_string(kMaxHeadBytes) + " bytes");
       line = trimmed(line);
-      if (line.starts_with("HTTP/")) {  // also behind "100 Continue" and the answer of a proxy
+      if (line.starts_with("HTTP/")) {  // also after "100 Continue" and the response of a proxy
         reply_ = {};
         const size_t blank = line.find(' ');
         const std::string_view code =
@@ -222,7 +224,7 @@ class Transfer {
         return !is_enough_;
       }
       if (bytes.size() > request_.max_body_bytes - reply_.body.size())
-        throw Error(ErrorCode::kTooLarge, host_of(request_.url) + ": the answer has more than " +
+        throw Error(ErrorCode::kTooLarge, host_of(request_.url) + ": the response has more than " +
                                               std::to_string(request_.max_body_bytes) + " bytes");
       reply_.body += bytes;
       return true;
@@ -237,9 +239,9 @@ class Transfer {
   Reply reply_;
   std::exception_ptr failure_;
   size_t n_head_bytes_ = 0;
-  bool is_enough_ = false;  // on_body wants no more
+  bool is_enough_ = false;  // on_body wants no more bytes
   bool has_begun_ = false;
-  Clock::time_point moved_{};  // when the last byte came or went
+  Clock::time_point moved_{};  // time of the last byte sent or received
 };
 
 }  // namespace
@@ -289,7 +291,7 @@ class Transport::Loop {
   struct Entry {
     Entry(const Request& request, const TransportOptions& options) : transfer(request, options) {}
     Transfer transfer;
-    // By the mutex.
+    // Guarded by the mutex.
     std::condition_variable ended;
     bool is_cancelled = false;
     bool is_over = false;
@@ -310,7 +312,7 @@ class Transport::Loop {
       end(running_.begin()->second, Error(ErrorCode::kIo, "the program is ending"));
   }
 
-  // False: the loop is to end.
+  // Returns false if the loop must end.
   bool take_news() {
     Entries fresh;
     Entries cancelled;
@@ -352,7 +354,7 @@ class Transport::Loop {
       if (entry->transfer.has_stalled(now)) stalled.push_back(entry);
     for (const auto& entry : stalled)
       end(entry,
-          Error(ErrorCode::kIo, host_of(entry->transfer.url()) + ": nothing came for " +
+          Error(ErrorCode::kIo, host_of(entry->transfer.url()) + ": no data moved for " +
                                     std::to_string(options_.stall_timeout.count() / 1000) + " s"));
   }
 
@@ -371,7 +373,7 @@ class Transport::Loop {
   Entries waiting_;
   bool has_cancelled_ = false;
   bool ends_ = false;
-  std::map<CURL*, std::shared_ptr<Entry>> running_;  // of the thread
+  std::map<CURL*, std::shared_ptr<Entry>> running_;  // used by the thread
   std::thread thread_;
 };
 
@@ -381,7 +383,7 @@ Transport::Transport(TransportOptions options)
 Transport::~Transport() { loop_->stop(); }
 
 Reply Transport::send(const Request& request, std::stop_token stop) {
-  const std::shared_ptr<Loop> loop = loop_;  // the Transport may end meanwhile
+  const std::shared_ptr<Loop> loop = loop_;  // the Transport may be destroyed during the call
   return loop->send(request, stop);
 }
 

@@ -1,9 +1,9 @@
-// HTTP and HTTPS requests to other servers, over libcurl: TLS with the system's certificates,
-// proxies from the environment (http_proxy, https_proxy, no_proxy), HTTP/2 where the server has it.
-// Connections are kept and shared by all requests. Redirects are not followed: who asks decides
-// which host may see what.
+// Sends HTTP and HTTPS requests to other servers with libcurl. TLS uses the system's certificates.
+// Proxies come from the environment (http_proxy, https_proxy, no_proxy). HTTP/2 is used if the
+// server supports it. Connections are kept and all requests share them. Redirects are not followed:
+// the caller decides which host may get which data.
 //
-// A Transport owns a thread that does the I/O of all requests. Any thread may call send().
+// A Transport owns a thread that does the I/O of all requests. send() is thread-safe.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace billow::registry {
 struct Reply {
   int status = 0;
   http::Headers headers;
-  std::string body;  // empty where `on_body` took it
+  std::string body;  // empty if `on_body` received it
 };
 
 struct Request {
@@ -31,45 +31,45 @@ struct Request {
   std::string url;  // http or https
   http::Headers headers{};
   std::string body{};
-  // Gives the body piece by piece in place of `body`: fills the buffer and returns how many bytes,
-  // `upload_bytes` in all. On the Transport's thread; must not block. What it throws ends the
-  // request.
+  // Supplies the body piece by piece instead of `body`. Fills the buffer and returns the number of
+  // bytes, `upload_bytes` in total. Runs on the Transport's thread; must not block. If it throws,
+  // the request ends.
   std::function<size_t(std::span<char> buffer)> upload{};
   uint64_t upload_bytes = 0;
-  // Takes the body of the answer as it comes; `head` has the status and the fields. False ends the
-  // request there, and send() returns. On the Transport's thread; must not block. What it throws
-  // ends the request and comes out of send().
+  // Receives the body of the reply in pieces as they arrive; `head` has the status and the fields.
+  // If it returns false, the request ends and send() returns. Runs on the Transport's thread; must
+  // not block. If it throws, the request ends and send() throws the exception.
   std::function<bool(const Reply& head, std::string_view bytes)> on_body{};
-  uint64_t max_body_bytes = uint64_t{8} << 20;  // of an answer without `on_body`
+  uint64_t max_body_bytes = uint64_t{8} << 20;  // of a reply without `on_body`
 };
 
 struct TransportOptions {
   std::string user_agent = "billow";
   std::chrono::milliseconds connect_timeout{30'000};
-  // A request without a byte going or coming for so long fails.
+  // A request fails if no byte is sent or received for this long.
   std::chrono::milliseconds stall_timeout{30'000};
-  // Certificates that are trusted beside or in place of the system's: a file in PEM form.
+  // A PEM file of trusted certificates, in addition to or instead of the system's certificates.
   std::string ca_file{};
 };
 
 class Transport {
  public:
-  // Throws Error where libcurl cannot begin.
+  // Throws Error if libcurl cannot start.
   explicit Transport(TransportOptions options = {});
-  // Ends all requests that run: their send() throws.
+  // Ends all running requests: their send() throws.
   ~Transport();
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
 
-  // Sends and waits for the answer, whatever its status. Throws Error (kIo) that names the host and
-  // the reason where no whole answer comes, also once `stop` is set; kInvalidInput for a URL or a
-  // field that cannot be sent; kTooLarge for an answer beyond max_body_bytes, or with
-  // fields of more than 256 KiB.
+  // Sends a request and returns the reply, whatever its status. Throws Error: kIo, with the host
+  // and the reason, if the reply is incomplete or `stop` is set; kInvalidInput if the URL or a
+  // field cannot be sent; kTooLarge if the reply exceeds max_body_bytes or its fields exceed 256
+  // KiB.
   Reply send(const Request& request, std::stop_token stop = {});
 
  private:
   class Loop;
-  std::shared_ptr<Loop> loop_;  // also of each send() that runs
+  std::shared_ptr<Loop> loop_;  // each running send() also owns it
 };
 
 }  // namespace billow::registry

@@ -30,12 +30,13 @@ std::string large_body() {
   return body;
 }
 
-// Keeps handlers inside until it is opened.
+// Blocks handlers until it is opened.
 class Gate {
  public:
   void pass(Exchange& exchange) {
     exchange.on_client_gone([this] {
-      const std::scoped_lock lock(mutex_);  // else a handler about to wait would miss this
+      const std::scoped_lock lock(
+          mutex_);  // without the lock, a handler that is about to wait would miss the notification
       changed_.notify_all();
     });
     std::unique_lock lock(mutex_);
@@ -63,7 +64,7 @@ class Gate {
 class TransportTest : public testing::Test {
  protected:
   TransportTest() : server_(server_options(), routes()) {
-    ::setenv("no_proxy", "*", 1);  // whatever proxy the machine has
+    ::setenv("no_proxy", "*", 1);  // ignores any proxy of the machine
   }
   ~TransportTest() override { gate_.open(); }
 
@@ -138,7 +139,7 @@ class TransportTest : public testing::Test {
   Transport transport_{{.user_agent = "tester/1"}};
 };
 
-TEST_F(TransportTest, SendsAndTakesAnswers) {
+TEST_F(TransportTest, SendsRequestsAndReturnsReplies) {
   const Reply reply =
       transport_.send({.url = url("/echo?a=b"), .headers = {{"Range", "bytes=0-5"}}});
   EXPECT_EQ(reply.status, 202);
@@ -183,7 +184,7 @@ TEST_F(TransportTest, HeadHasNoBody) {
   EXPECT_EQ(reply.body, "");
 }
 
-TEST_F(TransportTest, GivesABodyAsItComes) {
+TEST_F(TransportTest, PassesOnABodyInPieces) {
   std::string body;
   int n_pieces = 0;
   Request request{.url = url("/large")};
@@ -201,7 +202,7 @@ TEST_F(TransportTest, GivesABodyAsItComes) {
   EXPECT_GT(n_pieces, 10);
 }
 
-TEST_F(TransportTest, EndsWhereNoMoreIsWanted) {
+TEST_F(TransportTest, EndsIfACallbackStopsOrThrows) {
   Request request{.url = url("/large")};
   size_t n_bytes = 0;
   request.on_body = [&](const Reply&, std::string_view bytes) {
@@ -220,13 +221,13 @@ TEST_F(TransportTest, EndsWhereNoMoreIsWanted) {
       .upload = [](std::span<char>) -> size_t { throw std::runtime_error("no file"); },
       .upload_bytes = 10};
   EXPECT_EQ(why_not(upload), "no file");
-  EXPECT_EQ(transport_.send({.url = url("/echo")}).status, 202) << "others go on";
+  EXPECT_EQ(transport_.send({.url = url("/echo")}).status, 202) << "other requests still work";
 }
 
-TEST_F(TransportTest, BoundsWhatIsCollected) {
-  EXPECT_EQ(
-      why_not({.url = url("/large"), .max_body_bytes = kLargeBytes - 1}),
-      "127.0.0.1:" + std::to_string(server_.port()) + ": the answer has more than 19999999 bytes");
+TEST_F(TransportTest, LimitsTheCollectedBody) {
+  EXPECT_EQ(why_not({.url = url("/large"), .max_body_bytes = kLargeBytes - 1}),
+            "127.0.0.1:" + std::to_string(server_.port()) +
+                ": the response has more than 19999999 bytes");
   EXPECT_EQ(transport_.send({.url = url("/large"), .max_body_bytes = kLargeBytes}).body.size(),
             kLargeBytes);
 }
@@ -237,8 +238,8 @@ TEST_F(TransportTest, FollowsNoRedirect) {
   EXPECT_EQ(reply.headers.get("Location"), "http://elsewhere.invalid/");
 }
 
-TEST_F(TransportTest, RefusesWhatCannotBeSent) {
-  const std::string wrong = "this is no address of a server: ";
+TEST_F(TransportTest, RefusesMalformedRequests) {
+  const std::string wrong = "this is not a server address: ";
   for (const char* address : {"", "ftp://h/x", "file:///etc/passwd", "h/x", "http://h/\r\nX: y"})
     EXPECT_EQ(why_not({.url = address}), wrong + address);
   EXPECT_EQ(why_not({.method = "GET / HTTP/1.1\r\nX: y\r\n", .url = url("/echo")}),
@@ -248,7 +249,7 @@ TEST_F(TransportTest, RefusesWhatCannotBeSent) {
   EXPECT_NE(why_not({.url = "http://a b/"}), "");
 }
 
-TEST_F(TransportTest, NamesTheHostThatCannotBeReached) {
+TEST_F(TransportTest, ErrorNamesTheUnreachableHost) {
   const uint16_t port = server_.port();
   server_.stop();
   const std::string why = why_not({.url = url("/echo")});
@@ -262,7 +263,7 @@ TEST_F(TransportTest, KeepsItsConnection) {
   for (const std::string& peer : peers_) EXPECT_EQ(peer, peers_[0]);
 }
 
-TEST_F(TransportTest, SendsManyAtOnce) {
+TEST_F(TransportTest, SendsManyRequestsInParallel) {
   std::vector<std::jthread> threads;
   std::atomic<int> n_passed{0};
   for (int i = 0; i < 32; ++i) {
@@ -277,7 +278,7 @@ TEST_F(TransportTest, SendsManyAtOnce) {
   EXPECT_EQ(n_passed, 32);
 }
 
-TEST_F(TransportTest, IsCancelledAtOnce) {
+TEST_F(TransportTest, StopCancelsARequestImmediately) {
   for (const char* path : {"/wait", "/wait?stream=1"}) {
     const int n_before = gate_.n_inside;
     std::stop_source stop;
@@ -288,10 +289,10 @@ TEST_F(TransportTest, IsCancelledAtOnce) {
     EXPECT_EQ(why_not({.url = url(path)}, stop.get_token()), "the request was cancelled");
     EXPECT_EQ(why_not({.url = url(path)}, stop.get_token()), "the request was cancelled");
   }
-  while (gate_.n_gone < 2) std::this_thread::sleep_for(milliseconds(1));  // the server sees it
+  while (gate_.n_gone < 2) std::this_thread::sleep_for(milliseconds(1));  // the server notices both
 }
 
-TEST_F(TransportTest, FailsWhereNothingComes) {
+TEST_F(TransportTest, FailsAfterTheStallTimeout) {
   Transport hasty({.stall_timeout = milliseconds(1000)});
   for (const char* path : {"/wait", "/wait?stream=1"}) {
     try {
@@ -299,12 +300,12 @@ TEST_F(TransportTest, FailsWhereNothingComes) {
       ADD_FAILURE() << path;
     } catch (const Error& error) {
       EXPECT_EQ(std::string(error.what()),
-                "127.0.0.1:" + std::to_string(server_.port()) + ": nothing came for 1 s");
+                "127.0.0.1:" + std::to_string(server_.port()) + ": no data moved for 1 s");
     }
   }
 }
 
-TEST_F(TransportTest, EndsWithRequestsOnTheirWay) {
+TEST_F(TransportTest, DestructorEndsRunningRequests) {
   std::string why;
   std::jthread waits;
   {

@@ -20,7 +20,7 @@
 namespace billow::registry {
 namespace {
 
-// What no further attempt puts right.
+// An error that a retry cannot fix.
 struct Fatal : Error {
   using Error::Error;
 };
@@ -56,8 +56,8 @@ class Md5 {
   std::unique_ptr<EVP_MD_CTX, End> context_{EVP_MD_CTX_new()};
 };
 
-// N + 1 of a field Range with the value "0-N": how many bytes a registry has. 0 where there is
-// none.
+// Returns N + 1 for a field Range with the value "0-N": the bytes that a registry has. Returns 0 if
+// the field is missing or malformed.
 uint64_t received_bytes(std::string_view range) {
   const size_t dash = range.rfind('-');
   if (dash == std::string_view::npos) return 0;
@@ -65,7 +65,7 @@ uint64_t received_bytes(std::string_view range) {
   uint64_t last = 0;
   const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), last);
   if (code != std::errc() || end != digits.data() + digits.size()) return 0;
-  return last == 0 ? 0 : last + 1;  // "0-0" is no byte, too
+  return last == 0 ? 0 : last + 1;  // "0-0" can also mean no byte
 }
 
 class Upload {
@@ -117,7 +117,7 @@ class Upload {
     if (options_.on_progress) options_.on_progress(n_completed);
   }
 
-  // True once the registry has the blob. Throws Error where another attempt may put it right.
+  // Returns true once the registry has the blob. Throws Error if a retry may succeed.
   bool attempt() {
     if (!url_.empty() && resume()) return true;
     if (url_.empty() && begin()) return true;
@@ -127,7 +127,7 @@ class Upload {
     return true;
   }
 
-  // True where the registry has the blob in another repository.
+  // Starts an upload. Returns true if the registry has the blob in another repository.
   bool begin() {
     Request request{.method = "POST", .url = "/blobs/uploads/"};
     if (!from_.empty()) request.url += "?mount=" + digest_.text() + "&from=" + from_;
@@ -139,22 +139,23 @@ class Upload {
     }
     if (!is_good(reply.status)) {
       const std::string why =
-          digest_.text() + ": the registry takes no upload: " + error_text(reply);
+          digest_.text() + ": the registry accepts no upload: " + error_text(reply);
       if (reply.status >= 400 && reply.status < 500 && reply.status != 429)
         throw Fatal(reply.status == 403 ? ErrorCode::kPermissionDenied : ErrorCode::kIo, why);
       throw Error(ErrorCode::kIo, why);
     }
     take_location(reply, asked);
     if (url_.empty())
-      throw Fatal(ErrorCode::kIo, digest_.text() + ": the registry says not where to send it");
+      throw Fatal(ErrorCode::kIo,
+                  digest_.text() + ": the registry does not say where to send the blob");
     n_received_ = 0;
     n_redirected_ = 0;
     sums_.clear();
     return false;
   }
 
-  // Asks how much the registry has of the upload. True where it has the blob. An upload that it
-  // does not know any more is begun again.
+  // Asks the registry how many bytes of the upload it has. Returns true if it has the blob. If the
+  // registry does not know the upload any more, the upload starts over.
   bool resume() {
     const Reply reply = session_.send({.url = url_}, stop_);
     if (is_good(reply.status)) {
@@ -163,21 +164,22 @@ class Upload {
       take_location(reply, url_);
       return false;
     }
-    if (reply.status != 404) return false;  // it tells nothing: the part is sent again
+    if (reply.status != 404) return false;  // progress unknown: the part is sent again
     url_.clear();
     n_received_ = 0;
     return has_blob(session_, digest_, stop_);
   }
 
-  // The address for the next request, where the answer to one for `asked` names one.
+  // Stores the address for the next request, if the reply to a request for `asked` has one.
   void take_location(const Reply& reply, const std::string& asked) {
     std::string_view location = reply.headers.get("Docker-Upload-Location");
     if (location.empty()) location = reply.headers.get("Location");
     if (location.empty()) return;
     const auto url = resolved_url(asked, std::string(location));
-    if (!url) throw Fatal(ErrorCode::kIo, digest_.text() + ": the registry names no address");
+    if (!url)
+      throw Fatal(ErrorCode::kIo, digest_.text() + ": the registry sent an invalid address");
     if (session_.base().starts_with("https:") && url->starts_with("http:"))
-      throw Fatal(ErrorCode::kIo, digest_.text() + ": the registry leads from https to http");
+      throw Fatal(ErrorCode::kIo, digest_.text() + ": the registry redirects from https to http");
     url_ = *url;
   }
 
@@ -189,7 +191,7 @@ class Upload {
       const auto n_wanted = static_cast<size_t>(std::min<uint64_t>(buffer.size(), end - at));
       const size_t n = file_.read_at(at, std::as_writable_bytes(buffer.first(n_wanted)));
       if (n == 0 && n_wanted > 0)
-        throw Fatal(ErrorCode::kIo, path_ + ": the file has become shorter meanwhile");
+        throw Fatal(ErrorCode::kIo, path_ + ": the file became shorter during the upload");
       at += n;
       report(at);
       return n;
@@ -203,7 +205,7 @@ class Upload {
     Request request = part_request("PATCH", url_, first, end);
     request.headers.set("Content-Range", std::to_string(first) + "-" + std::to_string(end - 1));
     request.headers.set("X-Redirect-Uploads", "1");
-    // A registry that wants the part elsewhere says so before it comes.
+    // A registry that redirects the part answers before the bytes are sent.
     if (first == 0 || n_redirected_ > 0) request.headers.set("Expect", "100-continue");
     const std::string asked = url_;
     const Reply reply = session_.send(std::move(request), stop_);
@@ -246,14 +248,15 @@ class Upload {
     while (first < end) {
       const auto n_wanted = static_cast<size_t>(std::min<uint64_t>(bytes.size(), end - first));
       const size_t n = file_.read_at(first, std::span(bytes).first(n_wanted));
-      if (n == 0) throw Fatal(ErrorCode::kIo, path_ + ": the file has become shorter meanwhile");
+      if (n == 0)
+        throw Fatal(ErrorCode::kIo, path_ + ": the file became shorter during the upload");
       md5.update(std::span(bytes).first(n));
       first += n;
     }
     return md5.finish();
   }
 
-  // Of a blob in several objects, as stores of objects make it.
+  // Returns the ETag that object stores give to a blob of several objects.
   std::string etag() const {
     Md5 md5;
     for (const auto& sum : sums_) md5.update(std::as_bytes(std::span(sum)));
@@ -268,8 +271,9 @@ class Upload {
     request.headers.set("Content-Type", "application/octet-stream");
     const Reply reply = session_.send(std::move(request), stop_);
     if (is_good(reply.status)) return;
-    const std::string why = digest_.text() + ": the registry refuses it: " + error_text(reply);
-    if (reply.status == 400) throw Fatal(ErrorCode::kIo, why);  // its digest is another one
+    const std::string why =
+        digest_.text() + ": the registry refuses the blob: " + error_text(reply);
+    if (reply.status == 400) throw Fatal(ErrorCode::kIo, why);  // the digest does not match
     throw Error(ErrorCode::kIo, why);
   }
 
@@ -281,10 +285,10 @@ class Upload {
   const UploadOptions& options_;
   const std::stop_token stop_;
   uint64_t part_bytes_ = 0;
-  std::string url_;          // for the next request; empty: the upload has not begun
-  uint64_t n_received_ = 0;  // bytes that the registry has
-  int n_redirected_ = 0;     // parts that went elsewhere
-  std::vector<std::array<uint8_t, 16>> sums_;  // theirs
+  std::string url_;                            // for the next request; empty: no upload has begun
+  uint64_t n_received_ = 0;                    // bytes that the registry has
+  int n_redirected_ = 0;                       // redirected parts
+  std::vector<std::array<uint8_t, 16>> sums_;  // MD5 sums of redirected parts
 };
 
 }  // namespace
@@ -293,11 +297,11 @@ bool has_blob(Session& session, const store::Digest& digest, std::stop_token sto
   const Reply reply = session.follow({.method = "HEAD", .url = "/blobs/" + digest.text()}, stop);
   if (reply.status == 404) return false;
   if (is_good(reply.status)) return true;
-  // The answer to HEAD has no words.
+  // A response to HEAD has no error message.
   const bool may_want_tls = reply.status == 400 && session.base().starts_with("http:");
   throw Error(ErrorCode::kIo, digest.text() + ": " + error_text(reply) +
-                                  (may_want_tls ? ": the registry may speak https alone, and "
-                                                  "insecure asks it by http"
+                                  (may_want_tls ? ": the registry may support only https, and "
+                                                  "'insecure' uses http"
                                                 : ""));
 }
 

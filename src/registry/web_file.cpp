@@ -18,13 +18,13 @@ namespace billow::registry {
 namespace {
 
 constexpr int kMaxRedirects = 10;
-constexpr int kMaxAttemptsUnanswered = 2;  // nobody has to wait long where there is no server
+constexpr int kMaxAttemptsUnanswered = 2;  // fail early if the server does not respond at all
 constexpr size_t kMaxErrorBytes = 64 << 10;
 constexpr std::string_view kSuffix = ".gguf";
 constexpr std::string_view kSplitForm = "-#####-of-#####.gguf";
 constexpr int kMaxSplits = 1000;
 
-// Without the query and what stands behind it.
+// Returns the URL without its query and fragment.
 std::string_view path_of(std::string_view url) { return url.substr(0, url.find_first_of("?#")); }
 
 bool is_redirect(int status) {
@@ -38,7 +38,7 @@ std::optional<uint64_t> number_in(std::string_view text) {
   return value;
 }
 
-// Of "bytes 100-199/5000".
+// The numbers of "bytes 100-199/5000".
 struct ContentRange {
   std::optional<uint64_t> first;
   std::optional<uint64_t> total;
@@ -100,7 +100,8 @@ class Fetch {
     if (stop_.stop_requested()) fail(ErrorCode::kIo, "the download was cancelled");
   }
 
-  // True: all bytes are there. False: another attempt may get further; why_ says what failed.
+  // Returns true if all bytes have arrived. Returns false if a retry may succeed; why_ then has the
+  // reason.
   bool try_once() {
     const uint64_t n_before = n_taken_;
     failure_ = nullptr;
@@ -163,7 +164,7 @@ class Fetch {
     return request;
   }
 
-  // The head of an answer that has bytes of the file.
+  // Checks the head of a response that has bytes of the file.
   void begin(const Reply& head) {
     const ContentRange range = parse_content_range(head.headers.get("Content-Range"));
     const std::optional<uint64_t> size =
@@ -180,10 +181,10 @@ class Fetch {
     }
     if (!size_) size_ = size;
     if ((size && size != size_) || version != version_)
-      fail(ErrorCode::kIo, "the file has changed while it was fetched: fetch it again");
+      fail(ErrorCode::kIo, "the file has changed during the download: download it again");
     if (head.status == 206 && range.first != n_taken_)
-      fail(ErrorCode::kIo, "it sends another part of the file than it was asked for");
-    // A server that knows no ranges sends everything again.
+      fail(ErrorCode::kIo, "it sends a different part of the file than requested");
+    // A server without ranges sends the whole file again.
     if (head.status == 200) n_skipped_ = n_taken_;
   }
 
@@ -202,12 +203,12 @@ class Fetch {
     const int status = reply.status;
     if (status == 200 || status == 206) {
       if (!size_ || n_taken_ == *size_) return true;
-      why_ = "the answer ended early";
+      why_ = "the response ended early";
       return false;
     }
-    Reply told = reply;
-    told.body = refusal_;
-    why_ = error_text(told);
+    Reply failed = reply;
+    failed.body = refusal_;
+    why_ = error_text(failed);
     if (status == 404 || status == 410)
       fail(ErrorCode::kNotFound, "there is no such file: " + why_);
     if (status == 401 || status == 403) fail(ErrorCode::kPermissionDenied, why_);
@@ -223,13 +224,13 @@ class Fetch {
   const WebFileOptions& options_;
   const std::stop_token stop_;
   std::optional<uint64_t> size_;
-  std::string version_;  // the strong ETag of the first answer, or its date
+  std::string version_;  // the strong ETag of the first response, or its Last-Modified date
   uint64_t n_taken_ = 0;
-  uint64_t n_skipped_ = 0;  // bytes of this answer that were taken before
+  uint64_t n_skipped_ = 0;  // bytes of this response that are already taken
   bool has_begun_answer_ = false;
-  bool has_answered_ = false;  // the server, to any attempt
+  bool has_answered_ = false;  // the server has answered any attempt
   bool has_advanced_ = false;
-  std::string refusal_;  // the body of an answer without the file
+  std::string refusal_;  // the body of a response without the file
   std::string why_;
   std::exception_ptr failure_;
 };
@@ -266,7 +267,7 @@ std::vector<std::string> file_addresses(const std::string& url) {
                                            });
   if (!is_split) return {address};
   const size_t at = path.size() - kSplitForm.size() + 1;
-  constexpr size_t kTotalAt = 9;  // of "00001-of-00003"
+  constexpr size_t kTotalAt = 9;  // position in "00001-of-00003"
   const uint64_t n = number_in(path.substr(at + kTotalAt, 5)).value_or(0);
   if (n < 1 || n > kMaxSplits) return {address};
   std::vector<std::string> all;

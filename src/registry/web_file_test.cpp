@@ -17,7 +17,7 @@ namespace {
 
 using http::Exchange;
 
-TEST(FileAddress, IsOneOfAGgufFile) {
+TEST(FileAddress, MustNameAGgufFile) {
   for (const char* text :
        {"https://h/x.gguf", "http://127.0.0.1:80/a/b/x.gguf", "https://h/x.gguf?download=true"})
     EXPECT_TRUE(is_file_address(text)) << text;
@@ -28,7 +28,7 @@ TEST(FileAddress, IsOneOfAGgufFile) {
   EXPECT_EQ(file_name_of("https://h/a/x.gguf?download=true#top"), "x.gguf");
 }
 
-TEST(FileAddress, MeansAllFilesOfASplit) {
+TEST(FileAddress, OfASplitCoversAllFiles) {
   EXPECT_EQ(file_addresses("https://h/x.gguf"), std::vector<std::string>{"https://h/x.gguf"});
   EXPECT_EQ(file_addresses("https://h/x-00002-of-00002.gguf?a=1"),
             (std::vector<std::string>{"https://h/x-00001-of-00002.gguf?a=1",
@@ -37,14 +37,14 @@ TEST(FileAddress, MeansAllFilesOfASplit) {
   EXPECT_EQ(file_addresses("https://h/x-00001-of-99999.gguf").size(), 1u);
 }
 
-TEST(FileAddress, OfAPageAtHuggingFaceIsThatOfTheFile) {
+TEST(FileAddress, OfAHuggingFacePageBecomesTheFile) {
   EXPECT_EQ(file_addresses("https://huggingface.co/a/b/blob/main/x.gguf"),
             std::vector<std::string>{"https://huggingface.co/a/b/resolve/main/x.gguf"});
   EXPECT_EQ(file_addresses("https://h/a/b/blob/main/x.gguf"),
             std::vector<std::string>{"https://h/a/b/blob/main/x.gguf"});
 }
 
-// A server of one file, "/x.gguf", with faults.
+// A server of one file, "/x.gguf", with faults that a test can set.
 class FileServer {
  public:
   FileServer()
@@ -60,9 +60,9 @@ class FileServer {
   std::string bytes = std::string(100'000, 'x') + "end";
   std::string version = "\"1\"";
   bool knows_ranges = true;
-  bool changes = false;               // each answer is of another version
-  std::atomic<int> n_cut{0};          // answers that are cut off in their middle
-  std::atomic<int> n_unavailable{0};  // answers with 503
+  bool changes = false;               // each response has another version
+  std::atomic<int> n_cut{0};          // responses that are cut off in the middle
+  std::atomic<int> n_unavailable{0};  // responses with 503
   std::atomic<int> n_requests{0};
   std::atomic<size_t> n_sent{0};
 
@@ -145,29 +145,29 @@ ErrorCode code_of_failure(const std::string& url, const std::string& part_of_mes
   return ErrorCode::kIo;
 }
 
-TEST(FetchWebFile, GivesTheBytes) {
+TEST(FetchWebFile, ReturnsTheBytes) {
   FileServer server;
   const Fetched fetched = fetch(server.url("/moved.gguf?a=b"));
   EXPECT_EQ(fetched.bytes, server.bytes);
   EXPECT_EQ(fetched.size, server.bytes.size());
 }
 
-TEST(FetchWebFile, ContinuesWhereItWasCutOff) {
+TEST(FetchWebFile, ResumesAfterACutOffResponse) {
   FileServer server;
   server.n_cut = 3;
   EXPECT_EQ(fetch(server.url()).bytes, server.bytes);
   EXPECT_EQ(server.n_requests, 4);
-  EXPECT_EQ(server.n_sent, server.bytes.size()) << "nothing came twice";
+  EXPECT_EQ(server.n_sent, server.bytes.size()) << "no byte arrived twice";
 }
 
-TEST(FetchWebFile, SkipsWhatAServerWithoutRangesSendsAgain) {
+TEST(FetchWebFile, SkipsRepeatedBytesOfAServerWithoutRanges) {
   FileServer server;
   server.n_cut = 1;
   server.knows_ranges = false;
   EXPECT_EQ(fetch(server.url()).bytes, server.bytes);
 }
 
-TEST(FetchWebFile, TriesAgainWhereTheServerIsBusy) {
+TEST(FetchWebFile, RetriesIfTheServerIsBusy) {
   FileServer server;
   server.n_unavailable = 3;
   EXPECT_EQ(fetch(server.url()).bytes, server.bytes);
@@ -182,14 +182,14 @@ TEST(FetchWebFile, AFileThatChangesIsAnError) {
   EXPECT_EQ(code_of_failure(server.url(), "has changed"), ErrorCode::kIo);
 }
 
-TEST(FetchWebFile, AFileWithoutAVersionIsNotContinued) {
+TEST(FetchWebFile, AFileWithoutAVersionIsNotResumed) {
   FileServer server;
   server.n_cut = 1;
   server.version = "";
   EXPECT_EQ(code_of_failure(server.url(), "does not say which version"), ErrorCode::kIo);
 }
 
-TEST(FetchWebFile, WhatIsNotThereIsNotTriedAgain) {
+TEST(FetchWebFile, DoesNotRetryAMissingFile) {
   FileServer server;
   EXPECT_EQ(code_of_failure(server.url("/none.gguf"), "there is no such file"),
             ErrorCode::kNotFound);
@@ -197,14 +197,14 @@ TEST(FetchWebFile, WhatIsNotThereIsNotTriedAgain) {
   EXPECT_EQ(code_of_failure(server.url("/away.gguf"), "redirects to no address"), ErrorCode::kIo);
 }
 
-TEST(FetchWebFile, AServerThatNeverAnswersIsGivenUpSoon) {
+TEST(FetchWebFile, FailsEarlyIfTheServerNeverAnswers) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(code_of_failure("http://127.0.0.1:1/x.gguf", "max retries exceeded: 127.0.0.1:1"),
             ErrorCode::kIo);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
-TEST(FetchWebFile, WhatTheSinkThrowsEndsIt) {
+TEST(FetchWebFile, AnExceptionOfTheSinkEndsIt) {
   FileServer server;
   Transport transport;
   const WebFileSink sink{.begin = {}, .write = [](std::span<const std::byte>) {
@@ -214,7 +214,7 @@ TEST(FetchWebFile, WhatTheSinkThrowsEndsIt) {
   EXPECT_EQ(server.n_requests, 1);
 }
 
-TEST(FetchWebFile, EndsAtAStop) {
+TEST(FetchWebFile, StopEndsIt) {
   FileServer server;
   server.n_unavailable = 1000;
   std::stop_source stop;

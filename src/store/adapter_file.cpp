@@ -14,13 +14,14 @@ constexpr std::string_view kAlpha = "adapter.lora.alpha";
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::kInvalidInput, why); }
 
-// Of an adapter without an alpha, whose factor is the scale alone: the rank of all its pairs.
+// Returns the common rank of all pairs, for an adapter without an alpha. The factor of such an
+// adapter is the scale alone.
 float common_rank(const gguf::File& adapter) {
   uint64_t rank = 0;
   for (const gguf::TensorInfo& tensor : adapter.tensors()) {
     if (!tensor.name.ends_with(".lora_b")) continue;
     if (rank != 0 && tensor.shape[0] != rank)
-      refuse(adapter.path() + ": an adapter without an alpha whose ranks differ cannot be scaled");
+      refuse(adapter.path() + ": cannot scale an adapter without an alpha whose ranks differ");
     rank = tensor.shape[0];
   }
   return static_cast<float>(rank);
@@ -30,7 +31,7 @@ float common_rank(const gguf::File& adapter) {
 
 void check_adapter(const std::string& name, const GgufFacts& adapter, const GgufFacts& model) {
   if (adapter.kind != "adapter")
-    refuse(name + ": this GGUF file is no adapter, but of the kind \"" + adapter.kind + "\"");
+    refuse(name + ": this GGUF file is not an adapter: its kind is \"" + adapter.kind + "\"");
   if (adapter.architecture == model.architecture) return;
   refuse(name + ": this is an adapter for models of the architecture \"" + adapter.architecture +
          "\", but the model is of \"" + model.architecture + "\"");

@@ -1,4 +1,5 @@
-// Adapters (LoRA) among the files that a model is made of. Pure but for reading the file.
+// Checks and scales adapter files (LoRA) of a model. Pure functions, except that they read the
+// file.
 #pragma once
 
 #include <string>
@@ -10,13 +11,13 @@
 
 namespace billow::store {
 
-// Throws Error (kInvalidInput) that begins with `name` where the file is no adapter, or one for
-// another architecture than the model's.
+// Throws Error (kInvalidInput) if the file is not an adapter, or if the adapter is for another
+// architecture than the model's. The error text begins with `name`.
 void check_adapter(const std::string& name, const GgufFacts& adapter, const GgufFacts& model);
 
-// The file with so many times as much of what it adds: its alpha is changed, so every program that
-// reads adapters honours the scale. Throws Error (kInvalidInput) where the scale is 0 or no finite
-// number, and where an adapter without an alpha has pairs of different ranks.
+// Writes the adapter with its effect multiplied by `scale`. Changes alpha, so that every program
+// that reads adapters applies the scale. Throws Error (kInvalidInput) if the scale is 0 or not
+// finite. Throws Error (kInvalidInput) if an adapter without an alpha has pairs of different ranks.
 void write_scaled_adapter(const gguf::File& adapter, float scale, const ByteSink& sink);
 
 }  // namespace billow::store

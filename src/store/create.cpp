@@ -31,7 +31,8 @@ namespace {
   throw Error(ErrorCode::kUnsupported, message);
 }
 
-// What a model of an architecture gets where nothing says how its prompts are made.
+// The defaults of an architecture, used if the request and the base model do not define the prompt
+// format.
 struct Default {
   std::string_view architecture;
   bool is_prefix;
@@ -62,10 +63,10 @@ bool begins_as_gguf(const std::string& path) {
 
 constexpr std::string_view kSplitForm = "-#####-of-#####.gguf";
 
-// Where the name of a split ends: NAME-00001-of-00003.gguf. REQUIRES: is_part_of_split(path).
+// Returns where NAME ends in NAME-00001-of-00003.gguf. REQUIRES: is_part_of_split(path).
 size_t split_at(std::string_view path) { return path.size() - kSplitForm.size(); }
 
-// Named as the files of a split are.
+// Returns whether the file is named like a file of a split.
 bool is_part_of_split(std::string_view path) {
   if (path.size() < kSplitForm.size()) return false;
   return std::ranges::equal(path.substr(split_at(path)), kSplitForm, [](char c, char form) {
@@ -73,7 +74,7 @@ bool is_part_of_split(std::string_view path) {
   });
 }
 
-// The object of options, empty where none is given.
+// Returns the object of options; empty if the request has none.
 Json parameters_of(const CreateRequest& request) {
   if (request.parameters_json.empty()) return Json::object();
   Json params = parse_json(request.parameters_json, "parameters");
@@ -82,8 +83,8 @@ Json parameters_of(const CreateRequest& request) {
   return params;
 }
 
-// Files that no model may need when the making of one ends. They are removed then, if no model
-// does.
+// Files that may be unused after the creation. The destructor removes the files that no model
+// needs.
 class Leftovers {
  public:
   Leftovers(Store& store, const CreateRequest& request) : store_(store) {
@@ -94,7 +95,7 @@ class Leftovers {
       for (const NamedBlob& blob : *blobs) blobs_.push_back(Digest::parse(blob.digest).value());
   }
   ~Leftovers() { store_.remove_unused(blobs_); }
-  // A file that was made on the way.
+  // Adds an intermediate file.
   void add(const Digest& digest) { blobs_.push_back(digest); }
   Leftovers(const Leftovers&) = delete;
   Leftovers& operator=(const Leftovers&) = delete;
@@ -104,7 +105,7 @@ class Leftovers {
   std::vector<Digest> blobs_;
 };
 
-// One model while it is made.
+// The creation of one model.
 class Creation {
  public:
   Creation(Store& store, const CreateHooks& hooks, Leftovers& leftovers)
@@ -112,18 +113,18 @@ class Creation {
 
   void begin_from(const std::string& from);
   void begin_from_files(const std::vector<NamedBlob>& files);
-  // Of files that are fetched first.
+  // Starts from files of the web, which are fetched first.
   void begin_from_web(const std::vector<WebFile>& files);
-  // Of the files of a split, which become one.
+  // Starts from the files of a split, which are joined into one file.
   void begin_from_split(std::vector<NamedBlob> files);
-  // Of safetensors files and what describes them.
+  // Starts from safetensors files and their descriptions.
   void begin_from_conversion(const CreateRequest& request);
-  // Puts weights of the type in place of those that the model has.
+  // Quantizes the model's weights to the type.
   void quantize(const std::string& type);
   void add_adapter(const NamedBlob& blob);
   void add_adapters(const std::vector<NamedBlob>& blobs);
   void convert_adapter(const std::string& folder, const std::vector<const NamedBlob*>& blobs);
-  // In place of the one that the base has.
+  // Sets the draft model, which replaces the draft of the base model.
   void set_draft(const NamedBlob& blob);
   void apply(const CreateRequest& request);
   Name finish(const Name& name);
@@ -141,14 +142,14 @@ class Creation {
     return std::ranges::any_of(
         parts_, [&](const Part& part) { return part.layer.media_type == media_type; });
   }
-  // Keeps the blob and returns where it lies. Throws Error where it is not there.
+  // Holds the blob and returns its path. Throws Error if the blob is missing.
   std::string hold_blob(const NamedBlob& blob);
   GgufFacts parse_gguf(const NamedBlob& blob);
   void keep(const Layer& layer);
   void add_blob(std::string_view media_type, const NamedBlob& blob);
   void add_text(std::string_view media_type, std::string_view text);
   void replace(std::string_view media_type, std::string_view text);
-  // What was there before gives way, unless it is to be kept.
+  // Merges parameters. New values replace old values, unless `keep_old`.
   void merge_params(const Json& params, bool keep_old = false);
   void choose_prompt(const CreateRequest& request);
   void warn_of_no_template(const std::string& model) const;
@@ -160,22 +161,21 @@ class Creation {
   std::vector<Part> parts_;
   uint64_t n_text_bytes_ = 0;
   Config config_;
-  GgufFacts facts_;  // of the weights, where there are some
+  GgufFacts facts_;  // of the weights, if there are any
 };
 
 void Creation::keep(const Layer& layer) {
   hold_.add(layer.digest);
   if (!store_.has_blob(layer.digest)) {
-    throw Error(ErrorCode::kNotFound, "blob " + layer.digest.text() + " is not there");
+    throw Error(ErrorCode::kNotFound, "blob " + layer.digest.text() + " does not exist");
   }
   parts_.push_back({layer, false});
 }
 
 void Creation::add_text(std::string_view media_type, std::string_view text) {
   if (text.size() > kMaxTextBytes - n_text_bytes_) {
-    throw Error(ErrorCode::kTooLarge, "the texts of the model have more than the " +
-                                          std::to_string(kMaxTextBytes >> 20) +
-                                          " MiB that a model may have of them");
+    throw Error(ErrorCode::kTooLarge, "the texts of the model have more than " +
+                                          std::to_string(kMaxTextBytes >> 20) + " MiB");
   }
   n_text_bytes_ += text.size();
   hold_.add(digest_of(text));
@@ -220,7 +220,7 @@ std::string Creation::hold_blob(const NamedBlob& blob) {
   hold_.add(digest);
   if (!store_.has_blob(digest)) {
     throw Error(ErrorCode::kNotFound,
-                blob.path + ": blob " + digest.text() + " is not there; upload it first");
+                blob.path + ": blob " + digest.text() + " does not exist; upload it first");
   }
   return store_.blob_path(digest);
 }
@@ -238,7 +238,7 @@ GgufFacts Creation::parse_gguf(const NamedBlob& blob) {
 void Creation::add_blob(std::string_view media_type, const NamedBlob& blob) {
   const Digest digest = Digest::parse(blob.digest).value();
   const auto status = file_status(store_.blob_path(digest));
-  if (!status) throw Error(ErrorCode::kNotFound, "blob " + digest.text() + " is not there");
+  if (!status) throw Error(ErrorCode::kNotFound, "blob " + digest.text() + " does not exist");
   parts_.push_back({{.media_type = std::string(media_type),
                      .digest = digest,
                      .size_bytes = status->size_bytes,
@@ -247,7 +247,7 @@ void Creation::add_blob(std::string_view media_type, const NamedBlob& blob) {
                     false});
 }
 
-// Without the keys that say which part of the split a file is.
+// Returns the whole file of a split, without the keys about its parts.
 gguf::Writer joined(const gguf::File& split) {
   gguf::Writer writer;
   for (const gguf::Entry& entry : split.metadata())
@@ -353,7 +353,7 @@ void Creation::quantize(const std::string& type) {
   if (weights == parts_.end()) refuse("the model has no weights that can be quantized");
   const std::string from = facts_.quantization;
   if (equal_ignoring_case(from, type)) return;
-  // Of a file that names no type the quantiser sees the types of its tensors.
+  // If a file names no type, the quantizer looks at the types of its tensors.
   constexpr std::string_view kSources[] = {"F32", "F16", "BF16", "unknown"};
   if (std::ranges::find(kSources, from) == std::end(kSources))
     refuse("quantization is only supported for F16, F32 and BF16 models: this one is in " + from);
@@ -391,8 +391,8 @@ void Creation::add_adapter(const NamedBlob& blob) {
   parts_.push_back(std::move(part));
 }
 
-// Files that are no GGUF files are those of adapters to be converted: one in each folder. Adapters
-// keep the order in which their first files come.
+// Safetensors and JSON files form adapters that are converted, one in each folder. Adapters keep
+// the order of their first files.
 void Creation::add_adapters(const std::vector<NamedBlob>& blobs) {
   const auto folder_of = [](const NamedBlob& blob) {
     const size_t slash = blob.path.rfind('/');
@@ -475,7 +475,7 @@ void Creation::merge_params(const Json& params, bool keep_old) {
   if (!params.empty()) replace(kParamsLayer, compact(merged));
 }
 
-// Where neither the request nor the base says how prompts are made.
+// Chooses the prompt format, if the request and the base model do not define it.
 void Creation::choose_prompt(const CreateRequest& request) {
   if (!request.template_text.empty() || has(kTemplateLayer) || has(kPromptLayer)) return;
   if (!config_.renderer.empty() || !config_.parser.empty()) return;
@@ -556,9 +556,9 @@ Name create_model(Store& store, const CreateRequest& request, const CreateHooks&
   if (!name) refuse("invalid model name");
   check_create(request, hooks);
   check_template(request.template_text, hooks);
-  parameters_of(request);  // a wrong one is found before files are read
+  parameters_of(request);  // finds errors before files are read
   Config unused;
-  merge_info(request.info_json, unused);  // so is this
+  merge_info(request.info_json, unused);  // finds errors early, too
   Leftovers leftovers(store, request);
   Creation creation(store, hooks, leftovers);
   const std::vector<WebFile> web_files =

@@ -1,6 +1,6 @@
-// Makes a model out of a GGUF file that was uploaded as a blob, out of safetensors files that are
-// converted to one, or out of another model, with texts and parameters of its own. One request may
-// run on any thread beside others of the same store.
+// Creates a model from an uploaded GGUF file, from safetensors files that are converted to GGUF, or
+// from another model. A request can add its own texts and parameters. Thread-safe: each request may
+// run on any thread in parallel with other requests on the same store.
 #pragma once
 
 #include <functional>
@@ -15,12 +15,12 @@
 namespace billow::store {
 
 struct NamedBlob {
-  std::string path;    // relative, as the client calls it
+  std::string path;    // relative path at the client
   std::string digest;  // "sha256:..."
-  float scale = 1.0f;  // of an adapter: times what its file says
+  float scale = 1.0f;  // for adapters: factor for the scale in the file
 };
 
-// What a client asks for, as it came: everything is checked by create_model. Empty is not given.
+// A client's unchecked request. create_model() checks everything. An empty field was not given.
 struct CreateRequest {
   std::string model;
   std::string from;
@@ -33,13 +33,13 @@ struct CreateRequest {
   std::string template_text;
   std::string system;
   std::vector<std::string> licenses;
-  std::string parameters_json;  // an object of options
+  std::string parameters_json;  // JSON object of options
   std::optional<std::vector<Message>> messages;
   std::string renderer;
   std::string parser;
   std::string requires_version;
-  std::string info_json;    // an object that describes the model beyond what its files say
-  bool keep_files = false;  // also those that no model needs any more
+  std::string info_json;    // JSON object with a description that the files do not have
+  bool keep_files = false;  // keep uploaded files that no model needs any more
 };
 
 struct DetectedTemplate {
@@ -48,65 +48,65 @@ struct DetectedTemplate {
   std::vector<std::string> stop;
 };
 
-// Safetensors files, and what describes them, that are to become a GGUF file: of a model, or of an
-// adapter where `base` is set.
+// Safetensors files and their descriptions, to be converted to a GGUF file. The result is a model,
+// or an adapter if `base` is set.
 struct Conversion {
   struct File {
-    std::string name;  // relative, as the client calls it
-    std::string path;  // where its bytes lie
+    std::string name;  // relative path at the client
+    std::string path;  // path of the file's bytes
   };
-  std::string model;  // what it is to be called
+  std::string model;  // name of the new model
   std::vector<File> files;
-  std::string weight_type;  // of any case; empty: as the converter likes it best
-  std::string base = "";    // path of the GGUF file that the adapter was made for
-  float scale = 1.0f;       // of an adapter: a factor for all that it adds
+  std::string weight_type;  // in any case; empty: the converter's default
+  std::string base = "";    // GGUF file of the adapter's base model
+  float scale = 1.0f;       // for adapters: factor for the adapter's effect
 };
 
-// Weights that are to become weights of another type.
+// A request to quantize weights to another type.
 struct Quantization {
-  std::string path;  // of the GGUF file
-  std::string type;  // as the request names it
+  std::string path;  // path of the GGUF file
+  std::string type;  // type name in the request
 };
 
-// A file of the web that a model is made of.
+// A file of the web that a model is created from.
 struct WebFile {
-  std::string name;  // the last part of the address
+  std::string name;  // last part of the address
   std::string url;
 };
 
 struct CreateHooks {
   std::function<void(const std::string& status)> progress;
-  // The Go template that does what a Jinja template does, if one is known.
+  // Returns the Go template that is equivalent to a Jinja template, if one is known.
   std::function<std::optional<DetectedTemplate>(std::string_view jinja)> detect_template;
-  // Throws Error when the text is no Go template; its message is given behind "template error: ".
+  // Throws Error if the text is not a Go template. The error text follows "template error: ".
   std::function<void(const std::string& text)> check_template;
-  // Hands the GGUF file to the sink. Without it safetensors are refused.
+  // Writes the converted GGUF file to the sink. Without this hook, safetensors are refused.
   std::function<void(const Conversion& conversion, const ByteSink& sink)> convert;
-  // The files that `from` means where it is the address of a GGUF file, all of a split; none where
-  // it is the name of a model.
+  // Returns the files for `from` if it is the address of a GGUF file, all files of a split. Returns
+  // no files if `from` is the name of a model.
   std::function<std::vector<WebFile>(const std::string& from)> web_files;
-  // Hands such a file to the sink, on any thread. Set where web_files is.
+  // Fetches a web file and writes it to the sink, on any thread. Set if web_files is set.
   std::function<void(const WebFile& file, const ByteSink& sink)> fetch;
-  // Fetches the model `from` that is not in the store. Throws Error where it cannot be had. Without
-  // it such a model is not found.
+  // Pulls the model `from` if the store does not have it. Throws Error if the model cannot be
+  // pulled. Without this hook, a missing model is not found.
   std::function<void(const Name& name)> pull;
-  // Whether `convert` can make weights of the type.
+  // Returns whether `convert` supports the weight type.
   std::function<bool(std::string_view name)> has_weight_type;
-  // Hands the GGUF file of the quantised model to the sink. Without it weights stay as they are,
-  // and a request for another type is refused.
+  // Writes the GGUF file of the quantized model to the sink. Without this hook, weights are not
+  // quantized, and a request for another type is refused.
   std::function<void(const Quantization& quantization, const ByteSink& sink)> quantize;
-  // Throws Error where the GGUF file `draft` cannot draft for the model `weights`, with what is
-  // wrong with it. Paths of blobs. Without it nothing is checked.
+  // Throws Error with the reason if the GGUF file `draft` cannot draft for the model `weights`.
+  // Both are paths of blobs. Without this hook, drafts are not checked.
   std::function<void(const std::string& draft, const std::string& weights)> check_draft;
-  // Whether `quantize` knows the type.
+  // Returns whether `quantize` supports the type.
   std::function<bool(std::string_view name)> has_quantization;
 };
 
-// Returns the name as it is spelled in the store. Throws Error: kInvalidInput for a request that is
-// wrong, kNotFound for a blob or `from` that is not there,
-// kUnsupported for what cannot be made yet. Until "writing manifest" nothing but unused blobs has
-// changed. Files that were uploaded for it and that no model needs, such as those that were
-// converted, are removed at its end, also where it fails once their making has begun.
+// Creates a model and returns its name as spelled in the store. Throws Error: kInvalidInput if the
+// request is wrong, kNotFound if a blob or `from` is missing, kUnsupported if a feature is not
+// supported. Before the status "writing manifest", only unused blobs change. At the end, unused
+// files of the creation are removed: files that were uploaded, fetched or converted and that no
+// model needs. This also happens after an error once the creation has begun.
 Name create_model(Store& store, const CreateRequest& request, const CreateHooks& hooks);
 
 }  // namespace billow::store

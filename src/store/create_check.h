@@ -1,17 +1,17 @@
-// Whether a request to make a model makes sense, before anything is done for it. Pure; any thread.
+// Checks a request to create a model before any work begins. Pure functions; thread-safe.
 #pragma once
 
 #include "store/create.h"
 
 namespace billow::store {
 
-// Throws Error as create_model() does for a request that is wrong in itself.
+// Throws Error as create_model() does, if the request alone shows that it is wrong.
 void check_create(const CreateRequest& request, const CreateHooks& hooks);
 
 bool is_safetensors(const NamedBlob& blob);
-// The model's weights are safetensors.
+// Returns whether the model's weights are safetensors.
 bool is_converted(const CreateRequest& request);
-// The conversion gives the weights their type.
+// Returns whether the conversion can produce the requested weight type itself.
 bool makes_weights_of(const CreateRequest& request, const CreateHooks& hooks);
 
 }  // namespace billow::store

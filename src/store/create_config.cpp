@@ -9,7 +9,7 @@
 namespace billow::store {
 namespace {
 
-// The fields of "info", and the names by which listings call them.
+// The fields of "info", including their names in listings.
 struct InfoText {
   const char* key;
   std::string Config::* member;

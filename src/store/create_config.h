@@ -1,4 +1,4 @@
-// What a new model's config says of its weights. Pure functions; any thread.
+// Fills in a new model's config. Pure functions; thread-safe.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace billow::store {
 
-// Takes over what the field "info" of a request says, an object or nothing. Throws Error
+// Copies the values of the field "info" of a request, a JSON object or empty. Throws Error
 // (kInvalidInput) that names a field of the wrong type.
 void merge_info(const std::string& info_json, Config& config);
 
-// Adds what a file says where the config says nothing yet: the first file decides what the model
-// is. The architectures of all files are its families.
+// Fills empty fields of the config from a file's facts. The first file determines the model's
+// family and type. The architectures of all files become its families.
 void describe(const GgufFacts& facts, Config& config);
 
 }  // namespace billow::store

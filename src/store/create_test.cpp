@@ -13,7 +13,7 @@
 namespace billow::store {
 namespace {
 
-// A request whose every part stands in the form that a client sends.
+// Builds requests in the form that a client sends.
 class Create : public testing::Test {
  protected:
   CreateRequest of_file(const gguf::Writer& writer, const std::string& name = "m") {
@@ -144,20 +144,20 @@ TEST_F(Create, AModelInheritsFromAnother) {
   EXPECT_EQ(other.stored.manifest.layers.size(), 7u);
 }
 
-TEST_F(Create, CreatingAgainReplacesAndClearsAway) {
+TEST_F(Create, CreatingAgainReplacesTheModelAndRemovesUnusedBlobs) {
   CreateRequest request = of_file(sample_gguf());
   request.system = "old";
   make(request);
   request.system = "new";
   EXPECT_EQ(make(request).system, "new");
   EXPECT_FALSE(store.has_blob(digest_of("old")));
-  request = of_model("m", "M");  // from itself, spelled otherwise
+  request = of_model("m", "M");  // from itself, with another spelling
   request.system = "newest";
   EXPECT_EQ(display_name(make(request).stored.name), "m:latest");
   EXPECT_EQ(store.list().size(), 1u);
 }
 
-TEST_F(Create, ProjectorsAndAdaptersStandBehindTheWeights) {
+TEST_F(Create, ProjectorsAndAdaptersFollowTheWeights) {
   CreateRequest request = of_file(sample_gguf());
   gguf::Writer projector = sample_gguf("clip");
   gguf::Writer adapter = sample_gguf();
@@ -173,7 +173,7 @@ TEST_F(Create, ProjectorsAndAdaptersStandBehindTheWeights) {
   EXPECT_TRUE(model.projector_facts->has_vision);
 }
 
-TEST_F(Create, AKnownJinjaTemplateBringsItsGoTemplateAndStops) {
+TEST_F(Create, AKnownJinjaTemplateAddsItsGoTemplateAndStops) {
   gguf::Writer writer = sample_gguf();
   writer.set_string("tokenizer.chat_template", "jinja");
   hooks.detect_template = [](std::string_view jinja) -> std::optional<DetectedTemplate> {
@@ -193,7 +193,7 @@ TEST_F(Create, AKnownJinjaTemplateBringsItsGoTemplateAndStops) {
   EXPECT_EQ(make(of_file(writer)).template_text, "");
 }
 
-TEST_F(Create, SomeArchitecturesHaveARendererOfTheirOwn) {
+TEST_F(Create, SomeArchitecturesHaveADefaultRenderer) {
   const Model gemma = make(of_file(sample_gguf("gemma4")));
   EXPECT_EQ(gemma.config.renderer, "gemma4");
   EXPECT_EQ(gemma.config.parser, "gemma4");
@@ -205,7 +205,7 @@ TEST_F(Create, SomeArchitecturesHaveARendererOfTheirOwn) {
   EXPECT_EQ(make(request).config.renderer, "");
 }
 
-TEST_F(Create, SaysWhatIsWrongWithARequest) {
+TEST_F(Create, RefusesWrongRequests) {
   const std::string digest = add_gguf(store, sample_gguf()).text();
   const std::string text_digest = store.add_layer(kSystemLayer, "no GGUF").digest.text();
   const std::string broken = add_file(store, std::as_bytes(std::span("GGUF\1", 5))).text();
@@ -229,7 +229,7 @@ TEST_F(Create, SaysWhatIsWrongWithARequest) {
       {file("a.gguf", text_digest), "supplied file was not in GGUF format"},
       {file("a.bin", text_digest), "unknown type"},
       {[&](auto& request) { request.adapters = {{"a", digest}}; },
-       "a: this GGUF file is no adapter, but of the kind \"model\""},
+       "a: this GGUF file is not an adapter: its kind is \"model\""},
       {[](auto& request) { request.quantize = "Q3"; },
        "unsupported quantization type Q3 - supported types are F32, F16, Q4_K_S, Q4_K_M, Q8_0"},
       {[](auto& request) { request.draft_quantize = "Q8_0"; },
@@ -266,7 +266,7 @@ TEST_F(Create, SaysWhatIsWrongWithARequest) {
   EXPECT_TRUE(store.list().empty());
 }
 
-// A quantiser that gives a model of another type, and notes what it was asked for.
+// A quantizer that returns a model of another type and records the requests.
 struct SampleQuantizer {
   std::vector<std::byte> made;
   std::vector<Quantization> asked;
@@ -280,7 +280,7 @@ struct SampleQuantizer {
   }
 };
 
-// As a file of the type that general.file_type numbers.
+// Returns a sample with this general.file_type.
 gguf::Writer sample_of_type(uint32_t file_type) {
   gguf::Writer writer = sample_gguf();
   writer.set_uint("general.file_type", file_type);
@@ -303,7 +303,7 @@ TEST_F(Create, WeightsAreQuantized) {
             digest_of(std::span<const std::byte>(quantizer.made)));
   EXPECT_FALSE(store.has_blob(uploaded)) << "no model needs it";
 
-  // From a model: its weights stay, because it needs them.
+  // If the source is a stored model, its weights stay, because that model needs them.
   request = of_file(sample_of_type(1), "f16");
   make(request);
   CreateRequest from = of_model("f16", "small");
@@ -312,7 +312,7 @@ TEST_F(Create, WeightsAreQuantized) {
   EXPECT_EQ(quantizer.asked.size(), 2u);
   EXPECT_TRUE(store.has_blob(uploaded));
 
-  // What is of the type already stays as it is.
+  // Weights that already have the type stay unchanged.
   from = of_model("small", "again");
   from.quantize = "q4_K_M";
   make(from);
@@ -329,7 +329,7 @@ TEST_F(Create, QuantizedWeightsAreNotQuantizedAgain) {
   EXPECT_EQ(code, ErrorCode::kInvalidInput);
 }
 
-TEST_F(Create, AQuantizerThatFailsLeavesNothing) {
+TEST_F(Create, AFailedQuantizationLeavesNoFiles) {
   SampleQuantizer quantizer{.made = {}, .asked = {}};
   quantizer.add_to(hooks);
   hooks.quantize = [](const Quantization& quantization, const ByteSink& sink) {
@@ -343,7 +343,7 @@ TEST_F(Create, AQuantizerThatFailsLeavesNothing) {
   EXPECT_TRUE(children(folder.path() + "/blobs").empty());
 }
 
-TEST_F(Create, ConvertedWeightsAreQuantizedWhereTheConverterLacksTheType) {
+TEST_F(Create, ConvertedWeightsAreQuantizedIfTheConverterLacksTheType) {
   const std::string weights = store.add_layer(kSystemLayer, "weights").digest.text();
   SampleQuantizer quantizer{.made = sample_of_type(15).to_bytes(), .asked = {}};
   quantizer.add_to(hooks);
@@ -362,7 +362,7 @@ TEST_F(Create, ConvertedWeightsAreQuantizedWhereTheConverterLacksTheType) {
   EXPECT_EQ(weight_type, "");
   EXPECT_EQ(model.config.file_type, "Q4_K_M");
   EXPECT_FALSE(store.has_blob(digest_of(std::span<const std::byte>(converted))))
-      << "it was only on the way";
+      << "it was only an intermediate file";
 }
 
 TEST_F(Create, AFileOfTheWebIsFetched) {
@@ -385,10 +385,10 @@ TEST_F(Create, AFileOfTheWebIsFetched) {
   EXPECT_EQ(model.system, "S");
   EXPECT_EQ(model.config.model_family, "llama");
   make(of_model("m", "other"));
-  EXPECT_EQ(fetched.size(), 1u) << "a name is no address";
+  EXPECT_EQ(fetched.size(), 1u) << "a name is not an address";
 }
 
-TEST_F(Create, AFileOfTheWebThatIsNoModelLeavesNothing) {
+TEST_F(Create, AFileOfTheWebThatIsNotAModelLeavesNoFiles) {
   hooks.web_files = [](const std::string& from) { return std::vector<WebFile>{{"x.gguf", from}}; };
   hooks.fetch = [](const WebFile&, const ByteSink& sink) {
     sink(std::as_bytes(std::span(std::string_view("GGUF and nothing more"))));
@@ -439,8 +439,9 @@ TEST_F(Create, SafetensorsAreConverted) {
   EXPECT_TRUE(store.has_blob(digest));
 }
 
-// Of sample_gguf(), as the parts of a split: keys and no tensor, then the tensors.
-TEST_F(Create, FilesOfASplitBecomeOne) {
+// Splits sample_gguf() into two parts: the first has the keys and no tensor, the second has the
+// tensors.
+TEST_F(Create, FilesOfASplitAreJoined) {
   const std::vector<std::byte> whole_bytes = sample_gguf().to_bytes();
   const gguf::File whole = gguf::File::parse(whole_bytes, "whole");
   const auto part = [&](int32_t number, bool has_tensors) {
@@ -483,7 +484,7 @@ TEST_F(Create, FilesOfASplitBecomeOne) {
   EXPECT_EQ(unsound_model(store), "");
 }
 
-TEST_F(Create, AConversionThatFailsLeavesNothing) {
+TEST_F(Create, AFailedConversionLeavesNoFiles) {
   const std::string weights = store.add_layer(kSystemLayer, "weights").digest.text();
   hooks.convert = [](const Conversion&, const ByteSink& sink) {
     sink(std::as_bytes(std::span("GGUF", 4)));
@@ -548,7 +549,7 @@ TEST_F(Create, ADraftModelThatCannotDraftIsRefused) {
   EXPECT_TRUE(store.list().empty());
 }
 
-TEST_F(Create, SaysWhatIsNotPossibleYet) {
+TEST_F(Create, RefusesUnsupportedFeatures) {
   const std::string text = store.add_layer(kSystemLayer, "no GGUF").digest.text();
   const struct {
     std::function<void(CreateRequest&)> change;

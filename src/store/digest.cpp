@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kAlgorithm = "sha256";
 constexpr size_t kPartBytes = size_t{1} << 20;
 
-// 16 for what is no hexadecimal digit.
+// Returns the value of a hexadecimal digit; 16 for any other character.
 unsigned digit_value(char c) noexcept {
   if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
   if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
@@ -62,7 +62,7 @@ struct Hasher::State {
 
 Hasher::Hasher() : state_(std::make_unique<State>()) {
   if (!state_->context || EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) != 1) {
-    throw Error(ErrorCode::kOutOfMemory, "cannot begin a SHA-256 hash: libcrypto refused");
+    throw Error(ErrorCode::kOutOfMemory, "cannot start a SHA-256 hash: libcrypto failed");
   }
 }
 

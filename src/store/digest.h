@@ -1,4 +1,4 @@
-// SHA-256 digests, the names of all content in a store. A Digest is plain data; a Hasher owns the
+// SHA-256 digests, which name all content of a store. A Digest is plain data. A Hasher owns the
 // state of one hash and belongs to one thread.
 #pragma once
 
@@ -18,12 +18,12 @@ namespace billow::store {
 struct Digest {
   std::array<uint8_t, 32> bytes{};
 
-  // "sha256:" or "sha256-" and 64 hexadecimal digits; nullopt for anything else.
+  // Parses "sha256:" or "sha256-" and 64 hexadecimal digits. Returns nullopt for any other text.
   static std::optional<Digest> parse(std::string_view text);
 
   std::string hex() const;        // 64 digits, lower case
   std::string text() const;       // "sha256:<hex>"
-  std::string file_name() const;  // "sha256-<hex>", the name of a blob's file
+  std::string file_name() const;  // "sha256-<hex>", the file name of a blob
   auto operator<=>(const Digest&) const = default;
 };
 
@@ -35,7 +35,7 @@ class Hasher {
   Hasher& operator=(const Hasher&) = delete;
 
   void update(std::span<const std::byte> bytes);
-  // Of all that was given. Ends the hash: nothing may be called behind it.
+  // Returns the digest of all bytes passed to update(). REQUIRES: no call follows.
   Digest finish();
 
  private:
@@ -46,9 +46,9 @@ class Hasher {
 Digest digest_of(std::span<const std::byte> bytes);
 Digest digest_of(std::string_view text);
 
-// Of a file's content. `progress`, where given, is called after each part with the bytes done and
-// the size of the file; what it throws ends the hashing. Throws Error when the file cannot be
-// read or is no regular file.
+// Returns the digest of a file's content. `progress`, if given, runs after each piece with the
+// hashed bytes and the file size. If it throws, the hashing ends. Throws Error if the file cannot
+// be read or is not a regular file.
 Digest digest_of_file(const std::string& path,
                       const std::function<void(uint64_t done, uint64_t total)>& progress = {});
 

@@ -11,7 +11,7 @@ namespace {
 // From FIPS 180-2, appendix B.
 constexpr const char* kOfAbc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-TEST(Digest, HashesAsTheStandardSays) {
+TEST(Digest, MatchesTheStandard) {
   EXPECT_EQ(digest_of("abc").hex(), kOfAbc);
   EXPECT_EQ(digest_of("").hex(),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -22,7 +22,7 @@ TEST(Digest, HashesAsTheStandardSays) {
   EXPECT_EQ(hasher.finish(), digest_of("abc"));
 }
 
-TEST(Digest, IsReadInBothFormsAndPrintedInLowerCase) {
+TEST(Digest, ParsesBothFormsAndPrintsLowerCase) {
   const std::string hex = kOfAbc;
   std::string upper = hex;
   for (char& c : upper) c = static_cast<char>(std::toupper(c));
@@ -35,7 +35,7 @@ TEST(Digest, IsReadInBothFormsAndPrintedInLowerCase) {
   }
 }
 
-TEST(Digest, AnythingElseIsNone) {
+TEST(Digest, RefusesOtherText) {
   const std::string hex = kOfAbc;
   for (const std::string& text :
        {std::string(), hex, "sha256" + hex, "sha256:" + hex.substr(1), "sha256:" + hex + "0",
@@ -45,7 +45,7 @@ TEST(Digest, AnythingElseIsNone) {
   }
 }
 
-TEST(Digest, OfAFileTellsHowFarItIs) {
+TEST(Digest, OfAFileReportsProgress) {
   const TestFolder folder;
   const std::string path = folder.path() + "/f";
   const std::string content((size_t{2} << 20) + 5, 'x');

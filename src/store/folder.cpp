@@ -57,8 +57,8 @@ std::optional<FileContent> read_file(const std::string& path, uint64_t max_bytes
   while (const size_t n = file->read_at(bytes.size(), std::as_writable_bytes(std::span(part)))) {
     bytes.append(part, n);
     if (bytes.size() > max_bytes) {
-      throw Error(ErrorCode::kTooLarge, path + ": more than the " + std::to_string(max_bytes) +
-                                            " bytes that such a file may have");
+      throw Error(ErrorCode::kTooLarge,
+                  path + ": has more than " + std::to_string(max_bytes) + " bytes");
     }
   }
   return FileContent{std::move(bytes), status_of(file->status())};

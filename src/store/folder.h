@@ -1,5 +1,5 @@
-// The few things that a store asks of the file system: small files read whole, children listed,
-// folders made and flushed. Owns nothing; any thread.
+// File-system functions of the store: read small files, list, create and flush folders.
+// Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -17,43 +17,46 @@ struct FileStatus {
   Time modified;
 };
 
-// Of a regular file, links followed; nullopt where there is none, for whatever reason.
+// Returns the status of a regular file and follows links. Returns nullopt if there is no such file,
+// for any reason.
 std::optional<FileStatus> file_status(const std::string& path);
-// Of what bears the name itself, be it a file or a link; nullopt for folders and what is not there.
+// Returns the status of the file or link itself. Returns nullopt for folders and missing entries.
 std::optional<FileStatus> entry_status(const std::string& path);
 
 struct FileContent {
   std::string bytes;
   FileStatus status;
 };
-// nullopt when there is no such file. Throws Error for one that cannot be read, is not a regular
-// file, or has more than `max_bytes` (kTooLarge).
+// Reads a file; returns nullopt if it does not exist. Throws Error if the file cannot be read, is
+// not a regular file, or has more than `max_bytes` (kTooLarge).
 std::optional<FileContent> read_file(const std::string& path, uint64_t max_bytes);
 
-// The names in a folder, sorted; empty where there is none, or it cannot be read.
+// Returns the names in a folder, sorted. Returns no names if the folder is missing or cannot be
+// read.
 std::vector<std::string> children(const std::string& folder);
 struct Child {
   std::string name;
-  bool is_folder = false;  // links followed
+  bool is_folder = false;  // follows links
 };
-// The same with their kinds, which the folder itself tells on common file systems: nothing in it is
-// touched. A folder that is there and cannot be read is added to `unreadable`, where given.
+// Like children(), but with the kind of each entry. On common file systems, the folder itself has
+// the kinds, so no entry is touched. Adds an existing folder that cannot be read to `unreadable`,
+// if given.
 std::vector<Child> typed_children(const std::string& folder,
                                   std::vector<std::string>* unreadable = nullptr);
 bool is_folder(const std::string& path);
-// Why a folder cannot be listed, or no file be made and removed in it, as an errno value; 0: it
-// can.
+// Return an errno value if a folder cannot be listed, or if files in it cannot be created or
+// removed. Return 0 if it is possible.
 int why_not_listed(const std::string& folder);
 int why_not_writable(const std::string& folder);
-// Holds a file that no gguf::AtomicFile writes, in whatever process. While it is held no writer
-// takes the file for its own, so it can be removed.
+// Locks an unfinished file that no gguf::AtomicFile writes, in any process. While the lock is held,
+// no writer can take over the file, so it can be removed.
 class UnwrittenFile {
  public:
   explicit UnwrittenFile(const std::string& path);
   ~UnwrittenFile();
   UnwrittenFile(const UnwrittenFile&) = delete;
   UnwrittenFile& operator=(const UnwrittenFile&) = delete;
-  // False: somebody writes it.
+  // Returns false if a writer has the file locked.
   explicit operator bool() const noexcept { return !is_written_; }
 
  private:
@@ -61,9 +64,10 @@ class UnwrittenFile {
   bool is_written_ = false;
 };
 
-// Makes one folder, and flushes the one that it lies in. Throws Error; one that is there is fine.
+// Creates one folder and flushes its parent folder. Throws Error. It is not an error if the folder
+// exists.
 void make_folder(const std::string& folder);
-// Puts on the disk what was renamed or removed in a folder, where the file system can.
+// Writes renames and removals in a folder to the disk, if the file system can.
 void flush_folder(const std::string& folder) noexcept;
 
 }  // namespace billow::store

@@ -13,7 +13,7 @@ struct FileType {
   uint64_t number;
   std::string_view name;
 };
-// Numbers as llama.cpp gives them out.
+// The numbers are those of llama.cpp.
 constexpr std::array kFileTypes{
     FileType{0, "F32"},      FileType{1, "F16"},     FileType{2, "Q4_0"},    FileType{3, "Q4_1"},
     FileType{7, "Q8_0"},     FileType{8, "Q5_0"},    FileType{9, "Q5_1"},    FileType{10, "Q2_K"},
@@ -61,11 +61,11 @@ GgufFacts facts_of(const gguf::File& file) {
   const std::string prefix = facts.architecture + ".";
   facts.context_length = count_of(file, prefix + "context_length");
   facts.embedding_length = count_of(file, prefix + "embedding_length");
-  // Files of rerankers that llama.cpp's converter makes of encoders do not say how they pool.
+  // Reranker files that llama.cpp's converter creates from encoders do not have a pooling type.
   facts.has_pooling = file.find(prefix + "pooling_type") != nullptr ||
                       !flag_of(file, prefix + "attention.causal", true);
   if (facts.is_projector()) {
-    // Projectors of old say nothing of what they encode: images.
+    // Old projectors do not say what they encode. They encode images.
     facts.has_audio = flag_of(file, "clip.has_audio_encoder", false);
     facts.has_vision = flag_of(file, "clip.has_vision_encoder", !facts.has_audio);
   } else {

@@ -1,4 +1,4 @@
-// What a store needs to know of a GGUF file, read from its metadata. Plain data; any thread.
+// The facts of a GGUF file that a store needs, from its metadata. Plain data; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,26 @@ namespace billow::store {
 
 struct GgufFacts {
   std::string architecture;
-  std::string kind;  // "model", "adapter", "mmproj": general.type, "model" where there is none
-  std::string quantization;   // by general.file_type: "Q4_K_M", or "unknown"
+  std::string kind;           // general.type: "model", "adapter", "mmproj"; "model" if missing
+  std::string quantization;   // from general.file_type: "Q4_K_M", or "unknown"
   std::string chat_template;  // Jinja, or empty
-  uint64_t n_parameters = 0;  // elements of all tensors
+  uint64_t n_parameters = 0;  // number of elements of all tensors
   uint64_t context_length = 0;
   uint64_t embedding_length = 0;
-  bool has_pooling = false;  // an embedding model, or a reranker
+  bool has_pooling = false;  // embedding model or reranker
   bool has_vision = false;
   bool has_audio = false;
 
   bool is_projector() const noexcept { return kind == "mmproj" || architecture == "clip"; }
 };
 
-// What is absent or of a wrong type stays empty.
+// Returns the facts of a file. Fields that are missing or of the wrong type stay empty.
 GgufFacts facts_of(const gguf::File& file);
 
-// The name of a general.file_type; "unknown" for a number that stands for nothing.
+// Returns the name of a general.file_type; "unknown" for unassigned numbers.
 std::string_view file_type_name(uint64_t number) noexcept;
 
-// How many parameters, for people: "134.52M", "1.2B", "7B".
+// Returns a readable count: "134.52M", "1.2B", "7B".
 std::string human_count(uint64_t n);
 
 }  // namespace billow::store

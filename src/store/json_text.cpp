@@ -10,8 +10,8 @@
 namespace billow::store {
 namespace {
 
-// Far more than any file of a store has. Reading an object takes time that grows with the square of
-// its members.
+// Far more than any file of a store has. The time to parse an object grows with the square of its
+// members.
 constexpr size_t kMaxDepth = 100;
 constexpr size_t kMaxMembers = 4096;  // of an object
 
@@ -19,14 +19,14 @@ Error field_error(const std::string& origin, const char* key, const char* wanted
   return {ErrorCode::kInvalidInput, origin + ": \"" + key + "\" must be " + wanted};
 }
 
-// Null where the field is absent or null.
+// Returns null if the field is missing or null.
 const Json* find(const Json& object, const char* key, const std::string& origin) {
   if (!object.is_object()) throw Error(ErrorCode::kInvalidInput, origin + ": not a JSON object");
   const auto at = object.find(key);
   return at == object.end() || at->is_null() ? nullptr : &*at;
 }
 
-// Refuses what would take long to read. Brackets that do not match are left to the parser.
+// Refuses text that would take long to parse. The parser reports brackets that do not match.
 void check_shape(std::string_view text, const std::string& origin) {
   struct Open {
     bool is_object;
@@ -80,8 +80,8 @@ std::string string_field(const Json& object, const char* key, const std::string&
 uint64_t count_field(const Json& object, const char* key, const std::string& origin) {
   const Json* value = find(object, key, origin);
   if (!value) return 0;
-  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
-  if (!value->is_number_unsigned() || value->get<uint64_t>() > kMost) {
+  constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
+  if (!value->is_number_unsigned() || value->get<uint64_t>() > kMax) {
     throw field_error(origin, key, "a whole number that is not negative");
   }
   return value->get<uint64_t>();

@@ -1,5 +1,5 @@
-// JSON that came from outside, read strictly: bounded depth, one kind of value per field, and every
-// fault an Error (kInvalidInput) that names its origin. Pure functions; any thread.
+// Parses untrusted JSON strictly: limited depth and one type for each field. Every error is an
+// Error (kInvalidInput) that names its origin. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@
 
 namespace billow::store {
 
-// The value that `text` says; `origin`, a path or a name, begins the message of the Error when it
-// is malformed or nested too deep.
+// Parses `text`. Throws Error if the text is malformed or nested too deep. The error text begins
+// with `origin`, a path or a name.
 Json parse_json(std::string_view text, const std::string& origin);
 
-// One line without blanks; bytes that are not UTF-8 become U+FFFD.
+// Returns one line without spaces. Bytes that are not UTF-8 become U+FFFD.
 std::string compact(const Json& value);
 
-// The fields of an object: absent and null are "", 0 and {}; another kind of value is an Error.
+// Return a field of an object. Missing and null fields are "", 0 and {}. Throw Error if the field
+// has another type.
 std::string string_field(const Json& object, const char* key, const std::string& origin);
 uint64_t count_field(const Json& object, const char* key, const std::string& origin);
 std::vector<std::string> strings_field(const Json& object, const char* key,

@@ -11,8 +11,7 @@
 namespace billow::store {
 namespace {
 
-// The config's fields of one string each, in the order in which they are written. `always`: also
-// when it is empty.
+// The string fields of the config, in the order of writing. `always`: written even if empty.
 struct TextField {
   const char* key;
   std::string Config::* member;
@@ -32,7 +31,7 @@ constexpr std::array<TextField, 11> kTextFields{{
     {"template_from", &Config::template_from, false},
 }};
 
-constexpr size_t kMaxShownBytes = 100;  // of a digest that is none
+constexpr size_t kMaxShownBytes = 100;  // of an invalid digest
 
 Layer read_layer(const Json& json, const std::string& origin) {
   Layer layer;

@@ -1,5 +1,5 @@
-// Manifests, which say what a model is made of, and config blobs, which describe it: read with
-// every field checked, written always with the same bytes. Plain data; any thread.
+// Manifests list the blobs of a model, and config blobs describe the model. Parsing checks every
+// field. Writing always produces the same bytes. Plain data; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline constexpr std::string_view kManifestType =
     "application/vnd.docker.distribution.manifest.v2+json";
 inline constexpr std::string_view kConfigType = "application/vnd.docker.container.image.v1+json";
 
-// The media types of layers. Layers of others are kept and mean nothing here.
+// The media types of layers. Layers of other types are kept but not used.
 inline constexpr std::string_view kModelLayer = "application/vnd.ollama.image.model";
 inline constexpr std::string_view kProjectorLayer = "application/vnd.ollama.image.projector";
 inline constexpr std::string_view kAdapterLayer = "application/vnd.ollama.image.adapter";
@@ -31,8 +31,8 @@ struct Layer {
   std::string media_type;
   Digest digest;
   uint64_t size_bytes = 0;
-  std::string from;  // the model or file that it came from, or empty
-  std::string name;  // of a tensor or file of a safetensors model, or empty
+  std::string from;  // source model or file, or empty
+  std::string name;  // tensor or file of a safetensors model, or empty
 };
 
 struct Manifest {
@@ -40,31 +40,33 @@ struct Manifest {
   Layer config;
   std::vector<Layer> layers;
 
-  // Of all layers and the config. Never more than 2^63 - 1 in a manifest that was read.
+  // Returns the bytes of all layers and the config. At most 2^63 - 1 in a parsed manifest.
   uint64_t total_bytes() const noexcept;
-  // Every blob that it refers to, the config last.
+  // Returns every referenced blob, the config last.
   std::vector<Digest> digests() const;
 };
 
-// More than any model has: those of safetensors have a layer for each tensor.
+// More than any model has. Models of safetensors have one layer for each tensor.
 inline constexpr size_t kMaxLayers = 16384;
-inline constexpr uint64_t kMaxManifestBytes = uint64_t{8} << 20;  // of such a model, with room
+inline constexpr uint64_t kMaxManifestBytes = uint64_t{8}
+                                              << 20;  // enough for a model with kMaxLayers layers
 inline constexpr uint64_t kMaxConfigBytes = uint64_t{8} << 20;
 
-// Throws Error (kInvalidInput) that begins with `origin`, the file's path, when `text` is no
-// manifest or has more than kMaxLayers layers.
+// Parses a manifest. Throws Error (kInvalidInput) if `text` is not a manifest or has more than
+// kMaxLayers layers. The error text begins with `origin`, the file's path.
 Manifest parse_manifest(std::string_view text, const std::string& origin);
 std::string to_text(const Manifest& manifest);
 
-// Of Config::template_from.
+// A value of Config::template_from.
 inline constexpr std::string_view kTemplateOfUser = "user";
 
-// Empty strings, empty lists and zeros are absent fields; older configs lack most.
+// The config blob of a model. Empty strings, empty lists and zeros are missing fields. Older
+// configs lack many fields.
 struct Config {
   std::string model_format;  // "gguf", "safetensors"
   std::string model_family;  // the architecture
   std::vector<std::string> model_families;
-  std::string model_type;  // how many parameters, for people: "3.2B"
+  std::string model_type;  // readable parameter count: "3.2B"
   std::string file_type;   // "Q4_K_M"
   std::string renderer;
   std::string parser;
@@ -75,14 +77,14 @@ struct Config {
   uint64_t context_length = 0;
   uint64_t embedding_length = 0;
   std::string base_name;
-  // kTemplateOfUser where a user gave the template: it is used whatever template the GGUF file has.
-  // Billow's own; others disregard it.
+  // kTemplateOfUser if a user set the template. Then this template is used even if the GGUF file
+  // has one. Only Billow uses this field; other programs ignore it.
   std::string template_from;
-  std::string draft_json;  // the object of a draft model, as compact JSON
+  std::string draft_json;  // JSON object of a draft model, compact
   std::vector<std::string> diff_ids;
 };
 
-// As parse_manifest.
+// See parse_manifest().
 Config parse_config(std::string_view text, const std::string& origin);
 std::string to_text(const Config& config);
 

@@ -13,7 +13,7 @@ namespace {
 
 const std::string kDigest = "sha256:" + std::string(64, 'a');
 
-// As Ollama writes it.
+// A manifest in Ollama's form.
 Json sample() {
   return {{"schemaVersion", 2},
           {"mediaType", kManifestType},
@@ -38,7 +38,7 @@ std::string refusal(std::string_view text) {
   return "";
 }
 
-TEST(Manifest, WhatIsReadIsWrittenAgainByteForByte) {
+TEST(Manifest, RoundTripKeepsAllBytes) {
   const std::string text = sample().dump();
   const Manifest manifest = parse_manifest(text, "m");
   ASSERT_EQ(manifest.layers.size(), 2u);
@@ -51,7 +51,7 @@ TEST(Manifest, WhatIsReadIsWrittenAgainByteForByte) {
   EXPECT_EQ(to_text(manifest), text);
 }
 
-TEST(Manifest, WithoutLayersIsRead) {
+TEST(Manifest, CanHaveNoLayers) {
   for (const Json& none : {Json(), Json::array()}) {
     Json json = sample();
     json["layers"] = none;
@@ -62,7 +62,7 @@ TEST(Manifest, WithoutLayersIsRead) {
   EXPECT_TRUE(parse_manifest(json.dump(), "m").layers.empty());
 }
 
-TEST(Manifest, ABrokenOneIsAnErrorThatNamesTheFile) {
+TEST(Manifest, ErrorOfABrokenManifestNamesTheFile) {
   const std::function<void(Json&)> damages[] = {
       [](Json& json) { json["schemaVersion"] = 1; },
       [](Json& json) { json.erase("schemaVersion"); },
@@ -76,7 +76,9 @@ TEST(Manifest, ABrokenOneIsAnErrorThatNamesTheFile) {
       [](Json& json) { json["layers"][0]["size"] = 1.5; },
       [](Json& json) { json["layers"][0]["size"] = "1"; },
       [](Json& json) { json["layers"][0]["size"] = uint64_t{1} << 63; },
-      [](Json& json) { json["layers"][0]["size"] = (uint64_t{1} << 63) - 1; },  // in all, too many
+      [](Json& json) {
+        json["layers"][0]["size"] = (uint64_t{1} << 63) - 1;
+      },  // the total is too large
       [](Json& json) { json["layers"][0]["mediaType"] = 7; },
       [](Json& json) { json = Json::array(); },
       [](Json& json) { json = Json(); },
@@ -95,7 +97,7 @@ TEST(Manifest, ABrokenOneIsAnErrorThatNamesTheFile) {
   EXPECT_NE(refusal("\xff"), "");
 }
 
-TEST(Config, WhatIsReadIsWrittenAgainByteForByte) {
+TEST(Config, RoundTripKeepsAllBytes) {
   const std::string text =
       R"({"model_format":"gguf","model_family":"llama","model_families":["llama","clip"],)"
       R"("model_type":"1.2B","file_type":"Q8_0","renderer":"r","parser":"p","requires":"0.14.0",)"
@@ -108,7 +110,7 @@ TEST(Config, WhatIsReadIsWrittenAgainByteForByte) {
   EXPECT_EQ(to_text(config), text);
 }
 
-TEST(Config, AnOldOneLacksMost) {
+TEST(Config, AnOldConfigLacksManyFields) {
   const Config config =
       parse_config(R"({"model_format":"gguf","model_families":null,"new":[1]})", "c");
   EXPECT_EQ(config.model_format, "gguf");
@@ -119,7 +121,7 @@ TEST(Config, AnOldOneLacksMost) {
             R"("rootfs":{"type":"layers","diff_ids":[]}})");
 }
 
-TEST(Config, AFieldOfAnotherKindIsAnError) {
+TEST(Config, RefusesFieldsOfTheWrongType) {
   for (const char* text :
        {R"({"model_format":1})", R"({"model_families":"llama"})", R"({"model_families":[1]})",
         R"({"context_length":-1})", R"({"context_length":"x"})", R"([])", R"(1)", ""}) {
@@ -133,7 +135,7 @@ TEST(Config, TextThatIsNotUtf8IsWrittenAsReplacement) {
   EXPECT_EQ(parse_config(to_text(config), "c").model_family, "a\xef\xbf\xbd");
 }
 
-TEST(Manifest, WhatTakesLongToReadIsRefused) {
+TEST(Manifest, RefusesTextThatTakesLongToParse) {
   const auto why = [](const std::string& text) -> std::string {
     try {
       parse_manifest(text, "m");

@@ -12,7 +12,7 @@
 namespace billow::store {
 namespace {
 
-// The facts of the GGUF file, if it is one.
+// Returns the facts of a GGUF file; nullopt if the file is not readable as GGUF.
 std::optional<GgufFacts> read_facts(const std::string& path) {
   if (path.empty()) return std::nullopt;
   try {
@@ -51,7 +51,8 @@ void fill_in(Details& details, const GgufFacts& facts) {
   if (!details.embedding_length) details.embedding_length = facts.embedding_length;
 }
 
-// Puts what the layers hold where it belongs. Each text is read once, and all together are bounded.
+// Copies the content of layers into a model. Reads each text once; the total size of texts is
+// limited.
 class LayerReader {
  public:
   LayerReader(const Store& store, Model& model) : store_(store), model_(model) {}
@@ -93,7 +94,7 @@ void LayerReader::take(const Layer& layer) {
   } else if (type == kParamsLayer) {
     const Json params = parse_json(text(layer), path(layer));
     if (!params.is_object() && !params.is_null()) {
-      throw Error(ErrorCode::kInvalidInput, path(layer) + ": parameters that are no JSON object");
+      throw Error(ErrorCode::kInvalidInput, path(layer) + ": the parameters are not a JSON object");
     }
     if (params.is_object()) model_.params_json = compact(params);
   } else if (type == kMessagesLayer) {

@@ -1,5 +1,5 @@
-// A stored model as a server needs it: its texts and parameters, where its weights lie, and what it
-// can do. Plain data, read at once; any thread.
+// A stored model with all that a server needs: its texts, parameters, paths of weights, and
+// capabilities. Plain data, loaded in one call; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct Message {
   std::string content;
 };
 
-// As listings show it.
+// The details that listings show.
 struct Details {
-  std::string parent_model;  // the model that it was made from, or empty
+  std::string parent_model;  // source model, or empty
   std::string format;
   std::string family;
   std::vector<std::string> families;
@@ -41,43 +41,43 @@ struct Model {
   std::vector<std::string> projectors;
   std::string template_text;  // a Go template, or empty
   std::string system;
-  std::string params_json = "{}";  // an object of options
+  std::string params_json = "{}";  // JSON object of options
   std::vector<Message> messages;
   std::vector<std::string> licenses;
-  // Absent where there is no such file, or one that is no GGUF file.
+  // nullopt if the file is missing or is not a GGUF file.
   std::optional<GgufFacts> weights_facts;
   std::optional<GgufFacts> projector_facts;
 };
 
-// Of all texts of a model together: templates, licenses, messages.
+// The max size of all texts of a model together: templates, licenses, messages.
 inline constexpr uint64_t kMaxTextBytes = uint64_t{64} << 20;
 
-// nullopt when there is no such model. Throws Error when its manifest or one of its texts is
-// missing or broken. Weights that cannot be read are a line in the log: there is still a model to
-// show.
+// Loads a model; returns nullopt if it does not exist. Throws Error if the manifest or a text is
+// missing or broken. Unreadable weights only cause a log line, because the model can still be
+// shown.
 std::optional<Model> load_model(const Store& store, const Name& name);
 
-// By the config alone, and the weights where it says too little.
+// Returns the details from the config. Reads the weights only if the config lacks details.
 Details details_of(const Store& store, const StoredModel& stored);
 
-// The messages of a messages layer. Throws Error that begins with `origin`.
+// Parses the messages of a messages layer. Throws Error that begins with `origin`.
 std::vector<Message> parse_messages(std::string_view text, const std::string& origin);
 std::string to_text(const std::vector<Message>& messages);
 
-// Without any template a prompt is given to the model as it is, and so is what a conversation says.
+// If there is no template, prompts and conversations go to the model unchanged.
 inline constexpr std::string_view kNoTemplate = "{{ .Prompt }}";
 inline constexpr std::string_view kNoTemplateWarning =
     "the model has no chat template: prompts and messages are given to it as plain text; a "
     "TEMPLATE "
     "in its Modelfile sets one";
 
-// The template that is used of those that a model has, and what it can do. Found by those who
-// understand templates (api/model_traits.h).
+// The template that is used for a model, and its capabilities. api/model_traits.h finds them,
+// because it understands templates.
 struct PromptTraits {
   enum class Source : uint8_t {
-    kNone,   // the model has no template: `text` is kNoTemplate
-    kModel,  // its own Go template
-    kFile,   // the Jinja template of its GGUF file
+    kNone,   // the model has no template; `text` is kNoTemplate
+    kModel,  // the model's Go template
+    kFile,   // the Jinja template of the GGUF file
   };
   Source source = Source::kNone;
   std::string text{kNoTemplate};
@@ -86,11 +86,11 @@ struct PromptTraits {
   bool thinking = false;
 };
 
-// Whether nothing says how a conversation is to be put to a model that writes.
+// Returns whether a text-generation model has no template for conversations.
 bool lacks_template(const Model& model, const PromptTraits& traits);
 
-// "completion", "tools" ..., each once, in Ollama's order: those of the config, what a Jinja
-// template can do, what the files can do, what a Go template can do.
+// Returns "completion", "tools" and so on, each once, in Ollama's order: capabilities of the
+// config, of a Jinja template, of the files, of a Go template.
 std::vector<std::string> capabilities(const Model& model, const PromptTraits& traits);
 
 }  // namespace billow::store

@@ -10,7 +10,7 @@
 namespace billow::store {
 namespace {
 
-TEST(GgufFacts, CountsArePrintedForPeople) {
+TEST(GgufFacts, PrintsReadableCounts) {
   EXPECT_EQ(human_count(0), "0");
   EXPECT_EQ(human_count(999), "999");
   EXPECT_EQ(human_count(1'000), "1K");
@@ -40,7 +40,7 @@ TEST(GgufFacts, AreReadFromMetadata) {
   EXPECT_FALSE(facts.has_audio);
 }
 
-TEST(GgufFacts, AnEncoderThatDoesNotSayHowItPoolsIsOneForVectors) {
+TEST(GgufFacts, AnEncoderWithoutAPoolingTypeIsAnEmbeddingModel) {
   for (const bool is_causal : {false, true}) {
     gguf::Writer writer = sample_gguf("bert");
     writer.set_bool("bert.attention.causal", is_causal);
@@ -49,7 +49,7 @@ TEST(GgufFacts, AnEncoderThatDoesNotSayHowItPoolsIsOneForVectors) {
   }
 }
 
-TEST(GgufFacts, WhatIsOfAWrongTypeIsUnknown) {
+TEST(GgufFacts, IgnoresValuesOfTheWrongType) {
   gguf::Writer writer;
   writer.set_uint("general.architecture", 3);
   writer.set_string("general.file_type", "x");
@@ -60,7 +60,7 @@ TEST(GgufFacts, WhatIsOfAWrongTypeIsUnknown) {
   EXPECT_EQ(file_type_name(5), "unknown");
 }
 
-TEST(GgufFacts, AProjectorSaysWhatItEncodes) {
+TEST(GgufFacts, ReadsTheEncodersOfAProjector) {
   gguf::Writer writer = sample_gguf("clip");
   writer.set_bool("clip.has_audio_encoder", true);
   const auto audio = writer.to_bytes();
@@ -71,8 +71,8 @@ TEST(GgufFacts, AProjectorSaysWhatItEncodes) {
   EXPECT_TRUE(facts_of(gguf::File::parse(both, "m")).has_vision);
 }
 
-// As an old Ollama made it: a config that says little, a legacy template, layers of other kinds.
-TEST(Model, OneOfAnOlderStoreIsReadAndItsDetailsRepaired) {
+// A model of an old Ollama: a config with few fields, a legacy template, layers of other types.
+TEST(Model, LoadsAModelOfAnOldStoreAndFillsInItsDetails) {
   const TestFolder folder;
   Store store(folder.path());
   const Digest weights = add_gguf(store, sample_gguf());
@@ -107,7 +107,7 @@ TEST(Model, OneOfAnOlderStoreIsReadAndItsDetailsRepaired) {
   EXPECT_FALSE(load_model(store, named("absent")));
 }
 
-TEST(Model, BrokenTextsAreErrorsThatNameTheirFile) {
+TEST(Model, ErrorOfABrokenTextNamesTheFile) {
   const TestFolder folder;
   Store store(folder.path());
   Manifest manifest;
@@ -126,7 +126,7 @@ TEST(Model, BrokenTextsAreErrorsThatNameTheirFile) {
   }
 }
 
-TEST(Model, WithoutReadableWeightsIsStillAModel) {
+TEST(Model, LoadsWithoutReadableWeights) {
   const TestFolder folder;
   Store store(folder.path());
   put_sample(store, "m", "no GGUF file");
@@ -136,7 +136,7 @@ TEST(Model, WithoutReadableWeightsIsStillAModel) {
   EXPECT_EQ(capabilities(*model, {}), std::vector<std::string>{"completion"});
 }
 
-TEST(Model, CapabilitiesStandInTheirOrderOnce) {
+TEST(Model, CapabilitiesAreInOrderAndUnique) {
   using List = std::vector<std::string>;
   Model model;
   model.weights_facts = GgufFacts{};
@@ -168,7 +168,7 @@ TEST(Model, CapabilitiesStandInTheirOrderOnce) {
   EXPECT_EQ(capabilities(model, {}), (List{"image", "vision"}));
 }
 
-TEST(Model, AFamilyMayThinkWithoutItsTemplate) {
+TEST(Model, AFamilyCanThinkWithoutATemplate) {
   using List = std::vector<std::string>;
   Model model;
   model.weights_facts = GgufFacts{};
@@ -176,7 +176,7 @@ TEST(Model, AFamilyMayThinkWithoutItsTemplate) {
   EXPECT_EQ(capabilities(model, {}), (List{"completion", "thinking"}));
 }
 
-TEST(Model, OnlyAModelThatWritesLacksATemplate) {
+TEST(Model, OnlyATextGenerationModelLacksATemplate) {
   Model model;
   EXPECT_FALSE(lacks_template(model, {})) << "without weights";
   model.weights_facts = GgufFacts{};

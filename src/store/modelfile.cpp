@@ -17,7 +17,7 @@ struct Word {
   InstructionKind kind;
   std::string_view text;
 };
-// In the order in which the message of an unknown one names them.
+// The error message of an unknown instruction lists the instructions in this order.
 constexpr std::array<Word, 11> kWords{{
     {InstructionKind::kFrom, "FROM"},
     {InstructionKind::kLicense, "LICENSE"},
@@ -74,12 +74,12 @@ std::string decoded(std::string_view bytes) {
   return utf8::sanitized(bytes);
 }
 
-// Goes through the text once. A position never moves back.
+// Reads the text in one pass. The position never moves back.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
 
-  // To the next instruction, past blank lines and comments; false at the end.
+  // Moves to the next instruction, past blank lines and comments. Returns false at the end.
   bool next() {
     for (;;) {
       skip(kBlanks);
@@ -89,15 +89,15 @@ class Reader {
     }
   }
 
-  // Up to the next blank, on this line; empty where the line ends.
+  // Reads up to the next space on this line. Returns an empty word at the end of the line.
   std::string_view word() {
     skip(kBlanksOfALine);
     const size_t end = text_.find_first_of(kBlanks, at_);
     return take(std::min(end, text_.size()) - at_);
   }
 
-  // The rest of the line; or what a quote in front encloses, up to a line that ends in such a
-  // quote. nullopt when the line is empty. Throws when the quote does not end.
+  // Reads the rest of the line. If the line begins with a quote, reads the quoted text, up to a
+  // line that ends in the same quote. Throws Error if the value or the closing quote is missing.
   std::string_view value() {
     skip(kBlanksOfALine);
     for (const std::string_view quote : {"\"\"\"", "\""}) {
@@ -193,7 +193,7 @@ std::string_view take_digits(std::string_view& text) {
   return digits;
 }
 
-// What stands behind '-' or '+': identifiers with dots between them.
+// Returns whether `text` may follow '-' or '+': identifiers separated by dots.
 bool is_ending(std::string_view text) noexcept {
   constexpr std::string_view kAllowed =
       "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-.";

@@ -1,5 +1,5 @@
-// Modelfiles, the recipes of models: read in any of their encodings, printed so that what is
-// printed is read again as the same. Plain data; any thread.
+// Parses and prints Modelfiles, the recipes of models. Parsing accepts several encodings. Parsing
+// printed text returns the same instructions. Plain data; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -27,33 +27,34 @@ enum class InstructionKind {
 
 struct Instruction {
   InstructionKind kind = InstructionKind::kFrom;
-  std::string key;    // the parameter's name, or the message's role; else empty
-  std::string value;  // without its quotes
-  size_t line = 0;    // where it begins in its file, from 1; 0 when it was not read
+  std::string key;    // the parameter's name or the message's role; otherwise empty
+  std::string value;  // without quotes
+  size_t line = 0;    // first line in the file, from 1; 0 if not parsed from a file
 };
 
 struct Modelfile {
   std::vector<Instruction> instructions;
 
-  // The last value of the kind, or "".
+  // Returns the last value of the kind, or "".
   std::string_view last(InstructionKind kind) const noexcept;
   std::vector<std::string> all(InstructionKind kind) const;
-  // Name and value of every PARAMETER, for parameters_from_text.
+  // Returns the name and value of every PARAMETER, for parameters_from_text().
   std::vector<std::pair<std::string, std::string>> parameters() const;
 };
 
-// Reads UTF-8, with or without a byte order mark, or UTF-16 with one; bytes that are no characters
-// become U+FFFD. Throws Error (kInvalidInput) with the line of what is wrong: an unknown
-// instruction, a quote that does not end (unexpected EOF), no FROM line ...
+// Parses UTF-8 with or without a byte order mark, or UTF-16 with one. Invalid bytes become U+FFFD.
+// Throws Error (kInvalidInput) with the line of the error: an unknown instruction, a missing
+// closing quote (unexpected EOF), no FROM line and so on.
 Modelfile parse_modelfile(std::string_view bytes);
 
-// One instruction a line, values quoted where they need it. A value that is read as something else
-// however it is quoted cannot be: it has a line that ends in three quotes.
+// Prints one instruction per line, with quotes where needed. One kind of value cannot be printed
+// correctly: text with a line that ends in three quotes.
 std::string to_text(const Modelfile& modelfile);
 
-// Whether `text` is a version like 0.14.0, with or without its later numbers, "-" and "+" endings.
+// Returns whether `text` is a version like 0.14.0. The later numbers and the "-" and "+" suffixes
+// are optional.
 bool is_version(std::string_view text) noexcept;
-// Of a message: system, user or assistant.
+// Returns whether `text` is the role of a message: system, user or assistant.
 bool is_role(std::string_view text) noexcept;
 inline constexpr std::string_view kRoleFault =
     "message role must be one of \"system\", \"user\", or \"assistant\"";

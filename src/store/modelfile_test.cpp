@@ -35,7 +35,7 @@ std::string in_utf16(std::string_view ascii, bool big_endian) {
   return bytes;
 }
 
-TEST(Modelfile, KnowsEveryInstructionInAnyCase) {
+TEST(Modelfile, ParsesEveryInstructionInAnyCase) {
   const Modelfile file = parse_modelfile(
       "# a comment\n\n"
       "FROM model1\nadapter a.gguf\r\nDraft d.gguf\n  LICENSE MIT\nLICENSE Apache\n"
@@ -78,7 +78,7 @@ TEST(Modelfile, QuotesEncloseTextVerbatim) {
   EXPECT_EQ(system_of("\"a\r\nb\"\r\n"), "a\r\nb");
 }
 
-TEST(Modelfile, ReadsEveryEncoding) {
+TEST(Modelfile, ParsesEveryEncoding) {
   const std::string text = "FROM foo\nSYSTEM x\xC3\xA4\xF0\x9F\x99\x82";
   EXPECT_EQ(parse_modelfile(text).last(kSystem), "x\xC3\xA4\xF0\x9F\x99\x82");
   EXPECT_EQ(parse_modelfile("\xEF\xBB\xBF" + text).last(kSystem), "x\xC3\xA4\xF0\x9F\x99\x82");
@@ -86,14 +86,14 @@ TEST(Modelfile, ReadsEveryEncoding) {
   for (const bool big_endian : {false, true}) {
     std::string bytes = in_utf16("FROM foo\nSYSTEM x", big_endian);
     EXPECT_EQ(parse_modelfile(bytes).last(kSystem), "x");
-    // U+1F642 as a pair, then a lone half, then half a unit.
+    // U+1F642 as a surrogate pair, then a lone surrogate, then half a code unit.
     bytes += big_endian ? std::string("\xD8\x3D\xDE\x42\xDC\x00\x00", 7)
                         : std::string("\x3D\xD8\x42\xDE\x00\xDC\x00", 7);
     EXPECT_EQ(parse_modelfile(bytes).last(kSystem), "x\xF0\x9F\x99\x82\xEF\xBF\xBD\xEF\xBF\xBD");
   }
 }
 
-TEST(Modelfile, SaysWhatIsWrong) {
+TEST(Modelfile, ReportsErrors) {
   EXPECT_EQ(refusal(""), "no FROM line");
   EXPECT_EQ(refusal("# FROM x\n"), "no FROM line");
   EXPECT_EQ(refusal("PARAMETER seed 1"), "no FROM line");
@@ -124,7 +124,7 @@ TEST(Modelfile, Versions) {
   }
 }
 
-TEST(Modelfile, IsPrintedWithQuotesWhereTheyAreNeeded) {
+TEST(Modelfile, PrintsQuotesOnlyIfNeeded) {
   Modelfile file;
   file.instructions = {{.kind = kFrom, .key = "", .value = "/blobs/sha256-1"},
                        {.kind = kTemplate, .key = "", .value = "{{ .Prompt }}\n"},
@@ -139,13 +139,13 @@ TEST(Modelfile, IsPrintedWithQuotesWhereTheyAreNeeded) {
             "LICENSE \"\"\n");
 }
 
-TEST(Modelfile, WhatIsPrintedIsReadAgain) {
+TEST(Modelfile, ParsesItsOwnOutput) {
   std::mt19937 random(7);
   constexpr std::string_view kPieces[] = {"a", "\"", "\n", " ", "#", "\"\"", "FROM ", "\t", "\r\n"};
   for (int i = 0; i < 5000; ++i) {
     std::string value;
     for (unsigned n = random() % 8; n > 0; --n) value += kPieces[random() % std::size(kPieces)];
-    if (value.find("\"\"\"") != std::string::npos) continue;  // cannot always be printed
+    if (value.find("\"\"\"") != std::string::npos) continue;  // not always printable
     Modelfile file;
     file.instructions = {{.kind = kFrom, .key = "", .value = "x"},
                          {.kind = kSystem, .key = "", .value = value},

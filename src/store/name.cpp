@@ -11,7 +11,7 @@ namespace {
 
 struct PartRule {
   size_t max_bytes;
-  std::string_view marks;  // allowed beside letters, digits and '_', but not in front
+  std::string_view marks;  // allowed in addition to letters, digits and '_', but not first
 };
 constexpr PartRule kHostRule{350, "-.:"};
 constexpr PartRule kNamespaceRule{80, "-"};
@@ -28,7 +28,8 @@ bool obeys(std::string_view part, const PartRule& rule) noexcept {
       part, [&](char c) { return is_word(c) || rule.marks.find(c) != std::string_view::npos; });
 }
 
-// Takes what stands behind the last `separator` off `text`, if there is one.
+// Removes the last `separator` and the text after it from `text`, and returns that text. Returns
+// nullopt if there is no separator.
 std::optional<std::string_view> take_last(std::string_view& text, char separator) {
   const size_t at = text.rfind(separator);
   if (at == std::string_view::npos) return std::nullopt;
@@ -37,7 +38,7 @@ std::optional<std::string_view> take_last(std::string_view& text, char separator
   return last;
 }
 
-// Takes "http://" or "https://" off; empty when there is none of the two.
+// Removes "http://" or "https://" from `text` and returns the scheme; empty if there is none.
 std::string take_scheme(std::string_view& text) {
   for (const std::string_view scheme : {"https", "http"}) {
     const size_t n = scheme.size();
@@ -70,7 +71,7 @@ std::optional<Name> parse_name(std::string_view text) {
       name.space = *space;
       name.host = text;
     } else {
-      if (!scheme.empty()) return std::nullopt;  // there is no host for it
+      if (!scheme.empty()) return std::nullopt;  // a scheme needs a host
       name.space = text;
     }
   } else {
@@ -127,7 +128,7 @@ SourcedName split_source(std::string_view text) {
       *flag = found = true;
     }
   }
-  // The tag's own ending counts where a tag is.
+  // The "-cloud" suffix counts only in a tag.
   const size_t colon = rest.rfind(':');
   if (colon != std::string_view::npos && rest.find('/', colon) == std::string_view::npos &&
       ends_ignoring_case(rest.substr(colon), "-cloud")) {

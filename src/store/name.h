@@ -1,6 +1,5 @@
-// Names of models, [scheme://][host[:port]/][namespace/]model[:tag]: parsed strictly, so that a
-// part can stand as a file name, and printed with what is usual left out. Pure functions; any
-// thread.
+// Names of models: [scheme://][host[:port]/][namespace/]model[:tag]. Parsing is strict, so that
+// each part is safe as a file name. Printing omits default parts. Pure functions; thread-safe.
 #pragma once
 
 #include <optional>
@@ -14,7 +13,7 @@ inline constexpr std::string_view kDefaultNamespace = "library";
 inline constexpr std::string_view kDefaultTag = "latest";
 
 struct Name {
-  std::string scheme = "https";  // or "http"; no part of what the name means in a store
+  std::string scheme = "https";  // or "http"; does not matter in a store
   std::string host{kDefaultHost};
   std::string space{kDefaultNamespace};  // the namespace
   std::string model;
@@ -23,35 +22,36 @@ struct Name {
   bool operator==(const Name&) const = default;
 };
 
-// The name that `text` says, what it leaves out filled in; nullopt when it breaks the grammar.
-// Blanks around it are not taken off.
+// Parses a name and fills in missing parts. Returns nullopt if the text violates the grammar.
+// Spaces around the name are not removed.
 std::optional<Name> parse_name(std::string_view text);
 
-// Whether all parts are such as parse_name would give: each is then a file name that cannot lead
-// out of its folder.
+// Returns whether parse_name() could return all parts. Each part is then a file name that cannot
+// lead out of its folder.
 bool is_valid(const Name& name) noexcept;
 
-// "llama3.2:1b": host and namespace only where they are not the usual ones.
+// Returns "llama3.2:1b"; includes host and namespace only if they are not the defaults.
 std::string display_name(const Name& name);
-// "llama3.2" where the tag is the usual one too.
+// Returns "llama3.2" if the tag is the default, too.
 std::string short_name(const Name& name);
-// "registry.ollama.ai/library/llama3.2:1b"
+// Returns "registry.ollama.ai/library/llama3.2:1b".
 std::string full_name(const Name& name);
 
-// "registry.ollama.ai/library/llama3.2/1b": where its manifest lies.
+// Returns the path of the manifest: "registry.ollama.ai/library/llama3.2/1b".
 std::string manifest_path(const Name& name);
 
-// Whether two names mean one model: scheme apart, all parts are equal ignoring case.
+// Returns whether two names mean the same model: all parts except the scheme are equal, ignoring
+// case.
 bool same_model(const Name& a, const Name& b) noexcept;
 
-// Where a model asked for is to be found, by the endings ":local", ":cloud" and "-cloud" of a tag,
-// in any case.
+// The requested location of a model. The suffixes ":local", ":cloud" and "-cloud" of a tag select
+// it, in any case.
 enum class Source { kAny, kLocal, kCloud };
 struct SourcedName {
-  std::string name;  // without ":local" or ":cloud"; "-cloud" belongs to the tag and stays
+  std::string name;  // without ":local" or ":cloud"; "-cloud" stays, because it belongs to the tag
   Source source = Source::kAny;
 };
-// Throws Error (kInvalidInput) when `text` asks for both.
+// Splits a name and its source. Throws Error (kInvalidInput) if `text` requests both sources.
 SourcedName split_source(std::string_view text);
 
 }  // namespace billow::store

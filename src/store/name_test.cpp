@@ -9,7 +9,7 @@
 namespace billow::store {
 namespace {
 
-TEST(Name, FillsInWhatIsLeftOut) {
+TEST(Name, FillsInMissingParts) {
   const auto name = parse_name("llama3.2");
   ASSERT_TRUE(name);
   EXPECT_EQ(full_name(*name), "registry.ollama.ai/library/llama3.2:latest");
@@ -19,7 +19,7 @@ TEST(Name, FillsInWhatIsLeftOut) {
   EXPECT_EQ(name->scheme, "https");
 }
 
-TEST(Name, AcceptsWhatTheGrammarAllows) {
+TEST(Name, AcceptsValidNames) {
   const struct {
     const char* text;
     const char* full;
@@ -47,7 +47,7 @@ TEST(Name, AcceptsWhatTheGrammarAllows) {
   EXPECT_EQ(parse_name("HTTPS://host/ns/m")->scheme, "https");
 }
 
-TEST(Name, RefusesEverythingElse) {
+TEST(Name, RefusesInvalidNames) {
   const std::string cases[] = {"",
                                ":",
                                "/",
@@ -97,7 +97,7 @@ TEST(Name, RefusesEverythingElse) {
   EXPECT_TRUE(parse_name(std::string(350, 'a') + "/n/m"));
 }
 
-TEST(Name, ComparesWithoutRegardToCase) {
+TEST(Name, ComparisonIgnoresCase) {
   EXPECT_TRUE(same_model(*parse_name("LLAMA3.2:1B"), *parse_name("llama3.2:1b")));
   EXPECT_TRUE(same_model(*parse_name("http://H/n/m"), *parse_name("h/N/M")));
   EXPECT_FALSE(same_model(*parse_name("m:1"), *parse_name("m:2")));
@@ -105,7 +105,7 @@ TEST(Name, ComparesWithoutRegardToCase) {
   EXPECT_EQ(display_name(*parse_name("Registry.Ollama.AI/Library/M:t")), "M:t");
 }
 
-TEST(Name, EndingsSayWhereAModelIsToBeFound) {
+TEST(Name, SuffixesSelectTheSource) {
   EXPECT_EQ(split_source("m:tag").source, Source::kAny);
   EXPECT_EQ(split_source("m:Local").source, Source::kLocal);
   EXPECT_EQ(split_source("m:Local").name, "m");

@@ -53,7 +53,7 @@ constexpr std::array kParameters{
     Parameter{"tfs_z", kFloat, true},
 };
 
-// Of the whole text, in decimal; a sign in front is allowed.
+// Parses the whole text as a decimal number. A leading sign is allowed.
 template <typename T>
 std::optional<T> number(std::string_view text) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
@@ -136,7 +136,7 @@ std::string value_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_number_float()) return compact(value);
   const double number = value.get<double>();
-  // Exactly what a double holds of whole numbers.
+  // A double represents whole numbers in this range exactly.
   if (std::abs(number) < 1e15 && number == std::floor(number)) return fmt::format("{:.0f}", number);
   return fmt::format("{}", number);
 }

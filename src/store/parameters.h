@@ -1,5 +1,5 @@
-// The options that a model may set, by PARAMETER in a Modelfile or as "parameters" of a request:
-// their names and types, and how their values are read and printed. Pure functions; any thread.
+// The options that a model may set, by PARAMETER in a Modelfile or "parameters" in a request.
+// Defines their names and types, and parses and prints their values. Pure functions; thread-safe.
 #pragma once
 
 #include <functional>
@@ -18,26 +18,27 @@ enum class ParameterType { kInt, kFloat, kBool, kString, kStrings };
 struct Parameter {
   std::string_view name;
   ParameterType type;
-  bool deprecated;             // still known, but no longer of any effect
-  std::string_view choices{};  // of a string: what it may be, between blanks; empty: anything
+  bool deprecated;             // accepted, but without effect
+  std::string_view choices{};  // for strings: allowed values, each between spaces; empty: any value
 };
 
 std::span<const Parameter> parameters() noexcept;
-// Null for an unknown name.
+// Returns null for an unknown name.
 const Parameter* find_parameter(std::string_view name) noexcept;
 
-// The parameters of a Modelfile, name and value each, as an object of typed values; lists gather
-// their values, of others the last one counts. Deprecated ones are left out: `warn` is given a line
-// about each. Throws Error (kInvalidInput): unknown parameter 'x', invalid int value [v] ...
+// Converts the names and values of a Modelfile to an object of typed values. A list collects all
+// its values. For other types the last value counts. Deprecated parameters are left out; `warn`
+// receives a line about each. Throws Error (kInvalidInput): unknown parameter 'x', invalid int
+// value [v] ...
 Json parameters_from_text(std::span<const std::pair<std::string, std::string>> values,
                           const std::function<void(const std::string&)>& warn = {});
 
-// Checks the types of an object of options; unknown ones and nulls are let through. Throws Error
+// Checks the types of an object of options. Accepts unknown options and nulls. Throws Error
 // (kInvalidInput): option "num_ctx" must be of type integer ...
 void check_options(const Json& options);
 
-// The lines of one option as a Modelfile or `show` prints them: a list has one for each element.
-// Strings are as they are; numbers without a needless fraction.
+// Returns the lines of one option as a Modelfile or `show` prints them. A list has one line for
+// each element. Strings are unchanged; numbers have no needless fraction.
 std::vector<std::string> value_texts(const Json& value);
 
 }  // namespace billow::store

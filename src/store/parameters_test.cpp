@@ -29,7 +29,7 @@ std::string option_fault(const char* options) {
   return "";
 }
 
-TEST(Parameters, TextsBecomeTypedValues) {
+TEST(Parameters, ConvertsTextsToTypedValues) {
   const Json json = parameters_from_text(Pairs{{"stop", "a"},
                                                {"temperature", "0.6"},
                                                {"num_ctx", "4096"},
@@ -42,7 +42,7 @@ TEST(Parameters, TextsBecomeTypedValues) {
                          R"("seed":-1,"top_p":0.1})");
 }
 
-TEST(Parameters, RefusesWhatHasNoSuchTypeOrName) {
+TEST(Parameters, RefusesWrongTypesAndUnknownNames) {
   EXPECT_EQ(refusal({{"colour", "red"}}), "unknown parameter 'colour'");
   for (const char* text : {"x", "", "1.5", "1 ", "99999999999999999999", "+-1", "0x10"}) {
     EXPECT_EQ(refusal({{"num_ctx", text}}), std::string("invalid int value [") + text + "]");
@@ -55,7 +55,7 @@ TEST(Parameters, RefusesWhatHasNoSuchTypeOrName) {
   }
 }
 
-TEST(Parameters, DeprecatedOnesAreLeftOutWithAWarning) {
+TEST(Parameters, LeavesOutDeprecatedParametersWithAWarning) {
   std::string warnings;
   const Json json = parameters_from_text(Pairs{{"mirostat", "what"}, {"seed", "1"}},
                                          [&](const std::string& line) { warnings += line; });
@@ -63,7 +63,7 @@ TEST(Parameters, DeprecatedOnesAreLeftOutWithAWarning) {
   EXPECT_EQ(warnings, "warning: parameter mirostat is deprecated");
 }
 
-TEST(Parameters, OptionsOfAnotherTypeAreNamed) {
+TEST(Parameters, ErrorNamesAnOptionOfTheWrongType) {
   EXPECT_EQ(option_fault(R"({"num_ctx":"a"})"), "option \"num_ctx\" must be of type integer");
   EXPECT_EQ(option_fault(R"({"top_p":true})"), "option \"top_p\" must be of type float32");
   EXPECT_EQ(option_fault(R"({"use_mmap":1})"), "option \"use_mmap\" must be of type boolean");
@@ -73,7 +73,7 @@ TEST(Parameters, OptionsOfAnotherTypeAreNamed) {
   EXPECT_NE(option_fault("[]"), "");
 }
 
-TEST(Parameters, ValuesArePrintedWithoutNeedlessFractions) {
+TEST(Parameters, PrintsValuesWithoutNeedlessFractions) {
   using Texts = std::vector<std::string>;
   EXPECT_EQ(value_texts(Json::parse(R"(["a","b"])")), (Texts{"a", "b"}));
   EXPECT_EQ(value_texts(Json(0.6)), Texts{"0.6"});
@@ -82,7 +82,7 @@ TEST(Parameters, ValuesArePrintedWithoutNeedlessFractions) {
   EXPECT_EQ(value_texts(Json(true)), Texts{"true"});
 }
 
-TEST(Parameters, NoNameTwice) {
+TEST(Parameters, NamesAreUnique) {
   for (const Parameter& parameter : parameters()) {
     EXPECT_EQ(find_parameter(parameter.name), &parameter);
   }

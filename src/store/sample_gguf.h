@@ -1,4 +1,4 @@
-// For tests: small GGUF files, and their way into a store as blobs. One thread.
+// For tests: creates small GGUF files and adds them to a store as blobs. One thread at a time.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace billow::store {
 
-// A model of 24 parameters; a test adds what it is about.
+// Returns a model of 24 parameters. A test can add metadata and tensors.
 inline gguf::Writer sample_gguf(std::string_view architecture = "llama") {
   static const std::vector<std::byte> data(96, std::byte{0x5a});
   gguf::Writer writer;

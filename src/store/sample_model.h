@@ -1,4 +1,5 @@
-// For tests: small models put into a store, and the check that a store holds together. One thread.
+// For tests: puts small models into a store, and checks that a store is consistent. One thread at a
+// time.
 #pragma once
 
 #include <string>
@@ -10,7 +11,8 @@ namespace billow::store {
 
 inline Name named(std::string_view text) { return parse_name(text).value(); }
 
-// A manifest of `weights`, a system text that all samples share, and a config; its blobs are added.
+// Returns a manifest of `weights`, a system text that all samples have, and a config. Adds its
+// blobs to the store.
 inline Manifest add_sample(Store& store, const std::string& weights) {
   Manifest manifest;
   manifest.layers.push_back(store.add_layer(kModelLayer, weights));
@@ -26,14 +28,14 @@ inline Name put_sample(Store& store, const std::string& name, const std::string&
   return store.put(named(name), add_sample(store, weights));
 }
 
-// The weights of a model that put_sample made, or "" where there is none.
+// Returns the weights of a model of put_sample(), or "" if it does not exist.
 inline std::string sample_weights(const Store& store, const std::string& name) {
   const auto model = store.find(named(name));
   return model ? store.read_blob(model->manifest.layers.at(0).digest) : "";
 }
 
-// A model that lacks a blob, or has one of another content than its name says; "" when there is
-// none.
+// Returns the name of a model that lacks a blob or has a blob with a wrong digest; "" if there is
+// no such model.
 inline std::string unsound_model(const Store& store) {
   for (const StoredModel& model : store.list()) {
     for (const Digest& digest : model.manifest.digests()) {

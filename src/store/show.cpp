@@ -23,7 +23,7 @@
 namespace billow::store {
 namespace {
 
-// The number that is shortest in print and is `value` again as a float.
+// Returns the number with the shortest text that is `value` again as a float.
 double shortest_as_float(double value) {
   char text[64];
   const auto written = std::to_chars(text, std::end(text), static_cast<float>(value));
@@ -32,8 +32,8 @@ double shortest_as_float(double value) {
   return shortest;
 }
 
-// Whole numbers without a fraction, as they are printed elsewhere; null for what JSON does not
-// have.
+// Returns whole numbers without a fraction, as in other output. Returns null for values that JSON
+// does not have.
 Json number_json(double value, bool is_float) {
   if (!std::isfinite(value)) return nullptr;
   if (is_float) value = shortest_as_float(value);
@@ -93,7 +93,7 @@ std::string modelfile_text(const Model& model, const PromptTraits& traits,
   for (const std::string& adapter : model.adapters) add(kAdapter, adapter);
   add_given(kDraft, model.draft);
   for (const std::string& projector : model.projectors) add(kFrom, projector);
-  // That of the GGUF file comes with the file.
+  // A template in the GGUF file comes with the file.
   if (traits.source != PromptTraits::Source::kFile) add(kTemplate, traits.text);
   add_given(kSystem, system);
   add_given(kRenderer, model.config.renderer);
@@ -109,7 +109,7 @@ std::string modelfile_text(const Model& model, const PromptTraits& traits,
          display_name(model.stored.name) + "\n\n" + to_text(file);
 }
 
-// What needs the GGUF files themselves.
+// Adds the fields that need the GGUF files.
 void add_file_parts(const Model& model, bool verbose, Json& json) {
   json["model_info"] = Json::object();
   try {

@@ -16,7 +16,7 @@
 namespace billow::store {
 namespace {
 
-TEST(Show, MetadataIsJson) {
+TEST(Show, ConvertsMetadataToJson) {
   gguf::Writer writer = sample_gguf();
   writer.set_string("tokenizer.chat_template", "jinja");
   writer.set_float("llama.rope.freq_base", 10000.0f);
@@ -65,7 +65,7 @@ TEST(Show, ParametersArePaddedAndQuoted) {
   EXPECT_EQ(parameters_text("{}"), "");
 }
 
-// Sets the time zone while it lives.
+// Sets the time zone during its lifetime.
 class Zone {
  public:
   explicit Zone(const char* name) { set(name); }
@@ -80,7 +80,7 @@ class Zone {
   }
 };
 
-TEST(Show, TimesAreThoseOfTheTimeZone) {
+TEST(Show, PrintsTimesInTheTimeZone) {
   const Time time(std::chrono::nanoseconds(1'767'322'984'100'000'000));
   {
     const Zone zone("XYZ-1:30");
@@ -93,7 +93,7 @@ TEST(Show, TimesAreThoseOfTheTimeZone) {
 
 class ShowModel : public testing::Test {
  protected:
-  // As api::traits_of() finds them.
+  // The traits that api::traits_of() returns.
   static PromptTraits of_file() {
     PromptTraits traits;
     traits.source = PromptTraits::Source::kFile;
@@ -119,7 +119,7 @@ class ShowModel : public testing::Test {
   Store store{folder.path()};
 };
 
-TEST_F(ShowModel, TheModelfileMakesTheModelAgain) {
+TEST_F(ShowModel, TheModelfileRecreatesTheModel) {
   const Model model = make();
   EXPECT_EQ(
       modelfile_text(model, of_file()),
@@ -135,7 +135,7 @@ TEST_F(ShowModel, TheModelfileMakesTheModelAgain) {
   EXPECT_EQ(again.all(InstructionKind::kLicense), model.licenses);
 }
 
-TEST_F(ShowModel, HasEverythingThatIsKnown) {
+TEST_F(ShowModel, HasAllFields) {
   const Model model = make();
   const Json json = show_json(model, of_file(), {});
   EXPECT_EQ(json["license"], "MIT\nand more\nApache");
@@ -156,12 +156,12 @@ TEST_F(ShowModel, HasEverythingThatIsKnown) {
   EXPECT_FALSE(json.contains("remote_host"));
 }
 
-TEST_F(ShowModel, ARequestChangesWhatTheModelfileShows) {
+TEST_F(ShowModel, ARequestOverridesPartsOfTheModelfile) {
   const Model model = make();
   const Json json = show_json(
       model, {}, {.verbose = true, .system = "Other.", .options_json = R"({"temperature":1})"});
   EXPECT_EQ(json["system"], "Other.");
-  EXPECT_EQ(json["parameters"], parameters_text(model.params_json)) << "the model's own";
+  EXPECT_EQ(json["parameters"], parameters_text(model.params_json)) << "parameters of the model";
   const auto text = json["modelfile"].get<std::string>();
   EXPECT_NE(text.find("SYSTEM Other.\n"), std::string::npos);
   EXPECT_NE(text.find("PARAMETER temperature 1\n"), std::string::npos);
@@ -170,11 +170,11 @@ TEST_F(ShowModel, ARequestChangesWhatTheModelfileShows) {
   EXPECT_THROW(show_json(model, {}, wrong), Error);
 }
 
-TEST_F(ShowModel, TheTemplateIsTheOneThatIsUsed) {
+TEST_F(ShowModel, ShowsTheUsedTemplate) {
   const Model model = make();
   EXPECT_EQ(modelfile_text(model, of_file()).find("TEMPLATE"), std::string::npos);
   PromptTraits traits;
-  EXPECT_EQ(show_json(model, traits, {})["template"], "{{ .Prompt }}") << "without any";
+  EXPECT_EQ(show_json(model, traits, {})["template"], "{{ .Prompt }}") << "without a template";
   EXPECT_NE(modelfile_text(model, traits).find("\nTEMPLATE {{ .Prompt }}\n"), std::string::npos);
   traits.source = PromptTraits::Source::kModel;
   traits.text = "<{{ .Prompt }}>";
@@ -182,7 +182,7 @@ TEST_F(ShowModel, TheTemplateIsTheOneThatIsUsed) {
   EXPECT_NE(modelfile_text(model, traits).find("\nTEMPLATE <{{ .Prompt }}>\n"), std::string::npos);
 }
 
-TEST_F(ShowModel, AModelNamesTheOneThatItWasMadeFrom) {
+TEST_F(ShowModel, NamesTheSourceModel) {
   make();
   CreateRequest request;
   request.model = "n";
@@ -198,7 +198,7 @@ TEST_F(ShowModel, AModelNamesTheOneThatItWasMadeFrom) {
   request.from = "n";
   create_model(store, request, {});
   EXPECT_EQ(load_model(store, named("o"))->config.template_from, kTemplateOfUser)
-      << "it is inherited with the template";
+      << "inherited with the template";
 }
 
 TEST_F(ShowModel, AModelWithoutWeightsHasAnEmptyModelInfo) {

@@ -28,10 +28,10 @@ constexpr size_t kPartBytes = size_t{1} << 18;
 
 std::string parent_of(const std::string& path) { return fs::path(path).parent_path().string(); }
 
-// The name of a blob's file in stores of old.
+// Returns the file name of a blob in old stores.
 std::string old_file_name(const Digest& digest) { return digest.text(); }
 
-// Spells `part` as one of `spellings` does, itself preferred.
+// Replaces `part` by its spelling in `spellings`. Prefers an exact match.
 void spell_as_stored(std::string& part, const std::set<std::string>& spellings) {
   if (spellings.contains(part)) return;
   for (const std::string& spelling : spellings) {
@@ -41,7 +41,7 @@ void spell_as_stored(std::string& part, const std::set<std::string>& spellings) 
   }
 }
 
-// Of a write by gguf::AtomicFile that never ended.
+// Returns whether the file is from an unfinished write of gguf::AtomicFile.
 bool is_unfinished(std::string_view file_name) {
   constexpr std::string_view kMark = ".partial-";
   const size_t at = file_name.rfind(kMark);
@@ -56,7 +56,7 @@ bool is_unfinished(std::string_view file_name) {
 struct Store::State {
   explicit State(const std::string& folder) : lock(folder + "/.billow-lock") {}
   StoreLock lock;
-  std::mutex mutex;  // over `held`, and the removal of a blob that is not in it
+  std::mutex mutex;  // guards `held` and the removal of blobs that are not in it
   std::multiset<Digest> held;
 };
 
@@ -69,7 +69,7 @@ Store::Store(std::string folder, StoreOptions options)
 Store::~Store() = default;
 
 std::string Store::path_of(const Name& name) const {
-  // Nothing else may become a path: its parts cannot lead out of the folder.
+  // Only valid names may become paths: their parts cannot lead out of the folder.
   BILLOW_CHECK(is_valid(name));
   return manifests_folder() + "/" + manifest_path(name);
 }
@@ -97,7 +97,7 @@ void Store::check_readable() const {
     if (error == 0 || error == ENOENT) continue;
     const Error why = system_error("cannot read the model store", folder, error);
     throw Error(why.code(), std::string(why.what()) +
-                                "; give this user access to it, or name another folder with "
+                                "; give this user access to it, or set another folder with "
                                 "--models or OLLAMA_MODELS");
   }
 }
@@ -154,7 +154,7 @@ std::vector<Name> Store::names() const {
     if (leaf.name)
       names.push_back(std::move(*leaf.name));
     else
-      log::warn(leaf.path + ": not the name of a model; left out");
+      log::warn(leaf.path + ": not a model name; left out");
   }
   for (const std::string& folder : unreadable) {
     if (folder == manifests_folder())
@@ -219,7 +219,8 @@ void Store::write_manifest(const Name& name, std::string_view bytes) const {
   const std::string path = path_of(name);
   make_folders(parent_of(path));
   make_folders(blobs_folder());
-  // Staged among the blobs: beside its path, it would look like a model to others.
+  // The file is staged in the folder of blobs. Next to its final path, other programs would take it
+  // for a model.
   gguf::AtomicFile file(path,
                         {.staging_folder = blobs_folder(), .before_step = options_.before_step});
   file.write(std::as_bytes(std::span(bytes)));
@@ -245,7 +246,7 @@ Name Store::put_text(const Name& name, std::string_view manifest_text) {
   for (const Digest& digest : manifest.digests()) {
     if (!has_blob(digest)) {
       throw Error(ErrorCode::kNotFound, "cannot write the manifest of " + display_name(name) +
-                                            ": blob " + digest.text() + " is not there");
+                                            ": blob " + digest.text() + " does not exist");
     }
   }
   const Name spelled = resolve(name);
@@ -262,7 +263,8 @@ bool Store::copy(const Name& source, const Name& destination) {
   const Name to = resolve(destination);
   const auto content = read_file(path_of(from), kMaxManifestBytes);
   if (!content) return false;
-  parse_manifest(content->bytes, path_of(from));  // a broken one does not spread
+  parse_manifest(content->bytes,
+                 path_of(from));  // throws if the manifest is broken, so that it is not copied
   if (from != to) write_manifest(to, content->bytes);
   return true;
 }
@@ -277,7 +279,7 @@ void Store::remove_file(std::string_view step, const std::string& path) const {
 void Store::remove_empty_folders(std::string folder) const {
   for (; folder != manifests_folder(); folder = parent_of(folder)) {
     begin("remove folder");
-    if (::rmdir(folder.c_str()) != 0) return;  // something is in it
+    if (::rmdir(folder.c_str()) != 0) return;  // not empty
   }
 }
 
@@ -289,7 +291,7 @@ bool Store::remove(const Name& name) {
   if (!file_status(path)) return false;
   const std::vector<Digest> old = digests_of(spelled);
   remove_file("remove manifest", path);
-  flush_folder(parent_of(path));  // before its blobs go
+  flush_folder(parent_of(path));  // before its blobs are removed
   remove_empty_folders(parent_of(path));
   remove_unreferenced(old);
   return true;
@@ -306,13 +308,13 @@ std::optional<std::vector<Digest>> Store::referenced() const {
         all.push_back(digest);
       }
     } catch (const Error& error) {
-      if (!leaf.name) continue;  // neither by its name nor by what is in it
-      log::warn(std::string(error.what()) + "; no blob is removed while that is so");
+      if (!leaf.name) continue;  // not a model, by name and by content
+      log::warn(std::string(error.what()) + "; no blobs are removed until this is fixed");
       return std::nullopt;
     }
   }
   if (!unreadable.empty()) {
-    log::warn(unreadable.front() + " cannot be read; no blob is removed while that is so");
+    log::warn(unreadable.front() + " cannot be read; no blobs are removed until this is fixed");
     return std::nullopt;
   }
   std::ranges::sort(all);
@@ -330,7 +332,7 @@ void Store::remove_unreferenced(const std::vector<Digest>& candidates) const {
   if (candidates.empty()) return;
   const StoreLock::Removal removal(state_->lock);
   if (!removal) {
-    log::info("another server makes a model: unused blobs stay until they are next cleared away");
+    log::info("another server creates a model: unused blobs stay until the next cleanup");
     return;
   }
   const auto kept = referenced();
@@ -345,7 +347,7 @@ void Store::remove_unused(const std::vector<Digest>& blobs) {
     const StoreLock::Change change(lock_of_changes());
     remove_unreferenced(blobs);
   } catch (const Error& error) {
-    log::warn(std::string("unused blobs stay: ") + error.what());
+    log::warn(std::string("cannot remove unused blobs: ") + error.what());
   }
 }
 
@@ -370,13 +372,14 @@ bool Store::has_blob(const Digest& digest) const {
 
 std::string Store::read_blob(const Digest& digest, uint64_t max_bytes) const {
   auto content = read_file(blob_path(digest), max_bytes);
-  if (!content) throw Error(ErrorCode::kNotFound, "blob " + digest.text() + " is not there");
+  if (!content) throw Error(ErrorCode::kNotFound, "blob " + digest.text() + " does not exist");
   return std::move(content->bytes);
 }
 
 bool Store::add_blob(const Digest& digest, const ByteSource& source) {
   if (has_blob(digest)) {
-    // It is about to be used: as young as a new one for those who clear unused blobs away.
+    // The caller will use the blob soon. A new timestamp protects it from a cleanup of unused
+    // blobs.
     ::utimensat(AT_FDCWD, blob_path(digest).c_str(), nullptr, 0);
     return false;
   }
@@ -468,7 +471,8 @@ void Store::Hold::add(const Digest& digest) {
 
 void Store::prune_blobs(std::chrono::seconds min_age, Pruned& pruned) const {
   const StoreLock::Removal removal(state_->lock);
-  if (!removal) log::info("another server makes a model: unused blobs stay for now");
+  if (!removal)
+    log::info("another server creates a model: unused blobs stay until the next cleanup");
   const auto kept = removal ? referenced() : std::nullopt;
   const Time newest =
       std::chrono::time_point_cast<Time::duration>(std::chrono::system_clock::now() - min_age);
@@ -505,7 +509,7 @@ Pruned Store::prune(std::chrono::seconds min_age) {
   Pruned pruned;
   if (!is_folder(blobs_folder())) return pruned;
   if (why_not_writable(blobs_folder()) != 0) {
-    log::warn(blobs_folder() + " may not be written to: nothing is cleared away there");
+    log::warn(blobs_folder() + " is not writable: unused files stay");
     return pruned;
   }
   const StoreLock::Change change(lock_of_changes());

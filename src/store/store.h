@@ -1,8 +1,8 @@
 // Models on disk in Ollama's layout: blobs/sha256-<hex> and
-// manifests/<host>/<namespace>/<model>/<tag>. A Store owns nothing but its idea of the folder: what
-// is written appears whole or not at all, survives a crash, and is seen by other programs that
-// share the folder. Servers that share one change it one after the other (store_lock.h); reading
-// waits for nobody. Any thread may call anything.
+// manifests/<host>/<namespace>/<model>/<tag>. A Store keeps only the path of the folder. Every
+// write is atomic, survives a crash, and is visible to other programs that share the folder.
+// Servers that share a store change it one at a time (store_lock.h). Reading never waits.
+// Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -31,31 +31,31 @@ struct StoredModel {
   Time modified;
 };
 
-// Fills the buffer and returns how many bytes it got; 0 is the end.
+// Fills the buffer and returns the number of bytes; 0 at the end.
 using ByteSource = std::function<size_t(std::span<std::byte>)>;
 
-// Takes bytes, piece after piece.
+// Receives bytes in pieces.
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 
-// The order of listings: newest first, then by name.
+// The sort order of listings: newest first, then by name.
 bool is_newer(const StoredModel& a, const StoredModel& b);
 
 struct StoreOptions {
-  // Called before each step that changes something on the disk; what it throws ends the operation.
-  // For tests of what a crash leaves.
+  // Runs before each step that changes the disk. If it throws, the operation ends. Tests use it to
+  // simulate crashes.
   std::function<void(std::string_view step)> before_step;
 };
 
 struct Pruned {
   size_t n_blobs = 0;
-  size_t n_partial = 0;  // files of writes that never ended
+  size_t n_partial = 0;  // files of unfinished writes
   uint64_t n_bytes = 0;
 };
 
-// All functions throw Error when the system fails; a folder that is not there is an empty store.
+// All functions throw Error if the system fails. A missing folder is an empty store.
 class Store {
  public:
-  // Touches nothing: folders are made by the first write.
+  // Does not touch the disk: the first write creates the folders.
   explicit Store(std::string folder, StoreOptions options = {});
   ~Store();
   Store(const Store&) = delete;
@@ -63,69 +63,73 @@ class Store {
 
   const std::string& folder() const noexcept { return folder_; }
 
-  // Throws Error that says what to do when there is a folder and this user cannot list it.
+  // Throws Error with advice if the folder exists but this user cannot list it.
   void check_readable() const;
 
-  // The names of all models, as spelled in the folder. Touches folders alone, no file of a model.
-  // A folder that cannot be read is left out, with a line in the log; throws Error when that is
-  // the folder of all manifests.
+  // Returns the names of all models, as spelled in the folder. Reads only folders, not files of
+  // models. Leaves out and logs folders that cannot be read. Throws Error if the folder of all
+  // manifests cannot be read.
   std::vector<Name> names() const;
-  // The model of a name that is spelled as in the folder; nullopt when there is none. Throws Error
-  // that names the file when its manifest is broken.
+  // Returns the model of a name that is spelled as in the folder; nullopt if it does not exist.
+  // Throws Error that names the file if the manifest is broken.
   std::optional<StoredModel> read(const Name& spelled) const;
-  // Every model, newest first. What cannot be read is left out, with a line in the log.
+  // Returns every model, newest first. Leaves out and logs models that cannot be read.
   std::vector<StoredModel> list() const;
-  // The model that the name means, whatever its case; nullopt when there is none. Throws Error that
-  // names the file when its manifest is broken.
+  // Returns the model of a name in any case; nullopt if it does not exist. Throws Error that names
+  // the file if the manifest is broken.
   std::optional<StoredModel> find(const Name& name) const;
-  // The name as it is spelled in the folder. Where there is no such model, each part is spelled as
-  // in any model that has it.
+  // Returns the name as spelled in the folder. If the model does not exist, each part gets the
+  // spelling that any stored model has for it.
   Name resolve(const Name& name) const;
 
-  // Writes the manifest in the place of one that may be there, then removes the blobs that only
-  // the old one referred to. Returns the name as spelled. REQUIRES: is_valid(name). Throws Error
-  // (kNotFound) when a blob that it refers to is not there.
+  // Writes or replaces the manifest, then removes blobs that only the old manifest used. Returns
+  // the name as spelled. REQUIRES: is_valid(name). Throws Error (kNotFound) if a referenced blob is
+  // missing.
   Name put(const Name& name, const Manifest& manifest);
-  // The same with the bytes of a manifest that came from elsewhere. Throws Error for what is none.
+  // Like put(), with the bytes of a manifest from elsewhere. Throws Error if the text is not a
+  // manifest.
   Name put_text(const Name& name, std::string_view manifest_text);
-  // The bytes of the manifest of a name that is spelled as in the folder; nullopt when there is
-  // none.
+  // Returns the manifest's bytes for a name that is spelled as in the folder; nullopt if it does
+  // not exist.
   std::optional<std::string> manifest_text(const Name& spelled) const;
-  // Gives a model a second name, of the same bytes; false when there is no such model.
+  // Copies a model's manifest byte for byte to a second name. Returns false if the model does not
+  // exist.
   [[nodiscard]] bool copy(const Name& source, const Name& destination);
-  // Removes a manifest, the folders that this empties, and the blobs that no other manifest refers
-  // to; false when there is no such model.
+  // Removes a manifest, folders that become empty, and blobs that no other manifest uses. Returns
+  // false if the model does not exist.
   [[nodiscard]] bool remove(const Name& name);
 
-  // Removes those of the blobs that no manifest refers to and nobody holds. What fails is a line in
-  // the log.
+  // Removes the given blobs that no manifest uses and no Hold keeps. Logs failures.
   void remove_unused(const std::vector<Digest>& blobs);
 
   bool has_blob(const Digest& digest) const;
-  // Where the blob lies or would lie.
+  // Returns the path of the blob, whether it exists or not.
   std::string blob_path(const Digest& digest) const;
-  // The folder of blobs, which is made if need be: for those who write blobs by themselves.
+  // Returns the folder of blobs and creates it if needed, for callers that write blobs themselves.
   std::string made_blobs_folder();
-  // The content of a small blob. Throws Error (kTooLarge) beyond `max_bytes`, kNotFound without it.
+  // Returns the content of a small blob. Throws Error: kTooLarge beyond `max_bytes`, kNotFound if
+  // the blob is missing.
   std::string read_blob(const Digest& digest, uint64_t max_bytes = uint64_t{64} << 20) const;
-  // Stores what the source gives; false when it was there already, and then nothing is read from
-  // the source. Throws Error (kInvalidInput) with both digests when the bytes have another one.
+  // Stores the bytes of `source` as a blob. If the blob already exists, returns false and does not
+  // read the source. Throws Error (kInvalidInput) with both digests if the bytes have another
+  // digest.
   bool add_blob(const Digest& digest, const ByteSource& source);
-  // Stores bytes as a layer. `created`, where given, is what add_blob returns.
+  // Stores bytes as a layer. `created`, if given, receives the result of add_blob().
   Layer add_layer(std::string_view media_type, std::string_view bytes, bool* created = nullptr);
 
   class Hold;
-  // Stores what `make` hands to its sink, piece after piece, by the digest that it turns out to
-  // have, and holds it. What `make` throws ends it, and nothing is left.
+  // Stores the bytes that `make` writes to its sink, under their digest, and adds the digest to
+  // `hold`. If `make` throws, no bytes are kept.
   Layer add_made_layer(std::string_view media_type,
                        const std::function<void(const ByteSink&)>& make, Hold& hold,
                        bool* created = nullptr);
 
-  // Keeps blobs from being removed as unused while it lives: for those who write a manifest soon.
+  // Protects blobs from removal during its lifetime, until the caller has written a manifest that
+  // uses them.
   class Hold {
    public:
-    // Other servers remove no blob at all meanwhile. Throws Error when one has been at it for too
-    // long.
+    // Other servers remove no blobs during its lifetime. Throws Error if another server's removal
+    // takes too long.
     explicit Hold(Store& store);
     ~Hold();
     Hold(const Hold&) = delete;
@@ -137,17 +141,17 @@ class Store {
     std::vector<Digest> digests_;
   };
 
-  // What is done at start: brings blobs of an old layout to their names, removes blobs that no
-  // manifest refers to and our own unfinished files, both only when older than `min_age`, and empty
-  // folders. Removes no blob while a manifest cannot be read or another server makes a model, and
-  // no unfinished file that somebody still writes. Where the folder may not be written to, does
-  // nothing but say so in the log. Partial downloads of other programs stay.
+  // Cleans the store at startup. Renames blobs of an old layout. Removes blobs that no manifest
+  // uses and unfinished files of Billow, both only if older than `min_age`, and empty folders.
+  // Removes no blobs if a manifest cannot be read or another server creates a model. Keeps
+  // unfinished files that still have a writer. If the folder is not writable, only logs that. Keeps
+  // partial downloads of other programs.
   Pruned prune(std::chrono::seconds min_age = std::chrono::hours(1));
 
  private:
   struct State;
 
-  // A file where a manifest lies; the name is absent where it breaks the grammar.
+  // A manifest file; the name is nullopt if it violates the grammar.
   struct Leaf {
     std::string path;
     std::optional<Name> name;
@@ -160,20 +164,20 @@ class Store {
   void make_folders(const std::string& folder) const;
   void write_manifest(const Name& name, std::string_view bytes) const;
   void remove_file(std::string_view step, const std::string& path) const;
-  // From `folder` upwards, up to the folder of manifests.
+  // Removes empty folders from `folder` upwards, up to the folder of manifests.
   void remove_empty_folders(std::string folder) const;
-  // `unreadable`, where given, gets the folders that cannot be read.
+  // Returns all manifest files. `unreadable`, if given, receives the folders that cannot be read.
   std::vector<Leaf> leaves(std::vector<std::string>* unreadable = nullptr) const;
-  // Throws Error when the store may not be written to.
+  // Throws Error if the store is not writable.
   void require_writable() const;
-  // The lock of all who change the store, whose folder is made for it.
+  // Returns the lock for changes of the store and creates the store's folder.
   StoreLock& lock_of_changes() const;
-  // The blobs of the manifest, or none when it is absent or broken.
+  // Returns the blobs of the manifest; empty if the manifest is missing or broken.
   std::vector<Digest> digests_of(const Name& name) const;
-  // The blobs of all manifests, sorted; nullopt when one cannot be read.
+  // Returns the blobs of all manifests, sorted; nullopt if a manifest cannot be read.
   std::optional<std::vector<Digest>> referenced() const;
   void remove_unreferenced(const std::vector<Digest>& candidates) const;
-  // False when somebody needs it.
+  // Removes the blob unless a Hold keeps it. Returns false if the blob was kept.
   bool remove_unheld(const Digest& digest) const;
   void prune_blobs(std::chrono::seconds min_age, Pruned& pruned) const;
   void prune_folders(const std::string& folder, int depth) const;

@@ -1,5 +1,5 @@
-// Ends every operation at every step that changes the disk, by an exception and by the death of the
-// process: what is left is the state before or the state after.
+// Interrupts every operation at every step that changes the disk, by an exception and by the death
+// of the process. Afterwards, the store has the state before or after the operation.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ constexpr int kDead = 77;
 struct Operation {
   const char* name;
   std::function<void(Store&)> run;
-  // What the store tells of itself that differs between before and after.
+  // Returns a state of the store that differs before and after the operation.
   std::function<std::string(const Store&)> state;
 };
 
@@ -38,7 +38,7 @@ const Operation kOperations[] = {
     {"add a blob", [](Store& store) { store.add_layer(kSystemLayer, "some text"); },
      [](const Store& store) { return store.has_blob(digest_of("some text")) ? "yes" : "no"; }},
     {"put a new model", [](Store& store) { put_sample(store, "u/new", "weights"); }, names_in},
-    {"put a model anew", [](Store& store) { put_sample(store, "a", "other"); }, names_in},
+    {"put a model again", [](Store& store) { put_sample(store, "a", "other"); }, names_in},
     {"copy", [](Store& store) { EXPECT_TRUE(store.copy(named("a"), named("u/copy"))); }, names_in},
     {"copy over", [](Store& store) { EXPECT_TRUE(store.copy(named("a"), named("b"))); }, names_in},
     {"remove", [](Store& store) { static_cast<void>(store.remove(named("b"))); }, names_in},
@@ -53,7 +53,7 @@ void prepare(const std::string& folder) {
   store.add_layer(kSystemLayer, "unused");
 }
 
-// Runs the operation until step `last_step`, where `end` is called; how many steps there were.
+// Runs the operation until step `last_step` and calls `end` there. Returns the number of steps.
 int run_until(const std::string& folder, const Operation& operation, int last_step,
               const std::function<void()>& end) {
   int step = 0;
@@ -71,7 +71,7 @@ void check_left(const std::string& folder, const Operation& operation, const std
   EXPECT_TRUE(left == before || left == after) << left;
   EXPECT_EQ(store.list().size(), store.list().size());
   EXPECT_EQ(unsound_model(store), "");
-  operation.run(store);  // and now it works
+  operation.run(store);  // the operation now succeeds
   EXPECT_EQ(operation.state(store), after);
   store.prune(std::chrono::seconds(0));
   EXPECT_EQ(unsound_model(store), "");

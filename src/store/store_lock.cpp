@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kTimeout{60};
 constexpr std::chrono::milliseconds kRetryAfter{5};
-// Bytes of the file that locks are of.
+// The bytes of the file that are locked.
 constexpr int kChangeByte = 0;
 constexpr int kMakeByte = 1;
 
@@ -26,8 +26,8 @@ constexpr int kMakeByte = 1;
   throw Error(ErrorCode::kIo, std::string("the model store is busy: ") + whom + " for " +
                                   std::to_string(kTimeout.count()) + " s; try again later");
 }
-constexpr const char* kOtherChange = "another change has not ended";
-constexpr const char* kOtherRemoval = "blobs have been removed";
+constexpr const char* kOtherChange = "another change has been running";
+constexpr const char* kOtherRemoval = "a removal of blobs has been running";
 
 }  // namespace
 
@@ -37,7 +37,7 @@ StoreLock::~StoreLock() {
 
 void StoreLock::open_file() {
   struct stat status{};
-  // Who has removed the store has removed the file, too.
+  // If the store was removed, the file was removed, too.
   if (fd_ >= 0 && n_makers_ == 0 && ::fstat(fd_, &status) == 0 && status.st_nlink == 0) {
     ::close(fd_);
     fd_ = -1;
@@ -47,7 +47,7 @@ void StoreLock::open_file() {
   if (fd_ >= 0 || warned_) return;
   warned_ = true;
   log::warn("cannot open " + path_ + ": " + std::strerror(errno) +
-            "; changes are not kept apart from those of other servers on this store");
+            "; this server's changes are not locked against other servers on this store");
 }
 
 bool StoreLock::set(int byte, short kind) noexcept {
@@ -59,7 +59,7 @@ bool StoreLock::set(int byte, short kind) noexcept {
   lock.l_len = 1;
   while (::fcntl(fd_, F_OFD_SETLK, &lock) != 0) {
     if (errno == EINTR) continue;
-    return errno != EAGAIN && errno != EACCES;  // file systems without locks have none to wait for
+    return errno != EAGAIN && errno != EACCES;  // file systems without locks always succeed
   }
   return true;
 }

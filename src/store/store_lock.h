@@ -1,6 +1,7 @@
-// Keeps the servers that share a store out of each other's way, whether they are threads of one
-// process or processes: one changes the store at a time, and nobody removes blobs while somebody
-// makes a model of them. Readers need no lock. The locks of a process end with it, however it ends.
+// Locks a store that several servers share. The servers may be threads of one process or separate
+// processes. Only one server changes the store at a time. No server removes blobs while another
+// server creates a model from blobs. Readers need no lock. The system releases the locks of a
+// process when it ends, even after a crash.
 #pragma once
 
 #include <chrono>
@@ -13,15 +14,15 @@ namespace billow::store {
 
 class StoreLock {
  public:
-  // `path` is a file that is made by the first lock; its folder must be there then. Where such a
-  // file cannot be had, the locks hold within this object alone, and the log has a warning.
+  // `path` is a file that the first lock creates; its folder must exist then. If the file cannot be
+  // created, the locks work only within this object, and a warning is logged.
   explicit StoreLock(std::string path) : path_(std::move(path)) {}
   ~StoreLock();
   StoreLock(const StoreLock&) = delete;
   StoreLock& operator=(const StoreLock&) = delete;
 
-  // While it lives, nobody else changes the store. Throws Error (kIo) when others do not end in
-  // time.
+  // During its lifetime, no other object changes the store. Throws Error (kIo) if other changes do
+  // not end in time.
   class Change {
    public:
     explicit Change(StoreLock& lock) : lock_(lock) { lock_.begin_change(); }
@@ -33,12 +34,14 @@ class StoreLock {
     StoreLock& lock_;
   };
 
-  // Makers of models share it. Throws Error (kIo) when a removal does not end in time.
+  // Takes the lock for the creation of a model, which several creators can share. Throws Error
+  // (kIo) if a removal does not end in time.
   void begin_making();
   void end_making() noexcept;
 
-  // Blobs may be removed while it lives and is not false: nobody else makes a model. Those of this
-  // object who do wait in begin_making(), or have said before which blobs they need.
+  // Allows the removal of blobs during its lifetime, if it is not false. No other object then
+  // creates a model. Creators that use this object wait in begin_making(), or have already
+  // registered the blobs that they need.
   class Removal {
    public:
     explicit Removal(StoreLock& lock) : lock_(lock), granted_(lock.begin_removal()) {}
@@ -58,12 +61,13 @@ class StoreLock {
   bool begin_removal();
   void end_removal() noexcept;
   void open_file();
-  // A lock of a byte of the file: F_RDLCK, F_WRLCK or F_UNLCK. False: another process has it.
+  // Sets the lock of a byte of the file: F_RDLCK, F_WRLCK or F_UNLCK. Returns false if another
+  // process has the lock.
   bool set(int byte, short kind) noexcept;
   void set_in_time(int byte, short kind, const char* whom);
 
   const std::string path_;
-  std::mutex mutex_;  // over all below; held only for moments, but by begin_making()
+  std::mutex mutex_;  // guards the members below; held only briefly, except in begin_making()
   std::condition_variable changed_;
   int fd_ = -1;
   bool warned_ = false;

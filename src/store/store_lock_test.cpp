@@ -1,4 +1,4 @@
-// Two stores on one folder behave as those of two processes do: their locks are of open files.
+// Locks belong to open files, so two stores on one folder behave like stores of two processes.
 #include "store/store_lock.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::chrono::seconds kNoAge{0};
 
-TEST(StoreLock, OneChangesAtATime) {
+TEST(StoreLock, AllowsOneChangeAtATime) {
   const TestFolder folder;
   std::atomic<int> n_inside{0};
   std::atomic<bool> overlapped{false};
@@ -44,22 +44,22 @@ TEST(StoreLock, OneChangesAtATime) {
   EXPECT_FALSE(overlapped);
 }
 
-TEST(StoreLock, NobodyRemovesBlobsWhileAnotherMakesAModel) {
+TEST(StoreLock, RefusesRemovalDuringACreationElsewhere) {
   const TestFolder folder;
   StoreLock a(folder.path() + "/lock");
   StoreLock b(folder.path() + "/lock");
   a.begin_making();
   b.begin_making();
-  EXPECT_FALSE(StoreLock::Removal(b)) << "a makes one";
+  EXPECT_FALSE(StoreLock::Removal(b)) << "a creates a model";
   b.end_making();
-  EXPECT_FALSE(StoreLock::Removal(b)) << "a still does";
-  EXPECT_TRUE(StoreLock::Removal(a)) << "it knows what it needs itself";
-  EXPECT_FALSE(StoreLock::Removal(b)) << "and goes on making";
+  EXPECT_FALSE(StoreLock::Removal(b)) << "a still creates a model";
+  EXPECT_TRUE(StoreLock::Removal(a)) << "an object knows which blobs it needs itself";
+  EXPECT_FALSE(StoreLock::Removal(b)) << "a still creates a model after its removal";
   a.end_making();
   EXPECT_TRUE(StoreLock::Removal(b));
 }
 
-TEST(StoreLock, AFolderWithoutALockFileIsNoReasonToFail) {
+TEST(StoreLock, WorksWithoutALockFile) {
   StoreLock lock("/proc/no such folder/lock");
   const StoreLock::Change change(lock);
   lock.begin_making();
@@ -67,7 +67,7 @@ TEST(StoreLock, AFolderWithoutALockFileIsNoReasonToFail) {
   EXPECT_TRUE(StoreLock::Removal(lock));
 }
 
-TEST(TwoStores, WhatOneMakesTheOtherDoesNotClearAway) {
+TEST(TwoStores, DoNotRemoveBlobsOfAModelInCreation) {
   const TestFolder folder;
   Store a(folder.path());
   Store b(folder.path());
@@ -80,11 +80,11 @@ TEST(TwoStores, WhatOneMakesTheOtherDoesNotClearAway) {
     EXPECT_TRUE(b.remove(named("m")));
     EXPECT_TRUE(a.has_blob(digest_of("uploaded")));
   }
-  EXPECT_GE(b.prune(kNoAge).n_blobs, 1u) << "and what stayed meanwhile goes later";
+  EXPECT_GE(b.prune(kNoAge).n_blobs, 1u) << "a later cleanup removes the kept blobs";
   EXPECT_FALSE(a.has_blob(digest_of("uploaded")));
 }
 
-TEST(TwoStores, WhatOneUploadsTheOtherDoesNotClearAway) {
+TEST(TwoStores, DoNotRemoveARunningUpload) {
   const TestFolder folder;
   Store a(folder.path());
   Store b(folder.path());
@@ -99,7 +99,7 @@ TEST(TwoStores, WhatOneUploadsTheOtherDoesNotClearAway) {
   EXPECT_TRUE(b.has_blob(digest_of(text)));
 }
 
-TEST(TwoStores, AnUnfinishedFileWithoutAWriterIsClearedAway) {
+TEST(TwoStores, RemoveAnUnfinishedFileWithoutAWriter) {
   const TestFolder folder;
   Store store(folder.path());
   put_sample(store, "m", "weights");

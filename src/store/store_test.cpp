@@ -42,7 +42,7 @@ void set_age(const fs::path& path, std::chrono::seconds age) {
   fs::last_write_time(path, fs::file_time_type::clock::now() - age);
 }
 
-TEST(Store, AFolderThatIsNotThereIsEmpty) {
+TEST(Store, AMissingFolderIsAnEmptyStore) {
   const TestFolder folder;
   Store store(folder.path() + "/not/there");
   EXPECT_TRUE(store.list().empty());
@@ -68,14 +68,14 @@ TEST(Store, ABlobIsStoredUnderItsDigest) {
   EXPECT_THROW(store.read_blob(digest, 2999), Error);
   EXPECT_THROW(store.read_blob(digest_of("absent")), Error);
   const bool added = store.add_blob(digest, [](std::span<std::byte>) -> size_t {
-    ADD_FAILURE() << "read although the blob is there";
+    ADD_FAILURE() << "read although the blob exists";
     return 0;
   });
   EXPECT_FALSE(added);
   EXPECT_EQ(files_in(folder.path() + "/blobs").size(), 1u);
 }
 
-TEST(Store, ABlobOfAnotherDigestIsRefusedWithBoth) {
+TEST(Store, AWrongDigestIsAnErrorWithBothDigests) {
   const TestFolder folder;
   Store store(folder.path());
   const Digest digest = digest_of("right");
@@ -95,7 +95,7 @@ TEST(Store, ABlobOfAnotherDigestIsRefusedWithBoth) {
   EXPECT_TRUE(files_in(folder.path() + "/blobs").empty());
 }
 
-TEST(Store, FindsAndListsWhatWasPut) {
+TEST(Store, FindsAndListsStoredModels) {
   const TestFolder folder;
   Store store(folder.path());
   put_sample(store, "one:a", "first");
@@ -116,7 +116,7 @@ TEST(Store, FindsAndListsWhatWasPut) {
   EXPECT_EQ(display_name(store.list()[0].name), "one:a");
 }
 
-TEST(Store, LooksUpNamesWithoutRegardToCase) {
+TEST(Store, LookUpIgnoresCase) {
   const TestFolder folder;
   Store store(folder.path());
   put_sample(store, "llama3.2:1b", "x");
@@ -132,8 +132,8 @@ TEST(Store, LooksUpNamesWithoutRegardToCase) {
   EXPECT_EQ(store.list().size(), 2u);
 }
 
-// Made by others on a file system that tells cases apart.
-TEST(Store, PrefersTheSpellingThatWasAskedFor) {
+// Other programs may store names that differ only in case, on a case-sensitive file system.
+TEST(Store, PrefersTheRequestedSpelling) {
   const TestFolder folder;
   Store store(folder.path());
   put_sample(store, "a:t", "lower");
@@ -147,7 +147,7 @@ TEST(Store, PrefersTheSpellingThatWasAskedFor) {
   EXPECT_EQ(store.resolve(named("u/A:other")), named("U/A:other"));
 }
 
-TEST(Store, LeavesOutWhatIsBrokenAndNamesItWhenAskedForIt) {
+TEST(Store, ListLeavesOutBrokenModelsAndFindNamesThem) {
   const TestFolder folder;
   Store store(folder.path());
   put_sample(store, "good", "x");
@@ -170,12 +170,12 @@ TEST(Store, LeavesOutWhatIsBrokenAndNamesItWhenAskedForIt) {
   EXPECT_EQ(sample_weights(store, "good"), "x");
 }
 
-TEST(Store, ACopyIsTheSameBytes) {
+TEST(Store, CopyKeepsAllBytes) {
   const TestFolder folder;
   Store store(folder.path());
   put_sample(store, "a", "x");
   const fs::path root = folder.path() + "/manifests/registry.ollama.ai/library";
-  // As others write it: the bytes are not those that we would write.
+  // Other programs may write other bytes than Billow.
   const std::string bytes = read_test_file(root / "a/latest") + "\n";
   write_test_file(root / "a/latest", bytes);
   ASSERT_TRUE(store.copy(named("a"), named("user/b:c")));
@@ -186,7 +186,7 @@ TEST(Store, ACopyIsTheSameBytes) {
   EXPECT_EQ(store.list().size(), 2u);
 }
 
-TEST(Store, RemovingTakesAwayWhatNobodyElseUses) {
+TEST(Store, RemoveAlsoRemovesUnusedBlobs) {
   const TestFolder folder;
   Store store(folder.path());
   put_sample(store, "u/a", "x");
@@ -217,7 +217,7 @@ TEST(Store, RemovesNoBlobWhileAManifestCannotBeRead) {
   EXPECT_EQ(store.prune(std::chrono::seconds(0)).n_blobs, 3u);
 }
 
-TEST(Store, PuttingAgainRemovesWhatOnlyTheOldOneUsed) {
+TEST(Store, ReplacingAModelRemovesItsOldBlobs) {
   const TestFolder folder;
   Store store(folder.path());
   put_sample(store, "a", "x");
@@ -227,7 +227,7 @@ TEST(Store, PuttingAgainRemovesWhatOnlyTheOldOneUsed) {
   EXPECT_FALSE(store.has_blob(digest_of("x")));
 }
 
-TEST(Store, AManifestWithoutItsBlobsIsNotWritten) {
+TEST(Store, RefusesAManifestWithoutItsBlobs) {
   const TestFolder folder;
   Store store(folder.path());
   Manifest manifest = add_sample(store, "x");
@@ -236,7 +236,7 @@ TEST(Store, AManifestWithoutItsBlobsIsNotWritten) {
   EXPECT_FALSE(store.find(named("a")));
 }
 
-TEST(Store, AHeldBlobStays) {
+TEST(Store, HoldKeepsABlob) {
   const TestFolder folder;
   Store store(folder.path());
   put_sample(store, "a", "x");
@@ -252,7 +252,7 @@ TEST(Store, AHeldBlobStays) {
   EXPECT_FALSE(store.has_blob(digest_of("x")));
 }
 
-TEST(Store, PruningClearsAwayWhatIsOldAndUnused) {
+TEST(Store, PruneRemovesOldUnusedFiles) {
   const TestFolder folder;
   Store store(folder.path());
   put_sample(store, "a", "x");
@@ -282,7 +282,7 @@ TEST(Store, PruningClearsAwayWhatIsOldAndUnused) {
   EXPECT_EQ(sample_weights(store, "a"), "x");
 }
 
-TEST(Store, BlobsOfTheOldLayoutAreReadAndRenamed) {
+TEST(Store, ReadsAndRenamesBlobsOfTheOldLayout) {
   const TestFolder folder;
   Store store(folder.path());
   put_sample(store, "a", "x");
@@ -296,7 +296,7 @@ TEST(Store, BlobsOfTheOldLayoutAreReadAndRenamed) {
   EXPECT_EQ(sample_weights(store, "a"), "x");
 }
 
-TEST(Store, NamesAndDigestsLeadNowhereElse) {
+TEST(Store, NamesAndDigestsCannotLeaveTheFolder) {
   const TestFolder folder;
   Store store(folder.path() + "/store");
   const Manifest manifest = add_sample(store, "x");
@@ -308,22 +308,22 @@ TEST(Store, NamesAndDigestsLeadNowhereElse) {
     EXPECT_DEATH(store.put(name, manifest), "is_valid");
     EXPECT_DEATH((void)store.remove(name), "is_valid");
   }
-  // A manifest made by somebody else cannot name a file outside, as a digest is no path.
+  // A foreign manifest cannot name a file outside the store, because a digest is not a path.
   write_test_file(folder.path() + "/store/manifests/h/n/m/t",
                   R"({"schemaVersion":2,"config":{"digest":"sha256-../../../secret","size":1}})");
   EXPECT_THROW(store.find(named("h/n/m:t")), Error);
   EXPECT_EQ(files_in(folder.path()).count("x"), 0u);
 }
 
-// Runs `body` as a user to whom permissions apply.
-void as_nobody(const std::function<void()>& body) {
+// Runs `body` as a user without root's privileges, so that file permissions apply.
+void as_unprivileged_user(const std::function<void()>& body) {
   const uid_t user = ::geteuid();
   ASSERT_TRUE(user != 0 || ::seteuid(65534) == 0);
   body();
   ASSERT_TRUE(user != 0 || ::seteuid(0) == 0);
 }
 
-TEST(Store, AFolderWithoutWritePermissionIsRead) {
+TEST(Store, ReadsAFolderWithoutWritePermission) {
   const TestFolder folder;
   Store store(folder.path());
   put_sample(store, "a", "x");
@@ -332,7 +332,7 @@ TEST(Store, AFolderWithoutWritePermissionIsRead) {
     fs::permissions(entry.path(), entry.is_directory() ? fs::perms(0555) : fs::perms(0444));
   }
   fs::permissions(folder.path(), fs::perms(0555));
-  as_nobody([&] {
+  as_unprivileged_user([&] {
     EXPECT_EQ(store.list().size(), 1u);
     EXPECT_EQ(sample_weights(store, "A"), "x");
     EXPECT_EQ(store.prune(std::chrono::seconds(0)).n_blobs, 0u);
@@ -355,7 +355,7 @@ TEST(Store, AFolderWithoutWritePermissionIsRead) {
   EXPECT_EQ(files_in(folder.path()), before);
 }
 
-// Random changes and questions; none fails. Unused blobs of any age are cleared away meanwhile.
+// Runs random changes and queries, which all succeed. Some of them remove unused blobs of any age.
 void use_at_random(Store& store, unsigned seed, std::atomic<int>& n_found) {
   std::mt19937 random(seed);
   for (int i = 0; i < 60; ++i) {
@@ -400,7 +400,7 @@ void check_and_empty(Store& store) {
   EXPECT_TRUE(files_in(store.folder() + "/blobs").empty());
 }
 
-TEST(Store, ManyThreadsMayUseIt) {
+TEST(Store, IsThreadSafe) {
   const TestFolder folder;
   Store store(folder.path());
   std::atomic<int> n_found = 0;
@@ -413,8 +413,8 @@ TEST(Store, ManyThreadsMayUseIt) {
   check_and_empty(store);
 }
 
-// Two objects on one folder keep apart as two processes do.
-TEST(Store, ManyServersMayUseItsFolder) {
+// Two Store objects on one folder lock each other like two processes.
+TEST(Store, ManyServersCanUseOneFolder) {
   const TestFolder folder;
   std::atomic<int> n_found = 0;
   {

@@ -1,4 +1,5 @@
-// For tests: a folder that is removed with what is in it, and files in it. One thread.
+// For tests: a temporary folder that is removed with its content, and files in it. One thread at a
+// time.
 #pragma once
 
 #include <unistd.h>
@@ -15,7 +16,7 @@ namespace billow::store {
 class TestFolder {
  public:
   TestFolder() {
-    // In memory where that can be, as flushing to a disk takes long.
+    // Uses memory if possible, because flushing to a disk takes long.
     std::filesystem::path parent = "/dev/shm";
     if (::access(parent.c_str(), W_OK) != 0) parent = std::filesystem::temp_directory_path();
     std::string pattern = (parent / "billow-store-XXXXXX").string();
@@ -34,7 +35,7 @@ class TestFolder {
   std::string path_;
 };
 
-// Makes the folders above it too.
+// Writes a file and creates its parent folders.
 inline void write_test_file(const std::filesystem::path& path, std::string_view bytes) {
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path, std::ios::binary)

@@ -100,7 +100,7 @@ class Adapters(unittest.TestCase):
             self.server.request("POST", "/api/blobs/" + digests[path.name], data)
         for fields, expected in (
                 ({"adapters": {"a": digests["other.gguf"]}}, 'a: this is an adapter for models of the architecture "qwen9"'),
-                ({"adapters": {"a": digests["writer.gguf"]}}, "a: this GGUF file is no adapter"),
+                ({"adapters": {"a": digests["writer.gguf"]}}, "a: this GGUF file is not an adapter"),
                 ({"adapters": {"a": digests["1.gguf"]}, "adapter_scales": {"b": 2}}, 'there is no adapter "b"'),
                 ({"adapters": {"a": digests["1.gguf"]}, "adapter_scales": {"a": 0}}, "must be a number other than 0"),
                 ({"adapters": {"a": digests["1.gguf"]}, "adapter_scales": {"a": "x"}}, "adapter_scales")):

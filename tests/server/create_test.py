@@ -248,7 +248,7 @@ class FromTheWeb(Made):
         self.assertEqual(self.weights("m"), self.expected("Q8_0"))
 
     def test_what_is_no_model_is_refused_and_leaves_nothing(self):
-        for path, what in (("/page.gguf", b"no GGUF file"), ("/none.gguf", b"there is no such file")):
+        for path, what in (("/page.gguf", b"not a GGUF file"), ("/none.gguf", b"there is no such file")):
             done = self.run_model(self.url + path)
             self.assertEqual(done.returncode, 1)
             self.assertIn(what, done.stderr)

@@ -116,9 +116,9 @@ class Hostile(Case):
             (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nx", "."),
             (endless(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + b" " * 65536 + b"\r\n"), "more than [0-9]+ bytes"),
             (reply(200, bomb, {"Content-Encoding": "gzip"}), "malformed JSON"),
-            (endless(b"HTTP/1.1 200 OK\r\n", b"X-Field: " + b"x" * 1000 + b"\r\n"), "head of the answer|[Hh]eader"),
-            (endless(b"HTTP/1.1 200 OK\r\nX-Field: ", b"x" * 65536), "head of the answer|[Hh]eader|[Oo]ut of memory|too large"),
-            (endless(b"", b"HTTP/1.1 100 Continue\r\nX-Field: y\r\n\r\n" * 1000), "head of the answer|[Hh]eader"),
+            (endless(b"HTTP/1.1 200 OK\r\n", b"X-Field: " + b"x" * 1000 + b"\r\n"), "head of the response|[Hh]eader"),
+            (endless(b"HTTP/1.1 200 OK\r\nX-Field: ", b"x" * 65536), "head of the response|[Hh]eader|[Oo]ut of memory|too large"),
+            (endless(b"", b"HTTP/1.1 100 Continue\r\nX-Field: y\r\n\r\n" * 1000), "head of the response|[Hh]eader"),
             (reply(500, {"errors": [{"message": "a\nb\x1b[2J" + "c" * 10_000}]}), "500: a b"),
             (reply(500, b"{" + b",".join(b'"%x":1' % i for i in range(800_000)) + b"}"), "500: "),
             (reply(429, {"error": "slow down"}), "429: slow down"), (reply(404, b"x"), "file does not exist"),
@@ -186,7 +186,7 @@ class Hostile(Case):
             with self.subTest(str(body)[:60]):
                 self.fake.answer = lambda request, body=body: (reply(200, body) if request.path.startswith("/token") else reply(
                     401, b"", {"WWW-Authenticate": f'Bearer realm="{realm}",service="s",scope="a\r\n b"'.replace("\r\n", "")}))
-                self.refused("answer has no token")
+                self.refused("response has no token")
         self.fake.answer = lambda request: (endless(b"HTTP/1.1 200 OK\r\n\r\n", b" " * 65536) if request.path.startswith("/token") else reply(
             401, b"", {"WWW-Authenticate": f'Bearer realm="{realm}"'}))
         self.refused("more than [0-9]+ bytes")

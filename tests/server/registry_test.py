@@ -200,7 +200,7 @@ class Transfers(Case):
         registry = self.registry(tls=registries.make_certificate(self.folder))
         here = self.place("here")
         here.make(registry.host + "/me/m", random_gguf(MB))
-        self.assertRegex(here.last("push", registry.host + "/me/m", insecure=True), "may speak https alone")
+        self.assertRegex(here.last("push", registry.host + "/me/m", insecure=True), "may support only https")
         self.assertRegex(here.last("pull", registry.host + "/me/n", insecure=True), "HTTP request to an HTTPS server")
         self.assertEqual(registry.blobs(), [])
 
