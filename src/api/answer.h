@@ -1,4 +1,5 @@
-// What comes of a request to write: plain data, and the sink that each API's codec is.
+// The answer to a generation request: plain data, and the interface that each API's codec
+// implements to receive it.
 #pragma once
 
 #include <chrono>
@@ -11,7 +12,7 @@
 
 namespace billow::api {
 
-// Of a token. The first one of a prompt has none: it is -infinity.
+// The log probability of one token. The first token of a prompt has none: its value is -infinity.
 struct Logprob {
   std::string token;
   double logprob = 0.0;
@@ -22,29 +23,31 @@ struct Logprob {
 using output::Event;
 using output::EventKind;
 
-// Something new of an answer; any of it may be empty, not all.
+// The next part of an answer. Any field may be empty, but not all of them.
 struct Delta {
-  size_t choice = 0;            // of which answer, where a request has several
-  bool is_prompt = false;       // the prompt, put before the answer: GenerationRequest::echo
-  std::vector<Event> events{};  // in the order in which they were written; all calls have ids
+  size_t choice = 0;  // index of the answer, if a request has several
+  // `events` hold the prompt that precedes the answer: GenerationRequest::echo
+  bool is_prompt = false;
+  std::vector<Event> events{};  // in the order of generation; all calls have ids
   std::vector<Logprob> logprobs{};
-  std::vector<std::string> notices{};  // transitions, compactions: a JSON object each; where asked
+  // transitions and compactions, a JSON object each; only on request
+  std::vector<std::string> notices{};
 };
 
-// "call_" and 8 random letters or digits.
+// Returns "call_" and 8 random letters or digits.
 std::string new_call_id();
 
-// The same events, with neighbours of one kind put together.
+// Returns the same events. Adjacent events of the same kind are merged.
 std::vector<Event> joined(const std::vector<Event>& events);
 
-// A call that is complete.
+// A complete tool call.
 struct WrittenCall {
   std::string id;
   std::string name;
   std::string arguments;  // a JSON object as the model wrote it
 };
 
-// An answer, or a part of it, put together.
+// An answer, or a part of it, merged into whole texts and calls.
 struct WholeAnswer {
   std::string text{};
   std::string thinking{};
@@ -55,13 +58,13 @@ struct WholeAnswer {
   bool empty() const noexcept;
 };
 
-// Puts an answer together.
+// Collects the deltas of an answer.
 class AnswerParts {
  public:
   void add(const Delta& delta);
-  // What was put together; a call that is not complete is not part of it.
+  // Returns everything collected so far. It does not contain a call that is still incomplete.
   const WholeAnswer& whole() const noexcept { return whole_; }
-  // The same, and begins again with what comes next.
+  // Returns the same and starts with an empty answer.
   WholeAnswer take();
   void clear() { *this = {}; }
 
@@ -70,54 +73,57 @@ class AnswerParts {
   WrittenCall open_;
 };
 
-// Known before the answer begins.
+// The sizes that the server computes before the answer begins.
 struct Sizing {
-  size_t n_prompt = 0;       // tokens, after what was cut
-  size_t n_prompt_full = 0;  // before
-  size_t n_answer = 0;       // reserved for the answer
-  size_t context = 0;        // N
-  size_t max_context = 0;    // of the model, or the server's cap
-  std::string reason{};      // one line: "31 + 8161 left, of 8192"
+  size_t n_prompt = 0;       // tokens of the prompt after truncation
+  size_t n_prompt_full = 0;  // tokens of the prompt before truncation
+  size_t n_answer = 0;       // tokens reserved for the answer
+  size_t context = 0;        // positions of the request's context
+  size_t max_context = 0;    // max of the model, or the server's cap
+  // one line: "31 tokens of the prompt and 8161 left for the answer, of 8192"
+  std::string reason{};
 };
 
+// How an answer ended, with its token counts and times.
 struct Ending {
-  size_t choice = 0;               // as Delta's
-  std::string done_reason{};       // "stop", "length", "repetition", "load", "unload"
-  std::string stop_string{};       // of "stop": the one of the request that ended it; empty: none
-  std::vector<int32_t> context{};  // tokens of prompt and answer; empty where raw
+  size_t choice = 0;          // like Delta::choice
+  std::string done_reason{};  // "stop", "length", "repetition", "load", "unload"
+  std::string stop_string{};  // the request's stop string that ended the answer; empty if none did
+  std::vector<int32_t> context{};  // tokens of the prompt and the answer; empty for raw requests
   size_t n_prompt = 0;
   size_t n_cached = 0;
-  size_t n_generated = 0;       // tokens of the answer, and the one that ended it where one did
-  size_t n_drafted = 0;         // tokens that were guessed and evaluated before they were chosen
-  size_t n_draft_accepted = 0;  // of them, those that the answer has
+  size_t n_generated = 0;       // tokens of the answer, including a token that ended it
+  size_t n_drafted = 0;         // tokens that were guessed and then evaluated
+  size_t n_draft_accepted = 0;  // guessed tokens that became part of the answer
   std::chrono::nanoseconds total{};
   std::chrono::nanoseconds load{};
   std::chrono::nanoseconds prompted{};
   std::chrono::nanoseconds written{};
 };
 
-// It has no end of its own: its tokens were spent, or it repeated itself.
+// Returns true if the answer has no natural end: it reached its token limit or repeated itself.
 bool is_cut_off(const Ending& ending) noexcept;
 
-// What an API's codec does with an answer. Called on the request's thread: rendered() or any
-// number of delta() and one end() for each choice, or nothing where the generator throws. What they
-// return or throw: false says that the client is gone.
+// Receives the answer to a request; each API's codec implements it. The generator calls it on the
+// request's thread. It calls rendered(), or any number of delta() and one end() for each choice. It
+// stops calling if it throws. The functions return false if the client has disconnected.
 class Sink {
  public:
   virtual ~Sink() = default;
-  // First of all: the model, as it is shown. Then, where there is something to answer, its size.
+  // The generator calls found() first, with the displayed name of the model. It then calls sized()
+  // if there is something to answer.
   virtual void found(const std::string& /*model*/) {}
   virtual void sized(const Sizing&) {}
   virtual bool delta(const Delta& delta) = 0;
-  // Nothing is sent before the end, so that the answer may begin again where its runner has died;
-  // restart() says that it does: what was given so far is void.
+  // True if the codec sends nothing before the end. Then the generator may restart the answer after
+  // its runner has died. It calls restart(), and the codec must discard the choice's deltas so far.
   virtual bool holds_back() const { return false; }
   virtual void restart(size_t /*choice*/) {}
   virtual bool end(const Ending& ending) = 0;
-  // In place of an answer, where only the prompt was asked for.
+  // Replaces the answer if the client wants only the prompt.
   virtual bool rendered(const std::string& prompt, size_t n_images) = 0;
-  // Nothing to send has come for a while: the prompt is long, the model is loaded, or there is no
-  // place for the request yet. A sign of life may be sent.
+  // Reports that there has been nothing to send for a while. The prompt is long, the model is
+  // loading, or the request waits in the queue. The codec may send a keep-alive event.
   virtual void still_working() {}
 };
 

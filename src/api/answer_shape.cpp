@@ -18,7 +18,7 @@ using constraint::Constraint;
 using constraint::Grammar;
 using constraint::GrammarKind;
 
-// Has the grammar begin where the text of the answer does.
+// Makes the grammar apply to the text of the answer, after the thinking.
 void put_after_thinking(Constraint& made, const output::Format& format,
                         const output::Start& start) {
   if (output::is_harmony(format)) {
@@ -33,10 +33,10 @@ void put_after_thinking(Constraint& made, const output::Format& format,
     made.opens_with = thinking.open.front();
 }
 
-// A schema at another place of a document: references to its root follow it there.
+// Moves a schema to another place of a document: prefixes its references to the root.
 Json moved_to(Json schema, const std::string& place) {
   if (schema.is_array()) {
-    for (Json& one : schema) one = moved_to(std::move(one), place);
+    for (Json& element : schema) element = moved_to(std::move(element), place);
     return schema;
   }
   if (!schema.is_object()) return schema;
@@ -49,7 +49,7 @@ Json moved_to(Json schema, const std::string& place) {
   return schema;
 }
 
-// A call of one of the tools, as a schema that stands at `place`.
+// Returns a schema at `place` for a call of one of the tools.
 Json call_schema(const std::vector<Tool>& tools, const std::string& only,
                  const std::string& place) {
   Json forms = Json::array();
@@ -82,17 +82,17 @@ Grammar grammar_of_schema(const Json& schema) {
   return {.kind = GrammarKind::kJsonSchema, .text = schema.dump()};
 }
 
-// The answer is JSON: calls where it is an array of them, else text.
+// The answer is JSON. An array of calls becomes calls; anything else becomes text.
 void read_calls_as_json(AnswerShape& shape) { shape.format.calls = {output::JsonCalls{}}; }
 
-// The answer is an array of calls and nothing else. Its bracket opens the calls, so that they are
-// passed on while they are written; within thinking it is only a bracket.
+// The answer is only an array of calls. Its opening bracket starts the calls, so that their parts
+// are streamed. In thinking, a bracket is only text.
 void read_calls_in_array(AnswerShape& shape) {
   shape.format.calls = {output::JsonCalls{.open = {"["}, .close = {"]"}}};
   shape.format.thinking.quotes_calls = true;
 }
 
-// What the requested JSON is, as a schema; nothing for grammars of other kinds.
+// Returns the schema of the requested JSON; nothing for other kinds of grammars.
 std::optional<Json> json_schema_of(const Grammar& grammar) {
   if (grammar.kind == GrammarKind::kJsonObject) return Json{{"type", "object"}};
   if (grammar.kind != GrammarKind::kJsonSchema) return std::nullopt;
@@ -100,15 +100,15 @@ std::optional<Json> json_schema_of(const Grammar& grammar) {
   return schema.is_object() ? std::optional(std::move(schema)) : std::nullopt;
 }
 
-// Where the model's calls are JSON behind a marker: that marker; else "".
+// Returns the marker before the model's calls if they are JSON; otherwise "".
 std::string json_marker(const output::Format& format) {
   if (format.calls.empty()) return "";
   const auto* calls = std::get_if<output::JsonCalls>(&format.calls.front());
   return calls != nullptr && !calls->keyed && !calls->open.empty() ? calls->open.front() : "";
 }
 
-// A model that writes messages with recipients: the head of the message names the function, and its
-// body is held to the schema. Free text before it is bounded.
+// For a model that writes messages with recipients: the message head names the function, and its
+// body must match the schema. The free text before it has a max length.
 Constraint required_message(const GenerationRequest& request) {
   constexpr size_t kMaxFreeTokens = 4096;
   const std::string& name = request.tool_choice.name;

@@ -1,13 +1,13 @@
-// What an answer may be, and how it is read: the format in which the model writes, and the grammar
-// that the answer is held to. Pure; any thread.
+// Decides how an answer is parsed and which grammar it must match. Pure functions; thread-safe.
 //
-// - A request with a grammar: the answer is held to it, behind what the model thinks first.
-// - tool_choice "required", or a function: the answer is held to a JSON array of calls,
-//   [{"name":...,"arguments":{...}}], whatever the model's own form of calls is, as all arguments
-//   are held to their schemas then.
-// - A JSON grammar beside tools that may be called: the answer is either of both.
-// - Strict tools that may be called: where the model's own form of calls is JSON behind a marker,
-//   what follows the marker is held to the schemas of all tools, one call to an answer.
+// - Request with a grammar: the answer matches the grammar. Thinking before the answer is free.
+// - tool_choice "required", or a function: the answer matches a JSON array of calls,
+//   [{"name":...,"arguments":{...}}]. The model's own call format is not used, because all
+//   arguments must match their schemas.
+// - JSON grammar and tools that may be called: the answer matches the grammar or the array of
+//   calls.
+// - Strict tools that may be called, and a model that writes calls as JSON after a marker: calls
+//   match the schemas of all tools. An answer has at most one call.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,8 @@ struct AnswerShape {
   std::optional<constraint::Constraint> constraint{};
 };
 
-// Throws http::StatusError (400) with one line that names what in a grammar cannot be held.
+// Throws http::StatusError (400) if the grammar is not supported. The one-line message names the
+// unsupported part.
 AnswerShape shape_of(const GenerationRequest& request, const output::Format& format,
                      const output::Start& start);
 

@@ -38,13 +38,13 @@ GenerationRequest request_with(std::optional<constraint::Grammar> grammar) {
 
 Json schema_of(const AnswerShape& shape) { return Json::parse(shape.constraint->grammar.text); }
 
-TEST(AnswerShape, IsFreeWhereNothingIsAskedFor) {
+TEST(AnswerShape, HasNoConstraintByDefault) {
   const AnswerShape shape = shape_of(request_with({}), thinking_format(), {StartState::kText});
   EXPECT_FALSE(shape.constraint.has_value());
   EXPECT_EQ(std::get<output::JsonCalls>(shape.format.calls.at(0)).open.size(), 1u);
 }
 
-TEST(AnswerShape, AGrammarBeginsBehindTheThinking) {
+TEST(AnswerShape, GrammarStartsAfterThinking) {
   const GenerationRequest request = request_with(constraint::Grammar{});
   const auto of = [&](StartState state) {
     return *shape_of(request, thinking_format(), {state}).constraint;
@@ -87,14 +87,14 @@ TEST(AnswerShape, RequiredCallsAreAJsonArray) {
   EXPECT_EQ(named["maxItems"], 1);
 }
 
-// What a client sees of an array of calls, as soon as it is written.
+// The parts of required calls reach the client while they are generated.
 TEST(AnswerShape, RequiredCallsStream) {
   GenerationRequest request = request_with({});
   request.tools = {tool("f", "{}"), tool("g", "{}")};
   request.tool_choice.use = ToolUse::kRequired;
   const AnswerShape shape = shape_of(request, thinking_format(), {StartState::kMayThink});
   output::Parser parser(shape.format, {StartState::kMayThink}, {{.name = "f"}, {.name = "g"}});
-  const auto said = [&](std::string_view text) {
+  const auto streamed = [&](std::string_view text) {
     std::string all;
     std::vector<output::Event> events;
     parser.add(text, {}, events);
@@ -106,17 +106,17 @@ TEST(AnswerShape, RequiredCallsStream) {
     }
     return all;
   };
-  EXPECT_EQ(said("<think>[{"), "thinks [{");
-  EXPECT_EQ(said("</think>[ {\"name\": \"f\", \"arguments\": {\"a\":"), "begins f{\"a\":");
-  EXPECT_EQ(said(" [1, \"lo"), " [1, \"lo");
-  EXPECT_EQ(said("ng\"]}}, {\"name\": \"g\", \"arguments\": {"), "ng\"]} endsbegins g{");
-  EXPECT_EQ(said("}}\n]"), "} ends");
+  EXPECT_EQ(streamed("<think>[{"), "thinks [{");
+  EXPECT_EQ(streamed("</think>[ {\"name\": \"f\", \"arguments\": {\"a\":"), "begins f{\"a\":");
+  EXPECT_EQ(streamed(" [1, \"lo"), " [1, \"lo");
+  EXPECT_EQ(streamed("ng\"]}}, {\"name\": \"g\", \"arguments\": {"), "ng\"]} endsbegins g{");
+  EXPECT_EQ(streamed("}}\n]"), "} ends");
   std::vector<output::Event> rest;
   parser.finish(output::FinishReason::kStop, rest);
   EXPECT_TRUE(rest.empty());
 }
 
-TEST(AnswerShape, ARequiredCallThatIsCutOffIsNoText) {
+TEST(AnswerShape, CutOffRequiredCallIsNotText) {
   GenerationRequest request = request_with({});
   request.tools = {tool("f", "{}")};
   request.tool_choice.use = ToolUse::kRequired;
@@ -134,13 +134,13 @@ TEST(AnswerShape, ARequiredCallThatIsCutOffIsNoText) {
   }
 }
 
-TEST(AnswerShape, AGrammarBesideToolsAllowsBoth) {
+TEST(AnswerShape, GrammarWithToolsAllowsBoth) {
   GenerationRequest request = request_with(constraint::Grammar{
       GrammarKind::kJsonSchema, R"({"$ref":"#/$defs/x","$defs":{"x":{"const":"#/y"}}})"});
   request.tools = {tool("f", "{}")};
   const Json schema = schema_of(shape_of(request, thinking_format(), {StartState::kText}));
   EXPECT_EQ(schema["anyOf"][0]["$ref"], "#/anyOf/0/$defs/x");
-  EXPECT_EQ(schema["anyOf"][0]["$defs"]["x"]["const"], "#/y") << "a value is no reference";
+  EXPECT_EQ(schema["anyOf"][0]["$defs"]["x"]["const"], "#/y") << "a value is not a reference";
   EXPECT_EQ(schema["anyOf"][1]["type"], "array");
   request.tool_choice.use = ToolUse::kNone;
   EXPECT_FALSE(
@@ -151,7 +151,7 @@ TEST(AnswerShape, AGrammarBesideToolsAllowsBoth) {
             GrammarKind::kRegex);
 }
 
-TEST(AnswerShape, StrictCallsAreHeldBehindTheirMarker) {
+TEST(AnswerShape, StrictCallsMatchTheSchemaAfterTheMarker) {
   GenerationRequest request = request_with({});
   request.tools = {tool("f", R"({"type":"object"})", true)};
   const AnswerShape shape = shape_of(request, thinking_format(), {StartState::kText});
@@ -163,7 +163,7 @@ TEST(AnswerShape, StrictCallsAreHeldBehindTheirMarker) {
   EXPECT_FALSE(shape_of(request, bare, {StartState::kText}).constraint.has_value());
 }
 
-TEST(AnswerShape, WhatCannotBeHeldIsNamed) {
+TEST(AnswerShape, UnsupportedGrammarIsNamed) {
   try {
     shape_of(request_with(constraint::Grammar{GrammarKind::kJsonSchema, R"({"type":"x"})"}),
              thinking_format(), {StartState::kText});

@@ -9,7 +9,7 @@
 namespace billow::api {
 namespace {
 
-// What the answer itself says wins.
+// Adds headers that are not present. The answer's own headers take precedence.
 void add_missing(http::Headers& headers, const http::Headers& added) {
   for (const http::Headers::Field& field : added) {
     if (!headers.find(field.name)) headers.add(field.name, field.value);

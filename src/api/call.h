@@ -1,5 +1,6 @@
-// A request on its way through a handler of an API: what came, whom to answer, its id and trace.
-// The server makes it; a handler uses it on its own thread, no longer than its call lasts.
+// One request inside an API handler: the HTTP exchange, the request's trace and its cancellation.
+// The server creates a Call. A handler uses it on the handler's thread, and only until the handler
+// returns.
 #pragma once
 
 #include <chrono>
@@ -19,18 +20,18 @@ namespace billow::api {
 
 class Call {
  public:
-  // `headers` go with whatever answer is given: X-Request-Id and the like.
+  // `headers` are added to every answer, for example X-Request-Id.
   Call(http::Exchange& exchange, metrics::Trace& trace, std::stop_token stop,
        http::Headers headers = {})
       : exchange_(exchange), trace_(trace), stop_(std::move(stop)), headers_(std::move(headers)) {}
 
   const http::Request& request() const noexcept { return exchange_.request(); }
   metrics::Trace& trace() noexcept { return trace_; }
-  // Set when the client is gone.
+  // Set when the client disconnects.
   const std::stop_token& stop() const noexcept { return stop_; }
 
-  // As Exchange's, with the headers. What take_body() gives should die with the statement that
-  // decodes it, so that its memory is free while the answer is made.
+  // These functions do the same as those of http::Exchange and add the headers. Decode the result
+  // of take_body() in the same statement, so that its memory is free while the answer is generated.
   http::Body take_body() { return exchange_.take_body(); }
   size_t read_body(std::span<char> buffer) { return exchange_.read_body(buffer); }
   bool respond(http::Response response);
@@ -38,17 +39,17 @@ class Call {
   bool write(std::string_view bytes) { return reached(exchange_.write(bytes)); }
   bool finish(std::string_view last = {}) { return reached(exchange_.finish(last)); }
 
-  // For the answer's head, before it begins.
+  // Adds a header to the answer. Call it before the answer begins.
   void add_header(std::string name, std::string value) {
     headers_.set(std::move(name), std::move(value));
   }
-  // For metrics and the log: the model that it is about, as shown.
+  // Sets the displayed name of the model, for metrics and the log.
   void set_model(std::string name) { model_ = std::move(name); }
   const std::string& model() const noexcept { return model_; }
-  int status() const noexcept { return status_; }  // 0: nothing was answered yet
-  // The client has left before the end of a stream.
+  int status() const noexcept { return status_; }  // 0: nothing has been answered yet
+  // True if the client disconnected before the end of a stream.
   bool is_cut_off() const noexcept { return is_cut_off_; }
-  // The answer has begun, and fails: for metrics and the log.
+  // Records for metrics and the log that an answer failed after it had begun.
   void fail(int status, std::string error) {
     status_ = status;
     error_ = std::move(error);
@@ -56,9 +57,9 @@ class Call {
   const std::string& error() const noexcept { return error_; }
 
  private:
-  bool reached(bool is_there) noexcept {
-    is_cut_off_ = is_cut_off_ || !is_there;
-    return is_there;
+  bool reached(bool is_connected) noexcept {
+    is_cut_off_ = is_cut_off_ || !is_connected;
+    return is_connected;
   }
 
   http::Exchange& exchange_;
@@ -71,32 +72,34 @@ class Call {
   std::string error_;
 };
 
-// Has the answer's head tell what context the request was given and why, and what its prompt lost.
+// Adds headers to the answer: the size of the request's context, the reason for it, and how far the
+// prompt was shortened.
 void report_sizing(Call& call, const Sizing& sizing);
 
-// Notes in the trace and in a debug line that the request has fields that nobody here knows.
+// Records the request's unknown fields in the trace and in a debug line.
 void report_unknown_fields(Call& call, const std::vector<std::string>& names);
 
-// How long the head of a stream waits for the first token, so that another host may still be tried.
+// How long a stream waits for the first token before it sends its head. Until then, a balancer can
+// still send the request to another host.
 inline constexpr std::chrono::seconds kHeadTimeout{10};
 
 using CallHandler = std::function<void(Call&)>;
 
-// A row of an API's route table. What the handler throws becomes an answer in the API's form.
+// A row of an API's route table. An exception of the handler becomes an answer in the API's error
+// format.
 struct Route {
   std::vector<http::Method> methods{};
   std::string pattern{};
   CallHandler handler{};
   bool streams_body = false;
   std::optional<uint64_t> max_body_bytes{};
-  bool writes_store = false;  // refused with 403 where the store is read-only
-  bool is_traced = false;     // its traces are kept
-  // Asked again and again by programs that watch: where nothing is wrong, answers are logged at
-  // level debug.
+  bool writes_store = false;  // answered with 403 if the store is read-only
+  bool is_traced = false;     // the server keeps its traces
+  // Monitoring programs poll this route. Successful answers are logged at level debug.
   bool is_watched = false;
 };
 
-// `status` and the text of an error, as an API has them.
+// Makes an error answer in the API's format.
 using ShapeError = http::Response (*)(int status, std::string_view text);
 
 }  // namespace billow::api

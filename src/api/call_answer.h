@@ -1,6 +1,6 @@
-// What answers that go to a Call have in common, whatever their API: a sink that can also say that
-// the request failed, and an event stream whose head is held back while nothing is written, so that
-// a balancer can still send the request elsewhere. Used on the request's thread.
+// Base classes for answers to a Call, shared by all APIs. CallAnswer is a sink that can also report
+// an error. EventStream is an SSE stream that delays its head until there is something to send.
+// Until then, a balancer can still retry on another host. Use both on the request's thread only.
 #pragma once
 
 #include <chrono>
@@ -19,48 +19,49 @@ using SteadyNow = std::function<metrics::Clock::time_point()>;
 
 class CallAnswer : public Sink {
  public:
-  // The call outlives the answer.
+  // REQUIRES: the call outlives the answer.
   explicit CallAnswer(Call& call) : call_(call) {}
 
   void found(const std::string& model) override;
   void sized(const Sizing& sizing) override;
 
-  // The generator has thrown. Where the answer has begun, it ends with the error; false: it has
-  // not, and the error becomes the answer.
+  // Handles an exception of the generator. If the answer has begun, ends it with the error and
+  // returns true. Otherwise returns false, and the caller answers with the error.
   [[nodiscard]] virtual bool fail(int status, std::string_view text);
 
  protected:
-  // The whole answer: an object, and a line's end.
+  // Sends the whole answer: the object and a line end.
   bool respond(const Json& object);
 
   Call& call_;
 };
 
-// Runs what writes the answer. What that throws goes to the answer; where it has not begun, and
-// where the client has left, it is thrown again.
+// Runs `write` and passes its exceptions to answer.fail(). Rethrows if the answer has not begun or
+// the client has disconnected.
 void run_for(CallAnswer& answer, const std::function<void()>& write);
 
 class EventStream {
  public:
-  // How long nothing is sent, once the head is, before a sign of life is.
+  // Max silence of a stream whose head has been sent. Then a keep-alive event follows.
   static constexpr std::chrono::seconds kSilence{15};
 
-  // `sign_of_life`: an event or a comment. It outlives the stream.
+  // `sign_of_life` is the keep-alive: an event or a comment. It must outlive the stream.
   EventStream(Call& call, SteadyNow now, std::string_view sign_of_life = ": \n\n");
 
   bool has_begun() const noexcept { return has_begun_; }
-  // Sends events, after the head where that was held back; nothing if empty. False: the client is
-  // gone.
+  // Sends events, after the head if the head was delayed. Sends nothing for empty `events`. Returns
+  // false if the client has disconnected.
   bool write(std::string_view events);
   bool finish(std::string_view events);
-  // Nothing was written yet, and the head has waited long enough: it is time for write() or
-  // begin().
+  // True if nothing has been sent and the head has waited for kHeadTimeout. Then the caller calls
+  // write() or begin().
   bool must_begin() const;
   // Sends the head.
   bool begin(std::string_view events = {});
-  // Sends the head or a sign of life where it is time to.
+  // Sends the head or a keep-alive event when it is due.
   void still_working();
-  // Ends with an error, told by `events`; false: it has not begun.
+  // Ends the stream with an error; `events` describe it to the client. Returns false if the stream
+  // has not begun.
   [[nodiscard]] bool fail(int status, std::string_view text, std::string_view events);
 
  private:
@@ -71,7 +72,7 @@ class EventStream {
   bool has_begun_ = false;
 };
 
-// The "text" of notices, JSON objects each, as comments of the stream.
+// Returns the "text" of each notice (a JSON object) as a comment of the stream.
 std::string comments(const std::vector<std::string>& notices);
 
 }  // namespace billow::api

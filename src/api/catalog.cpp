@@ -23,8 +23,8 @@ namespace {
 
 using http::StatusError;
 
-// Absent for a template that does not compile: traits_of() says so in the log. Throws Error
-// (kOutOfMemory), which says nothing of the template.
+// Returns nothing for a template that does not compile; traits_of() logs it. Throws Error only for
+// kOutOfMemory, because the template may be correct then.
 std::optional<prompt::ChatTemplate> compiled(const std::string& source) {
   if (source.empty()) return std::nullopt;
   try {
@@ -39,7 +39,7 @@ std::string manifest_path(const store::Store& store, const store::Name& name) {
   return store.folder() + "/manifests/" + store::manifest_path(name);
 }
 
-// The file's vocabulary and, from the program that would run it, its facts, at the same time.
+// Reads the file's vocabulary and, in parallel, gets its facts from the program that would run it.
 Weights read_weights(const std::string& path, const std::string& jinja,
                      const scheduler::DescribeModel& describe,
                      const scheduler::EngineChoice& wanted, std::stop_token stop) {
@@ -58,7 +58,7 @@ Weights read_weights(const std::string& path, const std::string& jinja,
   }
 }
 
-// Runners of Billow's own engine differ by nothing here.
+// Runners of Billow's own engine have no such options.
 std::vector<std::string> key_options(const scheduler::EngineChoice& choice) {
   std::vector<std::string> options;
   if (choice.engine == scheduler::Engine::kLlama) options.emplace_back("engine=llama");
@@ -71,13 +71,14 @@ bool same(const std::optional<store::FileStatus>& a, const std::optional<store::
   return a->modified == b->modified && a->size_bytes == b->size_bytes;
 }
 
-// So long a model that is kept waits for its manifest's state; then it is served as it is.
+// How long a cached model waits for the state of its manifest. After a timeout it is served as it
+// is.
 constexpr std::chrono::milliseconds kStateTimeout{5'000};
 constexpr size_t kMaxFailures = 1024;
 
-// A renderer stands for the template that the model's makers publish, which is in its file. It goes
-// before any other template. Throws http::StatusError (500) for names that are not known, and where
-// the file has no template.
+// Applies the model's renderer: it selects the template in the model's file, which takes precedence
+// over all others. Throws http::StatusError (500) for unknown names, and if the file has no
+// template.
 void apply_renderer(ServedModel& model, const store::Config& config) {
   if (!config.parser.empty() && !output::is_parser(config.parser))
     throw StatusError(500, "unknown parser \"" + config.parser + "\"");
@@ -95,7 +96,7 @@ void apply_renderer(ServedModel& model, const store::Config& config) {
   model.go.reset();
 }
 
-// How the model writes thinking and calls of tools.
+// Returns how the model writes thinking and tool calls.
 output::Format format_of(const ServedModel& model, const store::Model& stored,
                          const std::string& jinja) {
   const tokenizer::Tokenizer& tokenizer = model.weights->tokenizer;
@@ -112,8 +113,8 @@ output::Format format_of(const ServedModel& model, const store::Model& stored,
                          .go = model.go ? &*model.go : nullptr,
                          .architecture = model.weights->facts.architecture,
                          .is_control = is_control});
-  // Small models often forget the marker of a call. A whole answer that calls declared tools is
-  // calls without it, too.
+  // Small models often forget the marker of a call. So a whole answer that calls declared tools
+  // counts as calls even without the marker.
   const auto* calls =
       format.calls.size() == 1 ? std::get_if<output::JsonCalls>(&format.calls.front()) : nullptr;
   if (calls != nullptr && !calls->open.empty()) format.calls.emplace_back(output::JsonCalls{});
@@ -146,7 +147,7 @@ Catalog::Found Catalog::find(std::string_view name, std::stop_token stop) {
 Catalog::Found Catalog::find(std::string_view name, std::stop_token stop,
                              std::chrono::milliseconds timeout) {
   const std::string wanted(trimmed(name));
-  if (Found model = kept(wanted, stop)) return model;
+  if (Found model = cached(wanted, stop)) return model;
   const store::SourcedName sourced = [&] {
     try {
       return store::split_source(wanted);
@@ -165,7 +166,7 @@ Catalog::Found Catalog::find(std::string_view name, std::stop_token stop,
                               });
 }
 
-Catalog::Found Catalog::kept(const std::string& wanted, std::stop_token stop) {
+Catalog::Found Catalog::cached(const std::string& wanted, std::stop_token stop) {
   Entry entry;
   {
     const std::scoped_lock lock(mutex_);
@@ -181,7 +182,7 @@ Catalog::Found Catalog::kept(const std::string& wanted, std::stop_token stop) {
         [path](std::stop_token) { return store::file_status(path); });
     if (*now && same(*now, entry.version.manifest)) return entry.model;
   } catch (const StatusError&) {
-    return entry.model;  // it was there, and its runner needs no manifest
+    return entry.model;  // the model existed, and its runner needs no manifest
   }
   const std::scoped_lock lock(mutex_);
   std::erase_if(entries_, [&](const Entry& other) { return other.model == entry.model; });
@@ -198,13 +199,13 @@ Catalog::Found Catalog::look_up(const store::Name& name, const std::string& want
   rethrow_failure(version.manifest_path);
   try {
     Found model = load(spelled, version, std::move(stop));
-    if (model) keep({wanted, version, model});
+    if (model) add_to_cache({wanted, version, model});
     return model;
   } catch (const StatusError& error) {
     if (error.status() != 503) remember_failure(version, error.status(), error.what());
     throw;
   } catch (const Error& error) {
-    // Others may give memory back before long, so the next request looks again.
+    // Memory may become free soon, so the error is not cached and the next request tries again.
     if (error.code() == ErrorCode::kOutOfMemory) throw StatusError(503, error.what());
     remember_failure(version, 500, error.what());
     throw StatusError(500, error.what());
@@ -260,8 +261,8 @@ Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::
     wanted.adapters = stored->adapters;
     model->with_others = describe_(stored->weights, wanted, std::move(stop));
   }
-  model->stored.adapters = stored->adapters;  // which engine() needs
-  // Models of one base share a runner of Billow's own engine, whatever their adapters.
+  model->stored.adapters = stored->adapters;  // engine() reads it
+  // Models of one base share a runner of Billow's own engine, even with different adapters.
   const scheduler::EngineChoice choice = model->engine();
   scheduler::RunnerParts parts{
       .path = stored->weights, .adapters = choice.adapters, .options = key_options(choice)};
@@ -281,11 +282,12 @@ Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::
   return model;
 }
 
-// A draft model only makes answers sooner: a model whose own cannot be used is served without it.
+// A draft model only makes answers faster. If it is not usable, the model is served without it.
 void Catalog::take_draft(ServedModel& model, const store::Model& stored,
                          scheduler::EngineChoice& wanted, const std::stop_token& stop) {
   if (wanted.engine != scheduler::Engine::kOwn)
-    return log::warn(model.name + ": its draft model is not used, as llama-server runs it");
+    return log::warn(model.name +
+                     ": its draft model is not used because llama-server runs the model");
   wanted.draft = stored.draft;
   try {
     model.with_others = describe_(stored.weights, wanted, stop);
@@ -301,7 +303,7 @@ std::shared_ptr<const Weights> Catalog::weights_of(const std::string& path,
                                                    const std::string& jinja,
                                                    const scheduler::EngineChoice& wanted,
                                                    std::stop_token stop) {
-  // A path has no line end before this one that would make it another key.
+  // Only the part before the line end is shown in messages; a path may contain anything.
   const std::string key =
       path + "\n" + std::string(scheduler::engine_name(wanted.engine)) + "\n" + wanted.projector;
   {
@@ -322,7 +324,7 @@ std::shared_ptr<const Weights> Catalog::weights_of(const std::string& path,
                                {.timeout = options_.timeout, .stop = std::move(stop)}, read);
 }
 
-void Catalog::keep(Entry entry) {
+void Catalog::add_to_cache(Entry entry) {
   const std::scoped_lock lock(mutex_);
   std::erase_if(entries_, [&](const Entry& other) { return other.wanted == entry.wanted; });
   entries_.push_front(std::move(entry));

@@ -1,6 +1,7 @@
-// The stored models as requests need them: names looked up, templates parsed, vocabularies loaded,
-// costs known. What was looked up is kept while its files are the same, and so is what is wrong
-// with a broken model. A request for one model never waits for the files of another. Any thread.
+// Looks up stored models for requests: resolves the name, parses the templates, loads the
+// vocabulary and computes the cost. The catalog caches models, and the errors of broken models,
+// until their files change. A request for one model never waits for the files of another.
+// Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -27,83 +28,87 @@
 
 namespace billow::api {
 
-// What the file of a model says, shared by all models made from it.
+// The contents of a model file. All models made from this file share it.
 struct Weights {
   tokenizer::Tokenizer tokenizer;
   scheduler::ModelFacts facts;
-  std::optional<prompt::ChatTemplate> jinja;  // absent: none, or one that does not compile
-  std::string rerank_template{};  // with {query} and {document}; empty: the file has none
+  std::optional<prompt::ChatTemplate> jinja;  // absent if there is none, or if it does not compile
+  std::string rerank_template{};  // has {query} and {document}; empty if the file has none
 };
 
-// A model ready to be asked. Immutable.
+// A model that can answer requests. Immutable.
 struct ServedModel {
   store::Model stored;
-  std::string name;         // as shown: "llama3.2:1b"
+  std::string name;         // displayed: "llama3.2:1b"
   std::string full_name;    // "registry.ollama.ai/library/llama3.2:1b"
-  std::string key;          // of its runner
-  std::string label;        // what listings show of it while it is loaded: see store/show.h
-  std::string projector{};  // path of the file that makes the model see; empty: none
-  std::string draft{};      // path of the file of a draft model; empty: none that can be used
+  std::string key;          // identifies its runner
+  std::string label;        // shown in lists of loaded models: see store/show.h
+  std::string projector{};  // path of the projector file for images; empty: none
+  std::string draft{};      // path of a draft model's file; empty: no usable one
   std::shared_ptr<const Weights> weights;
-  // With its adapters and its draft model; absent: it has none.
+  // Facts that include its adapters and draft model; absent if it has neither.
   std::optional<scheduler::ModelFacts> with_others{};
   store::PromptTraits::Source template_source = store::PromptTraits::Source::kNone;
-  std::optional<prompt::GoTemplate> go;  // where it is that of the model
+  std::optional<prompt::GoTemplate> go;  // if template_source is kModel
   std::vector<std::string> capabilities;
-  Options options;        // that its Modelfile sets
-  output::Format format;  // of what it writes
+  Options options;        // set by its Modelfile
+  output::Format format;  // of its output
 
   bool can(std::string_view capability) const;
-  // What runs it: for its key and its jobs.
+  // Returns what runs the model; part of its key and of its jobs.
   scheduler::EngineChoice engine() const;
-  // What requests name: llama-server has its adapters from its start on.
+  // Returns the adapters that each request must name. llama-server loads its adapters at startup,
+  // so requests to it name none.
   std::vector<std::string> adapters_of_request() const {
     return weights->facts.engine == scheduler::Engine::kOwn ? stored.adapters
                                                             : std::vector<std::string>();
   }
-  // What it takes and can do, with its adapters and its draft model.
+  // Returns the model's memory needs and abilities, including its adapters and draft model.
   const scheduler::ModelFacts& facts() const { return with_others ? *with_others : weights->facts; }
   size_t max_context() const { return weights->facts.max_context; }
 };
 
 struct CatalogOptions {
   prompt::GoTemplateUse go_templates = prompt::GoTemplateUse::kAuto;
-  size_t n_kept = 16;  // models that are kept ready
-  // So long a request waits for its model's files.
+  size_t n_kept = 16;  // max number of cached models
+  // Max wait of a request for its model's files.
   std::chrono::milliseconds timeout = std::chrono::seconds(90);
-  // So long a broken model is not looked at again, as long as its files are the same.
+  // How long the catalog caches the error of a broken model whose files do not change.
   std::chrono::milliseconds failure_time = std::chrono::seconds(10);
 };
 
 class Catalog {
  public:
-  // The store outlives the catalog.
+  // REQUIRES: the store outlives the catalog.
   Catalog(const store::Store& store, scheduler::DescribeModel describe,
           const CatalogOptions& options = {});
 
-  // The model that a client means by `name`; null where there is none. Throws http::StatusError:
-  // 400 "invalid model name", 403 for a name of a cloud, 500 where the model is broken or of a kind
-  // that cannot be run, naming what is wrong, 503 where its files do not answer within `patience`,
-  // or cancel() was called, 499 where `stop` is set meanwhile.
+  // Returns the model that `name` means for a client, or null if there is none. Throws
+  // http::StatusError:
+  // - 400 "invalid model name", or a model that generates images
+  // - 403 for the name of a cloud model
+  // - 500 with the reason if the model is broken or of an unsupported kind
+  // - 503 if its files do not answer within `timeout`, memory is short, or cancel() was called
+  // - 499 if `stop` is set while the caller waits
   std::shared_ptr<const ServedModel> find(std::string_view name, std::stop_token stop = {});
   std::shared_ptr<const ServedModel> find(std::string_view name, std::stop_token stop,
                                           std::chrono::milliseconds timeout);
 
-  // Ends all waits, and the programs that describe models. Nothing can be looked up any more.
+  // Ends all waits and the programs that describe models. All later lookups fail.
   void cancel() { lookups_.cancel(); }
 
  private:
   using Clock = std::chrono::steady_clock;
   using Found = std::shared_ptr<const ServedModel>;
-  // The files of a model as they were when it was read.
+  // The files of a model at the time when the catalog read them.
   struct Version {
     std::string manifest_path;
     std::optional<store::FileStatus> manifest;
-    std::string weights_path;  // empty: not known
+    std::string weights_path;  // empty: unknown
     std::optional<store::FileStatus> weights;
   };
   struct Entry {
-    std::string wanted;  // the name as clients write it
+    std::string wanted;  // the name as written by clients
     Version version;
     Found model;
   };
@@ -113,8 +118,8 @@ class Catalog {
     std::string text;
     Clock::time_point until;
   };
-  Found kept(const std::string& wanted, std::stop_token stop);
-  // The rest runs on threads of `lookups_`.
+  Found cached(const std::string& wanted, std::stop_token stop);
+  // The functions below run on threads of `lookups_`.
   Found look_up(const store::Name& name, const std::string& wanted, std::stop_token stop);
   Found load(const store::Name& spelled, Version& version, std::stop_token stop);
   void take_draft(ServedModel& model, const store::Model& stored, scheduler::EngineChoice& wanted,
@@ -122,19 +127,19 @@ class Catalog {
   std::shared_ptr<const Weights> weights_of(const std::string& path, const std::string& jinja,
                                             const scheduler::EngineChoice& wanted,
                                             std::stop_token stop);
-  void keep(Entry entry);
+  void add_to_cache(Entry entry);
   void rethrow_failure(const std::string& manifest_path);
   void remember_failure(const Version& version, int status, const std::string& text);
 
   const store::Store& store_;
   const scheduler::DescribeModel describe_;
   const CatalogOptions options_;
-  std::mutex mutex_;          // never held while a file is touched
-  std::list<Entry> entries_;  // the latest used first
-  // Loaded files by path, engine and projector, as long as somebody uses them.
+  std::mutex mutex_;          // never held during file access
+  std::list<Entry> entries_;  // most recently used first
+  // Loaded files that are still in use, by path, engine and projector.
   std::unordered_map<std::string, std::weak_ptr<const Weights>> weights_;
-  std::unordered_map<std::string, Failure> failures_;  // by the manifest's path
-  Lookups lookups_;                                    // uses all of the above
+  std::unordered_map<std::string, Failure> failures_;  // by path of the manifest
+  Lookups lookups_;                                    // uses all members above
 };
 
 }  // namespace billow::api

@@ -30,7 +30,7 @@ int status_of(SampleStore& models, const std::string& name) {
   }
 }
 
-TEST(Catalog, FindsModelsAsClientsWriteThem) {
+TEST(Catalog, FindsModelsByAnySpelling) {
   SampleStore models;
   models.add({.name = "Foo:Bar", .go = kLines});
   for (const char* name : {"foo:bar", "FOO:BAR", " foo:bar\n", "library/foo:bar",
@@ -41,10 +41,10 @@ TEST(Catalog, FindsModelsAsClientsWriteThem) {
     EXPECT_EQ(model->full_name, "registry.ollama.ai/library/Foo:Bar");
   }
   EXPECT_EQ(models.catalog.find("foo"), nullptr);
-  EXPECT_EQ(models.n_described, 1) << "one file is looked at once";
+  EXPECT_EQ(models.n_described, 1) << "each file is read only once";
 }
 
-TEST(Catalog, RefusesNamesThatBreakTheGrammarAndThoseOfTheCloud) {
+TEST(Catalog, RefusesMalformedNamesAndCloudModels) {
   SampleStore models;
   for (const char* name : {"", "../m", "m:", "a b", "-m", "m:ta g"})
     EXPECT_EQ(status_of(models, name), 400) << name;
@@ -52,7 +52,7 @@ TEST(Catalog, RefusesNamesThatBreakTheGrammarAndThoseOfTheCloud) {
   EXPECT_EQ(status_of(models, "m:local:cloud"), 400);
 }
 
-TEST(Catalog, RefusesModelsThatMakeImages) {
+TEST(Catalog, RefusesImageGenerationModels) {
   SampleStore models;
   store::Config config;
   config.model_format = "safetensors";
@@ -69,9 +69,9 @@ TEST(Catalog, RefusesModelsThatMakeImages) {
   }
 }
 
-// One whose draft model can be used has a runner of its own; else it is served as the model
-// without.
-TEST(Catalog, ADraftModelIsPartOfTheRunnerWhereItCanBeUsed) {
+// A model with a usable draft model has its own runner. With an unusable draft model, it is served
+// like the model without one.
+TEST(Catalog, UsableDraftModelIsPartOfTheRunner) {
   SampleStore models;
   models.add({.name = "plain", .go = kLines});
   store::Manifest manifest =
@@ -101,7 +101,7 @@ TEST(Catalog, ADraftModelIsPartOfTheRunnerWhereItCanBeUsed) {
   }
 }
 
-TEST(Catalog, KeepsAModelAsLongAsItsFilesAreTheSame) {
+TEST(Catalog, CachesAModelUntilItsFilesChange) {
   SampleStore models;
   models.add({.go = kLines, .system = "one"});
   const auto first = models.catalog.find("m");
@@ -110,7 +110,7 @@ TEST(Catalog, KeepsAModelAsLongAsItsFilesAreTheSame) {
   const auto second = models.catalog.find("m");
   EXPECT_NE(second, first);
   EXPECT_EQ(second->stored.system, "two, which is longer");
-  EXPECT_EQ(first->stored.system, "one") << "requests that have it keep it";
+  EXPECT_EQ(first->stored.system, "one") << "running requests keep the old model";
   EXPECT_EQ(second->weights, first->weights) << "the file itself is the same";
   ASSERT_TRUE(models.store.remove(*store::parse_name("m")));
   EXPECT_EQ(models.catalog.find("m"), nullptr);
@@ -125,7 +125,7 @@ TEST(Catalog, ModelsOfOneFileShareItsRunner) {
   EXPECT_NE(models.catalog.find("a")->key, models.catalog.find("c")->key);
 }
 
-TEST(Catalog, ChoosesTheTemplateThatCanDoMore) {
+TEST(Catalog, ChoosesTheTemplateWithMoreFeatures) {
   constexpr const char* kJinja =
       "{% for m in messages %}{{ m.content }}{% endfor %}{% if tools %}{{ tools }}{% endif %}"
       "{% if m.role == 'tool' %}{% endif %}";
@@ -141,7 +141,7 @@ TEST(Catalog, ChoosesTheTemplateThatCanDoMore) {
   EXPECT_EQ(source("jinja"), Source::kFile);
   EXPECT_EQ(source("both"), Source::kFile);
   EXPECT_EQ(source("none"), Source::kNone);
-  EXPECT_EQ(source("given"), Source::kModel) << "what a user gives goes first";
+  EXPECT_EQ(source("given"), Source::kModel) << "the user's template takes precedence";
   EXPECT_FALSE(models.catalog.find("given")->can("tools"));
   store::CreateRequest heir;
   heir.model = "heir";
@@ -159,13 +159,13 @@ TEST(Catalog, ChoosesTheTemplateThatCanDoMore) {
   EXPECT_TRUE(models.catalog.find("none")->can("completion"));
 }
 
-TEST(Catalog, ABrokenJinjaTemplateIsAsGoodAsNone) {
+TEST(Catalog, IgnoresABrokenJinjaTemplate) {
   SampleStore models;
   models.add({.jinja = "{% for m in %}"});
   EXPECT_EQ(models.catalog.find("m")->template_source, store::PromptTraits::Source::kNone);
 }
 
-TEST(Catalog, ATemplateIsNotDroppedForWantOfMemory) {
+TEST(Catalog, KeepsTheTemplateWhenMemoryIsShort) {
   SampleStore models;
   models.add({.jinja = "{{ messages }}"});
   rlimit old{};
@@ -199,7 +199,7 @@ std::string error_of(Catalog& catalog, const std::string& name, int status) {
   }
 }
 
-TEST(Catalog, AFileThatCannotBeRunIsAnErrorThatSaysWhy) {
+TEST(Catalog, UnsupportedFileIsAnErrorWithTheReason) {
   SampleStore models;
   models.add({});
   Catalog other(models.store,
@@ -210,7 +210,7 @@ TEST(Catalog, AFileThatCannotBeRunIsAnErrorThatSaysWhy) {
   EXPECT_EQ(error_of(other, "m", 500), "architecture 'mamba' is not known");
 }
 
-TEST(Catalog, ABrokenModelIsNotLookedAtAgainWhileItsFilesAreTheSame) {
+TEST(Catalog, CachesAnErrorUntilTheFilesChange) {
   SampleStore models;
   models.add({});
   int n_described = 0;
@@ -225,27 +225,27 @@ TEST(Catalog, ABrokenModelIsNotLookedAtAgainWhileItsFilesAreTheSame) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(error_of(patient, "m", 500), "broken 2");
   const std::string weights = store::load_model(models.store, *store::parse_name("m"))->weights;
   std::filesystem::resize_file(weights, std::filesystem::file_size(weights) + 1);
-  EXPECT_EQ(error_of(patient, "m", 500), "broken 3") << "the file is another";
+  EXPECT_EQ(error_of(patient, "m", 500), "broken 3") << "the file has changed";
   Catalog hasty(models.store, describe, {.failure_time = std::chrono::milliseconds(0)});
   EXPECT_EQ(error_of(hasty, "m", 500), "broken 4");
   EXPECT_EQ(error_of(hasty, "m", 500), "broken 5");
 }
 
-// Hangs like a stuck program until it may go or a stop is requested.
+// Hangs like a stuck program until release() or a stop request.
 class HangingDescription {
  public:
   scheduler::ModelFacts operator()(const std::string& path, const scheduler::EngineChoice&,
                                    std::stop_token stop) {
     if (path == hanging_path) {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, stop, [&] { return let_go_; });
+      changed_.wait(lock, stop, [&] { return released_; });
       if (stop.stop_requested()) throw Error(ErrorCode::kIo, "stopped");
     }
     return {.architecture = "llama", .max_context = 2048, .memory = {.kv_groups = {{10, 0}}}};
   }
-  void let_go() {
+  void release() {
     const std::scoped_lock lock(mutex_);
-    let_go_ = true;
+    released_ = true;
     changed_.notify_all();
   }
   std::string hanging_path;
@@ -253,10 +253,10 @@ class HangingDescription {
  private:
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  bool let_go_ = false;
+  bool released_ = false;
 };
 
-TEST(Catalog, AModelThatDoesNotAnswerHoldsUpNoOther) {
+TEST(Catalog, StuckModelDelaysNoOther) {
   SampleStore models;
   models.add({.name = "slow"});
   models.add({.name = "quick", .max_context = 4096});
@@ -270,14 +270,14 @@ TEST(Catalog, AModelThatDoesNotAnswerHoldsUpNoOther) {
     catalog.find("slow", {}, std::chrono::milliseconds(0));
     ADD_FAILURE();
   } catch (const http::StatusError& error) {
-    EXPECT_EQ(error.status(), 503) << "who does not want to wait does not";
+    EXPECT_EQ(error.status(), 503) << "a timeout of 0 does not wait";
   }
-  describe.let_go();
+  describe.release();
   ASSERT_NE(waiting.get(), nullptr);
-  EXPECT_NE(catalog.find("slow"), nullptr) << "what took long is no failure";
+  EXPECT_NE(catalog.find("slow"), nullptr) << "a slow lookup is not an error";
 }
 
-TEST(Catalog, CancelEndsAllThatHangs) {
+TEST(Catalog, CancelEndsStuckLookups) {
   SampleStore models;
   models.add({.name = "slow"});
   HangingDescription describe;
@@ -289,8 +289,8 @@ TEST(Catalog, CancelEndsAllThatHangs) {
   error_of(catalog, "quick", 503);
 }
 
-// A pipe would keep whoever opens it waiting for a writer.
-TEST(Catalog, APipeInPlaceOfAnyFileIsAnErrorThatNamesIt) {
+// Opening a pipe would block until there is a writer.
+TEST(Catalog, PipeInsteadOfAFileIsANamedError) {
   for (int victim = 0; victim < 3; ++victim) {
     SampleStore models;
     models.add({});
@@ -303,7 +303,7 @@ TEST(Catalog, APipeInPlaceOfAnyFileIsAnErrorThatNamesIt) {
     std::filesystem::remove(path);
     ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
     if (victim == 0) {
-      EXPECT_EQ(models.catalog.find("m"), nullptr) << "a pipe is no manifest";
+      EXPECT_EQ(models.catalog.find("m"), nullptr) << "a pipe is not a manifest";
     } else {
       EXPECT_NE(error_of(models.catalog, "m", 500).find("sha256-"), std::string::npos);
     }
@@ -311,7 +311,7 @@ TEST(Catalog, APipeInPlaceOfAnyFileIsAnErrorThatNamesIt) {
   }
 }
 
-TEST(Catalog, ARendererIsTheTemplateOfTheFileAndOthersAreRefused) {
+TEST(Catalog, RendererSelectsTheFilesTemplateAndUnknownOnesAreRefused) {
   SampleStore models;
   const auto refusal = [&](const Sample& sample) -> std::string {
     models.add(sample);

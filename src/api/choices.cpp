@@ -13,12 +13,11 @@
 namespace billow::api {
 namespace {
 
-// Threads of choices hand calls to the thread of the request, one at a time.
-class Desk {
+// Forwards calls from the threads of choices to the thread of the request, one at a time.
+class Relay {
  public:
-  // Has `call` made on the request's thread, and returns what it returns; false where the request
-  // has ended meanwhile.
-  bool ask(const std::function<bool()>& call) {
+  // Runs `call` on the request's thread and returns its result; false if the request has ended.
+  bool forward(const std::function<bool()>& call) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return call_ == nullptr || is_closed_; });
     if (is_closed_) return false;
@@ -32,7 +31,8 @@ class Desk {
     return result;
   }
 
-  // Makes calls until `is_over`, which wake() has looked at again. What a call throws is thrown.
+  // Runs calls until `is_over`, which it checks again after each wake(). Throws the exception of a
+  // call.
   void serve(const std::function<bool()>& is_over) {
     std::unique_lock lock(mutex_);
     while (true) {
@@ -61,7 +61,7 @@ class Desk {
     const std::scoped_lock lock(mutex_);
     changed_.notify_all();
   }
-  // All calls, also those that wait, return false.
+  // Makes all calls return false, including those that wait.
   void close() {
     const std::scoped_lock lock(mutex_);
     is_closed_ = true;
@@ -82,56 +82,56 @@ class Desk {
   bool is_closed_ = false;
 };
 
-// The sink of one choice: hands all on to the sink of the request, with the choice's index.
+// The sink of one choice. Forwards everything to the request's sink, with the choice's index.
 class ChoiceSink : public Sink {
  public:
-  ChoiceSink(Desk& desk, Sink& sink, size_t choice, std::function<void()> on_begin)
-      : desk_(desk), sink_(sink), choice_(choice), on_begin_(std::move(on_begin)) {}
+  ChoiceSink(Relay& relay, Sink& sink, size_t choice, std::function<void()> on_begin)
+      : relay_(relay), sink_(sink), choice_(choice), on_begin_(std::move(on_begin)) {}
 
   void found(const std::string& model) override {
-    if (choice_ == 0) tell([&] { sink_.found(model); });
+    if (choice_ == 0) forward([&] { sink_.found(model); });
   }
   void sized(const Sizing& sizing) override {
-    if (choice_ == 0) tell([&] { sink_.sized(sizing); });
+    if (choice_ == 0) forward([&] { sink_.sized(sizing); });
   }
   bool delta(const Delta& delta) override {
     Delta own = delta;
     own.choice = choice_;
-    const bool is_wanted = desk_.ask([&] { return sink_.delta(own); });
+    const bool is_wanted = relay_.forward([&] { return sink_.delta(own); });
     on_begin_();
     return is_wanted;
   }
   bool holds_back() const override { return sink_.holds_back(); }
   void restart(size_t) override {
-    tell([&] { sink_.restart(choice_); });
+    forward([&] { sink_.restart(choice_); });
   }
   bool end(const Ending& ending) override {
     Ending own = ending;
     own.choice = choice_;
-    return desk_.ask([&] { return sink_.end(own); });
+    return relay_.forward([&] { return sink_.end(own); });
   }
   bool rendered(const std::string& prompt, size_t n_images) override {
-    return desk_.ask([&] { return choice_ != 0 || sink_.rendered(prompt, n_images); });
+    return relay_.forward([&] { return choice_ != 0 || sink_.rendered(prompt, n_images); });
   }
   void still_working() override {
-    tell([&] { sink_.still_working(); });
+    forward([&] { sink_.still_working(); });
   }
 
  private:
-  void tell(const std::function<void()>& call) {
-    desk_.ask([&] {
+  void forward(const std::function<void()>& call) {
+    relay_.forward([&] {
       call();
       return true;
     });
   }
 
-  Desk& desk_;
+  Relay& relay_;
   Sink& sink_;
   const size_t choice_;
   const std::function<void()> on_begin_;
 };
 
-// Which choices may begin, and how they have ended. All under the desk's mutex.
+// Which choices may begin, and the first error. REQUIRES: the caller holds the relay's mutex.
 class Progress {
  public:
   Progress(size_t n_prompts, size_t n_each) : n_each_(n_each), has_begun_(n_prompts, false) {}
@@ -167,24 +167,24 @@ void run_choices(Generator& generator, std::span<const GenerationRequest> prompt
   const size_t n = prompts.size() * n_each;
   if (n == 1) return generator.run(prompts.front(), sink, stop, trace);
 
-  Desk desk;
+  Relay relay;
   std::stop_source ending;
   const std::stop_callback on_stop(stop, [&] { ending.request_stop(); });
   Progress progress(prompts.size(), n_each);
-  std::condition_variable changed;  // with the desk's mutex: a choice may begin
+  std::condition_variable changed;  // uses the relay's mutex; notified when a choice may begin
   size_t next = 0;
   size_t n_threads = std::min(n, kChoicesAtOnce);
 
   const auto begun = [&](size_t choice) {
-    const std::scoped_lock lock(desk.mutex());
+    const std::scoped_lock lock(relay.mutex());
     progress.begin(choice);
     changed.notify_all();
   };
   const auto run_one = [&](size_t choice) {
-    ChoiceSink own(desk, sink, choice, [&] {
+    ChoiceSink own(relay, sink, choice, [&] {
       bool is_known = false;
       {
-        const std::scoped_lock lock(desk.mutex());
+        const std::scoped_lock lock(relay.mutex());
         is_known = progress.has_begun(choice);
       }
       if (!is_known) begun(choice);
@@ -198,11 +198,11 @@ void run_choices(Generator& generator, std::span<const GenerationRequest> prompt
     }
     if (error) {
       {
-        const std::scoped_lock lock(desk.mutex());
+        const std::scoped_lock lock(relay.mutex());
         progress.fail(std::move(error));
       }
       ending.request_stop();
-      desk.close();
+      relay.close();
     }
     begun(choice);
   };
@@ -210,7 +210,7 @@ void run_choices(Generator& generator, std::span<const GenerationRequest> prompt
     while (true) {
       size_t choice = 0;
       {
-        std::unique_lock lock(desk.mutex());
+        std::unique_lock lock(relay.mutex());
         if (next == n || progress.error()) break;
         choice = next++;
         changed.wait(lock, [&] { return progress.may_begin(choice); });
@@ -218,7 +218,7 @@ void run_choices(Generator& generator, std::span<const GenerationRequest> prompt
       }
       run_one(choice);
     }
-    const std::scoped_lock lock(desk.mutex());
+    const std::scoped_lock lock(relay.mutex());
     --n_threads;
   };
 
@@ -227,15 +227,15 @@ void run_choices(Generator& generator, std::span<const GenerationRequest> prompt
   for (size_t i = 0; i < std::min(n, kChoicesAtOnce); ++i) {
     threads.emplace_back([&] {
       work();
-      desk.wake();
+      relay.wake();
     });
   }
   try {
-    desk.serve([&] { return n_threads == 0; });
-  } catch (...) {  // of the sink
+    relay.serve([&] { return n_threads == 0; });
+  } catch (...) {  // the sink has thrown
     error = std::current_exception();
     ending.request_stop();
-    desk.close();
+    relay.close();
   }
   threads.clear();
   if (!error) error = progress.error();

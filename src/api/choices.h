@@ -1,4 +1,4 @@
-// Several answers to one request: n choices for each of its prompts. Any thread; many at once.
+// Generates several answers to one request: n choices for each of its prompts. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace billow::api {
 
-inline constexpr size_t kMaxChoices = 128;   // of a request, over all its prompts
-inline constexpr size_t kChoicesAtOnce = 8;  // that are written at a time
+inline constexpr size_t kMaxChoices = 128;   // per request, over all its prompts
+inline constexpr size_t kChoicesAtOnce = 8;  // generated in parallel
 
-// Writes n_each answers to each of `prompts`; the answer j of prompt i is choice i * n_each + j. A
-// seed of the request is that of the first answer, and the others count up from it. All calls of
-// the sink come from this thread; found() and sized() once. The first answer to a prompt runs ahead
-// until it writes, so that the others find its prompt known. Where one fails, the others end, and
-// this throws what it threw. REQUIRES: n_each and prompts are not 0, and at most kMaxChoices in
-// all.
+// Generates n_each answers to each of `prompts`. Answer j of prompt i is choice i * n_each + j. A
+// seed of the request is the seed of the first answer; each further answer adds 1. Calls all
+// functions of the sink on the caller's thread, found() and sized() only once. The first answer to
+// a prompt starts alone. The others start after its first token, so that they find the prompt
+// cached. If one choice fails, all end and this function throws its error. REQUIRES: n_each and
+// prompts are not 0, and there are at most kMaxChoices choices.
 void run_choices(Generator& generator, std::span<const GenerationRequest> prompts, size_t n_each,
                  Sink& sink, std::stop_token stop, metrics::Trace& trace);
 

@@ -11,7 +11,7 @@
 namespace billow::api {
 namespace {
 
-// Writes three texts for each answer and notes who runs beside whom.
+// Generates three texts for each answer and counts how many answers run in parallel.
 class Writers : public Generator {
  public:
   void run(const GenerationRequest& request, Sink& sink, std::stop_token stop,
@@ -66,7 +66,7 @@ class Gathered : public Sink {
 
   const std::thread::id thread = std::this_thread::get_id();
   std::map<size_t, std::string> texts;
-  std::map<size_t, size_t> first;  // when a choice was heard of first
+  std::map<size_t, size_t> first;  // deltas before its first one
   std::set<size_t> ended;
   int n_found = 0;
   int n_sized = 0;
@@ -92,7 +92,7 @@ class Choices : public testing::Test {
   metrics::Trace trace{"id", "/v1", ""};
 };
 
-TEST_F(Choices, EachPromptHasItsAnswersWithSeedsThatCountUp) {
+TEST_F(Choices, EachPromptGetsAnswersWithConsecutiveSeeds) {
   run({prompt_of("a"), prompt_of("b")}, 3);
   const std::map<size_t, std::string> expected = {{0, "a10a10a10"}, {1, "a11a11a11"},
                                                   {2, "a12a12a12"}, {3, "b10b10b10"},
@@ -103,7 +103,7 @@ TEST_F(Choices, EachPromptHasItsAnswersWithSeedsThatCountUp) {
   EXPECT_EQ(sink.n_sized, 1);
 }
 
-TEST_F(Choices, TheFirstAnswerToAPromptRunsAhead) {
+TEST_F(Choices, FirstAnswerToAPromptStartsAlone) {
   for (int i = 0; i < 20; ++i) {
     Gathered own;
     run_choices(writers, std::vector{prompt_of("a"), prompt_of("b")}, 4, own, {}, trace);
@@ -112,20 +112,20 @@ TEST_F(Choices, TheFirstAnswerToAPromptRunsAhead) {
   }
 }
 
-TEST_F(Choices, AreWrittenAFewAtATime) {
+TEST_F(Choices, LimitsParallelAnswers) {
   run({prompt_of("a")}, kMaxChoices);
   EXPECT_EQ(sink.ended.size(), kMaxChoices);
   EXPECT_LE(writers.max_running, kChoicesAtOnce);
 }
 
-TEST_F(Choices, OneThatFailsEndsTheOthers) {
+TEST_F(Choices, FailureEndsAllChoices) {
   writers.failing_seed = 12;
   EXPECT_THROW(run({prompt_of("a")}, 64), std::runtime_error);
   EXPECT_EQ(writers.n_running, 0u);
   EXPECT_LT(sink.ended.size(), 64u);
 }
 
-TEST_F(Choices, WhatTheSinkThrowsIsThrown) {
+TEST_F(Choices, RethrowsErrorsOfTheSink) {
   class Throwing : public Gathered {
    public:
     bool delta(const Delta& delta) override {

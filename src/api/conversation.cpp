@@ -25,7 +25,7 @@ bool drops_old_thinking(const ServedModel& model) {
          model.name.find("deepseek-r1") != std::string::npos;
 }
 
-// What the model thought before the last question is of no use for the next answer.
+// Removes thinking before the last question; it does not help the next answer.
 void drop_old_thinking(std::vector<Message>& messages) {
   constexpr std::string_view kOpen = "<think>";
   constexpr std::string_view kClose = "</think>";
@@ -46,7 +46,7 @@ void drop_old_thinking(std::vector<Message>& messages) {
   }
 }
 
-// As Jinja templates know a message.
+// Converts a message to the form that Jinja templates expect.
 Json jinja_message(const Message& message) {
   Json json = {{"role", message.role}, {"content", utf8::sanitized(message.text())}};
   const std::string thinking = message.thinking();
@@ -67,7 +67,7 @@ std::string render_jinja(const ServedModel& model, const Conversation& conversat
   const tokenizer::Tokenizer& tokenizer = model.weights->tokenizer;
   Json messages = Json::array();
   for (const size_t i : kept) messages.push_back(jinja_message(conversation.messages[i]));
-  // An answer that has begun already is continued.
+  // If the last message is an answer, the model continues it.
   const Message* last = kept.empty() ? nullptr : &conversation.messages[kept.back()];
   const bool goes_on = last != nullptr && last->role == "assistant" && last->tool_calls().empty();
   Json input = {{"messages", std::move(messages)},
@@ -90,7 +90,7 @@ std::string render_go(const Conversation& conversation, std::span<const size_t> 
                       const prompt::GoTemplate& go) {
   prompt::GoInput input;
   std::vector<Json> calls;
-  calls.reserve(kept.size());  // messages point to them
+  calls.reserve(kept.size());  // messages point to its elements
   for (const size_t i : kept) {
     const Message& message = conversation.messages[i];
     const Json& own = calls.emplace_back(tool_calls_json(message.tool_calls()));
@@ -114,7 +114,7 @@ std::vector<Message> messages_of(const ServedModel& model, const GenerationReque
   const bool has_system =
       is_prompt ? request.system.has_value()
                 : !request.messages.empty() && request.messages.front().role == "system";
-  // What the request says first stands before what the model brings along.
+  // A system message at the start of the request comes before the messages of the model.
   auto rest = request.messages.begin();
   if (has_system && is_prompt && !request.system->empty())
     messages.push_back(text_message("system", *request.system));
@@ -134,8 +134,8 @@ std::vector<Message> messages_of(const ServedModel& model, const GenerationReque
   return messages;
 }
 
-// Names as the model may write them: tools are declared, were called and have answered by these.
-// The parser of the answer gives back the tools' own.
+// Replaces tool names with names that the model may write, in declarations, calls and results. The
+// parser of the answer restores the original names.
 void use_names_of_harmony(const std::vector<Tool>& tools, Conversation& conversation) {
   std::vector<std::string> own;
   const auto add = [&own](const std::string& name) {

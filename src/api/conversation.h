@@ -1,5 +1,5 @@
-// The messages that a model is given, and their text: what the model brings along put before what
-// the request says, then rendered by whichever template the model has. Pure; any thread.
+// Builds the messages for a model and renders them with the model's template. The messages of the
+// model come first, then those of the request. Pure functions; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,30 +17,31 @@ namespace billow::api {
 
 struct Conversation {
   std::vector<Message> messages;
-  Json tools;             // declarations: an array, or null
-  Think think;            // as it holds for the model: unset where it cannot think
-  PromptImages images{};  // of the messages, in whose texts marks stand for them
+  Json tools;             // declarations of tools: an array, or null
+  Think think;            // effective setting for the model; unset if the model cannot think
+  PromptImages images{};  // of the messages; their texts contain marks for images
 };
 
-// The model's system text and messages, then the request's. Where it can think and nothing was
-// asked, it does. Without tools where none may be called. Throws http::StatusError (400) for an
-// image that is no picture.
+// Returns the model's system text and messages, then those of the request. If the model can think
+// and the request does not say, thinking is on. Contains no tools if none may be called. Throws
+// http::StatusError (400) for an image that is not a picture.
 Conversation conversation_of(const ServedModel& model, const GenerationRequest& request);
 
-// The template that the request brings, if any. Throws http::StatusError (500) for a bad one.
+// Returns the template in the request, if any. Throws http::StatusError (500) if it cannot be
+// parsed.
 std::optional<prompt::GoTemplate> own_template(const GenerationRequest& request);
 
-// The Go template to use where the request brings none; null: the model's Jinja template. A model
-// without any template gets store::kNoTemplate: prompts and messages as they are.
+// Returns the Go template for requests without one; null means the model's Jinja template. A model
+// without any template gets store::kNoTemplate, which writes prompts and messages as they are.
 const prompt::GoTemplate* go_template_of(const ServedModel& model);
 
-// The text of those messages whose indices are in `kept`, which is ascending. `go` null: the
-// model's Jinja template. Throws Error: kTooLarge beyond what a template may take or render,
-// kInvalidInput where the template refuses the messages.
+// Renders the messages whose indices are in `kept`, in ascending order. If `go` is null, renders
+// with the model's Jinja template. Throws Error: kTooLarge if the input or the output exceeds a
+// template's limits, kInvalidInput if the template refuses the messages.
 std::string render_conversation(const ServedModel& model, const Conversation& conversation,
                                 std::span<const size_t> kept, const prompt::GoTemplate* go);
 
-// The prompt around the gap before the suffix.
+// Renders a fill-in-the-middle prompt: the prompt, the gap, then the suffix.
 std::string render_fill(const GenerationRequest& request, const prompt::GoTemplate* go);
 
 }  // namespace billow::api

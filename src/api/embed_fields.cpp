@@ -19,9 +19,9 @@ constexpr const char* kInvalidType = "invalid input type";
 
 bool is_token_id(const Json& value) {
   if (!value.is_number_integer()) return false;
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (value.is_number_unsigned()) return value.get<uint64_t>() <= static_cast<uint64_t>(kMost);
-  return value.get<int64_t>() >= 0 && value.get<int64_t>() <= kMost;
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  if (value.is_number_unsigned()) return value.get<uint64_t>() <= static_cast<uint64_t>(kMax);
+  return value.get<int64_t>() >= 0 && value.get<int64_t>() <= kMax;
 }
 
 bool are_token_ids(const Json& array) {
@@ -48,7 +48,7 @@ Truncation truncation_of(const Fields& fields) {
   const std::string side = lower_case(direction);
   if (side == "left") return Truncation::kLeft;
   if (side.empty() || side == "right") return Truncation::kRight;
-  throw StatusError(400, "truncation_direction is left or right, not '" + direction + "'");
+  throw StatusError(400, "truncation_direction must be left or right, not '" + direction + "'");
 }
 
 }  // namespace
@@ -60,7 +60,8 @@ std::vector<EmbedInput> embed_inputs(const Json& input, InputKinds kinds, bool p
     return {one_input(input, kinds, partial)};
   if (input.size() > kMaxInputs) {
     throw StatusError(413, "the request has " + std::to_string(input.size()) +
-                               " inputs; send at most " + std::to_string(kMaxInputs) + " at once");
+                               " inputs; send at most " + std::to_string(kMaxInputs) +
+                               " per request");
   }
   std::vector<EmbedInput> inputs;
   inputs.reserve(input.size());

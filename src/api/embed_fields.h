@@ -1,6 +1,6 @@
-// What requests for vectors have in common on all routes: how their inputs, fields and header
-// fields are read, and what the answer's head tells. Pure but for the call; any thread. All throw
-// http::StatusError (400, 413).
+// The common parts of all routes for vectors. They parse inputs, fields and headers of the request,
+// and add headers to the answer. Pure functions, except for the changes to Call; thread-safe. All
+// functions throw http::StatusError (400, 413).
 #pragma once
 
 #include <cstddef>
@@ -15,28 +15,31 @@
 
 namespace billow::api {
 
-inline constexpr size_t kMaxInputs = kMaxJsonElements;  // of one request
+inline constexpr size_t kMaxInputs = kMaxJsonElements;  // per request
 
 enum class InputKinds : uint8_t {
   kTexts,
-  kTextsAndTokens,  // an array of numbers is one input, of token ids
+  kTextsAndTokens,  // an array of numbers is one input of token ids
 };
 
-// A text, or an array of inputs. One that is neither is an UnusableInput where `partial`, else
-// refused with "invalid input type"; more than kMaxInputs are 413.
+// Parses a text, or an array of inputs. If an input has another type, returns an UnusableInput for
+// it if `partial`, otherwise throws "invalid input type". Throws 413 for more than kMaxInputs
+// inputs.
 std::vector<EmbedInput> embed_inputs(const Json& input, InputKinds kinds, bool partial);
 
-// "truncate", "truncation_direction", "pooling", "normalize", "dimensions" (if above 0), "partial".
+// Parses "truncate", "truncation_direction", "pooling", "normalize", "dimensions" (if above 0) and
+// "partial".
 void read_embed_fields(const Fields& fields, EmbedRequest& request);
 
-// X-Billow-Priority: bulk, and whose the request is: X-Billow-Client, else its connection.
+// Parses "X-Billow-Priority: bulk" and the client's id: X-Billow-Client, by default the
+// connection's peer.
 void read_embed_headers(const http::Request& from, EmbedRequest& request);
 
-// X-Billow-Context and X-Billow-Context-Reason of the largest input, absent where no input was
-// used; X-Billow-Truncated, how many inputs were cut, absent where none were.
+// Adds X-Billow-Context and X-Billow-Context-Reason of the largest input, if any input was used.
+// Adds X-Billow-Truncated, the number of truncated inputs, if it is not 0.
 void add_sizing_headers(Call& call, const EmbedReply& reply);
 
-// {"index":2,"error":"...","status":400}: in the place of an input's vector.
+// Appends {"index":2,"error":"...","status":400}, which replaces an input's vector.
 void append_failure(std::string& text, size_t index, const EmbedResult& result);
 
 }  // namespace billow::api

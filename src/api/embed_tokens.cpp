@@ -26,7 +26,7 @@ constexpr const char* kNothingLeft = "input after truncation exceeds maximum con
 
 bool is_word_piece(const Tokenizer& tokenizer) { return tokenizer.model() == "bert"; }
 
-// What ends a text.
+// Returns the token that ends a text.
 int32_t last_token(const Tokenizer& tokenizer) {
   return is_word_piece(tokenizer) ? tokenizer.roles().separator : tokenizer.eos();
 }
@@ -53,7 +53,7 @@ EmbedTokens cut(const Tokenizer& tokenizer, Ids tokens, size_t limit, Truncation
   return {.tokens = std::move(tokens), .is_cut = true};
 }
 
-// How many of each text stay, where there is room for `room` in all.
+// Returns how many tokens of each text stay if there is room for `room` tokens in total.
 std::pair<size_t, size_t> shares(size_t first, size_t second, size_t room) {
   if (first + second <= room) return {first, second};
   const size_t half = room / 2;
@@ -64,7 +64,7 @@ std::pair<size_t, size_t> shares(size_t first, size_t second, size_t room) {
 
 constexpr std::string_view kDocument = "{document}";
 
-// `text` at every place of `name` in `source`. What `text` holds is not looked at again.
+// Replaces `name` in `source` with `text`. Does not search `text` for `name` again.
 std::string with(std::string_view source, std::string_view name, std::string_view text) {
   std::string out;
   for (size_t at = 0;;) {
@@ -133,16 +133,16 @@ EmbedTokens rerank_tokens(const Tokenizer& tokenizer, const std::string& rerank_
     return tokenizer.encode(text, {.add_special = false, .parse_special = true});
   };
   const std::string before = with(rerank_template.substr(0, place), "{query}", query);
-  const std::string behind =
+  const std::string after =
       has_place ? with(rerank_template.substr(place + kDocument.size()), "{query}", query) : "";
-  Ids tokens = encode(before + (has_place ? document : "") + behind);
+  Ids tokens = encode(before + (has_place ? document : "") + after);
   if (tokens.empty()) throw StatusError(400, kNoTokens);
   if (tokens.size() <= limit) return {.tokens = std::move(tokens)};
   if (truncation == Truncation::kNone) refuse_length(tokens.size(), limit);
   // Tokens that match the template's start or end belong to the template. All others belong to the
-  // document: a token at the border may hold parts of both.
+  // document: a token at the border may contain parts of both.
   const Ids first = encode(before);
-  const Ids last = encode(behind);
+  const Ids last = encode(after);
   const auto begin = std::ranges::mismatch(tokens, first).in1;
   const auto own = std::ranges::subrange(begin, tokens.end());
   const auto reversed =

@@ -11,7 +11,7 @@ namespace {
 using Ids = std::vector<int32_t>;
 using enum Truncation;
 
-// Each letter is a token, between <bos> and <eos>.
+// Returns a vocabulary in which each letter is a token. Texts get <bos> and <eos>.
 tokenizer::Tokenizer bracketed() {
   gguf::Writer writer = tokenizer::sample_bpe();
   writer.set_bool("tokenizer.ggml.add_bos_token", true);
@@ -32,7 +32,7 @@ std::string refusal(const std::function<void()>& call) {
   }
 }
 
-TEST(EmbedTokens, SV_3_WhatIsCutKeepsItsSpecialTokens) {
+TEST(EmbedTokens, SV_3_TruncationKeepsSpecialTokens) {
   const auto tokenizer = bracketed();
   EXPECT_FALSE(text_tokens(tokenizer, "ab", 4, kRight).is_cut) << "it just fits";
   const EmbedTokens right = text_tokens(tokenizer, "abcdef", 4, kRight);
@@ -46,7 +46,7 @@ TEST(EmbedTokens, SV_3_WhatIsCutKeepsItsSpecialTokens) {
     EXPECT_THROW(text_tokens(tokenizer, "abcdef", limit, kRight), http::StatusError);
 }
 
-TEST(EmbedTokens, IdsAreCutWithoutAddingAny) {
+TEST(EmbedTokens, TruncatesIdsWithoutAddingTokens) {
   const auto tokenizer = bracketed();
   const Ids whole = tokenizer.encode("abcdef");
   EXPECT_EQ(given_tokens(tokenizer, whole, 9, kNone).tokens, whole);
@@ -58,7 +58,7 @@ TEST(EmbedTokens, IdsAreCutWithoutAddingAny) {
             "400 token id -1 is not in the vocabulary of 272 tokens");
 }
 
-TEST(EmbedTokens, SV_11_PairsAreAsTheModelWasTrained) {
+TEST(EmbedTokens, SV_11_PairsHaveTheFormOfTraining) {
   const auto word_piece = tokenizer::load_sample(tokenizer::sample_word_piece());
   const EmbedTokens bert = pair_tokens(word_piece, {7, 8}, {9}, 100, kRight);
   EXPECT_EQ(bert.tokens, (Ids{2, 7, 8, 3, 9, 3})) << "[CLS] first [SEP] second [SEP]";
@@ -70,7 +70,7 @@ TEST(EmbedTokens, SV_11_PairsAreAsTheModelWasTrained) {
   EXPECT_FALSE(roberta.is_cut);
 }
 
-TEST(EmbedTokens, OfAPairTheLongerTextIsCutFirst) {
+TEST(EmbedTokens, TruncatesTheLongerTextOfAPairFirst) {
   const auto tokenizer = tokenizer::load_sample(tokenizer::sample_word_piece());
   const Ids longer = {5, 6, 7, 8, 9, 10, 11, 12};
   EXPECT_EQ(pair_tokens(tokenizer, {17}, longer, 7, kRight).tokens, (Ids{2, 17, 3, 5, 6, 7, 3}));
@@ -86,7 +86,7 @@ TEST(EmbedTokens, OfAPairTheLongerTextIsCutFirst) {
   EXPECT_THROW(pair_tokens(tokenizer, longer, longer, 3, kRight), http::StatusError);
 }
 
-TEST(EmbedTokens, OfATemplateTheDocumentAloneIsCut) {
+TEST(EmbedTokens, TruncatesOnlyTheDocumentInATemplate) {
   const auto tokenizer = bracketed();
   const std::string text = "<bos>q={query},d={document}<eos>";
   const auto made = [&](const char* query, const char* document, size_t limit, Truncation how) {
@@ -107,7 +107,7 @@ TEST(EmbedTokens, OfATemplateTheDocumentAloneIsCut) {
   EXPECT_EQ(refusal([&] { made("a", "bcd", n - 1, kNone); }),
             "400 the input length exceeds the context length (" + std::to_string(n) + " of " +
                 std::to_string(n - 1) + " tokens)");
-  // What is put in is not looked at again.
+  // Inserted text is not searched for placeholders.
   EXPECT_EQ(shown(tokenizer, made("{document}", "{query}", 90, kNone).tokens),
             "<bos>q={document},d={query}<eos>");
 }

@@ -1,4 +1,4 @@
-// A request for vectors, or for scores of pairs, whatever API it came by. Any thread; many at once.
+// A request for vectors or for scores of pairs, independent of the API. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -15,54 +15,55 @@
 
 namespace billow::api {
 
-// Where an input that is longer than the model takes loses tokens. Special ones stay.
+// How an input that exceeds the model's max length is truncated. Special tokens stay.
 enum class Truncation : uint8_t {
-  kNone,   // it is refused
-  kLeft,   // at its beginning
-  kRight,  // at its end
+  kNone,   // the input is refused
+  kLeft,   // drops tokens at the beginning
+  kRight,  // drops tokens at the end
 };
 
-// An input that could not be read, in a request that wants the others nevertheless.
+// An input that could not be parsed, in a request that still wants the results of the others.
 struct UnusableInput {
   std::string why;  // one line
   bool operator==(const UnusableInput&) const = default;
 };
 
-// A text, or token ids, which are taken as they are: special ones included.
+// A text, or token ids. Ids are used as they are and include special tokens.
 using EmbedInput = std::variant<std::string, std::vector<int32_t>, UnusableInput>;
 
 struct EmbedRequest {
   std::string model;
   std::vector<EmbedInput> inputs{};
-  // Where there is one, each input is the second text of a pair with it, and the model ranks.
+  // If set, the model ranks: each input is the second text of a pair with the query.
   std::optional<std::string> query{};
   Truncation truncation = Truncation::kRight;
-  std::string pooling{};             // in place of the model's; empty: that
-  size_t dimensions = 0;             // cut to so many, then normalised; 0: all
-  bool dimensions_must_fit = false;  // more than the model has are refused; else they mean all
-  bool normalise = true;             // to length 1
-  bool partial = false;              // an input that fails is told of in its place
-  bool is_bulk = false;              // waits until nothing else does
-  std::string client{};              // whose it is: several take turns
+  std::string pooling{};  // overrides the model's pooling; empty: the model's
+  size_t dimensions = 0;  // truncates vectors to this size and then normalises them; 0: full size
+  // refuse more dimensions than the model has; otherwise return all
+  bool dimensions_must_fit = false;
+  bool normalise = true;  // to length 1
+  bool partial = false;   // a failed input gets an error in its place
+  bool is_bulk = false;   // runs only while no other input waits
+  std::string client{};   // client id: clients with waiting inputs take turns
   Options options{};
   std::optional<scheduler::Duration> keep_alive{};
 };
 
-// Of one input.
+// The result of one input.
 struct EmbedResult {
-  std::vector<float> values{};  // the vector; of a pair its score
-  size_t n_tokens = 0;  // not 0: it is not pooled, and `values` are vectors of so many tokens
-  std::string error{};  // why there are none, in one line; only of a partial request
-  int status = 0;       // of that error, as of HTTP
+  std::vector<float> values{};  // the vector; for a pair: its score
+  size_t n_tokens = 0;          // 0: pooled; otherwise `values` are this many vectors
+  std::string error{};          // one line if it failed; only in partial requests
+  int status = 0;               // the HTTP status of that error
 };
 
 struct EmbedReply {
-  std::string model{};                 // as it is shown
+  std::string model{};                 // displayed name
   std::vector<EmbedResult> results{};  // in the order of the inputs
-  size_t n_prompt = 0;                 // tokens of all inputs, special ones included
-  size_t n_cut = 0;                    // inputs that were cut
-  size_t context = 0;                  // the largest of its inputs' contexts; 0: no input was used
-  std::string context_reason{};        // why, in one line
+  size_t n_prompt = 0;                 // tokens of all inputs, including special tokens
+  size_t n_cut = 0;                    // number of truncated inputs
+  size_t context = 0;                  // largest context of the inputs; 0: no input was used
+  std::string context_reason{};        // explains `context` in one line
   std::chrono::nanoseconds total{};
   std::chrono::nanoseconds load{};
 };
@@ -70,7 +71,8 @@ struct EmbedReply {
 class Embedder {
  public:
   virtual ~Embedder() = default;
-  // Without inputs the model is loaded. Throws http::StatusError, Error, scheduler::Cancelled.
+  // If the request has no inputs, only loads the model. Throws http::StatusError, Error,
+  // scheduler::Cancelled.
   virtual EmbedReply embed(const EmbedRequest& request, std::stop_token stop,
                            metrics::Trace& trace) = 0;
 };

@@ -24,7 +24,7 @@ bool is_harmless(const Json& value, std::string_view harmless) {
 std::vector<std::string> check_fields(const Json& object, std::span<const FieldRule> rules) {
   std::vector<std::string> unknown;
   for (const auto& [name, value] : object.items()) {
-    // Names count in any case, as everywhere in requests.
+    // Names match in any case, as everywhere in requests.
     const auto rule = std::ranges::find(rules, lower_case(name), &FieldRule::name);
     if (rule == rules.end()) {
       unknown.push_back(name);

@@ -1,5 +1,5 @@
-// What becomes of each field of a request: a table for each API's request, by which fields that are
-// known and not honoured are refused by name, and which docs/api.md shows. Pure; any thread.
+// Tables that say how each API request treats its fields. A known field that is not honoured is
+// refused by name. docs/api.md shows the tables. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@ namespace billow::api {
 
 enum class Treatment : uint8_t {
   kHonoured,
-  kIgnored,  // it changes nothing of the answer, for the reason that the note gives
-  kRefused,  // 400, but for null and `harmless`
+  kIgnored,  // does not change the answer; the note gives the reason
+  kRefused,  // answered with 400, except for null and the values in `harmless`
 };
 
 struct FieldRule {
   std::string_view name;
   Treatment treatment = Treatment::kHonoured;
-  std::string_view note{};      // what it does, why it changes nothing, or what to do instead
-  std::string_view harmless{};  // JSON values, one after the other with blanks between: accepted
+  std::string_view note{};      // the effect, why it changes nothing, or what to do instead
+  std::string_view harmless{};  // accepted JSON values, separated by blanks
 };
 
-// Names of fields that no rule knows. Throws http::StatusError (400): field "x" is not supported:
-// note.
+// Returns the names of fields without a rule. Throws http::StatusError (400) for a refused field:
+// field "x" is not supported: note.
 std::vector<std::string> check_fields(const Json& object, std::span<const FieldRule> rules);
 
-// A table of one API's request, for documents and tests.
+// The table of one API request, for documents and tests.
 struct FieldTable {
   std::string_view request;  // "POST /v1/chat/completions"
   std::span<const FieldRule> rules;

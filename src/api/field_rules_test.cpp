@@ -30,14 +30,14 @@ TEST(FieldRules, UnknownFieldsAreReturned) {
             (std::vector<std::string>{"colour", "Zoo"}));
 }
 
-TEST(FieldRules, WhatIsNotHonouredIsRefusedByName) {
+TEST(FieldRules, RefusesUnsupportedFieldsByName) {
   EXPECT_EQ(refusal(R"({"audio":{}})"), R"(400 field "audio" is not supported: answers are text)");
   EXPECT_EQ(refusal(R"({"AUDIO":{}})"), R"(400 field "AUDIO" is not supported: answers are text)");
   EXPECT_EQ(refusal(R"({"best_of":2})"),
             R"(400 field "best_of" is not supported: ask for n answers)");
 }
 
-TEST(FieldRules, WhatChangesNothingIsAccepted) {
+TEST(FieldRules, AcceptsHarmlessValues) {
   for (const char* body : {R"({"best_of":1})", R"({"audio":null})", R"({"modalities":["text"]})",
                            R"({"modalities":[]})"})
     EXPECT_EQ(refusal(body), "none") << body;

@@ -1,4 +1,4 @@
-// The tables of fields, and docs/api.md, which shows each of them.
+// Tests the field tables, and that docs/api.md shows all of them.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -27,7 +27,8 @@ const char* word_of(Treatment treatment) {
   return treatment == Treatment::kIgnored ? "ignored" : "refused";
 }
 
-// As docs/api.md has it. The harmless values of a field that is refused stand behind the word.
+// Returns a table in the form of docs/api.md. The harmless values of a refused field follow the
+// word.
 std::string markdown_of(const FieldTable& table) {
   std::string text = "`" + std::string(table.request) + "`\n\n| field | | |\n|---|---|---|\n";
   for (const FieldRule& rule : table.rules) {
@@ -46,7 +47,7 @@ std::string documented() {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-TEST(FieldTables, AreWhatTheDocumentShows) {
+TEST(FieldTables, AreShownInTheDocument) {
   const std::string document = documented();
   for (const FieldTable* table : kTables)
     EXPECT_NE(document.find(markdown_of(*table)), std::string::npos)
@@ -54,7 +55,7 @@ TEST(FieldTables, AreWhatTheDocumentShows) {
         << markdown_of(*table);
 }
 
-TEST(FieldTables, HaveEachFieldOnceAndAReasonForWhatIsNotHonoured) {
+TEST(FieldTables, HaveUniqueFieldsAndReasons) {
   for (const FieldTable* table : kTables) {
     std::set<std::string_view> names;
     for (const FieldRule& rule : table->rules) {
@@ -66,18 +67,18 @@ TEST(FieldTables, HaveEachFieldOnceAndAReasonForWhatIsNotHonoured) {
   }
 }
 
-TEST(FieldTables, WhatIsRefusedIsRefusedByNameUnlessItIsHarmless) {
+TEST(FieldTables, RefuseFieldsByNameUnlessHarmless) {
   for (const FieldTable* table : kTables) {
     for (const FieldRule& rule : table->rules) {
       Json request;
-      request[std::string(rule.name)] = "what nobody asks for";
+      request[std::string(rule.name)] = "an unusual value";
       if (rule.treatment != Treatment::kRefused) {
         EXPECT_TRUE(check_fields(request, table->rules).empty()) << rule.name;
         continue;
       }
       try {
         check_fields(request, table->rules);
-        ADD_FAILURE() << table->request << " takes " << rule.name;
+        ADD_FAILURE() << table->request << " accepts " << rule.name;
       } catch (const http::StatusError& error) {
         EXPECT_EQ(error.status(), 400);
         EXPECT_EQ(error.what(), "field \"" + std::string(rule.name) +

@@ -17,7 +17,7 @@
 namespace billow::api {
 namespace {
 
-// As Go's errors call a value. Of a number that only does not fit they tell the number.
+// Names a value like Go's errors do. For a number that does not fit the type, includes the number.
 std::string kind_of(const Json& value, std::string_view go_type) {
   if (value.is_string()) return "string";
   if (value.is_boolean()) return "bool";
@@ -37,7 +37,7 @@ std::string kind_of(const Json& value, std::string_view go_type) {
                                            kind_of(value, go_type), where, go_type));
 }
 
-// The struct that a field holds by its name: "messages" are of "api.Message".
+// Returns the struct type of a field, by the field's name: "messages" contain "api.Message".
 std::string struct_name(std::string_view field, bool is_list) {
   std::string name = "api.";
   bool at_word = true;
@@ -200,20 +200,20 @@ std::vector<std::pair<std::string, Fields>> Fields::members(std::string_view nam
 std::string utc_now_text() {
   const auto now = std::chrono::floor<std::chrono::nanoseconds>(std::chrono::system_clock::now());
   const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
-  // Each line of an answer has the time: what changes once a second is kept.
-  thread_local std::chrono::sys_seconds kept_of{};
-  thread_local std::string kept;
-  if (kept.empty() || kept_of != seconds) {
+  // Each line of an answer has the time, so the part that changes once per second is cached.
+  thread_local std::chrono::sys_seconds cached_second{};
+  thread_local std::string cached;
+  if (cached.empty() || cached_second != seconds) {
     const std::time_t clock = std::chrono::system_clock::to_time_t(seconds);
     std::tm utc{};
     ::gmtime_r(&clock, &utc);
-    kept = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", utc.tm_year + 1900, utc.tm_mon + 1,
-                       utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
-    kept_of = seconds;
+    cached = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", utc.tm_year + 1900, utc.tm_mon + 1,
+                         utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
+    cached_second = seconds;
   }
-  std::string text = kept;
+  std::string text = cached;
   if (const auto part = (now - seconds).count(); part != 0) {
-    // One digit more than the fraction has, so that its zeros are kept.
+    // The leading digit keeps the zeros of the fraction.
     const std::string digits = std::to_string(1'000'000'000 + part);
     text += '.';
     text.append(digits, 1, digits.find_last_not_of('0'));

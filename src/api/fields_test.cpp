@@ -27,7 +27,7 @@ constexpr std::string_view kKnown =
     R"("context":[1,2],"options":{"Seed":1},"any":7,)"
     R"("messages":[{"role":"user"},null],"details":{"family":"llama"}})";
 
-TEST(Fields, ValuesAreFoundByNamesInAnyCase) {
+TEST(Fields, FindsValuesByNamesInAnyCase) {
   const Fields fields = parse(kKnown);
   EXPECT_EQ(fields.text("model"), "m");
   EXPECT_EQ(fields.flag("STREAM"), false);
@@ -65,49 +65,49 @@ TEST(Fields, AbsentAndNullAreTheSame) {
   }
 }
 
-TEST(Fields, TheExactNameWinsAndElseTheLast) {
+TEST(Fields, PrefersTheExactNameThenTheLastMatch) {
   EXPECT_EQ(parse(R"({"MODEL":"a","model":"b","Model":"c"})").text("model"), "b");
   EXPECT_EQ(parse(R"({"MODEL":"a","Model":"c"})").text("model"), "c");
 }
 
-TEST(Fields, FieldsOutliveWhatTheyCameFrom) {
+TEST(Fields, InnerFieldsOutliveOuterOnes) {
   const auto inner = [] { return parse(R"({"a":{"b":["text"]}})").fields("a"); }();
   EXPECT_EQ(inner->texts("b"), std::vector<std::string>{"text"});
 }
 
-TEST(Fields, ValuesOfAnotherKindAreRefusedInGosWords) {
+TEST(Fields, RefusesWrongTypesInGosWords) {
   const Fields fields =
       parse(R"({"s":"x","n":1,"r":1.5,"b":true,"a":[1],"o":{},"big":18446744073709551615,)"
             R"("messages":[{"role":1}],"list":["x",2.5],"wide":[1,4294967296]})");
-  const auto told = [](std::string_view kind, std::string_view field, std::string_view type) {
+  const auto go_error = [](std::string_view kind, std::string_view field, std::string_view type) {
     return "json: cannot unmarshal " + std::string(kind) + " into Go struct field ChatRequest." +
            std::string(field) + " of type " + std::string(type);
   };
-  EXPECT_EQ(refusal([&] { fields.text("n"); }), answer_text("number", "n", "string"));
-  EXPECT_EQ(refusal([&] { fields.text("a"); }), answer_text("array", "a", "string"));
-  EXPECT_EQ(refusal([&] { fields.flag("s"); }), answer_text("string", "s", "bool"));
-  EXPECT_EQ(refusal([&] { fields.integer("s"); }), answer_text("string", "s", "int"));
-  EXPECT_EQ(refusal([&] { fields.integer("b"); }), answer_text("bool", "b", "int"));
-  EXPECT_EQ(refusal([&] { fields.integer("r"); }), answer_text("number 1.5", "r", "int"));
+  EXPECT_EQ(refusal([&] { fields.text("n"); }), go_error("number", "n", "string"));
+  EXPECT_EQ(refusal([&] { fields.text("a"); }), go_error("array", "a", "string"));
+  EXPECT_EQ(refusal([&] { fields.flag("s"); }), go_error("string", "s", "bool"));
+  EXPECT_EQ(refusal([&] { fields.integer("s"); }), go_error("string", "s", "int"));
+  EXPECT_EQ(refusal([&] { fields.integer("b"); }), go_error("bool", "b", "int"));
+  EXPECT_EQ(refusal([&] { fields.integer("r"); }), go_error("number 1.5", "r", "int"));
   EXPECT_EQ(refusal([&] { fields.integer("big"); }),
-            answer_text("number 18446744073709551615", "big", "int"));
-  EXPECT_EQ(refusal([&] { fields.number("o"); }), answer_text("object", "o", "float64"));
-  EXPECT_EQ(refusal([&] { fields.texts("s"); }), answer_text("string", "s", "[]string"));
-  EXPECT_EQ(refusal([&] { fields.texts("list"); }), answer_text("number", "list", "string"));
-  EXPECT_EQ(refusal([&] { fields.integers("s"); }), answer_text("string", "s", "[]int"));
+            go_error("number 18446744073709551615", "big", "int"));
+  EXPECT_EQ(refusal([&] { fields.number("o"); }), go_error("object", "o", "float64"));
+  EXPECT_EQ(refusal([&] { fields.texts("s"); }), go_error("string", "s", "[]string"));
+  EXPECT_EQ(refusal([&] { fields.texts("list"); }), go_error("number", "list", "string"));
+  EXPECT_EQ(refusal([&] { fields.integers("s"); }), go_error("string", "s", "[]int"));
   EXPECT_EQ(refusal([&] { fields.integers("wide"); }),
-            answer_text("number 4294967296", "wide", "int"));
+            go_error("number 4294967296", "wide", "int"));
   EXPECT_EQ(refusal([&] { fields.object("s"); }),
-            answer_text("string", "s", "map[string]interface {}"));
-  EXPECT_EQ(refusal([&] { fields.array("o"); }), answer_text("object", "o", "[]interface {}"));
-  EXPECT_EQ(refusal([&] { fields.objects("s"); }), answer_text("string", "s", "[]api.S"));
-  EXPECT_EQ(refusal([&] { fields.objects("list"); }), answer_text("string", "list", "api.List"));
-  EXPECT_EQ(refusal([&] { fields.fields("b"); }), answer_text("bool", "b", "api.B"));
+            go_error("string", "s", "map[string]interface {}"));
+  EXPECT_EQ(refusal([&] { fields.array("o"); }), go_error("object", "o", "[]interface {}"));
+  EXPECT_EQ(refusal([&] { fields.objects("s"); }), go_error("string", "s", "[]api.S"));
+  EXPECT_EQ(refusal([&] { fields.objects("list"); }), go_error("string", "list", "api.List"));
+  EXPECT_EQ(refusal([&] { fields.fields("b"); }), go_error("bool", "b", "api.B"));
   EXPECT_EQ(refusal([&] { fields.objects("messages")[0].text("role"); }),
-            answer_text("number", "messages.role", "string"));
+            go_error("number", "messages.role", "string"));
 }
 
-TEST(Fields, WhatIsNoObjectIsRefused) {
+TEST(Fields, RefusesValuesThatAreNotObjects) {
   EXPECT_EQ(refusal([] { parse("[1]"); }),
             "json: cannot unmarshal array into Go value of type api.ChatRequest");
   EXPECT_EQ(refusal([] { parse("\"x\""); }),

@@ -10,13 +10,13 @@
 namespace billow::api {
 namespace {
 
-// The last lines that the process has written to standard error.
+// The error that the process has written to standard error.
 struct Report {
   std::string error;  // empty: none
   std::string code;
 };
 
-// kIo for an unknown name.
+// Returns kIo for an unknown name.
 ErrorCode code_of(std::string_view name) {
   using enum ErrorCode;
   for (const ErrorCode code :

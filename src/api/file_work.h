@@ -1,5 +1,5 @@
-// Runs a command of billow that makes a file in a process of its own, so that neither the time nor
-// a crash of the work is the server's.
+// Runs a billow command that makes a file in a separate process, so that a crash of the command
+// does not end the server.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace billow::api {
 
-// What the maker of the work learns, on the thread of the caller.
+// Callbacks for the progress of the work. They run on the caller's thread.
 struct WorkListener {
   std::function<void(uint64_t n_done, uint64_t n_total)> progress{};  // bytes
   std::function<void(const std::string& line)> note{};
@@ -20,15 +20,15 @@ struct WorkListener {
 
 struct FileWork {
   std::string command;  // "quantize"
-  // Behind it, and behind --progress-json. The command writes the file to standard output.
+  // Follow the command and --progress-json. The command writes the file to standard output.
   std::vector<std::string> arguments;
   WorkListener listener{};
-  std::stop_token stop{};  // ends the process at once
+  std::stop_token stop{};  // ends the process immediately
 };
 
-// Runs `program`, which is billow, and hands the file to `sink` piece after piece. The process has
-// ended when this returns. Throws Error with what the process refused the work for, kIo where the
-// process fails, and what the listener and `sink` throw. Any thread.
+// Runs `program`, which must be billow, and passes the file to `sink` in pieces. Returns after the
+// process has exited. Throws Error with the process's message if the process refuses the work, or
+// kIo if it fails. Rethrows exceptions of the listener and of `sink`. Thread-safe.
 void run_file_work(const std::string& program, const FileWork& work,
                    const std::function<void(std::span<const std::byte> bytes)>& sink);
 

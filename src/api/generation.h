@@ -1,5 +1,5 @@
-// A request to write, whatever API it came by: plain data. What comes of it is in answer.h; the
-// generator between the two is in generator.h.
+// A generation request, independent of the API: plain data. See answer.h for its answer and
+// generator.h for the generator.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace billow::api {
 
-// What a message consists of.
+// The parts of a message.
 struct TextPart {
   std::string text;
 };
@@ -25,10 +25,10 @@ struct ThinkingPart {
   std::string text;
 };
 struct ImagePart {
-  std::string bytes;  // base64 decoded
+  std::string bytes;  // decoded from base64
 };
 struct ToolCall {
-  std::string id{};  // empty: none was given
+  std::string id{};  // empty if none was given
   std::string name;
   Json arguments = Json::object();  // an object
 };
@@ -36,62 +36,63 @@ using Part = std::variant<TextPart, ThinkingPart, ImagePart, ToolCall>;
 
 struct Message {
   std::string role;           // lower case
-  std::vector<Part> parts{};  // in the order in which they were written
-  // Of a result: the tool that gave it, and the call.
+  std::vector<Part> parts{};  // in the order of the request
+  // For the result of a tool: the tool's name and the id of the call.
   std::string tool_name{};
   std::string tool_call_id{};
 
-  // All text, with an empty line between parts, and all thinking, put together.
+  // Returns all text, with an empty line between parts; all thinking, joined.
   std::string text() const;
   std::string thinking() const;
   size_t n_images() const noexcept;
   std::vector<const ToolCall*> tool_calls() const;
 };
 Message text_message(std::string role, std::string text);
-// The last message where it has this role, else a new one behind it.
+// Returns the last message if it has this role. Otherwise appends a message with this role.
 Message& turn_of(std::vector<Message>& messages, const std::string& role);
 
-// What was asked of a model that can think.
+// The request's settings for a model that can think.
 struct Think {
-  std::optional<bool> enabled{};  // unset: the model's way
+  std::optional<bool> enabled{};  // unset: the model's default
   std::string level{};            // "low", "medium", "high", "max"; empty: none
 };
 
 // A tool that the model may call.
 struct Tool {
   std::string name;
-  Json declaration;     // {"type","function":{"name",...},...}, as templates are given it
-  bool strict = false;  // its arguments are held to its schema
+  Json declaration;     // {"type","function":{"name",...},...}, passed to templates
+  bool strict = false;  // the arguments must match the schema
 
-  // The schema of its arguments; null: any object.
+  // Returns the schema of the arguments; null allows any object.
   const Json* parameters() const;
 };
 
 enum class ToolUse : uint8_t {
   kAuto,      // the model decides
-  kNone,      // no calls: what looks like one is text
+  kNone,      // no calls: text that looks like a call stays text
   kRequired,  // at least one call
 };
 struct ToolChoice {
   ToolUse use = ToolUse::kAuto;
-  std::string name{};    // of the only tool that may be called; empty: any
-  bool parallel = true;  // more than one call is allowed
+  std::string name{};    // of the only tool that may be called; empty: any tool
+  bool parallel = true;  // allows more than one call
 };
 
-// A request's options, or those of a model. What is unset is as the model, then the server has it.
+// The options of a request or of a model. Unset options fall back to the model's, then to the
+// server's.
 struct Options {
   scheduler::Sampling sampling{};
   std::optional<std::vector<std::string>> stop{};
   std::optional<int64_t> num_predict{};  // negative: no limit
   std::optional<size_t> num_ctx{};
-  std::optional<size_t> max_draft{};  // draft_num_predict: drafted tokens of a pass
-  // Of a model alone: what runs it.
+  std::optional<size_t> max_draft{};  // draft_num_predict: max drafted tokens per pass
+  // Only for models: what runs the model.
   std::optional<scheduler::Engine> engine{};
   std::optional<int> num_gpu{};
 };
 
 enum class GenerationKind : uint8_t {
-  kPrompt,  // a prompt, with the template around it (generate, completions)
+  kPrompt,  // a prompt, rendered by the template (generate, completions)
   kChat,    // messages
 };
 
@@ -100,7 +101,7 @@ struct GenerationRequest {
   std::string model;  // as the client wrote it
   // kPrompt
   std::string prompt{};
-  std::vector<int32_t> prompt_tokens{};  // in place of `prompt`, taken as they are
+  std::vector<int32_t> prompt_tokens{};  // replaces `prompt`; the ids are used as they are
   std::string suffix{};
   std::optional<std::string> system{};
   std::optional<std::string> template_text{};
@@ -108,27 +109,28 @@ struct GenerationRequest {
   bool raw = false;                // no template
   bool echo = false;               // the answer begins with the prompt
   std::vector<std::string> images{};
-  std::string image_marker = "[img]";  // what stands for them in a raw prompt, in their order
+  std::string image_marker = "[img]";  // placeholder for the images of a raw prompt, in order
   // kChat
   std::vector<Message> messages{};
   std::vector<Tool> tools{};
   ToolChoice tool_choice{};
   // both
   Options options{};
-  // Why the options cannot be read, where they cannot: what the model lacks is said before that.
+  // Error of options that cannot be parsed. The check of the model's capabilities comes first.
   std::string wrong_options{};
-  std::optional<constraint::Grammar> grammar{};  // what the answer is held to
+  std::optional<constraint::Grammar> grammar{};  // the answer must match it
   std::optional<scheduler::Duration> keep_alive{};
   Think think{};
   bool truncate = true;
   std::optional<bool> shift{};
-  bool ignore_eos = false;   // only num_predict and stop strings end the answer
-  std::string prediction{};  // a text that the answer may resemble: parts of it come sooner then
+  bool ignore_eos = false;  // only num_predict and stop strings end the answer
+  // a text that the answer may resemble; matching parts are generated faster
+  std::string prediction{};
   bool logprobs = false;
   int top_logprobs = 0;
   bool render_only = false;  // _debug_render_only
-  bool live_events = false;  // the client wants transitions and compactions
-  bool whole_calls = false;  // the client wants no call of a tool before it is complete
+  bool live_events = false;  // the client wants notices of transitions and compactions
+  bool whole_calls = false;  // the client wants only complete tool calls
 };
 
 }  // namespace billow::api

@@ -19,7 +19,7 @@ Grammar schema_grammar(const Json& schema) {
   return {.kind = GrammarKind::kJsonSchema, .text = schema.dump()};
 }
 
-// An object, true or false, or the text of one.
+// Parses an object, true, false, or a text that contains one of these.
 Grammar schema_field(const std::string& name, const Json& value) {
   if (value.is_object() || value.is_boolean()) return schema_grammar(value);
   if (value.is_string()) {
@@ -51,7 +51,7 @@ std::optional<Grammar> of_response_format(const Fields& request) {
   const std::string text = format->text("type");
   const std::string type = lower_case(trimmed(text));
   if (type.empty() || type == "text") return std::nullopt;
-  // llama-server and others take a schema beside this type, too.
+  // llama-server and others also accept a schema with this type.
   if (type == "json_object") {
     if (const Json* schema = format->value("schema"))
       return schema_field("response_format.schema", *schema);
@@ -72,7 +72,7 @@ std::optional<Grammar> of_response_format(const Fields& request) {
 }
 
 struct Kind {
-  const char* name;  // within "structured_outputs", and behind "guided_"
+  const char* name;  // in "structured_outputs", and after "guided_"
   Grammar (*read)(const std::string& field, const Json& value);
 };
 constexpr Kind kKinds[] = {
@@ -109,7 +109,7 @@ std::optional<Grammar> grammar_of(const Fields& request) {
   const auto take = [&](const std::string& field, Grammar grammar) {
     if (found && *found != grammar)
       throw StatusError(400, "fields \"" + from + "\" and \"" + field +
-                                 "\" ask for different answers; leave one of them out");
+                                 "\" ask for different answers; remove one of them");
     found = std::move(grammar);
     from = field;
   };

@@ -1,4 +1,4 @@
-// What an answer is to be held to, as the fields of several APIs say it. Pure; any thread.
+// Parses the fields of several APIs that constrain the answer. Pure functions; thread-safe.
 #pragma once
 
 #include <optional>
@@ -8,15 +8,15 @@
 
 namespace billow::api {
 
-// The constraint of OpenAI's "response_format", vLLM's "structured_outputs" and "guided_*", and
-// llama-server's "grammar" and "json_schema". Throws http::StatusError (400) for what is malformed,
-// and where two fields ask for different constraints.
+// Returns the constraint of OpenAI's "response_format", vLLM's "structured_outputs" and "guided_*",
+// and llama-server's "grammar" and "json_schema". Throws http::StatusError (400) if a field is
+// malformed or two fields ask for different constraints.
 std::optional<constraint::Grammar> grammar_of(const Fields& request);
 
-// A grammar that is GBNF where it has "::=", and Lark else.
+// Returns a GBNF grammar if the text contains "::=", otherwise a Lark grammar.
 constraint::Grammar grammar_text(std::string text);
 
-// One of these texts.
+// Returns a grammar that matches exactly these texts.
 constraint::Grammar choice_grammar(const std::vector<std::string>& choices);
 
 }  // namespace billow::api

@@ -30,10 +30,10 @@ using Member = std::pair<std::string, Json>;
 [[noreturn]] void refuse_length() {
   throw http::StatusError(413, "an array of the request has more than " +
                                    std::to_string(kMaxJsonElements) +
-                                   " elements; send fewer at once");
+                                   " elements; send fewer per request");
 }
 
-// The byte in quotes, as if it were the code point of that number.
+// Quotes the byte as if it were the code point with that number.
 std::string quoted(char c) {
   if (c == '\'') return R"('\'')";
   if (c == '"') return R"('"')";
@@ -61,7 +61,7 @@ class Reader {
   }
 
  private:
-  // The byte to be looked at now.
+  // Returns the current byte.
   char here() const {
     if (at_ == text_.size()) refuse("unexpected EOF");
     return text_[at_];
@@ -122,14 +122,14 @@ Json Reader::value(size_t depth) {
 
 Json object_of(std::vector<Member>&& members) {
   Json::object_t object;
-  object.reserve(members.size());  // it would copy everything in it when it grows
+  object.reserve(members.size());  // otherwise it copies all members each time it grows
   for (Member& member : members) {
     object.emplace_back(std::move(member.first), std::move(member.second));
   }
   return object;
 }
 
-// Members are found again by a table of their names: there may be many of them.
+// An object may have many members, so a table finds them by name.
 Json Reader::object(size_t depth) {
   enter(depth);
   ++at_;
@@ -189,7 +189,7 @@ Json Reader::literal(std::string_view word, Json value) {
   return value;
 }
 
-// One or more.
+// Skips one or more digits.
 void Reader::digits(std::string_view context) {
   if (!is_digit(here())) fault(context);
   while (at_ < text_.size() && is_digit(text_[at_])) ++at_;
@@ -226,7 +226,7 @@ Json Reader::number() {
     uint64_t large = 0;
     if (std::from_chars(word.data(), end, large).ec == std::errc()) return large;
   }
-  // Beside from_chars it tells what is too small from what is too large.
+  // Unlike from_chars, strtod distinguishes too small from too large numbers.
   const double real = std::strtod(word.c_str(), nullptr);
   if (!std::isfinite(real)) {
     refuse("json: cannot unmarshal number " + word.substr(0, 100) +
@@ -276,7 +276,7 @@ void Reader::escape(std::string& out) {
     utf8::append(out, unit);
     return;
   }
-  // Half of a pair: with the other half behind it, it is a character.
+  // A surrogate is half of a pair. With the other half after it, it is a character.
   if (unit <= 0xDBFF && text_.substr(at_).starts_with("\\u")) {
     const size_t after_first = at_;
     at_ += 2;

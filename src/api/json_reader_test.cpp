@@ -25,8 +25,8 @@ struct Fault {
   const char* words;
 };
 
-// The words that Go's decoder has for each.
-TEST(JsonReader, FaultsAreToldInTheWordsThatClientsKnow) {
+// Go's decoder has the same messages.
+TEST(JsonReader, ReportsErrorsInGosWords) {
   const Fault kFaults[] = {
       {"", "missing request body"},
       {" \r\n\t", "missing request body"},
@@ -74,7 +74,7 @@ TEST(JsonReader, FaultsAreToldInTheWordsThatClientsKnow) {
   for (const Fault& fault : kFaults) EXPECT_EQ(refusal(fault.text), fault.words) << fault.text;
 }
 
-TEST(JsonReader, OnlyTheFirstValueCounts) {
+TEST(JsonReader, ReadsOnlyTheFirstValue) {
   EXPECT_EQ(read_json(R"( {"a":1} {"b")"), Json({{"a", 1}}));
   EXPECT_EQ(read_json("[]]"), Json::array());
   EXPECT_EQ(read_json("01"), 0);
@@ -83,7 +83,7 @@ TEST(JsonReader, OnlyTheFirstValueCounts) {
   EXPECT_EQ(read_json("12"), 12);
 }
 
-TEST(JsonReader, ValuesAreRead) {
+TEST(JsonReader, ReadsValues) {
   EXPECT_EQ(read_json(R"([null,true,false,-1,1.5,"x",[],{}])").dump(),
             R"([null,true,false,-1,1.5,"x",[],{}])");
   EXPECT_EQ(read_json("-9223372036854775808").get<int64_t>(), INT64_MIN);
@@ -94,7 +94,7 @@ TEST(JsonReader, ValuesAreRead) {
   EXPECT_TRUE(read_json("1e3").is_number_float());
 }
 
-TEST(JsonReader, TextsAreUtf8WhateverCame) {
+TEST(JsonReader, ReplacesInvalidUtf8) {
   EXPECT_EQ(read_json(R"("\"\\\/\b\f\n\r\t")"), "\"\\/\b\f\n\r\t");
   EXPECT_EQ(read_json(R"("\u0041\u00e9\u20AC\ud83d\ude00")"), "Aé€😀");
   EXPECT_EQ(read_json("\"a\xff\xc3(\""), "a\uFFFD\uFFFD(");
@@ -105,11 +105,11 @@ TEST(JsonReader, TextsAreUtf8WhateverCame) {
   EXPECT_EQ(read_json("\"\\u0000\""), std::string(1, '\0'));
 }
 
-TEST(JsonReader, TheLastMemberOfANameCounts) {
+TEST(JsonReader, LastMemberWithANameWins) {
   EXPECT_EQ(read_json(R"({"a":1,"b":2,"a":3})").dump(), R"({"a":3,"b":2})");
 }
 
-TEST(JsonReader, BoundsHold) {
+TEST(JsonReader, EnforcesLimits) {
   const auto nested = [](size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');
   };
@@ -125,7 +125,7 @@ TEST(JsonReader, BoundsHold) {
   EXPECT_EQ(refusal(values + "]"), "the request has more than 4194304 JSON values");
 }
 
-TEST(JsonReader, FI_13_ManyElementsAreRefusedBeforeTheyTakeMemoryUnlessTheyAreNumbers) {
+TEST(JsonReader, FI_13_RefusesTooManyElementsExceptNumbers) {
   const auto many = [](const std::string& element, size_t n) {
     std::string array = "[" + element;
     for (size_t i = 1; i < n; ++i) array += "," + element;
@@ -139,7 +139,7 @@ TEST(JsonReader, FI_13_ManyElementsAreRefusedBeforeTheyTakeMemoryUnlessTheyAreNu
     } catch (const http::StatusError& error) {
       EXPECT_EQ(error.status(), 413);
       EXPECT_STREQ(error.what(),
-                   "an array of the request has more than 65536 elements; send fewer at once");
+                   "an array of the request has more than 65536 elements; send fewer per request");
     }
   }
   EXPECT_EQ(read_json(many("1", kMaxJsonElements + 1)).size(), kMaxJsonElements + 1);

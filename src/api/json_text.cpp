@@ -12,7 +12,7 @@
 namespace billow::api {
 namespace {
 
-// Plain digits from 1e-6 up to 1e21, an exponent without padding beyond.
+// Writes plain digits from 1e-6 up to 1e21, otherwise an exponent without padding.
 template <typename Real>
 void append_real(std::string& out, Real value) {
   if (!std::isfinite(value)) {
@@ -26,7 +26,7 @@ void append_real(std::string& out, Real value) {
       std::to_chars(text.data(), text.data() + text.size(), value,
                     is_plain ? std::chars_format::fixed : std::chars_format::scientific);
   std::string_view digits(text.data(), static_cast<size_t>(end.ptr - text.data()));
-  // e-09 is written e-9
+  // Write e-09 as e-9.
   const size_t n = digits.size();
   if (!is_plain && n >= 4 && digits[n - 4] == 'e' && digits[n - 3] == '-' && digits[n - 2] == '0') {
     out.append(digits.substr(0, n - 2));
@@ -42,7 +42,7 @@ void append_escape(std::string& out, char32_t c) {
   for (const int shift : {12, 8, 4, 0}) out += kDigits[(c >> shift) & 15];
 }
 
-// Whether a byte stands in a string as it is.
+// Returns true if a string may contain the byte unescaped.
 bool is_plain(char c) noexcept {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&';

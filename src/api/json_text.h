@@ -1,4 +1,4 @@
-// JSON as the API writes it: compact, and byte for byte as Go's encoder has it. Pure; any thread.
+// Writes JSON like Go's encoder: compact and byte for byte the same. Pure functions; thread-safe.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace billow::api {
 
-// Each appends to `out`. What is no number is written as null.
+// All functions append to `out`. NaN and infinity become null.
 void append_json(std::string& out, const Json& value);
 void append_number(std::string& out, double value);
-void append_number(std::string& out, float value);  // in as few digits as a float needs
-// With its quotes; <, >, & and line separators are escaped, bytes that are no UTF-8 are \ufffd.
+// with the fewest digits that identify the float
+void append_number(std::string& out, float value);
+// Adds the quotes. Escapes <, >, & and line separators. Invalid UTF-8 becomes \ufffd.
 void append_string(std::string& out, std::string_view text);
 
 }  // namespace billow::api

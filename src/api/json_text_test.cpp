@@ -23,17 +23,17 @@ TEST(JsonText, IsCompactAndKeepsTheOrder) {
   EXPECT_EQ(to_text(value), R"({"b":1,"a":[true,null,-2,3,0.5],"c":{}})");
 }
 
-TEST(JsonText, CharactersOfHtmlAreEscaped) {
+TEST(JsonText, EscapesHtmlCharacters) {
   EXPECT_EQ(to_text("<a & b>\u2028\u2029"), R"("\u003ca \u0026 b\u003e\u2028\u2029")");
   EXPECT_EQ(to_text({{"<", 1}}), R"({"\u003c":1})");
 }
 
-TEST(JsonText, StringsAreEscapedAsGoEscapesThem) {
+TEST(JsonText, EscapesStringsLikeGo) {
   EXPECT_EQ(to_text("\"\\\b\f\n\r\t\x01\x7fé😀"), "\"\\\"\\\\\\b\\f\\n\\r\\t\\u0001\x7fé😀\"");
   EXPECT_EQ(to_text("a\xff"), R"("a\ufffd")");
 }
 
-TEST(JsonText, NumbersAreWrittenAsGoWritesThem) {
+TEST(JsonText, WritesNumbersLikeGo) {
   EXPECT_EQ(number(1.0), "1");
   EXPECT_EQ(number(-0.25), "-0.25");
   EXPECT_EQ(number(0.1), "0.1");

@@ -1,5 +1,5 @@
-// The context that the latest request of each model was given, for the list of loaded models. Any
-// thread may call.
+// Records the context size of each model's latest request, for the list of loaded models.
+// Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class LatestContexts {
     const std::scoped_lock lock(mutex_);
     latest_[key] = context;
   }
-  // In tokens; 0: the model had no request.
+  // Returns the size in tokens; 0 if the model had no request.
   size_t of(const std::string& key) const {
     const std::scoped_lock lock(mutex_);
     const auto at = latest_.find(key);

@@ -32,7 +32,7 @@ std::shared_ptr<const ServedModel> found(Catalog& catalog, const std::string& na
                                       : "model \"" + name + "\" not found, try pulling it first");
 }
 
-// Whether the model can do what is asked for.
+// Throws if the model does not support the request.
 void check(const ServedModel& model, const EmbedRequest& request) {
   const scheduler::ModelFacts& facts = model.facts();
   const std::string named = "model '" + model.name + "' ";
@@ -41,7 +41,7 @@ void check(const ServedModel& model, const EmbedRequest& request) {
         400, "unknown pooling '" + request.pooling + "': it can be mean, cls, last, max or none");
   }
   if (request.query && facts.pooling != kRank)
-    throw StatusError(400, named + "is no reranker: its file has no pooling of type rank");
+    throw StatusError(400, named + "is not a reranker: its file has no pooling of type rank");
   if (!request.query && !request.inputs.empty() && request.pooling.empty() &&
       facts.pooling == kRank)
     throw StatusError(400, named + "is a reranker: it scores pairs of texts (/rerank)");
@@ -52,10 +52,10 @@ void check(const ServedModel& model, const EmbedRequest& request) {
   }
 }
 
-// The inputs as the runner gets them.
+// The inputs in the form that the runner needs.
 struct Prepared {
   std::vector<scheduler::EmbedInput> inputs;
-  std::vector<size_t> places;  // in the reply, of each of them
+  std::vector<size_t> places;  // index of each input in the reply
 
   size_t n_longest() const {
     size_t n = 0;
@@ -74,7 +74,8 @@ class Preparation {
     if (request.query && rerank_template_.empty()) query_ = content(*request.query);
   }
 
-  // Failures become results of `reply` where the request is partial. Throws http::StatusError.
+  // Tokenises all inputs. If the request is partial, errors become results in `reply`. Throws
+  // http::StatusError.
   Prepared run(EmbedReply& reply) const {
     Prepared made;
     reply.results.resize(request_.inputs.size());
@@ -116,14 +117,14 @@ class Preparation {
   }
 
   const tokenizer::Tokenizer& tokenizer_;
-  const std::string& rerank_template_;  // empty: pairs have a separator between them
+  const std::string& rerank_template_;  // empty: pairs are joined by separators
   const EmbedRequest& request_;
   const size_t limit_;
   std::vector<int32_t> query_;
 };
 
-// The same for inputs that are sent again together. A text that comes again among others is not
-// recognised.
+// Returns the same digest when the same inputs are sent together again. Does not recognise a text
+// that repeats among other inputs.
 uint64_t digest_of(const Prepared& prepared, const EmbedRequest& request,
                    const ServedModel& model) {
   std::string bytes = request.pooling + model.facts().adapters;
@@ -138,8 +139,8 @@ uint64_t digest_of(const Prepared& prepared, const EmbedRequest& request,
   return std::hash<std::string>{}(bytes);
 }
 
-// The context of each input, in their order: "1024 x 3, 2048, 1024 x 2". Only the first so many
-// changes are listed.
+// Returns the context of each input in order: "1024 x 3, 2048, 1024 x 2". Lists at most kMaxRuns
+// runs of equal contexts.
 std::string contexts_text(const std::vector<scheduler::EmbedInput>& inputs, size_t max) {
   constexpr size_t kMaxRuns = 32;
   const auto context_of = [&](size_t i) {
@@ -165,7 +166,7 @@ std::string context_reason(size_t n_inputs, size_t n_longest, size_t max) {
   return std::to_string(n_longest) + " tokens of " + which + ", of " + std::to_string(max);
 }
 
-// One output of the runner into its place; `size` is that of the model's vectors.
+// Stores one output of the runner in its place. `size` is the model's vector size.
 void take(scheduler::EmbedOutput output, size_t n_tokens, size_t size, const EmbedRequest& request,
           EmbedResult& result) {
   try {
@@ -173,9 +174,9 @@ void take(scheduler::EmbedOutput output, size_t n_tokens, size_t size, const Emb
     result.values = std::move(output.values);
     result.n_tokens = n_tokens;
     const bool is_score = request.query.has_value();
-    if (is_score && result.values.empty()) throw StatusError(500, "the runner gave no score");
+    if (is_score && result.values.empty()) throw StatusError(500, "the runner returned no score");
     if (n_tokens > 0 && result.values.size() != n_tokens * size)
-      throw StatusError(500, "the runner gave not one vector for each token");
+      throw StatusError(500, "the runner did not return one vector for each token");
     finish_vectors(result, is_score ? 0 : request.dimensions, request.normalise && !is_score);
   } catch (const StatusError& error) {
     if (!request.partial) throw;
@@ -196,7 +197,7 @@ void embed_all(scheduler::Lease& lease, Prepared prepared, const EmbedRequest& r
                                                  .is_bulk = request.is_bulk,
                                                  .client = request.client});
   if (outputs.size() != n_tokens.size())
-    throw StatusError(500, "the runner gave another number of vectors than it was asked for");
+    throw StatusError(500, "the runner returned a different number of vectors than requested");
   for (size_t i = 0; i < outputs.size(); ++i)
     take(std::move(outputs[i]), n_tokens[i], facts.embedding_length, request,
          reply.results[prepared.places[i]]);
@@ -219,7 +220,7 @@ void finish_vector(std::vector<float>& vector, size_t dimensions, bool normalise
 void finish_vectors(EmbedResult& result, size_t dimensions, bool normalise) {
   if (result.n_tokens == 0) return finish_vector(result.values, dimensions, normalise);
   if (result.values.size() % result.n_tokens != 0)
-    throw StatusError(500, "the runner gave vectors of different sizes");
+    throw StatusError(500, "the runner returned vectors of different sizes");
   const size_t size = result.values.size() / result.n_tokens;
   std::vector<float> all;
   for (size_t i = 0; i < result.n_tokens; ++i) {
@@ -272,7 +273,7 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
                          {"cut_inputs", reply.n_cut}});
   }
   const bool only_loads = request.inputs.empty();
-  if (prepared.inputs.empty() && !only_loads) {  // none of them is of use
+  if (prepared.inputs.empty() && !only_loads) {  // all inputs have failed
     reply.total = Clock::now() - trace.began();
     return reply;
   }

@@ -1,4 +1,4 @@
-// The embedder over this machine's store and runners. Any thread; many at once.
+// The embedder that uses the store and the runners of this machine. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ namespace billow::api {
 
 struct EmbedPolicy {
   NumCtxPolicy num_ctx = NumCtxPolicy::kIgnore;
-  size_t max_context = 0;  // of any input; 0: the model's
+  size_t max_context = 0;  // of any input; 0: the model's max
 };
 
 class LocalEmbedder : public Embedder {
  public:
-  // All but the policy outlive the embedder.
+  // REQUIRES: all arguments except the policy outlive the embedder.
   LocalEmbedder(Catalog& catalog, scheduler::Scheduler& scheduler, metrics::Metrics& metrics,
                 LatestContexts& latest_contexts, EmbedPolicy policy);
 
@@ -35,11 +35,12 @@ class LocalEmbedder : public Embedder {
   const EmbedPolicy policy_;
 };
 
-// Cut to `dimensions` where that is fewer, and of length 1 where `normalise`; zeros stay zeros.
-// Throws http::StatusError (500) for values that are no numbers.
+// Truncates the vector if `dimensions` is smaller than its size, and scales it to length 1 if
+// `normalise`. A zero vector stays zero. Throws http::StatusError (500) for NaN or infinity.
 void finish_vector(std::vector<float>& vector, size_t dimensions, bool normalise);
 
-// The same for each of the result's vectors. Throws also where they cannot be of one size.
+// Does the same for each vector of the result. Also throws if the vectors cannot have the same
+// size.
 void finish_vectors(EmbedResult& result, size_t dimensions, bool normalise);
 
 }  // namespace billow::api

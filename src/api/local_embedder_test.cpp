@@ -48,7 +48,7 @@ class LocalEmbedderTest : public testing::Test {
   scheduler::Scheduler scheduler{{.budget_bytes = uint64_t{1} << 30}, runners.starter()};
 };
 
-TEST_F(LocalEmbedderTest, SV_7_GivesAVectorOfLengthOneForEachInput) {
+TEST_F(LocalEmbedderTest, SV_7_ReturnsAUnitVectorForEachInput) {
   const EmbedReply reply = run({.model = "m", .inputs = {"ab", "xyz"}});
   ASSERT_EQ(reply.results.size(), 2u);
   for (const EmbedResult& result : reply.results) {
@@ -68,7 +68,7 @@ TEST_F(LocalEmbedderTest, WithoutInputsTheModelIsLoaded) {
   EXPECT_TRUE(runners.embeddings().empty());
 }
 
-TEST_F(LocalEmbedderTest, SV_3_LongInputsAreCutOrRefused) {
+TEST_F(LocalEmbedderTest, SV_3_TruncatesOrRefusesLongInputs) {
   const std::string text(3000, 'x');
   const EmbedReply cut = run({.model = "m", .inputs = {text, "a", text}});
   EXPECT_EQ(cut.n_prompt, 2 * 2048u + 1);
@@ -77,7 +77,7 @@ TEST_F(LocalEmbedderTest, SV_3_LongInputsAreCutOrRefused) {
             "400 the input length exceeds the context length (3000 of 2048 tokens)");
 }
 
-TEST_F(LocalEmbedderTest, NC27_NumCtxCutsInputsOnlyWhereItIsACap) {
+TEST_F(LocalEmbedderTest, NC27_NumCtxTruncatesInputsOnlyAsACap) {
   const EmbedPolicy cap{.num_ctx = NumCtxPolicy::kCap};
   const auto asking = [](const char* options) {
     return EmbedRequest{.model = "m", .inputs = {"abcdef"}, .options = options_of_text(options)};
@@ -121,7 +121,7 @@ TEST_F(LocalEmbedderTest, EM_1_EachInputHasItsOwnContextAndTheRequestTheLargest)
   EXPECT_LT(sized()["contexts"].get<std::string>().size(), 300u) << "a trace is small";
 }
 
-TEST_F(LocalEmbedderTest, TextsThatEndTheirRunnerAreRefusedWhenTheyComeAgain) {
+TEST_F(LocalEmbedderTest, RefusesTextsThatHaveCrashedARunner) {
   const std::string key = models.catalog.find("m")->key;
   const auto is_poison = [](const scheduler::EmbedInput& input) {
     return input.tokens.size() == 6;
@@ -149,13 +149,13 @@ TEST_F(LocalEmbedderTest, TextsThatEndTheirRunnerAreRefusedWhenTheyComeAgain) {
   EXPECT_LE(runners.launches().size(), n_launches + 1) << "the texts were not tried again";
 }
 
-TEST_F(LocalEmbedderTest, SV_9_UnknownModelsAreNamedAsOllamaDoes) {
+TEST_F(LocalEmbedderTest, SV_9_ReportsUnknownModelsLikeOllama) {
   EXPECT_EQ(refusal({.model = "nope", .inputs = {"a"}}),
             "404 model \"nope\" not found, try pulling it first");
   EXPECT_EQ(refusal({.model = "", .inputs = {"a"}}), "404 model '' not found");
 }
 
-TEST(FinishVector, CutsThenNormalises) {
+TEST(FinishVector, TruncatesThenNormalises) {
   std::vector<float> vector = {3.0f, 4.0f, 12.0f};
   finish_vector(vector, 2, true);
   EXPECT_EQ(vector, (std::vector<float>{0.6f, 0.8f}));
@@ -166,7 +166,7 @@ TEST(FinishVector, CutsThenNormalises) {
   EXPECT_THROW(finish_vector(vector, 1, true), http::StatusError);
 }
 
-TEST(FinishVectors, EachTokenHasItsOwn) {
+TEST(FinishVectors, NormalisesTheVectorOfEachToken) {
   EmbedResult result{.values = {3.0f, 4.0f, 9.0f, 0.0f, 2.0f, 9.0f}, .n_tokens = 2};
   finish_vectors(result, 2, true);
   EXPECT_EQ(result.values, (std::vector<float>{0.6f, 0.8f, 0.0f, 1.0f}));
@@ -189,7 +189,7 @@ TEST_F(LocalEmbedderTest, SV_10_IdsAndTextOfTheSameTokensAreTheSameJob) {
   EXPECT_EQ(refusal({.model = "m", .inputs = {""}}), "400 the input has no tokens");
 }
 
-TEST_F(LocalEmbedderTest, WhoAsksAndHowGoesToTheRunner) {
+TEST_F(LocalEmbedderTest, PassesClientAndPoolingToTheRunner) {
   run({.model = "m", .inputs = {"ab"}, .pooling = "cls", .is_bulk = true, .client = "peer"});
   const scheduler::EmbedJob job = runners.embeddings().at(0).job;
   EXPECT_EQ(job.pooling, "cls");
@@ -213,16 +213,16 @@ TEST_F(LocalEmbedderTest, WithoutPoolingThereIsAVectorForEachToken) {
   models.facts.embedding_length = 2;
   models.add({.name = "n", .max_context = 1024});
   EXPECT_EQ(refusal({.model = "n", .inputs = {"abc"}, .pooling = "none"}),
-            "500 the runner gave not one vector for each token");
+            "500 the runner did not return one vector for each token");
 }
 
-TEST_F(LocalEmbedderTest, SV_7_MoreDimensionsThanThereAreAreRefusedWhereTheyMustFit) {
+TEST_F(LocalEmbedderTest, SV_7_RefusesTooManyDimensionsIfTheyMustFit) {
   EXPECT_EQ(refusal({.model = "m", .inputs = {"a"}, .dimensions = 7, .dimensions_must_fit = true}),
             "400 model 'm:latest' has 6 dimensions, not 7");
   EXPECT_EQ(run({.model = "m", .inputs = {"a"}, .dimensions = 7}).results.size(), 1u);
 }
 
-TEST_F(LocalEmbedderTest, SV_2_OneBadInputFailsAloneWhereTheRequestIsPartial) {
+TEST_F(LocalEmbedderTest, SV_2_BadInputOfAPartialRequestFailsAlone) {
   const std::vector<EmbedInput> inputs = {"ab", UnusableInput{"no text"}, std::string(3000, 'x'),
                                           "cd", "e"};
   runners.change(models.catalog.find("m")->key, [](scheduler::FakeScript& script) {
@@ -235,11 +235,11 @@ TEST_F(LocalEmbedderTest, SV_2_OneBadInputFailsAloneWhereTheRequestIsPartial) {
   EmbedRequest request{
       .model = "m", .inputs = inputs, .truncation = Truncation::kNone, .partial = true};
   const EmbedReply reply = run(request);
-  std::string told;
+  std::string outcomes;
   for (const EmbedResult& result : reply.results)
-    told += std::to_string(result.status) + " " + result.error + "\n";
+    outcomes += std::to_string(result.status) + " " + result.error + "\n";
   EXPECT_EQ(
-      told,
+      outcomes,
       "0 \n400 no text\n400 the input length exceeds the context length (3000 of 2048 tokens)\n"
       "503 no room\n500 embedding contains NaN or Inf values\n");
   EXPECT_EQ(reply.results[0].values, (std::vector<float>{1.0f}));
@@ -251,19 +251,19 @@ TEST_F(LocalEmbedderTest, SV_2_OneBadInputFailsAloneWhereTheRequestIsPartial) {
   EXPECT_EQ(run(request).results.at(0).status, 400);
 }
 
-TEST_F(LocalEmbedderTest, OnlyRerankersScorePairsAndNothingElse) {
+TEST_F(LocalEmbedderTest, OnlyRerankersScorePairs) {
   EXPECT_EQ(refusal({.model = "m", .inputs = {"d"}, .query = "q"}),
-            "400 model 'm:latest' is no reranker: its file has no pooling of type rank");
+            "400 model 'm:latest' is not a reranker: its file has no pooling of type rank");
   models.facts.pooling = "rank";
   models.add({.name = "r", .max_context = 1024});
   EXPECT_EQ(refusal({.model = "r", .inputs = {"d"}}),
             "400 model 'r:latest' is a reranker: it scores pairs of texts (/rerank)");
   const EmbedReply reply = run({.model = "r", .inputs = {"dd"}, .query = "q"});
-  EXPECT_EQ(reply.results.at(0).values.at(0), 3.0f) << "as it is: not normalised";
+  EXPECT_EQ(reply.results.at(0).values.at(0), 3.0f) << "a score is not normalised";
   EXPECT_EQ(runners.embeddings().at(0).job.inputs.at(0).n_first, 1u);
 }
 
-TEST_F(LocalEmbedderTest, ARerankersTemplateHoldsThePair) {
+TEST_F(LocalEmbedderTest, FillsThePairIntoTheRerankersTemplate) {
   models.facts.pooling = "rank";
   models.add({.name = "r", .max_context = 16, .rerank = "{query}?{document}!"});
   const EmbedReply reply =

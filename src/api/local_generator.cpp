@@ -47,7 +47,7 @@ scheduler::Job job_of(const ServedModel& model, const GenerationRequest& request
           .label = model.label};
 }
 
-// The same for a prompt that is sent again.
+// Returns the same digest when the same prompt is sent again.
 uint64_t digest_of(const scheduler::Completion& completion) {
   const std::vector<int32_t>& prompt = completion.prompt;
   constexpr std::hash<std::string_view> kHash;
@@ -58,8 +58,8 @@ uint64_t digest_of(const scheduler::Completion& completion) {
   return digest;
 }
 
-// What the request takes before it asks for more: a rung of its context, as its runner will grant
-// it.
+// Estimates the cost of the request at its start: the rung of its context that the runner grants
+// first.
 scheduler::ModelCost cost_of(const ServedModel& model, const Sizing& sizing,
                              const scheduler::Completion& completion) {
   const bool is_open_ended = completion.num_predict < 0 || sizing.context >= sizing.max_context;
@@ -73,7 +73,7 @@ scheduler::ModelCost cost_of(const ServedModel& model, const Sizing& sizing,
                             completion.overflow_policy == "shift");
 }
 
-// One line for people: how the context came to its size.
+// Explains the size of the context in one line for people.
 std::string reason_of(const Sizing& sizing, int64_t num_predict, bool ends_when_full) {
   std::string text = std::to_string(sizing.n_prompt) + " tokens of the prompt and " +
                      std::to_string(sizing.n_answer) +
@@ -81,7 +81,7 @@ std::string reason_of(const Sizing& sizing, int64_t num_predict, bool ends_when_
                      std::to_string(sizing.max_context);
   if (sizing.n_prompt < sizing.n_prompt_full)
     text += "; shortened from " + std::to_string(sizing.n_prompt_full);
-  if (ends_when_full) text += "; the answer ends where the context is full";
+  if (ends_when_full) text += "; the answer ends when the context is full";
   return text;
 }
 
@@ -95,7 +95,7 @@ bool is_empty(const Delta& delta) {
   return delta.events.empty() && delta.logprobs.empty() && delta.notices.empty();
 }
 
-// A prompt that goes as it is has an answer that does.
+// A raw prompt gets a raw answer.
 const output::Format& format_of(const ServedModel& model, const GenerationRequest& request) {
   static const output::Format plain;
   const bool is_plain =
@@ -107,14 +107,14 @@ bool wants_prompt_logprobs(const GenerationRequest& request) {
   return request.echo && request.logprobs;
 }
 
-// The prompt as it is put before its answer.
+// Returns the prompt in the form that precedes its answer.
 std::string prompt_text(const ServedModel& model, const GenerationRequest& request,
                         const BuiltPrompt& prompt) {
   if (request.prompt_tokens.empty()) return request.prompt;
   return utf8::sanitized(model.weights->tokenizer.decode(prompt.tokens, {.render_special = true}));
 }
 
-// What an answer is taken apart by.
+// Everything that the parser of an answer needs.
 struct AnswerForm {
   output::Format format;
   output::Start start;
@@ -136,7 +136,7 @@ AnswerForm form_of(const ServedModel& model, const GenerationRequest& request,
   return form;
 }
 
-// Takes what a runner writes on its way to the sink.
+// Converts a runner's output and passes it to the sink.
 class Writer {
  public:
   Writer(const GenerationRequest& request, AnswerForm form, Sink& sink, metrics::Trace& trace)
@@ -146,7 +146,7 @@ class Writer {
         sink_(sink),
         trace_(trace) {}
 
-  // The runner has died, and another begins from the beginning.
+  // Starts again after the runner has died: another runner repeats the answer from the beginning.
   void restart() {
     parser_ = new_parser();
     first_.reset();
@@ -154,14 +154,14 @@ class Writer {
     if (!prompt_.empty()) echo(std::move(prompt_));
   }
 
-  // Puts the prompt before the answer. Where log probabilities are wanted, it comes with those of
-  // its tokens. False: nobody wants any more.
+  // Puts the prompt before the answer. If log probabilities are requested, the prompt waits for
+  // those of its tokens. Returns false if the client wants no more.
   bool echo(std::string prompt) {
     prompt_ = std::move(prompt);
     return wants_prompt_logprobs(request_) || send_prompt({});
   }
 
-  // False: nobody wants any more.
+  // Returns false if the client wants no more.
   bool take(const scheduler::CompletionPiece& piece) {
     if (!piece.prompt_logprobs.empty() && !send_prompt(piece.prompt_logprobs)) return false;
     const Clock::time_point now = Clock::now();
@@ -213,7 +213,7 @@ class Writer {
     return output::Parser(form_.format, form_.start, form_.tools, form_.options);
   }
 
-  // Calls have ids; where one call is allowed, others are left out.
+  // Adds ids to calls. Drops all calls after the first if only one is allowed.
   void finish_events(Delta& delta) const {
     if (!request_.tool_choice.parallel) {
       std::erase_if(delta.events, [](const Event& event) {
@@ -236,7 +236,7 @@ class Writer {
   const GenerationRequest& request_;
   const AnswerForm form_;
   output::Parser parser_;
-  std::string prompt_;  // that is put before the answer
+  std::string prompt_;  // precedes the answer
   Sink& sink_;
   metrics::Trace& trace_;
   std::optional<Clock::time_point> first_;
@@ -364,7 +364,7 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
 
   size_request.n_prompt = n_prompt;
   const context::Size size = context::right_size(size_request);
-  // A prompt above half the context leaves compaction nothing to work with.
+  // Compaction needs a prompt of at most half the context.
   const bool no_shift = request.shift && !*request.shift;
   const bool may_fill = size_request.num_predict < 0 ||
                         n_prompt + static_cast<size_t>(size_request.num_predict) > size.context;
@@ -459,7 +459,7 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
 
   const Clock::time_point now = Clock::now();
   trace.span("slot", assigned, assigned + end.queued);
-  // A runner that puts pieces together says when it wrote the first token.
+  // A runner that sends the answer as a whole reports the time from its first token.
   const Clock::time_point first =
       plan.completion.may_begin_again ? now - end.written : writer.first().value_or(now);
   if (plan.completion.may_begin_again) trace.span("first token", first, first);
@@ -486,7 +486,7 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
                 .load = assigned - trace.began(),
                 .prompted = end.prompted,
                 .written = end.written};
-  // Else it is one of the model's own.
+  // Other stop strings are the model's own and are not reported.
   if (request.options.stop) ending.stop_string = end.stop_string;
   if (!request.raw) ending.context = context_of(model, std::move(plan.prompt.tokens), end.tokens);
   sink.end(ending);

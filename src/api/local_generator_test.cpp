@@ -14,8 +14,8 @@
 namespace billow::api {
 namespace {
 
-// Keeps what it is given.
-class Kept : public Sink {
+// Records everything that it receives.
+class RecordingSink : public Sink {
  public:
   void sized(const Sizing& sizing) override { size = sizing; }
   bool delta(const Delta& delta) override {
@@ -32,7 +32,7 @@ class Kept : public Sink {
   }
   void still_working() override { ++n_signs; }
   Sizing size;
-  size_t n_signs = 0;  // of life that might be sent
+  size_t n_signs = 0;  // keep-alive events that it could have sent
   const WholeAnswer& whole() const { return parts.whole(); }
   AnswerParts parts;
   std::string text;
@@ -55,17 +55,19 @@ class LocalGeneratorTest : public testing::Test {
     request.options = options_of_text(options);
     return request;
   }
-  Kept run(const GenerationRequest& request) { return run_with(GenerationPolicy{}, request); }
-  Kept run_with(const GenerationPolicy& policy, const GenerationRequest& request) {
+  RecordingSink run(const GenerationRequest& request) {
+    return run_with(GenerationPolicy{}, request);
+  }
+  RecordingSink run_with(const GenerationPolicy& policy, const GenerationRequest& request) {
     LocalGenerator generator(models.catalog, scheduler, metrics, contexts, policy);
     metrics::Trace trace("id", "/api/generate", "node");
-    Kept sink;
+    RecordingSink sink;
     generator.run(request, sink, {}, trace);
     last_trace = trace.to_json();
     latest = contexts.of(models.catalog.find("m")->key);
     return sink;
   }
-  scheduler::Completion asked() const { return runners.completions().back().completion; }
+  scheduler::Completion last_completion() const { return runners.completions().back().completion; }
   std::string refusal(const GenerationRequest& request) {
     try {
       run(request);
@@ -86,26 +88,26 @@ class LocalGeneratorTest : public testing::Test {
   size_t latest = 0;
 };
 
-TEST_F(LocalGeneratorTest, GivesWhatTheRunnerWrites) {
-  const Kept sink = run(prompt("hi"));
+TEST_F(LocalGeneratorTest, ReturnsTheRunnersText) {
+  const RecordingSink sink = run(prompt("hi"));
   EXPECT_EQ(sink.whole().text, "Hello there");
   ASSERT_EQ(sink.ends.size(), 1u);
   const Ending& end = sink.ends[0];
   EXPECT_EQ(end.done_reason, "stop");
   EXPECT_EQ(end.n_generated, 2u);
-  EXPECT_EQ(end.n_prompt, asked().prompt.size());
+  EXPECT_EQ(end.n_prompt, last_completion().prompt.size());
   EXPECT_EQ(end.context.size(), end.n_prompt + 2) << "the prompt and the answer";
   EXPECT_GE(end.total, end.load);
   EXPECT_GT(end.load.count(), 0);
 }
 
-TEST_F(LocalGeneratorTest, TellsWhichStopStringOfTheRequestEndedIt) {
+TEST_F(LocalGeneratorTest, ReportsWhichStopStringEndedTheAnswer) {
   change([](scheduler::FakeScript& script) { script.end.stop_string = "END"; });
   EXPECT_EQ(run(prompt("hi", R"({"stop":["END"]})")).ends[0].stop_string, "END");
-  EXPECT_EQ(run(prompt("hi")).ends[0].stop_string, "") << "it is one of the model's";
+  EXPECT_EQ(run(prompt("hi")).ends[0].stop_string, "") << "the model's own stop string";
 }
 
-TEST_F(LocalGeneratorTest, ClientsMayBeToldThatARequestWaitsForALoad) {
+TEST_F(LocalGeneratorTest, ReportsThatARequestWaitsForALoad) {
   change(
       [](scheduler::FakeScript& script) { script.load_delay = std::chrono::milliseconds(2500); });
   EXPECT_GE(run(prompt("hi")).n_signs, 2u);
@@ -119,7 +121,7 @@ struct SizeCase {
   size_t context;
 };
 
-TEST_F(LocalGeneratorTest, NC_RunnersAreGivenTheContextThatEachRequestNeeds) {
+TEST_F(LocalGeneratorTest, NC_RequestsGetTheContextThatTheyNeed) {
   const SizeCase kCases[] = {{8192, 10, R"({"num_predict":100})", 1024},
                              {8192, 924, R"({"num_predict":100})", 1024},
                              {8192, 925, R"({"num_predict":100})", 2048},
@@ -137,25 +139,26 @@ TEST_F(LocalGeneratorTest, NC_RunnersAreGivenTheContextThatEachRequestNeeds) {
     models.add({.go = kLines, .max_context = one.max_context});
     GenerationRequest request = prompt(std::string(one.n_prompt, 'x'), one.options);
     request.raw = true;
-    const Kept sink = run(request);
-    EXPECT_EQ(asked().prompt.size(), one.n_prompt);
-    EXPECT_EQ(asked().max_context, one.context) << one.n_prompt << " " << one.options;
+    const RecordingSink sink = run(request);
+    EXPECT_EQ(last_completion().prompt.size(), one.n_prompt);
+    EXPECT_EQ(last_completion().max_context, one.context) << one.n_prompt << " " << one.options;
     EXPECT_EQ(sink.size.context, one.context);
     EXPECT_EQ(latest, one.context);
     EXPECT_FALSE(sink.size.reason.empty());
   }
 }
 
-TEST_F(LocalGeneratorTest, AConversationIsNotRenderedForAClientThatHasLeft) {
+TEST_F(LocalGeneratorTest, DoesNotRenderForADisconnectedClient) {
   LocalGenerator generator(models.catalog, scheduler, metrics, contexts, {});
   metrics::Trace trace("id", "/api/chat", "node");
   GenerationRequest request{.kind = GenerationKind::kChat, .model = "m"};
   for (int i = 0; i < 500; ++i) request.messages.push_back(text_message("user", "hello"));
-  // The model is known before, because a client that left waits for no file.
+  // The catalog has the model already, because lookups for a disconnected client do not wait for
+  // files.
   ASSERT_NE(models.catalog.find("m"), nullptr);
   std::stop_source gone;
   gone.request_stop();
-  Kept sink;
+  RecordingSink sink;
   EXPECT_THROW(generator.run(request, sink, gone.get_token(), trace), scheduler::Cancelled);
   const std::string spans = trace.to_json().dump();
   EXPECT_NE(spans.find("found"), std::string::npos);
@@ -163,7 +166,7 @@ TEST_F(LocalGeneratorTest, AConversationIsNotRenderedForAClientThatHasLeft) {
   EXPECT_TRUE(runners.completions().empty());
 }
 
-TEST_F(LocalGeneratorTest, NC27_NumCtxIsACapWhereTheServerSaysSo) {
+TEST_F(LocalGeneratorTest, NC27_NumCtxIsACapIfTheServerSaysSo) {
   models.add({.go = kLines, .max_context = 8192});
   const GenerationPolicy cap{.num_ctx = NumCtxPolicy::kCap};
   EXPECT_EQ(run_with(cap, prompt("hi", R"({"num_ctx":2048})")).size.context, 2048u);
@@ -172,11 +175,11 @@ TEST_F(LocalGeneratorTest, NC27_NumCtxIsACapWhereTheServerSaysSo) {
   EXPECT_EQ(run_with({.max_context = 4096}, prompt("hi")).size.context, 4096u);
 }
 
-TEST_F(LocalGeneratorTest, ContextsAreNotMultipliedByParallelRequestsAndReloadNothing) {
+TEST_F(LocalGeneratorTest, ContextsIgnoreParallelRequestsAndReloadNothing) {
   for (int i = 1; i <= 100; ++i) {
     run(prompt(std::string(static_cast<size_t>(i), 'x'),
                R"({"num_predict":5,"num_ctx":)" + std::to_string(i * 100) + "}"));
-    EXPECT_EQ(asked().max_context, 1024u);
+    EXPECT_EQ(last_completion().max_context, 1024u);
   }
   EXPECT_EQ(runners.launches().size(), 1u) << "one load for all of them";
   EXPECT_EQ(runners.launches()[0].n_parallel, 4u);
@@ -187,38 +190,38 @@ TEST_F(LocalGeneratorTest, OptionsReachTheRunner) {
   request.logprobs = true;
   request.top_logprobs = 3;
   run_with({.sizes = {512, 1024}, .overflow_policy = "shift", .reserve_batches = 3}, request);
-  EXPECT_EQ(asked().sampling, (scheduler::Sampling{.temperature = 0.0}));
-  EXPECT_EQ(asked().stop, std::vector<std::string>{"x"});
-  EXPECT_EQ(asked().num_predict, 5);
-  EXPECT_TRUE(asked().logprobs);
-  EXPECT_EQ(asked().top_logprobs, 3);
-  EXPECT_EQ(asked().sizes, (std::vector<size_t>{512, 1024}));
-  EXPECT_EQ(asked().overflow_policy, "shift");
-  EXPECT_EQ(asked().reserve_batches, 3u);
+  EXPECT_EQ(last_completion().sampling, (scheduler::Sampling{.temperature = 0.0}));
+  EXPECT_EQ(last_completion().stop, std::vector<std::string>{"x"});
+  EXPECT_EQ(last_completion().num_predict, 5);
+  EXPECT_TRUE(last_completion().logprobs);
+  EXPECT_EQ(last_completion().top_logprobs, 3);
+  EXPECT_EQ(last_completion().sizes, (std::vector<size_t>{512, 1024}));
+  EXPECT_EQ(last_completion().overflow_policy, "shift");
+  EXPECT_EQ(last_completion().reserve_batches, 3u);
 }
 
 TEST_F(LocalGeneratorTest, AnswersWithoutALimitEndAfterTenContexts) {
   run(prompt("hi"));
-  EXPECT_EQ(asked().num_predict, 20480);
-  EXPECT_EQ(asked().overflow_policy, "refill");
+  EXPECT_EQ(last_completion().num_predict, 20480);
+  EXPECT_EQ(last_completion().overflow_policy, "refill");
 }
 
-TEST_F(LocalGeneratorTest, WhatLeavesCompactionNothingEndsWhereTheContextIsFull) {
+TEST_F(LocalGeneratorTest, AnswersEndAtAFullContextIfCompactionIsImpossible) {
   GenerationRequest request = prompt("hi");
   request.shift = false;
   run(request);
-  EXPECT_EQ(asked().overflow_policy, "stop");
-  EXPECT_EQ(asked().num_predict, -1);
+  EXPECT_EQ(last_completion().overflow_policy, "stop");
+  EXPECT_EQ(last_completion().num_predict, -1);
   run(prompt("hi", R"({"num_predict":-2})"));
-  EXPECT_EQ(asked().overflow_policy, "stop");
-  const Kept sink = run(prompt(std::string(1500, 'x')));
-  EXPECT_EQ(asked().overflow_policy, "stop") << "the prompt is more than half of 2048";
-  EXPECT_NE(sink.size.reason.find("ends where the context is full"), std::string::npos);
+  EXPECT_EQ(last_completion().overflow_policy, "stop");
+  const RecordingSink sink = run(prompt(std::string(1500, 'x')));
+  EXPECT_EQ(last_completion().overflow_policy, "stop") << "the prompt is more than half of 2048";
+  EXPECT_NE(sink.size.reason.find("ends when the context is full"), std::string::npos);
   run(prompt(std::string(1500, 'x'), R"({"num_predict":10})"));
-  EXPECT_EQ(asked().overflow_policy, "refill") << "it fits";
+  EXPECT_EQ(last_completion().overflow_policy, "refill") << "it fits";
 }
 
-TEST_F(LocalGeneratorTest, EmptyRequestsLoadAndEndModels) {
+TEST_F(LocalGeneratorTest, EmptyRequestsLoadAndUnloadModels) {
   EXPECT_EQ(run(prompt("")).ends.at(0).done_reason, "load");
   EXPECT_EQ(runners.launches().size(), 1u);
   EXPECT_TRUE(runners.completions().empty());
@@ -226,10 +229,10 @@ TEST_F(LocalGeneratorTest, EmptyRequestsLoadAndEndModels) {
   EXPECT_EQ(run(chat).ends.at(0).done_reason, "load");
   chat.keep_alive = scheduler::Duration::zero();
   EXPECT_EQ(run(chat).ends.at(0).done_reason, "unload");
-  EXPECT_EQ(run(chat).ends.at(0).done_reason, "unload") << "what is not loaded is no error";
+  EXPECT_EQ(run(chat).ends.at(0).done_reason, "unload") << "a model that is not loaded is no error";
 }
 
-TEST_F(LocalGeneratorTest, ABrokenModelIsUnloaded) {
+TEST_F(LocalGeneratorTest, UnloadsABrokenModel) {
   GenerationRequest request = prompt("");
   request.keep_alive = scheduler::Duration::zero();
   EXPECT_EQ(run(request).ends.at(0).done_reason, "unload");
@@ -241,7 +244,7 @@ TEST_F(LocalGeneratorTest, ABrokenModelIsUnloaded) {
   const auto unloaded = [&] {
     LocalGenerator generator(models.catalog, scheduler, metrics, contexts, {});
     metrics::Trace trace("id", "/api/generate", "node");
-    Kept sink;
+    RecordingSink sink;
     generator.run(request, sink, {}, trace);
     return sink.ends.at(0).done_reason;
   };
@@ -259,7 +262,7 @@ TEST_F(LocalGeneratorTest, RendersWithoutARunner) {
   EXPECT_TRUE(runners.launches().empty());
 }
 
-TEST_F(LocalGeneratorTest, TakesThinkingAndToolCallsApart) {
+TEST_F(LocalGeneratorTest, SeparatesThinkingAndToolCalls) {
   models.add({.jinja = "{% for m in messages %}{{ m.content }}{% endfor %}{{ tools }}"
                        "{# <tool_call></tool_call><think></think> 'tool' #}"});
   change([](scheduler::FakeScript& script) {
@@ -274,7 +277,7 @@ TEST_F(LocalGeneratorTest, TakesThinkingAndToolCallsApart) {
   request.messages = {text_message("user", "q")};
   request.tools = {
       {.name = "add", .declaration = {{"type", "function"}, {"function", {{"name", "add"}}}}}};
-  const Kept sink = run(request);
+  const RecordingSink sink = run(request);
   EXPECT_EQ(sink.whole().thinking, "hm");
   EXPECT_EQ(sink.whole().text, "So");
   ASSERT_EQ(sink.whole().calls.size(), 1u);
@@ -282,7 +285,7 @@ TEST_F(LocalGeneratorTest, TakesThinkingAndToolCallsApart) {
   EXPECT_TRUE(sink.whole().calls[0].id.starts_with("call_"));
 }
 
-TEST_F(LocalGeneratorTest, ErrorsOfTheRequestAreNamed) {
+TEST_F(LocalGeneratorTest, ReportsErrorsOfTheRequest) {
   GenerationRequest request = prompt("hi");
   request.model = "nope";
   EXPECT_EQ(refusal(request), "404 model 'nope' not found");
@@ -296,7 +299,7 @@ TEST_F(LocalGeneratorTest, ErrorsOfTheRequestAreNamed) {
   EXPECT_TRUE(runners.launches().empty()) << "nothing is loaded for it";
 }
 
-TEST_F(LocalGeneratorTest, ErrorsOfTheRunnerAreToldWithTheirStatus) {
+TEST_F(LocalGeneratorTest, ReportsErrorsOfTheRunner) {
   change([](scheduler::FakeScript& script) {
     script.n_load_failures = 1;
     script.load_failure = "no such tensor";
@@ -306,22 +309,22 @@ TEST_F(LocalGeneratorTest, ErrorsOfTheRunnerAreToldWithTheirStatus) {
   EXPECT_EQ(refusal(prompt("hi")), "500 out of memory");
 }
 
-TEST_F(LocalGeneratorTest, AClientThatLeavesEndsTheAnswer) {
+TEST_F(LocalGeneratorTest, DisconnectedClientEndsTheAnswer) {
   LocalGenerator generator(models.catalog, scheduler, metrics, contexts, {});
   metrics::Trace trace("id", "/api/generate", "node");
-  Kept sink;
+  RecordingSink sink;
   sink.max_deltas = 1;
   EXPECT_THROW(generator.run(prompt("hi"), sink, {}, trace), scheduler::Cancelled);
   EXPECT_EQ(sink.whole().text, "Hello");
   EXPECT_TRUE(sink.ends.empty());
 }
 
-TEST_F(LocalGeneratorTest, AnAnswerThatNobodyHasSeenBeginsAgainWhereItsRunnerDies) {
+TEST_F(LocalGeneratorTest, RestartsAnUnsentAnswerIfTheRunnerDies) {
   change([](scheduler::FakeScript& script) {
     script.n_deaths = 1;
     script.dies_after = 1;
   });
-  class Whole : public Kept {
+  class Whole : public RecordingSink {
    public:
     bool holds_back() const override { return true; }
     void restart(size_t) override {
@@ -338,20 +341,20 @@ TEST_F(LocalGeneratorTest, AnAnswerThatNobodyHasSeenBeginsAgainWhereItsRunnerDie
   ASSERT_EQ(sink.ends.size(), 1u);
 
   change([](scheduler::FakeScript& script) { script.n_deaths = 1; });
-  Kept streamed;
+  RecordingSink streamed;
   EXPECT_THROW(generator.run(prompt("hi"), streamed, {}, trace), http::StatusError);
   EXPECT_EQ(streamed.whole().text, "Hello");
 }
 
-TEST_F(LocalGeneratorTest, AModelThatRepeatsItselfIsStopped) {
+TEST_F(LocalGeneratorTest, LimitsRepetitions) {
   run(prompt("hi"));
-  EXPECT_EQ(asked().max_repeats, 30u);
-  // Only the runner sees tokens: pieces that are alike may be anything.
+  EXPECT_EQ(last_completion().max_repeats, 30u);
+  // Only the runner sees tokens. Equal pieces of text are not a repetition here.
   change([](scheduler::FakeScript& script) { script.pieces.assign(100, " la"); });
   EXPECT_EQ(run(prompt("hi")).whole().text.size(), 300u);
 }
 
-TEST_F(LocalGeneratorTest, EventsAreGivenOnlyToThoseWhoAsk) {
+TEST_F(LocalGeneratorTest, SendsEventsOnlyOnRequest) {
   change([](scheduler::FakeScript& script) {
     script.whole_pieces = {
         {.text = "a"},
@@ -364,7 +367,7 @@ TEST_F(LocalGeneratorTest, EventsAreGivenOnlyToThoseWhoAsk) {
   EXPECT_EQ(run(request).whole().notices.size(), 1u);
 }
 
-TEST_F(LocalGeneratorTest, TheTraceTellsTheWholeWay) {
+TEST_F(LocalGeneratorTest, TraceHasAllStages) {
   change([](scheduler::FakeScript& script) {
     script.load_delay = std::chrono::milliseconds(5);
     script.whole_pieces = {

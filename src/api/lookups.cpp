@@ -16,7 +16,7 @@ using http::StatusError;
 constexpr std::chrono::milliseconds kIdleTime{10'000};
 constexpr int kClientGone = 499;
 
-std::string words_of(const std::string& key) { return key.substr(0, key.find('\n')); }
+std::string title_of(const std::string& key) { return key.substr(0, key.find('\n')); }
 
 }  // namespace
 
@@ -30,7 +30,7 @@ Lookups::~Lookups() {
 std::shared_ptr<Lookups::Flight> Lookups::begin(const std::string& key,
                                                 std::function<Outcome(std::stop_token)> work) {
   if (running_.size() >= max_running_)
-    throw StatusError(503, words_of(key) + ": too many files of the model store do not answer");
+    throw StatusError(503, title_of(key) + ": too many files of the model store do not answer");
   auto flight = std::make_shared<Flight>();
   flight->began = Clock::now();
   running_[key] = flight;
@@ -60,7 +60,7 @@ std::shared_ptr<Lookups::Flight> Lookups::begin(const std::string& key,
   });
   if (!begun) {
     running_.erase(key);
-    throw StatusError(503, words_of(key) + ": the server has no thread left to read it");
+    throw StatusError(503, title_of(key) + ": the server has no thread left to read it");
   }
   return flight;
 }
@@ -68,7 +68,7 @@ std::shared_ptr<Lookups::Flight> Lookups::begin(const std::string& key,
 Lookups::Outcome Lookups::run(const std::string& key, const Wait& wait,
                               std::function<Outcome(std::stop_token)> work) {
   std::unique_lock lock(mutex_);
-  if (stop_.stop_requested()) throw StatusError(503, "the server is ending");
+  if (stop_.stop_requested()) throw StatusError(503, "the server is shutting down");
   const auto at = running_.find(key);
   const std::shared_ptr<Flight> flight =
       at != running_.end() ? at->second : begin(key, std::move(work));
@@ -76,9 +76,9 @@ Lookups::Outcome Lookups::run(const std::string& key, const Wait& wait,
                       [&] { return flight->done || stop_.stop_requested(); });
   if (flight->done && flight->raise) flight->raise();
   if (flight->done) return flight->outcome;
-  if (stop_.stop_requested()) throw StatusError(503, "the server is ending");
-  if (wait.stop.stop_requested()) throw StatusError(kClientGone, "the client is gone");
-  const std::string text = words_of(key) +
+  if (stop_.stop_requested()) throw StatusError(503, "the server is shutting down");
+  if (wait.stop.stop_requested()) throw StatusError(kClientGone, "the client has disconnected");
+  const std::string text = title_of(key) +
                            " cannot be read: the file system has not answered for " +
                            std::to_string(wait.timeout.count() / 1000) + " s";
   log::warn(text);

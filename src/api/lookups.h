@@ -1,6 +1,6 @@
-// Work that reads the store for answers. A file system may take long to answer, or never do: so the
-// work runs on threads of its own, one thread per key at a time, and those who ask for the same key
-// share its result. Who asks for something else never waits for it. Any thread.
+// Runs work that reads the store. A file system may answer slowly or never, so each work runs on
+// its own thread. Callers with the same key share one run and its result. Callers with another key
+// never wait for it. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -19,23 +19,25 @@ namespace billow::api {
 
 class Lookups {
  public:
-  // At most `max_running` pieces of work at a time.
+  // `max_running` limits how much work runs at the same time.
   explicit Lookups(size_t max_running = 256);
-  // cancel(), and waits until all work has returned: what the work uses must live so long.
+  // Calls cancel() and waits until all work has returned. REQUIRES: everything that the work uses
+  // lives until then.
   ~Lookups();
   Lookups(const Lookups&) = delete;
   Lookups& operator=(const Lookups&) = delete;
 
   struct Wait {
-    // From the beginning of the work: who comes to work that is older does not wait at all.
+    // Counts from the start of the work. A caller that joins older work does not wait at all.
     std::chrono::milliseconds timeout = std::chrono::seconds(60);
-    std::stop_token stop{};  // the one who asks is gone
+    std::stop_token stop{};  // set when the client disconnects
   };
 
-  // What `work` returns or throws. `key` says in words what is looked up, as "model 'a'", up to a
-  // line end; work of one key always returns the same type. The work's token is set by cancel().
-  // Throws http::StatusError: 503 where the result is not there in time, too much work runs or the
-  // server ends, 499 where `wait.stop` is set.
+  // Returns the result of `work`, or throws its exception. `key` describes the work for messages,
+  // like "model 'a'"; only text before a line end is shown. Work with the same key must return the
+  // same type. cancel() sets the token of the work. Throws http::StatusError:
+  // - 503 if the result is late, too much work runs or the server shuts down
+  // - 499 if `wait.stop` is set
   template <typename Result>
   std::shared_ptr<const Result> get(const std::string& key, const Wait& wait,
                                     std::function<Result(std::stop_token)> work) {
@@ -45,7 +47,7 @@ class Lookups {
         }));
   }
 
-  // Ends all waits, and refuses new work.
+  // Ends all waits and refuses new work.
   void cancel();
 
   size_t n_running() const;
@@ -57,8 +59,8 @@ class Lookups {
     Clock::time_point began;
     bool done = false;
     Outcome outcome;
-    std::function<void()>
-        raise;  // throws what the work threw, made again: threads share no exception
+    // Throws a copy of the work's exception, because threads must not share one.
+    std::function<void()> raise;
   };
 
   Outcome run(const std::string& key, const Wait& wait,

@@ -24,7 +24,7 @@ int get(Lookups& lookups, const std::string& key, const std::function<int(std::s
   return *lookups.get<int>(key, wait, work);
 }
 
-// The status of the refusal; 0 where there is a result.
+// Returns the status of the error; 0 if there is a result.
 int refusal(Lookups& lookups, const std::string& key, const Lookups::Wait& wait) {
   try {
     get(lookups, key, [](std::stop_token) { return 1; }, wait);
@@ -34,12 +34,12 @@ int refusal(Lookups& lookups, const std::string& key, const Lookups::Wait& wait)
   }
 }
 
-// Work that hangs until it is let go, as reading from a file system that does not answer.
+// Work that hangs until release(), like a file system that does not answer.
 class Hanging {
  public:
-  ~Hanging() { let_go(); }
-  void let_go() {
-    if (!let_go_.exchange(true)) go_.set_value();
+  ~Hanging() { release(); }
+  void release() {
+    if (!released_.exchange(true)) go_.set_value();
   }
   void wait_until_begun() { begun_.get_future().wait(); }
   int operator()() {
@@ -51,15 +51,15 @@ class Hanging {
   }
 
  private:
-  std::atomic<int> n_begun_{0};  // more than 1: somebody asked after the first result was there
+  std::atomic<int> n_begun_{0};  // more than 1: a caller started new work after the first result
   std::atomic<int> n_running_{0};
   std::promise<void> begun_;
   std::promise<void> go_;
   std::shared_future<void> may_go_{go_.get_future()};
-  std::atomic<bool> let_go_{false};
+  std::atomic<bool> released_{false};
 };
 
-TEST(Lookups, WhoAskForOneKeyShareOneResult) {
+TEST(Lookups, CallersWithOneKeyShareOneResult) {
   Hanging hanging;
   Lookups lookups;
   const auto work = [&](std::stop_token) { return hanging(); };
@@ -67,12 +67,12 @@ TEST(Lookups, WhoAskForOneKeyShareOneResult) {
   for (int i = 0; i < 8; ++i)
     answers.push_back(std::async(std::launch::async, [&] { return get(lookups, "a", work); }));
   hanging.wait_until_begun();
-  hanging.let_go();
+  hanging.release();
   for (std::future<int>& answer : answers) EXPECT_EQ(answer.get(), 42);
-  EXPECT_EQ(get(lookups, "a", [](std::stop_token) { return 7; }), 7) << "nothing is kept";
+  EXPECT_EQ(get(lookups, "a", [](std::stop_token) { return 7; }), 7) << "results are not cached";
 }
 
-TEST(Lookups, WorkThatHangsHoldsUpNobodyElse) {
+TEST(Lookups, StuckWorkDelaysNoOtherKey) {
   Hanging hanging;
   Lookups lookups;
   const auto work = [&](std::stop_token) { return hanging(); };
@@ -82,18 +82,18 @@ TEST(Lookups, WorkThatHangsHoldsUpNobodyElse) {
   EXPECT_EQ(get(lookups, "b", [](std::stop_token) { return 7; }), 7);
   EXPECT_EQ(lookups.n_running(), 1u);
   auto patient = std::async(std::launch::async, [&] { return get(lookups, "a", work); });
-  hanging.let_go();
+  hanging.release();
   EXPECT_EQ(patient.get(), 42);
 }
 
-TEST(Lookups, WhatWorkThrowsComesToAllAndIsNotKept) {
+TEST(Lookups, ErrorsReachTheCallerAndAreNotCached) {
   Lookups lookups;
   const auto broken = [](std::stop_token) -> int { throw Error(ErrorCode::kIo, "broken"); };
   EXPECT_THROW(get(lookups, "a", broken), Error);
   EXPECT_EQ(get(lookups, "a", [](std::stop_token) { return 7; }), 7);
 }
 
-TEST(Lookups, AWaitEndsWhenTheClientIsGone) {
+TEST(Lookups, WaitEndsWhenTheClientDisconnects) {
   Hanging hanging;
   Lookups lookups;
   std::stop_source gone;
@@ -109,17 +109,17 @@ TEST(Lookups, AWaitEndsWhenTheClientIsGone) {
   hanging.wait_until_begun();
   gone.request_stop();
   EXPECT_EQ(waiting.get(), 499);
-  hanging.let_go();
+  hanging.release();
 }
 
-TEST(Lookups, CancelEndsWaitsAndTellsTheWork) {
+TEST(Lookups, CancelEndsWaitsAndStopsTheWork) {
   Hanging hanging;
-  std::promise<void> told;
+  std::promise<void> stopped;
   Lookups lookups;
   auto waiting = std::async(std::launch::async, [&] {
     try {
       get(lookups, "a", [&](std::stop_token stop) {
-        const std::stop_callback tell(stop, [&] { told.set_value(); });
+        const std::stop_callback on_stop(stop, [&] { stopped.set_value(); });
         return hanging();
       });
       return 0;
@@ -130,12 +130,12 @@ TEST(Lookups, CancelEndsWaitsAndTellsTheWork) {
   hanging.wait_until_begun();
   lookups.cancel();
   EXPECT_EQ(waiting.get(), 503);
-  told.get_future().wait();
-  EXPECT_EQ(refusal(lookups, "b", {.timeout = kEnough}), 503) << "nothing begins any more";
-  hanging.let_go();
+  stopped.get_future().wait();
+  EXPECT_EQ(refusal(lookups, "b", {.timeout = kEnough}), 503) << "no new work starts";
+  hanging.release();
 }
 
-TEST(Lookups, TooMuchThatHangsIsRefusedAtOnce) {
+TEST(Lookups, RefusesWorkImmediatelyIfTooMuchIsStuck) {
   Hanging first;
   Hanging second;
   Lookups lookups(2);
@@ -144,10 +144,10 @@ TEST(Lookups, TooMuchThatHangsIsRefusedAtOnce) {
   EXPECT_THROW(get(lookups, "b", [&](std::stop_token) { return second(); }, {.timeout = {}}),
                http::StatusError);
   EXPECT_EQ(refusal(lookups, "c", {.timeout = kEnough}), 503);
-  first.let_go();
+  first.release();
   EXPECT_EQ(get(lookups, "a", [](std::stop_token) { return 42; }), 42);
   EXPECT_EQ(refusal(lookups, "c", {.timeout = kEnough}), 0);
-  second.let_go();
+  second.release();
 }
 
 }  // namespace

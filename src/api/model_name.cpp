@@ -13,7 +13,7 @@ std::string model_name_of(const Call& call, std::string in_body, StoredModels& m
   const std::vector<store::StoredModel> all = models.list();
   if (all.size() == 1) return store::display_name(all.front().name);
   throw http::StatusError(400,
-                          "model is required: a field \"model\", or ?model=NAME behind the path");
+                          "model is required: a field \"model\", or ?model=NAME after the path");
 }
 
 }  // namespace billow::api

@@ -1,4 +1,4 @@
-// Which model a request means where its API need not name one.
+// Finds the model of a request in APIs where a request need not name one.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace billow::api {
 
-// The name in the request's body; where it is empty, that of ?model=NAME; where there is none
-// either, that of the store's only model. Throws http::StatusError: 400 where the store has none or
-// several, 503 where it does not answer.
+// Returns the first of these that exists: the name in the request's body, ?model=NAME, the store's
+// only model. Throws http::StatusError: 400 if the store has no model or several, 503 if the store
+// does not answer.
 std::string model_name_of(const Call& call, std::string in_body, StoredModels& models);
 
 }  // namespace billow::api

@@ -14,7 +14,7 @@ namespace {
 
 using prompt::TemplateCapabilities;
 
-// Absent for an empty template, and for one that cannot be parsed.
+// Returns nothing for an empty template and for one that cannot be parsed.
 std::optional<TemplateCapabilities> parsed(
     const store::Model& model, const std::string& source,
     const std::function<TemplateCapabilities(const std::string&)>& parse) {
@@ -22,7 +22,7 @@ std::optional<TemplateCapabilities> parsed(
   try {
     return parse(source);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kOutOfMemory) throw;  // the template may be sound
+    if (error.code() == ErrorCode::kOutOfMemory) throw;  // the template itself may be correct
     log::warn(store::display_name(model.stored.name) + ": " + error.what() +
               "; the model is used without this template");
     return std::nullopt;
@@ -34,7 +34,7 @@ TemplateCapabilities parse_go(const std::string& source) {
 }
 
 TemplateCapabilities parse_jinja(const std::string& source) {
-  [[maybe_unused]] const prompt::ChatTemplate compiled(source);  // throws where it does not compile
+  [[maybe_unused]] const prompt::ChatTemplate compiled(source);  // throws if it does not compile
   return prompt::capabilities_of_jinja(source);
 }
 

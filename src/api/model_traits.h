@@ -1,4 +1,4 @@
-// What a stored model's templates let it do. Any thread.
+// What the templates of a stored model support. Thread-safe.
 #pragma once
 
 #include "prompt/capabilities.h"
@@ -6,9 +6,9 @@
 
 namespace billow::api {
 
-// Which of the model's templates is used, and what it lets the model do: the one rule for answers,
-// listings and what is shown. A template that a user gave in a Modelfile goes first, whatever the
-// GGUF file has. A template that cannot be parsed is none, with a line in the log.
+// Returns the template that the model uses and its features. Answers, listings and /api/show all
+// use this rule. A template that a user wrote in a Modelfile takes precedence over that of the GGUF
+// file. A template that cannot be parsed is ignored and logged.
 store::PromptTraits traits_of(const store::Model& model, prompt::GoTemplateUse use);
 
 }  // namespace billow::api

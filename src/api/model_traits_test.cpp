@@ -25,7 +25,7 @@ store::PromptTraits traits(const store::Model& model, GoTemplateUse use = GoTemp
   return traits_of(model, use);
 }
 
-TEST(ModelTraits, TheTemplateThatCanDoMoreIsUsed) {
+TEST(ModelTraits, UsesTheTemplateWithMoreFeatures) {
   const store::PromptTraits jinja = traits(model_of(kPlain, kThinks));
   EXPECT_EQ(jinja.source, Source::kFile);
   EXPECT_EQ(jinja.text, kThinks);
@@ -37,16 +37,16 @@ TEST(ModelTraits, TheTemplateThatCanDoMoreIsUsed) {
   EXPECT_FALSE(go.thinking);
 }
 
-TEST(ModelTraits, ATemplateThatAUserGaveGoesFirst) {
+TEST(ModelTraits, UsersTemplateTakesPrecedence) {
   store::Model model = model_of(kPlain, kThinks);
   model.config.template_from = store::kTemplateOfUser;
   EXPECT_EQ(traits(model).source, Source::kModel);
   EXPECT_EQ(traits(model, GoTemplateUse::kNever).source, Source::kFile);
   model.template_text = "{{ if }}";
-  EXPECT_EQ(traits(model).source, Source::kFile) << "one that cannot be parsed is none";
+  EXPECT_EQ(traits(model).source, Source::kFile) << "a template that cannot be parsed is ignored";
 }
 
-TEST(ModelTraits, WithoutATemplateAPromptIsGivenAsItIs) {
+TEST(ModelTraits, WithoutATemplateThePromptStaysAsItIs) {
   for (const store::Model& model :
        {model_of("", ""), store::Model(), model_of("{{ if }}", "{% for m in %}")}) {
     EXPECT_EQ(traits(model).source, Source::kNone);
@@ -54,7 +54,7 @@ TEST(ModelTraits, WithoutATemplateAPromptIsGivenAsItIs) {
   }
 }
 
-TEST(ModelTraits, OfTheGoTemplateReachTheCapabilities) {
+TEST(ModelTraits, IncludeFeaturesOfTheGoTemplate) {
   const store::PromptTraits found = traits(model_of(
       "{{ .Suffix }}{{ .Tools }}{{ range .Messages }}{{ if .Thinking }}<think>{{ .Thinking "
       "}}</think>{{ end }}{{ .Content }}{{ end }}",

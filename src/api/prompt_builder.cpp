@@ -23,7 +23,7 @@ namespace {
 
 using http::StatusError;
 
-// Room that is kept for the answer where a prompt has to be shortened.
+// Max tokens that a shortened prompt leaves for the answer, unless num_predict says how many.
 constexpr size_t kAnswerRoom = 1024;
 
 size_t shortened_limit(const PromptLimits& limits) {
@@ -52,13 +52,14 @@ bool begins_with_added_bos(const tokenizer::Tokenizer& tokenizer,
   return tokenizer.add_bos() && !tokens.empty() && tokens.front() == tokenizer.bos();
 }
 
-// A prompt's text as tokens: behind earlier tokens, or with what the model begins texts with.
+// Tokenises a prompt's text: after earlier tokens, or with the BOS that the model's vocabulary
+// adds.
 std::vector<int32_t> tokens_of(const ServedModel& model, const std::string& text,
                                const std::vector<int32_t>& before = {}) {
   const tokenizer::Tokenizer& tokenizer = model.weights->tokenizer;
   const std::string bos =
       tokenizer.has(tokenizer.bos()) ? std::string(tokenizer.text(tokenizer.bos())) : "";
-  // Many templates write the BOS themselves; a second one makes answers worse.
+  // Many templates write the BOS themselves; a second BOS makes answers worse.
   const bool has_bos = !bos.empty() && text.starts_with(bos);
   const std::string_view rest =
       !before.empty() && has_bos ? std::string_view(text).substr(bos.size()) : text;
@@ -72,8 +73,8 @@ std::vector<int32_t> tokens_of(const ServedModel& model, const std::string& text
   return tokens;
 }
 
-// A prompt's text with images. The texts between images become tokens one by one, as llama-server
-// makes them.
+// Tokenises a prompt's text with images. Each text between images becomes tokens separately, as in
+// llama-server.
 void place_images(const ServedModel& model, const PromptImages& images,
                   const PromptImages::Text& placed, const std::vector<int32_t>& before,
                   BuiltPrompt& built) {
@@ -96,7 +97,7 @@ void place_images(const ServedModel& model, const PromptImages& images,
     built.tokens.push_back(token);
     earlier += tokenizer.piece(token, true);
   }
-  // It travels as JSON, where bytes that are no UTF-8 would move the places of images.
+  // The text is sent as JSON, where invalid UTF-8 would move the places of images.
   built.text_of_tokens = utf8::sanitized(earlier);
   size_t from = n_cut;
   const auto add = [&](size_t to) {
@@ -119,7 +120,7 @@ void place_images(const ServedModel& model, const PromptImages& images,
   add(placed.text.size());
 }
 
-// Tokens, and images if it has any, of what a template has rendered.
+// Tokenises rendered text and places its images, if any.
 void take_text(const ServedModel& model, const PromptImages& images, const std::string& rendered,
                const std::vector<int32_t>& before, BuiltPrompt& built) {
   PromptImages::Text placed = images.placed(rendered);
@@ -136,10 +137,10 @@ void check_tokens(const ServedModel& model, const std::vector<int32_t>& tokens, 
   for (const int32_t token : tokens)
     if (!model.weights->tokenizer.has(token))
       throw StatusError(400, std::string(field) + " has the id " + std::to_string(token) +
-                                 ", which is no token of the model");
+                                 ", which is not a token of the model");
 }
 
-// Where in its format the answer begins.
+// Returns where in the model's format the answer begins.
 output::Start start_of(const ServedModel& model, const Conversation& conversation,
                        const std::string& text) {
   output::StartHints hints{.thinks = conversation.think.enabled.value_or(false)};
@@ -155,7 +156,7 @@ output::Start start_of(const ServedModel& model, const Conversation& conversatio
   return output::start_of(model.format, text, hints);
 }
 
-// What a template writes around a message, about.
+// Estimated tokens that a template adds around a message.
 constexpr size_t kTokensAround = 4;
 
 context::ChatRole role_of(const std::string& role) {
@@ -172,8 +173,8 @@ class Renderer {
            size_t limit, const PromptCheck& check)
       : model_(model), conversation_(conversation), go_(go), limit_(limit), check_(check) {}
 
-  // The number of tokens of the prompt of these messages. As good as infinite where they are more
-  // than a template may take. Throws http::StatusError (400) where the template refuses them.
+  // Returns the number of tokens of a prompt with these messages. Returns SIZE_MAX if they exceed a
+  // template's limits. Throws http::StatusError (400) if the template refuses them.
   size_t count(std::span<const size_t> kept, const std::vector<int32_t>& before = {}) {
     if (check_) check_();
     ++n_renderings_;
@@ -198,8 +199,8 @@ class Renderer {
     return n_tokens;
   }
 
-  // About how many tokens a message adds to a prompt. Depends on the message alone, but for what
-  // was thought on the way to an answer: templates forget it once there is another question.
+  // Estimates how many tokens a message adds to a prompt. The estimate depends only on the message
+  // and, for thinking, on the last question: templates drop the thinking before it.
   size_t estimate(const Message& message, bool is_before_question) const {
     if (check_) check_();
     const PromptImages::Text placed = conversation_.images.placed(message.text());
@@ -214,8 +215,8 @@ class Renderer {
     return conversation_.tools.is_array() ? count_text(conversation_.tools.dump()) : 0;
   }
 
-  // The latest rendering that came to at most the limit; where none did, the latest one. Throws
-  // http::StatusError (400) where the template could not take so much.
+  // Takes the latest rendering within the limit, or the latest one if none fits. Throws
+  // http::StatusError (400) if the input exceeded a template's limits.
   void take(BuiltPrompt& built) {
     if (!refusal_.empty()) throw StatusError(400, refusal_);
     built.text = std::move(built_.text);
@@ -226,14 +227,15 @@ class Renderer {
   }
 
  private:
-  // Nothing that was sent is left out in silence.
+  // Throws if the template has dropped an image, so that nothing is lost silently.
   void check_images(std::span<const size_t> kept, const BuiltPrompt& built) const {
     for (const size_t i : kept) {
       for (const size_t image : conversation_.images.of_message(i)) {
         if (std::ranges::find(built.images, image, &BuiltImage::index) != built.images.end())
           continue;
         throw StatusError(400, "the model's template has no place for image " +
-                                   std::to_string(image + 1) + ", of a message of the role \"" +
+                                   std::to_string(image + 1) +
+                                   ", which is in a message with role \"" +
                                    conversation_.messages[i].role + "\"");
       }
     }
@@ -251,9 +253,9 @@ class Renderer {
   const size_t limit_;
   const PromptCheck& check_;
   size_t n_renderings_ = 0;
-  size_t n_kept_ = SIZE_MAX;  // tokens of what follows
+  size_t n_kept_ = SIZE_MAX;  // tokens of the stored rendering
   BuiltPrompt built_;
-  std::string refusal_;  // why there is none
+  std::string refusal_;  // why there is no rendering
 };
 
 std::vector<context::ChatMessage> estimated(const Renderer& renderer,
@@ -269,7 +271,7 @@ std::vector<context::ChatMessage> estimated(const Renderer& renderer,
   return estimates;
 }
 
-// Leaves out whole turns, from the oldest on, until the rest fits.
+// Drops whole turns, oldest first, until the prompt fits.
 void shorten(BuiltPrompt& built, Renderer& renderer, const ServedModel& model,
              const Conversation& conversation, const PromptLimits& limits) {
   const std::vector<context::ChatMessage> messages = estimated(renderer, conversation);
@@ -282,7 +284,7 @@ void shorten(BuiltPrompt& built, Renderer& renderer, const ServedModel& model,
       context::fitting_messages(messages, shortened_limit(limits), n_tools, built.n_full,
                                 [&](std::span<const size_t> kept) { return renderer.count(kept); });
   renderer.take(built);
-  // Without the room that was to be kept for the answer, perhaps.
+  // The prompt may have used the room reserved for the answer.
   if (!fits(built.n_positions(), limits)) refuse_length(built.n_positions(), limits);
   built.n_left_out = messages.size() - fitting.kept.size();
   log::warn(model.name + ": the oldest messages were left out (" +
@@ -292,7 +294,7 @@ void shorten(BuiltPrompt& built, Renderer& renderer, const ServedModel& model,
             std::to_string(limits.max_context));
 }
 
-// The prompt of a conversation: whole, or shortened where it is too long and may be.
+// Builds the prompt of a conversation. Shortens it if it is too long and the request allows that.
 BuiltPrompt build_conversation(const ServedModel& model, const GenerationRequest& request,
                                const Conversation& conversation, const prompt::GoTemplate* go,
                                const PromptLimits& limits, const PromptCheck& check) {
@@ -322,7 +324,7 @@ BuiltPrompt of_text(const ServedModel& model, std::string text, const PromptLimi
   return built;
 }
 
-// A prompt that goes as it is.
+// Builds a raw prompt.
 BuiltPrompt of_raw(const ServedModel& model, const GenerationRequest& request,
                    const PromptLimits& limits) {
   if (request.images.empty()) return of_text(model, request.prompt, limits);
@@ -335,7 +337,7 @@ BuiltPrompt of_raw(const ServedModel& model, const GenerationRequest& request,
   return built;
 }
 
-// Token ids are the prompt, as they are.
+// Builds a prompt from token ids, as they are.
 BuiltPrompt of_tokens(const ServedModel& model, const GenerationRequest& request,
                       const PromptLimits& limits) {
   check_tokens(model, request.prompt_tokens, "prompt");

@@ -1,6 +1,6 @@
-// From a request to the tokens of its prompt: the conversation put together, rendered by the
-// model's template, counted, and shortened by whole turns where it is longer than the context
-// (context/truncation.h). Pure functions of the model; any thread.
+// Builds the tokens of a request's prompt: renders the conversation with the model's template and
+// counts its tokens. If the prompt exceeds the context, it drops whole turns
+// (context/truncation.h). Pure functions; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,51 +18,53 @@
 namespace billow::api {
 
 struct PromptLimits {
-  size_t max_context = 0;  // positions that a prompt and its answer may take
+  size_t max_context = 0;  // max positions of prompt and answer together
   int64_t num_predict = -1;
 };
 
-// An image of a prompt, not decoded yet.
+// An image of a prompt before it is decoded.
 struct BuiltImage {
-  context::PromptImage place;                // without its PNG file
-  std::shared_ptr<const std::string> bytes;  // as the request has them
+  context::PromptImage place;                // has no PNG file yet
+  std::shared_ptr<const std::string> bytes;  // as in the request
   size_t index = 0;                          // among all images of the request
 };
 
 struct BuiltPrompt {
-  std::string text;  // with "[img-0]" for the first image
+  std::string text;  // contains "[img-0]" for the first image
   std::vector<int32_t> tokens;
   std::vector<BuiltImage> images{};
-  // Of a prompt with images: what its tokens are made of, without a BOS that the vocabulary adds.
+  // For a prompt with images: the text of its tokens, without a BOS that the vocabulary adds.
   std::string text_of_tokens{};
-  size_t n_full = 0;  // tokens before messages were left out; about, where no template renders them
-  size_t n_left_out = 0;                           // messages
-  size_t n_renderings = 0;                         // how often the template was rendered
-  output::Start start{output::StartState::kText};  // of the answer to it
+  // tokens before messages were dropped; an estimate if no template can render them
+  size_t n_full = 0;
+  size_t n_left_out = 0;                           // dropped messages
+  size_t n_renderings = 0;                         // how often the template ran
+  output::Start start{output::StartState::kText};  // where the answer begins in the model's format
 
-  // Positions that it takes: its tokens, and about as many rows as its images have.
+  // Returns the positions that the prompt needs: its tokens and an estimate of its images' rows.
   size_t n_positions() const noexcept;
 };
 
-// Whether there is anything to answer: else the model is only to be loaded or ended.
+// Returns true if there is nothing to answer. Then the request only loads or unloads the model.
 bool asks_nothing(const GenerationRequest& request);
 
-// Called before each piece of the work, at least once for each rendering; what it throws ends the
-// work.
+// Runs before each piece of the work, at least once per rendering. Its exception cancels the work.
 using PromptCheck = std::function<void()>;
 
-// Throws http::StatusError: 400 for capabilities that the model lacks, for raw with a template, for
-// messages that the template refuses, and for a prompt that is too long, with both numbers; 500 for
-// a template of the request that cannot be parsed. Throws Error where nothing can be rendered now.
+// Throws http::StatusError:
+// - 400 if the model lacks a capability or the template refuses the messages
+// - 400 if the prompt is too long, with both numbers
+// - 500 if the request's template cannot be parsed
+// Throws Error if rendering is temporarily impossible.
 BuiltPrompt build_prompt(const ServedModel& model, const GenerationRequest& request,
                          const PromptLimits& limits, const PromptCheck& check = {});
 
-// Prompt and answer as a client gets them for its next request: without the BOS that build_prompt
-// puts before every prompt, and before such a context, too.
+// Returns prompt and answer as the context of the client's next request. Omits the BOS, because
+// build_prompt() adds one to every prompt, also to such a context.
 std::vector<int32_t> context_of(const ServedModel& model, std::vector<int32_t> prompt,
                                 const std::vector<int32_t>& answer);
 
-// What the request needs, checked before anything else: 400 naming what the model cannot do.
+// Checks the request's needs before all other work. Throws 400 with the missing capability.
 void check_capabilities(const ServedModel& model, const GenerationRequest& request);
 
 }  // namespace billow::api

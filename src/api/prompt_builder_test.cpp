@@ -49,7 +49,7 @@ class PromptBuilder : public testing::Test {
   SampleStore models;
 };
 
-TEST_F(PromptBuilder, PutsTheTemplateAroundAPrompt) {
+TEST_F(PromptBuilder, RendersAPromptWithTheTemplate) {
   EXPECT_EQ(text({.go = kLines}, prompt("hi")), "user: hi\nassistant:");
   EXPECT_EQ(text({.go = kLines, .system = "be brief"}, prompt("hi")),
             "system: be brief\nuser: hi\nassistant:");
@@ -59,7 +59,7 @@ TEST_F(PromptBuilder, PutsTheTemplateAroundAPrompt) {
             "system: be long\nuser: hi\nassistant:");
 }
 
-TEST_F(PromptBuilder, ModelsBringMessagesAlong) {
+TEST_F(PromptBuilder, AddsMessagesOfTheModel) {
   const Sample sample{.go = kLines, .system = "s", .messages = {{"user", "a"}, {"assistant", "b"}}};
   EXPECT_EQ(text(sample, prompt("hi")), "system: s\nuser: a\nassistant: b\nuser: hi\nassistant:");
   EXPECT_EQ(text(sample, chat({text_message("user", "c")})),
@@ -68,7 +68,7 @@ TEST_F(PromptBuilder, ModelsBringMessagesAlong) {
             "system: own\nuser: a\nassistant: b\nuser: c\nassistant:");
 }
 
-TEST_F(PromptBuilder, RequestsMayBringTheirTemplate) {
+TEST_F(PromptBuilder, RequestsMayHaveATemplate) {
   GenerationRequest request = prompt("hi");
   request.template_text = "<{{ .System }}|{{ .Prompt }}>";
   request.system = "s";
@@ -77,22 +77,22 @@ TEST_F(PromptBuilder, RequestsMayBringTheirTemplate) {
   EXPECT_TRUE(refusal([&] { text({.go = kLines}, request); }).starts_with("500 template: "));
 }
 
-TEST_F(PromptBuilder, NC28_RawIsAsItIsAndAContextGoesBefore) {
+TEST_F(PromptBuilder, NC28_RawPromptsStayAsTheyAreAndAContextComesFirst) {
   GenerationRequest raw = prompt("hello hello");
   raw.raw = true;
   const BuiltPrompt built = build({.go = kLines, .system = "s"}, raw);
   EXPECT_EQ(built.text, "hello hello");
-  EXPECT_EQ(built.tokens.size(), 2u) << "of the vocabulary: hello and its like behind a blank";
+  EXPECT_EQ(built.tokens.size(), 2u) << "the vocabulary has hello with and without a leading blank";
   GenerationRequest more = prompt("hi");
   more.context = built.tokens;
   const BuiltPrompt longer = build({.go = kLines, .messages = {{"user", "a"}}}, more);
-  EXPECT_EQ(longer.text, "user: hi\nassistant:") << "a context stands for the model's messages";
+  EXPECT_EQ(longer.text, "user: hi\nassistant:") << "a context replaces the model's messages";
   EXPECT_EQ(std::vector<int32_t>(longer.tokens.begin(), longer.tokens.begin() + 2), built.tokens);
   more.context = {9999};
   EXPECT_TRUE(refusal([&] { build({.go = kLines}, more); }).starts_with("400 context has the id"));
 }
 
-TEST_F(PromptBuilder, AContextHasNoBosAndAPromptHasOne) {
+TEST_F(PromptBuilder, ContextsHaveNoBosAndPromptsHaveOne) {
   const Sample sample{.go = kLines, .add_bos = true};
   const BuiltPrompt first = build(sample, prompt("hi"));
   const auto model = models.catalog.find("m");
@@ -105,11 +105,11 @@ TEST_F(PromptBuilder, AContextHasNoBosAndAPromptHasOne) {
   const BuiltPrompt second = build_prompt(*model, more, {2048, -1});
   EXPECT_EQ(second.tokens.front(), bos);
   EXPECT_EQ(std::ranges::count(second.tokens, bos), 1);
-  more.context.insert(more.context.begin(), bos);  // as older servers gave it
+  more.context.insert(more.context.begin(), bos);  // contexts of older servers include it
   EXPECT_EQ(build_prompt(*model, more, {2048, -1}).tokens, second.tokens);
 }
 
-TEST_F(PromptBuilder, WithoutATemplateAPromptAndAChatAreAsTheyAre) {
+TEST_F(PromptBuilder, WithoutATemplateTextsStayAsTheyAre) {
   EXPECT_EQ(text({}, prompt("hi")), "hi");
   EXPECT_EQ(text({}, chat({text_message("user", "hi")})), "hi");
   EXPECT_EQ(text({}, chat({text_message("user", "1, 2,"), text_message("assistant", " 3,"),
@@ -136,7 +136,7 @@ TEST_F(PromptBuilder, JinjaTemplatesGetToolsThinkingAndPrefills) {
   EXPECT_EQ(build(sample, request).start.state, output::StartState::kText);
   EXPECT_EQ(text(sample, chat({text_message("user", "q"), text_message("assistant", "It is")})),
             "user=q<|im_end|>assistant=It is")
-      << "an answer that is begun is gone on with";
+      << "an answer that has begun is continued";
   EXPECT_EQ(
       text(sample,
            chat({{.role = "assistant", .parts = {ToolCall{.name = "add", .arguments = {{"a", 7}}}}},
@@ -144,7 +144,7 @@ TEST_F(PromptBuilder, JinjaTemplatesGetToolsThinkingAndPrefills) {
       "assistant=!7<|im_end|>tool=8<|im_end|>assistant=<think>");
 }
 
-TEST_F(PromptBuilder, HarmonyKnowsToolsByIdentifiers) {
+TEST_F(PromptBuilder, HarmonyNamesToolsByIdentifiers) {
   Sample sample{.jinja =
                     "{% for t in tools %}{{ t.function.name }} {% endfor %}{% for m in messages %}"
                     "{% if m.tool_calls %}!{{ m.tool_calls[0].function.name }}{% endif %}"
@@ -163,7 +163,7 @@ TEST_F(PromptBuilder, HarmonyKnowsToolsByIdentifiers) {
   EXPECT_TRUE(text(sample, request).starts_with("get.weather get-weather q;!get-weather;"));
 }
 
-TEST_F(PromptBuilder, FillsGapsWhereTheTemplateCan) {
+TEST_F(PromptBuilder, FillsGapsIfTheTemplateSupportsIt) {
   GenerationRequest request = prompt("def f():");
   request.suffix = "return x";
   EXPECT_EQ(text({.go = "<P>{{ .Prompt }}<S>{{ .Suffix }}<M>{{ .Response }}"}, request),
@@ -180,7 +180,7 @@ std::vector<Message> long_chat(size_t n) {
   return messages;
 }
 
-TEST_F(PromptBuilder, TR2_OldMessagesAreLeftOutButNeverTheSystemOrTheLastOne) {
+TEST_F(PromptBuilder, TR2_DropsOldMessagesButNeverTheSystemOrTheLastOne) {
   const BuiltPrompt built = build({.go = kLines}, chat(long_chat(40)), {512, 100});
   EXPECT_TRUE(built.text.starts_with("system: stay\n"));
   EXPECT_TRUE(built.text.ends_with("user: the last one\nassistant:"));
@@ -190,16 +190,16 @@ TEST_F(PromptBuilder, TR2_OldMessagesAreLeftOutButNeverTheSystemOrTheLastOne) {
   EXPECT_GT(built.tokens.size(), 412u / 2 - 40) << "at most half of the room and a turn is free";
   EXPECT_GT(built.n_full, 512u);
   EXPECT_GT(built.n_left_out, 0u);
-  EXPECT_EQ(built.n_left_out % 2, 0u) << "an answer goes with its question";
+  EXPECT_EQ(built.n_left_out % 2, 0u) << "an answer is dropped with its question";
 }
 
-// The first message behind the system message that a prompt of kLines still has.
+// Returns the first line after the system message in a prompt of kLines.
 std::string first_line(const BuiltPrompt& built) {
   const size_t begin = built.text.find('\n') + 1;
   return built.text.substr(begin, built.text.find('\n', begin) - begin);
 }
 
-TEST_F(PromptBuilder, AConversationThatGrowsKeepsItsBeginningForSeveralTurns) {
+TEST_F(PromptBuilder, GrowingConversationKeepsItsBeginningForSeveralTurns) {
   const Sample jinja{.name = "j",
                      .jinja =
                          "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
@@ -219,7 +219,7 @@ TEST_F(PromptBuilder, AConversationThatGrowsKeepsItsBeginningForSeveralTurns) {
   }
 }
 
-TEST_F(PromptBuilder, CallsOfToolsAreLeftOutWithTheirResultsAndTheQuestionStays) {
+TEST_F(PromptBuilder, DropsToolCallsWithTheirResultsAndKeepsTheQuestion) {
   std::vector<Message> messages = {
       text_message("developer", "stay"), text_message("user", "older question"),
       text_message("assistant", "older answer"), text_message("user", "the question")};
@@ -234,14 +234,14 @@ TEST_F(PromptBuilder, CallsOfToolsAreLeftOutWithTheirResultsAndTheQuestionStays)
   EXPECT_EQ(built.n_left_out % 2, 0u);
 }
 
-TEST_F(PromptBuilder, MoreThanATemplateMayTakeIsShortened) {
-  // The template of this model may run a million instructions, which is not enough for the whole.
+TEST_F(PromptBuilder, ShortensConversationsBeyondTheTemplatesLimits) {
+  // The template may run a million instructions, which is not enough for the whole conversation.
   const Sample sample{.jinja =
                           "{% for m in messages %}{% for i in range(3000) %}{% endfor %}"
                           "{{ m.role }}: {{ m.content }}\n{% endfor %}"};
   const BuiltPrompt built = build(sample, chat(long_chat(200)), {512, 100});
   EXPECT_TRUE(built.text.ends_with("user: the last one\n"));
-  EXPECT_GT(built.n_full, 512u) << "what is left out was not counted, but is known roughly";
+  EXPECT_GT(built.n_full, 512u) << "the size of the dropped messages is an estimate";
   GenerationRequest strict = chat(long_chat(200));
   strict.truncate = false;
   EXPECT_TRUE(refusal([&] {
@@ -249,7 +249,7 @@ TEST_F(PromptBuilder, MoreThanATemplateMayTakeIsShortened) {
               }).starts_with("400 the model's template refuses the conversation: "));
 }
 
-TEST_F(PromptBuilder, AMessageThatTheTemplateHasNoMemoryForHarmsNoOtherRequest) {
+TEST_F(PromptBuilder, MessageThatNeedsTooMuchMemoryHarmsNoOtherRequest) {
   const Sample sample{
       .jinja = "{% for m in messages %}{{ ('%' ~ m.content ~ 'd') | format(1) }}{% endfor %}"};
   for (int i = 0; i < 3; ++i) {
@@ -262,7 +262,7 @@ TEST_F(PromptBuilder, AMessageThatTheTemplateHasNoMemoryForHarmsNoOtherRequest) 
   }
 }
 
-TEST_F(PromptBuilder, TheWorkEndsWhereNobodyWantsThePromptAnyMore) {
+TEST_F(PromptBuilder, CheckCanCancelTheWork) {
   struct Gone {};
   models.add({.go = kLines});
   const auto model = models.catalog.find("m");
@@ -278,13 +278,13 @@ TEST_F(PromptBuilder, TheWorkEndsWhereNobodyWantsThePromptAnyMore) {
     };
     EXPECT_THROW(build_prompt(*model, request, {512, 100}, check), Gone);
     ASSERT_EQ(n, n_before + 1) << "nothing is done after the check";
-    if (n_before == 3) n_before = n_checks - 4;  // the first and the last will do
+    if (n_before == 3) n_before = n_checks - 4;  // only the first and the last checks are tested
   }
 }
 
-TEST_F(PromptBuilder, APromptThatIsTooLongIsRefusedWithBothNumbersOnEveryRoute) {
+TEST_F(PromptBuilder, RefusesTooLongPromptsWithBothNumbers) {
   const std::string text(600, 'x');
-  const std::string said =
+  const std::string expected =
       "400 the prompt is longer than the context length currently available to the model: it has ";
   GenerationRequest raw = prompt(text);
   raw.raw = true;
@@ -292,27 +292,27 @@ TEST_F(PromptBuilder, APromptThatIsTooLongIsRefusedWithBothNumbersOnEveryRoute) 
        {prompt(text), raw, chat({text_message("user", text)}),
         chat({text_message("system", text), text_message("user", "q")})}) {
     const std::string why = refusal([&] { build({.go = kLines}, request, {512, -1}); });
-    EXPECT_TRUE(why.starts_with(said)) << why;
+    EXPECT_TRUE(why.starts_with(expected)) << why;
     EXPECT_NE(why.find("the context 512;"), std::string::npos) << why;
   }
   for (const bool truncate : {true, false}) {
     GenerationRequest strict = chat(long_chat(40));
     strict.truncate = truncate;
     if (truncate) strict.shift = false;
-    EXPECT_TRUE(refusal([&] { build({.go = kLines}, strict, {512, -1}); }).starts_with(said));
+    EXPECT_TRUE(refusal([&] { build({.go = kLines}, strict, {512, -1}); }).starts_with(expected));
   }
 }
 
-TEST_F(PromptBuilder, APromptMayFillTheContextButForOneToken) {
+TEST_F(PromptBuilder, PromptMayFillTheContextExceptOneToken) {
   GenerationRequest raw = prompt(std::string(511, 'x'));
   raw.raw = true;
   EXPECT_EQ(build({}, raw, {512, -1}).tokens.size(), 511u);
   raw.prompt += 'x';
   EXPECT_NE(refusal([&] { build({}, raw, {512, 1}); }), "none");
-  EXPECT_EQ(refusal([&] { build({}, raw, {512, 0}); }), "none") << "nothing is to be written";
+  EXPECT_EQ(refusal([&] { build({}, raw, {512, 0}); }), "none") << "no answer is requested";
 }
 
-TEST_F(PromptBuilder, WhatTheModelCannotDoIsNamed) {
+TEST_F(PromptBuilder, NamesMissingCapabilities) {
   models.add({.go = kLines});
   const auto model = models.catalog.find("m");
   const auto why = [&](const GenerationRequest& request) {
@@ -336,11 +336,11 @@ TEST_F(PromptBuilder, WhatTheModelCannotDoIsNamed) {
 
 std::string picture() { return image::encode_png({{8, 8}, std::vector<uint8_t>(8 * 8 * 3)}); }
 
-// 16 rows for each picture.
+// The rule gives 16 rows for each picture.
 constexpr context::PictureRule kPictures{.cell = 14, .edge = 56};
 constexpr size_t kRows = 16 + context::kPictureMarkers;
 
-TEST_F(PromptBuilder, ImagesStandBetweenTokens) {
+TEST_F(PromptBuilder, PlacesImagesBetweenTokens) {
   models.facts.pictures = kPictures;
   for (const bool is_jinja : {false, true}) {
     const Sample sample =
@@ -369,7 +369,7 @@ TEST_F(PromptBuilder, ImagesStandBetweenTokens) {
 TEST_F(PromptBuilder, LlamaServerAddsTheBosOfAPromptWithImages) {
   models.facts.pictures = kPictures;
   models.add({.add_bos = true});
-  const auto model = models.catalog.find("m");  // which build() replaces
+  const auto model = models.catalog.find("m");  // build() replaces it in the store
   const tokenizer::Tokenizer& tokenizer = model->weights->tokenizer;
   GenerationRequest request = prompt(std::string(tokenizer.text(tokenizer.bos())) + "a[img]b");
   request.raw = true;
@@ -382,7 +382,7 @@ TEST_F(PromptBuilder, LlamaServerAddsTheBosOfAPromptWithImages) {
   EXPECT_EQ(built.images.at(0).place.text_at, 1u);
 }
 
-TEST_F(PromptBuilder, MessagesAreLeftOutWithTheirImages) {
+TEST_F(PromptBuilder, DropsMessagesWithTheirImages) {
   models.facts.pictures = kPictures;
   std::vector<Message> messages;
   for (int i = 0; i < 20; ++i) {
@@ -397,25 +397,26 @@ TEST_F(PromptBuilder, MessagesAreLeftOutWithTheirImages) {
   EXPECT_LE(built.n_positions(), 400u);
   EXPECT_EQ(built.images.back().index, 19u) << "the latest stays";
   EXPECT_GT(built.n_full, 20 * kRows);
-  // None stays: the prompt is tokens alone.
+  // No image stays: the prompt has only tokens.
   const BuiltPrompt none = build({.go = kLines}, chat(messages), {40, -1});
   EXPECT_TRUE(none.images.empty());
 }
 
-TEST_F(PromptBuilder, ImagesWithoutAPlaceAreRefused) {
+TEST_F(PromptBuilder, RefusesImagesWithoutAPlace) {
   models.facts.pictures = kPictures;
   const Sample sample{
       .go = "{{ range .Messages }}{{ if eq .Role \"user\" }}{{ .Content }}{{ end }}{{ end }}"};
   GenerationRequest request =
       chat({text_message("user", "a"), {.role = "tool", .parts = {ImagePart{picture()}}}});
   EXPECT_EQ(refusal([&] { build(sample, request); }),
-            "400 the model's template has no place for image 1, of a message of the role \"tool\"");
+            "400 the model's template has no place for image 1, which is in a message with role "
+            "\"tool\"");
   request.messages[1].parts = {ImagePart{"no picture"}};
   EXPECT_EQ(refusal([&] { build(sample, request); }),
             "400 image 1: the picture format is unknown; use PNG, JPEG, WebP, GIF or BMP");
 }
 
-TEST_F(PromptBuilder, EarlierThinkingOfQwenIsDropped) {
+TEST_F(PromptBuilder, DropsEarlierThinkingOfQwen) {
   const Sample sample{.go = kLines, .architecture = "qwen3"};
   EXPECT_EQ(text(sample, chat({text_message("user", "a"),
                                text_message("assistant", "<think>hm</think>\n\nb"),

@@ -12,8 +12,8 @@
 namespace billow::api {
 namespace {
 
-// A side may be so many times as long as the other. Beyond that models that keep a picture's shape
-// have rows without end.
+// Max ratio of the longer side to the shorter one. Models that keep a picture's shape would need
+// too many rows for longer pictures.
 constexpr uint64_t kMaxRatio = 200;
 
 [[noreturn]] void refuse(size_t image, const std::string& why) {
@@ -40,7 +40,7 @@ image::Size checked_size(const std::string& bytes, size_t image) {
 PromptImages::PromptImages(const context::PictureRule* rule)
     : rule_(rule), word_(random_id("ximg", 32)) {}
 
-// Letters and digits alone, so that no template escapes it.
+// A mark has only letters and digits, so that no template escapes it.
 std::string PromptImages::mark(size_t image) const { return word_ + std::to_string(image) + "x"; }
 
 size_t PromptImages::take(std::string bytes) {
@@ -123,7 +123,7 @@ PromptImages::Text PromptImages::placed(std::string_view rendered) const {
     size_t image = 0;
     const auto [end, error] =
         std::from_chars(rendered.data(), rendered.data() + rendered.size(), image);
-    // A template may cut texts, so a mark may be broken: then it is none.
+    // A template may cut texts and break a mark. A broken mark is ignored.
     if (error != std::errc() || image >= images_.size()) continue;
     rendered.remove_prefix(static_cast<size_t>(end - rendered.data()));
     if (rendered.starts_with('x')) rendered.remove_prefix(1);

@@ -1,6 +1,6 @@
-// Images of a request on their way into its prompt. While a template renders the messages, a mark
-// stands for each image: a word that nobody can guess, so that no text of a user has it. In the
-// text that comes out, marks become places of images. Pure; one thread.
+// Moves the images of a request into its prompt. A template renders texts with one mark per image:
+// a random word, so that no user's text can contain it. The rendered marks become the places of
+// images. Pure functions; not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -14,36 +14,38 @@
 
 namespace billow::api {
 
-// What stands for an image in texts of Ollama's clients, who may say by it where it belongs.
+// The placeholder in texts of Ollama's clients. It shows where an image belongs.
 inline constexpr std::string_view kImageMarker = "[img]";
 
 class PromptImages {
  public:
-  // Null: the model sees no images, and add() and add_raw() are given none.
+  // If `rule` is null, the model sees no images. Then callers must not pass any to add() and
+  // add_raw().
   explicit PromptImages(const context::PictureRule* rule = nullptr);
 
-  // Takes the message's images and puts marks into its text: where the images stand between the
-  // texts, or in place of kImageMarker where all images stand before one text. Parts that are
-  // images stay, without their bytes. Throws http::StatusError (400) for what is no picture.
+  // Takes the message's images and puts marks into its text. Marks replace kImageMarker if all
+  // images precede a single text; otherwise they are where the images are between the texts. Image
+  // parts stay, without their bytes. Throws http::StatusError (400) for an image that is not a
+  // picture.
   void add(Message& message);
-  // The same for a prompt that goes as it is: in place of `marker`, or before the text.
+  // Does the same for a raw prompt. Marks replace `marker`, or precede the text.
   std::string add_raw(const std::vector<std::string>& images, std::string_view text,
                       std::string_view marker);
 
   struct Place {
-    size_t image = 0;  // in the order of add()
-    size_t at = 0;     // bytes of the text before it
+    size_t image = 0;  // index in the order of add()
+    size_t at = 0;     // offset in the text, in bytes
   };
   struct Text {
     std::string text;   // without marks
-    std::string shown;  // with "[img-0]" for the first image
+    std::string shown;  // contains "[img-0]" for the first image
     std::vector<Place> places;
   };
   Text placed(std::string_view rendered) const;
 
   bool empty() const noexcept { return images_.empty(); }
   size_t size() const noexcept { return images_.size(); }
-  // Images of the message that was the i-th of add().
+  // Returns the images of the message in the i-th call of add().
   const std::vector<size_t>& of_message(size_t i) const { return of_messages_[i]; }
   size_t rows(size_t image) const { return images_[image].n_rows; }
   const std::shared_ptr<const std::string>& bytes(size_t image) const {
@@ -59,13 +61,13 @@ class PromptImages {
   std::string mark(size_t image) const;
 
   const context::PictureRule* rule_;
-  std::string word_;  // that marks begin with
+  std::string word_;  // prefix of all marks
   std::vector<Image> images_;
   std::vector<std::vector<size_t>> of_messages_;
 };
 
-// The picture's pixels as a PNG file. Throws http::StatusError (400) that names the image, counted
-// from 0.
+// Returns the picture's pixels as a PNG file. Throws http::StatusError (400) that names the image.
+// `image` counts from 0.
 std::string png_of_image(const std::string& bytes, size_t image);
 
 }  // namespace billow::api

@@ -37,21 +37,21 @@ std::string why(const std::string& bytes) {
   return "";
 }
 
-TEST(PromptImages, StandWhereTheyStoodBetweenTexts) {
+TEST(PromptImages, StayBetweenTheTexts) {
   EXPECT_EQ(shown({TextPart{"a"}, ImagePart{png()}, TextPart{"b"}}), "a[img-0]b");
   EXPECT_EQ(shown({ImagePart{png()}, ImagePart{png()}, TextPart{"b"}}), "[img-0][img-1]b");
   EXPECT_EQ(shown({TextPart{"a"}, TextPart{"b"}, ImagePart{png()}}), "a\n\nb[img-0]");
   EXPECT_EQ(shown({ImagePart{png()}}), "[img-0]");
 }
 
-TEST(PromptImages, StandWhereOllamasClientsSay) {
+TEST(PromptImages, ReplaceMarkersOfOllamasClients) {
   EXPECT_EQ(shown({ImagePart{png()}, TextPart{"see [img] there"}}), "see [img-0] there");
   EXPECT_EQ(shown({ImagePart{png()}, ImagePart{png()}, TextPart{"see [img]"}}),
             "[img-1]see [img-0]");
   EXPECT_EQ(shown({TextPart{"no [img]"}}), "no [img]") << "there is no image";
 }
 
-TEST(PromptImages, OfRawPrompts) {
+TEST(PromptImages, ReplaceMarkersInRawPrompts) {
   const auto raw = [](std::string_view text, std::string_view marker) {
     PromptImages images(&kRule);
     return images.placed(images.add_raw({png(), png()}, text, marker)).shown;
@@ -66,7 +66,7 @@ TEST(PromptImages, OfRawPrompts) {
   EXPECT_EQ(placed.text, "x  y ");
 }
 
-TEST(PromptImages, PlacesInTheText) {
+TEST(PromptImages, HavePlacesInTheText) {
   PromptImages images(&kRule);
   Message first{.role = "user", .parts = {ImagePart{png()}, TextPart{"a"}}};
   Message second{.role = "tool", .parts = {TextPart{"b"}, ImagePart{png()}}};
@@ -74,7 +74,7 @@ TEST(PromptImages, PlacesInTheText) {
   images.add(second);
   EXPECT_EQ(images.size(), 2u);
   EXPECT_EQ(images.of_message(1), std::vector<size_t>{1});
-  EXPECT_EQ(first.n_images(), 1u) << "templates are told of them";
+  EXPECT_EQ(first.n_images(), 1u) << "templates see the image";
   EXPECT_TRUE(std::get<ImagePart>(first.parts[0]).bytes.empty());
   // A template may write a message twice, and in another order.
   const auto placed =
@@ -88,7 +88,7 @@ TEST(PromptImages, PlacesInTheText) {
   EXPECT_EQ(images.rows(0), 16 + context::kPictureMarkers);
 }
 
-TEST(PromptImages, BrokenMarksAreNone) {
+TEST(PromptImages, IgnoreBrokenMarks) {
   PromptImages images(&kRule);
   Message message{.role = "user", .parts = {ImagePart{png()}}};
   images.add(message);
@@ -98,7 +98,7 @@ TEST(PromptImages, BrokenMarksAreNone) {
   EXPECT_TRUE(images.placed(mark).places.empty());
 }
 
-TEST(PromptImages, RefusesWhatIsNoPicture) {
+TEST(PromptImages, RefuseInvalidPictures) {
   EXPECT_EQ(why(png()), "");
   EXPECT_EQ(why("hi"), "image 2: the picture format is unknown; use PNG, JPEG, WebP, GIF or BMP");
   EXPECT_EQ(why(""), "image 2: the picture is empty");

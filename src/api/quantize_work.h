@@ -1,5 +1,5 @@
-// Quantises the file of a model in a process of its own, so that neither the time nor a crash of
-// the work is the server's.
+// Quantises a model file in a separate process, so that a crash of the process does not end the
+// server.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@ namespace billow::api {
 
 struct QuantizeJob {
   std::string path;  // the GGUF file
-  std::string type;  // a name that `billow quantize` knows, of any case
-  // Called with bytes of the source, on the thread of the caller.
+  std::string type;  // a type of `billow quantize`, in any case
+  // Receives the processed bytes of the source, on the caller's thread.
   std::function<void(uint64_t n_done, uint64_t n_total)> progress{};
-  std::stop_token stop{};  // ends the process at once
+  std::stop_token stop{};  // ends the process immediately
 };
 
-// Runs `program`, which is billow, and hands the new file to `sink` piece after piece. The file is
-// the one that `billow quantize` makes. The process has ended when this returns. Throws Error with
-// what the process refused the file for, kIo where the process fails, and what `progress` and
-// `sink` throw. Any thread.
+// Runs `program`, which must be billow, and passes the new file to `sink` in pieces. The file
+// equals the output of `billow quantize`. Returns after the process has exited. Throws Error with
+// the process's message if the process refuses the file, or kIo if it fails. Rethrows exceptions of
+// `progress` and `sink`. Thread-safe.
 void quantize_file(const std::string& program, const QuantizeJob& job,
                    const std::function<void(std::span<const std::byte> bytes)>& sink);
 

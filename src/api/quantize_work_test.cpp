@@ -14,7 +14,7 @@
 namespace billow::api {
 namespace {
 
-// A program in place of billow: a script of the shell.
+// A shell script that replaces billow.
 class Quantizer {
  public:
   explicit Quantizer(const std::string& script) : path_(folder_.path() + "/billow") {
@@ -44,7 +44,7 @@ class Quantizer {
   std::string path_;
 };
 
-TEST(QuantizeFile, HandsOverTheFileAndTheProgress) {
+TEST(QuantizeFile, PassesOnTheFileAndTheProgress) {
   Quantizer quantizer(R"(echo '{"completed":1,"total":4}' >&2; printf '%s|' "$@"
                          echo '{"completed":4,"total":4}' >&2)");
   std::vector<uint64_t> done;
@@ -55,7 +55,7 @@ TEST(QuantizeFile, HandsOverTheFileAndTheProgress) {
   EXPECT_EQ(done, (std::vector<uint64_t>{1, 4}));
 }
 
-TEST(QuantizeFile, ARefusalIsThrownAsItWasThere) {
+TEST(QuantizeFile, RethrowsErrorsOfTheProcess) {
   EXPECT_EQ(Quantizer(R"(echo '{"error":"no good","code":"unsupported"}' >&2; exit 1)")
                 .code_of_failure("no good"),
             ErrorCode::kUnsupported);
@@ -64,12 +64,12 @@ TEST(QuantizeFile, ARefusalIsThrownAsItWasThere) {
             ErrorCode::kIo);
 }
 
-TEST(QuantizeFile, ALineThatIsNoProgressIsDisregarded) {
+TEST(QuantizeFile, IgnoresOtherLines) {
   Quantizer quantizer(R"(echo '{"completed":-1,"total":"x"}' >&2; echo '[]' >&2; printf x)");
   EXPECT_EQ(quantizer.run(), "x");
 }
 
-TEST(QuantizeFile, EndsWhenItsReaderDoes) {
+TEST(QuantizeFile, EndsOnAStopRequest) {
   Quantizer quantizer("echo x; sleep 1000");
   EXPECT_THROW(quantizer.run({.path = "",
                               .type = "",

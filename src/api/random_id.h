@@ -1,4 +1,4 @@
-// Names for answers and their parts that no other has. Any thread.
+// Unique ids for answers and their parts. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace billow::api {
 
-// `prefix` and n random letters or digits.
+// Returns `prefix` and n random letters or digits.
 std::string random_id(std::string_view prefix, size_t n);
 
 }  // namespace billow::api

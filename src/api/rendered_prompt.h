@@ -1,4 +1,4 @@
-// A sink for requests whose prompt alone is wanted: render_only. One thread.
+// A sink for requests that want only the prompt: render_only. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace billow::api {
 
 class RenderedPrompt : public Sink {
  public:
-  // The call outlives the sink, and learns which model it is about.
+  // REQUIRES: the call outlives the sink. The sink sets the call's model.
   explicit RenderedPrompt(Call& call) : call_(call) {}
 
   void found(const std::string& model) override { call_.set_model(model); }
@@ -24,7 +24,7 @@ class RenderedPrompt : public Sink {
   }
 
   const std::string& text() const noexcept { return text_; }
-  size_t n_tokens() const noexcept { return n_tokens_; }  // before any was left out
+  size_t n_tokens() const noexcept { return n_tokens_; }  // before truncation
 
  private:
   Call& call_;

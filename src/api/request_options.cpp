@@ -15,7 +15,7 @@ using constraint::Grammar;
 using constraint::GrammarKind;
 using http::StatusError;
 
-constexpr int64_t kMaxGpuLayers = 9999;  // far beyond any model
+constexpr int64_t kMaxGpuLayers = 9999;  // far more than any model has
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// A request's options on top of its model's: which of them count, and what they say. Pure; any
-// thread.
+// Parses the options of a request and merges them with those of its model. Pure functions;
+// thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -13,26 +13,27 @@
 
 namespace billow::api {
 
-// What a request's num_ctx means.
+// The meaning of a request's num_ctx.
 enum class NumCtxPolicy : uint8_t {
-  kIgnore,  // nothing: contexts have the size that they need
-  kCap,     // the most that the context may have
+  kIgnore,  // no effect: contexts get the size that they need
+  kCap,     // max size of the context
 };
 
-// The members of an object of options that this server honours. Throws http::StatusError (500, as
-// Ollama has it) for an option of a wrong type: option "num_ctx" must be of type integer.
+// Parses the options that this server honours. Throws http::StatusError (500, like Ollama) for an
+// option of a wrong type: option "num_ctx" must be of type integer.
 Options options_of(const Json& object);
-// The same of JSON text; what is no object has no options.
+// Does the same for JSON text. If it is not an object, returns no options.
 Options options_of_text(const std::string& json);
 
-// The model's options, and over them, one by one, those of the request.
+// Returns the model's options; each option of the request overrides the model's.
 Options overlaid(const Options& model, const Options& request);
 
-// "5m", -1, 0.5 ...; nothing for null and where there is no value. Throws http::StatusError (400).
+// Parses "5m", -1, 0.5 ... Returns nothing for null and a missing value. Throws http::StatusError
+// (400).
 std::optional<scheduler::Duration> keep_alive_of(const Json* value);
 
-// Ollama's "format": "json" or a schema; nothing for null, "" and where there is no value. Throws
-// http::StatusError (500, as Ollama has it) for what is neither.
+// Parses Ollama's "format": "json" or a schema. Returns nothing for null, "" and a missing value.
+// Throws http::StatusError (500, like Ollama) for anything else.
 std::optional<constraint::Grammar> format_of(const Json* value);
 
 }  // namespace billow::api

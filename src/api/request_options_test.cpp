@@ -19,7 +19,7 @@ std::string refusal(const std::function<void()>& call) {
   }
 }
 
-TEST(RequestOptions, OfTheRequestWinKeyByKey) {
+TEST(RequestOptions, OptionsOfTheRequestOverrideTheModels) {
   const Options options =
       overlaid(options_of_text(R"({"temperature":0.5,"top_k":10,"stop":["a"],"num_ctx":100})"),
                options_of_text(R"({"temperature":0,"num_predict":7,"seed":42})"));
@@ -31,12 +31,12 @@ TEST(RequestOptions, OfTheRequestWinKeyByKey) {
 
 TEST(RequestOptions, HaveOllamasDefaults) {
   const Options options = options_of_text("{}");
-  EXPECT_EQ(options.sampling, scheduler::Sampling()) << "the sampler's own";
+  EXPECT_EQ(options.sampling, scheduler::Sampling()) << "the sampler's defaults";
   EXPECT_EQ(options.num_predict, std::nullopt);
   EXPECT_EQ(options.num_ctx, std::nullopt);
 }
 
-TEST(RequestOptions, NullsAndUnknownOnesDoNotCountAndFractionsAreCutOff) {
+TEST(RequestOptions, IgnoresNullsAndUnknownOptionsAndTruncatesFractions) {
   const Options options = overlaid(
       options_of_text(R"({"top_k":5})"),
       options_of_text(R"({"top_k":null,"seed":3.9,"num_predict":1e30,"color":"x","num_gpu":1})"));
@@ -44,7 +44,7 @@ TEST(RequestOptions, NullsAndUnknownOnesDoNotCountAndFractionsAreCutOff) {
   EXPECT_GT(options.num_predict, int64_t{1} << 60);
 }
 
-TEST(RequestOptions, WrongTypesAreNamedAsOllamaNamesThem) {
+TEST(RequestOptions, ReportsWrongTypesLikeOllama) {
   const auto merge = [](const char* json) { return [json] { options_of_text(json); }; };
   EXPECT_EQ(refusal(merge(R"({"num_ctx":"a"})")), "500 option \"num_ctx\" must be of type integer");
   EXPECT_EQ(refusal(merge(R"({"top_p":true})")), "500 option \"top_p\" must be of type float32");

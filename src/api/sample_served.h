@@ -1,5 +1,5 @@
-// For tests: a store with small models that have a vocabulary and templates, and a catalog over it.
-// One thread.
+// For tests: a store with small models that have a vocabulary and templates, and its catalog. Not
+// thread-safe.
 #pragma once
 
 #include <memory>
@@ -26,11 +26,12 @@ struct Sample {
   std::vector<store::Message> messages{};
   size_t max_context = 2048;
   std::string architecture = "llama";
-  bool add_bos = false;  // to every prompt
-  std::string rerank{};  // the template of the GGUF file for pairs
+  bool add_bos = false;  // the vocabulary adds a BOS to every prompt
+  std::string rerank{};  // the GGUF file's template for pairs
   std::string renderer{};
   std::string parser{};
-  std::string detected{};  // a Go template that is found for the Jinja one, and that no user gave
+  // a Go template that was detected from the Jinja one, not given by a user
+  std::string detected{};
 };
 
 class SampleStore {
@@ -98,7 +99,7 @@ class SampleStore {
   Catalog catalog;
 };
 
-// A messages-style template, one line for each message: "user: hi\n", and "assistant:" at the end.
+// A template that writes one line per message, like "user: hi", and "assistant:" at the end.
 inline constexpr const char* kLines =
     "{{ range .Messages }}{{ .Role }}: {{ .Content }}\n{{ end }}assistant:";
 

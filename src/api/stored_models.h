@@ -1,6 +1,6 @@
-// Questions about stored models that are answered off their files: listings, and single models. A
-// model whose files do not answer holds up nobody who asks for others; listings leave it out.
-// Refers to the store; any thread.
+// Answers questions about stored models from their files: listings and single models. A model whose
+// files do not answer delays no request for another model; listings omit it. Thread-safe. REQUIRES:
+// the store outlives this object.
 #pragma once
 
 #include <algorithm>
@@ -26,18 +26,18 @@ class StoredModels {
 
   const store::Store& store() const noexcept { return store_; }
 
-  // What `read` returns for each model, in the order of names; of `what` one kind of result is
-  // read. Models that cannot be read or do not answer are left out, with a line in the log. Throws
-  // Error when the folders cannot be read, and StatusError (503) when they do not answer.
+  // Returns the results of `read` for all models, sorted by name. `what` names one kind of result.
+  // Omits models that cannot be read or do not answer, and logs them. Throws Error if the folders
+  // cannot be read, and StatusError (503) if they do not answer.
   template <typename Result>
   std::vector<Result> each(const std::string& what,
                            std::function<std::optional<Result>(const store::Name&)> read);
 
-  // Every model, newest first.
+  // Returns all models, newest first.
   std::vector<store::StoredModel> list();
 
-  // What `read` returns or throws, or StatusError (503) where that takes too long; `stop`: the one
-  // who asks is gone. `what` is as the key of Lookups::get().
+  // Returns the result of `read`, or throws its exception. Throws StatusError (503) if it takes too
+  // long. `stop` is set when the client disconnects. `what` is a key for Lookups::get().
   template <typename Result>
   Result one(const std::string& what, std::stop_token stop, std::function<Result()> read,
              std::chrono::milliseconds timeout = kOneTimeout) {
@@ -49,7 +49,7 @@ class StoredModels {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kOneTimeout{30'000};
   static constexpr std::chrono::milliseconds kListTimeout{5'000};
-  // Of a listing in which some models do not answer, and how long each of those is waited for then.
+  // Time limit of a listing in which some models do not answer, and min time for each model then.
   static constexpr std::chrono::milliseconds kSlowListTimeout{15'000};
   static constexpr std::chrono::milliseconds kMinTimeout{200};
 
@@ -67,7 +67,7 @@ void StoredModels::add(std::vector<Result>& results, const store::Name& name,
   try {
     if (std::optional<Result> result = read(name)) results.push_back(std::move(*result));
   } catch (const Error& error) {
-    log::warn(std::string(error.what()) + "; left out");
+    log::warn(std::string(error.what()) + "; the listing omits it");
   }
 }
 
@@ -87,7 +87,7 @@ std::vector<Result> StoredModels::each(
                                     return results;
                                   });
   } catch (const http::StatusError& error) {
-    log::debug(std::string(error.what()) + "; the models are read one by one");
+    log::debug(std::string(error.what()) + "; reading the models one by one");
   }
   Results results;
   const Clock::time_point until = Clock::now() + kSlowListTimeout;
@@ -104,7 +104,7 @@ std::vector<Result> StoredModels::each(
                                 {.timeout = std::clamp(left, kMinTimeout, kListTimeout)}, read_one);
       results.insert(results.end(), one->begin(), one->end());
     } catch (const http::StatusError& error) {
-      log::debug(std::string(error.what()) + "; left out");
+      log::debug(std::string(error.what()) + "; the listing omits it");
     }
   }
   return results;

@@ -1,4 +1,4 @@
-// For tests: an HTTP server with the routes of an API, and a client for it. One thread.
+// For tests: an HTTP server with the routes of an API, and its client. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace billow::api {
 
-// Runs an API's handler for an exchange, as the program's server does.
+// Runs an API's handler for an exchange, like the program's server.
 inline void handle(const Route& route, http::Exchange& exchange) {
   metrics::Trace trace("test", route.pattern, "test");
   std::stop_source stop;
@@ -77,7 +77,7 @@ class TestServer {
   http::Client client_;
 };
 
-// "200 {...}": the status and the body, for comparisons in one line.
+// Returns "200 {...}", the status and the body, for one-line comparisons.
 inline std::string answer_text(const http::Response& response) {
   return std::to_string(response.status) + " " + response.body;
 }

@@ -20,7 +20,7 @@ constexpr std::array<std::pair<std::string_view, ToolUse>, 3> kUses{{
     {"required", ToolUse::kRequired},
 }};
 
-// "" where the value names no function.
+// Returns "" if the value names no function.
 std::string function_name(const Json& value) {
   if (!value.is_object()) return "";
   const Json* at = &value;

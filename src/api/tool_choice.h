@@ -1,5 +1,5 @@
-// "tool_choice" and "parallel_tool_calls" in OpenAI's form, with the older "function_call". Pure;
-// any thread.
+// Parses "tool_choice" and "parallel_tool_calls" in OpenAI's form, and the older "function_call".
+// Pure functions; thread-safe.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace billow::api {
 
-// "none", "auto", "required", {"type":"function","function":{"name"}} or, as the Responses API has
-// it, {"type":"function","name"}. Throws http::StatusError (400) for what is none of these, and for
-// a tool that is not declared.
+// Accepts "none", "auto", "required", {"type":"function","function":{"name"}} and the Responses
+// API's {"type":"function","name"}. Throws http::StatusError (400) for any other value, and for a
+// tool that is not declared.
 ToolChoice tool_choice_of(const Fields& request, const std::vector<Tool>& tools);
 
 }  // namespace billow::api

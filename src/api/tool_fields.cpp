@@ -10,13 +10,14 @@
 namespace billow::api {
 namespace {
 
-// The name of a type, or several of them.
+// Checks a type: one name, or a list of names.
 void check_type(const Fields& property) {
   const Json* type = property.value("type");
   if (type && !type->is_string()) property.texts("type");
 }
 
-// A JSON schema as Go templates know it. The reader of the request has bounded the depth.
+// Checks a JSON schema against the struct of Go templates. The reader has already limited its
+// depth.
 void check_property(const Fields& property) {
   check_type(property);
   property.text("description");
@@ -32,7 +33,7 @@ void check_parameters(const Fields& parameters) {
   for (const auto& [name, member] : parameters.members("properties")) check_property(member);
 }
 
-// The function of a tool as the client wrote it, with the fields that others count on.
+// Returns the tool's function as the client wrote it, with the fields that other code needs.
 Json checked_function(const Fields& function) {
   Json made = function.all();
   made["name"] = function.text("name");
@@ -79,7 +80,7 @@ std::vector<ToolCall> tool_calls_of(const Fields& message) {
     const std::optional<Fields> function = given.fields("function");
     ToolCall& call = calls.emplace_back(ToolCall{.id = given.text("id"), .name = ""});
     if (!function) continue;
-    function->integer("index");  // throws where it is none; the place in the list counts
+    function->integer("index");  // throws if it is not a number; the order of the list counts
     call.name = function->text("name");
     if (const Json* arguments = function->object("arguments")) call.arguments = *arguments;
   }

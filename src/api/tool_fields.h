@@ -1,5 +1,5 @@
-// Tools and calls of tools in a request, with every field of the type that Ollama's structs give
-// it. Who reads the JSON of a declaration needs no check of its own. Pure; any thread.
+// Parses tools and tool calls of a request. It checks every field's type against Ollama's structs,
+// so that readers of a declaration need no checks. Pure functions; thread-safe.
 #pragma once
 
 #include <vector>
@@ -9,21 +9,21 @@
 
 namespace billow::api {
 
-// The field "tools". What clients add beyond the struct stays in the declaration, whose "function"
-// and "name" are always there. Throws http::StatusError (400) that names the field of a wrong type.
+// Parses the field "tools". A declaration keeps the client's additional fields. Its "function" and
+// "name" always exist. Throws http::StatusError (400) that names a field of a wrong type.
 std::vector<Tool> tools_of(const Fields& request);
 
-// The field "functions", which OpenAI had before "tools".
+// Parses the field "functions", OpenAI's older form of "tools".
 std::vector<Tool> functions_of(const Fields& request);
 
-// The field "tool_calls" of a message in Ollama's API. Throws as above.
+// Parses the field "tool_calls" of a message in Ollama's API. Throws the same errors.
 std::vector<ToolCall> tool_calls_of(const Fields& message);
 
-// The declarations of tools as a JSON array; null where there are none.
+// Returns the declarations of tools as a JSON array; null if there are no tools.
 Json declarations_of(const std::vector<Tool>& tools);
 
-// Calls in the form of Ollama's API, which templates know: an array of
-// {"id"?,"function":{"index","name","arguments"}}, empty where there are none.
+// Returns calls in the form of Ollama's API, which templates expect: an array of
+// {"id"?,"function":{"index","name","arguments"}}. It is empty if there are no calls.
 Json tool_calls_json(const std::vector<const ToolCall*>& calls);
 
 }  // namespace billow::api

@@ -1,5 +1,5 @@
-// Vectors as JSON, straight from floats to text: the shortest digits that give the same float back.
-// Pure; any thread.
+// Writes vectors as JSON directly from floats, with the fewest digits that parse to the same float.
+// Pure functions; thread-safe.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ void append_vector(std::string& text, std::span<const float> vector);
 // Appends a string: base64 of the little-endian floats.
 void append_base64(std::string& text, std::span<const float> vector);
 
-// Appends the result's vector, or an array of them where it was not pooled. REQUIRES: no error.
+// Appends the result's vector, or an array of vectors if it was not pooled. REQUIRES: no error.
 void append_vectors(std::string& text, const EmbedResult& result, bool base64 = false);
 
 }  // namespace billow::api

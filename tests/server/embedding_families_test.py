@@ -120,7 +120,7 @@ class EmbeddingFamilies(unittest.TestCase):
             self.assertEqual(self.server.json("POST", "/api/show", {"model": name})["capabilities"], ["embedding"])
         for name in EMBEDDERS:
             self.assertEqual(self.refused("/rerank", {"model": name, "query": "q", "texts": ["a"]}),
-                             (400, f"model '{name}:latest' is no reranker: its file has no pooling of type rank"))
+                             (400, f"model '{name}:latest' is not a reranker: its file has no pooling of type rank"))
             self.assertEqual(self.server.json("POST", "/api/show", {"model": name})["capabilities"], ["embedding"])
 
     def test_inspect_says_that_they_run(self):

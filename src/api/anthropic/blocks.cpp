@@ -26,7 +26,7 @@ std::string required(const Fields& block, const char* name) {
   return text;
 }
 
-// What a block holds, or nothing; kinds that may stand in a result of a tool, too.
+// Adds the content of a block to `parts`. These block types may also be inside a tool result.
 using ReadPart = void (*)(const Fields& block, std::vector<Part>& parts);
 
 void read_text(const Fields& block, std::vector<Part>& parts) {
@@ -39,7 +39,7 @@ void read_image(const Fields& block, std::vector<Part>& parts) {
   if (type != "base64")
     refuse("image block: a source of type \"" + type + "\" is not supported: send it as base64");
   auto bytes = base64_decoded(source->text("data"));
-  if (!bytes || bytes->empty()) refuse("image block: field \"source.data\" is no base64");
+  if (!bytes || bytes->empty()) refuse("image block: field \"source.data\" is not base64");
   parts.emplace_back(ImagePart{*std::move(bytes)});
 }
 
@@ -73,7 +73,7 @@ ReadPart find_part(std::string_view type) {
   return found == kParts.end() ? nullptr : found->read;
 }
 
-// The blocks of a field that may also be a text.
+// Returns the blocks of a field. If the field is a text, adds it to `parts` and returns nothing.
 std::vector<Fields> blocks_of(const Fields& given, std::string_view name,
                               std::vector<Part>& parts) {
   const Json* value = given.value(name);
@@ -110,8 +110,8 @@ class Reader {
       if (type != "text") refuse("field \"system\" has a block of type \"" + type + "\", not text");
       read_text(block, parts);
     }
-    // A client's note to its provider, which differs with each request: no word for the model, and
-    // no prompt would begin like the one before.
+    // A client's note to its provider, which differs with each request. The model must not see it,
+    // and it would prevent a cached prefix.
     std::erase_if(parts, [](const Part& part) {
       return std::get<TextPart>(part).text.starts_with("x-anthropic-billing-header:");
     });
@@ -122,15 +122,15 @@ class Reader {
     const std::string role = lower_case(turn.text("role"));
     if (role != "user" && role != "assistant" && role != "system")
       refuse("field \"messages\" has the role \"" + role +
-             "\", which is none of \"user\", "
-             "\"assistant\" and \"system\"");
+             "\"; it must be \"user\", "
+             "\"assistant\" or \"system\"");
     std::vector<Part> parts;
     size_t n_results = 0;
     for (const Fields& block : blocks_of(turn, "content", parts)) {
       n_results += block.text("type") == "tool_result" ? 1 : 0;
       read(block, parts);
     }
-    // Results alone are no turn of the user.
+    // A turn with only tool results is no message of the user.
     if (n_results > 0 && parts.empty()) return;
     Message& message = turn_of(messages_, role);
     std::ranges::move(parts, std::back_inserter(message.parts));
@@ -150,7 +150,7 @@ class Reader {
       parts.emplace_back(std::move(call));
     } else if (type == "tool_result") {
       add_result(block);
-    } else if (type != "redacted_thinking") {  // that can be read by its provider alone
+    } else if (type != "redacted_thinking") {  // encrypted for its provider
       refuse("content of type \"" + type + "\" is not supported");
     }
   }
@@ -166,10 +166,10 @@ class Reader {
   }
 
   std::vector<Message> messages_;
-  std::map<std::string, std::string> called_;  // names of tools by the ids of their calls
+  std::map<std::string, std::string> called_;  // tool names by call id
 };
 
-// A tool in the form that templates are given.
+// Returns a tool in the form that templates expect.
 Json declaration_of(const Fields& tool) {
   const std::string type = tool.text("type");
   const std::string name = tool.text("name");

@@ -1,5 +1,5 @@
-// The conversation and the tools of a request in Anthropic's form, where a message consists of
-// blocks. Pure functions; any thread. All throw http::StatusError (400).
+// Parses the conversation and the tools of a request in Anthropic's form, where a message consists
+// of blocks. Pure functions; thread-safe. All functions throw http::StatusError (400).
 #pragma once
 
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace billow::api::anthropic {
 
-// The fields "system" and "messages". Turns of one role that follow each other are one message, and
-// results of tools are messages of their own, before what else their turn has.
+// Parses the fields "system" and "messages". Consecutive turns of one role become one message. Each
+// tool result becomes a separate message, before the rest of its turn.
 std::vector<Message> decode_messages(const Fields& request);
 
-// The field "tools".
+// Parses the field "tools".
 std::vector<Tool> decode_tools(const Fields& request);
 
-// The field "tool_choice".
+// Parses the field "tool_choice".
 ToolChoice decode_tool_choice(const Fields& request, const std::vector<Tool>& tools);
 
 }  // namespace billow::api::anthropic

@@ -1,5 +1,5 @@
 // Errors in Anthropic's form, {"type":"error","error":{"type","message"},"request_id"}. Pure
-// functions; any thread.
+// functions; thread-safe.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace billow::api::anthropic {
 
-// Whether the errors of a path have this form.
+// Returns true if errors of this path have Anthropic's form.
 bool is_route(std::string_view path) noexcept;
 
-// The object, compact; without "request_id" where that is empty.
+// Returns the error as compact JSON; without "request_id" if it is empty.
 std::string error_json(int status, std::string_view text, std::string_view request_id = {});
 
-// The whole answer.
+// Returns the whole answer.
 http::Response error_response(int status, std::string_view text, std::string_view request_id = {});
 
 }  // namespace billow::api::anthropic

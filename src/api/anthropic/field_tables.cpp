@@ -5,23 +5,23 @@ namespace {
 
 using enum Treatment;
 
-constexpr const char* kAccounts = "it serves the provider's accounts";
-constexpr const char* kCaching = "prompts that begin alike are always cached";
+constexpr const char* kAccounts = "it is for accounts of the provider";
+constexpr const char* kCaching = "common prefixes of prompts are always cached";
 constexpr const char* kThinking =
     "type; without it the model does not think, unless output_config has an effort; budget_tokens "
     "does not limit it";
 constexpr const char* kOutput = "effort, format";
-constexpr const char* kFormat = "as output_config.format";
+constexpr const char* kFormat = "same as output_config.format";
 constexpr const char* kTools =
     "with input_schema; tools that run on Anthropic's servers are refused";
 constexpr const char* kChoice = "auto, any, tool, none; disable_parallel_tool_use";
-constexpr const char* kNoServers = "this server calls no tools; call them where the client runs";
-constexpr const char* kNoContainer = "there is nothing like it here";
+constexpr const char* kNoServers = "this server calls no tools; call them in the client";
+constexpr const char* kNoContainer = "this server has nothing similar";
 constexpr const char* kEdits =
-    "a prompt has what the request sends; thinking of older turns is as "
-    "the model's template has it";
+    "the prompt is what the request sends; the model's template decides about the "
+    "thinking of older turns";
 
-constexpr const char* kWhole = "send the conversation as the model is to see it";
+constexpr const char* kWhole = "send the conversation as the model should see it";
 
 constexpr FieldRule kMessage[] = {
     {"model"},
@@ -47,15 +47,15 @@ constexpr FieldRule kMessage[] = {
     {"user_profile_id", kIgnored, kAccounts},
     {"workspace_id", kIgnored, kAccounts},
     {"diagnostics", kIgnored, kCaching},
-    {"fallbacks", kIgnored, "the model that is asked for answers"},
+    {"fallbacks", kIgnored, "only the requested model answers"},
     {"context_management", kIgnored, kEdits},
     {"compaction", kRefused, kWhole},
     {"thread", kRefused, kWhole},
     {"mcp_servers", kRefused, kNoServers, "[]"},
     {"container", kRefused, kNoContainer},
-    // Of this server.
-    {"keep_alive", kHonoured, "as in /api/chat"},
-    {"num_ctx", kHonoured, "as in /api/chat"},
+    // Fields of this server.
+    {"keep_alive", kHonoured, "same as in /api/chat"},
+    {"num_ctx", kHonoured, "same as in /api/chat"},
 };
 
 constexpr FieldRule kCount[] = {

@@ -1,4 +1,4 @@
-// Answers in Anthropic's form, byte for byte.
+// Compares answers in Anthropic's form byte for byte.
 #include <gtest/gtest.h>
 
 #include "api/anthropic/messages_codec.h"
@@ -69,7 +69,7 @@ struct Answered {
   std::unique_ptr<CallAnswer> answer;
 };
 
-TEST(MessageObject, HasItsBlocksInTheirOrder) {
+TEST(MessageObject, KeepsTheOrderOfBlocks) {
   Answered it(false);
   it.answer->delta(thinking_delta("h"));
   it.answer->delta(joined(thinking_delta("m"), text_delta("Hel")));
@@ -90,13 +90,13 @@ TEST(MessageObject, HasItsBlocksInTheirOrder) {
                 std::string(kUsage) + "}\n");
 }
 
-TEST(MessageObject, WithoutAWordHasNoBlocks) {
+TEST(MessageObject, EmptyAnswerHasNoBlocks) {
   Answered it(false);
   it.answer->end(kEnding);
   EXPECT_NE(it.body().find(R"("content":[],"stop_reason":"end_turn")"), std::string::npos);
 }
 
-TEST(MessageObject, StopReasons) {
+TEST(MessageObject, ReportsStopReasons) {
   const auto reason = [](const Ending& ending) {
     Answered it(false);
     it.answer->delta(text_delta("a"));
@@ -109,7 +109,7 @@ TEST(MessageObject, StopReasons) {
   EXPECT_EQ(reason({.done_reason = "stop", .stop_string = "END"}), R"("stop_sequence" "END")");
 }
 
-TEST(MessageObject, ACallThatWasCutOffIsLeftOut) {
+TEST(MessageObject, DropsACallThatWasCutOff) {
   Answered it(false);
   it.answer->delta({.events = {{EventKind::kText, 0, "a"},
                                {EventKind::kCallBegin, 0, "f", "call_0"},
@@ -120,7 +120,7 @@ TEST(MessageObject, ACallThatWasCutOffIsLeftOut) {
       << it.body();
 }
 
-TEST(MessageObject, BeginsAgain) {
+TEST(MessageObject, Restarts) {
   Answered it(false);
   EXPECT_TRUE(it.answer->holds_back());
   it.answer->delta(text_delta("gone"));
@@ -131,7 +131,7 @@ TEST(MessageObject, BeginsAgain) {
   EXPECT_NE(it.body().find("here"), std::string::npos);
 }
 
-TEST(MessageObject, ThinkingMayBeLeftOut) {
+TEST(MessageObject, CanHideThinking) {
   Answered it(false, false);
   it.answer->delta(thinking_delta("hm"));
   it.answer->end(kEnding);
@@ -140,7 +140,7 @@ TEST(MessageObject, ThinkingMayBeLeftOut) {
       << it.body();
 }
 
-TEST(MessageStream, IsExactlyThis) {
+TEST(MessageStream, HasExactBytes) {
   Answered it(true);
   EXPECT_TRUE(it.answer->delta(thinking_delta("Let")));
   EXPECT_EQ(it.test.exchange.content_type, "text/event-stream");
@@ -175,7 +175,7 @@ TEST(MessageStream, AnEmptyAnswerHasNoBlocks) {
   EXPECT_EQ(it.body(), start() + finish("end_turn"));
 }
 
-TEST(MessageStream, TellsWhichStopSequenceEndedIt) {
+TEST(MessageStream, ReportsTheStopSequence) {
   Answered it(true);
   Ending ending = kEnding;
   ending.stop_string = "END";
@@ -183,7 +183,7 @@ TEST(MessageStream, TellsWhichStopSequenceEndedIt) {
   EXPECT_EQ(it.body(), start() + finish("stop_sequence", "\"END\""));
 }
 
-TEST(MessageStream, ThinkingMayBeLeftOut) {
+TEST(MessageStream, CanHideThinking) {
   Answered it(true, false);
   it.answer->delta(joined(thinking_delta("hm"), text_delta("a")));
   it.answer->end(kEnding);
@@ -193,7 +193,7 @@ TEST(MessageStream, ThinkingMayBeLeftOut) {
                            finish("end_turn"));
 }
 
-TEST(MessageStream, ACallThatWasCutOffIsClosedAndNoReason) {
+TEST(MessageStream, ClosesACallThatWasCutOff) {
   Answered it(true);
   it.answer->delta({.events = {{EventKind::kCallBegin, 0, "f", "functions.f:0"}}});
   it.answer->end({.done_reason = "length", .n_prompt = 11, .n_cached = 4, .n_generated = 2});
@@ -201,7 +201,7 @@ TEST(MessageStream, ACallThatWasCutOffIsClosedAndNoReason) {
                            finish("max_tokens"));
 }
 
-TEST(MessageStream, IsKeptAliveWhileAPromptIsRead) {
+TEST(MessageStream, IsKeptAliveDuringPrefill) {
   Answered it(true);
   const auto after = [&](seconds time) {
     it.clock.time += time;
@@ -223,7 +223,7 @@ TEST(MessageStream, IsKeptAliveWhileAPromptIsRead) {
       << it.body();
 }
 
-TEST(MessageStream, ErrorsEndItOnceItHasBegun) {
+TEST(MessageStream, ErrorsEndAStreamThatHasBegun) {
   Answered early(true);
   EXPECT_FALSE(early.answer->fail(500, "no"));
   EXPECT_FALSE(early.test.exchange.has_begun);
@@ -237,7 +237,7 @@ TEST(MessageStream, ErrorsEndItOnceItHasBegun) {
   EXPECT_EQ(it.test.call.status(), 503);
 }
 
-TEST(MessageStream, KnowsThatItsClientIsGone) {
+TEST(MessageStream, ReportsADisconnectedClient) {
   Answered it(true);
   it.test.exchange.n_writes_until_gone = 1;
   it.answer->delta(text_delta("a"));

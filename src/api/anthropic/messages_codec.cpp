@@ -20,10 +20,11 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& text) { throw http::StatusError(400, text); }
 
-// Thinking is not signed here. Clients drop what has no signature, so there is one.
+// This server does not sign thinking. Clients drop thinking without a signature, so they get this
+// constant one.
 constexpr const char* kSignature = "YmlsbG93";
 
-// The requests.
+// Requests.
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kEfforts{{
     {"low", "low"},
@@ -49,7 +50,7 @@ std::string level_of(const std::optional<Fields>& output) {
 constexpr std::array<std::string_view, 4> kThinkingTypes = {"enabled", "adaptive", "between_tools",
                                                             "disabled"};
 
-// Whoever asks for thinking gets it where the model can: "enabled" stays unset.
+// If the client asks for thinking, "enabled" stays unset: the model thinks if it can.
 Think think_of(const std::optional<Fields>& thinking, const std::optional<Fields>& output) {
   const std::string type = thinking ? thinking->text("type") : "";
   if (!type.empty() && std::ranges::find(kThinkingTypes, type) == kThinkingTypes.end())
@@ -57,7 +58,7 @@ Think think_of(const std::optional<Fields>& thinking, const std::optional<Fields
         "field \"thinking.type\" must be \"enabled\", \"adaptive\", \"between_tools\" or "
         "\"disabled\", not \"" +
         type + "\"");
-  if (thinking) thinking->integer("budget_tokens");  // throws where it is none
+  if (thinking) thinking->integer("budget_tokens");  // throws if it is not a number
   Think think{.enabled = std::nullopt, .level = level_of(output)};
   if (type == "disabled" || (type.empty() && think.level.empty())) think = {.enabled = false};
   return think;
@@ -81,8 +82,8 @@ std::optional<constraint::Grammar> grammar_of(const Fields& request,
       output ? grammar_of_format(output->fields("format"), "output_config.format") : std::nullopt;
   if (older && newer && *older != *newer)
     refuse(
-        "fields \"output_config.format\" and \"output_format\" ask for different answers; leave "
-        "one of them out");
+        "fields \"output_config.format\" and \"output_format\" ask for different answers; "
+        "remove one of them");
   return newer ? newer : older;
 }
 
@@ -114,7 +115,7 @@ Options options_of_fields(const Fields& fields, int64_t max_tokens) {
   return options_of(options);
 }
 
-// The answers.
+// Answers.
 
 Json usage_json(size_t n_prompt, size_t n_cached, size_t n_generated) {
   Json usage;
@@ -149,19 +150,19 @@ Json stop_sequence(const Ending& ending) {
   return ending.stop_string.empty() ? Json(nullptr) : Json(ending.stop_string);
 }
 
-// An id as Anthropic's look, unless the model wrote one.
+// Returns an id in Anthropic's form. Keeps an id that the model wrote.
 std::string id_of_call(const std::string& id) {
   constexpr std::string_view kOurs = "call_";
   return id.starts_with(kOurs) ? "toolu_" + id.substr(kOurs.size()) : id;
 }
 
-// Which block an event belongs to.
+// Returns the kind of block that an event belongs to.
 EventKind kind_of_block(EventKind kind) {
   const bool is_text = kind == EventKind::kThinking || kind == EventKind::kText;
   return is_text ? kind : EventKind::kCallBegin;
 }
 
-// A block without its content, as it begins.
+// Returns a block at its start, without its content.
 Json block_json(const Event& first) {
   if (first.kind == EventKind::kThinking)
     return {{"type", "thinking"}, {"thinking", ""}, {"signature", ""}};
@@ -198,14 +199,14 @@ class MessageObject : public CallAnswer {
                                 usage_json(ending.n_prompt, ending.n_cached, ending.n_generated)));
   }
 
-  // Nothing asks for it: decode_message.
+  // Never called: decode_message() requests no rendering.
   bool rendered(const std::string&, size_t) override { return false; }
 
  private:
   struct Block {
     Event first;
     std::string text{};
-    bool is_whole = true;  // a call that was cut off is not
+    bool is_whole = true;  // false for a call that was cut off
   };
 
   void take(const Event& event) {
@@ -289,11 +290,11 @@ class MessageStream : public CallAnswer {
     return stream_.finish(text);
   }
 
-  // Nothing asks for it: decode_message.
+  // Never called: decode_message() requests no rendering.
   bool rendered(const std::string&, size_t) override { return false; }
 
  private:
-  // What a stream begins with; nothing once it has.
+  // Returns the first events of a stream; nothing if the stream has them already.
   std::string opening() {
     if (std::exchange(is_opened_, true)) return "";
     return event_text({{"type", "message_start"},
@@ -341,9 +342,9 @@ class MessageStream : public CallAnswer {
   EventStream stream_;
   size_t n_prompt_ = 0;
   bool is_opened_ = false;
-  std::optional<EventKind> open_;  // the kind of the block that is open
-  size_t index_ = 0;               // of that block, or the next
-  bool has_calls_ = false;         // complete ones
+  std::optional<EventKind> open_;  // the kind of the open block
+  size_t index_ = 0;               // of the open block, or of the next one
+  bool has_calls_ = false;         // true after a complete call
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Requests for a message, decoded.
+// Tests the decoder of message requests.
 #include <gtest/gtest.h>
 
 #include "api/anthropic/field_tables.h"
@@ -9,7 +9,7 @@
 namespace billow::api::anthropic {
 namespace {
 
-// A request with these fields beside a model, a message and a limit.
+// Returns a request with a model, a message, a limit and these fields.
 std::string with(const std::string& fields) {
   return R"({"model":"m","max_tokens":9,"messages":[{"role":"user","content":"Hi"}])" +
          (fields.empty() ? "" : "," + fields) + "}";
@@ -25,7 +25,7 @@ std::vector<Message> messages_of(const std::string& messages) {
 }
 std::string refused(const std::string& body) { return openai::refusal(decode_message, body); }
 
-// "user: Hi" for each message, a line each.
+// Returns a line like "user: Hi" for each message.
 std::string script_of(const std::vector<Message>& messages) {
   std::string script;
   for (const Message& message : messages) script += message.role + ": " + message.text() + "\n";
@@ -35,7 +35,7 @@ std::string script_of(const std::vector<Message>& messages) {
 constexpr const char* kTool =
     R"("tools":[{"name":"f","description":"d","input_schema":{"type":"object","properties":{"a":{"type":"integer"}}}}])";
 
-TEST(MessagesRequest, ALittleOneHasTheDefaults) {
+TEST(MessagesRequest, MinimalRequestHasDefaults) {
   const MessagesRequest request = decode_message(with(""));
   EXPECT_FALSE(request.stream);
   EXPECT_TRUE(request.shows_thinking);
@@ -63,7 +63,7 @@ TEST(MessagesRequest, FieldsBecomeOptions) {
   EXPECT_EQ(stream.unknown_fields, (std::vector<std::string>{"frob", "user_id"}));
 }
 
-TEST(MessagesRequest, WhatIsMissingIsNamed) {
+TEST(MessagesRequest, NamesMissingFields) {
   const std::pair<std::string, const char*> kRefusals[] = {
       {R"({"max_tokens":1,"messages":[{"role":"user","content":"Hi"}]})", "model is required"},
       {R"({"model":"m","max_tokens":1})", "messages is required"},
@@ -77,12 +77,12 @@ TEST(MessagesRequest, WhatIsMissingIsNamed) {
   for (const auto& [body, text] : kRefusals) EXPECT_EQ(refused(body), text);
 }
 
-TEST(MessagesRequest, KnownFieldsThatAreNotHonouredAreRefusedByName) {
+TEST(MessagesRequest, RefusesUnsupportedFieldsByName) {
   EXPECT_EQ(refused(with(R"("mcp_servers":[{"url":"u"}])")),
-            "field \"mcp_servers\" is not supported: this server calls no tools; call them where "
-            "the client runs");
+            "field \"mcp_servers\" is not supported: this server calls no tools; call them in "
+            "the client");
   EXPECT_EQ(refused(with(R"("container":"c")")),
-            "field \"container\" is not supported: there is nothing like it here");
+            "field \"container\" is not supported: this server has nothing similar");
   EXPECT_EQ(refused(with(R"("mcp_servers":[],"container":null)")), "");
   EXPECT_EQ(refused(with(R"("tools":[{"type":"web_search_20250305","name":"web_search"}])")),
             "field \"tools\" has a tool of type \"web_search_20250305\", which is not supported: "
@@ -105,18 +105,18 @@ TEST(MessagesRequest, TheSystemTextComesFirst) {
             "field \"system\" has a block of type \"image\", not text");
 }
 
-TEST(MessagesRequest, TurnsOfOneRoleAreOneMessage) {
+TEST(MessagesRequest, MergesTurnsOfOneRole) {
   EXPECT_EQ(
       script_of(messages_of(
           R"({"role":"user","content":"a"},{"role":"user","content":[{"type":"text","text":"b"},)"
           R"({"type":"text","text":"c"}]},{"role":"assistant","content":"d"})")),
       "user: a\n\nb\n\nc\nassistant: d\n");
   EXPECT_EQ(refused(with_messages(R"({"role":"tool","content":"a"})")),
-            "field \"messages\" has the role \"tool\", which is none of \"user\", \"assistant\" "
-            "and \"system\"");
+            "field \"messages\" has the role \"tool\"; it must be \"user\", \"assistant\" "
+            "or \"system\"");
 }
 
-TEST(MessagesRequest, CallsAndTheirResults) {
+TEST(MessagesRequest, ReadsCallsAndTheirResults) {
   const std::vector<Message> messages = messages_of(
       R"({"role":"user","content":"weather?"},)"
       R"({"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},)"
@@ -138,14 +138,14 @@ TEST(MessagesRequest, CallsAndTheirResults) {
   EXPECT_EQ(messages[3].tool_name, "g");
 }
 
-TEST(MessagesRequest, AResultAloneIsNoTurnOfTheUser) {
+TEST(MessagesRequest, TurnWithOnlyResultsIsNoUserMessage) {
   EXPECT_EQ(script_of(messages_of(
                 R"({"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f"}]},)"
                 R"({"role":"user","content":[{"type":"tool_result","tool_use_id":"t"}]})")),
             "assistant: \ntool: \n");
 }
 
-TEST(MessagesRequest, ImagesAndDocuments) {
+TEST(MessagesRequest, ReadsImagesAndDocuments) {
   const std::vector<Message> messages = messages_of(
       R"({"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}},)"
       R"({"type":"document","title":"T","source":{"type":"text","media_type":"text/plain","data":"D"}},{"type":"search_result","source":"S","title":"R","content":[{"type":"text","text":"F"}]}]})");
@@ -157,7 +157,7 @@ TEST(MessagesRequest, ImagesAndDocuments) {
       {R"({"type":"image","source":{"type":"url","url":"u"}})",
        "image block: a source of type \"url\" is not supported: send it as base64"},
       {R"({"type":"image","source":{"type":"base64","data":"?"}})",
-       "image block: field \"source.data\" is no base64"},
+       "image block: field \"source.data\" is not base64"},
       {R"({"type":"document","source":{"type":"base64","data":"aGk="}})",
        "document block: a source of type \"base64\" is not supported: send its text"},
       {R"({"type":"server_tool_use","id":"i","name":"n"})",
@@ -171,7 +171,7 @@ TEST(MessagesRequest, ImagesAndDocuments) {
               text);
 }
 
-TEST(MessagesRequest, ToolsHaveTheFormThatTemplatesKnow) {
+TEST(MessagesRequest, ConvertsToolsForTemplates) {
   const GenerationRequest request = decoded(kTool);
   ASSERT_EQ(request.tools.size(), 1u);
   EXPECT_EQ(request.tools[0].name, "f");
@@ -187,7 +187,7 @@ TEST(MessagesRequest, ToolsHaveTheFormThatTemplatesKnow) {
             "field \"tools\" has a tool without a name");
 }
 
-TEST(MessagesRequest, ToolChoices) {
+TEST(MessagesRequest, ReadsToolChoices) {
   struct Case {
     const char* choice;
     ToolUse use;
@@ -215,7 +215,7 @@ TEST(MessagesRequest, ToolChoices) {
             "field \"tool_choice\" names the function \"g\", which is not in \"tools\"");
 }
 
-TEST(MessagesRequest, Thinking) {
+TEST(MessagesRequest, ReadsThinking) {
   struct Case {
     const char* fields;
     std::optional<bool> enabled;
@@ -245,19 +245,18 @@ TEST(MessagesRequest, Thinking) {
             "\"max\", not \"some\"");
 }
 
-TEST(MessagesRequest, AFormatIsASchema) {
+TEST(MessagesRequest, ReadsFormatAsASchema) {
   const constraint::Grammar expected{.kind = constraint::GrammarKind::kJsonSchema,
                                      .text = R"({"type":"object"})"};
   constexpr const char* kFormat = R"({"type":"json_schema","schema":{"type":"object"}})";
   EXPECT_EQ(decoded(R"("output_config":{"format":)" + std::string(kFormat) + "}").grammar,
             expected);
   EXPECT_EQ(decoded(R"("output_format":)" + std::string(kFormat)).grammar, expected);
-  EXPECT_EQ(
-      refused(with(R"("output_format":{"type":"json_schema","schema":{}},)"
-                   R"("output_config":{"format":)" +
-                   std::string(kFormat) + "}")),
-      "fields \"output_config.format\" and \"output_format\" ask for different answers; leave "
-      "one of them out");
+  EXPECT_EQ(refused(with(R"("output_format":{"type":"json_schema","schema":{}},)"
+                         R"("output_config":{"format":)" +
+                         std::string(kFormat) + "}")),
+            "fields \"output_config.format\" and \"output_format\" ask for different answers; "
+            "remove one of them");
   EXPECT_EQ(refused(with(R"("output_format":{"type":"xml"})")),
             "field \"output_format.type\" must be \"json_schema\", not \"xml\"");
   EXPECT_EQ(refused(with(R"("output_format":{"type":"json_schema"})")),

@@ -19,8 +19,8 @@
 namespace billow::api::anthropic {
 namespace {
 
-constexpr size_t kListed = 20;
-constexpr size_t kMaxListed = 1000;
+constexpr size_t kDefaultLimit = 20;
+constexpr size_t kMaxLimit = 1000;
 
 std::string time_text(store::Time time) {
   const std::time_t seconds =
@@ -49,15 +49,15 @@ std::string query(const Call& call, std::string_view name) {
 
 size_t limit_of(const Call& call) {
   const std::string text = query(call, "limit");
-  if (text.empty()) return kListed;
+  if (text.empty()) return kDefaultLimit;
   size_t limit = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), limit);
-  if (failed != std::errc() || end != text.data() + text.size() || limit < 1 || limit > kMaxListed)
-    throw http::StatusError(400, "limit must be a number from 1 to " + std::to_string(kMaxListed));
+  if (failed != std::errc() || end != text.data() + text.size() || limit < 1 || limit > kMaxLimit)
+    throw http::StatusError(400, "limit must be a number from 1 to " + std::to_string(kMaxLimit));
   return limit;
 }
 
-// The place of a model in a list. Throws StatusError (400) where it is not in it.
+// Returns the index of a model in a list. Throws StatusError (400) if the list does not contain it.
 size_t place_of(const std::vector<Json>& models, const std::string& id, const char* parameter) {
   const auto found =
       std::ranges::find_if(models, [&](const Json& model) { return model["id"] == id; });
@@ -84,7 +84,8 @@ void list_models(Call& call, StoredModels& models) {
   const size_t end = before.empty() ? all.size() : place_of(all, before, "before_id");
   const size_t n = end - std::min(begin, end);
   const bool has_more = n > limit;
-  // A page before a model ends there, all others begin where they are asked to.
+  // If only before_id is given, the page ends right before that model. All other pages start at
+  // `begin`.
   if (has_more && after.empty() && !before.empty()) begin = end - limit;
   Json object;
   object["data"] = Json::array();

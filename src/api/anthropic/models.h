@@ -1,5 +1,5 @@
 // GET /v1/models and /v1/models/:model in Anthropic's form, for requests that name a version of its
-// API. Any thread.
+// API. Thread-safe.
 #pragma once
 
 #include "api/call.h"
@@ -7,15 +7,16 @@
 
 namespace billow::api::anthropic {
 
-// Whether a request has the header "anthropic-version".
+// Returns true if the request has the header "anthropic-version".
 bool is_client(const http::Request& request);
 
-// {"data":[{"type":"model","id","display_name","created_at","lifecycle"}],"has_more","first_id","last_id"},
-// at most ?limit= models (20 unless given), behind ?after_id= or before ?before_id=. Throws
+// Answers with
+// {"data":[{"type":"model","id","display_name","created_at","lifecycle"}],"has_more","first_id","last_id"}.
+// The query limits the list: ?limit= (default 20), ?after_id= and ?before_id=. Throws
 // http::StatusError (400).
 void list_models(Call& call, StoredModels& models);
 
-// One of them, under the name that the client wrote.
+// Answers with one model, under the name that the client wrote.
 void show_model(Call& call, const store::StoredModel& model, const std::string& id);
 
 }  // namespace billow::api::anthropic

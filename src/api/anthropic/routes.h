@@ -8,7 +8,7 @@
 
 namespace billow::api::anthropic {
 
-// The generator outlives the routes. Handlers may run on any number of threads.
+// REQUIRES: the generator outlives the routes. Handlers are thread-safe.
 std::vector<Route> routes(Generator& generator);
 
 }  // namespace billow::api::anthropic

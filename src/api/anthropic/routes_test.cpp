@@ -38,7 +38,7 @@ struct Fixture {
   openai::ScriptedGenerator generator;
 };
 
-TEST(AnthropicRoutes, AMessageIsWritten) {
+TEST(AnthropicRoutes, AnswersAMessage) {
   Fixture fixture;
   fixture.generator.script = [](Sink& sink) {
     sink.found("m:latest");
@@ -53,7 +53,7 @@ TEST(AnthropicRoutes, AMessageIsWritten) {
   EXPECT_EQ(fixture.generator.request.messages.at(0).text(), "Hi");
 }
 
-TEST(AnthropicRoutes, TokensAreCountedWithoutAnAnswer) {
+TEST(AnthropicRoutes, CountsTokensWithoutAnAnswer) {
   Fixture fixture;
   fixture.generator.script = [](Sink& sink) {
     sink.sized({.n_prompt = 10, .n_prompt_full = 12});
@@ -65,7 +65,7 @@ TEST(AnthropicRoutes, TokensAreCountedWithoutAnAnswer) {
   EXPECT_TRUE(fixture.generator.request.render_only);
 }
 
-TEST(AnthropicRoutes, WhatFailsInTheMiddleOfAStreamIsAnEvent) {
+TEST(AnthropicRoutes, ErrorWithinAStreamIsAnEvent) {
   Fixture fixture;
   fixture.generator.script = [](Sink& sink) {
     sink.delta(openai::text_delta("Hel"));
@@ -83,7 +83,7 @@ TEST(AnthropicRoutes, WhatFailsInTheMiddleOfAStreamIsAnEvent) {
   EXPECT_THROW(fixture.call(gone, kMessages), scheduler::Cancelled);
 }
 
-TEST(AnthropicErrors, HaveTheirTypes) {
+TEST(AnthropicErrors, HaveATypePerStatus) {
   const std::pair<int, const char*> kTypes[] = {{400, "invalid_request_error"},
                                                 {401, "authentication_error"},
                                                 {403, "permission_error"},
@@ -103,7 +103,7 @@ TEST(AnthropicErrors, HaveTheirTypes) {
   EXPECT_FALSE(is_route("/v1/messagesx") || is_route("/v1/models"));
 }
 
-// The list of models as clients of Anthropic see it.
+// The list of models in Anthropic's form.
 struct ModelsFixture {
   ModelsFixture() {
     for (const auto& [name, seconds] :
@@ -151,7 +151,7 @@ TEST(AnthropicModels, AreListedInPages) {
     EXPECT_THROW(fixture.get("/v1/models", {{name, value}}), http::StatusError);
 }
 
-TEST(AnthropicModels, HaveTheirForm) {
+TEST(AnthropicModels, HaveAnthropicsForm) {
   ModelsFixture fixture;
   EXPECT_EQ(fixture.get("/v1/models/:model", {}, {{"model", "a"}}),
             Json::parse(R"({"type":"model","id":"a","display_name":"a",)"

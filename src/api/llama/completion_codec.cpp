@@ -20,7 +20,7 @@
 namespace billow::api::llama {
 namespace {
 
-// The requests.
+// Requests.
 
 CompletionRequest decode_common(const Fields& fields, const FieldTable& table) {
   CompletionRequest request;
@@ -43,7 +43,7 @@ CompletionRequest decode_common(const Fields& fields, const FieldTable& table) {
   return request;
 }
 
-// The answers.
+// Answers.
 
 Json logprob_json(const Logprob& logprob) {
   Json entry;
@@ -65,7 +65,7 @@ Json logprobs_json(const std::vector<Logprob>& logprobs) {
   return list;
 }
 
-// The rate of so many tokens in a time: milliseconds in all, of one, and tokens in a second.
+// Adds the count, the total time in ms, the time per token in ms and the tokens per second.
 void add_rate(Json& timings, const std::string& what, size_t n, std::chrono::nanoseconds time) {
   const double ms = std::chrono::duration<double, std::milli>(time).count();
   const auto count = static_cast<double>(n);
@@ -93,7 +93,7 @@ const char* stop_type(const Ending& ending) {
   return ending.stop_string.empty() ? "eos" : "word";
 }
 
-// What the request has set.
+// Returns the settings of the request.
 Json settings_json(const GenerationRequest& generation, bool stream) {
   Json settings = scheduler::to_json(generation.options.sampling);
   settings["n_predict"] = generation.options.num_predict.value_or(-1);
@@ -104,7 +104,7 @@ Json settings_json(const GenerationRequest& generation, bool stream) {
   return settings;
 }
 
-// The members that are asked for, at the top; "a/b" is the member b of a.
+// Returns the requested members. They are at the top level; "a/b" is the member b of a.
 Json picked(const Json& object, const std::vector<std::string>& paths) {
   if (paths.empty()) return object;
   Json made = Json::object();
@@ -175,7 +175,7 @@ class CompletionAnswer : public CallAnswer {
     return respond(list);
   }
 
-  // Nothing asks for it: decode_common.
+  // Never called: decode_common() requests no rendering.
   bool rendered(const std::string&, size_t) override { return false; }
 
  private:

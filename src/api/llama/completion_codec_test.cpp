@@ -1,4 +1,4 @@
-// Requests and answers in llama-server's form.
+// Tests requests and answers in llama-server's form.
 #include "api/llama/completion_codec.h"
 
 #include <gtest/gtest.h>
@@ -50,18 +50,18 @@ TEST(LlamaRequest, FieldsBecomeOptions) {
   EXPECT_EQ(request.response_fields, std::vector<std::string>{"content"});
 }
 
-TEST(LlamaRequest, KnownFieldsThatAreNotHonouredAreRefusedByName) {
+TEST(LlamaRequest, RefusesUnsupportedFieldsByName) {
   const auto refused = [](const std::string& fields) {
     return refusal(decode_completion, R"({"prompt":"p",)" + fields + "}");
   };
   EXPECT_EQ(refused(R"("dry_multiplier":0.5)"),
             "field \"dry_multiplier\" is not supported: this server has no such sampler");
   EXPECT_EQ(refused(R"("return_tokens":true)"),
-            "field \"return_tokens\" is not supported: ask /tokenize");
+            "field \"return_tokens\" is not supported: use /tokenize");
   EXPECT_EQ(refused(R"("dry_multiplier":0,"dry_base":1.75,"xtc_probability":0.0,"lora":[])"), "");
 }
 
-TEST(LlamaRequest, PromptsAreTextsAndTokensMixed) {
+TEST(LlamaRequest, PromptsMayMixTextsAndTokens) {
   using Prompts = std::vector<PromptPieces>;
   const auto prompts = [](const std::string& prompt) {
     return decode_completion(R"({"prompt":)" + prompt + "}").prompts;
@@ -74,7 +74,7 @@ TEST(LlamaRequest, PromptsAreTextsAndTokensMixed) {
   const std::pair<const char*, const char*> kRefusals[] = {
       {"{}", "field \"prompt\" is missing"},
       {R"({"prompt":[]})", "field \"prompt\" is empty"},
-      {R"({"prompt":[-1]})", "field \"prompt\" has the id -1, which is no token"},
+      {R"({"prompt":[-1]})", "field \"prompt\" has the id -1, which is not a token"},
       {R"({"prompt":["a","b"],"n_cmpl":100})", "a request has at most 128 choices, this one 200"},
   };
   for (const auto& [body, text] : kRefusals) EXPECT_EQ(refusal(decode_completion, body), text);
@@ -85,7 +85,7 @@ TEST(LlamaRequest, PromptsAreTextsAndTokensMixed) {
         << body;
 }
 
-TEST(CompletionRequest, PromptsWithImages) {
+TEST(CompletionRequest, ReadsPromptsWithImages) {
   const auto media =
       decode_completion(
           R"({"prompt":{"prompt_string":"a<__media__>b","multimodal_data":["aGk="]}})")
@@ -131,7 +131,7 @@ Ids operator+(Ids a, const Ids& b) {
   return a;
 }
 
-TEST(LlamaPrompts, AreTokens) {
+TEST(LlamaPrompts, BecomeTokens) {
   const tokenizer::Tokenizer tokenizer = sample(false);
   EXPECT_EQ(tokens_of(tokenizer, PromptPieces{"hello"}), (Ids{259}));
   EXPECT_EQ(tokens_of(tokenizer, PromptPieces{7, "hello<bos>", 8}),
@@ -139,7 +139,7 @@ TEST(LlamaPrompts, AreTokens) {
   EXPECT_THROW(tokens_of(tokenizer, PromptPieces{""}), http::StatusError);
 }
 
-TEST(LlamaPrompts, GapsStandBetweenTheirTokens) {
+TEST(LlamaPrompts, PutGapsBetweenFillTokens) {
   const CompletionRequest request = decode_infill(
       R"({"input_prefix":"ab","input_suffix":"c","prompt":"d","input_extra":[{"filename":"f","text":"e"}]})");
   ASSERT_TRUE(request.gap);
@@ -200,7 +200,7 @@ struct Answered {
   std::unique_ptr<CallAnswer> answer;
 };
 
-TEST(LlamaObject, HasWhatWasWritten) {
+TEST(LlamaObject, HasTheWholeText) {
   Answered it("");
   EXPECT_TRUE(it.answer->holds_back());
   it.answer->delta(text_delta("gone"));
@@ -212,7 +212,7 @@ TEST(LlamaObject, HasWhatWasWritten) {
   EXPECT_EQ(it.body(), whole("Hello", settings("false")) + "}\n");
 }
 
-TEST(LlamaObject, TimingsSayHowManyTokensWereDrafted) {
+TEST(LlamaObject, TimingsCountDraftedTokens) {
   const auto timings_of = [](const Ending& ending) {
     Answered it("");
     it.answer->end(ending);
@@ -227,13 +227,13 @@ TEST(LlamaObject, TimingsSayHowManyTokensWereDrafted) {
   EXPECT_FALSE(timings_of(kEnding).contains("draft_n"));
 }
 
-TEST(LlamaObject, TheMostOfADraftIsAnOption) {
+TEST(LlamaObject, MaxDraftIsAnOption) {
   EXPECT_EQ(decoded(R"("model":"m","speculative.n_max":5)").generation.options.max_draft, 5u);
   EXPECT_EQ(decoded(R"("model":"m","speculative.n_max":0)").generation.options.max_draft, 0u);
   EXPECT_FALSE(decoded(R"("model":"m")").generation.options.max_draft.has_value());
 }
 
-TEST(LlamaObject, TellsWhatEndedIt) {
+TEST(LlamaObject, ReportsTheStopType) {
   const auto ended = [](const Ending& ending) {
     Answered it("");
     it.answer->end(ending);
@@ -246,7 +246,7 @@ TEST(LlamaObject, TellsWhatEndedIt) {
   EXPECT_EQ(ended({.done_reason = "stop", .stop_string = "END"}), "word END");
 }
 
-TEST(LlamaObject, HasTheFieldsThatAreAskedFor) {
+TEST(LlamaObject, HasOnlyTheRequestedFields) {
   Answered it(
       R"("response_fields":["content","generation_settings/n_predict","no/such","timings"])");
   it.answer->delta(text_delta("a\n"));
@@ -254,7 +254,7 @@ TEST(LlamaObject, HasTheFieldsThatAreAskedFor) {
   EXPECT_EQ(it.body(), R"({"content":"a\n","n_predict":-1,)" + std::string(kTimings) + "}\n");
 }
 
-TEST(LlamaObject, SeveralPromptsAreAList) {
+TEST(LlamaObject, SeveralAnswersAreAList) {
   Answered it(R"("n_cmpl":2)");
   Delta second = text_delta("b");
   second.choice = 1;
@@ -269,7 +269,7 @@ TEST(LlamaObject, SeveralPromptsAreAList) {
                            whole("b", settings("false"), "eos", "", 1) + "}]\n");
 }
 
-TEST(LlamaStream, IsExactlyThis) {
+TEST(LlamaStream, HasExactBytes) {
   Answered it(R"("stream":true)");
   Delta delta = text_delta("Hel");
   delta.logprobs.push_back({"Hel", -0.5, "H", {{"x", -2.0, "x"}}});
@@ -286,7 +286,7 @@ TEST(LlamaStream, IsExactlyThis) {
                 whole("", settings("true")) + "}\n\n");
 }
 
-TEST(LlamaStream, ErrorsEndItOnceItHasBegun) {
+TEST(LlamaStream, ErrorsEndAStreamThatHasBegun) {
   Answered early(R"("stream":true)");
   EXPECT_FALSE(early.answer->fail(500, "no"));
   Answered it(R"("stream":true)");
@@ -296,7 +296,7 @@ TEST(LlamaStream, ErrorsEndItOnceItHasBegun) {
       "data: {\"error\":{\"code\":503,\"message\":\"no\",\"type\":\"unavailable_error\"}}\n\n"));
 }
 
-TEST(LlamaErrors, HaveTheirTypes) {
+TEST(LlamaErrors, HaveATypePerStatus) {
   EXPECT_EQ(error_json(400, "no"),
             R"({"error":{"code":400,"message":"no","type":"invalid_request_error"}})");
   EXPECT_EQ(error_response(500, "no").body,

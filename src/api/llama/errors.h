@@ -1,5 +1,4 @@
-// Errors in the form of llama-server, {"error":{"code","message","type"}}. Pure functions; any
-// thread.
+// Errors in llama-server's form, {"error":{"code","message","type"}}. Pure functions; thread-safe.
 #pragma once
 
 #include <string>
@@ -9,13 +8,13 @@
 
 namespace billow::api::llama {
 
-// Whether the errors of a path have this form.
+// Returns true if errors of this path have this form.
 bool is_route(std::string_view path) noexcept;
 
-// The object, compact.
+// Returns the error as compact JSON.
 std::string error_json(int status, std::string_view text);
 
-// The whole answer (api::ShapeError).
+// Returns the whole answer (api::ShapeError).
 http::Response error_response(int status, std::string_view text);
 
 }  // namespace billow::api::llama

@@ -1,4 +1,4 @@
-// What becomes of each field of llama-server's own requests. Immutable.
+// How the server treats each field of llama-server's own requests. Immutable.
 #pragma once
 
 #include "api/field_rules.h"

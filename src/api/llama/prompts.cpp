@@ -26,11 +26,11 @@ PromptPiece piece_of(const Json& value) {
   if (!value.is_number_integer()) refuse(kPromptForm);
   const int64_t id = scheduler::whole_number(value);
   if (id < 0 || id > INT32_MAX)
-    refuse("field \"prompt\" has the id " + value.dump() + ", which is no token");
+    refuse("field \"prompt\" has the id " + value.dump() + ", which is not a token");
   return static_cast<int32_t>(id);
 }
 
-// A list that is one prompt has an id somewhere, and nothing but ids and texts.
+// Returns true if the list is one prompt: it has at least one id, and only ids and texts.
 bool is_one_prompt(const Json& list) {
   const auto is_piece = [](const Json& one) { return one.is_number() || one.is_string(); };
   return std::ranges::all_of(list, is_piece) &&

@@ -1,5 +1,5 @@
-// Prompts of llama-server's requests as tokens: texts and ids mixed, and gaps to be filled. Pure
-// functions; any thread. All throw http::StatusError (400).
+// Parses and tokenises the prompts of llama-server's requests: texts mixed with token ids, and gaps
+// to fill. Pure functions; thread-safe. All functions throw http::StatusError (400).
 #pragma once
 
 #include <cstdint>
@@ -15,44 +15,44 @@
 
 namespace billow::api::llama {
 
-// A prompt: texts and token ids, one behind the other.
+// A prompt: a sequence of texts and token ids.
 using PromptPiece = std::variant<std::string, int32_t>;
 using PromptPieces = std::vector<PromptPiece>;
 
-// The prompts of a field "prompt": a text, a list of ids, a list of ids and texts, or a list of
-// such prompts.
+// Parses a field "prompt": a text, a list of ids, a list of ids and texts, or a list of such
+// prompts.
 std::vector<PromptPieces> prompts_of(const Json* prompt);
 
-// What stands for an image in the text of a prompt with images, as /props tells.
+// The placeholder for an image in a prompt with images. /props shows it to clients.
 inline constexpr std::string_view kMediaMarker = "<__media__>";
 
 // A prompt {"prompt_string":"...","multimodal_data":["<base64>",...]}.
 struct MediaPrompt {
   std::string text;
-  std::vector<std::string> images;  // decoded from base64; as many as `text` has markers
+  std::vector<std::string> images;  // decoded from base64; one for each marker in `text`
 };
 
-// Nullopt where the field is none.
+// Returns nullopt if the field is not such an object.
 std::optional<MediaPrompt> media_prompt_of(const Json* prompt);
 
-// With what the model begins texts with, and control tokens that are written in the texts.
+// Tokenises a prompt. Adds the BOS if the vocabulary does, and parses control tokens in texts.
 std::vector<int32_t> tokens_of(const tokenizer::Tokenizer& tokenizer, const PromptPieces& pieces);
 
 struct ExtraFile {
   std::string name;
   std::string text;
 };
-// A gap between two texts.
+// A gap between two texts, for fill-in-the-middle.
 struct Gap {
   std::string prefix;
   std::string suffix;
-  std::string begun;               // what the filling begins with
+  std::string begun;               // the beginning of the filling
   std::vector<ExtraFile> extra{};  // other files of the same project
 };
 
 Gap gap_of(const Fields& fields);
 
-// Between the tokens that the vocabulary has for this; refuses where it has none.
+// Tokenises a gap with the vocabulary's fill-in-the-middle tokens. Throws if it has none.
 std::vector<int32_t> tokens_of(const tokenizer::Tokenizer& tokenizer, const Gap& gap);
 
 }  // namespace billow::api::llama

@@ -40,7 +40,7 @@ class Handlers {
     call.respond({.content_type = "application/json", .body = to_text(object) + "\n"});
   }
 
-  // Those who know llama-server name no model: it has one.
+  // Clients of llama-server name no model, because llama-server has only one.
   std::string name_of(const Call& call, std::string in_body) {
     return model_name_of(call, std::move(in_body), models_);
   }
@@ -61,12 +61,12 @@ std::shared_ptr<const ServedModel> Handlers::model_of(Call& call, const std::str
   return model;
 }
 
-// A token as text, for people.
+// Returns the text of a token, for display.
 std::string text_of(const Tokenizer& tokenizer, tokenizer::TokenId id) {
   return tokenizer.has(id) ? utf8::sanitized(tokenizer.text(id)) : std::string();
 }
 
-// The template of the model, a Go template or a Jinja template; empty where it has none.
+// Returns the model's template, in Go's form or Jinja; empty if it has none.
 const std::string& template_of(const ServedModel& model) {
   static const std::string none;
   using Source = store::PromptTraits::Source;
@@ -88,7 +88,7 @@ void Handlers::complete(Call& call, CompletionRequest request) {
     for (const int32_t id : tokens)
       if (!tokenizer.has(id))
         throw StatusError(400, "field \"prompt\" has the id " + std::to_string(id) +
-                                   ", which is no token of the model");
+                                   ", which is not a token of the model");
     texts.push_back(utf8::sanitized(tokenizer.decode(tokens, {.render_special = true})));
     generations.emplace_back(base).prompt_tokens = std::move(tokens);
   };
@@ -142,8 +142,8 @@ void Handlers::show_properties(Call& call) {
   respond(call, props);
 }
 
-// A slot for each request that runs, and a free one for each model that is loaded: there is no
-// fixed number of them.
+// Lists one slot for each running request and one free slot for each loaded model. This server has
+// no fixed number of slots.
 void Handlers::list_slots(Call& call) {
   Json slots = Json::array();
   for (const scheduler::LoadedModel& loaded : sources_.state().models) {

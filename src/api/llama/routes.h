@@ -1,7 +1,7 @@
-// Routes that llama-server and vLLM have beside those of OpenAI: /completion, /completions,
-// /infill, /props, /slots, /apply-template, /tokenizer_info and /version, and some of OpenAI's
-// without /v1. They name their model by a field or a parameter of the query, ?model=NAME; where the
-// store has one model, that one is meant.
+// Routes of llama-server and vLLM in addition to OpenAI's: /completion, /completions, /infill,
+// /props, /slots, /apply-template, /tokenizer_info and /version, and some of OpenAI's without /v1.
+// A request names its model by a field or by ?model=NAME. If the store has only one model, it is
+// the default.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +23,14 @@ struct Sources {
   const store::Store& store;
   std::function<scheduler::SchedulerState()> state;
   std::string version;     // of this server
-  size_t n_parallel = 1;   // requests that run on one model at once
-  size_t max_context = 0;  // of any request; 0: the model's
+  size_t n_parallel = 1;   // max requests that run in parallel on one model
+  size_t max_context = 0;  // of any request; 0: the model's max
 };
 
-// What `sources` refers to outlives the routes. Handlers may run on any number of threads.
+// REQUIRES: the objects in `sources` outlive the routes. Handlers are thread-safe.
 std::vector<Route> routes(const Sources& sources);
 
-// The same handlers as some of `routes` have, at paths without /v1.
+// Returns copies of some of `routes` at paths without /v1.
 std::vector<Route> aliases(const std::vector<Route>& routes);
 
 }  // namespace billow::api::llama

@@ -11,7 +11,7 @@ namespace billow::api::llama {
 namespace {
 
 struct Fixture {
-  // "200 BODY", or the refusal.
+  // Returns "200 BODY", or the status and the text of an error.
   std::string answer(http::Method method, const std::string& path, const std::string& body,
                      http::Parameters query = {}) {
     http::Request request = openai::request_with(body);
@@ -53,14 +53,14 @@ struct Fixture {
   scheduler::SchedulerState state{};
 };
 
-TEST(LlamaRoutes, CompletesAPromptOfTheOneModel) {
+TEST(LlamaRoutes, CompletesWithTheOnlyModel) {
   Fixture fixture;
   fixture.models.add({.name = "m", .go = kLines});
   fixture.say("Hello");
   for (const char* path : {"/completion", "/completions"}) {
-    const std::string told = fixture.post(path, R"({"prompt":[97,"hello"]})");
-    ASSERT_TRUE(told.starts_with("200 ")) << told;
-    const Json answer = Json::parse(told.substr(4));
+    const std::string reply = fixture.post(path, R"({"prompt":[97,"hello"]})");
+    ASSERT_TRUE(reply.starts_with("200 ")) << reply;
+    const Json answer = Json::parse(reply.substr(4));
     EXPECT_EQ(answer["content"], "Hello");
     EXPECT_EQ(answer["prompt"], "ahello");
     EXPECT_EQ(answer["model"], "m:latest");
@@ -68,10 +68,10 @@ TEST(LlamaRoutes, CompletesAPromptOfTheOneModel) {
   }
 }
 
-TEST(LlamaRoutes, TheModelIsNamedWhereThereAreSeveral) {
+TEST(LlamaRoutes, RequiresAModelNameIfThereAreSeveral) {
   Fixture fixture;
   EXPECT_EQ(fixture.post("/completion", R"({"prompt":"a"})"),
-            "400 model is required: a field \"model\", or ?model=NAME behind the path");
+            "400 model is required: a field \"model\", or ?model=NAME after the path");
   fixture.models.add({.name = "m", .go = kLines});
   fixture.models.add({.name = "n", .go = kLines});
   fixture.say("Hello");
@@ -83,7 +83,7 @@ TEST(LlamaRoutes, TheModelIsNamedWhereThereAreSeveral) {
   EXPECT_EQ(fixture.post("/completion", R"({"prompt":"a","model":"no"})"),
             "404 model 'no' not found");
   EXPECT_EQ(fixture.post("/completion", R"({"prompt":[5000],"model":"m"})"),
-            "400 field \"prompt\" has the id 5000, which is no token of the model");
+            "400 field \"prompt\" has the id 5000, which is not a token of the model");
   EXPECT_EQ(fixture.post("/infill", R"({"input_prefix":"a","model":"m"})"),
             "400 the model cannot fill gaps: its vocabulary has no token for the prefix");
 }
@@ -98,7 +98,7 @@ TEST(LlamaRoutes, SeveralPromptsHaveSeveralAnswers) {
   EXPECT_EQ(list[1]["prompt"], "b");
 }
 
-TEST(LlamaRoutes, ATemplateIsApplied) {
+TEST(LlamaRoutes, AppliesTheTemplate) {
   Fixture fixture;
   fixture.models.add({.name = "m", .go = kLines});
   fixture.generator.script = [](Sink& sink) { sink.rendered("user: hi", 0); };
@@ -108,7 +108,7 @@ TEST(LlamaRoutes, ATemplateIsApplied) {
   EXPECT_EQ(fixture.generator.request.model, "m:latest");
 }
 
-TEST(LlamaRoutes, PropertiesAndTokenizer) {
+TEST(LlamaRoutes, ShowsPropertiesAndTokenizer) {
   Fixture fixture;
   fixture.models.add({.name = "m", .go = kLines, .params_json = R"({"temperature":0.5})"});
   const Json props = fixture.got("/props");
@@ -125,7 +125,7 @@ TEST(LlamaRoutes, PropertiesAndTokenizer) {
   EXPECT_EQ(fixture.get("/version"), "200 {\"version\":\"1.2.3\"}\n");
 }
 
-TEST(LlamaRoutes, ASlotForEachRequestAndAFreeOne) {
+TEST(LlamaRoutes, ListsASlotPerRequestAndAFreeOne) {
   Fixture fixture;
   EXPECT_EQ(fixture.get("/slots"), "200 []\n");
   scheduler::LoadedModel loaded;
@@ -138,7 +138,7 @@ TEST(LlamaRoutes, ASlotForEachRequestAndAFreeOne) {
             "{\"id\":1,\"model\":\"m\",\"n_ctx\":512,\"is_processing\":false}]\n");
 }
 
-TEST(LlamaRoutes, SomeRoutesHaveNoVersion) {
+TEST(LlamaRoutes, AliasesSomeRoutesWithoutVersion) {
   const std::vector<Route> made = aliases(
       {{.methods = {http::Method::kPost}, .pattern = "/v1/chat/completions", .is_traced = true},
        {.methods = {http::Method::kGet}, .pattern = "/v1/models"},

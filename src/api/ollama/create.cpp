@@ -50,7 +50,7 @@ void put_blob(store::Store& store, Call& call) {
   call.respond({.status = is_new ? 201 : 200});
 }
 
-// An object of relative paths and digests; nullopt where there is none.
+// Parses an object of relative paths and digests; nullopt if the field is missing.
 std::optional<std::vector<store::NamedBlob>> blobs_of(const Fields& fields, const char* name) {
   const Json* value = fields.value(name);
   if (!value) return std::nullopt;
@@ -63,7 +63,7 @@ std::optional<std::vector<store::NamedBlob>> blobs_of(const Fields& fields, cons
   return blobs;
 }
 
-// Of "adapter_scales": an object of the adapters' names and numbers.
+// Applies "adapter_scales", an object of adapter names and numbers.
 void set_scales(const Fields& fields, std::vector<store::NamedBlob>& adapters) {
   constexpr const char* kName = "adapter_scales";
   const Json* value = fields.object(kName);
@@ -77,7 +77,7 @@ void set_scales(const Fields& fields, std::vector<store::NamedBlob>& adapters) {
   }
 }
 
-// One text or several.
+// Parses one text or a list of texts.
 std::vector<std::string> licenses_of(const Fields& fields) {
   const Json* value = fields.value("license");
   if (!value || !value->is_string()) return fields.texts("license");
@@ -124,7 +124,7 @@ store::CreateRequest create_request_of(const Fields& fields) {
   return request;
 }
 
-// The request, and whether the answer is a stream.
+// Returns the request, and whether its answer is a stream.
 std::pair<store::CreateRequest, bool> decode_create(const Fields& fields) {
   return {create_request_of(fields), fields.flag("stream").value_or(true)};
 }
@@ -137,8 +137,8 @@ std::optional<store::DetectedTemplate> detect_template(std::string_view jinja) {
                                  .stop = {named->stops.begin(), named->stops.end()}};
 }
 
-// Reports a step with a line for each new per cent. The digest is none, but clients show a bar only
-// for what has one.
+// Reports a step with one line per percent. The digest is a dummy: clients show a progress bar only
+// for steps with a digest.
 class PercentLines {
  public:
   PercentLines(Progress& progress, std::string status)

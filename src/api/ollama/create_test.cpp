@@ -37,7 +37,7 @@ TEST_F(Blobs, AreStreamedToTheStore) {
   EXPECT_EQ(store::digest_of_file(store.blob_path(digest)), digest);
 }
 
-TEST_F(Blobs, OfAnotherDigestAreRefused) {
+TEST_F(Blobs, RefusesBlobsWithAnotherDigest) {
   const std::string path = "/api/blobs/" + std::string(kHelloDigest);
   const auto response = server.post(path, "hallo");
   EXPECT_EQ(answer_text(response), "400 {\"error\":\"digest mismatch, expected \\\"" +
@@ -46,7 +46,7 @@ TEST_F(Blobs, OfAnotherDigestAreRefused) {
   EXPECT_EQ(server.send(Method::kHead, path).status, 404);
 }
 
-TEST_F(Blobs, DigestsAreChecked) {
+TEST_F(Blobs, RefusesMalformedDigests) {
   const std::string hex(64, 'a');
   for (const std::string& digest :
        {std::string("x"), "sha256:" + hex + "a", "sha256:" + hex.substr(1) + "g", "md5:" + hex,
@@ -59,7 +59,7 @@ TEST_F(Blobs, DigestsAreChecked) {
   }
 }
 
-TEST_F(Blobs, HalfAnUploadLeavesNothing) {
+TEST_F(Blobs, InterruptedUploadLeavesNothing) {
   {
     http::RawClient client(server.port());
     client.send("POST /api/blobs/" + std::string(kHelloDigest) +
@@ -87,7 +87,7 @@ class Create : public testing::Test, protected SampleServer {
   }
 };
 
-TEST_F(Create, ProgressIsStreamed) {
+TEST_F(Create, StreamsProgress) {
   const std::string digest = sample_digest();
   const auto response = server.post_json(
       "/api/create", {{"model", "m"}, {"files", {{"m.gguf", digest}}}, {"system", "S"}});
@@ -105,7 +105,7 @@ TEST_F(Create, ProgressIsStreamed) {
                                       "writing manifest", "success"}));
 }
 
-TEST_F(Create, OrOnlyTheEndIsTold) {
+TEST_F(Create, AnswersOnlyTheEndWithoutAStream) {
   const auto response = server.post_json(
       "/api/create", {{"name", "m"}, {"files", {{"m.gguf", sample_digest()}}}, {"stream", false}});
   EXPECT_EQ(answer_text(response), R"(200 {"status":"success"})");
@@ -156,7 +156,7 @@ TEST_F(Create, EveryFieldReachesTheModel) {
   EXPECT_EQ(model->config.model_type, "9B");
 }
 
-TEST_F(Create, KnownTemplatesAreDetected) {
+TEST_F(Create, DetectsKnownTemplates) {
   gguf::Writer writer = store::sample_gguf();
   writer.set_string("tokenizer.chat_template",
                     "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + "
@@ -171,7 +171,7 @@ TEST_F(Create, KnownTemplatesAreDetected) {
   EXPECT_NE(model->params_json.find("<|im_end|>"), std::string::npos);
 }
 
-TEST_F(Create, WrongRequestsAreRefusedInTheWordsThatClientsKnow) {
+TEST_F(Create, RefusesWrongRequestsInOllamasWords) {
   const std::string digest = sample_digest();
   const std::string junk = store::add_file(store, std::as_bytes(std::span("junk", 4))).text();
   const Json files = {{"m.gguf", digest}};
@@ -239,8 +239,8 @@ TEST_F(Create, WrongRequestsAreRefusedInTheWordsThatClientsKnow) {
   EXPECT_EQ(names(), "");
 }
 
-TEST_F(Create, WhatIsNotThereIsNotFound) {
-  // The registry, which cannot be reached here, is asked for it.
+TEST_F(Create, ReportsMissingModelsAndFiles) {
+  // The server asks the registry for the model, and the registry is unreachable here.
   EXPECT_TRUE(
       refusal({{"model", "m"}, {"from", "nope"}}).starts_with("500 {\"error\":\"127.0.0.1:9: "));
   const std::string digest = store::digest_of("nothing").text();
@@ -248,7 +248,7 @@ TEST_F(Create, WhatIsNotThereIsNotFound) {
                   .starts_with("404 {\"error\":\"m.gg"));
 }
 
-TEST_F(Create, AFaultBehindTheFirstStepIsALine) {
+TEST_F(Create, ErrorAfterTheFirstStepIsALine) {
   gguf::Writer projector = store::sample_gguf("clip");
   const std::string first = store::add_gguf(store, store::sample_gguf()).text();
   const std::string junk = store::add_file(store, std::as_bytes(std::span("junk", 4))).text();
@@ -268,18 +268,18 @@ TEST_F(Create, AFaultBehindTheFirstStepIsALine) {
 
 class Transfer : public testing::Test, protected SampleServer {};
 
-TEST_F(Transfer, ARegistryThatCannotBeReachedIsNamed) {
+TEST_F(Transfer, NamesAnUnreachableRegistry) {
   const auto refusal = [&](const std::string& path, const std::string& body) {
     const http::Response response = server.post(path, body);
     const auto lines = lines_of({.body = response.body + (body.ends_with("false}") ? "\n" : "")});
     return std::to_string(response.status) + " " + lines.back().at("error").get<std::string>();
   };
   make("m");
-  // Streams have begun when it fails.
+  // The stream has already begun when the transfer fails.
   EXPECT_TRUE(refusal("/api/pull", R"({"model":"n"})").starts_with("200 127.0.0.1:9: "));
   EXPECT_TRUE(
       refusal("/api/pull", R"({"model":"n","stream":false})").starts_with("500 127.0.0.1:9: "));
-  // What is there is kept, in both kinds of answers.
+  // The stored model is kept, with and without a stream.
   for (const char* body : {R"({"model":"m"})", R"({"model":"m","stream":false})"}) {
     const std::string why = refusal("/api/pull", body);
     EXPECT_TRUE(why.ends_with("; the model of the store was kept")) << why;
@@ -292,7 +292,7 @@ TEST_F(Transfer, ARegistryThatCannotBeReachedIsNamed) {
   EXPECT_TRUE(store.find(store::named("m")));
 }
 
-TEST_F(Transfer, NamesAreChecked) {
+TEST_F(Transfer, RefusesInvalidNames) {
   for (const char* path : {"/api/pull", "/api/push"}) {
     EXPECT_EQ(answer_text(server.post(path, "{}")), R"(400 {"error":"invalid model name"})");
     EXPECT_EQ(answer_text(server.post(path, R"({"model":"a b"})")),

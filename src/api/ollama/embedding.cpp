@@ -41,7 +41,7 @@ void respond(Call& call, std::string body) {
                 .body = std::move(body)});
 }
 
-// The object of `rest` with the vectors behind its first field.
+// Returns the whole answer: the model, the vectors, then the durations and the token count.
 std::string body_of(const std::string& model, const EmbedReply& reply) {
   std::string body = "{\"model\":" + to_text(model) + ",\"embeddings\":[";
   for (size_t i = 0; i < reply.results.size(); ++i) {

@@ -1,4 +1,4 @@
-// Ollama's /api/embed and /api/embeddings. Any thread.
+// Ollama's /api/embed and /api/embeddings. Thread-safe.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace billow::api::ollama {
 
-// Throw http::StatusError (400) for what is malformed: "invalid input type".
+// Both functions throw http::StatusError (400) for a malformed request: "invalid input type".
 EmbedRequest decode_embed(const Fields& fields);
 EmbedRequest decode_embeddings(const Fields& fields);
 
-// POST /api/embed and /api/embeddings. The embedder outlives the routes.
+// Returns POST /api/embed and /api/embeddings. REQUIRES: the embedder outlives the routes.
 std::vector<Route> embedding_routes(Embedder& embedder);
 
 }  // namespace billow::api::ollama

@@ -1,4 +1,4 @@
-// Errors and answers in the form of Ollama's own API. Pure; any thread.
+// Errors and answers in the form of Ollama's own API. Pure functions; thread-safe.
 #pragma once
 
 #include <string_view>
@@ -12,13 +12,13 @@ namespace billow::api::ollama {
 inline constexpr std::string_view kJsonType = "application/json; charset=utf-8";
 inline constexpr std::string_view kNdjsonType = "application/x-ndjson";
 
-// {"error":"..."} without a line end, as JSON.
+// Returns {"error":"..."} as JSON, without a line end.
 std::string error_text(std::string_view text);
 
-// The whole answer; in plain text where the path or the method is of no route. A ShapeError.
+// Returns the whole answer; in plain text if no route has the path or the method. A ShapeError.
 http::Response shape_error(int status, std::string_view text);
 
-// `value` as the whole answer.
+// Answers with `value`.
 bool respond_json(Call& call, const Json& value, int status = 200);
 
 }  // namespace billow::api::ollama

@@ -1,4 +1,4 @@
-// What becomes of each field of Ollama's requests to write, and of their options. Immutable.
+// How the server treats each field and option of Ollama's generation requests. Immutable.
 #pragma once
 
 #include "api/field_rules.h"
@@ -7,7 +7,7 @@ namespace billow::api::ollama {
 
 extern const FieldTable kGenerateFields;
 extern const FieldTable kChatFields;
-// The object "options" of both.
+// The object "options" of both requests.
 extern const FieldTable kOptionFields;
 
 }  // namespace billow::api::ollama

@@ -55,7 +55,7 @@ void read_options(const Json& options, GenerationRequest& request) {
   }
 }
 
-// What both routes have.
+// Parses the fields that both routes share.
 void decode_shared(const Fields& fields, GenerationRequest& request) {
   request.model = fields.text("model");
   const Json* options = fields.object("options");
@@ -110,7 +110,7 @@ Json calls_json(const std::vector<WrittenCall>& calls, size_t first) {
   return json;
 }
 
-// What is new, or all of it; `first_call` is the index of its first call.
+// Returns the first fields of an answer or of a part. `first_call` is the index of its first call.
 Json head_json(GenerationKind kind, const std::string& model, const std::string& created_at,
                const WholeAnswer& part, size_t first_call) {
   Json json = {{"model", model}, {"created_at", created_at}};
@@ -139,7 +139,8 @@ void add_count(Json& json, const char* name, int64_t count) {
   if (count != 0) json[name] = count;
 }
 
-// As to_text(delta_json(...)), for a part that has nothing but text and thinking: nearly all have.
+// Returns the same as to_text(delta_json(...)) for a part with only text and thinking, as most
+// parts are.
 std::string plain_line(GenerationKind kind, const std::string& model, const std::string& created_at,
                        const WholeAnswer& part) {
   const bool is_chat = kind == GenerationKind::kChat;
@@ -166,7 +167,7 @@ class NativeSink : public Sink {
   bool delta(const Delta& delta) override {
     all_.add(delta);
     if (!stream_) return !call_.stop().stop_requested();
-    // A call that is not complete yet stays behind.
+    // take() keeps a call that is still incomplete.
     const WholeAnswer part = all_.take();
     if (part.empty()) return true;
     const size_t first_call = std::exchange(n_calls_, n_calls_ + part.calls.size());
@@ -214,18 +215,18 @@ class NativeSink : public Sink {
   const bool stream_;
   const std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   bool begun_ = false;
-  AnswerParts all_;     // that was not sent yet
-  size_t n_calls_ = 0;  // that were
+  AnswerParts all_;     // not sent yet
+  size_t n_calls_ = 0;  // calls sent so far
 };
 
-struct Asked {
+struct ParsedRequest {
   GenerationRequest request;
   bool stream = true;
   std::vector<std::string> unknown_fields{};
 };
 
-Asked asked_of(const Fields& fields, const FieldTable& table,
-               GenerationRequest (*decode)(const Fields&)) {
+ParsedRequest parse_request(const Fields& fields, const FieldTable& table,
+                            GenerationRequest (*decode)(const Fields&)) {
   std::vector<std::string> unknown = check_fields(fields.all(), table.rules);
   if (const Json* options = fields.object("options")) {
     for (const std::string& name : check_fields(*options, kOptionFields.rules))
@@ -323,10 +324,11 @@ std::vector<Route> generation_routes(Generator& generator) {
     route.pattern = pattern;
     route.is_traced = true;
     route.handler = [&generator, type, &table, decode](Call& call) {
-      // A statement of its own: the text and the JSON are gone before the answer begins.
-      const Asked asked = asked_of(Fields::parse(call.take_body().text, type), table, decode);
-      report_unknown_fields(call, asked.unknown_fields);
-      handle(call, generator, asked.request, asked.stream);
+      // The full expression frees the body and the JSON before the answer begins.
+      const ParsedRequest parsed =
+          parse_request(Fields::parse(call.take_body().text, type), table, decode);
+      report_unknown_fields(call, parsed.unknown_fields);
+      handle(call, generator, parsed.request, parsed.stream);
     };
   };
   add("/api/generate", "GenerateRequest", kGenerateFields, decode_generate);

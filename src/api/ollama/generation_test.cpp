@@ -19,7 +19,7 @@ namespace {
 
 using http::Response;
 
-TEST(DeltaLine, IsTheJsonWhateverThePartHas) {
+TEST(DeltaLine, EqualsTheJsonForAllParts) {
   for (const GenerationKind kind : {GenerationKind::kPrompt, GenerationKind::kChat}) {
     for (const char* text : {"", "plain", "a\"\\\n<b>&\u00e9\u2028"}) {
       for (const char* thinking : {"", "so\t<so>"}) {
@@ -72,7 +72,7 @@ class Generation : public testing::Test {
   }
 };
 
-TEST_F(Generation, GenerateStreamsUnlessToldOtherwise) {
+TEST_F(Generation, GenerateStreamsByDefault) {
   const std::vector<Json> parts =
       lines(server.post("/api/generate", R"({"model":"m","prompt":"hi"})"));
   ASSERT_EQ(parts.size(), 3u);
@@ -101,7 +101,7 @@ TEST_F(Generation, WithoutAStreamThereIsOneObject) {
   EXPECT_NE(response.body.back(), '\n');
 }
 
-TEST_F(Generation, ChatGivesMessages) {
+TEST_F(Generation, ChatReturnsMessages) {
   const std::vector<Json> parts = lines(
       server.post("/api/chat", R"({"model":"m","messages":[{"role":"USER","content":"hi"}]})"));
   ASSERT_EQ(parts.size(), 3u);
@@ -132,11 +132,11 @@ TEST_F(Generation, LoadsAndUnloadsAreOneObjectEvenWhenStreaming) {
                          R"("done_reason":"unload"})");
 }
 
-TEST_F(Generation, ErrorsHaveTheStatusAndTextThatClientsKnow) {
+TEST_F(Generation, ErrorsHaveOllamasStatusAndText) {
   struct Case {
     const char* path;
     const char* body;
-    const char* told;
+    const char* answer;
   };
   const Case kCases[] = {
       {"/api/chat", "", R"(400 {"error":"missing request body"})"},
@@ -190,7 +190,7 @@ TEST_F(Generation, ErrorsHaveTheStatusAndTextThatClientsKnow) {
   for (const Case& one : kCases) EXPECT_EQ(answer_of(one.path, one.body), one.answer) << one.body;
 }
 
-TEST_F(Generation, AnAnswerIsHeldToItsFormat) {
+TEST_F(Generation, FormatBecomesAConstraint) {
   using constraint::GrammarKind;
   for (const auto& [format, kind] : {std::pair{R"("json")", GrammarKind::kJsonObject},
                                      std::pair{R"({"type":"object"})", GrammarKind::kJsonSchema}}) {
@@ -205,7 +205,7 @@ TEST_F(Generation, AnAnswerIsHeldToItsFormat) {
   EXPECT_FALSE(runners.completions().back().completion.constraint.has_value());
 }
 
-TEST_F(Generation, AnErrorBeforeTheFirstTokenHasAStatusAndLaterOnesAreALine) {
+TEST_F(Generation, EarlyErrorsHaveAStatusAndLaterOnesAreALine) {
   change([](scheduler::FakeScript& script) { script.end.error = "no memory left"; });
   const std::vector<Json> parts =
       lines(server.post("/api/generate", R"({"model":"m","prompt":"hi"})"));
@@ -215,7 +215,7 @@ TEST_F(Generation, AnErrorBeforeTheFirstTokenHasAStatusAndLaterOnesAreALine) {
             R"(400 {"error":"refused"})");
 }
 
-TEST_F(Generation, HeadersTellTheContextAndWhy) {
+TEST_F(Generation, HeadersShowTheContextAndItsReason) {
   const Response response = server.post(
       "/api/generate", R"({"model":"m","prompt":"hi","options":{"num_predict":5,"num_ctx":99}})");
   EXPECT_EQ(response.headers.get("X-Billow-Context"), "1024");
@@ -223,7 +223,7 @@ TEST_F(Generation, HeadersTellTheContextAndWhy) {
             std::string_view::npos);
 }
 
-TEST_F(Generation, WhatIsOnlyRenderedIsShown) {
+TEST_F(Generation, ShowsARenderedPrompt) {
   Json json = Json::parse(
       server.post("/api/generate", R"({"model":"m","prompt":"hi","_debug_render_only":true})")
           .body);
@@ -249,7 +249,7 @@ TEST_F(Generation, LogprobsComeWithTheirTokens) {
   EXPECT_EQ(parts[1]["logprobs"][0]["bytes"].dump(), "[195]");
 }
 
-TEST_F(Generation, ThinkingAndCallsOfToolsAreApartFromContent) {
+TEST_F(Generation, SeparatesThinkingAndToolCallsFromContent) {
   models.add({.jinja = "{% for m in messages %}{{ m.content }}{% endfor %}{{ tools }}"
                        "{# <tool_call></tool_call><think></think> 'tool' #}"});
   change([](scheduler::FakeScript& script) {
@@ -296,7 +296,7 @@ TEST_F(Generation, ThinkingAndCallsOfToolsAreApartFromContent) {
   EXPECT_EQ(written["response"], "Two");
 }
 
-TEST_F(Generation, EmbedGivesVectorsAndCounts) {
+TEST_F(Generation, EmbedReturnsVectorsAndCounts) {
   const Json json =
       Json::parse(server.post("/api/embed", R"({"model":"m","input":["ab","xyz"]})").body);
   EXPECT_EQ(json["embeddings"].size(), 2u);

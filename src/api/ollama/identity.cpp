@@ -21,7 +21,7 @@ std::vector<Route> identity_routes(std::string version, bool web_page) {
       call.respond(http::text_response(200, "Ollama is running"));
       return;
     }
-    // Relative, so that it holds behind a proxy that adds a prefix.
+    // A relative address also works if a proxy adds a prefix.
     call.add_header("Location", "ui/");
     call.respond({.status = 302});
   };

@@ -24,7 +24,7 @@ using http::Method;
 constexpr std::string_view kNoRemoteDetails =
     "ollama cloud is disabled: remote model details are unavailable";
 
-// A client that labels models by a field of their metadata gets the name that it asked for.
+// GitHub Copilot labels models by a metadata field, so this field gets the requested name.
 void rename_for_copilot(const Call& call, const std::string& name, Json& reply) {
   if (!call.request().headers.get("User-Agent").starts_with("GitHubCopilotChat/")) return;
   reply["model_info"]["general.basename"] = name;
@@ -50,7 +50,7 @@ void show(StoredModels& models, prompt::GoTemplateUse go_templates, Call& call) 
   if (!model.config.remote_host.empty()) {
     throw http::StatusError(403, std::string(kNoRemoteDetails));
   }
-  // Only requests for the same share it.
+  // Identical requests share one lookup.
   const std::string key = "the metadata of " + shown + "\n" + model.stored.digest.hex() +
                           (wanted.verbose ? "+" : "-") + wanted.options_json + "\n" + wanted.system;
   Json reply = models.one<Json>(key, call.stop(), [model, wanted, go_templates] {

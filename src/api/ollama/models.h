@@ -1,6 +1,6 @@
-// The routes of Ollama's API that deal with stored models: listed, shown, copied, deleted, created,
-// uploaded, pulled and pushed; and what tells clients who they talk to. The handlers refer to the
-// store and the client of registries, which outlive them; any thread may call them, many at once.
+// Routes of Ollama's API for stored models: list, show, copy, delete, create, upload, pull and
+// push. Also routes that identify the server. REQUIRES: the store and the registry client outlive
+// the handlers. Handlers are thread-safe.
 #pragma once
 
 #include <string>
@@ -13,29 +13,29 @@
 
 namespace billow::api::ollama {
 
-// GET and HEAD / and /api/version, whose answer `version` is: clients ask it for what they may use.
-// Then what belongs to accounts in a cloud, which this server has none of.
-// `web_page`: a browser that asks for / is sent on to the page at ui/; other clients are not.
+// Returns GET and HEAD / and /api/version. Clients read `version` to see which features they may
+// use. Also returns the routes for cloud accounts; this server refuses them. `web_page`: redirects
+// browsers from / to the page at ui/; other clients are not redirected.
 std::vector<Route> identity_routes(std::string version = "0.33.0", bool web_page = false);
 
-// /api/tags, /api/show, /api/copy, /api/delete. `go_templates` is that of the catalog, so that a
-// model is shown with the template that it is used with.
+// Returns /api/tags, /api/show, /api/copy and /api/delete. `go_templates` must equal the catalog's,
+// so that /api/show reports the template that the model uses.
 std::vector<Route> model_routes(store::Store& store, prompt::GoTemplateUse go_templates);
-// /api/blobs/:digest, /api/create.
-// `program` is billow: it quantises files of models. Empty: quantisation is refused.
+// Returns /api/blobs/:digest and /api/create. `program` is billow, which quantises and converts
+// model files. If it is empty, quantisation is refused.
 std::vector<Route> create_routes(store::Store& store, registry::Client& client,
                                  const std::string& program);
-// /api/pull, /api/push.
+// Returns /api/pull and /api/push.
 std::vector<Route> transfer_routes(registry::Client& client);
 
 struct StoreRouteOptions {
-  std::string version = "0.33.0";  // of Ollama, for clients
+  std::string version = "0.33.0";  // the version of Ollama that clients see
   prompt::GoTemplateUse go_templates = prompt::GoTemplateUse::kAuto;
-  std::string program{};  // billow; empty: there is no quantisation
-  bool web_page = false;  // of identity_routes()
+  std::string program{};  // path of billow; empty: quantisation is refused
+  bool web_page = false;  // for identity_routes()
 };
 
-// All of the above. `client` pulls into the store.
+// Returns all routes above. `client` pulls models into the store.
 std::vector<Route> store_routes(store::Store& store, registry::Client& client,
                                 const StoreRouteOptions& options = {});
 

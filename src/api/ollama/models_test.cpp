@@ -17,7 +17,7 @@ using http::Method;
 
 class Models : public testing::Test, protected SampleServer {};
 
-TEST_F(Models, TellsWhoIsAsked) {
+TEST_F(Models, IdentifiesTheServer) {
   EXPECT_EQ(answer_text(server.get("/")), "200 Ollama is running");
   EXPECT_EQ(server.get("/").content_type, "text/plain; charset=utf-8");
   EXPECT_EQ(answer_text(server.send(Method::kHead, "/")), "200 ");
@@ -32,7 +32,7 @@ TEST_F(Models, TellsWhoIsAsked) {
   EXPECT_EQ(answer_text(other.get("/api/version")), R"(200 {"version":"1.2.3"})");
 }
 
-TEST_F(Models, KnowsNoCloud) {
+TEST_F(Models, RefusesCloudRequests) {
   EXPECT_EQ(answer_text(server.post("/api/me", "")), R"(401 {"error":"unauthorized"})");
   constexpr const char* kSignedOut = R"(401 {"error":"you are not currently signed in"})";
   EXPECT_EQ(answer_text(server.post("/api/signout", "")), kSignedOut);
@@ -85,7 +85,7 @@ TEST_F(Models, ListsModelsNewestFirst) {
                                               "details", "capabilities"}));
 }
 
-TEST_F(Models, AListFollowsTheStore) {
+TEST_F(Models, ListFollowsTheStore) {
   make("m");
   EXPECT_EQ(names(), "m:latest ");
   make("m", {{"template", "{{ .Suffix }}"}});
@@ -97,7 +97,7 @@ TEST_F(Models, AListFollowsTheStore) {
   EXPECT_EQ(names(), "n:latest ");
 }
 
-TEST_F(Models, WhatIsBrokenIsLeftOutOfTheList) {
+TEST_F(Models, ListOmitsBrokenModels) {
   make("good");
   make("bad");
   store::write_test_file(store.folder() + "/manifests/registry.ollama.ai/library/bad/latest", "{");
@@ -105,7 +105,7 @@ TEST_F(Models, WhatIsBrokenIsLeftOutOfTheList) {
   EXPECT_EQ(server.post("/api/show", R"({"model":"bad"})").status, 500);
 }
 
-TEST_F(Models, RemoteModelsAreListedAndNotShown) {
+TEST_F(Models, ListsRemoteModelsButDoesNotShowThem) {
   store::Config config;
   config.remote_host = "https://ollama.com";
   config.remote_model = "big";
@@ -124,7 +124,7 @@ TEST_F(Models, RemoteModelsAreListedAndNotShown) {
   EXPECT_EQ(server.send(Method::kDelete, "/api/delete", R"({"model":"big:1-cloud"})").status, 200);
 }
 
-TEST_F(Models, ShowTellsEverythingOfAModel) {
+TEST_F(Models, ShowsAllDetailsOfAModel) {
   make("m", {{"template", "{{ .Prompt }}"},
              {"system", "Be <brief>."},
              {"license", {"MIT", "Apache"}},
@@ -155,7 +155,7 @@ TEST_F(Models, ShowTellsEverythingOfAModel) {
   EXPECT_EQ(server.post("/api/show", R"({"model":"m:local"})").body, response.body);
 }
 
-TEST_F(Models, ShowTakesWhatIsShownInTheModelfile) {
+TEST_F(Models, ShowOverridesValuesInTheModelfile) {
   make("m", {{"system", "old"}, {"parameters", {{"top_k", 3}}}});
   const Json shown = Json::parse(
       server.post("/api/show", R"({"model":"m","system":"new","options":{"top_k":7,"seed":1}})")
@@ -166,7 +166,7 @@ TEST_F(Models, ShowTakesWhatIsShownInTheModelfile) {
   EXPECT_NE(modelfile.find("PARAMETER seed 1"), std::string::npos);
 }
 
-TEST_F(Models, LongArraysAreShownWhereAskedFor) {
+TEST_F(Models, ShowsLongArraysOnlyIfVerbose) {
   gguf::Writer writer = store::sample_gguf();
   writer.set_ints("long", std::vector<int32_t>(1025, 1));
   make("m", Json::object(), writer);
@@ -177,7 +177,7 @@ TEST_F(Models, LongArraysAreShownWhereAskedFor) {
   EXPECT_EQ(elements(R"({"model":"m","verbose":true})"), 1025u);
 }
 
-TEST_F(Models, CopilotGetsTheNameThatItAskedFor) {
+TEST_F(Models, CopilotGetsTheRequestedName) {
   make("m");
   const auto response = server.send(Method::kPost, "/api/show", R"({"model":"m"})",
                                     {{"User-Agent", "GitHubCopilotChat/0.26"}});
@@ -191,7 +191,7 @@ struct Refused {
   const char* answer;
 };
 
-TEST_F(Models, RequestsAreRefusedInTheWordsThatClientsKnow) {
+TEST_F(Models, RefusesRequestsInOllamasWords) {
   make("m");
   const Refused kCases[] = {
       {Method::kPost, "/api/show", "", R"(400 {"error":"missing request body"})"},
@@ -256,7 +256,7 @@ TEST_F(Models, CopiesAndDeletesModels) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(blobs), {}), 0);
 }
 
-TEST_F(Models, MaliciousBodiesAreRefused) {
+TEST_F(Models, RefusesMaliciousBodies) {
   EXPECT_EQ(server.post("/api/show", std::string(100'000, '[')).status, 400);
   std::string many = "{\"model\":\"m\"";
   for (int i = 0; i < 20'000; ++i) many += ",\"k" + std::to_string(i) + "\":0";
@@ -265,8 +265,8 @@ TEST_F(Models, MaliciousBodiesAreRefused) {
   EXPECT_EQ(server.post("/api/show", "\xff\xfe{").status, 400);
 }
 
-// Which routes a server may refuse where its store is read-only.
-TEST_F(Models, RoutesThatWriteSaySo) {
+// A server with a read-only store refuses these routes.
+TEST_F(Models, MarksRoutesThatWrite) {
   for (const Route& route : store_routes(store, registry)) {
     const bool writes =
         route.pattern == "/api/copy" || route.pattern == "/api/delete" ||

@@ -1,5 +1,5 @@
-// The answer to a request that works for a while and tells how far it is: a line of JSON for each
-// step, or only the last. One thread.
+// The answer to a long request: a line of JSON for each step, or only the last step. Not
+// thread-safe.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,15 @@ namespace billow::api::ollama {
 
 class Progress {
  public:
-  // `streams`: each step is sent as it comes. Else the last one is the answer.
+  // If `streams`, sends each step immediately. Otherwise the last step is the answer.
   Progress(Call& call, bool streams) : call_(call), streams_(streams) {}
 
-  // Runs `work`, which reports its steps, and ends the answer. What it throws before a line was
-  // sent is let through; later it becomes a line {"error"}.
+  // Runs `work`, which reports its steps, and ends the answer. Exceptions pass through before the
+  // first line is sent. Later they become a line {"error"}.
   void run(const std::function<void()>& work);
 
-  // An object with the field "status". Throws http::StatusError (499) when the client is gone.
+  // Reports an object with the field "status". Throws http::StatusError (499) if the client has
+  // disconnected.
   void report(const Json& step);
   void report_status(const std::string& status);
 

@@ -18,7 +18,7 @@ namespace {
 
 using SystemClock = std::chrono::system_clock;
 
-// What stands for "never": as far ahead as a duration of 64 bits in nanoseconds goes.
+// The expiry "never": the max duration of 64 bits in nanoseconds.
 constexpr auto kForever = std::chrono::floor<std::chrono::seconds>(
     std::chrono::nanoseconds(std::numeric_limits<int64_t>::max()));
 
@@ -30,7 +30,8 @@ std::string expiry_text(const std::optional<SystemClock::time_point>& expires_at
   return store::local_time_text(now + kForever, std::chrono::nanoseconds(0));
 }
 
-// What the model showed of itself when it was loaded; empty values for a label that is none.
+// Returns the description of the model from the time when it was loaded. Returns empty values if
+// the label is not valid JSON.
 Json shown_when_loaded(const scheduler::ModelSnapshot& model) {
   Json label = Json::parse(model.label, nullptr, false);
   if (label.is_object()) return label;
@@ -47,7 +48,7 @@ Json prefixes_json(const std::vector<scheduler::Prefix>& prefixes) {
 Json entry_of(const PsSource& source, const scheduler::LoadedModel& loaded, size_t n_prefixes) {
   const scheduler::ModelSnapshot& model = loaded.model;
   const Json shown = shown_when_loaded(model);
-  // A runner that still loads has reported nothing.
+  // A runner reports nothing while it loads.
   const uint64_t n_bytes = model.held_bytes ? model.held_bytes : model.granted_bytes;
   Json entry = {{"name", model.name},
                 {"model", model.name},
@@ -64,7 +65,7 @@ Json entry_of(const PsSource& source, const scheduler::LoadedModel& loaded, size
   return entry;
 }
 
-// Of the query; 0 where it asks for none. Throws Error for what is no number of them.
+// Returns the query's number of prefixes; 0 if it has none. Throws Error for an invalid number.
 size_t prefixes_asked(const Call& call) {
   constexpr size_t kMaxPrefixes = 1000;
   const auto found = call.request().query.find("prefixes");

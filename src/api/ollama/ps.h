@@ -1,6 +1,6 @@
-// /api/ps: the models that are loaded; ?prefixes=N adds the beginnings that each knows, the latest
-// N. A model is listed as it was when it was loaded, whatever has become of the stored one. Any
-// thread may call the handler.
+// /api/ps: lists the loaded models. ?prefixes=N adds the latest N cached prefixes of each model.
+// The list shows a model as it was when it was loaded, even if the stored model has changed.
+// Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,9 @@ namespace billow::api::ollama {
 
 struct PsSource {
   std::function<scheduler::SchedulerState()> state;
-  // Of a loaded model by its runner's key: the context that its latest request was given, in
-  // tokens.
+  // Returns the context of the model's latest request, in tokens. `key` identifies its runner.
   std::function<size_t(const std::string& key)> context_length;
-  // Of the same: the beginnings that it knows, Scheduler::prefixes.
+  // Returns the model's cached prefixes, as Scheduler::prefixes does.
   std::function<std::vector<scheduler::Prefix>(const std::string& key, const std::string& root,
                                                size_t n_max)>
       prefixes;

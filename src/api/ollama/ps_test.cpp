@@ -48,12 +48,12 @@ class Ps : public testing::Test, protected SampleServer {
                 shape_error};
 };
 
-TEST_F(Ps, NothingIsLoaded) {
+TEST_F(Ps, ListIsEmptyIfNothingIsLoaded) {
   EXPECT_EQ(answer_text(ps.get("/api/ps")), R"(200 {"models":[]})");
   EXPECT_EQ(ps.post("/api/ps", "").status, 405);
 }
 
-TEST_F(Ps, LoadedModelsAreTold) {
+TEST_F(Ps, ListsLoadedModels) {
   make("m");
   const Json tags = Json::parse(server.get("/api/tags").body)["models"];
   const auto expires_at = system_clock::now() + std::chrono::minutes(5);
@@ -73,7 +73,7 @@ TEST_F(Ps, LoadedModelsAreTold) {
   EXPECT_EQ(models[0].dump(), expected.dump());
 }
 
-TEST_F(Ps, PrefixesAreToldWhereAskedFor) {
+TEST_F(Ps, ListsPrefixesOnlyOnRequest) {
   make("m");
   state.models = {loaded("m:latest", 1000, std::nullopt, label("m"))};
   EXPECT_FALSE(list()[0].contains("prefixes"));
@@ -87,7 +87,7 @@ TEST_F(Ps, PrefixesAreToldWhereAskedFor) {
     EXPECT_EQ(ps.get(std::string("/api/ps?prefixes=") + wrong).status, 400) << wrong;
 }
 
-TEST_F(Ps, TheLatestToExpireComesFirst) {
+TEST_F(Ps, SortsByExpiryLatestFirst) {
   const auto now = system_clock::now();
   state.models = {loaded("a:latest", 1, now + std::chrono::minutes(1)),
                   loaded("b:latest", 1, std::nullopt),
@@ -99,7 +99,7 @@ TEST_F(Ps, TheLatestToExpireComesFirst) {
   EXPECT_EQ(models[2]["name"], "a:latest");
 }
 
-TEST_F(Ps, WhatNeverExpiresDoesSoInAges) {
+TEST_F(Ps, ShowsNeverAsAFarExpiry) {
   state.models = {loaded("m:latest", 1, std::nullopt)};
   const auto this_year = static_cast<int>(
       std::chrono::year_month_day(std::chrono::floor<std::chrono::days>(system_clock::now()))
@@ -109,24 +109,25 @@ TEST_F(Ps, WhatNeverExpiresDoesSoInAges) {
   EXPECT_LE(year, this_year + 293);
 }
 
-TEST_F(Ps, ADeletedOrReplacedModelIsListedAsItWasLoaded) {
+TEST_F(Ps, ListsDeletedOrReplacedModelsAsLoaded) {
   make("m");
-  // An end in "ages" is counted from now, so that it would change with each second.
+  // A model that never expires shows an expiry relative to now, which changes each second.
   state.models = {loaded("m:latest", 1, system_clock::now() + std::chrono::hours(1), label("m"))};
   const std::string before = list().dump();
   EXPECT_EQ(list()[0]["digest"].get<std::string>().size(), 64u);
   make("m", {{"system", "Another."}});
-  EXPECT_EQ(list().dump(), before) << "what runs is the model that was loaded";
+  EXPECT_EQ(list().dump(), before) << "the loaded model still runs";
   ASSERT_EQ(server.send(http::Method::kDelete, "/api/delete", R"({"model":"m"})").status, 200);
   EXPECT_EQ(list().dump(), before);
 }
 
-TEST_F(Ps, AModelWithoutALabelIsListedWithoutDetails) {
+TEST_F(Ps, ListsModelsWithoutALabelWithoutDetails) {
   state.models = {loaded("m:latest", 0, std::nullopt)};
   const Json models = list();
   ASSERT_EQ(models.size(), 1u);
   EXPECT_EQ(models[0]["digest"], "");
-  EXPECT_EQ(models[0]["size"], 77);  // what it may use, as long as it has not said what it does
+  // the granted memory, because the runner has not reported its use yet
+  EXPECT_EQ(models[0]["size"], 77);
   EXPECT_TRUE(models[0]["details"]["families"].is_null());
 }
 

@@ -1,5 +1,4 @@
-// The name of a model as a request of Ollama's API gives it, and the stored model that it means.
-// Pure but for the store; any thread.
+// Parses the model name in a request of Ollama's API and loads the stored model. Thread-safe.
 #pragma once
 
 #include <string>
@@ -11,15 +10,15 @@
 
 namespace billow::api::ollama {
 
-// The field "model", or "name" as it was called before; empty where there is neither.
+// Returns the field "model", or its older form "name"; empty if the request has neither.
 std::string requested_model(const Fields& fields);
 
-// The same as a name. Throws http::StatusError (400) "model is required", and `invalid` where it
-// breaks the grammar. An ending ":local" is taken off.
+// Parses a name. Throws http::StatusError (400): "model is required" if it is empty, `invalid` if
+// the name is malformed. Removes an ending ":local".
 store::Name parse_local(const std::string& text, const std::string& invalid);
 
-// load_model, where what is broken in the store is not the client's fault. Throws
-// http::StatusError: 404 with `missing`, 500 for a broken model.
+// Loads a model. Throws http::StatusError: 404 with `missing`, 500 for a broken model, because the
+// client did not cause it.
 store::Model load_stored(const store::Store& store, const store::Name& name,
                          const std::string& missing);
 

@@ -1,5 +1,5 @@
-// For tests: a server with the routes of stored models, and a temporary store of small models. One
-// thread.
+// For tests: a server with the routes of stored models, and a temporary store of small models. Not
+// thread-safe.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@
 namespace billow::api::ollama {
 
 struct SampleServer {
-  // A model of a GGUF file, with `fields` in the request to make it.
+  // Creates a model from a GGUF file. `fields` are added to the create request.
   void make(const std::string& name, Json fields = Json::object(),
             const gguf::Writer& writer = store::sample_gguf()) {
     const std::string digest = store::add_gguf(store, writer).text();
@@ -31,7 +31,7 @@ struct SampleServer {
     if (answer != R"(200 {"status":"success"})") throw std::runtime_error(answer);
   }
 
-  // Names in the order of the list, a blank behind each.
+  // Returns the listed names in order, each followed by a blank.
   std::string names() {
     std::string names;
     const Json list = Json::parse(server.get("/api/tags").body);
@@ -46,12 +46,12 @@ struct SampleServer {
 
   store::TestFolder folder;
   store::Store store{folder.path()};
-  // No registry is asked: nothing listens at the port "discard".
+  // Requests to registries fail: nothing listens at the port "discard".
   registry::Client registry{store, {.mirror = "http://127.0.0.1:9"}};
   TestServer server{store_routes(store, registry), shape_error};
 };
 
-// The lines of an NDJSON answer.
+// Returns the lines of an NDJSON answer.
 inline std::vector<Json> lines_of(const http::Response& response) {
   std::vector<Json> lines;
   size_t begin = 0;
@@ -59,7 +59,7 @@ inline std::vector<Json> lines_of(const http::Response& response) {
        begin = end + 1) {
     lines.push_back(Json::parse(response.body.substr(begin, end - begin)));
   }
-  if (begin != response.body.size()) throw std::runtime_error("no end behind the last line");
+  if (begin != response.body.size()) throw std::runtime_error("the last line has no end");
   return lines;
 }
 

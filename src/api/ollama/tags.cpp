@@ -30,20 +30,20 @@ Tags::Facts Tags::read(const store::StoredModel& stored) const {
   }
 }
 
-Tags::Facts Tags::known(const store::Digest& digest) {
+Tags::Facts Tags::cached(const store::Digest& digest) {
   const std::lock_guard lock(mutex_);
-  const auto at = known_.find(digest);
-  return at == known_.end() ? nullptr : at->second;
+  const auto at = cached_.find(digest);
+  return at == cached_.end() ? nullptr : at->second;
 }
 
 std::optional<Tags::Item> Tags::item(const store::Name& name) {
   auto stored = models_->store().read(name);
   if (!stored) return std::nullopt;
-  Facts facts = known(stored->digest);
+  Facts facts = cached(stored->digest);
   if (!facts) facts = read(*stored);
   if (!facts) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  known_[stored->digest] = facts;
+  cached_[stored->digest] = facts;
   return Item{std::move(*stored), std::move(facts)};
 }
 
@@ -70,7 +70,7 @@ Json Tags::json() {
     models.push_back(std::move(entry));
   }
   const std::lock_guard lock(mutex_);
-  known_ = std::move(seen);
+  cached_ = std::move(seen);
   return {{"models", std::move(models)}};
 }
 

@@ -1,5 +1,5 @@
-// The list of stored models. What a listing says of a model is read off its files once and kept
-// under its digest, as files do not change. Refers to the store; any thread.
+// Lists the stored models. The details of a model are read once and cached by its digest, because
+// its files do not change. Thread-safe. REQUIRES: the store outlives this object.
 #pragma once
 
 #include <map>
@@ -20,15 +20,15 @@ class Tags {
   Tags(std::shared_ptr<StoredModels> models, prompt::GoTemplateUse go_templates)
       : models_(std::move(models)), go_templates_(go_templates) {}
 
-  // {"models":[...]}, newest first. A model that cannot be read or does not answer is left out,
-  // with a line in the log.
+  // Returns {"models":[...]}, newest first. Omits models that cannot be read or do not answer, and
+  // logs them.
   Json json();
 
  private:
-  // What is the same for every name of the model; null when it cannot be read.
+  // The details that all names of a model share; null if the model cannot be read.
   using Facts = std::shared_ptr<const Json>;
   Facts read(const store::StoredModel& stored) const;
-  Facts known(const store::Digest& digest);
+  Facts cached(const store::Digest& digest);
 
   struct Item {
     store::StoredModel stored;
@@ -39,7 +39,7 @@ class Tags {
   const std::shared_ptr<StoredModels> models_;
   const prompt::GoTemplateUse go_templates_;
   std::mutex mutex_;
-  std::map<store::Digest, Facts> known_;  // of the models of the last list
+  std::map<store::Digest, Facts> cached_;  // of the models in the latest list
 };
 
 }  // namespace billow::api::ollama

@@ -16,7 +16,7 @@ namespace {
 
 using http::Method;
 
-// What a request for a transfer says.
+// The fields of a transfer request.
 struct TransferRequest {
   store::Name name;
   bool insecure = false;
@@ -31,7 +31,7 @@ TransferRequest decode(const Fields& fields) {
   return {.name = std::move(*name), .insecure = insecure, .streams = streams};
 }
 
-// Clients of Ollama expect 500 for whatever goes wrong at a registry.
+// Clients of Ollama expect 500 for all errors of a registry.
 void run_transfer(Progress& progress, const std::function<void()>& work) {
   progress.run([&] {
     try {

@@ -1,4 +1,4 @@
-// How a transfer from or to a registry is shown to a client. One thread.
+// Reports the progress of a transfer from or to a registry to a client. Not thread-safe.
 #pragma once
 
 #include "api/ollama/progress.h"
@@ -6,8 +6,8 @@
 
 namespace billow::api::ollama {
 
-// Reports each step as {"status"}, with "digest", "total" and "completed" where it is about a
-// layer. The progress outlives the listener.
+// Returns a listener that reports each step as {"status"}. Steps of a layer also have "digest",
+// "total" and "completed". REQUIRES: the progress outlives the listener.
 registry::Listener listener_of(Progress& progress);
 
 }  // namespace billow::api::ollama

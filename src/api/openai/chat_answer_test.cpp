@@ -1,4 +1,4 @@
-// Answers of a chat, byte for byte.
+// Compares chat answers byte for byte.
 #include <gtest/gtest.h>
 
 #include "api/openai/chat_codec.h"
@@ -24,7 +24,7 @@ std::string call_json(size_t index, const char* name) {
          R"(,"type":"function","function":{"name":")" + name + R"(","arguments":"{\"a\":1}"}})";
 }
 
-// An event with what a chunk has behind its head.
+// Returns an event. `rest` follows the chunk's head.
 std::string chunk(const std::string& rest) {
   return R"(data: {"id":"chatcmpl-7","object":"chat.completion.chunk","created":1767322000,)"
          R"("model":"m","system_fingerprint":"fp_ollama","choices":)" +
@@ -55,7 +55,7 @@ struct Answered {
   std::unique_ptr<TextAnswer> answer;
 };
 
-TEST(ChatObject, HasWhatWasWritten) {
+TEST(ChatObject, HasTheWholeText) {
   Answered it(false);
   it.answer->delta(content("Hel"));
   it.answer->delta(content("lo <b>"));
@@ -70,7 +70,7 @@ TEST(ChatObject, HasWhatWasWritten) {
                 std::string(kUsage) + "}\n");
 }
 
-TEST(ChatObject, OfAPredictionItSaysHowMuchWasRight) {
+TEST(ChatObject, CountsAcceptedTokensOfAPrediction) {
   TextRequest request{.n = 1};
   request.generations.emplace_back().prediction = "Hello";
   TestCall test;
@@ -106,7 +106,7 @@ TEST(ChatObject, HasReasoningCallsAndLogprobs) {
   EXPECT_NE(it.body().find(R"("bytes":[195])"), std::string::npos);
 }
 
-TEST(ChatObject, FinishReasons) {
+TEST(ChatObject, ReportsFinishReasons) {
   const std::pair<const char*, const char*> kReasons[] = {
       {"stop", "\"stop\""}, {"length", "\"length\""}, {"", "null"}};
   for (const auto& [reason, text] : kReasons) {
@@ -122,7 +122,7 @@ TEST(ChatObject, FinishReasons) {
   EXPECT_NE(cut.body().find(R"("finish_reason":"length")"), std::string::npos);
 }
 
-TEST(ChatObject, ShowsThePromptAlone) {
+TEST(ChatObject, ShowsARenderedPrompt) {
   Answered it(false);
   EXPECT_TRUE(it.answer->rendered("<s>Hi", 2));
   EXPECT_NE(it.body().find(R"("_debug_info":{"rendered_template":"\u003cs\u003eHi",)"
@@ -134,7 +134,7 @@ TEST(ChatObject, ShowsThePromptAlone) {
   EXPECT_EQ(without.body().find("image_count"), std::string::npos);
 }
 
-TEST(ChatStream, IsExactlyThis) {
+TEST(ChatStream, HasExactBytes) {
   Answered it(true, true);
   EXPECT_FALSE(it.test.exchange.has_begun);
   EXPECT_TRUE(it.answer->delta(content("Hel")));
@@ -150,7 +150,7 @@ TEST(ChatStream, IsExactlyThis) {
                            chunk("[]," + std::string(kUsage)) + kDoneLine);
 }
 
-TEST(ChatStream, TellsUsageOnlyWhereAsked) {
+TEST(ChatStream, SendsUsageOnlyOnRequest) {
   Answered it(true);
   it.answer->delta(content("Hello"));
   it.answer->end(kEnding);
@@ -159,11 +159,11 @@ TEST(ChatStream, TellsUsageOnlyWhereAsked) {
 }
 
 TEST(ChatStream, AnEmptyAnswerHasOneChunk) {
-  for (const auto& [given, told] : {std::pair{"", "stop"}, std::pair{"length", "length"}}) {
+  for (const auto& [given, sent] : {std::pair{"", "stop"}, std::pair{"length", "length"}}) {
     Answered it(true);
     it.answer->end({.done_reason = given, .context = {}});
     EXPECT_EQ(it.body(),
-              delta_chunk(R"({"role":"assistant","content":""})") + finish_chunk(told) + kDoneLine);
+              delta_chunk(R"({"role":"assistant","content":""})") + finish_chunk(sent) + kDoneLine);
   }
 }
 
@@ -184,7 +184,7 @@ TEST(ChatStream, ReasoningComesBeforeTheAnswer) {
                 finish_chunk("stop") + kDoneLine);
 }
 
-// What a stream has of a call: its name, then its arguments as they come.
+// A stream sends the name of a call first, then its arguments in pieces.
 std::string begin_part(size_t index, const char* name) {
   const std::string number = std::to_string(index);
   return R"("tool_calls":[{"index":)" + number + R"(,"id":"call_)" + number +
@@ -195,7 +195,7 @@ std::string arguments_chunk(size_t index, const char* text) {
                      R"(,"function":{"arguments":")" + text + "\"}}]}");
 }
 
-TEST(ChatStream, AFirstChunkOfSeveralHasItsRoleOnce) {
+TEST(ChatStream, OnlyTheFirstChunkHasTheRole) {
   Answered it(true);
   it.answer->delta(joined(thinking("hm"), call_delta(0, "f")));
   it.answer->end(kEnding);
@@ -205,7 +205,7 @@ TEST(ChatStream, AFirstChunkOfSeveralHasItsRoleOnce) {
                            kDoneLine);
 }
 
-TEST(ChatStream, ArgumentsComeAsTheyAreWrittenAndCallsNameTheReason) {
+TEST(ChatStream, StreamsArgumentsAndSetsTheReason) {
   Answered it(true);
   it.answer->delta({.events = {{EventKind::kCallBegin, 0, "f", "call_0"}}});
   it.answer->delta({.events = {{EventKind::kCallArguments, 0, R"({"a")"}}});
@@ -219,14 +219,14 @@ TEST(ChatStream, ArgumentsComeAsTheyAreWrittenAndCallsNameTheReason) {
                 finish_chunk("tool_calls") + kDoneLine);
 }
 
-TEST(ChatStream, ACallThatWasCutOffIsNoReason) {
+TEST(ChatStream, CutOffCallDoesNotSetTheReason) {
   Answered it(true);
   it.answer->delta({.events = {{EventKind::kCallBegin, 0, "f", "call_0"}}});
   it.answer->end({.done_reason = "length"});
   EXPECT_TRUE(it.body().ends_with(finish_chunk("length") + kDoneLine)) << it.body();
 }
 
-TEST(ChatStream, ChoicesHaveTheirIndexAndOneUsage) {
+TEST(ChatStream, ChoicesHaveAnIndexAndShareTheUsage) {
   Answered it(true, true, 2);
   Delta second = content("b");
   second.choice = 1;
@@ -259,7 +259,7 @@ TEST(ChatObject, HasAllChoices) {
   EXPECT_EQ(choices[1]["finish_reason"], "length");
 }
 
-TEST(ChatAnswer, ACallOfAFunctionHasItsOlderForm) {
+TEST(ChatAnswer, LegacyCallsHaveTheOlderForm) {
   Answered whole(false, false, 1, true);
   whole.answer->delta(call_delta(0, "f"));
   whole.answer->end({.done_reason = "stop"});
@@ -276,7 +276,7 @@ TEST(ChatAnswer, ACallOfAFunctionHasItsOlderForm) {
                                finish_chunk("function_call") + kDoneLine);
 }
 
-TEST(ChatStream, LogprobsOfTextHeldBackAreNotLost) {
+TEST(ChatStream, KeepsLogprobsOfDelayedText) {
   Answered it(true);
   Delta held;
   held.logprobs.push_back({"<", -1.5, "<"});
@@ -286,7 +286,7 @@ TEST(ChatStream, LogprobsOfTextHeldBackAreNotLost) {
                                    R"("bytes":[60],"top_logprobs":[]}]})"));
 }
 
-TEST(ChatStream, EventsAreComments) {
+TEST(ChatStream, SendsEventsAsComments) {
   Answered it(true);
   Delta delta = content("a");
   delta.notices = {R"({"event":"transition","text":"[transition] ctx512 -> ctx1024"})",
@@ -301,7 +301,7 @@ TEST(ChatStream, EventsAreComments) {
                            ": [transition] x\n\n");
 }
 
-TEST(ChatStream, IsKeptAliveWhileAPromptIsRead) {
+TEST(ChatStream, IsKeptAliveDuringPrefill) {
   Answered it(true);
   const auto after = [&](seconds time) {
     it.clock.time += time;
@@ -325,14 +325,14 @@ TEST(ChatStream, IsKeptAliveWhileAPromptIsRead) {
   EXPECT_EQ(it.body(), ": \n\n: \n\n" + delta_chunk(R"({"role":"assistant","content":"a"})"));
 }
 
-TEST(ChatObject, WaitsWithoutAByte) {
+TEST(ChatObject, SendsNothingWhileItWaits) {
   Answered it(false);
   it.clock.time += seconds(100);
   it.answer->still_working();
   EXPECT_FALSE(it.test.exchange.has_begun);
 }
 
-TEST(ChatStream, ErrorsAreTheAnswerUntilItHasBegun) {
+TEST(ChatStream, EarlyErrorsAreTheAnswer) {
   Answered it(true);
   EXPECT_FALSE(it.answer->fail(500, "no"));
   EXPECT_FALSE(it.test.exchange.has_begun);
@@ -342,7 +342,7 @@ TEST(ChatStream, ErrorsAreTheAnswerUntilItHasBegun) {
   EXPECT_FALSE(whole.test.exchange.has_begun);
 }
 
-TEST(ChatStream, LaterErrorsEndIt) {
+TEST(ChatStream, LaterErrorsEndTheStream) {
   Answered it(true);
   it.answer->delta(content("a"));
   EXPECT_TRUE(it.answer->fail(500, "no\nmore"));
@@ -354,7 +354,7 @@ TEST(ChatStream, LaterErrorsEndIt) {
   EXPECT_EQ(it.test.call.error(), "no\nmore");
 }
 
-TEST(ChatStream, ErrorsOfALongPromptEndItToo) {
+TEST(ChatStream, ErrorsAfterTheHeadEndTheStream) {
   Answered it(true);
   it.clock.time += seconds(10);
   it.answer->still_working();
@@ -362,7 +362,7 @@ TEST(ChatStream, ErrorsOfALongPromptEndItToo) {
   EXPECT_TRUE(it.body().starts_with(R"(data: {"error":{"message":"busy")")) << it.body();
 }
 
-TEST(ChatStream, KnowsThatItsClientIsGone) {
+TEST(ChatStream, ReportsADisconnectedClient) {
   Answered it(true);
   it.test.exchange.n_writes_until_gone = 1;
   it.answer->delta(content("a"));
@@ -378,7 +378,7 @@ TEST(ChatStream, KnowsThatItsClientIsGone) {
   EXPECT_FALSE(whole.answer->delta(content("a")));
 }
 
-TEST(ChatAnswer, TellsTheModelAndItsSize) {
+TEST(ChatAnswer, ReportsTheModelAndItsContext) {
   Answered it(true);
   it.answer->found("m:latest");
   it.answer->sized({.n_prompt = 10,

@@ -40,7 +40,8 @@ Json logprob_json(const Logprob& logprob) {
   return entry;
 }
 
-// {"content":[...]}. OpenAI's clients read top_logprobs of each, also where none were asked for.
+// Returns {"content":[...]}. OpenAI's clients read top_logprobs of each entry, even if they
+// requested none.
 Json logprobs_json(const std::vector<Logprob>& logprobs) {
   Json list = Json::array();
   for (const Logprob& logprob : logprobs) {
@@ -54,7 +55,7 @@ Json logprobs_json(const std::vector<Logprob>& logprobs) {
   return object;
 }
 
-// The reason of an answer that has called tools.
+// Returns the finish reason of an answer that has called tools.
 const char* reason_of_calls(bool legacy) { return legacy ? "function_call" : "tool_calls"; }
 
 bool predicts(const TextRequest& request) {
@@ -147,7 +148,7 @@ class ChatStream : public TextAnswer {
     std::string text = comments(delta.notices);
     Choice& choice = choices_[delta.choice];
     bool has_logprobs = !delta.logprobs.empty();
-    // Neighbours of one kind are one chunk; the log probabilities go with the first.
+    // Adjacent events of one kind share a chunk. The first chunk has the log probabilities.
     for (size_t i = 0; i < delta.events.size();) {
       const Event& first = delta.events[i];
       std::string joined = first.text;
@@ -180,13 +181,13 @@ class ChatStream : public TextAnswer {
     return stream_.finish(text.append(kDone));
   }
 
-  // What is only rendered is not streamed: decode_common.
+  // Never called: a rendered prompt is not streamed (decode_common()).
   bool rendered(const std::string&, size_t) override { return false; }
 
  private:
   struct Choice {
     bool role_sent = false;
-    size_t n_calls = 0;  // that are complete
+    size_t n_calls = 0;  // complete calls
   };
 
   static bool continues(const Event& first, const Event& next) {
@@ -195,7 +196,7 @@ class ChatStream : public TextAnswer {
     return is_text && next.kind == first.kind && next.call == first.call;
   }
 
-  // With the role, in the first chunk of a choice.
+  // Adds the role to the first chunk of a choice.
   static Json first_part(Choice& choice, Json part) {
     if (std::exchange(choice.role_sent, true)) return part;
     Json made = {{"role", "assistant"}};
@@ -204,11 +205,11 @@ class ChatStream : public TextAnswer {
     return made;
   }
 
-  // What a chunk says of an event; null: nothing.
+  // Returns the chunk's part for an event; null if there is none.
   Json part_of(Choice& choice, const Event& event, const std::string& text) const {
     const auto function = [&](Json entry, Json made) -> Json {
       if (legacy_calls_) {
-        if (event.call > 0) return nullptr;  // there is a place for one only
+        if (event.call > 0) return nullptr;  // function_call has room for only one call
         return {{"function_call", std::move(made)}};
       }
       entry["function"] = std::move(made);
@@ -236,7 +237,8 @@ class ChatStream : public TextAnswer {
     return part.is_null() ? part : first_part(choice, std::move(part));
   }
 
-  // As add_chunk() does for text and thinking, which nearly all chunks are; false: it is neither.
+  // Does the same as add_chunk() for text and thinking, as in most chunks. Returns false for other
+  // events.
   bool add_plain_chunk(std::string& out, size_t index, const Event& event,
                        const std::string& text) const {
     const bool is_text = event.kind == EventKind::kText;
@@ -271,7 +273,8 @@ class ChatStream : public TextAnswer {
 
 namespace {
 
-// {"type":"content","content":TEXT or [{"type":"text","text":TEXT}]}; empty where there is none.
+// Parses {"type":"content","content":TEXT or [{"type":"text","text":TEXT}]}; empty if it is
+// missing.
 std::string prediction_of(const Fields& fields) {
   const auto given = fields.fields("prediction");
   if (!given) return "";

@@ -1,5 +1,5 @@
-// POST /v1/chat/completions: its request decoded, and its answer written, as one object or as a
-// stream of chunks. Decoding is pure; an answer is used on the request's thread.
+// Codec of POST /v1/chat/completions. It decodes requests, and writes answers as one object or as a
+// stream of chunks. Decoding is thread-safe. Use an answer on the request's thread only.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,7 @@ namespace billow::api::openai {
 // Throws http::StatusError (400).
 TextRequest decode_chat(std::string_view body);
 
+// REQUIRES: the call outlives the answer.
 std::unique_ptr<TextAnswer> chat_answer(Call& call, AnswerHead head, const TextRequest& request,
                                         SteadyNow now = metrics::Clock::now);
 

@@ -15,7 +15,7 @@
 namespace billow::api::openai {
 namespace {
 
-// The text of a member, or refuses.
+// Returns the text of a member, or throws.
 const std::string& text_of(const Json& object, const char* key, const char* refusal) {
   const auto at = object.find(key);
   if (at == object.end() || !at->is_string()) refuse(refusal);
@@ -32,9 +32,9 @@ std::string image_of(const Json& part) {
   return image_of_url(text_of(*image, "url", kBadPart));
 }
 
-// Ollama makes a message of each part, and its Go templates see neighbours of one role as one
-// message again, with an empty line between the texts. Here parts are parts of one message:
-// templates of other kinds may refuse two messages of one role, and two results of one call.
+// Ollama makes a message of each part. Its Go templates merge adjacent messages of one role again,
+// with an empty line between the texts. Here, the parts stay in one message. Other kinds of
+// templates may refuse two messages of one role, or two results of one call.
 Part part_of(const Json& part) {
   if (!part.is_object()) refuse(kBadPart);
   const std::string& type = text_of(part, "type", kBadPart);
@@ -42,11 +42,11 @@ Part part_of(const Json& part) {
   if (type == "refusal") return TextPart{text_of(part, "refusal", kBadPart)};
   if (type == "image_url") return ImagePart{image_of(part)};
   if (type == "input_audio")
-    refuse("input_audio is not supported: no model here hears; send the text that was said");
+    refuse("input_audio is not supported: no model here accepts audio; send the spoken text");
   refuse(kBadPart);
 }
 
-// Names of the tools that were called so far, by the ids of the calls.
+// Names of the tools called so far, by call id.
 using CalledTools = std::map<std::string, std::string>;
 
 ToolCall tool_call_of(const Fields& function, std::string id) {
@@ -106,7 +106,7 @@ Json arguments_of(const std::string& text) {
   constexpr const char* kRefusal = "invalid tool call arguments";
   Json values;
   try {
-    values = read_json("[" + text + "]");  // in brackets, as nothing may follow them
+    values = read_json("[" + text + "]");  // in brackets, so that nothing may follow the arguments
   } catch (const http::StatusError&) {
     refuse(kRefusal);
   }
@@ -122,7 +122,7 @@ std::vector<Message> decode_messages(const Fields& fields) {
   for (const Fields& given : fields.objects("messages")) {
     Message& message = messages.emplace_back(Message{.role = lower_case(given.text("role"))});
     message.tool_call_id = given.text("tool_call_id");
-    // Results of a "function_call" have this role, and the name alone.
+    // A result of a "function_call" has this role, and only a name.
     if (message.role == "function") message.role = "tool";
     if (message.role == "tool") {
       message.tool_name = given.text("name");

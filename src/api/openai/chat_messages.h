@@ -1,4 +1,4 @@
-// The messages of a chat in OpenAI's form, turned into ours. Pure functions; any thread.
+// Converts the messages of a chat from OpenAI's form. Pure functions; thread-safe.
 #pragma once
 
 #include <string>
@@ -11,15 +11,16 @@
 
 namespace billow::api::openai {
 
-// Of the field "messages", never none, one for one. The parts of a content that is an array become
-// one content, with an empty line between texts. Throws http::StatusError (400).
+// Parses the field "messages", which must not be empty. Each message stays one message. If its
+// content is an array, the parts become parts of the message. Throws http::StatusError (400).
 std::vector<Message> decode_messages(const Fields& fields);
 
-// The bytes of an image that its URL has: "data:image/png;base64,...". Throws http::StatusError
+// Returns the bytes of an image from its URL: "data:image/png;base64,...". Throws http::StatusError
 // (400).
 std::string image_of_url(std::string_view url);
 
-// The arguments of a call that a text holds, null as none. Throws http::StatusError (400).
+// Parses the arguments of a call from a text. Null means no arguments. Throws http::StatusError
+// (400).
 Json arguments_of(const std::string& text);
 
 }  // namespace billow::api::openai

@@ -1,4 +1,4 @@
-// Requests for a chat, decoded.
+// Tests the decoder of chat requests.
 #include <gtest/gtest.h>
 
 #include "api/openai/chat_codec.h"
@@ -10,7 +10,7 @@
 namespace billow::api::openai {
 namespace {
 
-// A request with these fields beside a model and a message.
+// Returns a request with a model, a message and these fields.
 std::string with(const std::string& fields) {
   return R"({"model":"m","messages":[{"role":"user","content":"Hi"}])" +
          (fields.empty() ? "" : "," + fields) + "}";
@@ -28,7 +28,7 @@ std::vector<Message> messages_of(const std::string& messages) {
   return decode_chat(with_messages(messages)).generations.at(0).messages;
 }
 
-TEST(ChatRequest, ALittleOneHasTheDefaults) {
+TEST(ChatRequest, MinimalRequestHasDefaults) {
   const TextRequest request = decode_chat(with(""));
   const GenerationRequest& generation = request.generations.at(0);
   EXPECT_FALSE(request.stream);
@@ -49,7 +49,7 @@ TEST(ChatRequest, ALittleOneHasTheDefaults) {
 }
 
 TEST(ChatRequest, FieldsBecomeOptions) {
-  // As the object "options" would have them.
+  // Each row has fields, and the same options in the form of the object "options".
   const std::pair<const char*, const char*> kOptions[] = {
       {R"("max_tokens":7)", R"({"num_predict":7})"},
       {R"("max_completion_tokens":8)", R"({"num_predict":8})"},
@@ -88,7 +88,7 @@ TEST(ChatRequest, FieldsBecomeOptions) {
   }
 }
 
-TEST(ChatRequest, FieldsAreRead) {
+TEST(ChatRequest, ReadsFields) {
   EXPECT_TRUE(decode_chat(with(R"("stream":true)")).stream);
   EXPECT_TRUE(decode_chat(with(R"("stream_options":{"include_usage":true})")).include_usage);
   EXPECT_FALSE(decode_chat(with(R"("stream_options":{})")).include_usage);
@@ -104,7 +104,7 @@ TEST(ChatRequest, FieldsAreRead) {
   EXPECT_EQ(decode_chat(with(R"("n":3)")).n, 3u);
 }
 
-TEST(ChatRequest, APredictionIsATextOrPartsOfOne) {
+TEST(ChatRequest, ReadsAPredictionFromATextOrParts) {
   EXPECT_EQ(decoded(R"("prediction":null)").prediction, "");
   EXPECT_EQ(decoded(R"("prediction":{"type":"content","content":"ab c"})").prediction, "ab c");
   EXPECT_EQ(decoded(R"("prediction":{"type":"content","content":[{"type":"text","text":"ab"},)"
@@ -136,7 +136,7 @@ TEST(ChatRequest, ToolsKeepTheirDeclarations) {
             R"({"type":"function","function":{"name":"f"}})");
 }
 
-TEST(ChatRequest, TheChoiceOfToolsIsRead) {
+TEST(ChatRequest, ReadsToolChoices) {
   const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}}],)";
   const auto choice = [&](const char* fields) { return decoded(tools + fields).tool_choice; };
   EXPECT_EQ(decoded("").tool_choice.use, ToolUse::kAuto);
@@ -162,7 +162,7 @@ TEST(ChatRequest, TheChoiceOfToolsIsRead) {
   for (const auto& [fields, text] : kRefusals) EXPECT_EQ(refused(with(fields)), text);
 }
 
-TEST(ChatRequest, BiasesAreOfTokens) {
+TEST(ChatRequest, ReadsLogitBiases) {
   using scheduler::LogitBias;
   const std::vector<LogitBias> expected = {{7, 1.5f}, {8, -100.0f}};
   EXPECT_EQ(decoded(R"("logit_bias":{"7":1.5,"8":-100})").options.sampling.logit_bias, expected);
@@ -177,7 +177,7 @@ TEST(ChatRequest, BiasesAreOfTokens) {
   }
 }
 
-TEST(ChatRequest, EveryWayToAskForAGrammarIsRead) {
+TEST(ChatRequest, ReadsAllGrammarFields) {
   using constraint::GrammarKind;
   const std::tuple<const char*, GrammarKind, const char*> kFields[] = {
       {R"("response_format":{"type":"json_object"})", GrammarKind::kJsonObject, ""},
@@ -219,13 +219,13 @@ TEST(ChatRequest, EveryWayToAskForAGrammarIsRead) {
       {R"("guided_choice":[])", "field \"guided_choice\" must be a list of strings"},
       {R"("guided_choice":["a",1])", "field \"guided_choice\" must be a list of strings"},
       {R"("guided_regex":"a","guided_choice":["a"])",
-       "fields \"guided_regex\" and \"guided_choice\" ask for different answers; leave one of them "
-       "out"},
+       "fields \"guided_regex\" and \"guided_choice\" ask for different answers; remove one of "
+       "them"},
   };
   for (const auto& [fields, text] : kRefusals) EXPECT_EQ(refused(with(fields)), text);
 }
 
-TEST(ChatRequest, EffortsAreLevelsOfThinking) {
+TEST(ChatRequest, EffortsBecomeThinkingLevels) {
   struct Row {
     const char* effort;
     bool enabled;
@@ -252,7 +252,7 @@ TEST(ChatRequest, EffortsAreLevelsOfThinking) {
             "\"high\", \"xhigh\", \"ultra\", \"max\", or \"none\")");
 }
 
-TEST(ChatRequest, PartsAreOneMessage) {
+TEST(ChatRequest, PartsStayOneMessage) {
   const auto messages = messages_of(R"(
       {"role":"User","content":[{"type":"text","text":"What is it?"},
         {"type":"image_url","image_url":{"url":"data:image/png;base64,AQID"}},
@@ -263,7 +263,7 @@ TEST(ChatRequest, PartsAreOneMessage) {
   ASSERT_EQ(messages.size(), 2u);
   for (const Message& message : messages) EXPECT_EQ(message.role, "user");
   EXPECT_EQ(messages[0].text(), "What is it?\n\nBe brief.");
-  ASSERT_EQ(messages[0].parts.size(), 5u) << "in their order";
+  ASSERT_EQ(messages[0].parts.size(), 5u) << "in the original order";
   EXPECT_EQ(std::get<ImagePart>(messages[0].parts[1]).bytes, "\x01\x02\x03");
   EXPECT_EQ(std::get<ImagePart>(messages[0].parts[4]).bytes, "\x04");
   EXPECT_EQ(messages[1].text(), "");
@@ -276,7 +276,7 @@ TEST(ChatRequest, PartsAreOneMessage) {
   }
 }
 
-TEST(ChatRequest, ToolCallsAndResultsAreTiedByTheirIds) {
+TEST(ChatRequest, MatchesToolResultsToCallsById) {
   const auto messages = messages_of(R"(
       {"role":"user","content":"Weather?"},
       {"role":"assistant","content":null,"reasoning":"hm","tool_calls":[
@@ -305,7 +305,7 @@ TEST(ChatRequest, ToolCallsAndResultsAreTiedByTheirIds) {
   EXPECT_EQ(messages[6].tool_name, "");
 }
 
-TEST(ChatRequest, CallsAndThinkingGoWithTheParts) {
+TEST(ChatRequest, CallsAndThinkingStayInTheMessage) {
   const auto messages = messages_of(R"(
       {"role":"assistant","reasoning":"hm","content":[{"type":"text","text":"a"},
         {"type":"text","text":"b"}],"tool_calls":[
@@ -316,7 +316,7 @@ TEST(ChatRequest, CallsAndThinkingGoWithTheParts) {
   EXPECT_EQ(messages[0].thinking(), "hm");
 }
 
-TEST(ChatRequest, RefusalsSayWhatClientsKnow) {
+TEST(ChatRequest, RefusesInOllamasWords) {
   const auto content = [](const char* text) {
     return with_messages(R"({"role":"user","content":)" + std::string(text) + "}");
   };
@@ -361,7 +361,7 @@ TEST(ChatRequest, RefusalsSayWhatClientsKnow) {
       {content(R"([{"type":"image_url","image_url":"data:image/png;base64,A!ID"}])"),
        "invalid image input"},
       {content(R"([{"type":"input_audio","input_audio":{"data":"AAAA"}}])"),
-       "input_audio is not supported: no model here hears; send the text that was said"},
+       "input_audio is not supported: no model here accepts audio; send the spoken text"},
       {arguments(R"("{")"), "invalid tool call arguments"},
       {arguments(R"("")"), "invalid tool call arguments"},
       {arguments(R"("[1]")"), "invalid tool call arguments"},

@@ -17,14 +17,14 @@
 namespace billow::api::openai {
 namespace {
 
-// How many characters a text has, each stray byte counted as one.
+// Counts the characters of a text. A stray byte counts as one.
 size_t n_characters(std::string_view text) {
   size_t n = 0;
   for (; !text.empty(); ++n) text.remove_prefix(utf8::decode(text).n_bytes);
   return n;
 }
 
-// Gathers the entries of tokens into lists, one for each of their fields.
+// Collects the entries of tokens into lists, one list for each field.
 class LogprobLists {
  public:
   explicit LogprobLists(size_t offset = 0) : offset_(offset) {}
@@ -35,7 +35,7 @@ class LogprobLists {
       token_logprobs_.push_back(logprob.logprob);
       Json top = Json::object();
       for (const Logprob& other : logprob.top) top.emplace(other.token, other.logprob);
-      const bool has_none = std::isinf(logprob.logprob);  // the first of a prompt
+      const bool has_none = std::isinf(logprob.logprob);  // the first token of a prompt
       top_logprobs_.push_back(has_none ? Json(nullptr) : std::move(top));
       text_offset_.push_back(offset_);
       offset_ += n_characters(logprob.token);
@@ -72,7 +72,7 @@ Json choice_json(size_t index, const std::string& text, std::string_view reason,
   return choice;
 }
 
-// choice_json() as text; without the JSON where there is only text, as in nearly all chunks.
+// Appends choice_json() as text. Builds no Json if there is only text, as in most chunks.
 void append_choice(std::string& out, size_t index, const std::string& text, std::string_view reason,
                    const LogprobLists& logprobs) {
   if (!reason.empty() || !logprobs.empty())
@@ -132,8 +132,8 @@ class CompletionObject : public TextAnswer {
     }
   };
 
-  // The n best answers to one prompt, the best first; all of them in their order where none is left
-  // out.
+  // Returns the n best answers to one prompt, best first. If none is dropped, returns all in their
+  // original order.
   std::vector<const Choice*> best_of(size_t prompt) const {
     std::vector<const Choice*> found;
     for (size_t j = 0; j < n_each_; ++j) found.push_back(&choices_[prompt * n_each_ + j]);
@@ -181,7 +181,7 @@ class CompletionStream : public TextAnswer {
 
   bool delta(const Delta& delta) override {
     std::string text = comments(delta.notices);
-    // What was thought has no place in this form, but shows that something is written.
+    // Thinking has no place in this form, but its empty chunks show progress.
     std::string written;
     for (const Event& event : delta.events)
       if (event.kind == EventKind::kText) written += event.text;
@@ -203,7 +203,7 @@ class CompletionStream : public TextAnswer {
     return stream_.finish(text.append(kDone));
   }
 
-  // What is only rendered is not streamed: decode_common.
+  // Never called: a rendered prompt is not streamed (decode_common()).
   bool rendered(const std::string&, size_t) override { return false; }
 
  private:
@@ -212,7 +212,7 @@ class CompletionStream : public TextAnswer {
     text.append(chunk_head_) += '[';
     append_choice(text, index, written, reason, logprobs);
     text += ']';
-    // Where usage is asked for, every chunk has one.
+    // If usage is requested, every chunk has one.
     if (include_usage_) {
       text += R"(,"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0})";
     }
@@ -222,7 +222,7 @@ class CompletionStream : public TextAnswer {
   EventStream stream_;
   const bool include_usage_;
   const std::string chunk_head_;
-  std::vector<size_t> offsets_;  // of each choice: characters of the tokens so far
+  std::vector<size_t> offsets_;  // of each choice: characters of its tokens so far
   Usage usage_;
   size_t n_ended_ = 0;
 };
@@ -239,13 +239,13 @@ std::vector<int32_t> token_ids(const Json& list) {
     if (!id.is_number_integer()) refuse(kPromptForm);
     const int64_t value = scheduler::whole_number(id);
     if (value < 0 || value > INT32_MAX)
-      refuse("field \"prompt\" has the id " + id.dump() + ", which is no token");
+      refuse("field \"prompt\" has the id " + id.dump() + ", which is not a token");
     tokens.push_back(static_cast<int32_t>(value));
   }
   return tokens;
 }
 
-// One generation for each prompt.
+// Returns one generation for each prompt.
 std::vector<GenerationRequest> generations_of(const Fields& fields, const GenerationRequest& base) {
   std::vector<GenerationRequest> made;
   const auto add = [&](const Json& prompt) {
@@ -276,7 +276,7 @@ TextRequest decode_completion(std::string_view body) {
   GenerationRequest& base = request.generations.front();
   base.kind = GenerationKind::kPrompt;
   base.suffix = fields.text("suffix");
-  // The prompt goes as it is, unless the template around it is asked for; a gap needs one.
+  // The prompt is raw by default. A suffix needs a template.
   base.raw = fields.flag("raw").value_or(base.suffix.empty());
   base.echo = fields.flag("echo").value_or(false);
   base.logprobs = fields.has("logprobs");
@@ -285,10 +285,11 @@ TextRequest decode_completion(std::string_view body) {
   request.best_of = fields.has("best_of") ? choices_of(fields, "best_of") : request.n;
   if (request.best_of < request.n) refuse("field \"best_of\" must be at least \"n\"");
   if (request.best_of > request.n) {
-    if (request.stream) refuse("field \"best_of\" cannot be streamed where it is more than \"n\"");
+    if (request.stream) refuse("field \"best_of\" cannot be streamed if it is more than \"n\"");
     base.logprobs = true;
   }
-  if (base.echo && !base.suffix.empty()) refuse("field \"echo\" cannot go with \"suffix\"");
+  if (base.echo && !base.suffix.empty())
+    refuse("field \"echo\" cannot be combined with \"suffix\"");
   const GenerationRequest shared = std::move(base);
   request.generations = generations_of(fields, shared);
   if (request.generations.size() * request.best_of > kMaxChoices) {

@@ -1,5 +1,5 @@
-// POST /v1/completions: its request decoded, and its answer written, as one object or as a stream
-// of chunks. Decoding is pure; an answer is used on the request's thread.
+// Codec of POST /v1/completions. It decodes requests, and writes answers as one object or as a
+// stream of chunks. Decoding is thread-safe. Use an answer on the request's thread only.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,13 @@
 
 namespace billow::api::openai {
 
-// The prompt gets the model's template around it. Throws http::StatusError (400).
+// Decodes a request. Prompts are raw unless the request sets "raw" to false or has a suffix. Throws
+// http::StatusError (400).
 TextRequest decode_completion(std::string_view body);
 
-// Log-probabilities, where asked for, have OpenAI's form: {"tokens","token_logprobs",
-// "top_logprobs","text_offset"}, offsets in characters from the beginning of the answer's tokens.
+// Log probabilities, if requested, have OpenAI's form:
+// {"tokens","token_logprobs","top_logprobs","text_offset"}. Offsets count characters from the
+// beginning of the answer's tokens. REQUIRES: the call outlives the answer.
 std::unique_ptr<TextAnswer> completion_answer(Call& call, AnswerHead head,
                                               const TextRequest& request,
                                               SteadyNow now = metrics::Clock::now);

@@ -47,7 +47,7 @@ std::string answered(bool stream, bool include_usage,
   return test.exchange.body();
 }
 
-TEST(CompletionRequest, IsAPromptAndFillsAGapWithTheTemplate) {
+TEST(CompletionRequest, ReadsAPromptWithASuffix) {
   const TextRequest request =
       decode_completion(R"({"model":"m","prompt":"p","suffix":"s","stream":true,)"
                         R"("stream_options":{"include_usage":true},"keep_alive":5})");
@@ -64,7 +64,7 @@ TEST(CompletionRequest, IsAPromptAndFillsAGapWithTheTemplate) {
   EXPECT_EQ(generation.options.sampling, (scheduler::Sampling{.temperature = 1.0, .top_p = 1.0}));
 }
 
-TEST(CompletionRequest, APromptGoesAsItIsUnlessTheTemplateIsAskedFor) {
+TEST(CompletionRequest, PromptsAreRawByDefault) {
   EXPECT_TRUE(decoded(R"("n":1)").raw);
   EXPECT_FALSE(decoded(R"("raw":false)").raw);
   EXPECT_FALSE(decoded(R"("suffix":"s")").raw);
@@ -86,23 +86,23 @@ TEST(CompletionRequest, PromptsAreTextsOrTokensOrListsOfThem) {
         << wrong;
   }
   EXPECT_EQ(refusal(decode_completion, R"({"prompt":[-1]})"),
-            "field \"prompt\" has the id -1, which is no token");
+            "field \"prompt\" has the id -1, which is not a token");
 }
 
-TEST(CompletionRequest, ChoicesAreBounded) {
+TEST(CompletionRequest, LimitsChoices) {
   const TextRequest request = decode_completion(R"({"prompt":["a","b"],"n":2,"best_of":3})");
   EXPECT_EQ(request.n, 2u);
   EXPECT_EQ(request.best_of, 3u);
-  EXPECT_TRUE(request.generations.at(1).logprobs) << "the best are found by them";
+  EXPECT_TRUE(request.generations.at(1).logprobs) << "best_of needs them";
   EXPECT_FALSE(request.shows_logprobs);
   const std::pair<const char*, const char*> kRefusals[] = {
       {R"({"n":0})", "field \"n\" must be an integer from 1 to 128"},
       {R"({"n":129})", "field \"n\" must be an integer from 1 to 128"},
       {R"({"n":3,"best_of":2})", "field \"best_of\" must be at least \"n\""},
       {R"({"best_of":2,"stream":true})",
-       "field \"best_of\" cannot be streamed where it is more than \"n\""},
+       "field \"best_of\" cannot be streamed if it is more than \"n\""},
       {R"({"prompt":["a","b"],"n":65})", "a request has at most 128 choices, this one 130"},
-      {R"({"suffix":"s","echo":true})", "field \"echo\" cannot go with \"suffix\""},
+      {R"({"suffix":"s","echo":true})", "field \"echo\" cannot be combined with \"suffix\""},
   };
   for (const auto& [body, text] : kRefusals) EXPECT_EQ(refusal(decode_completion, body), text);
 }
@@ -129,18 +129,18 @@ TEST(CompletionRequest, FieldsBecomeOptions) {
   EXPECT_EQ(options(R"("num_ctx":9)").num_ctx, 9u);
 }
 
-TEST(CompletionRequest, LogprobsAreHowManyOthers) {
+TEST(CompletionRequest, LogprobsSetTheNumberOfAlternatives) {
   const auto request = [](const char* n) {
     return decode_completion(R"({"prompt":"p","logprobs":)" + std::string(n) + "}")
         .generations.at(0);
   };
-  EXPECT_TRUE(request("0").logprobs) << "of the chosen token alone";
+  EXPECT_TRUE(request("0").logprobs) << "only of the chosen token";
   EXPECT_FALSE(request("null").logprobs);
   EXPECT_TRUE(request("3").logprobs);
   EXPECT_EQ(request("3").top_logprobs, 3);
 }
 
-TEST(CompletionRequest, RefusalsSayWhatClientsKnow) {
+TEST(CompletionRequest, RefusesInOllamasWords) {
   const std::pair<const char*, const char*> kRefusals[] = {
       {"", "EOF"},
       {R"({"logprobs":21})", "top_logprobs must be between 0 and 20"},
@@ -151,7 +151,7 @@ TEST(CompletionRequest, RefusalsSayWhatClientsKnow) {
   for (const auto& [body, text] : kRefusals) EXPECT_EQ(refusal(decode_completion, body), text);
 }
 
-TEST(CompletionObject, IsExactlyThis) {
+TEST(CompletionObject, HasExactBytes) {
   EXPECT_EQ(
       answered(false, false,
                [](TextAnswer& answer) {
@@ -162,7 +162,7 @@ TEST(CompletionObject, IsExactlyThis) {
       answer_head() + R"([{"text":"Hello","index":0,"finish_reason":"length"}],)" + kUsage + "}\n");
 }
 
-TEST(CompletionObject, OfNoPromptIsALoad) {
+TEST(CompletionObject, EmptyPromptIsALoad) {
   EXPECT_EQ(answered(false, false,
                      [](TextAnswer& answer) { answer.end({.done_reason = "load", .context = {}}); })
                 .find(answer_head() + R"([{"text":"","index":0,"finish_reason":"load"}],)"),
@@ -192,7 +192,7 @@ TEST(CompletionObject, LogprobsHaveOpenAisForm) {
   EXPECT_NE(stream.find(R"("text_offset":[1,2])"), std::string::npos) << stream;
 }
 
-TEST(CompletionStream, IsExactlyThis) {
+TEST(CompletionStream, HasExactBytes) {
   const auto write = [](TextAnswer& answer) {
     answer.delta(text_delta("Hel"));
     answer.delta(thinking_delta("hm"));
@@ -225,8 +225,8 @@ TEST(CompletionStream, EventsAreCommentsAndErrorsEndIt) {
                       "\"param\":null,\"code\":null}}\n\n");
 }
 
-// The answers to two prompts with two choices each, of which the better one is kept.
-TEST(CompletionObject, KeepsTheBestOfEachPrompt) {
+// Two prompts with two choices each. Only the better choice is returned.
+TEST(CompletionObject, ReturnsTheBestOfEachPrompt) {
   TestCall test;
   const TextRequest request = decode_completion(R"({"prompt":["a","b"],"n":1,"best_of":2})");
   const auto answer = completion_answer(test.call, kHead, request);

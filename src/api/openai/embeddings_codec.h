@@ -1,4 +1,4 @@
-// POST /v1/embeddings: its request decoded and its answer encoded. Pure functions; any thread.
+// Codec of POST /v1/embeddings. Pure functions; thread-safe.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct EmbeddingsRequest {
 // Throws http::StatusError (400).
 EmbeddingsRequest decode_embeddings(std::string_view body);
 
-// The whole body, a line's end included. REQUIRES: finite values.
+// Returns the whole body, including a line end. REQUIRES: finite values.
 std::string embeddings_json(const EmbedReply& reply, std::string_view model, bool base64);
 
 }  // namespace billow::api::openai

@@ -31,7 +31,7 @@ TEST(EmbeddingsRequest, InputsAreTexts) {
   }
 }
 
-TEST(EmbeddingsRequest, FieldsAreRead) {
+TEST(EmbeddingsRequest, ReadsFields) {
   EXPECT_EQ(embed(R"("input":"a","dimensions":64)").dimensions, 64u);
   EXPECT_EQ(embed(R"("input":"a","dimensions":-64)").dimensions, 0u);
   EXPECT_EQ(embed(R"("input":"a","keep_alive":"1m")").keep_alive, std::chrono::minutes(1));
@@ -46,7 +46,7 @@ TEST(EmbeddingsRequest, FieldsAreRead) {
   }
 }
 
-TEST(EmbeddingsRequest, RefusalsSayWhatClientsKnow) {
+TEST(EmbeddingsRequest, RefusesInOllamasWords) {
   const std::pair<const char*, const char*> kRefusals[] = {
       {"", "EOF"},
       {"{}", "invalid input"},
@@ -70,7 +70,7 @@ const EmbedReply kReply{
     .results = {{.values = {0.5f, -1.0f, 1e-7f}}, {.values = {0.1f, 3.0f, 16777216.0f}}},
     .n_prompt = 9};
 
-TEST(EmbeddingsAnswer, FloatsAreExactlyThese) {
+TEST(EmbeddingsAnswer, HasExactFloats) {
   EXPECT_EQ(embeddings_json(kReply, "m\"", false),
             R"({"object":"list","data":[)"
             R"({"object":"embedding","embedding":[0.5,-1,1e-07],"index":0},)"
@@ -89,7 +89,7 @@ TEST(EmbeddingsAnswer, SV_7_Base64IsOfLittleEndianFloats) {
       "\n");
 }
 
-TEST(EmbeddingsRequest, TokenIdsAreInputs) {
+TEST(EmbeddingsRequest, AcceptsTokenIds) {
   using Ids = std::vector<int32_t>;
   EXPECT_EQ(embed(R"("input":[1,2,2147483647])").inputs,
             (std::vector<EmbedInput>{Ids{1, 2, 2147483647}}));
@@ -97,7 +97,7 @@ TEST(EmbeddingsRequest, TokenIdsAreInputs) {
             (std::vector<EmbedInput>{Ids{1}, Ids{2, 3}, "a"}));
 }
 
-TEST(EmbeddingsRequest, ExtensionsAreRead) {
+TEST(EmbeddingsRequest, ReadsExtensions) {
   const EmbedRequest request = embed(
       R"("input":["a",5],"partial":true,"pooling":"CLS","normalize":false,"truncation_direction":"Left")");
   EXPECT_EQ(request.inputs, (std::vector<EmbedInput>{"a", UnusableInput{"invalid input type"}}));
@@ -106,17 +106,17 @@ TEST(EmbeddingsRequest, ExtensionsAreRead) {
   EXPECT_EQ(request.truncation, Truncation::kLeft);
   EXPECT_EQ(embed(R"("input":"a","truncate":false)").truncation, Truncation::kNone);
   EXPECT_EQ(refusal(decode_embeddings, R"({"input":"a","truncation_direction":"up"})"),
-            "truncation_direction is left or right, not 'up'");
+            "truncation_direction must be left or right, not 'up'");
 }
 
-TEST(EmbeddingsRequest, FI_13_TooManyInputsAreRefusedWithTheBound) {
+TEST(EmbeddingsRequest, FI_13_RefusesTooManyInputs) {
   std::string inputs = "[\"a\"";
   for (int i = 1; i < 1'000'000; ++i) inputs += ",\"a\"";
   EXPECT_THROW(embed("\"input\":" + inputs + "]"), http::StatusError);
   EXPECT_EQ(refusal(decode_embeddings, "{\"input\":" + inputs + "]}"), "413");
 }
 
-TEST(EmbeddingsAnswer, FailuresAndVectorsOfTokensStandInTheirPlaces) {
+TEST(EmbeddingsAnswer, KeepsErrorsAndTokenVectorsInOrder) {
   const EmbedReply reply{
       .results = {{.error = "no", .status = 400}, {.values = {1.0f, 2.0f}, .n_tokens = 2}},
       .n_prompt = 2};

@@ -1,5 +1,5 @@
 // Errors in OpenAI's form, {"error":{"message","type","param":null,"code":null}}. Pure functions;
-// any thread.
+// thread-safe.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace billow::api::openai {
 
-// The object, compact. Its type: "invalid_request_error" for 400, "not_found_error" for 404, else
-// "api_error".
+// Returns the error as compact JSON. Its type is "invalid_request_error" for 400, "not_found_error"
+// for 404, otherwise "api_error".
 std::string error_json(int status, std::string_view text);
 
-// The whole answer (api::ShapeError).
+// Returns the whole answer (api::ShapeError).
 http::Response error_response(int status, std::string_view text);
 
-// 400 with this text.
+// Throws http::StatusError (400) with this text.
 [[noreturn]] void refuse(const std::string& text);
 
-// "float64", "map[string]interface {}", "<nil>" for null: what Go calls a value that it has decoded
-// without knowing what to expect; part of some texts. Null is what is absent, too.
+// Returns Go's name for the type of a decoded value, for error messages: "float64",
+// "map[string]interface {}"; "<nil>" for null and for an absent value.
 std::string_view go_type(const Json* value) noexcept;
 
 }  // namespace billow::api::openai

@@ -7,7 +7,7 @@
 namespace billow::api::openai {
 namespace {
 
-TEST(Errors, TypeGoesByStatus) {
+TEST(Errors, TypeDependsOnStatus) {
   const std::pair<int, const char*> kTypes[] = {{400, "invalid_request_error"},
                                                 {404, "not_found_error"},
                                                 {401, "api_error"},
@@ -25,7 +25,7 @@ TEST(Errors, TypeGoesByStatus) {
   }
 }
 
-TEST(Errors, TextsOfAnyBytesAreJson) {
+TEST(Errors, AnyBytesBecomeValidJson) {
   const std::string text = error_json(500, "a\nb\xff\x01");
   EXPECT_FALSE(Json::parse(text, nullptr, false).is_discarded()) << text;
 }

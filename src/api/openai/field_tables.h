@@ -1,5 +1,5 @@
-// What becomes of each field of OpenAI's requests to write, and of those that vLLM, llama-server
-// and Ollama have beside them. Immutable.
+// How the server treats each field of OpenAI's generation requests, and the extensions of vLLM,
+// llama-server and Ollama. Immutable.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// For tests: what a decoder says of a request that it does not take. One thread.
+// For tests: the error that a decoder throws for a request. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace billow::api::openai {
 
-// The text of the 400 that `decode` throws; "" where it does not throw.
+// Returns the text of the 400 that `decode` throws; "" if it does not throw.
 template <typename Decode>
 std::string refusal(Decode decode, const std::string& body) {
   try {

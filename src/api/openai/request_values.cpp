@@ -31,7 +31,7 @@ Json extensions(const Fields& fields) {
       if (!value.is_null()) options[name] = value;
     }
   }
-  // Of whatever type: the check of all options has the words for a wrong one.
+  // Accepts any type here: the check of all options reports a wrong type.
   if (const Json* num_ctx = fields.value("num_ctx")) options["num_ctx"] = *num_ctx;
   return options;
 }
@@ -40,7 +40,7 @@ struct FieldOption {
   const char* field;
   const char* option;
 };
-// Beside OpenAI's fields those of vLLM and llama-server.
+// OpenAI's fields and those of vLLM and llama-server.
 constexpr FieldOption kIntegers[] = {
     {"seed", "seed"},
     {"top_k", "top_k"},
@@ -60,7 +60,7 @@ constexpr FieldOption kNumbers[] = {
     {"mirostat_eta", "mirostat_eta"},
 };
 
-// {"TOKEN":BIAS}, and as llama-server has it [[TOKEN,BIAS]], where a bias of false bans the token.
+// Parses {"TOKEN":BIAS}, and llama-server's [[TOKEN,BIAS]]. A bias of false bans the token.
 std::vector<scheduler::LogitBias> logit_bias_of(const Fields& fields) {
   constexpr const char* kForm =
       "field \"logit_bias\" must be an object of token ids and numbers, or an array of [id, "
@@ -88,7 +88,7 @@ std::vector<scheduler::LogitBias> logit_bias_of(const Fields& fields) {
   return biases;
 }
 
-// A text or an array of them; what is neither says nothing.
+// Sets a text or an array of texts. Ignores other types.
 void put_stop(Json& options, const Json* stop, TextRoute route) {
   if (stop == nullptr) return;
   if (stop->is_string()) {
@@ -107,7 +107,7 @@ void put_stop(Json& options, const Json* stop, TextRoute route) {
   options["stop"] = std::move(stops);
 }
 
-// What the request sets, over these options.
+// Returns `options`, overridden by what the request sets.
 Options options_over(Json options, const Fields& fields, TextRoute route) {
   options.update(extensions(fields));
   auto n_max = fields.integer("max_tokens");

@@ -1,6 +1,5 @@
-// What the requests of several of OpenAI's routes have in common: sampling, stops, reasoning and
-// the extensions, read and put into the words of a GenerationRequest. Pure functions; any thread.
-// All throw http::StatusError (400).
+// Parses the fields that several of OpenAI's routes share: sampling, stops, reasoning and
+// extensions. Pure functions; thread-safe. All functions throw http::StatusError (400).
 #pragma once
 
 #include <cstddef>
@@ -14,45 +13,46 @@
 
 namespace billow::api::openai {
 
-// A request to write, decoded.
+// A decoded generation request.
 struct TextRequest {
   std::vector<GenerationRequest> generations{};  // one for each prompt
   size_t n = 1;                                  // choices for each prompt
-  size_t best_of = 1;                            // at least n: so many are written, the best n kept
+  size_t best_of = 1;  // at least n: this many are generated, the best n are returned
   bool stream = false;
-  bool include_usage = false;  // of a stream, in a chunk of its own
+  bool include_usage = false;  // only for streams, in a separate chunk
   bool shows_logprobs = false;
-  bool legacy_calls = false;  // "function_call" in place of "tool_calls"
+  bool legacy_calls = false;  // "function_call" instead of "tool_calls"
   std::vector<std::string> unknown_fields{};
 };
 
 enum class TextRoute : uint8_t { kChat, kCompletions };
 
-// Fields::parse, but an empty body is "EOF".
+// Same as Fields::parse, except that an empty body is "EOF".
 Fields parse_body(std::string_view body, std::string_view type);
 
-// What both routes that write have, with one generation: model, options, grammar, n, stream,
-// stream_options, keep_alive and _debug_render_only, which is never streamed.
+// Parses the fields that both generation routes share, into one generation: model, options,
+// grammar, n, stream, stream_options, keep_alive and _debug_render_only. A rendered prompt is never
+// streamed.
 TextRequest decode_common(const Fields& fields, TextRoute route);
 
-// The options: temperature and top_p are 1.0 unless given, whatever the model has. Beside OpenAI's
-// fields, which win, there may be those of vLLM and llama-server (top_k, min_p, mirostat ...), an
-// object "options" as in Ollama's API, and "num_ctx".
+// Parses the options. temperature and top_p are 1.0 by default, even if the model sets others. Also
+// accepts options of vLLM and llama-server (top_k, min_p, mirostat ...), an object "options" as in
+// Ollama's API, and "num_ctx". OpenAI's fields take precedence.
 Options sampling_options(const Fields& fields, TextRoute route);
 
-// The same, but nothing that the request does not say.
+// Parses the same without defaults: only options that the request sets.
 Options given_options(const Fields& fields);
 
-// The object "options" and "num_ctx" alone.
+// Parses only the object "options" and "num_ctx".
 Options extra_options(const Fields& fields);
 
-// "n", "best_of": from 1 to kMaxChoices; 1 if absent.
+// Parses "n" or "best_of": 1 to kMaxChoices; default 1.
 size_t choices_of(const Fields& fields, std::string_view name);
 
-// From 0 to 20; 0 if absent.
+// Parses a number from 0 to 20; default 0.
 int top_logprobs(const Fields& fields, std::string_view name);
 
-// Of reasoning.effort, or reasoning_effort.
+// Parses reasoning.effort or reasoning_effort.
 Think think_of(const Fields& fields);
 
 }  // namespace billow::api::openai

@@ -36,7 +36,7 @@ void read_part(const Fields& part, std::vector<Part>& parts) {
   }
 }
 
-// A text, or the parts of one.
+// Parses a text, or the parts of one.
 std::vector<Part> parts_of(const Fields& item, std::string_view name) {
   std::vector<Part> parts;
   const Json* value = item.value(name);
@@ -83,7 +83,7 @@ class Reader {
         text += (text.empty() ? "" : "\n\n") + part.text("text");
       if (!text.empty()) break;
     }
-    // What another provider has encrypted can be read by it alone.
+    // Encrypted content of another provider cannot be read, so it is ignored.
     if (!text.empty()) add("assistant", {ThinkingPart{std::move(text)}});
   }
 
@@ -95,7 +95,7 @@ class Reader {
             .id = std::move(id), .name = std::move(name), .arguments = std::move(arguments)}});
   }
   void read_function_call(const Fields& item) {
-    // Some models and clients write nothing where a function has no parameters.
+    // Some models and clients write nothing if a function has no parameters.
     const std::string arguments = item.text("arguments");
     add_call(item, function_name(item.text("namespace"), item.text("name")),
              arguments.empty() ? Json::object() : arguments_of(arguments));
@@ -112,7 +112,7 @@ class Reader {
 
   void read_output(const Fields& item) {
     std::string id = item.text("call_id");
-    if (id.empty()) id = item.text("id");  // of local_shell_call_output
+    if (id.empty()) id = item.text("id");  // for local_shell_call_output
     Message result{.role = "tool",
                    .parts = parts_of(item, "output"),
                    .tool_name = "",
@@ -122,11 +122,11 @@ class Reader {
     messages_.push_back(std::move(result));
   }
 
-  // What a server of tools has done: the model's text tells what came of it.
+  // Ignores a call that a server has run: the model's text contains its result.
   void skip(const Fields&) {}
 
   std::vector<Message> messages_;
-  std::map<std::string, std::string> called_;  // names of tools by the ids of their calls
+  std::map<std::string, std::string> called_;  // tool names by call id
 };
 
 void Reader::read(const Fields& item) {
@@ -160,7 +160,7 @@ std::string new_item_id(const std::string& type) {
   return random_id(known == kPrefixes.end() ? "item_" : known->second, 24);
 }
 
-// One item, with all that clients may leave out.
+// Returns an item with all fields that clients may omit.
 Json whole_item(const Fields& given) {
   const std::string type = type_of(given);
   if (type.empty()) refuse("item without a \"type\"");
@@ -179,7 +179,7 @@ Json whole_item(const Fields& given) {
   return item;
 }
 
-// What `work` refuses is told with the place of the item.
+// Runs `work` and adds the index of the item to its errors.
 template <typename Work>
 void at_item(size_t index, const Work& work) {
   try {

@@ -1,5 +1,5 @@
-// The items of a conversation as /v1/responses has them: messages, calls of tools, their results,
-// reasoning. Pure functions; any thread. All throw http::StatusError (400).
+// Converts the items of /v1/responses: messages, tool calls, their results and reasoning. Pure
+// functions; thread-safe. All functions throw http::StatusError (400).
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace billow::api::openai {
 
-// The field "input" as an array of objects, each with its "type" and an id, and messages with their
-// content as parts. References to items stay as they are.
+// Returns the field "input" as an array of objects. Each has its "type" and an id; a message has
+// its content as parts. References to items are not resolved.
 Json items_of_input(const Fields& request);
 
-// The conversation of such items, where there are no references any more. `instructions` come
-// first; neighbours of one role are one message.
+// Returns the conversation of such items. `instructions` come first. Consecutive items of one role
+// become one message. REQUIRES: all references are resolved.
 std::vector<Message> messages_of_items(const Json& items, const std::string& instructions);
 
 }  // namespace billow::api::openai

@@ -8,10 +8,10 @@
 namespace billow::api::openai {
 namespace {
 
-// What a map's entry, a pointer and the like take, about.
+// Estimated memory of a map entry, a pointer and their overhead.
 constexpr size_t kOverhead = 200;
 
-// A value whose bytes count as long as it lives.
+// Makes a value whose bytes count until it is deleted.
 template <typename Value>
 std::shared_ptr<const Value> counted_value(Value value, size_t n_bytes,
                                            std::shared_ptr<std::atomic<size_t>> sum) {

@@ -1,5 +1,5 @@
-// Answers of /v1/responses that are kept, so that a later request can go on from one by its id. In
-// memory, bounded in bytes and in time: the oldest go first. Any thread.
+// Stores answers of /v1/responses in memory, so that a later request can continue from one by its
+// id. Limits bytes and age; evicts the oldest first. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ struct ResponseLimits {
   std::chrono::seconds max_age = std::chrono::hours(24);
 };
 
-// An item of a conversation, shared by all responses whose conversation has it.
+// An item of a conversation. All responses with this item share it.
 struct ResponseItem {
   std::string id;
   std::string json;
@@ -31,41 +31,41 @@ struct ResponseItem {
 using ResponseItems = std::vector<std::shared_ptr<const ResponseItem>>;
 
 struct StoredResponse {
-  std::string json;     // the object, as it was answered
-  ResponseItems items;  // the conversation: what came before, the input, the output
-  size_t n_input = 0;   // of these: all but the output
+  std::string json;     // the object as it was sent
+  ResponseItems items;  // the conversation: earlier items, the input, the output
+  size_t n_input = 0;   // number of items before the output
 };
 
 class ResponseStore {
  public:
   explicit ResponseStore(const ResponseLimits& limits = {}, SteadyNow now = metrics::Clock::now);
 
-  // An item that counts as long as somebody holds it. It has an id.
+  // Makes an item whose bytes count until its last reference is gone. REQUIRES: it has an id.
   std::shared_ptr<const ResponseItem> item(const Json& json);
 
   void put(const std::string& id, StoredResponse response);
   std::optional<StoredResponse> find(const std::string& id);
-  // Of any response; null where there is none.
+  // Finds an item of any response; null if there is none.
   std::shared_ptr<const ResponseItem> find_item(const std::string& id);
-  // False: there was none.
+  // Returns false if there is no such response.
   bool erase(const std::string& id);
 
   size_t n_bytes() const noexcept { return *n_bytes_; }
 
  private:
-  struct Kept {
+  struct Entry {
     std::shared_ptr<const StoredResponse> response;
     metrics::Clock::time_point since;
   };
-  void drop_old();  // with mutex_ held
+  void drop_old();  // REQUIRES: the caller holds mutex_
   std::shared_ptr<const StoredResponse> counted(StoredResponse response) const;
 
   const ResponseLimits limits_;
   const SteadyNow now_;
-  const std::shared_ptr<std::atomic<size_t>> n_bytes_;  // of what is held, by whomever
+  const std::shared_ptr<std::atomic<size_t>> n_bytes_;  // of all live items and responses
   std::mutex mutex_;
-  std::unordered_map<std::string, Kept> responses_;
-  std::deque<std::string> order_;  // ids, the oldest first
+  std::unordered_map<std::string, Entry> responses_;
+  std::deque<std::string> order_;  // ids, oldest first
   std::unordered_map<std::string, std::weak_ptr<const ResponseItem>> items_;
 };
 

@@ -35,7 +35,7 @@ Json shell_schema() {
   return schema;
 }
 
-// What a custom tool says of itself, and of the grammar of its input.
+// Returns the description of a custom tool, with the grammar of its input.
 std::string custom_description(const Fields& tool) {
   std::string text = tool.text("description");
   const auto format = tool.fields("format");
@@ -102,7 +102,7 @@ class Reader {
     declarations_.push_back({{"type", "function"}, {"function", std::move(function)}});
   }
 
-  // The choice of one tool, or of several.
+  // Parses the choice of one tool or of several.
   void choose(const Fields& request) {
     Json choice;
     if (const auto parallel = request.flag("parallel_tool_calls"))

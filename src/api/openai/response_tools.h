@@ -1,6 +1,6 @@
-// The tools of /v1/responses. The model knows functions alone, so every kind of tool that the
-// client runs becomes one, and a call of it is told in the form of its kind. Pure functions; any
-// thread. All throw http::StatusError (400).
+// Parses the tools of /v1/responses. Models can only call functions, so each kind of tool of the
+// client becomes a function. Its calls are converted back to the form of that kind. Pure functions;
+// thread-safe. All functions throw http::StatusError (400).
 #pragma once
 
 #include <cstdint>
@@ -21,29 +21,30 @@ enum class CallForm : uint8_t {
   kLocalShell,  // local_shell_call, with a command
 };
 
-// How a call of one function is told.
+// The form of calls of one function in the answer.
 struct CallShape {
   CallForm form = CallForm::kFunction;
   std::string name{};
-  std::string name_space{};  // of a function that is one of a group; empty: none
+  std::string name_space{};  // namespace of the function; empty: none
 };
 
 struct ResponseTools {
   std::vector<Tool> tools{};
   ToolChoice choice{};
-  std::map<std::string, CallShape> shapes{};  // by the names of `tools`
-  std::vector<std::string> left_out{};        // types of tools that clients can do without
+  std::map<std::string, CallShape> shapes{};  // by names in `tools`
+  std::vector<std::string> left_out{};  // types of ignored tools, which clients can do without
 };
 
 inline constexpr const char* kLocalShell = "local_shell";  // the name of its function
 
-// The fields "tools", "tool_choice" and "parallel_tool_calls".
+// Parses the fields "tools", "tool_choice" and "parallel_tool_calls".
 ResponseTools decode_response_tools(const Fields& request);
 
-// The name of a function in a group: "GROUP__NAME"; "NAME" where there is none.
+// Returns the full name of a function in a namespace: "GROUP__NAME"; "NAME" without a namespace.
 std::string function_name(const std::string& name_space, const std::string& name);
 
-// The arguments of a custom tool's function, and back; the whole text where they are no such.
+// These functions convert the text of a custom tool to arguments of its function, and back. If the
+// arguments have another form, custom_input() returns them unchanged.
 Json custom_arguments(const std::string& input);
 std::string custom_input(const std::string& arguments);
 

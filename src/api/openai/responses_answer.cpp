@@ -13,17 +13,17 @@
 namespace billow::api::openai {
 namespace {
 
-// What the parts of text are called.
+// The names in items and events of text.
 struct TextForm {
-  const char* item;    // its type
-  const char* prefix;  // of its id
-  const char* list;    // its member with the part
+  const char* item;    // the item's type
+  const char* prefix;  // of the item's id
+  const char* list;    // the member that contains the part
   const char* part;    // the part's type
   const char* part_added;
   const char* delta;
   const char* done;
   const char* part_done;
-  const char* index;  // of the part
+  const char* index;  // name of the part's index
 };
 constexpr TextForm kMessage{"message",
                             "msg_",
@@ -53,12 +53,13 @@ constexpr TextForm kSummary{"reasoning",
                             "response.reasoning_summary_part.done",
                             "summary_index"};
 
-// How a call is told: one form for each kind of tool. A local shell is told when it is complete.
+// The names in items and events of calls, one row per CallForm. A local shell call is sent when it
+// is complete.
 struct CallKind {
-  const char* item;    // its type
-  const char* prefix;  // of its id
-  const char* text;    // the member with what it is given
-  const char* delta;   // null: there are no pieces
+  const char* item;    // the item's type
+  const char* prefix;  // of the item's id
+  const char* text;    // the member with the arguments or the input
+  const char* delta;   // null: the call has no deltas
   const char* done;
 };
 constexpr CallKind kCalls[] = {
@@ -87,10 +88,10 @@ void append_logprobs(Json& list, const std::vector<Logprob>& logprobs) {
   }
 }
 
-// An item that is being written.
+// An item that is not complete yet.
 struct OpenItem {
-  const TextForm* text_form = nullptr;  // of text
-  CallShape shape{};                    // of a call
+  const TextForm* text_form = nullptr;  // set for text items
+  CallShape shape{};                    // set for calls
   std::string id;
   std::string call_id{};
   std::string text{};
@@ -114,12 +115,12 @@ Json text_item_json(const OpenItem& item, const char* status, bool has_part) {
   if (item.is_message())
     made["role"] = "assistant";
   else
-    made["summary"] = Json::array();  // clients expect it, also where it is empty
+    made["summary"] = Json::array();  // clients expect it, even if it is empty
   made[item.text_form->list] = list;
   return made;
 }
 
-// What a shell is to do, from the arguments of its function.
+// Returns the action of a shell call, from the arguments of its function.
 Json action_json(const std::string& arguments) {
   const Json given = Json::parse(arguments, nullptr, false);
   Json action = {{"type", "exec"}, {"command", Json::array()}, {"env", Json::object()}};
@@ -150,9 +151,9 @@ Json usage_json(const Ending& ending) {
   Json usage;
   usage["input_tokens"] = ending.n_prompt;
   usage["input_tokens_details"]["cached_tokens"] = ending.n_cached;
-  usage["input_tokens_details"]["cache_write_tokens"] = 0;  // nothing is paid for
+  usage["input_tokens_details"]["cache_write_tokens"] = 0;  // caching is free
   usage["output_tokens"] = ending.n_generated;
-  usage["output_tokens_details"]["reasoning_tokens"] = 0;  // they are not counted on their own
+  usage["output_tokens_details"]["reasoning_tokens"] = 0;  // not counted separately
   usage["total_tokens"] = ending.n_prompt + ending.n_generated;
   return usage;
 }
@@ -197,7 +198,7 @@ class ResponseAnswer : public CallAnswer {
   bool end(const Ending& ending) override {
     const bool is_cut = is_cut_off(ending);
     std::string text = opening();
-    // A call that was cut off is left out: nobody should carry it out.
+    // Drops a call that was cut off, so that nobody runs it.
     if (open_ && open_->text_form != nullptr) close(text, is_cut ? "incomplete" : "completed");
     Json response = response_json(is_cut ? "incomplete" : "completed");
     if (is_cut) response["incomplete_details"]["reason"] = "max_output_tokens";
@@ -224,7 +225,7 @@ class ResponseAnswer : public CallAnswer {
     return stream_.api::EventStream::fail(status, what, text);
   }
 
-  // Nothing asks for it: decode_response.
+  // Never called: decode_response() requests no rendering.
   bool rendered(const std::string&, size_t) override { return false; }
 
  private:
@@ -242,7 +243,7 @@ class ResponseAnswer : public CallAnswer {
     return response;
   }
 
-  // What a stream begins with; nothing once it has.
+  // Returns the first events of a stream; nothing if the stream has them already.
   std::string opening() {
     std::string text;
     if (!request_.stream || std::exchange(is_opened_, true)) return text;
@@ -259,7 +260,7 @@ class ResponseAnswer : public CallAnswer {
     text += http::sse_event(to_text(event), type);
   }
 
-  // Where the open item stands, before what an event says of it.
+  // Returns the place of the open item, the first fields of each of its events.
   Json place() const { return {{"item_id", open_->id}, {"output_index", output_.size()}}; }
   Json part_place() const {
     Json at = place();
@@ -366,7 +367,7 @@ class ResponseAnswer : public CallAnswer {
   bool is_opened_ = false;
   size_t sequence_ = 0;
   std::optional<OpenItem> open_;
-  Json output_ = Json::array();  // the items that are done
+  Json output_ = Json::array();  // completed items
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The answer of POST /v1/responses: one object, or a stream of events. Used on the request's
-// thread.
+// Writes the answer of POST /v1/responses: one object, or a stream of events. Use it on the
+// request's thread only.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,10 @@
 
 namespace billow::api::openai {
 
-// Called with the answer, whole, before the client has all of it; and with its items.
+// Receives the whole answer and its output items, before the client has received all of it.
 using KeepResponse = std::function<void(const Json& response, const Json& output)>;
 
-// The request outlives the answer.
+// REQUIRES: the call and the request outlive the answer.
 std::unique_ptr<CallAnswer> response_answer(Call& call, AnswerHead head,
                                             const ResponseRequest& request, KeepResponse keep,
                                             SteadyNow now = metrics::Clock::now);

@@ -1,4 +1,4 @@
-// Answers of /v1/responses, byte for byte but for the ids of their items.
+// Compares answers of /v1/responses byte for byte, except the ids of items.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -21,7 +21,7 @@ constexpr const char* kUsage =
     R"({"input_tokens":11,"input_tokens_details":{"cached_tokens":4,"cache_write_tokens":0},"output_tokens":2,)"
     R"("output_tokens_details":{"reasoning_tokens":0},"total_tokens":13})";
 
-// Random ids as "msg_*".
+// Replaces random ids like "msg_0a..." by "msg_*".
 std::string masked(const std::string& text) {
   static const std::regex kId(R"((msg|rs|fc|ctc|lsh)_[a-z0-9]{24})");
   return std::regex_replace(text, kId, "$1_*");
@@ -54,11 +54,11 @@ struct Answered {
   explicit Answered(const std::string& fields = "") {
     request = decode_response(R"({"model":"m","input":"Hi")" + fields + "}", store);
     answer = response_answer(
-        test.call, kHead, request, [this](const Json& response, const Json&) { kept = response; },
+        test.call, kHead, request, [this](const Json& response, const Json&) { stored = response; },
         clock.now());
   }
   std::string body() const { return masked(test.exchange.body()); }
-  // The types of the events, one behind the other, with their numbers checked.
+  // Returns the types of the events, and checks their sequence numbers.
   std::string types() const {
     std::string types;
     size_t n = 0;
@@ -76,13 +76,13 @@ struct Answered {
   TestClock clock;
   ResponseStore store;
   ResponseRequest request;
-  Json kept;
+  Json stored;
   std::unique_ptr<CallAnswer> answer;
 };
 
 constexpr const char* kStream = R"(,"stream":true)";
 
-TEST(ResponseObject, HasWhatWasWritten) {
+TEST(ResponseObject, HasTheWholeText) {
   Answered it;
   it.answer->delta(text_delta("Hel"));
   it.clock.time += seconds(3);
@@ -93,10 +93,10 @@ TEST(ResponseObject, HasWhatWasWritten) {
   EXPECT_EQ(it.test.exchange.content_type, "application/json");
   EXPECT_EQ(it.body(),
             response("completed", "1767322003", "[" + message("Hello") + "]", kUsage) + "\n");
-  EXPECT_EQ(to_text(it.kept) + "\n", it.test.exchange.body());
+  EXPECT_EQ(to_text(it.stored) + "\n", it.test.exchange.body());
 }
 
-TEST(ResponseObject, HasItsItemsInTheirOrder) {
+TEST(ResponseObject, KeepsTheOrderOfItems) {
   Answered it;
   it.answer->delta(joined(thinking_delta("hm"), text_delta("a")));
   it.answer->delta(call_delta(0, "f"));
@@ -112,7 +112,7 @@ TEST(ResponseObject, HasItsItemsInTheirOrder) {
                 "\n");
 }
 
-TEST(ResponseObject, IsIncompleteWhereItWasCutOff) {
+TEST(ResponseObject, IsIncompleteIfCutOff) {
   Answered it;
   it.answer->delta(text_delta("a"));
   it.answer->delta(
@@ -121,7 +121,7 @@ TEST(ResponseObject, IsIncompleteWhereItWasCutOff) {
   EXPECT_EQ(it.body(), response("incomplete", "null", "[" + message("a") + "]", kUsage) + "\n");
 }
 
-TEST(ResponseObject, BeginsAgain) {
+TEST(ResponseObject, Restarts) {
   Answered it;
   it.answer->delta(text_delta("gone"));
   it.answer->restart(0);
@@ -131,19 +131,19 @@ TEST(ResponseObject, BeginsAgain) {
             response("completed", "1767322000", "[" + message("here") + "]", kUsage) + "\n");
 }
 
-TEST(ResponseObject, IsKeptUnlessTheRequestSaysNo) {
+TEST(ResponseObject, IsNotStoredIfTheRequestSaysSo) {
   Answered it(R"(,"store":false)");
   it.answer->end(kEnding);
-  EXPECT_TRUE(it.kept.is_null());
+  EXPECT_TRUE(it.stored.is_null());
 }
 
-// An event with what it has behind its type and number.
+// Returns an event. `rest` follows its type and number.
 std::string event(size_t number, const std::string& type, const std::string& rest) {
   return "event: response." + type + "\ndata: {\"type\":\"response." + type +
          "\",\"sequence_number\":" + std::to_string(number) + "," + rest + "}\n\n";
 }
 
-TEST(ResponseStream, IsExactlyThis) {
+TEST(ResponseStream, HasExactBytes) {
   Answered it(kStream);
   EXPECT_TRUE(it.answer->delta(text_delta("Hel")));
   EXPECT_EQ(it.test.exchange.content_type, "text/event-stream");
@@ -192,7 +192,7 @@ TEST(ResponseStream, ThinkingIsContentOrASummary) {
             std::string::npos);
 }
 
-TEST(ResponseStream, ArgumentsComeAsTheyAreWritten) {
+TEST(ResponseStream, StreamsArguments) {
   Answered it(kStream);
   it.answer->delta(text_delta("a"));
   it.answer->delta({.events = {{EventKind::kCallBegin, 0, "f", "call_0"},
@@ -213,7 +213,7 @@ TEST(ResponseStream, ArgumentsComeAsTheyAreWritten) {
     EXPECT_NE(it.body().find(part), std::string::npos) << part << it.body();
 }
 
-TEST(ResponseStream, CallsAreToldInTheFormOfTheirTool) {
+TEST(ResponseStream, CallsHaveTheFormOfTheirTool) {
   Answered it(R"(,"stream":true,"tools":[{"type":"custom","name":"patch"},{"type":"local_shell"},)"
               R"({"type":"namespace","name":"n","tools":[{"type":"function","name":"g"}]}])");
   const auto call = [&](size_t index, const char* name, const char* arguments) {
@@ -230,7 +230,7 @@ TEST(ResponseStream, CallsAreToldInTheFormOfTheirTool) {
             "custom_tool_call_input.done output_item.done output_item.added output_item.done "
             "output_item.added function_call_arguments.delta function_call_arguments.done "
             "output_item.done completed ");
-  const Json output = it.kept["output"];
+  const Json output = it.stored["output"];
   EXPECT_EQ(output[0]["input"], "+a\n");
   EXPECT_EQ(output[0]["type"], "custom_tool_call");
   EXPECT_EQ(output[1]["type"], "local_shell_call");
@@ -240,7 +240,7 @@ TEST(ResponseStream, CallsAreToldInTheFormOfTheirTool) {
   EXPECT_EQ(output[2]["namespace"], "n");
 }
 
-TEST(ResponseStream, LogprobsGoWithTheirText) {
+TEST(ResponseStream, SendsLogprobsWithTheirText) {
   Answered it(R"(,"stream":true,"top_logprobs":1)");
   Delta delta = text_delta("a");
   delta.logprobs.push_back({"a", -0.5, "a", {{"a", -0.5, "a"}}});
@@ -252,7 +252,7 @@ TEST(ResponseStream, LogprobsGoWithTheirText) {
       << it.body();
 }
 
-TEST(ResponseStream, IsKeptAliveWhileAPromptIsRead) {
+TEST(ResponseStream, IsKeptAliveDuringPrefill) {
   Answered it(kStream);
   it.clock.time += seconds(10);
   it.answer->still_working();
@@ -264,7 +264,7 @@ TEST(ResponseStream, IsKeptAliveWhileAPromptIsRead) {
   EXPECT_EQ(it.types(), "created in_progress completed ");
 }
 
-TEST(ResponseStream, ErrorsEndItOnceItHasBegun) {
+TEST(ResponseStream, ErrorsEndAStreamThatHasBegun) {
   Answered early(kStream);
   EXPECT_FALSE(early.answer->fail(500, "no"));
   Answered it(kStream);
@@ -277,9 +277,9 @@ TEST(ResponseStream, ErrorsEndItOnceItHasBegun) {
   EXPECT_EQ(it.test.call.status(), 500);
 }
 
-// The routes.
+// Calls the routes.
 struct Fixture {
-  // "200 BODY", or the refusal.
+  // Returns the body, or the status and the text of an error.
   std::string answer(http::Method method, const std::string& pattern, const std::string& body,
                      const std::string& id = "", http::Parameters query = {}) {
     http::Request request = request_with(body);
@@ -312,7 +312,7 @@ struct Fixture {
 
 constexpr const char* kOne = "/v1/responses/:id";
 
-TEST(ResponseRoutes, AConversationGoesOnByItsId) {
+TEST(ResponseRoutes, ContinuesAConversationById) {
   Fixture fixture;
   fixture.generator.script = [](Sink& sink) {
     sink.delta(text_delta("Hello"));
@@ -345,12 +345,12 @@ TEST(ResponseRoutes, AConversationGoesOnByItsId) {
   EXPECT_EQ(fixture.answer(http::Method::kDelete, kOne, "", id),
             R"({"id":")" + id + "\",\"object\":\"response\",\"deleted\":true}\n");
   EXPECT_EQ(fixture.get(kOne, id),
-            "404 response '" + id + "' not found: it was not stored, or is stored no more");
+            "404 response '" + id + "' not found: it was never stored, or is no longer stored");
   EXPECT_EQ(fixture.get(kOne, second_id, {{"stream", "true"}}),
             "400 a stored response cannot be streamed");
 }
 
-TEST(ResponseRoutes, WhatIsNotStoredIsNotFound) {
+TEST(ResponseRoutes, UnstoredResponseIsNotFound) {
   Fixture fixture;
   fixture.generator.script = [](Sink& sink) { sink.end(kEnding); };
   const Json response = fixture.post(R"({"model":"m","input":"Hi","store":false})");
@@ -358,14 +358,14 @@ TEST(ResponseRoutes, WhatIsNotStoredIsNotFound) {
   EXPECT_EQ(response["store"], false);
 }
 
-TEST(ResponseRoutes, ToolsThatAreLeftOutAreNamed) {
+TEST(ResponseRoutes, NamesIgnoredTools) {
   Fixture fixture;
   fixture.generator.script = [](Sink& sink) { sink.end(kEnding); };
   fixture.post(R"({"model":"m","input":"Hi","tools":[{"type":"web_search"}]})");
   EXPECT_EQ(fixture.head.get("X-Billow-Tools-Left-Out"), "web_search");
 }
 
-TEST(ResponseRoutes, TokensAreCounted) {
+TEST(ResponseRoutes, CountsTokens) {
   Fixture fixture;
   fixture.generator.script = [](Sink& sink) {
     sink.sized({.n_prompt = 10, .n_prompt_full = 12});

@@ -16,13 +16,14 @@
 namespace billow::api::openai {
 namespace {
 
-// The items of a request, with those in place that it refers to.
+// Replaces the references in a request's items by the items from the store.
 Json resolved(Json items, ResponseStore& store) {
   for (Json& item : items) {
     if (item["type"] != "item_reference") continue;
     const std::string id = item["id"].get<std::string>();
     const auto found = store.find_item(id);
-    if (!found) refuse("item \"" + id + "\" not found: it was not stored, or is stored no more");
+    if (!found)
+      refuse("item \"" + id + "\" not found: it was never stored, or is no longer stored");
     item = Json::parse(found->json);
   }
   return items;
@@ -32,7 +33,8 @@ ResponseItems items_before(const Fields& fields, ResponseStore& store) {
   const std::string id = fields.text("previous_response_id");
   if (id.empty()) return {};
   const auto found = store.find(id);
-  if (!found) refuse("response \"" + id + "\" not found: it was not stored, or is stored no more");
+  if (!found)
+    refuse("response \"" + id + "\" not found: it was never stored, or is no longer stored");
   return found->items;
 }
 
@@ -51,14 +53,15 @@ std::optional<constraint::Grammar> grammar_of_text(const Fields& fields) {
       Fields::parse(Json{{"response_format", *format}}.dump(), "ResponsesRequest.text"));
 }
 
-// A model that can think does, so that an effort only says how much; "none" is an effort, too.
+// A model that can think does so by default. An effort only sets the level, except "none".
 Think think_of_response(const Fields& fields) {
   Think think = think_of(fields);
   if (think.enabled == true) think.enabled.reset();
   return think;
 }
 
-// "disabled" is the default: a conversation that is too long is refused.
+// Returns true for "auto". With the default, "disabled", a conversation that is too long is
+// refused.
 bool truncates(const Fields& fields) {
   const std::string truncation = fields.text("truncation");
   if (!truncation.empty() && truncation != "auto" && truncation != "disabled")
@@ -77,7 +80,7 @@ Options options_of_response(const Fields& fields) {
   return options;
 }
 
-// A field that the answer has, and its value where the request does not say it.
+// A field that the answer repeats, and its default.
 struct Echo {
   const char* name;
   const char* unless_given;  // JSON
@@ -87,7 +90,7 @@ constexpr std::array kEchoes{
     Echo{"max_output_tokens", "null"},
     Echo{"max_tool_calls", "null"},
     Echo{"model", "null"},
-    Echo{"output", "[]"},  // the place of it
+    Echo{"output", "[]"},  // reserves its position
     Echo{"parallel_tool_calls", "true"},
     Echo{"previous_response_id", "null"},
     Echo{"prompt_cache_key", "null"},

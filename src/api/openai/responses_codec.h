@@ -1,4 +1,4 @@
-// POST /v1/responses: its request decoded. Any thread.
+// Decodes requests of POST /v1/responses. Thread-safe.
 #pragma once
 
 #include <map>
@@ -17,17 +17,17 @@ struct ResponseRequest {
   GenerationRequest generation{};
   bool stream = false;
   bool stores = true;
-  bool shows_summary = false;  // thinking is a summary, as OpenAI's is; else content
+  bool shows_summary = false;  // show thinking as a summary, like OpenAI; otherwise as content
   bool shows_logprobs = false;
   std::map<std::string, CallShape> shapes{};  // of the tools
-  std::vector<std::string> left_out{};        // types of tools
+  std::vector<std::string> left_out{};        // types of ignored tools
   std::vector<std::string> unknown_fields{};
-  ResponseItems before{};  // what the conversation had before
+  ResponseItems before{};  // the earlier items of the conversation
   Json input{};            // the items of this request
-  Json echo{};             // the fields of the request, as the answer has them
+  Json echo{};             // the fields of the request that the answer repeats
 };
 
-// Throws http::StatusError (400). The store has what the request refers to.
+// Decodes a request and resolves its references in `store`. Throws http::StatusError (400).
 ResponseRequest decode_response(std::string_view body, ResponseStore& store);
 
 }  // namespace billow::api::openai

@@ -1,4 +1,4 @@
-// Requests for a response, decoded.
+// Tests the decoder of requests for /v1/responses.
 #include <gtest/gtest.h>
 
 #include "api/openai/refusal.h"
@@ -34,7 +34,7 @@ std::string script_of(const std::vector<Message>& messages) {
   return script;
 }
 
-TEST(ResponseRequest, ALittleOneHasTheDefaults) {
+TEST(ResponseRequest, MinimalRequestHasDefaults) {
   const ResponseRequest request = decoded(with(""));
   EXPECT_FALSE(request.stream);
   EXPECT_TRUE(request.stores);
@@ -72,7 +72,7 @@ TEST(ResponseRequest, FieldsBecomeOptions) {
   EXPECT_FALSE(decoded(with(R"("include":["reasoning.encrypted_content"])")).shows_logprobs);
 }
 
-TEST(ResponseRequest, ReasoningSaysHowMuch) {
+TEST(ResponseRequest, ReadsReasoning) {
   struct Case {
     const char* fields;
     std::optional<bool> enabled;
@@ -93,7 +93,7 @@ TEST(ResponseRequest, ReasoningSaysHowMuch) {
   }
 }
 
-TEST(ResponseRequest, AFormatIsAGrammar) {
+TEST(ResponseRequest, ReadsFormatAsAGrammar) {
   const constraint::Grammar expected{.kind = constraint::GrammarKind::kJsonSchema,
                                      .text = R"({"type":"object"})"};
   EXPECT_EQ(generation(R"("text":{"format":{"type":"json_schema","name":"n","strict":true,)"
@@ -105,7 +105,7 @@ TEST(ResponseRequest, AFormatIsAGrammar) {
             constraint::Grammar{.kind = constraint::GrammarKind::kJsonObject});
 }
 
-TEST(ResponseRequest, WhatIsNotHonouredIsRefusedByName) {
+TEST(ResponseRequest, RefusesUnsupportedFieldsByName) {
   const std::pair<std::string, const char*> kRefusals[] = {
       {R"({"input":"Hi"})", "model is required"},
       {R"({"model":"m"})", "input is required"},
@@ -119,9 +119,9 @@ TEST(ResponseRequest, WhatIsNotHonouredIsRefusedByName) {
       {with(R"("truncation":"some")"),
        "field \"truncation\" must be \"auto\" or \"disabled\", not \"some\""},
       {with(R"("previous_response_id":"resp_x")"),
-       "response \"resp_x\" not found: it was not stored, or is stored no more"},
+       "response \"resp_x\" not found: it was never stored, or is no longer stored"},
       {with_input(R"({"type":"item_reference","id":"i"})"),
-       "item \"i\" not found: it was not stored, or is stored no more"},
+       "item \"i\" not found: it was never stored, or is no longer stored"},
       {with(R"("tools":[{"type":"file_search"}])"),
        "field \"tools\" has a tool of type \"file_search\", which is not supported"},
       {with(R"("tools":[{"type":"function"}])"), "field \"tools\" has a tool without a name"},
@@ -134,7 +134,7 @@ TEST(ResponseRequest, WhatIsNotHonouredIsRefusedByName) {
   EXPECT_EQ(refused(with(R"("background":false,"conversation":null)")), "");
 }
 
-TEST(ResponseItems, AreMessages) {
+TEST(ResponseItems, BecomeMessages) {
   const ResponseRequest request = decoded(
       R"({"model":"m","instructions":"Be brief.","input":[{"role":"developer","content":"And kind."},)"
       R"({"role":"user","content":"a"},{"type":"message","role":"user","content":)"
@@ -147,7 +147,7 @@ TEST(ResponseItems, AreMessages) {
   EXPECT_EQ(messages[1].n_images(), 1u);
 }
 
-TEST(ResponseItems, CallsAndTheirResults) {
+TEST(ResponseItems, ReadCallsAndTheirResults) {
   const std::vector<Message> messages = messages_of(
       R"({"role":"user","content":"go"},)"
       R"({"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"x"},)"
@@ -174,7 +174,7 @@ TEST(ResponseItems, CallsAndTheirResults) {
   EXPECT_EQ(messages[5].tool_call_id, "c4");
 }
 
-TEST(ResponseItems, AreRefusedWithTheirPlace) {
+TEST(ResponseItems, AreRefusedWithTheirIndex) {
   EXPECT_EQ(refused_item(R"({"role":"user","content":"a"},{"type":"computer_call"})"),
             "input[1]: items of type \"computer_call\" are not supported");
   EXPECT_EQ(refused_item(R"({"content":"a"})"), "input[0]: item without a \"type\"");
@@ -214,7 +214,7 @@ TEST(ResponseTools, BecomeFunctions) {
                                       "image_generation"}));
 }
 
-TEST(ResponseTools, Choices) {
+TEST(ResponseTools, ReadChoices) {
   constexpr const char* kTools =
       R"("tools":[{"type":"function","name":"f"},{"type":"custom","name":"g"},{"type":"local_shell"}],)";
   const auto choice = [&](const char* value) {
@@ -234,7 +234,7 @@ TEST(ResponseTools, Choices) {
       generation(std::string(kTools) + R"("parallel_tool_calls":false)").tool_choice.parallel);
 }
 
-TEST(ResponseStore, AConversationGoesOn) {
+TEST(ResponseStore, ContinuesAConversation) {
   ResponseStore store;
   const Json first = Json::parse(
       R"({"id":"msg_1","type":"message","role":"user","content":[{"type":"input_text","text":"a"}]})");
@@ -252,7 +252,7 @@ TEST(ResponseStore, AConversationGoesOn) {
   EXPECT_EQ(script_of(referring.generation.messages), "user: a\n\nd\n");
 }
 
-TEST(ResponseStore, IsBoundedInBytesAndInTime) {
+TEST(ResponseStore, LimitsBytesAndAge) {
   metrics::Clock::time_point now{};
   ResponseStore store({.max_bytes = 10'000, .max_age = std::chrono::seconds(60)},
                       [&] { return now; });
@@ -275,7 +275,7 @@ TEST(ResponseStore, IsBoundedInBytesAndInTime) {
   EXPECT_EQ(store.n_bytes(), 0u);
 }
 
-TEST(ResponseStore, AnItemCountsOnceHoweverManyConversationsHaveIt) {
+TEST(ResponseStore, CountsASharedItemOnce) {
   ResponseStore store;
   const auto shared = store.item({{"id", "item"}, {"text", std::string(100'000, 'x')}});
   const size_t n_one = store.n_bytes();

@@ -30,12 +30,12 @@ void report_left_out(Call& call, const std::vector<std::string>& types) {
   for (const std::string& type : types) list += (list.empty() ? "" : ", ") + type;
   call.trace().mark("tools left out", {{"types", types}});
   call.add_header("X-Billow-Tools-Left-Out", list);
-  log::debug(call.trace().route() + ": tools that cannot be called here are left out: " + list);
+  log::debug(call.trace().route() + ": ignored tools that cannot be called here: " + list);
 }
 
-// The conversation as it stands with the answer.
-void keep(ResponseStore& store, const ResponseRequest& request, const Json& response,
-          const Json& output) {
+// Stores the conversation including the answer.
+void store_response(ResponseStore& store, const ResponseRequest& request, const Json& response,
+                    const Json& output) {
   StoredResponse stored{.json = to_text(response), .items = request.before};
   for (const Json& item : request.input) stored.items.push_back(store.item(item));
   stored.n_input = stored.items.size();
@@ -52,9 +52,10 @@ void write_response(Call& call, Generator& generator, ResponseStore& store) {
   AnswerHead head{.id = random_id("resp_", 24),
                   .created = static_cast<int64_t>(std::time(nullptr)),
                   .model = request.generation.model};
-  const auto answer = response_answer(
-      call, std::move(head), request,
-      [&](const Json& response, const Json& output) { keep(store, request, response, output); });
+  const auto answer = response_answer(call, std::move(head), request,
+                                      [&](const Json& response, const Json& output) {
+                                        store_response(store, request, response, output);
+                                      });
   run_for(*answer, [&] { generator.run(request.generation, *answer, call.stop(), call.trace()); });
 }
 
@@ -63,7 +64,7 @@ void count_tokens(Call& call, Generator& generator, ResponseStore& store) {
   report_unknown_fields(call, request.unknown_fields);
   report_left_out(call, request.left_out);
   request.generation.render_only = true;
-  request.generation.truncate = true;  // it is only counted
+  request.generation.truncate = true;  // the prompt is only counted
   RenderedPrompt prompt(call);
   generator.run(request.generation, prompt, call.stop(), call.trace());
   respond(call,
@@ -75,8 +76,8 @@ const std::string& id_of(const Call& call) { return call.request().parameters.at
 StoredResponse found(const Call& call, ResponseStore& store) {
   auto response = store.find(id_of(call));
   if (!response)
-    throw http::StatusError(
-        404, "response '" + id_of(call) + "' not found: it was not stored, or is stored no more");
+    throw http::StatusError(404, "response '" + id_of(call) +
+                                     "' not found: it was never stored, or is no longer stored");
   return *std::move(response);
 }
 
@@ -119,7 +120,8 @@ void list_input(Call& call, ResponseStore& store) {
     const auto at =
         std::ranges::find_if(items, [&](const auto& item) { return item->id == after; });
     if (at == items.end())
-      throw http::StatusError(400, "after names the item '" + after + "', which is not there");
+      throw http::StatusError(400,
+                              "after names the item '" + after + "', which is not in the list");
     items.erase(items.begin(), at + 1);
   }
   const bool has_more = items.size() > limit;

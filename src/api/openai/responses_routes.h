@@ -1,4 +1,4 @@
-// /v1/responses: answers are written, shown again, and deleted.
+// /v1/responses: creates, shows and deletes responses.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace billow::api::openai {
 
-// The generator outlives the routes. Handlers may run on any number of threads.
+// REQUIRES: the generator outlives the routes. Handlers are thread-safe.
 std::vector<Route> response_routes(Generator& generator, std::shared_ptr<ResponseStore> store);
 
 }  // namespace billow::api::openai

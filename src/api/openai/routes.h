@@ -11,7 +11,7 @@
 
 namespace billow::api::openai {
 
-// The arguments outlive the routes. Handlers may run on any number of threads.
+// REQUIRES: the arguments outlive the routes. Handlers are thread-safe.
 std::vector<Route> routes(Generator& generator, Embedder& embedder, const store::Store& store);
 
 }  // namespace billow::api::openai

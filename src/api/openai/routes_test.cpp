@@ -78,7 +78,7 @@ TEST(Routes, ChatsAndCompletes) {
   EXPECT_TRUE(fixture.answer(kChat, kHelloStream).ends_with("data: [DONE]\n\n"));
 }
 
-TEST(Routes, EventsAreLiveWhereTheHeaderWantsThem) {
+TEST(Routes, HeaderEnablesLiveEvents) {
   Fixture fixture;
   fixture.generator.script = say_hello;
   const std::tuple<const char*, const char*, bool> kRows[] = {
@@ -92,7 +92,7 @@ TEST(Routes, EventsAreLiveWhereTheHeaderWantsThem) {
   }
 }
 
-TEST(Routes, FailuresBeforeTheAnswerAreThrown) {
+TEST(Routes, ThrowsErrorsBeforeTheAnswer) {
   Fixture fixture;
   fixture.generator.script = [](Sink&) { throw http::StatusError(404, "model 'm' not found"); };
   for (const char* body : {kHello, kHelloStream}) {
@@ -104,7 +104,7 @@ TEST(Routes, FailuresBeforeTheAnswerAreThrown) {
   EXPECT_THROW(fixture.call(malformed, kChat), http::StatusError);
 }
 
-TEST(Routes, FailuresWithinAStreamAreItsLastEvent) {
+TEST(Routes, ErrorWithinAStreamIsItsLastEvent) {
   Fixture fixture;
   const std::tuple<std::function<void()>, int, const char*> kRows[] = {
       {[] { throw http::StatusError(503, "x"); }, 503, "api_error"},
@@ -130,7 +130,7 @@ TEST(Routes, FailuresWithinAStreamAreItsLastEvent) {
   }
 }
 
-TEST(Routes, ClientsThatHaveGoneAreToldNothing) {
+TEST(Routes, SendsNothingToDisconnectedClients) {
   Fixture fixture;
   fixture.generator.script = [](Sink& sink) {
     sink.delta(text_delta("Hel"));

@@ -1,5 +1,5 @@
-// For tests: a call without a connection, whose answer can be looked at, and a generator and an
-// embedder that do as they are told. One thread.
+// For tests: a call without a connection that records its answer, and a generator and an embedder
+// that run a script. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -43,13 +43,13 @@ class RecordedExchange : public http::Exchange {
     return first.empty() ? !client_gone() : write(first);
   }
   bool write(std::string_view bytes) override {
-    if (!has_begun || is_finished) throw std::logic_error("written outside of a stream");
+    if (!has_begun || is_finished) throw std::logic_error("write() outside of a stream");
     if (client_gone()) return false;
     writes.emplace_back(bytes);
     return true;
   }
   bool finish(std::string_view last) override {
-    if (!has_begun || is_finished) throw std::logic_error("finished what is no stream");
+    if (!has_begun || is_finished) throw std::logic_error("finish() without a stream");
     if (!last.empty()) write(last);
     is_finished = true;
     return !client_gone();
@@ -97,20 +97,20 @@ inline Delta text_delta(std::string text) {
 inline Delta thinking_delta(std::string text) {
   return {.events = {{EventKind::kThinking, 0, std::move(text)}}};
 }
-// A whole call with the id "call_INDEX".
+// Returns a whole call with the id "call_INDEX".
 inline Delta call_delta(size_t index, const char* name) {
   return {.events = {{EventKind::kCallBegin, index, name, "call_" + std::to_string(index)},
                      {EventKind::kCallArguments, index, R"({"a")"},
                      {EventKind::kCallArguments, index, ":1}"},
                      {EventKind::kCallEnd, index}}};
 }
-// The one behind the other.
+// Returns the events of both deltas.
 inline Delta joined(Delta first, const Delta& second) {
   first.events.insert(first.events.end(), second.events.begin(), second.events.end());
   return first;
 }
 
-// A clock that stands still until it is moved.
+// A clock that advances only when a test changes `time`.
 struct TestClock {
   SteadyNow now() {
     return [this] { return time; };
@@ -118,7 +118,7 @@ struct TestClock {
   metrics::Clock::time_point time{};
 };
 
-// Several choices of one request run at the same time.
+// Runs `script`. Several choices of one request may run in parallel.
 class ScriptedGenerator : public Generator {
  public:
   void run(const GenerationRequest& given, Sink& sink, std::stop_token, metrics::Trace&) override {
@@ -129,7 +129,7 @@ class ScriptedGenerator : public Generator {
     script(sink);
   }
 
-  GenerationRequest request;  // the last one
+  GenerationRequest request;  // the latest request
   std::function<void(Sink& sink)> script = [](Sink&) {};
 
  private:

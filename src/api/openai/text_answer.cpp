@@ -35,7 +35,7 @@ Json Usage::to_json() const {
 }
 
 Json finish_reason(std::string_view reason) {
-  // Clients know no other word for an answer that was cut off.
+  // Clients know no other reason for an answer that was cut off.
   if (reason == "repetition") return "length";
   return reason.empty() ? Json(nullptr) : Json(std::string(reason));
 }
@@ -52,7 +52,7 @@ Json answer_object(const AnswerHead& head, std::string_view object) {
 
 std::string chunk_head(const AnswerHead& head, std::string_view object) {
   std::string text = "data: " + to_text(answer_object(head, object));
-  text.back() = ',';  // in the place of the brace
+  text.back() = ',';  // replaces the closing brace
   return text + "\"choices\":";
 }
 

@@ -1,4 +1,4 @@
-// What the answers of OpenAI's writing routes have in common. Used on the request's thread.
+// Base classes of OpenAI's generation answers. Use them on the request's thread only.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct AnswerHead {
 
 class TextAnswer : public CallAnswer {
  public:
-  // The call outlives the answer.
+  // REQUIRES: the call outlives the answer.
   TextAnswer(Call& call, AnswerHead head) : CallAnswer(call), head_(std::move(head)) {}
 
  protected:
@@ -29,20 +29,22 @@ class TextAnswer : public CallAnswer {
 class EventStream : public api::EventStream {
  public:
   using api::EventStream::EventStream;
-  // Ends with an error in OpenAI's form; false: it has not begun.
+  // Ends the stream with an error in OpenAI's form. Returns false if the stream has not begun.
   [[nodiscard]] bool fail(int status, std::string_view text);
 };
 
-// The tokens of all choices.
+// Counts the tokens of all choices.
 class Usage {
  public:
-  // n_each: choices for each prompt, whose tokens count once. `predicts`: the request has a
-  // prediction, so the usage counts guessed tokens.
+  // n_each: choices per prompt; the tokens of a prompt count once. `predicts`: the request has a
+  // prediction, so the usage includes guessed tokens.
   explicit Usage(size_t n_each, bool predicts = false) : n_each_(n_each), predicts_(predicts) {}
   void add(const Ending& ending);
-  // {"prompt_tokens","completion_tokens","total_tokens","prompt_tokens_details":{"cached_tokens"}},
-  // and with a prediction "completion_tokens_details":{"accepted_prediction_tokens",
-  // "rejected_prediction_tokens"}: of all tokens that were guessed.
+  // Returns
+  // {"prompt_tokens","completion_tokens","total_tokens","prompt_tokens_details":{"cached_tokens"}}.
+  // With a prediction, adds
+  // "completion_tokens_details":{"accepted_prediction_tokens","rejected_prediction_tokens"}, which
+  // counts all guessed tokens.
   Json to_json() const;
 
  private:
@@ -55,13 +57,13 @@ class Usage {
   size_t n_draft_accepted_ = 0;
 };
 
-// "stop", or null where there is none.
+// Returns "stop" or another reason in OpenAI's words; null if `reason` is empty.
 Json finish_reason(std::string_view reason);
 
-// "data: {"id","object","created","model","system_fingerprint","choices":": what all chunks of a
-// stream begin with.
+// Returns the beginning of all chunks of a stream:
+// "data: {"id","object","created","model","system_fingerprint","choices":".
 std::string chunk_head(const AnswerHead& head, std::string_view object);
-// The same fields as an object, for an answer in one piece.
+// Returns the same fields as an object, for an answer that is not streamed.
 Json answer_object(const AnswerHead& head, std::string_view object);
 
 inline constexpr std::string_view kDone = "data: [DONE]\n\n";

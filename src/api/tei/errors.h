@@ -1,5 +1,5 @@
-// Errors in the form of text-embeddings-inference, {"error":"...","error_type":"Validation"}. Pure;
-// any thread.
+// Errors in the form of text-embeddings-inference, {"error":"...","error_type":"Validation"}. Pure
+// functions; thread-safe.
 #pragma once
 
 #include <string_view>
@@ -8,11 +8,12 @@
 
 namespace billow::api::tei {
 
-// Whether a path is one of its routes, or its own of llama-server's, whose errors have this form.
+// Returns true if errors of this path have this form: routes of text-embeddings-inference, and
+// /detokenize of llama-server.
 bool is_route(std::string_view path) noexcept;
 
-// The whole answer (api::ShapeError). Its type: "Overloaded" for 503, "Backend" for other statuses
-// from 500 on, else "Validation".
+// Returns the whole answer (api::ShapeError). Its type is "Overloaded" for 503, "Backend" for other
+// statuses from 500, otherwise "Validation".
 http::Response error_response(int status, std::string_view text);
 
 }  // namespace billow::api::tei

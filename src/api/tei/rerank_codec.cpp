@@ -20,7 +20,7 @@ using http::StatusError;
 
 [[noreturn]] void refuse(const std::string& text) { throw StatusError(400, text); }
 
-// A document may be {"text":"..."}.
+// Parses the documents. A document may be {"text":"..."}.
 std::vector<EmbedInput> documents_of(const Json& array, bool partial) {
   if (!array.is_array()) refuse("documents must be an array");
   Json texts = Json::array();
@@ -38,7 +38,7 @@ std::optional<size_t> top_n_of(const Fields& fields) {
   return static_cast<size_t>(*top_n);
 }
 
-// Places of the documents that have a score, the best first.
+// Returns the indices of the documents that have a score, best first.
 std::vector<size_t> ranked(const EmbedReply& reply, std::optional<size_t> top_n) {
   std::vector<size_t> order(reply.results.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -87,7 +87,7 @@ RerankRequest decode_rerank(std::string_view body) {
   request.has_texts = texts != nullptr;
   embed.inputs = request.has_texts ? embed_inputs(*texts, InputKinds::kTexts, embed.partial)
                                    : documents_of(*documents, embed.partial);
-  if (embed.inputs.empty()) refuse("there is nothing to rank");
+  if (embed.inputs.empty()) refuse("texts or documents must not be empty");
   request.raw_scores = fields.flag("raw_scores").value_or(false);
   request.returns_text =
       fields.flag(request.has_texts ? "return_text" : "return_documents").value_or(false);

@@ -59,7 +59,7 @@ std::shared_ptr<const ServedModel> found(Call& call, Catalog& catalog, StoredMod
   return model;
 }
 
-// vLLM's form with messages: the tokens of what the template makes of them.
+// Answers vLLM's form with messages: the tokens of the rendered conversation.
 std::string chat_tokens(Call& call, Generator& generator, const ServedModel& model,
                         const Fields& fields) {
   Json body = fields.all();

@@ -1,6 +1,6 @@
-// The routes of text-embeddings-inference for vectors, ranking and tokens: /embed, /rerank (also as
-// /v1/rerank), /tokenize, /detokenize, /decode. They name their model by a field or a parameter of
-// the query, /embed?model=NAME, or mean the store's only one.
+// Routes of text-embeddings-inference for vectors, ranking and tokens: /embed, /rerank (also as
+// /v1/rerank), /tokenize, /detokenize, /decode. A request names its model by a field or by
+// /embed?model=NAME. If the store has only one model, it is the default.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@
 
 namespace billow::api::tei {
 
-// {"inputs":TEXT, IDS or an array of them,"truncate"?,"truncation_direction"?,"normalize"?,
-// "dimensions"?,"pooling"?,"partial"?}. Throws http::StatusError (400, 413).
+// Parses {"inputs":TEXT, IDS or an array of them,"truncate"?,"truncation_direction"?,
+// "normalize"?,"dimensions"?,"pooling"?,"partial"?}. Throws http::StatusError (400, 413).
 EmbedRequest decode_embed(const Fields& fields);
 
-// The arguments outlive the routes. Handlers may run on any number of threads.
+// REQUIRES: the arguments outlive the routes. Handlers are thread-safe.
 std::vector<Route> routes(Embedder& embedder, Catalog& catalog, Generator& generator,
                           const store::Store& store);
 

@@ -16,7 +16,7 @@ namespace billow::api::tei {
 namespace {
 
 struct Fixture {
-  // "200 BODY", or the refusal.
+  // Returns "200 BODY", or the status and the text of an error.
   std::string answer(const std::string& path, const std::string& body, http::Headers headers = {},
                      http::Parameters query = {}) {
     http::Request request = openai::request_with(body);
@@ -50,7 +50,7 @@ struct Fixture {
   http::Headers head;
 };
 
-TEST(TeiRoutes, EmbedGivesAnArrayOfVectors) {
+TEST(TeiRoutes, EmbedReturnsAnArrayOfVectors) {
   Fixture fixture;
   fixture.embedder.script = [] {
     return EmbedReply{.results = {{.values = {0.5f, 1.0f}}, {.error = "no", .status = 400}},
@@ -71,13 +71,13 @@ TEST(TeiRoutes, EmbedGivesAnArrayOfVectors) {
   EXPECT_FALSE(asked.is_bulk);
 }
 
-TEST(TeiRoutes, EmbedRefusesWhatItCannotTake) {
+TEST(TeiRoutes, EmbedRefusesInvalidRequests) {
   Fixture fixture;
   const std::pair<const char*, const char*> kRefusals[] = {
       {R"({"inputs":[],"model":"m"})", "400 inputs must not be empty"},
       {R"({"model":"m"})", "400 inputs must not be empty"},
       {R"({"inputs":"a"})",
-       "400 model is required: a field \"model\", or ?model=NAME behind the path"},
+       "400 model is required: a field \"model\", or ?model=NAME after the path"},
       {R"({"inputs":"a","model":"m","dimensions":0})", "400 dimensions must be above 0"},
       {R"({"inputs":"a","model":"m","prompt_name":"q"})",
        "400 prompt_name is not supported; put the prompt before the text"},
@@ -85,7 +85,7 @@ TEST(TeiRoutes, EmbedRefusesWhatItCannotTake) {
   for (const auto& [body, text] : kRefusals) EXPECT_EQ(fixture.answer("/embed", body), text);
 }
 
-TEST(Rerank, ItsTwoShapesAreToldApartByTheirFields) {
+TEST(Rerank, AcceptsBothForms) {
   Fixture fixture;
   fixture.score({-1.0f, 2.5f});
   EXPECT_EQ(fixture.answer("/rerank", R"({"model":"m","query":"q","texts":["a","b"],)"
@@ -131,7 +131,7 @@ TEST(Rerank, SV_11_TopNAndTies) {
   EXPECT_EQ(order("5"), "1302");
 }
 
-TEST(Rerank, WhatFailsStandsBehind) {
+TEST(Rerank, FailedDocumentsComeLast) {
   Fixture fixture;
   fixture.embedder.script = [] {
     return EmbedReply{.results = {{.error = "no", .status = 400}, {.values = {1.0f}}}};
@@ -141,14 +141,14 @@ TEST(Rerank, WhatFailsStandsBehind) {
             R"(200 [{"index":1,"score":1},{"index":0,"error":"no","status":400}])");
 }
 
-TEST(Rerank, RefusalsSayWhatIsMissing) {
+TEST(Rerank, NamesMissingFields) {
   Fixture fixture;
   const std::pair<const char*, const char*> kRefusals[] = {
       {R"({"model":"m","texts":["a"]})", "400 query must not be empty"},
       {R"({"model":"m","query":"q"})", "400 give either texts or documents"},
       {R"({"model":"m","query":"q","texts":["a"],"documents":["a"]})",
        "400 give either texts or documents"},
-      {R"({"model":"m","query":"q","texts":[]})", "400 there is nothing to rank"},
+      {R"({"model":"m","query":"q","texts":[]})", "400 texts or documents must not be empty"},
       {R"({"model":"m","query":"q","documents":"a"})", "400 documents must be an array"},
       {R"({"model":"m","query":"q","documents":[{"image":"a"}]})", "400 invalid input type"},
       {R"({"model":"m","query":"q","texts":["a"],"top_n":-1})", "400 top_n must not be negative"},
@@ -156,7 +156,7 @@ TEST(Rerank, RefusalsSayWhatIsMissing) {
   for (const auto& [body, text] : kRefusals) EXPECT_EQ(fixture.answer("/v1/rerank", body), text);
 }
 
-TEST(TokenRoutes, TokensComeFromTheVocabularyInTwoShapes) {
+TEST(TokenRoutes, TokenizesInTwoForms) {
   Fixture fixture;
   fixture.models.add({});
   EXPECT_EQ(fixture.answer("/tokenize", R"({"model":"m","content":"hello<bos>"})"),
@@ -173,7 +173,7 @@ TEST(TokenRoutes, TokensComeFromTheVocabularyInTwoShapes) {
             "404 model 'no' not found");
 }
 
-TEST(TokenRoutes, TextComesBack) {
+TEST(TokenRoutes, Detokenizes) {
   Fixture fixture;
   fixture.models.add({});
   EXPECT_EQ(fixture.answer("/detokenize", R"({"model":"m","tokens":[259,97]})"),
@@ -188,7 +188,7 @@ TEST(TokenRoutes, TextComesBack) {
   EXPECT_EQ(fixture.answer("/detokenize", R"({"model":"m"})"), "400 give tokens or ids");
 }
 
-TEST(TeiErrors, HaveItsForm) {
+TEST(TeiErrors, HaveTheFormOfTei) {
   EXPECT_EQ(error_response(400, "a \"b\"").body,
             R"({"error":"a \"b\"","error_type":"Validation"})");
   EXPECT_EQ(error_response(503, "x").body, R"({"error":"x","error_type":"Overloaded"})");
@@ -204,10 +204,10 @@ TEST(TokenRoutes, TheOnlyModelNeedsNoName) {
   EXPECT_TRUE(fixture.answer("/detokenize", R"({"tokens":[259,97]})").starts_with("200 "));
   fixture.models.add({.name = "n", .go = kLines});
   EXPECT_EQ(fixture.answer("/tokenize", R"({"prompt":"helloa"})"),
-            "400 model is required: a field \"model\", or ?model=NAME behind the path");
+            "400 model is required: a field \"model\", or ?model=NAME after the path");
 }
 
-TEST(TokenRoutes, TokenizesAsVllmDoes) {
+TEST(TokenRoutes, TokenizesLikeVllm) {
   Fixture fixture;
   fixture.models.add({.go = kLines, .max_context = 2048, .add_bos = true});
   const std::string bos =

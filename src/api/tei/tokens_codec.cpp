@@ -19,7 +19,7 @@ using Ids = std::vector<int32_t>;
 
 [[noreturn]] void refuse(const std::string& text) { throw StatusError(400, text); }
 
-// `parts` with commas between them, in brackets.
+// Appends `parts`, separated by commas, in brackets.
 template <typename List, typename Append>
 void append_list(std::string& text, const List& parts, const Append& append) {
   text += '[';
@@ -72,7 +72,7 @@ Ids checked(const Tokenizer& tokenizer, Ids ids) {
   return ids;
 }
 
-// One list of ids, or several.
+// Parses one list of ids, or several.
 std::vector<Ids> lists_of(const Tokenizer& tokenizer, const Json& value) {
   std::vector<Ids> lists;
   for (const EmbedInput& input : embed_inputs(value, InputKinds::kTextsAndTokens, false)) {
