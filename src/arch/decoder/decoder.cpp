@@ -241,10 +241,10 @@ void Decoder::mix(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matr
   if (std::holds_alternative<std::monostate>(layer.beside)) return run(layer.mixer, out);
   const nn::Compute& compute = pass.compute;
   const tensor::ArenaScope scope(compute.arena);
-  const tensor::Matrix beside = compute.arena.matrix(x.n_rows, x.n_cols);
-  run(layer.beside, beside);
+  const tensor::Matrix second = compute.arena.matrix(x.n_rows, x.n_cols);
+  run(layer.beside, second);
   run(layer.mixer, out);
-  nn::add(compute, out, beside);
+  nn::add(compute, out, second);
 }
 
 void Decoder::feed_forward(const Pass& pass, size_t index, tensor::Matrix state, tensor::Matrix x,

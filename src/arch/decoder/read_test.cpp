@@ -38,10 +38,10 @@ TEST(CheckLayers, NamesTheMissingPart) {
 }
 
 TEST(CheckLayers, RequiresTheDensePartOfParallelExperts) {
-  const ExpertsStyle beside = {.adds_dense = true};
-  EXPECT_EQ(refusal({.mixer = AttentionStyle{}, .experts = beside}),
+  const ExpertsStyle parallel = {.adds_dense = true};
+  EXPECT_EQ(refusal({.mixer = AttentionStyle{}, .experts = parallel}),
             "m.gguf: layer 1 has experts, but lacks the dense part that runs in parallel");
-  EXPECT_EQ(refusal({.mixer = AttentionStyle{}, .dense = FeedForwardStyle{}, .experts = beside}),
+  EXPECT_EQ(refusal({.mixer = AttentionStyle{}, .dense = FeedForwardStyle{}, .experts = parallel}),
             "");
 }
 

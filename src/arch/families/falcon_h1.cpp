@@ -9,9 +9,9 @@ namespace {
 
 DecoderStyle style(const Metadata& meta) {
   DecoderStyle out = read_decoder(meta, {.rope = kernels::RopeKind::kHalves});
-  Mamba2Style beside = read_mamba2(meta);
-  beside.has_norm = has_tensor(meta, 0, "ssm_norm.weight");  // some sizes have no norm
-  for (LayerStyle& layer : out.layers) layer.beside = beside;
+  Mamba2Style mixer = read_mamba2(meta);
+  mixer.has_norm = has_tensor(meta, 0, "ssm_norm.weight");  // some sizes have no norm
+  for (LayerStyle& layer : out.layers) layer.beside = mixer;
   return out;
 }
 
