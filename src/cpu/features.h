@@ -16,8 +16,7 @@ struct Features {
   bool amx_int8 = false;     // products of tiles, if there are tiles
   bool amx_bf16 = false;
   bool amx_fp16 = false;
-  bool intel = false;  // whether this is an Intel processor, whose vdpbf16ps is slower than its
-                       // fp32 multiply-add
+  bool intel = false;  // an Intel processor: its vdpbf16ps is slower than fp32 multiply-add
 };
 
 // The words from CPUID and XGETBV. Leaves that the processor lacks are 0.

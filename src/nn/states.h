@@ -65,8 +65,7 @@ struct LinearState {
   size_t n_keys = 0;    // in each head; a multiple of 4
   size_t n_values = 0;  // in each head; a multiple of 16
   size_t n_key_heads = 0;
-  bool tiled = false;  // head h uses key head h % n_key_heads, otherwise h / (n_heads /
-                       // n_key_heads)
+  bool tiled = false;  // uses key head h % n_key_heads, otherwise h / (n_heads / n_key_heads)
   bool corrects = false;
   bool decay_by_key = false;
   size_t key_head(size_t head) const noexcept {

@@ -15,10 +15,8 @@ struct Tensor {
   quant::Type type = quant::Type::kF32;
   size_t n_cols = 0;
   size_t n_rows = 0;
-  const std::byte* packed = nullptr;  // the same weights in the packed form of quant/packing.h, or
-                                      // null
-  float scale = 1.0f;                 // multiplies products with this matrix; the data does not
-                                      // include it
+  const std::byte* packed = nullptr;  // in the packed form of quant/packing.h, or null
+  float scale = 1.0f;                 // multiplies products; not included in the data
 
   explicit operator bool() const noexcept { return data != nullptr; }
   size_t row_bytes() const noexcept { return quant::row_bytes(type, n_cols); }

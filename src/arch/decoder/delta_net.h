@@ -38,8 +38,7 @@ class DeltaNet {
   tensor::Tensor joint_;  // [2 * n_heads][n_embd]: for each key head its betas, then its alphas
   const float* step_bias_ = nullptr;  // [n_heads]
   const float* rates_ = nullptr;      // [n_heads]
-  UnitNorm query_norm_;  // norms a head to the length 1 / sqrt(its values), which also scales
-                         // scores
+  UnitNorm query_norm_;  // norms a head to length 1 / sqrt(its values); also scales scores
   UnitNorm key_norm_;
   Norm norm_;           // norms a head
   tensor::Tensor out_;  // [n_embd][n_values]

@@ -47,8 +47,7 @@ class KimiDelta {
   tensor::Tensor beta_;               // [n_heads][n_embd]
   const float* step_bias_ = nullptr;  // [n_inner]
   const float* rates_ = nullptr;      // [n_heads]
-  UnitNorm query_norm_;  // norms a head to the length 1 / sqrt(its values), which also scales
-                         // scores
+  UnitNorm query_norm_;  // norms a head to length 1 / sqrt(its values); also scales scores
   UnitNorm key_norm_;
   Norm norm_;           // norms a head
   tensor::Tensor out_;  // [n_embd][n_inner]

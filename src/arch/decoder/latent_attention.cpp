@@ -14,8 +14,7 @@ struct Pieces {
   tensor::Matrix of;
   size_t begin = 0;      // offset of the first head's piece in its row
   size_t stride = 0;     // distance of adjacent heads
-  bool by_head = false;  // all rows of the first head come first, then those of the second, and so
-                         // on
+  bool by_head = false;  // all rows of one head come before those of the next head
 };
 
 float* piece(const Pieces& pieces, size_t n_rows, size_t row, size_t head) {

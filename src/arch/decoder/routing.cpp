@@ -65,8 +65,7 @@ void leave_groups_out(const ExpertsStyle& style, std::span<float> scores,
 
 // Returns the share of the best score among the scores that are close to it and not taken.
 float share_among_close(std::span<const float> scores, size_t best) {
-  constexpr float kClose = 0.02f;  // relative to the larger of the two; all models were trained
-                                   // with this value
+  constexpr float kClose = 0.02f;  // relative to the larger one; all models are trained with it
   float sum = 0.0f;
   for (const float score : scores) {
     const float apart = (scores[best] - score) / std::max(std::abs(score), scores[best]);

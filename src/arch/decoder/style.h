@@ -37,8 +37,7 @@ struct AttentionStyle {
   size_t k_len = 0;                 // length of a head; a multiple of 16
   size_t v_len = 0;                 // length of a head; a multiple of 16
   size_t window = 0;                // positions that a query sees, including its own; 0: all
-  size_t chunk = 0;                 // a query sees positions from the last multiple of this on; 0:
-                                    // all
+  size_t chunk = 0;                 // a query sees from the last multiple of this on; 0: all
   std::optional<size_t> rope = {};  // index into DecoderStyle::ropes; none: no rotation
   float scale = 1.0f;               // multiplies the dot products
   float softcap = 0.0f;             // limit of scores; 0: none
@@ -124,8 +123,7 @@ struct TimeMixStyle {
   size_t value_rank = 0;
   size_t gate_rank = 0;    // 0: no gates
   bool head_norm = false;  // whether heads' outputs are normed
-  bool first = false;      // whether this is the first layer, whose values the others mix into
-                           // theirs
+  bool first = false;      // the first layer; the others mix its values into theirs
 };
 
 // RWKV 7: replaces the feed-forward part.
@@ -185,8 +183,7 @@ using MixerStyle =
 
 struct LayerStyle {
   MixerStyle mixer = {};
-  MixerStyle beside = {};  // reads the same input as the mixer, and is added to its result (Falcon
-                           // H1)
+  MixerStyle beside = {};  // reads the mixer's input, and is added to its result (Falcon H1)
   std::optional<FeedForwardStyle> dense = {};
   std::optional<ExpertsStyle> experts = {};         // replace the dense part, unless adds_dense
   std::optional<ChannelMixStyle> channel_mix = {};  // replaces the dense part

@@ -15,18 +15,16 @@
 namespace billow::arch {
 
 struct EncoderLayerStyle {
-  size_t reach = 0;                          // a token sees tokens at most this far away, on both
-                                             // sides; 0: all
-  std::optional<size_t> rope = {};           // index into EncoderStyle::ropes; none: no rotation
-  bool attn_norm = true;                     // whether the norm of LayerNorms exists in this layer
+  size_t reach = 0;                 // max distance of visible tokens, on both sides; 0: all
+  std::optional<size_t> rope = {};  // index into EncoderStyle::ropes; none: no rotation
+  bool attn_norm = true;            // whether the norm of LayerNorms exists in this layer
   std::optional<ExpertsStyle> experts = {};  // replace the dense part
 };
 
 // How a classifier works: its activation between dense layer and output, and its input.
 struct ClassifierStyle {
   std::optional<nn::Activation> activation = {};  // none: tanh
-  bool of_mean = false;  // reads the mean of a text's states; otherwise the state of the first
-                         // token
+  bool of_mean = false;  // reads the mean of a text's states; otherwise the first token's
 };
 
 struct EncoderStyle {

@@ -54,8 +54,7 @@ class TextEncoder final : public Encoder {
     size_t begin = 0;  // its first row in the pass
     std::vector<uint32_t> ends;
     std::vector<uint32_t> positions;           // [n]
-    std::vector<const float*> types;           // [n] embeddings of segments; empty if the model has
-                                               // none
+    std::vector<const float*> types;           // [n] segment embeddings; empty: no segments
     std::vector<const nn::Adapter*> adapters;  // [n]; empty if no row has an adapter
   };
   // The data that all layers of a part share.
